@@ -51,9 +51,9 @@ def coverage(scale: float) -> list[str]:
     return [
         f"## Coverage of 95 % intervals ({many:,} runs each)",
         "",
-        "Aim: 93-97 % at an intraclass correlation (ICC) of 0 and 0.1, at least 90 % at 0.3. Widths",
-        "are made for calls that resemble each other by 0.1: of 20 trials with eight errors or so,",
-        "whose calls do not at all, they cover a little more than that.",
+        "Aim: 93-97 % at an intraclass correlation (ICC) of 0 and 0.1, at least 90 % at 0.3.",
+        "Widths are made for calls that resemble each other by 0.1: of 20 trials with eight errors",
+        "or so, whose calls do not at all, they cover a little more than that.",
         "",
         *_found(("rate per 100", "trials", "ICC"), list(parts.coverage(many))),
     ]

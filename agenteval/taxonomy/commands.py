@@ -100,4 +100,15 @@ def other_shell(call: DeniedCall) -> Seen | None:
         length = length_in_bytes(call.text)
         return Seen(call.whole, f"{length} bytes of text; bash takes at most {LONGEST}")
     rest = call.text[stop.start :] if stop else ""
-    return Seen(call.span(stop.start, len(call.text)) if stop and rest else call.whole)
+    hint = _unclosed(call.text, stop.start) if stop and stop.reason is Obstacle.HEREDOC else ""
+    return Seen(call.span(stop.start, len(call.text)) if stop and rest else call.whole, hint)
+
+
+_HERE_DOCUMENT = re.compile(r"<<-?[ \t]*(['\"]?)([\w.-]+)\1")
+
+
+def _unclosed(text: str, end: int) -> str:
+    for found in _HERE_DOCUMENT.finditer(text, 0, end):
+        if not re.search(rf"^\t*{re.escape(found[2])}$", text[found.end() :], re.MULTILINE):
+            return f"no line is {found[2]} alone, where the here-document would end"
+    return ""

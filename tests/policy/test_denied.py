@@ -113,6 +113,66 @@ def test_what_is_denied_never_runs(tmp_path: Path, command: str, *, allowed: boo
     assert allows_command(command, policy(tmp_path, RULES)) is allowed
 
 
+HANDS_ON = """
+[bash]
+allow = ["* *"]
+deny = ["git push *", "rm *"]
+constructs = ["pipe", "heredoc", "here-string", "input-redirect"]
+[read]
+allow = ["**"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("command", "allowed"),
+    [
+        ("bash <<'X'\nrm a\nX", False),
+        ("bash -s a <<'X'\nrm a\nX", False),
+        ("bash --norc -es < a", False),
+        ("sh <<< 'rm a'", False),
+        ("echo 'rm a' | bash", False),
+        ("echo 'rm a' | env bash", False),
+        ("echo 'rm a' | sh -", False),
+        ("bash /dev/stdin < a", False),
+        ("bash -c '. /dev/fd/0' < a", False),
+        ("bash -c 'bash < a'", False),
+        ("bash --version | head", True),
+        ("bash a.sh", True),
+        ("bash -o posix a.sh", True),
+        ("bash -c '. a.sh'", True),
+        ("cat < a | grep rm", True),
+        ("rbash -c 'rm a'", False),
+        ("git submodule foreach 'git push'", False),
+        ("git submodule foreach 'git pull'", True),
+        ("git rebase --exec 'git push' HEAD~1", False),
+        ("git rebase --exec='git push' HEAD~1", False),
+        ("git bisect run git push", False),
+        ("git -c alias.p=push p", False),
+        ("git -c alias.p='!git push' p", False),
+        ("git -c core.pager='rm a' log", False),
+        ("git -c core.pager=cat log", True),
+        ('git -c user.name="O\'Neil" log', True),
+        ("git commit -m 'rm what git push left'", True),
+        ("su -c 'rm a'", False),
+        ("script -c 'rm a' /dev/null", False),
+        ("busybox rm a", False),
+        ("parallel rm ::: a", False),
+        ("unshare -r rm a", False),
+        ("npm exec -- rm a", False),
+        ("npm test", True),
+        ("fd -x rm", False),
+        ("fd rm", True),
+        ("docker exec a rm a", False),
+        ("docker rm a", True),
+        ("docker run --name=a b ls", True),
+    ],
+)
+def test_a_program_that_is_told_to_run_what_is_denied_does_not(
+    tmp_path: Path, command: str, *, allowed: bool
+) -> None:
+    assert allows_command(command, policy(tmp_path, HANDS_ON)) is allowed
+
+
 def test_a_denial_names_its_rule(tmp_path: Path) -> None:
     call = ToolCall("", "bash", "", {"command": "timeout 5 git push x"})
     verdict = judge(call, policy(tmp_path, RULES))

@@ -12,10 +12,11 @@ from agenteval.core.policy.argparse_line import read_argparse
 from agenteval.core.policy.command_line import CommandLine, Misuse, Parser
 from agenteval.core.policy.patterns import CommandPattern, normalise
 from agenteval.core.policy.plain_line import read_plain
+from agenteval.core.policy.what_runs import UNKNOWN, Run, all_that_runs
 from agenteval.core.shell.leaves import Construct, Leaves, read_leaves
 from agenteval.core.shell.programs import base_name, only_itself, script_at
 from agenteval.core.shell.simple_command import NEEDS_CARE, Simple
-from agenteval.core.shell.wrappers import MAX_WRAPPED, UNKNOWN, Run, may_run
+from agenteval.core.shell.wrappers import MAX_WRAPPED
 from agenteval.core.span import new
 
 _NONE: frozenset[int] = frozenset()
@@ -135,12 +136,10 @@ class BashRules:
 
         What cannot be read, or is more than is looked at, is denied by the first rule.
         """
-        left = _MOST
-        for part in _parts(Run(argv, dynamic)) if self.denied else ():
-            left -= len(part) if isinstance(part, str) else len(part.argv)
-            if left < 0:
+        for command in all_that_runs(Run(argv, dynamic), _in_text) if self.denied else ():
+            if command is None:
                 return self.denied[0]
-            if not isinstance(part, str) and (rule := self._denies(part)):
+            if rule := self._denies(command):
                 return rule
         return None
 
@@ -182,27 +181,10 @@ class BashRules:
         return Names(self.by_stem, alike=_ALIKE)
 
 
-# Words of commands, and characters of texts, that are looked at for one command. Each word behind
-# a wrapper is tried as the first one: some seven hundred of them use it up.
-_MOST = 1 << 18
-
-
-def _parts(command: Run) -> Iterator[Run | str]:
-    """The command, and all that it runs: commands, and texts for a shell."""
-    within: list[Iterator[Run | str]] = [iter((command,))]
-    while within:
-        part = next(within[-1], None)
-        if part is None:
-            within.pop()
-        else:
-            yield part
-            within.append(_in_text(part) if isinstance(part, str) else may_run(part))
-
-
-def _in_text(text: str) -> Iterator[Run]:
+def _in_text(text: str) -> Sequence[Run]:
     split = read_leaves(text)
     leaves = split.leaves if isinstance(split, Leaves) else ()
-    return iter([Run(leaf.argv, leaf.dynamic) for leaf in leaves] or [UNKNOWN])
+    return [Run(leaf.argv, leaf.dynamic) for leaf in leaves] or [UNKNOWN]
 
 
 # Wrappers that a rule may reach through, with how many words of their own; no options.

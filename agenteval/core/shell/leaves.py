@@ -90,8 +90,11 @@ _CLOSING = {
     "}": re.compile(r"\}(?=[ \t\n|&;()]|\Z)"),
 }
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
-_DUPLICATE = re.compile(r"([0-9]?)([<>])&([0-9]|-)(?=[ \t\n|&;()]|\Z)")
-_REDIRECT = re.compile(r"([0-9](?=[<>]))?(&>>|&>|<<<|<<-|<<|>>|>\||[<>](?![&(>]))")
+_DUPLICATE = re.compile(r"([0-9]?)([<>])&([0-9]|-)(?=[ \t\n|&;()<>]|\Z)")
+# Behind >& a number or - is another stream, also quoted or behind blanks.
+_REDIRECT = re.compile(
+    r"([0-9](?=[<>]))?(&>>|&>|<<<|<<-|<<|>>|>\||[<>](?![&(>]))|(?P<both>>&(?=[ \t]*[A-Za-z./_]))"
+)
 _KINDS = {"<": RedirectKind.INPUT, "<<<": RedirectKind.HERESTRING}
 _KINDS |= {"<<": RedirectKind.HEREDOC, "<<-": RedirectKind.HEREDOC}
 _CONSTRUCTS = {
@@ -224,7 +227,7 @@ class _Reader(Cursor):
             moves_stderr = number == "2" or (direction, target) == (">", "2")
             kind = RedirectKind.STDERR if moves_stderr else _KINDS.get(direction)
         elif found := _REDIRECT.match(self.text, start):
-            number, operator = found.groups()
+            number, operator = found[1], found[2] or found["both"]
             self.operator(found.end() - start)
             self.gap()
             target = self._target(operator)

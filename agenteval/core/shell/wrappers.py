@@ -1,7 +1,7 @@
 """Programs that run what their arguments say: where the inner command begins, or its text."""
 
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -18,20 +18,6 @@ class Inside(NamedTuple):
     start: int
     stop: int
     is_text: bool = False
-
-
-class Run(NamedTuple):
-    """A command; `dynamic` numbers the words that bash still expands.
-
-    Of one that `is_behind` a wrapper, what stands behind its own words is told beside it.
-    """
-
-    argv: _Argv
-    dynamic: Collection[int]
-    is_behind: bool = False
-
-
-UNKNOWN = Run(("*",), (0,))  # any command
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +66,20 @@ _RUNNERS = {
     **dict.fromkeys(("poetry", "pipenv", "pdm", "rye", "hatch", "pipx"), _PLAIN),
     "conda": _prefix("-n --name -p --prefix"),
 }
-_SHELLS = {"bash", "sh", "dash", "zsh", "ksh", "ash"}
+SHELLS = {
+    "bash",
+    "rbash",
+    "sh",
+    "dash",
+    "zsh",
+    "ksh",
+    "mksh",
+    "yash",
+    "ash",
+    "fish",
+    "csh",
+    "tcsh",
+}
 _PYTHON = re.compile(r"(?:python|pypy)[0-9.]*\Z")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 _FIND_EXEC = {"-exec", "-execdir", "-ok", "-okdir"}
@@ -113,40 +112,6 @@ def unwrap(argv: _Argv) -> list[Inside]:
     return _python(argv) if _PYTHON.match(name) else []
 
 
-def may_run(command: Run) -> Iterator[Run | str]:
-    """What a command may run, one level deep: commands, and texts for a shell."""
-    argv, dynamic, is_behind = command
-    if is_prefix(argv[0]):
-        if not is_behind:
-            yield from _each_behind(argv, dynamic)
-        return
-    for start, stop, is_text in unwrap(argv):
-        inner = argv[start:stop]
-        if is_text:
-            yield " ".join(inner)
-        else:  # find puts names in place of {}
-            holes = {number for number, word in enumerate(inner) if "{}" in word}
-            yield Run(inner, holes | {n - start for n in dynamic if start <= n < stop})
-
-
-def _each_behind(argv: _Argv, dynamic: Collection[int]) -> Iterator[Run | str]:
-    """Where a wrapper's own words end is not asked: each may be the first of what it runs.
-
-    So wrappers behind it run nothing else; xargs puts words behind those that stand there.
-    """
-    more = argv
-    for start in range(1, len(argv)):
-        if program_name(argv[start - 1]) == "xargs":
-            more = (*argv, "*")
-        open_words = {n - start for n in (*dynamic, *range(len(argv), len(more))) if n >= start}
-        if more is not argv and is_prefix(argv[start]):
-            yield UNKNOWN  # all of it is what xargs puts there
-        if argv[start]:
-            yield Run(more[start:], open_words, is_behind=True)
-        if " " in argv[start]:
-            yield from dict.fromkeys((" ".join(argv[start:]), " ".join(more[start:])))
-
-
 def _behind(argv: _Argv, prefix: _Prefix, at: int) -> list[Inside]:
     at = _skip_options(argv, prefix.valued, at)
     if prefix.asks and not prefix.asks.isdisjoint(argv[1:at]):
@@ -166,13 +131,22 @@ def _skip_options(argv: _Argv, valued: frozenset[str], at: int) -> int:
 
 
 def _shell(argv: _Argv) -> list[Inside]:
-    at, is_text = 1, False
-    while at < len(argv) and argv[at][:1] in ("-", "+") and argv[at]:
-        option = argv[at]
-        if not option.startswith("--"):
-            is_text = is_text or "c" in option
-        at += 2 if option in ("--rcfile", "--init-file") or option[-1] in "oO" else 1
+    at = operand_of_shell(argv)
+    is_text = has_letter(argv[1:at], "c")
     return [Inside(at, at + 1, is_text=True)] if is_text and at < len(argv) else []
+
+
+def has_letter(words: _Argv, letter: str) -> bool:
+    """Whether one of the words is a cluster of options with this letter."""
+    return any(letter in word for word in words if word[:1] in "-+" and word[:2] != "--")
+
+
+def operand_of_shell(argv: _Argv) -> int:
+    """Where the first word stands that is no option of a shell's, nor its value."""
+    at = 1
+    while at < len(argv) and argv[at][:1] in ("-", "+") and argv[at]:
+        at += 2 if argv[at] in ("--rcfile", "--init-file") or argv[at][-1] in "oO" else 1
+    return min(at, len(argv))
 
 
 def _find(argv: _Argv) -> list[Inside]:
@@ -220,4 +194,4 @@ def _env(argv: _Argv) -> list[Inside]:
 
 
 _READERS: dict[str, Callable[[_Argv], list[Inside]]] = {"env": _env, "find": _find}
-_READERS |= dict.fromkeys(_SHELLS, _shell) | dict.fromkeys(_RUNNERS, _runner)
+_READERS |= dict.fromkeys(SHELLS, _shell) | dict.fromkeys(_RUNNERS, _runner)

@@ -1,0 +1,159 @@
+"""What a command runs besides itself, for rules that deny: rather too much than too little.
+
+Only programs whose arguments say so are known; what a script or a Makefile runs is not looked at.
+"""
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from agenteval.core.shell.wrappers import (
+    SHELLS,
+    has_letter,
+    is_prefix,
+    operand_of_shell,
+    program_name,
+    unwrap,
+)
+
+_Argv = Sequence[str]
+
+# Words of commands, and characters of texts, that are looked at for one command. Each word behind
+# a wrapper is tried as the first one: some seven hundred of them use it up.
+_MOST = 1 << 18
+
+# Any word behind these programs may begin a command: of the first only behind one of these words.
+_HAND_ON: dict[str, frozenset[str]] = {
+    "git": frozenset({"foreach", "run", "--exec", "-x", "filter-branch", "--extcmd"}),
+    **dict.fromkeys(("npm", "pnpm", "yarn", "bun"), frozenset({"exec", "x", "dlx"})),
+    **dict.fromkeys(("docker", "podman", "kubectl"), frozenset({"exec", "run"})),
+    **dict.fromkeys(("fd", "fdfind"), frozenset({"-x", "-X", "--exec", "--exec-batch"})),
+    **dict.fromkeys(("su", "runuser", "pkexec", "systemd-run", "script"), frozenset()),
+    **dict.fromkeys(("unshare", "nsenter", "chroot", "setpriv", "firejail"), frozenset()),
+    **dict.fromkeys(("busybox", "toybox", "parallel", "entr", "hyperfine"), frozenset()),
+    **dict.fromkeys(("prlimit", "chrt", "numactl", "valgrind", "ltrace"), frozenset()),
+    **dict.fromkeys(("fakeroot", "rlwrap", "tmux", "screen", "xvfb-run"), frozenset()),
+    **dict.fromkeys(("bunx", "pnpx", "dbus-run-session"), frozenset()),
+}
+# Settings of git whose value is a command.
+_GIT_RUNS = re.compile(
+    r"(?:.*(?:pager|editor|command|helper|external|textconv|process|clean|smudge|driver|cmd|program"
+    r"|askpass|fsmonitor)|alias\..*)=!?(.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+_DEVICES = ("/dev/", "/proc/")  # where what is piped into a program has a name
+
+
+class Run(NamedTuple):
+    """A command; `dynamic` numbers the words that bash still expands.
+
+    Of one that `is_behind` a wrapper, what stands behind its own words is told beside it.
+    """
+
+    argv: _Argv
+    dynamic: Collection[int]
+    is_behind: bool = False
+
+
+UNKNOWN = Run(("*",), (0,))  # any command
+
+
+def all_that_runs(
+    command: Run, commands_in: Callable[[str], Iterable[Run]]
+) -> Iterator[Run | None]:
+    """The command and all that it runs; None where there is more than is looked at.
+
+    `commands_in` reads a text for a shell, and tells UNKNOWN where it cannot.
+    """
+    left = _MOST
+    within: list[Iterator[Run | str]] = [iter((command,))]
+    while within:
+        part = next(within[-1], None)
+        if part is None:
+            within.pop()
+            continue
+        left -= len(part) if isinstance(part, str) else len(part.argv)
+        if left < 0:
+            yield None
+            return
+        if isinstance(part, str):
+            within.append(iter(commands_in(part)))
+        else:
+            yield part
+            within.append(_may_run(part))
+
+
+def _may_run(command: Run) -> Iterator[Run | str]:
+    """What a command may run, one level deep: commands, and texts for a shell."""
+    argv, dynamic, is_behind = command
+    if is_prefix(argv[0]):
+        if not is_behind:
+            yield from _each_behind(argv, dynamic)
+        return
+    if _reads_commands(argv):
+        yield UNKNOWN
+    yield from _by_setting(argv)
+    yield from _handed_on(argv, dynamic)
+    for start, stop, is_text in unwrap(argv):
+        inner = argv[start:stop]
+        if is_text:
+            yield " ".join(inner)
+        else:  # find puts names in place of {}
+            holes = {number for number, word in enumerate(inner) if "{}" in word}
+            yield Run(inner, holes | {n - start for n in dynamic if start <= n < stop})
+
+
+def _reads_commands(argv: _Argv) -> bool:
+    """Whether a shell takes its commands from what is piped into it, or stands below it."""
+    name = program_name(argv[0])
+    if name in {".", "source"}:
+        return len(argv) > 1 and argv[1].startswith(_DEVICES)
+    if name not in SHELLS or unwrap(argv):
+        return False
+    at = operand_of_shell(argv)
+    if not {"--version", "--help"}.isdisjoint(argv[1:at]):
+        return False
+    return has_letter(argv[1:at], "s") or at == len(argv) or argv[at].startswith(_DEVICES)
+
+
+def _handed_on(argv: _Argv, dynamic: Collection[int]) -> Iterator[Run | str]:
+    marks = _HAND_ON.get(program_name(argv[0]))
+    apart = [part for word in argv for part in _option_and_value(word)]
+    if marks is None or (marks and marks.isdisjoint(apart)):
+        return
+    shifted = len(apart) != len(argv) and dynamic
+    yield from _each_behind(apart, range(1, len(apart)) if shifted else dynamic)
+
+
+def _by_setting(argv: _Argv) -> Iterator[str]:
+    """What git runs as `-c` sets it: an alias is a command of git's, or of the shell's."""
+    if program_name(argv[0]) != "git":
+        return
+    for option, word in pairwise(argv):
+        if option == "-c" and (found := _GIT_RUNS.match(word)):
+            yield found[1]
+            yield f"git {found[1]}"
+
+
+def _option_and_value(word: str) -> tuple[str, ...]:
+    name, mark, value = word.partition("=")
+    return (name, value) if mark and name.startswith("-") else (word,)
+
+
+def _each_behind(argv: _Argv, dynamic: Collection[int]) -> Iterator[Run | str]:
+    """Where a wrapper's own words end is not asked: each may be the first of what it runs.
+
+    So wrappers behind it run nothing else; xargs puts words behind those that stand there.
+    """
+    more = argv
+    for start in range(1, len(argv)):
+        if program_name(argv[start - 1]) == "xargs":
+            more = (*argv, "*")
+        open_words = {n - start for n in (*dynamic, *range(len(argv), len(more))) if n >= start}
+        if more is not argv and is_prefix(argv[start]):
+            yield UNKNOWN  # all of it is what xargs puts there
+        if argv[start]:
+            yield Run(more[start:], open_words, is_behind=True)
+        if " " in argv[start]:
+            yield from dict.fromkeys((" ".join(argv[start:]), " ".join(more[start:])))
