@@ -16,8 +16,8 @@ from agenteval.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from agenteval.workflows.doctor import Examined, KernelLimits
     from agenteval.workflows.hostile_worlds import Tried
-    from agenteval.workflows.inspect import Inspected, KernelLimits
     from agenteval.workflows.preflight import Listed
 
 
@@ -120,7 +120,7 @@ def doctor(*, as_json: AsJson = False) -> None:
 
     - `agenteval doctor --json`
     """
-    found = workflows.inspect.inspect()
+    found = workflows.doctor.examine()
     if as_json:
         print_json(found.document())
     else:
@@ -136,7 +136,7 @@ def doctor(*, as_json: AsJson = False) -> None:
         raise typer.Exit(1)
 
 
-def _print_sandboxes(found: "Inspected") -> None:
+def _print_sandboxes(found: "Examined") -> None:
     for seen in found.probes:
         typer.echo(f"sandbox {seen.backend}: {'works' if seen.works else 'fails'}")
         if not seen.works:

@@ -39,7 +39,7 @@ def prompts(name: str, seed: int, setting: Setting) -> Iterator[list[tuple[str, 
     """
     wanted = scenarios([name])
     if setting.context:
-        setting = workflows.earlier.recalled_for([one.name for one in wanted], setting)
+        setting = workflows.earlier.filled_for([one.name for one in wanted], setting)
     for scenario in wanted:
         prompt = posed(scenario, seed, setting)
         yield [

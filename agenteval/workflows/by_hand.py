@@ -166,7 +166,7 @@ def play(stage: Stage, seed: int, setting: Setting, model: Model, at: Terminal) 
 
     async def there() -> Trial:
         backend = await choose(at.sandbox, prefork=True)
-        long = await workflows.earlier.recalled(setting, [stage], backend)
+        long = await workflows.earlier.filled(setting, [stage], backend)
         trials = await played([slow], [key], model, backend, long, kept=Shown(say=at.say))
         return trials[key]
 

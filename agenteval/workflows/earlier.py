@@ -29,7 +29,7 @@ SHORT = 3000  # characters that a task with its calls has at least, on average
 AMPLE = 2  # so many times what a prompt takes is played, for its seed to choose among
 
 
-async def recalled(
+async def filled(
     setting: Setting,
     stages: Sequence[Stage],
     backend: SandboxBackend,
@@ -53,11 +53,11 @@ async def recalled(
     return replace(setting, earlier=earlier)
 
 
-def recalled_for(names: Sequence[str], setting: Setting) -> Setting:
-    """As `recalled`, of scenarios by name, in the best sandbox that works here."""
+def filled_for(names: Sequence[str], setting: Setting) -> Setting:
+    """As `filled`, of scenarios by name, in the best sandbox that works here."""
 
     async def there() -> Setting:
-        return await recalled(
+        return await filled(
             setting, load_stages(names, setting.arm), await choose(None, prefork=True)
         )
 

@@ -127,7 +127,7 @@ class Session:
         entries = {name: await self._asked(name, configured) for name in self.plan.options.model}
         backend = await self._backend()
         if (put := self.plan.setting).context:
-            put = await workflows.earlier.recalled(put, self.stages, backend, self.progress.note)
+            put = await workflows.earlier.filled(put, self.stages, backend, self.progress.note)
         for name, entry in entries.items():
             async with (
                 self._serving(name, entry) as ready,

@@ -23,7 +23,7 @@ from agenteval.sandbox.probe import cure, probe
 from agenteval.sandbox.session import Plan, Session, launched
 from agenteval.sandbox.world import runner_spec, syscall_filter
 from agenteval.sandbox.world import world as describe
-from agenteval.workflows import inspect
+from agenteval.workflows import doctor as asked
 from agenteval.workflows.hostile_worlds import Tried
 
 
@@ -185,13 +185,13 @@ async def test_a_home_that_holds_the_system_is_not_taken_for_one_that_shows(monk
 
 @pytest.fixture(scope="module")
 def inspected():
-    return inspect.inspect()
+    return asked.examine()
 
 
 def printed_of(found, *options, monkeypatch):
     app = typer.Typer()
     app.command()(doctor)
-    monkeypatch.setattr(inspect, "inspect", lambda: found)
+    monkeypatch.setattr(asked, "examine", lambda: found)
     return CliRunner().invoke(app, options)
 
 
@@ -224,22 +224,25 @@ def layer(version: int) -> str:
     ("groups", "words"),
     [
         (
-            inspect.KernelLimits(("memory", "pids", "cpu")),
+            asked.KernelLimits(("memory", "pids", "cpu")),
             (
                 "  control groups: the kernel itself keeps memory with its own, processes, "
                 "processors\ninbound"
             ),
         ),
-        (inspect.KernelLimits(("memory", "pids")), "own, processes\n  mend  processors: Delegate="),
         (
-            inspect.KernelLimits((), "/x is not this user's", group_cure("/x is not this user's")),
+            asked.KernelLimits(("memory", "pids")),
+            "own, processes\n  mend  processors: Delegate=",
+        ),
+        (
+            asked.KernelLimits((), "/x is not this user's", group_cure("/x is not this user's")),
             "  no control groups: /x is not this user's\n  mend  start agenteval in a group of",
         ),
         (
-            inspect.KernelLimits((), "no sandbox works here", "first mend the sandbox"),
+            asked.KernelLimits((), "no sandbox works here", "first mend the sandbox"),
             "works here\n  mend  first mend the sandbox\ninbound",
         ),
-        (inspect.KernelLimits((), "the engine's own"), "groups: the engine's own\ninbound"),
+        (asked.KernelLimits((), "the engine's own"), "groups: the engine's own\ninbound"),
     ],
 )
 def test_doctor_says_which_limits_the_kernel_keeps(inspected, monkeypatch, groups, words):

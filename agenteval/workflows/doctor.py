@@ -28,7 +28,7 @@ class KernelLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class Inspected:
+class Examined:
     """`chosen` is the sandbox that a run uses by itself; None where none works.
 
     `inbound` is what of a model's was given to the parts that read it, `landlock` the version of
@@ -66,14 +66,14 @@ def _chosen(probes: Sequence[Probe]) -> str | None:
     return next((name for name in automatic() if name in working), None)
 
 
-def inspect() -> Inspected:
-    return asyncio.run(_inspect())
+def examine() -> Examined:
+    return asyncio.run(_examine())
 
 
-async def _inspect() -> Inspected:
+async def _examine() -> Examined:
     probes = await probe_all()
     inbound, reader = await _inbound(probes), await _second_reader()
-    return Inspected(probes, inbound, reader, landlock_version(), await _kernel_limits(probes))
+    return Examined(probes, inbound, reader, landlock_version(), await _kernel_limits(probes))
 
 
 async def _kernel_limits(probes: Sequence[Probe]) -> KernelLimits:
