@@ -20,7 +20,7 @@ from agenteval.core.shell.program_specs import can_show, shown_files
 from agenteval.core.shell.words import quoted
 from agenteval.taxonomy.denied import DeniedCall
 from agenteval.taxonomy.failure_class import FailureClass, Seen
-from agenteval.taxonomy.residue import untyped, without_residue
+from agenteval.taxonomy.residue import untyped, with_quoted_urls, without_residue
 
 _FAULT = 80  # characters of what is wrong
 _SHOWN = 100  # characters of one call
@@ -118,9 +118,8 @@ class Ways:
     def _mended(self, failure_class: str) -> str:
         """The call with what this class is about put right, where that is all that is wrong."""
         mend, miss = _MENDS.get(failure_class), _MISSES.get(failure_class)
-        if mend and len(self.call.text) <= _MENDED:
-            text = mend(self.call.text)
-        else:
+        text = mend(self.call.text) if mend and len(self.call.text) <= _MENDED else self.call.text
+        if text == self.call.text:
             text = _with_near(self.call, miss) if miss else ""
         return text if text and _fits(text) and self._runs(text) else ""
 
@@ -211,6 +210,7 @@ _MISSES = {
 _MENDS: Mapping[str, Callable[[str], str]] = {
     "template-residue": without_residue,
     "typographic-character": untyped,
+    **dict.fromkeys(("background", "env-assignment", "bare-binary"), with_quoted_urls),
 }
 
 

@@ -67,6 +67,14 @@ def _in_json(text: str) -> str:
     return found if isinstance(found, str) else ""
 
 
+_URL = re.compile(r"(?<!\S)(?=[^\s&]*&)[a-z]+://[^\s'\"\\|;<>()$`]+(?!\S)")
+
+
+def with_quoted_urls(text: str) -> str:
+    """The command with each URL in quotes that an & would cut in two."""
+    return _URL.sub(lambda found: f"'{found[0]}'", text)
+
+
 _PLAIN = {"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"'}
 
 

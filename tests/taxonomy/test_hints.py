@@ -161,6 +161,31 @@ def test_the_nearest_way_is_named(command: str, way: str) -> None:
     assert way in hint(command)
 
 
+OPEN = """
+[bash]
+allow = ["ls *", "cd *", "cat *", "git commit *", "curl *"]
+constructs = ["heredoc", "command-substitution"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("command", "way"),
+    [
+        ("curl -s http://h/a?b=1&c=2", "Run `curl -s 'http://h/a?b=1&c=2'`."),
+        ("curl http://h/a?b=1&c -i", "Run `curl 'http://h/a?b=1&c' -i`."),
+        ("curl http://h/a?b=1 & ls", "Run `curl http://h/a?b=1` alone and wait for its result."),
+        ("cd src && ls", "Run `ls` alone, one command a call; every call starts in the workspace."),
+        ("git commit -m \"$(cat <<'E'\na\nE\n)\"", "Allowed are `ls`, "),
+        ("cat <<E\nb\n  E", "no line is E alone, where the here-document would end."),
+        ("cat <<'E F'\nb\nE F", "Run one listed command alone and give the text"),
+    ],
+)
+def test_a_hint_of_a_command_line_is_of_use(tmp_path: Path, command: str, way: str) -> None:
+    path = tmp_path / "p.toml"
+    path.write_text(OPEN)
+    assert way in hint(command, load_policy(str(path), roots=[]))
+
+
 @pytest.mark.parametrize(("length", "mended"), [(1000, True), (1001, False)])
 def test_a_call_is_mended_that_can_be_short_then(length: int, *, mended: bool) -> None:
     blanks = "\u200b" * (length - len("git status"))
