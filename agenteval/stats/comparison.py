@@ -89,12 +89,13 @@ class Difference:
         """The same of another difference, between rates around the mean of those seen.
 
         `among` is of how many claims it is one: Bonferroni's level stands for Holm's. By the
-        interval where counts would have settled what was seen: they know nothing of few trials.
+        interval where counts would have settled what is not: they know nothing of few trials.
         """
         if not gap:
             return inf
         counted, seen = self._counted(gap, among), abs(self.value)
-        if seen and self._counted(seen, among) <= self._calls:
+        is_settled = self.p * among < SETTLED
+        if seen and not is_settled and self._counted(seen, among) <= self._calls:
             sure = NormalDist().inv_cdf(1 - SETTLED / 2 / among) + NormalDist().inv_cdf(POWER)
             counted = max(counted, self._calls * (sure * self._error / gap) ** 2)
         return ceil(counted)

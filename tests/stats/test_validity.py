@@ -20,6 +20,7 @@ from agenteval.stats.estimand import Estimand
         (validate.false_fails, 60),
         (validate.rejections, 60),
         (validate.differences, 40),
+        (validate.calls_needed, 60),
     ],
 )
 def test_intervals_cover_and_the_gate_errs_as_rarely_as_it_promises(part, repetitions):
