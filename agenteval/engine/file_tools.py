@@ -27,10 +27,13 @@ for base, folders, names in os.walk(folder):
         if wanted is None:
             print(json.dumps([path, 0, ""]))
         elif os.path.isfile(path) and not os.path.islink(path):
-            with open(path, encoding="utf-8", errors="replace") as file:
-                for number, line in enumerate(file, 1):
-                    if wanted.search(line):
-                        print(json.dumps([path, number, line.rstrip("\\n")]))
+            try:
+                with open(path, encoding="utf-8", errors="replace") as file:
+                    for number, line in enumerate(file, 1):
+                        if wanted.search(line):
+                            print(json.dumps([path, number, line.rstrip("\\n")]))
+            except OSError:
+                continue  # what cannot be read
 """
 FileTask = FileRead | FileWrite | FileEdit | FileSearch
 
