@@ -125,7 +125,7 @@ class Judging:
     def _is_ours(self, call: ToolCall, asked: Asked) -> bool:
         """Whether a file tool would write what the hook goes by, or what it keeps.
 
-        So it is taken to be of what is no path, as with a NUL or a loop of links in it.
+        A path that cannot be resolved counts as ours.
         """
         try:
             path = Path(asked.root, path_argument(call.arguments or {}) or "").resolve()

@@ -156,7 +156,8 @@ def _free_numbers(engine: Engine) -> None:
                 trials.drop_constraint(name or _UNNAMED % {"table_name": TRIALS.name}, "unique")
 
 
-_UNNAMED = "uq_%(table_name)s"  # SQLite knows a constraint by no name that a table gave it none of
+# SQLite reports no name for an unnamed constraint; this makes one up.
+_UNNAMED = "uq_%(table_name)s"
 
 
 def _numbered(schema: Inspector) -> list[str | None]:
