@@ -73,14 +73,9 @@ class Endpoints:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         for one in self._all:
-            await one.model.__aexit__(kind, error, trace)
+            await one.model.__aexit__(*error)
 
     async def ask(
         self, messages: Sequence[Message], tools: Sequence[ToolSchema], *, seed: int
