@@ -156,8 +156,7 @@ def _free_numbers(engine: Engine) -> None:
                 trials.drop_constraint(name or _UNNAMED % {"table_name": TRIALS.name}, "unique")
 
 
-# SQLite reports no name for an unnamed constraint; this makes one up.
-_UNNAMED = "uq_%(table_name)s"
+_UNNAMED = "uq_%(table_name)s"  # SQLite reports no name for unnamed constraints; this makes one up
 
 
 def _numbered(schema: Inspector) -> list[str | None]:
