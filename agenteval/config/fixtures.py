@@ -17,7 +17,7 @@ FILES = "files"
 def load_fixture(scenario: Scenario, seed: int, *, roots: Sequence[Path]) -> Mapping[str, bytes]:
     """Relative path to content: fixtures/NAME/files, and the database that world.sql makes.
 
-    `roots` are the folders to look in, as `config.paths.roots` gives them. The same seed gives the
+    `roots` are the folders to look in, as `config.roots.roots` gives them. The same seed gives the
     same bytes. Raises UsageError.
     """
     folder = _folder(scenario, roots)

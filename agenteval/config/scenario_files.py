@@ -88,7 +88,7 @@ def load_scenarios(targets: Sequence[str], *, roots: Sequence[Path]) -> tuple[Sc
     """The scenarios that `targets` name, each once, in that order.
 
     A target is a folder that holds scenarios at any depth, the folder of one scenario, or a name
-    or group below scenarios/ in one of `roots`, as `config.paths.roots` gives them, with or without
+    or group below scenarios/ in one of `roots`, as `config.roots.roots` gives them, with or without
     that folder's name; without any target, everything below the first scenarios/ there is. Raises
     UsageError.
     """

@@ -111,7 +111,7 @@ def _unquoted(quoted: bytes) -> str:
 def usage(counts: Mapping[str, Any] | None) -> Usage:
     """Token counts of a reply; 0 for what the server leaves out.
 
-    More cached tokens than the prompt has are no part of it, as they are to be: they are added.
+    Some servers do not count cached tokens in the prompt; then they are added.
     """
     counts = counts or {}
     prompt = _count(counts, "prompt_tokens")

@@ -115,7 +115,7 @@ class Scenario:
     `instructions`, `world` (the fixture's world.sql) and every text of goal, handshake and solution
     are templates over the variables of a trial, which follow from its seed: one of `variants`,
     the `draws`, and the answers to `asks`, which are queries to the fresh world. `words` are lists
-    that a world draws from. `core.prompt.render` makes of it what one trial sees.
+    that a world draws from. `core.prompt.prompt.render` makes of it what one trial sees.
     """
 
     name: str

@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Iterator, Mapping
+from io import StringIO
 
 from agenteval.core.call import FileEdit, FileRead, FileSearch, FileWrite
 from agenteval.core.policy.more_tools import GLOB
@@ -26,10 +27,13 @@ for base, folders, names in os.walk(folder):
         if wanted is None:
             print(json.dumps([path, 0, ""]))
         elif os.path.isfile(path) and not os.path.islink(path):
-            with open(path, encoding="utf-8", errors="replace") as file:
-                for number, line in enumerate(file, 1):
-                    if wanted.search(line):
-                        print(json.dumps([path, number, line.rstrip("\\n")]))
+            try:
+                with open(path, encoding="utf-8", errors="replace") as file:
+                    for number, line in enumerate(file, 1):
+                        if wanted.search(line):
+                            print(json.dumps([path, number, line.rstrip("\\n")]))
+            except OSError:
+                continue  # what cannot be read
 """
 FileTask = FileRead | FileWrite | FileEdit | FileSearch
 
@@ -61,7 +65,7 @@ async def carried_out(
 async def _read(task: FileRead, sandbox: Sandbox, saved: Mapping[str, str]) -> tuple[str, bool]:
     """What is cut ends with a whole line, so that `offset` can go on behind it."""
     if (kept := saved.get(task.path)) is not None:
-        lines = kept.splitlines(keepends=True)[task.first - 1 :]
+        lines = StringIO(kept).readlines()[task.first - 1 :]
         return "".join(lines[: task.lines]), False
     content, cut = await sandbox.read_lines(*task)
     whole = content[: content.rfind(b"\n") + 1] if cut else b""

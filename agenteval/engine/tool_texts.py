@@ -6,6 +6,7 @@ The words are the arm's (core/prompt/arm.py); only what a limit says is the same
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from io import StringIO
 
 from agenteval.core.call import BASH, BashRun, Denied, FileRead, Runnable, ToolCall
 from agenteval.core.policy.arguments import path_argument
@@ -138,17 +139,29 @@ SAVED = "/tmp/agent/tool-output/{}.txt"  # noqa: S108 -- outside the workspace, 
 
 def shown(output: str, cut: Cut | None, place: str) -> tuple[str, str]:
     """What of a command's output a model is shown, and all of it where that is not the same."""
-    if cut is None or (len(output) <= cut.characters and output.count("\n") < cut.lines):
+    lines = StringIO(output).readlines() if cut else []
+    if cut is None or (len(output) <= cut.characters and len(lines) <= cut.lines):
         return output, ""
     if cut.keep == "end":
-        end = "".join(output.splitlines(keepends=True)[-cut.lines :])[-cut.characters :]
+        end = "".join(lines[-cut.lines :])[-cut.characters :]
         where = f" All of it is in {place}." if cut.saved else ""
         notice = f"[{len(output) - len(end)} characters before this are not shown.{where}]"
         return f"{notice}\n{end}", output if cut.saved else ""
-    half = cut.characters // 2
-    left_out = len(output) - 2 * half
+    begin, end = _ends(lines, cut)
+    left_out = len(output) - len(begin) - len(end)
     notice = f"\n[{left_out} characters are not shown: use head, tail or grep to see less]\n"
-    return f"{output[:half]}{notice}{output[-half:]}", ""
+    return f"{begin}{notice}{end}", ""
+
+
+def _ends(lines: Sequence[str], cut: Cut) -> tuple[str, str]:
+    """Half of what may be shown from the begin, and half from the end."""
+    first = last = lines
+    if len(lines) > cut.lines:
+        half = cut.lines // 2
+        first, last = lines[: cut.lines - half], lines[len(lines) - half :]
+    begin, end = "".join(first), "".join(last)
+    half = cut.characters // 2
+    return begin[:half], end[max(0, len(end) - half) :]
 
 
 def kept_of(output: str, cut: Cut | None, saved: dict[str, str]) -> str:

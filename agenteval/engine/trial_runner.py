@@ -163,7 +163,7 @@ class TrialRunner:
         try:
             prompt = render_agent(agent, known, self.setting)
             return lengthened(prompt, self.scenario, self.setting, chance)
-        except TemplateError as error:  # which only rows of no sort that an author thought of make
+        except TemplateError as error:  # a row that the author's template did not expect
             raise InfrastructureError(f"the prompt of {label} cannot be made: {error}") from error
 
     async def _act(

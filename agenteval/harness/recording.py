@@ -82,15 +82,19 @@ def arm_file(seen: Captured, *, day: str, here: str) -> str:
         + (f"; not offered: {', '.join(left)}" if left else ""),
         "words": f"{seen.name} {seen.version}".strip(),
         "rules": "none",
-        "frame": "{% raw %}"
-        + "\n\n".join(seen.system).replace(here, "/workspace")
-        + "{% endraw %}",
+        "frame": _raw("\n\n".join(seen.system).replace(here, "/workspace")),
         "extras": [tool for tool in forms if tool not in {"bash", "read", "write"}],
         "engine": seen.name if seen.name in dialects() else "",
         "texts": _texts(seen),
         "tools": tools,
     }
     return tomli_w.dumps(known, multiline_strings=True)
+
+
+def _raw(text: str) -> str:
+    """A template that gives this text, also where it tells of templates itself."""
+    kept = re.sub(r"\{%(?=[-+]?\s*endraw)", "{% endraw %}{{ '{%' }}{% raw %}", text)
+    return f"{{% raw %}}{kept}{{% endraw %}}"
 
 
 def _tool(form: Form) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 import json
 import time
-import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,7 +16,7 @@ from agenteval.core.policy.patterns import PathRules
 from agenteval.core.policy.policy import Policy, World
 from agenteval.errors import UsageError
 from agenteval.hook.payloads import HARNESSES, Answer, Asked, Harness, UnreadableCallError
-from agenteval.hook.production_log import LOG, NOT_JUDGED, ProductionLog
+from agenteval.hook.production_log import LOG, NOT_JUDGED, ProductionLog, tell_fault
 from agenteval.taxonomy.catalogue import TAXONOMY_VERSION
 from agenteval.taxonomy.judge import deny, judge
 
@@ -69,7 +68,7 @@ class Judging:
     turn: Lock = field(default_factory=Lock)  # tree-sitter's parser is one
 
     def reply(self, words: Sequence[str], variables: Mapping[str, str], payload: bytes) -> Answer:
-        """The answer to a client with these options, once its line is in the log."""
+        """The answer to a client with these options, once its line is in the log if it can be."""
         try:
             asking = wanted(words)
         except ValueError as error:
@@ -96,7 +95,7 @@ class Judging:
         except (UsageError, UnreadableCallError) as error:
             why = str(error)
         except Exception as error:  # noqa: BLE001 -- without an answer, a call may go on unseen
-            traceback.print_exc()  # into resident.err
+            tell_fault()
             why = f"{type(error).__name__}: {error}"
         lines.append({"event": "unreadable", "harness": asking.harness, "reason": why})
         return _unjudged(asking, HARNESSES[asking.harness], why), lines
@@ -126,7 +125,7 @@ class Judging:
     def _is_ours(self, call: ToolCall, asked: Asked) -> bool:
         """Whether a file tool would write what the hook goes by, or what it keeps.
 
-        So it is taken to be of what is no path, as with a NUL or a loop of links in it.
+        A path that cannot be resolved counts as ours.
         """
         try:
             path = Path(asked.root, path_argument(call.arguments or {}) or "").resolve()

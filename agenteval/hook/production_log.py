@@ -4,9 +4,11 @@ A line is one write to a file opened for appending, under a lock that also cover
 so several processes may keep one log.
 """
 
+import contextlib
 import fcntl
 import json
 import os
+import traceback
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,7 +28,13 @@ class ProductionLog:
         self.path, self.most, self.kept = path, most, kept
 
     def write(self, line: Mapping[str, Any]) -> None:
-        """Append a line. Raises OSError."""
+        """Append a line. Where that cannot be, a verdict is answered all the same."""
+        try:
+            self._append(line)
+        except (OSError, ValueError, RecursionError):
+            tell_fault()
+
+    def _append(self, line: Mapping[str, Any]) -> None:
         text = json.dumps(
             {"v": FORMAT, "at": time_of(datetime.now(UTC)), **line},
             ensure_ascii=True,
@@ -74,3 +82,9 @@ class ProductionLog:
 def time_of(now: datetime) -> str:
     """UTC to the millisecond, as the log has it."""
     return f"{now:%Y-%m-%dT%H:%M:%S}.{now.microsecond // 1000:03d}Z"
+
+
+def tell_fault() -> None:
+    """Put the fault in hand into resident.err, if that has room."""
+    with contextlib.suppress(OSError):
+        traceback.print_exc()

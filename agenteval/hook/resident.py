@@ -19,7 +19,7 @@ from typing import Final
 
 from agenteval.hook import asking
 from agenteval.hook.judging import Judging
-from agenteval.hook.production_log import LOG, ProductionLog
+from agenteval.hook.production_log import LOG, ProductionLog, tell_fault
 
 IDLE: Final = 1800.0  # seconds without a call after which it ends
 SLOW: Final = 5.0  # seconds that a client may take to say what it asks
@@ -86,7 +86,10 @@ def _ended(number: int, frame: FrameType | None) -> None:
 def _begin(log: ProductionLog) -> None:
     if left := _left():
         log.write({"event": "stop", "pid": left, "why": "killed"})
-    Path(PID).write_text(f"{os.getpid()}\n", encoding="utf-8")
+    try:
+        Path(PID).write_text(f"{os.getpid()}\n", encoding="utf-8")
+    except OSError:  # as on a full disk
+        tell_fault()
     log.write({"event": "start", "pid": os.getpid()})
 
 

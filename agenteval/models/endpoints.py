@@ -24,9 +24,8 @@ from agenteval.protocols import ToolSchema
 
 AGAIN = 30.0  # seconds until one that was left out is tried again
 _GONE = frozenset({Cause.UNREACHABLE, Cause.LOST})  # of a request that was not taken
-# What a proxy says of a dead engine, or an engine that cannot work: at once, so that such a server
-# has always the fewest trials. One request may be the reason itself; two trials' are not. One that
-# is not ready, as of a dead engine, too, is asked again first, with a pause.
+# A dead engine fails at once, so it always has the fewest trials. One failure may be the request's
+# own fault; failures of two trials are not.
 _FAILING = frozenset(
     {
         *(Cause.BUSY, Cause.SERVER_ERROR, Cause.CRASHED, Cause.TIMEOUT, Cause.LOST),
@@ -74,14 +73,9 @@ class Endpoints:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         for one in self._all:
-            await one.model.__aexit__(kind, error, trace)
+            await one.model.__aexit__(*error)
 
     async def ask(
         self, messages: Sequence[Message], tools: Sequence[ToolSchema], *, seed: int

@@ -9,7 +9,6 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Any, Self
 
 import aiohttp
@@ -57,12 +56,7 @@ class Pages:
         )
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         if self._session is not None:
             await self._session.close()
 
@@ -174,15 +168,10 @@ class ServerHealth:
         await self.look()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, kind: object, *more: object) -> None:
         if kind is None:
             await self.look()
-        await self._pages.__aexit__(kind, error, trace)
+        await self._pages.__aexit__(kind, *more)
 
     async def after(self, error: InfrastructureError) -> InfrastructureError:
         if error.cause not in _MAY_BE_CRASHES and error.cause is not Cause.CRASHED:

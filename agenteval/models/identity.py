@@ -215,10 +215,10 @@ def _digest(template: object) -> str:
 
 def _sampling(params: Mapping[str, Any], names: Sequence[str]) -> str:
     """llama.cpp gives its 32 bit floats with 16 digits; four are what was meant."""
-    return ", ".join(f"{name} {params[name]:.4g}" for name in names if _number(params.get(name)))
+    return ", ".join(f"{name} {params[name]:.4g}" for name in names if _is_number(params.get(name)))
 
 
-def _number(value: object) -> bool:
+def _is_number(value: object) -> bool:
     """Whether it is one that can be shown: JSON's may be larger than any float."""
     if not isinstance(value, int | float) or isinstance(value, bool):
         return False

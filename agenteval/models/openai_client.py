@@ -11,7 +11,6 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from ssl import PROTOCOL_TLS_CLIENT, SSLContext
-from types import TracebackType
 from typing import Any, Self
 
 import aiohttp
@@ -65,12 +64,7 @@ class OpenAIModel:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._transport.aclose()
 
     async def ask(

@@ -38,7 +38,8 @@ class Oracle:
         asked = "\n".join(message.content for message in messages if message.role == "user")
         known = self._memory.recall(asked, seed)
         task = known.prompt.task if known else ""
-        given = max((at for at, each in enumerate(messages) if task in each.content), default=0)
+        said = ((at, each.content) for at, each in enumerate(messages) if each.role == "user")
+        given = max((at for at, text in said if task in text), default=0)
         number = sum(message.role == "assistant" for message in messages[given:])
         plan = [*self._plan(known, spoken(tools))] if known else []
         calls = tuple(_call(number, written) for written in plan[number : number + 1])

@@ -16,10 +16,10 @@ from agenteval.core.prompt.prompt import Prompt
 from agenteval.core.scenario import Step
 from agenteval.models.persona import Persona
 from agenteval.models.slips import KINDS, READS, Right, Written
-from agenteval.models.sought_values import alike, mistaken, sought, words
 
 _RENDERED = re.compile(r"/data/rendered/[\w.-]+\.png")
 _SCRIPT = re.compile(r"scripts/\w+\.py")
+_WORD = re.compile(r"[\w.:-]*\w")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class Player:
         turned = any(step.arguments in made for step in self._new)
         way = self.prompt.another if turned else self.prompt.solution
         place = self._place(past, way)
-        read = {word for call in past for word in words(call.reply)}
+        read = {word for call in past for word in _words_of(call.reply)}
         return Standing(way, place, len(way) - self.prompt.closing, past, read)
 
     def _place(self, past: Sequence[PastCall], way: Sequence[Step]) -> int:
@@ -103,7 +103,7 @@ class Player:
         values = self.sought(step)
         if not values or any(call.arguments == other.arguments for other in way):
             return False
-        return alike(call.arguments, step.arguments, values)
+        return _alike(call.arguments, step.arguments, values)
 
     @property
     def _new(self) -> list[Step]:
@@ -111,7 +111,13 @@ class Player:
         return [step for step in self.prompt.another if step not in self.prompt.solution]
 
     def sought(self, step: Step) -> set[str]:
-        return sought(step, self.prompt)
+        """The numbers, days and ids of this world in a call that the prompt does not tell."""
+        said = _words_of(" ".join(map(str, step.arguments.values())))
+        values = said.intersection(map(str, self.prompt.variables.values()))
+        if not any(_shape(value) != value for value in values):
+            return set()
+        told = _words_of(f"{self.prompt.system}\n{self.prompt.task}")
+        return {value for value in values - told if _shape(value) != value}
 
     def _forward(self, at: Standing) -> Reply:
         """The next step or a slip; now and then the step after it in the same turn.
@@ -134,7 +140,7 @@ class Player:
         """The step as it is right; or with another value of what was to be found out."""
         written, values = _written(step), self.sought(step)
         if values and self._happens(self.persona.work.wrong):
-            wrong = mistaken(written.arguments, values, at.read, self.chance)
+            wrong = _mistaken(written.arguments, values, at.read, self.chance)
             return Written(step.tool, wrong)
         return written
 
@@ -206,3 +212,38 @@ def _script(arguments: Any) -> str:
     command = arguments.get("command") if isinstance(arguments, Mapping) else None
     found = _SCRIPT.search(command) if isinstance(command, str) else None
     return found.group() if found else ""
+
+
+def _words_of(text: str) -> set[str]:
+    return set(_WORD.findall(text))
+
+
+def _shape(word: str) -> str:
+    """A word with each number as 9: what two days, sums or ids have in common."""
+    return re.sub(r"\d+", "9", word)
+
+
+def _alike(given: Any, right: Any, values: Collection[str]) -> bool:
+    """Whether two calls differ at most in these values."""
+    one, other = (_masked(json.dumps(each, sort_keys=True), values) for each in (given, right))
+    return one == other
+
+
+def _masked(text: str, values: Collection[str]) -> str:
+    """The text with every word that is like one of these as its shape."""
+    shapes = {_shape(value) for value in values}
+    return _WORD.sub(lambda at: _shape(at[0]) if _shape(at[0]) in shapes else at[0], text)
+
+
+def _mistaken(text: str, values: Collection[str], read: Collection[str], chance: Random) -> str:
+    """The text with another of what was read for one of these values; else a sum done wrong."""
+    value = chance.choice(sorted(values))
+    like = sorted(word for word in read if _shape(word) == _shape(value) and word not in values)
+    wrong = chance.choice(like) if like else _miscounted(value, chance)
+    return _WORD.sub(lambda at: wrong if at[0] == value else at[0], text)
+
+
+def _miscounted(value: str, chance: Random) -> str:
+    """Its last number is some more than it should be."""
+    more = chance.randint(1, 9)
+    return re.sub(r"\d+(?=\D*$)", lambda at: str(int(at[0]) + more), value)

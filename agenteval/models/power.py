@@ -7,7 +7,6 @@ from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from ipaddress import ip_address
 from socket import gethostname
-from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit
 
@@ -35,12 +34,7 @@ class PowerMeter:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._over.set()
         self._thread.join()
 

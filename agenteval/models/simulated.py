@@ -6,7 +6,6 @@ import socket
 import threading
 from collections.abc import AsyncIterator, Iterable, Sequence
 from random import Random
-from types import TracebackType
 from typing import Self, cast
 
 import uvicorn
@@ -74,12 +73,7 @@ class SimulatedServer:
         self._thread.start()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self._server.should_exit = True
         await asyncio.to_thread(self._thread.join)
 

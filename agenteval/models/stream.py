@@ -38,7 +38,7 @@ _ERROR = re.compile(rb'\{\s*"error"\s*:\s*"')
 _BARE_ERROR = re.compile(rb'"object"\s*:\s*"error"|"detail"\s*:|"message"\s*:\s*"')
 _NO_DATA = (b":", b"event:", b"id:", b"retry:")
 LOOK_EVERY = 1000  # deltas, each about a token
-LOOKS = 100  # at whether a call is whole: each reads all of it, and a server may give cause for any
+LOOKS = 100  # how often a call may be parsed to see if it is whole; each time reads all of it
 
 
 @dataclass(slots=True)

@@ -107,15 +107,9 @@ class Transport:
     between two reads would be set anew with each, a tenth of a chunk's cost.
     """
 
-    def __init__(
-        self,
-        headers: Mapping[str, str],
-        *,
-        connect: float | None = None,
-        largest: int = LARGEST_BODY,
-    ) -> None:
+    def __init__(self, headers: Mapping[str, str], *, connect: float | None = None) -> None:
         self._headers = {**headers, "accept-encoding": "identity"}
-        self._connect, self._largest = connect, largest
+        self._connect = connect
         self._session: aiohttp.ClientSession | None = None
         self._hangs_up = False
 
@@ -130,7 +124,7 @@ class Transport:
             response.close()
             raise CompressedError("a compressed reply, though none was asked for")
         self._hangs_up = response.headers.get("server", "").startswith("llama.cpp")
-        return Reply(response, self._largest)
+        return Reply(response, LARGEST_BODY)
 
     def _opened(self) -> aiohttp.ClientSession:
         """The session; it belongs to the loop that runs now."""

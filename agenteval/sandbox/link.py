@@ -179,7 +179,7 @@ def question_order(database: str, questions: Sequence[Question], schema: Schema)
 
 
 def program_order(source: str, argument: str, word: str) -> Order:
-    """What inside/judging.py acts on."""
+    """What inside/hidden.py acts on."""
     return _order({"source": source, "argument": argument, "word": word} | _texts())
 
 

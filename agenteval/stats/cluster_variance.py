@@ -40,10 +40,10 @@ def varied(values: Sequence[float], strata: Sequence[int]) -> float:
 
 
 def evenness(clusters: Sequence[Cluster], strata: Sequence[int]) -> float:
-    """How many times more than independent draws of all are independent draws of the strata spread.
+    """Variance within strata divided by the variance of one pooled sample; at most 1.
 
-    At most 1, as what strata differ by is then no spread. One error and one call without are added
-    to each stratum (Laplace), as one that shows no spread may well have some.
+    One error and one call without are added to each stratum (Laplace), as one that shows no spread
+    may well have some.
     """
     counts, sizes = [count for count, _ in clusters], [size for _, size in clusters]
     count, n = sum(counts), sum(sizes)

@@ -156,7 +156,7 @@ def _free_numbers(engine: Engine) -> None:
                 trials.drop_constraint(name or _UNNAMED % {"table_name": TRIALS.name}, "unique")
 
 
-_UNNAMED = "uq_%(table_name)s"  # SQLite knows a constraint by no name that a table gave it none of
+_UNNAMED = "uq_%(table_name)s"  # SQLite reports no name for unnamed constraints; this makes one up
 
 
 def _numbered(schema: Inspector) -> list[str | None]:

@@ -36,6 +36,7 @@ from agenteval.viewer.pages import ASSETS, FIRST, PAGES, asset, complaint, rende
 
 LOOK_EVERY = 1.0  # seconds between two looks at a run under way
 LONGEST = 20_000  # characters of a note
+MOST = 1 << 20  # bytes of a form: four times what the longest note has as a form sends it
 _STATE = """SELECT count(*), coalesce(sum(calls), 0) FROM trial
     WHERE run_id = :run AND outcome != '' AND NOT replaced"""
 _NEWEST = """SELECT max(one.id) FROM "call" AS one JOIN trial ON trial.id = one.trial_id
@@ -105,10 +106,16 @@ class _Viewer:
         return HTMLResponse(page, status_code=404)
 
     async def review(self, request: Request) -> Response:
-        form = dict(parse_qsl((await request.body()).decode("utf-8", "replace")))
-        if not self.guard.is_own_form(request, form.get("key", "")):
-            told = "Not written: open the address that `agenteval view` printed, and try again.\n"
-            return PlainTextResponse(told, status_code=403)
+        if not self.guard.is_of_own_page(request):
+            return _not_written()
+        sent = b""
+        async for part in request.stream():
+            sent += part
+            if len(sent) > MOST:
+                return PlainTextResponse(f"Not written: over {MOST} bytes.\n", status_code=413)
+        form = dict(parse_qsl(sent.decode("utf-8", "replace")))
+        if not self.guard.is_key(form.get("key", "")):
+            return _not_written()
         return await run_in_threadpool(self._keep, form)
 
     def _keep(self, form: dict[str, str]) -> Response:
@@ -166,6 +173,11 @@ class _Viewer:
             ((trials, calls),) = query(_STATE, run=run)
             ((newest,),) = query(_NEWEST, run=run)
             return {"trials": trials, "calls": calls, "newest": newest or 0}
+
+
+def _not_written() -> Response:
+    told = "Not written: open the address that `agenteval view` printed, and try again.\n"
+    return PlainTextResponse(told, status_code=403)
 
 
 def _no_store(sql: str, **named: Any) -> Sequence[Sequence[Any]]:

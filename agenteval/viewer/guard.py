@@ -72,8 +72,8 @@ class Guard:
     def may_write(self, request: Request) -> bool:
         return self.opens(request.cookies.get(self.cookie, ""))
 
-    def is_own_form(self, request: Request, key: str) -> bool:
-        """Whether a page of this server sent the form, to somebody who may write."""
+    def is_of_own_page(self, request: Request) -> bool:
+        """Whether a page of this server sent the form, from somebody who may write."""
         origin = urlsplit(request.headers.get("origin", ""))
         site = request.headers.get("sec-fetch-site", "same-origin")
         return (
@@ -81,8 +81,10 @@ class Guard:
             and site == "same-origin"
             and origin.scheme == "http"
             and origin.netloc == request.headers.get("host")
-            and secrets.compare_digest(key.encode(), self.key.encode())
         )
+
+    def is_key(self, key: str) -> bool:
+        return secrets.compare_digest(key.encode(), self.key.encode())
 
 
 def _split(host: str) -> tuple[str, int] | None:

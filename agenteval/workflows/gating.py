@@ -127,7 +127,7 @@ def _may_grow(run: RunSummary) -> bool:
 
 
 def look_told(look: Looked, rules: Rules, candidate: RunSummary, *, kept: bool) -> Iterator[str]:
-    """Which look it is, where it is not the only one at all there is."""
+    """Which look this is, unless it is the only one."""
     if any(one.planned for one in look.before):
         last = look.before[-1]
         yield (

@@ -134,6 +134,21 @@ async def test_a_search_follows_no_link_out_of_its_folder(play):
     ]
 
 
+async def test_a_search_goes_on_behind_a_file_that_cannot_be_read(play):
+    play.policy = replace(play.policy, read=PathRules(("**",)))
+    files = play.files
+    play.files = lambda seed: {**files(seed), "scripts/mark.py": CLOSED.encode()}
+    (trial,) = await play(
+        ScriptedModel("uv run scripts/mark.py a", tool("grep", pattern="note", path="notes")),
+        arm=TOOLS,
+    )
+    assert trial.calls[1].reply == "notes/n.txt:1: a note"
+
+
+CLOSED = """import pathlib
+pathlib.Path('notes/a.txt').write_text('a closed note')
+pathlib.Path('notes/a.txt').chmod(0)
+"""
 LINKS = """import os
 os.symlink('/etc', 'etc')
 os.symlink('/etc/passwd', 'root')

@@ -264,6 +264,28 @@ def test_a_long_result_is_cut_as_the_arm_says(cut, read, kept):
     assert tool_texts.shown(LINES, cut, "/out") == (read, kept)
 
 
+LESS = "characters are not shown: use head, tail or grep to see less"
+
+
+@pytest.mark.parametrize(
+    ("output", "cut", "read"),
+    [
+        ("a\n" * 5, Cut(5, 99, "end", saved=True), "a\n" * 5),
+        ("a\n" * 5 + "b", Cut(5, 99, "end"), "[2 characters before this are not shown.]\n"
+         + "a\n" * 4 + "b"),
+        ("10 %\r20 %\rdone\n" * 5, Cut(5, 99, "end"), "10 %\r20 %\rdone\n" * 5),
+        ("10 %\rdone\n" * 3, Cut(2, 99, "end"), "[10 characters before this are not shown.]\n"
+         + "10 %\rdone\n" * 2),
+        ("a\n" * 5, Cut(5, 99, "ends"), "a\n" * 5),
+        (LINES, Cut(3, 99, "ends"), f"1\n2\n\n[12 {LESS}]\n9\n"),
+        (LINES, Cut(1, 99, "ends"), f"1\n\n[16 {LESS}]\n"),
+        (LINES, Cut(99, 1, "ends"), f"\n[18 {LESS}]\n"),
+    ],
+)  # fmt: skip
+def test_a_cut_result_tells_what_is_not_shown(output, cut, read):
+    assert tool_texts.shown(output, cut, "/out")[0] == read
+
+
 def test_the_shells_result_is_json_whatever_it_holds():
     arm, said = arms()["taught/shell"], 'a "quoted" line\n{x}'
     read = tool_texts.answer(Execution(2, said, 0.1), Limits(), arm, None, {})

@@ -28,7 +28,8 @@ FAKE = f"""\
 import json, os, sys, urllib.request
 if "--version" in sys.argv:
     sys.exit(print("9.8.7"))
-SYSTEM = "You are {{fake}}, in " + os.getcwd() + ".\\n\\n\\nBe {{% short %}}."
+END = " In Jinja {{%- endraw -%}} ends {{% raw %}}, {{{{ x }}}}."
+SYSTEM = "You are {{fake}}, in " + os.getcwd() + ".\\n\\n\\nBe {{% short %}}." + END
 TOOLS = [{{"type": "function", "function": {{"name": "bash", "description": "Runs {{it}}.",
     "parameters": {{"type": "object", "required": ["command", "why"], "properties": {{
         "command": {{"type": "string"}}, "why": {{"type": "string", "enum": ["look"]}}}}}}}}}},
@@ -91,7 +92,10 @@ def test_a_captured_arm_is_what_the_harness_sent_and_nothing_else(project) -> No
     done = captured(project, "--permissions", "opencode.json", "--", "./opencode", "look around")
     assert done.returncode == 0, done.stderr
     arm = arms((project,))["captured/opencode"]
-    system = "You are {fake}, in /workspace.\n\n\nBe {% short %}."
+    system = (
+        "You are {fake}, in /workspace.\n\n\nBe {% short %}. "
+        "In Jinja {%- endraw -%} ends {% raw %}, {{ x }}."
+    )
     agent = Agent("a", "", instructions="# System\n\nS\n\n# Task\n\nT\n", tools=("bash",))
     prompt = render_agent(agent, {}, Setting(arm=arm, rules=""))
     assert fill(arm.frame, {}) == system

@@ -138,6 +138,17 @@ def test_a_defect_of_ours_is_kept_and_answered_as_the_hook_was_installed(
     assert (line["event"], line["reason"]) == ("unreadable", "RuntimeError: a defect")
 
 
+def test_a_denied_call_is_denied_where_the_log_cannot_be_written(project, stopped) -> None:
+    folder = stopped / "agenteval/hook"
+    (folder / "calls.jsonl").mkdir(parents=True)
+    folder.chmod(0o700)
+    assert "pipe-to-filter" in bash("touch x | head", words(fail="open"))
+    assert "IsADirectoryError" in (folder / "resident.err").read_text()
+    elsewhere = [*words(fail="open"), "--log", str(project.parent / "rules.toml/calls.jsonl")]
+    assert "pipe-to-filter" in bash("touch x | head", elsewhere)
+    assert bash("touch x", elsewhere) == ""
+
+
 def test_the_model_of_claude_code_is_read_from_its_transcript(project, tmp_path, stopped) -> None:
     file = tmp_path / "session.jsonl"
     reply = {"type": "assistant", "message": {"model": "some-model", "content": []}}

@@ -2,8 +2,14 @@
 
 import pytest
 
+from agenteval.core.prompt.arm import STRICT
+from agenteval.core.prompt.prompt import render
+from agenteval.core.trial import Message
+from agenteval.engine import tool_texts
 from agenteval.models.conversation import past_calls
+from agenteval.models.oracle import Oracle
 from agenteval.models.player import PastCall
+from agenteval.workflows.stages import load_stages
 
 
 def assistant(*calls: tuple[str, str, object]) -> dict[str, object]:
@@ -63,3 +69,16 @@ def test_a_denial_is_known_by_how_it_begins(reply, denied):
     (call,) = past_calls([assistant(("a", "bash", "{}")), tool("a", reply)])
 
     assert call.denied is denied
+
+
+async def test_a_tool_that_prints_the_task_does_not_begin_the_solution_again():
+    (stage,) = load_stages(["mail/draft"])
+    prompt = render(stage.scenario, 0)
+    tools = tool_texts.schemas(STRICT.profile, ("bash", "read", "write"))
+    messages, oracle, made = [*prompt.messages], Oracle([stage.scenario]), []
+    while calls := (await oracle.ask(messages, tools, seed=0)).calls:
+        made += [(call.name, call.arguments) for call in calls]
+        answers = [Message("tool", prompt.task, call_id=call.id) for call in calls]
+        messages += [Message("assistant", "", calls), *answers]
+        assert len(made) <= len(prompt.solution)
+    assert made == [(step.tool, step.arguments) for step in prompt.solution]

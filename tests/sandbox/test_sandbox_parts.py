@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 import sys
 
 import pytest
@@ -45,6 +46,35 @@ def test_a_reply_is_json_that_any_reader_takes():
     with os.fdopen(source, "rb") as file:
         text, body = wire.lengths(file.read(wire.HEADER))
         assert (json.loads(file.read(text)), file.read(body)) == (reply, b"kept")
+
+
+# A launcher in a full kernel: it is asked for worlds of a kind, and tells how many files it holds.
+FULL = """
+import errno, marshal, os, socket, sys
+from agenteval.sandbox.inside import launcher, linux, runner
+
+def full(*_):
+    raise OSError(errno.EAGAIN, "no more processes")
+
+def ended(*_):
+    print(len(os.listdir("/proc/self/fd")) - before)
+    os._exit(0)
+
+linux.clone, launcher._leave = full, ended
+ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+for _ in range(3):
+    socket.send_fds(ours, [sys.argv[1].encode()], [2])
+ours.send(launcher.END)
+before = len(os.listdir("/proc/self/fd"))
+launcher.main(theirs.detach(), marshal.dumps([(runner.__name__, None)]), "", warm=False)
+"""
+
+
+@pytest.mark.parametrize("kind", ["namespaces", "program", "none"])
+def test_a_world_that_the_kernel_refuses_costs_the_launcher_nothing(kind):
+    done = subprocess.run([sys.executable, "-c", FULL, kind], capture_output=True, timeout=60,
+                          text=True, check=False)  # fmt: skip
+    assert (done.stdout, done.stderr.count("no more processes")) == ("0\n", 3), done.stderr
 
 
 def test_an_absurd_length_is_refused():

@@ -1,5 +1,6 @@
 """Who may ask the viewer what: hosts, tokens, origins, and what a page may load."""
 
+import asyncio
 import re
 import socket
 
@@ -92,6 +93,43 @@ def test_nothing_is_written_without_token_key_and_origin(store, writes, form, he
         asking.cookies.clear()
     assert asking.post("/review", data=form, headers=headers).status_code == 403
     assert kept(store) == []
+
+
+@pytest.mark.parametrize(("writes", "status", "read"), [(False, 403, 0), (True, 413, 17)])
+def test_of_a_form_is_read_what_it_may_have_and_nothing_of_a_stranger(
+    store, writes, status, read
+) -> None:
+    taken = []
+
+    def parts():
+        for number in range(100):
+            taken.append(number)
+            yield b"x" * (1 << 16)
+
+    cookie = f"agenteval-8765={GUARD.token}" if writes else ""
+    told = {"host": "127.0.0.1:8765", "cookie": cookie, "origin": OWN["Origin"]}
+    headers = [(name.encode(), value.encode()) for name, value in told.items()]
+    assert (posted(client(store).app, headers, parts()), len(taken)) == (status, read)
+
+
+def posted(app, headers, parts) -> int:
+    """The status of a form that comes in parts."""
+    told = []
+    scope = {
+        "type": "http", "method": "POST", "path": "/review", "query_string": b"",
+        "headers": headers, "client": ("1.2.3.4", 1), "server": ("127.0.0.1", 8765),
+        "scheme": "http", "http_version": "1.1", "root_path": "",
+    }  # fmt: skip
+
+    async def receive():
+        body = next(parts, b"")
+        return {"type": "http.request", "body": body, "more_body": bool(body)}
+
+    async def send(message):
+        told.append(message)
+
+    asyncio.run(app(scope, receive, send))
+    return told[0]["status"]
 
 
 @pytest.mark.parametrize(

@@ -42,8 +42,8 @@ class Prompt:
 def render(scenario: Scenario, seed: int, setting: Setting = DEFAULT) -> Prompt:
     """The scenario as the trial with this seed sees it.
 
-    Raises what `core.variant.variables` raises, and ValueError when a heading is missing; never for
-    a scenario that `config.scenarios` loaded.
+    Raises what `core.prompt.variant.variables` raises, and ValueError when a heading is missing;
+    never for a scenario that `config.scenario_files` loaded.
     """
     chosen = variables(scenario, seed)
     system, task = texts(scenario.instructions, scenario.tools, chosen, setting)
@@ -122,7 +122,10 @@ _COLUMN = re.compile("\0(\\w+)\0")  # a place in a task where a column of the re
 
 
 def requested(scenario: Scenario, agent: Agent, seed: int, known: Variables) -> tuple[str, ...]:
-    """The columns that a request for this agent has. Raises what `core.variant.columns` raises."""
+    """The columns that a request for this agent has.
+
+    Raises what `core.prompt.variant.columns` raises.
+    """
     return columns(scenario, seed, fill(agent.spawned, known))
 
 

@@ -86,7 +86,7 @@ def read_flat(
     return new(ShellFacts, facts + _NEVER_FLAT)
 
 
-_NEVER_FLAT = ((),) * 5  # groups, control flow, negations, errors, nested shells
+_NEVER_FLAT = ((),) * 4  # groups, control flow, negations, errors
 _LAST = ("", ";", "&", "\n")
 
 
@@ -223,18 +223,17 @@ def _with_inner(facts: ShellFacts, whole: str) -> ShellFacts:
 
 
 def _unwrapped(facts: ShellFacts, whole: str) -> ShellFacts:
-    inner: list[ShellFacts] = []
     commands: list[Command] = []
     for command in facts.commands:
         commands.append(command)
         if is_wrapper(command.words.first):
-            commands += _inside(command, inner, whole)
+            commands += _inside(command, whole)
     if len(commands) == len(facts.commands):
         return facts
-    return new(ShellFacts, (facts.text, commands, *facts[2:-1], inner))
+    return new(ShellFacts, (facts.text, commands, *facts[2:]))
 
 
-def _inside(outer: Command, inner: list[ShellFacts], whole: str) -> Iterator[Command]:
+def _inside(outer: Command, whole: str) -> Iterator[Command]:
     if len(outer.via) == MAX_WRAPPED:
         return
     argv = outer.words.argv
@@ -244,14 +243,12 @@ def _inside(outer: Command, inner: list[ShellFacts], whole: str) -> Iterator[Com
         if is_text:
             source = _nested_source(words, whole)
             facts = read_flat(source, via) or _walked(source, via)
-            facts = _with_inner(facts, whole)
-            inner.append(facts)
-            yield from facts.commands
+            yield from _with_inner(facts, whole).commands
         else:
             command = new(Command, (words, words.extent, (), (), via, outer.nested))
             yield command
             if is_wrapper(words.first):
-                yield from _inside(command, inner, whole)
+                yield from _inside(command, whole)
 
 
 def _nested_source(words: Words, whole: str) -> Source:

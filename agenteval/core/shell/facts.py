@@ -95,4 +95,3 @@ class ShellFacts(NamedTuple):
     control: Sequence[Span] = ()  # if, for, while, until, case, select, function, [[ ]], (( ))
     negations: Sequence[Span] = ()  # one for each ! before a command
     errors: Sequence[Span] = ()  # where the text does not parse
-    inner: Sequence["ShellFacts"] = ()  # one for each text that a nested shell reads

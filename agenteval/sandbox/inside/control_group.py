@@ -100,7 +100,7 @@ def divide(group: str) -> None:
 
 
 def restore(group: str, owner: int) -> None:
-    """Undo what `owner` divided: we move back, and his groups go; with the last who lived there."""
+    """Undo `divide`: move back, and remove the groups of the owner and of those that ended."""
     try:
         for name in _words(group, "cgroup.subtree_control"):
             _write(group, "cgroup.subtree_control", f"-{name}")

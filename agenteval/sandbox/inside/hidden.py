@@ -62,7 +62,7 @@ def _do(act: Act, order: wire.Message) -> None:
 
 
 def sealed(key: bytes, content: bytes) -> bytes:
-    """As nobody reads it who lacks the key, which is for once; sealed again it is open."""
+    """XOR with a one-time pad from the key; applying it twice gives the text back."""
     pad = int.from_bytes(_sha3.shake_256(key).digest(len(content)), "little")
     return (int.from_bytes(content, "little") ^ pad).to_bytes(len(content), "little")
 

@@ -43,7 +43,10 @@ def main(fd: int, code: bytes, group: str, *, warm: bool) -> None:
         if not kind or kind == END:
             _leave(own or group, 0 if own or kind else evaluator)
         start = {b"namespaces": _namespaces, b"program": _program, b"none": _bare}[kind]
-        start(control, fds, runner_code)
+        try:
+            start(control, fds, runner_code)
+        except OSError as error:  # as where there are as many processes as may be
+            _refused(fds[0], error)
         for one in fds:
             os.close(one)
 
@@ -99,19 +102,27 @@ def _in_child(
         if frame is not None:
             build(frame[0], peer, *arguments)
     except OSError as error:
-        wire.reply(peer, {"errno": error.errno, "error": error.strerror or str(error)})
+        _refused(peer, error)
     finally:
         os._exit(1)
 
 
+def _refused(peer: int, error: OSError, at: str = "") -> None:
+    """Tell the evaluator, unless it is gone from there."""
+    try:
+        wire.reply(peer, {"errno": error.errno, "error": at + (error.strerror or str(error))})
+    except OSError:
+        return
+
+
 def _namespaces(control: socket.socket, fds: list[int], _code: bytes) -> None:
-    peer = fds[0]
     wait, go = os.pipe()
     try:
         child = _forked(namespace.ALL, fds)
-    except OSError as error:
-        wire.reply(peer, {"errno": error.errno, "error": error.strerror})
-        return
+    except OSError:
+        os.close(wait)
+        os.close(go)
+        raise
     if child == 0:
         os.close(go)
         _in_child(control, fds, _enter, wait)
@@ -120,7 +131,7 @@ def _namespaces(control: socket.socket, fds: list[int], _code: bytes) -> None:
         _map_user(child)
         os.write(go, b"!")
     except OSError as error:
-        wire.reply(peer, {"errno": error.errno, "error": f"user map: {error.strerror}"})
+        _refused(fds[0], error, "user map: ")
     finally:
         os.close(go)
 
