@@ -8,7 +8,7 @@ from statistics import NormalDist
 
 from agenteval.core.summary import RunSummary, TrialSummary
 from agenteval.stats.comparison import POWER
-from agenteval.stats.criteria import Rules
+from agenteval.stats.criteria import CALLS, COMMANDS, Rules
 from agenteval.stats.estimand import Estimand
 from agenteval.stats.limit_tests import MOST, LimitTest
 from agenteval.stats.promotion import LEVEL, GateVerdict, Result, judge_gate
@@ -31,6 +31,11 @@ class OutOfReach:
     n: int
     of: str
     enough: float
+
+    @property
+    def by_calls(self) -> bool:
+        """Whether more calls in each trial would do; of a run that is planned these are a guess."""
+        return self.of in {CALLS, COMMANDS} and self.enough < inf
 
 
 def out_of_reach(
