@@ -9,6 +9,7 @@ from agenteval.core.served import spread
 from agenteval.report.side import Side
 from agenteval.report.tables import MARK, Cell, Row, Table, heads, per_100, row
 from agenteval.report.view import RunView
+from agenteval.report.voids import retried_told
 from agenteval.stats.estimand import NOTHING
 from agenteval.stats.rates import Rate, clustered
 
@@ -192,7 +193,7 @@ def _of_run(view: RunView) -> list[str]:
             f"{view.label}: a grammar of the server constrains calls: "
             f"{' and '.join(impossible)} cannot occur, whatever the model would write."
         )
-    found += _of_voids(view)
+    found += [*_of_voids(view), *retried_told(view.label, run.replaced)]
     if view.arrivals and (left := view.arrivals.kinds["call-in-text"].count):
         found.append(
             f"{view.label}: calls left as text, so that nothing ran: {left}. "

@@ -1,11 +1,12 @@
 """Void trials as they are told: which, by what cause, and what the rates would be with them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from agenteval.core.plain import visible
 from agenteval.core.scoring import Score
 from agenteval.core.summary import TrialSummary
-from agenteval.report.tables import Row, plain, row
+from agenteval.errors import Cause
+from agenteval.report.tables import Row, counted, plain, row
 from agenteval.report.view import RunView, View
 from agenteval.stats.estimand import Estimand, Layout
 from agenteval.stats.rates import Rate, clustered
@@ -48,6 +49,19 @@ def _line(run: RunView, voids: Sequence[TrialSummary]) -> str:
     first = voids[0]
     said = visible(first.reason.partition("\n")[0]) or "no reason was kept"
     return f"{run.label}: {names}: " + (f"{first.cause}: {said}" if first.cause else said)
+
+
+def retried_told(who: str, replaced: Mapping[str, int]) -> list[str]:
+    """That void trials were played again; none where none were. What was cut off is no such one."""
+    again = sum(count for cause, count in replaced.items() if cause != Cause.INTERRUPTED)
+    if not again:
+        return []
+    line = (
+        f"{who}: {counted(again, 'void trial')} {'was' if again == 1 else 'were'} played again "
+        "(--retry-void) and left out, of the budget of voids too. What breaks a trial where the "
+        "model would fail is hidden by that."
+    )
+    return [line]
 
 
 def cause_rows(views: Sequence[RunView]) -> list[Row]:

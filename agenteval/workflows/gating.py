@@ -15,6 +15,7 @@ from agenteval.core.summary import RunSummary, without
 from agenteval.errors import UsageError
 from agenteval.report.gate_view import GateView, gate_view
 from agenteval.report.provenance import without_told
+from agenteval.report.voids import retried_told
 from agenteval.stats.alpha_spending import LEAST, levels_at
 from agenteval.stats.criteria import Rules
 from agenteval.stats.estimand import Estimand, estimand
@@ -23,6 +24,7 @@ from agenteval.store.loading import load_summary
 from agenteval.store.sql import keep_look
 from agenteval.store.summaries import opened
 from agenteval.taxonomy.catalogue import TAXONOMY_VERSION
+from agenteval.workflows import trial_calls
 
 
 def judged(  # noqa: PLR0913 -- what a gate is asked for
@@ -54,7 +56,12 @@ def judged(  # noqa: PLR0913 -- what a gate is asked for
     )
     if not kept and _may_grow(after) and judgement.verdict is GateVerdict.PASS:
         judgement = replace(judgement, verdict=GateVerdict.INCONCLUSIVE)
-    told = (*without_told(left), *look_told(look, asked, after, kept=kept))
+    told = (
+        *without_told(left),
+        *look_told(look, asked, after, kept=kept),
+        *_unseen(before, baseline, store, "The baseline"),
+        *_unseen(after, candidate, store, "The candidate"),
+    )
     return gate_view(judgement, before, after, rules=source, told=told)
 
 
@@ -164,6 +171,14 @@ def look_told(look: Looked, rules: Rules, candidate: RunSummary, *, kept: bool) 
             else "As the run is complete, the verdict is the same without it."
         )
         yield f"This look could not be kept, as the store cannot be written. {held}"
+
+
+def _unseen(run: RunSummary, word: str, store: str, who: str) -> Sequence[str]:
+    """What the trials in force do not show of a run."""
+    if run.of_counts:
+        return ()
+    with opened(word if Path(word).is_file() else store) as query:
+        return retried_told(who, trial_calls.replaced(query, run.id))
 
 
 def _rescored(run: RunSummary, word: str, store: str) -> RunSummary:

@@ -1,7 +1,7 @@
-"""What a stored run holds, read one by one: a trial's transcript, its calls."""
+"""What a stored run holds, read a trial's transcript, its calls, and what these hide."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
@@ -16,6 +16,7 @@ from agenteval.store.summaries import Query, opened
 SHOWN = 8  # names in a message
 PAGE = 200  # calls that are asked for at a time: a reader may go before the last
 _TRIALS = "SELECT scenario, number FROM trial WHERE run_id = :run AND NOT replaced ORDER BY 1, 2"
+_REPLACED = "SELECT cause, count(*) FROM trial WHERE run_id = :run AND replaced GROUP BY cause"
 _WANTED = re.compile(r"(?P<scenario>.*?)\s*(?:#(?P<number>\d{1,9}))?")
 
 
@@ -95,3 +96,8 @@ def _check_named(query: Query, wanted: Wanted) -> None:
         raise UsageError(
             f"--scenario {wanted.scenario}: {wanted.run} played no such; it has {_some([*played])}"
         )
+
+
+def replaced(query: Query, run: str) -> Mapping[str, int]:
+    """How many of its trials were set aside and played again, by what had made them void."""
+    return {str(cause): int(count) for cause, count in query(_REPLACED, run=run)}
