@@ -6,6 +6,7 @@ from agenteval.core.cards import NOT_OBSERVABLE, TOLD, ModelCard, Source
 from agenteval.core.differing import differing_asked, differing_other
 from agenteval.core.run import ALLOW_LISTS, TAXONOMY, Conditions, Run
 from agenteval.core.served import spread
+from agenteval.report.denied_calls import rejudged_told
 from agenteval.report.side import Side
 from agenteval.report.tables import MARK, Cell, Row, Table, heads, per_100, row
 from agenteval.report.view import RunView
@@ -193,7 +194,11 @@ def _of_run(view: RunView) -> list[str]:
             f"{view.label}: a grammar of the server constrains calls: "
             f"{' and '.join(impossible)} cannot occur, whatever the model would write."
         )
-    found += [*_of_voids(view), *retried_told(view.label, run.replaced)]
+    found += [
+        *_of_voids(view),
+        *retried_told(view.label, run.replaced),
+        *rejudged_told(view.label, run.rejudged),
+    ]
     if view.arrivals and (left := view.arrivals.kinds["call-in-text"].count):
         found.append(
             f"{view.label}: calls left as text, so that nothing ran: {left}. "

@@ -15,7 +15,6 @@ from agenteval.core.summary import RunSummary, without
 from agenteval.errors import UsageError
 from agenteval.report.gate_view import GateView, gate_view
 from agenteval.report.provenance import without_told
-from agenteval.report.voids import retried_told
 from agenteval.stats.alpha_spending import LEAST, levels_at
 from agenteval.stats.criteria import Rules
 from agenteval.stats.estimand import Estimand, estimand
@@ -50,19 +49,23 @@ def judged(  # noqa: PLR0913 -- what a gate is asked for
     before, after = (replace(one, trials=without(one.trials, left)) for one in (before, after))
     look = looked(before, after)
     judgement = judge_gate(before, after, asked, level=look.level)
-    place = candidate if Path(candidate).is_file() else store
     kept = look.is_known(asked) or keep_look(
-        place, after.id, look.kept_as(after, asked, judgement.verdict)
+        _place(candidate, store), after.id, look.kept_as(after, asked, judgement.verdict)
     )
     if not kept and _may_grow(after) and judgement.verdict is GateVerdict.PASS:
         judgement = replace(judgement, verdict=GateVerdict.INCONCLUSIVE)
     told = (
         *without_told(left),
         *look_told(look, asked, after, kept=kept),
-        *_unseen(before, baseline, store, "The baseline"),
-        *_unseen(after, candidate, store, "The candidate"),
+        *trial_calls.hidden(before, _place(baseline, store), "The baseline"),
+        *trial_calls.hidden(after, _place(candidate, store), "The candidate"),
     )
     return gate_view(judgement, before, after, rules=source, told=told)
+
+
+def _place(word: str, store: str) -> str:
+    """Where a run is: a word that is a file is another store."""
+    return word if Path(word).is_file() else store
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,18 +176,10 @@ def look_told(look: Looked, rules: Rules, candidate: RunSummary, *, kept: bool) 
         yield f"This look could not be kept, as the store cannot be written. {held}"
 
 
-def _unseen(run: RunSummary, word: str, store: str, who: str) -> Sequence[str]:
-    """What the trials in force do not show of a run."""
-    if run.of_counts:
-        return ()
-    with opened(word if Path(word).is_file() else store) as query:
-        return retried_told(who, trial_calls.replaced(query, run.id))
-
-
 def _rescored(run: RunSummary, word: str, store: str) -> RunSummary:
     if run.of_counts or not _outdated(run):
         return run
-    workflows.rescore.rescore(run.id, word if Path(word).is_file() else store)
+    workflows.rescore.rescore(run.id, _place(word, store))
     return run_summary(word, store)
 
 
