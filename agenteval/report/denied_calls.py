@@ -6,28 +6,14 @@ from dataclasses import dataclass
 from math import ceil
 
 from agenteval.core.plain import shortened
-from agenteval.core.run import Rejudged
 from agenteval.core.summary import TrialSummary
 from agenteval.core.trial import CallRecord, Trial
-from agenteval.report.tables import counted
 from agenteval.report.transcripts import marked_text
 from agenteval.report.view import RunView
 
 CALLS = 40  # of one class and model in the page itself
 CALLS_BESIDE = 400  # of them on a page beside it
 CALL_SHOWN = 160  # characters before, in and after the evidence
-
-
-def rejudged_told(who: str, rejudged: Rejudged | None) -> list[str]:
-    """That others judge a run's calls than did when it was played; none where they are the same."""
-    if rejudged is None:
-        return []
-    line = (
-        f"{who}: judged first by {rejudged.first}, and after the fact by {rejudged.now}: "
-        f"{counted(rejudged.allowed, 'call')} denied then, and allowed now; {rejudged.denied} the "
-        "other way round. What the model did next was its answer to the first."
-    )
-    return [line]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,10 @@ from agenteval.core.cards import NOT_OBSERVABLE, TOLD, ModelCard, Source
 from agenteval.core.differing import differing_asked, differing_other
 from agenteval.core.run import ALLOW_LISTS, TAXONOMY, Conditions, Run
 from agenteval.core.served import spread
-from agenteval.report.denied_calls import rejudged_told
 from agenteval.report.side import Side
 from agenteval.report.tables import MARK, Cell, Row, Table, heads, per_100, row
 from agenteval.report.view import RunView
-from agenteval.report.voids import retried_told
+from agenteval.report.voids import rejudged_told, retried_told
 from agenteval.stats.estimand import NOTHING
 from agenteval.stats.rates import Rate, clustered
 

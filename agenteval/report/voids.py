@@ -1,8 +1,9 @@
-"""Void trials as they are told: which, by what cause, and what the rates would be with them."""
+"""Void trials as they are told, and what became of those that count: played or judged again."""
 
 from collections.abc import Mapping, Sequence
 
 from agenteval.core.plain import visible
+from agenteval.core.run import Rejudged
 from agenteval.core.scoring import Score
 from agenteval.core.summary import TrialSummary
 from agenteval.errors import Cause
@@ -60,6 +61,18 @@ def retried_told(who: str, replaced: Mapping[str, int]) -> list[str]:
         f"{who}: {counted(again, 'void trial')} {'was' if again == 1 else 'were'} played again "
         "(--retry-void) and left out, of the budget of voids too. What breaks a trial where the "
         "model would fail is hidden by that."
+    )
+    return [line]
+
+
+def rejudged_told(who: str, rejudged: Rejudged | None) -> list[str]:
+    """That others judge a run's calls than did when it was played; none where they are the same."""
+    if rejudged is None:
+        return []
+    line = (
+        f"{who}: judged first by {rejudged.first}, and after the fact by {rejudged.now}: "
+        f"{counted(rejudged.allowed, 'call')} denied then, and allowed now; {rejudged.denied} the "
+        "other way round. What the model did next was its answer to the first."
     )
     return [line]
 

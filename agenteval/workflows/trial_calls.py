@@ -10,8 +10,7 @@ from agenteval.core.run import Rejudged, Run
 from agenteval.core.summary import RunSummary
 from agenteval.core.trial import AgentPart, Trial
 from agenteval.errors import UsageError
-from agenteval.report.denied_calls import rejudged_told
-from agenteval.report.voids import retried_told
+from agenteval.report.voids import rejudged_told, retried_told
 from agenteval.store import loading
 from agenteval.store.call_search import START, FoundCall, Key, Wanted, calls_page
 from agenteval.store.summaries import Query, decoded, opened
