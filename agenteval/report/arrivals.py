@@ -8,6 +8,7 @@ from operator import itemgetter
 
 from agenteval.core.counts import ErrorCounts
 from agenteval.core.malformed import Blame, MalformedCall
+from agenteval.core.served import as_served
 from agenteval.core.tally import Tallies, Tally
 from agenteval.report.tables import Table, heads, per_100, plain, row
 from agenteval.report.view import Arrivals, RunView
@@ -50,6 +51,13 @@ def arrived(tallies: Tallies, faults: Collection[str]) -> Arrived:
         faulty=ErrorCounts.added(faulty),
         repairs=sum(one.repairs for one in tallies.counted),
     )
+
+
+def blamed(malformed: Sequence[Sequence[tuple[int, MalformedCall]]]) -> Mapping[str, int]:
+    """How many calls each layer spoilt in these trials, each given by what was malformed in it."""
+    seen = Tallies(tuple(Tally(malformed=tuple(one)) for one in malformed), as_served(()))
+    by_class = arrived(seen, FAULTS).blames.by_class
+    return {blame: sum(by_class[blame]) for blame in map(str, Blame) if blame in by_class}
 
 
 def _places(tally: Tally) -> Iterator[tuple[Place, MalformedCall]]:

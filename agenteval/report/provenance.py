@@ -9,7 +9,7 @@ from agenteval.core.served import spread
 from agenteval.report.side import Side
 from agenteval.report.tables import MARK, Cell, Row, Table, heads, per_100, row
 from agenteval.report.view import RunView
-from agenteval.report.voids import rejudged_told, retried_told
+from agenteval.report.voids import rejudged_told, retried_told, spoilt_told
 from agenteval.stats.estimand import NOTHING
 from agenteval.stats.rates import Rate, clustered
 
@@ -203,6 +203,9 @@ def _of_run(view: RunView) -> list[str]:
             f"{view.label}: calls left as text, so that nothing ran: {left}. "
             "Does the server's tool parser fit the model?"
         )
+    if view.arrivals:
+        blames = {blame: rate.count for blame, rate in view.arrivals.blames.items()}
+        found += spoilt_told(view.label, blames, view.arrivals.faulty.n)
     if view.errors.total.clusters == 1:
         found.append(f"{view.label}: one trial tells next to nothing about the next one.")
     return found

@@ -1,7 +1,8 @@
-"""Void trials as they are told, and what became of those that count: played or judged again."""
+"""Void trials as they are told, and what became of others: judged again, or spoilt by a server."""
 
 from collections.abc import Mapping, Sequence
 
+from agenteval.core.malformed import Blame
 from agenteval.core.plain import visible
 from agenteval.core.run import Rejudged
 from agenteval.core.scoring import Score
@@ -13,6 +14,7 @@ from agenteval.stats.estimand import Estimand, Layout
 from agenteval.stats.rates import Rate, clustered
 
 FEW = 0.02  # of all trials: up to here it makes no difference how voids are counted
+MATERIAL = 0.05  # of the calls tried: from here on a server makes a difference
 NAMED = 3  # trials of one cause
 
 
@@ -73,6 +75,21 @@ def rejudged_told(who: str, rejudged: Rejudged | None) -> list[str]:
         f"{who}: judged first by {rejudged.first}, and after the fact by {rejudged.now}: "
         f"{counted(rejudged.allowed, 'call')} denied then, and allowed now; {rejudged.denied} the "
         "other way round. What the model did next was its answer to the first."
+    )
+    return [line]
+
+
+def spoilt_told(who: str, blames: Mapping[str, int], tried: int) -> list[str]:
+    """That others than the model are to blame for many of the calls that it tried; or none."""
+    others = {blame: calls for blame, calls in blames.items() if calls and blame != Blame.MODEL}
+    spoilt = sum(others.values())
+    if spoilt < max(1, MATERIAL * tried):
+        return []
+    layers = ", ".join(f"{blame} {calls}" for blame, calls in others.items())
+    line = (
+        f"{who}: {spoilt} of {counted(tried, 'call')} tried were spoilt by another than the model "
+        f"({layers}): left as text, cut off or broken. These figures are of its server as well; "
+        "`agenteval show --details` tells what to mend."
     )
     return [line]
 

@@ -5,14 +5,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
-from agenteval import workflows
+from agenteval import report, workflows
+from agenteval.core.malformed import MalformedCall
 from agenteval.core.run import Rejudged, Run
 from agenteval.core.summary import RunSummary
 from agenteval.core.trial import AgentPart, Trial
 from agenteval.errors import UsageError
-from agenteval.report.voids import rejudged_told, retried_told
+from agenteval.report.voids import rejudged_told, retried_told, spoilt_told
 from agenteval.store import loading
 from agenteval.store.call_search import START, FoundCall, Key, Wanted, calls_page
+from agenteval.store.mapping import malformed_value
 from agenteval.store.summaries import Query, decoded, opened
 
 Basis = tuple[str, Mapping[str, str]]  # taxonomy, and digests of allow lists by their names
@@ -29,6 +31,10 @@ _MOVED = """SELECT "call".allowed, count(*) FROM (SELECT min(judgement.id) AS id
     JOIN judgement ON judgement.id = one.id JOIN "call" ON "call".id = judgement.call_id
     JOIN trial ON trial.id = "call".trial_id
     WHERE NOT trial.replaced AND "call".allowed <> judgement.allowed GROUP BY 1"""
+_GARBLED = """SELECT turn.trial_id, turn.number, turn.garbles FROM turn
+    JOIN trial ON trial.id = turn.trial_id WHERE trial.run_id = :run AND turn.agent = ''
+    AND NOT trial.replaced AND trial.outcome NOT IN ('', 'void')
+    AND CAST(turn.garbles AS TEXT) <> '[]' ORDER BY turn.id"""
 _WANTED = re.compile(r"(?P<scenario>.*?)\s*(?:#(?P<number>\d{1,9}))?")
 
 
@@ -111,12 +117,29 @@ def _check_named(query: Query, wanted: Wanted) -> None:
 
 
 def hidden(run: RunSummary, store: str, who: str) -> Sequence[str]:
-    """What its counts do not show: trials played again, and calls judged again; a line each."""
+    """What its counts do not show: trials played again, calls judged again or spoilt."""
     if run.of_counts:
         return ()
     with opened(store) as query:
         again = {str(cause): int(count) for cause, count in query(_REPLACED, run=run.id)}
-        return *retried_told(who, again), *rejudged_told(who, rejudged(query, run.id))
+        return (
+            *retried_told(who, again),
+            *rejudged_told(who, rejudged(query, run.id)),
+            *_spoilt(query, run, who),
+        )
+
+
+def _spoilt(query: Query, run: RunSummary, who: str) -> Sequence[str]:
+    """That its server spoilt many calls; those that never arrived as such were tried as well."""
+    trials: dict[int, list[tuple[int, MalformedCall]]] = {}
+    for trial, turn, garbles in query(_GARBLED, run=run.id):
+        of = trials.setdefault(trial, [])
+        of += [(turn, malformed_value(one)) for one in decoded(garbles)]
+    if not trials:
+        return ()
+    lost = {(at, turn) for at, of in trials.items() for turn, one in of if one.position is None}
+    blames = report.arrivals.blamed([*trials.values()])
+    return spoilt_told(who, blames, run.calls + len(lost))
 
 
 def rejudged(query: Query, run: str) -> Rejudged | None:
