@@ -1,7 +1,7 @@
 """The table of how calls arrived: malformed calls by kind, and the layer to blame."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
@@ -53,11 +53,11 @@ def arrived(tallies: Tallies, faults: Collection[str]) -> Arrived:
     )
 
 
-def blamed(malformed: Sequence[Sequence[tuple[int, MalformedCall]]]) -> Mapping[str, int]:
-    """How many calls each layer spoilt in these trials, each given by what was malformed in it."""
+def blamed(malformed: Iterable[Sequence[tuple[int, MalformedCall]]]) -> tuple[dict[str, int], int]:
+    """How many calls each layer spoilt in these trials, and how many never arrived as calls."""
     seen = Tallies(tuple(Tally(malformed=tuple(one)) for one in malformed), as_served(()))
-    by_class = arrived(seen, FAULTS).blames.by_class
-    return {blame: sum(by_class[blame]) for blame in map(str, Blame) if blame in by_class}
+    blames = arrived(seen, FAULTS).blames
+    return {name: sum(of) for name, of in blames.by_class.items()}, sum(blames.calls)
 
 
 def _places(tally: Tally) -> Iterator[tuple[Place, MalformedCall]]:

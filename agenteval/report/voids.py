@@ -81,7 +81,7 @@ def rejudged_told(who: str, rejudged: Rejudged | None) -> list[str]:
 
 def spoilt_told(who: str, blames: Mapping[str, int], tried: int) -> list[str]:
     """That others than the model are to blame for many of the calls that it tried; or none."""
-    others = {blame: calls for blame, calls in blames.items() if calls and blame != Blame.MODEL}
+    others = {one: calls for one in Blame if one != Blame.MODEL and (calls := blames.get(one))}
     spoilt = sum(others.values())
     if spoilt < max(1, MATERIAL * tried):
         return []

@@ -137,9 +137,8 @@ def _spoilt(query: Query, run: RunSummary, who: str) -> Sequence[str]:
         of += [(turn, malformed_value(one)) for one in decoded(garbles)]
     if not trials:
         return ()
-    lost = {(at, turn) for at, of in trials.items() for turn, one in of if one.position is None}
-    blames = report.arrivals.blamed([*trials.values()])
-    return spoilt_told(who, blames, run.calls + len(lost))
+    blames, lost = report.arrivals.blamed(trials.values())
+    return spoilt_told(who, blames, run.calls + lost)
 
 
 def rejudged(query: Query, run: str) -> Rejudged | None:
