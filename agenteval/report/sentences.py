@@ -101,6 +101,7 @@ def _in(gap: Difference, pair: Pair, apart: float) -> str:
     return f" in {counted(scenarios, 'scenario')}"
 
 
+VOID_BUDGET = 0.15  # of the shipped gate.toml: with more void trials nothing passes there
 RARE = 0.1  # the share of trials that a run should be able to show
 
 
@@ -114,6 +115,12 @@ def caveats(view: View) -> Iterator[str]:
                 f"{counted(trials, 'trial')} {'is' if trials == 1 else 'are'} too few to show what "
                 f"one trial in ten does: {100 * missed:.0f} % of such runs have none of them "
                 f"({whose})."
+            )
+    for run in view.runs:
+        if run.score.void_share > VOID_BUDGET:
+            yield (
+                f"{len(run.score.voids)} of {run.played} trials of {run.label} are void: what is "
+                "said of it is of the others alone."
             )
     for model in view.models:
         if model.influence and model.influence.runs_away:

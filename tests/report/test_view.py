@@ -9,7 +9,7 @@ import pytest
 
 from agenteval.core.cards import ArmCard
 from agenteval.core.counts import ErrorCounts
-from agenteval.core.outcome import Outcome
+from agenteval.core.outcome import Ending, Outcome
 from agenteval.errors import Cause
 from agenteval.report.aftermath import denial_tables
 from agenteval.report.build import build_comparison, build_counts_view, build_view
@@ -372,3 +372,13 @@ def test_without_a_denial_no_table_is_without_rows():
     assert all(table.rows for table in denial_tables(view.runs))
     titles = {table.title for table in denial_tables(view.runs)}
     assert not any(title.startswith("Recovery by") for title in titles)
+
+
+def test_where_many_trials_are_void_what_is_said_in_short_says_so():
+    broken = [
+        trial(number=n, ending=Ending.BROKEN, outcome=Outcome.VOID, reason="500") for n in (2, 3)
+    ]
+    view = build_view([run(trial(LIST, number=1), *broken, model=card("b"))])
+    told = "in 1 of 1 trials (21 to 100 %; 2 of 3 trials are void and left out), with 0.0 errors"
+    assert told in in_short(view)[0]
+    assert any(one.startswith("2 of 3 trials of b are void") for one in view.sentences)
