@@ -104,7 +104,7 @@ def needed(one: Result) -> tuple[float, float] | None:
     test, limit = one.measure.test, one.measure.limit
     if test is None:
         return inf, inf
-    level = one.level if test.estimate < limit else one.level / one.among
+    level = LEVEL if test.estimate < limit else LEVEL / one.among  # a new run's, not this look's
     return _times(test, limit, level), _times(test.nearer(limit), limit, level)
 
 

@@ -15,7 +15,7 @@ from agenteval.core.summary import RunSummary, without
 from agenteval.errors import UsageError
 from agenteval.report.gate_view import GateView, gate_view
 from agenteval.report.provenance import without_told
-from agenteval.stats.alpha_spending import LEAST, levels_at
+from agenteval.stats.alpha_spending import LEAST, level_told, levels_at
 from agenteval.stats.criteria import Rules
 from agenteval.stats.estimand import Estimand, estimand
 from agenteval.stats.promotion import LEVEL, GateVerdict, judge_gate
@@ -142,7 +142,7 @@ def look_told(look: Looked, rules: Rules, candidate: RunSummary, *, kept: bool) 
         last = look.before[-1]
         yield (
             f"The candidate's run was looked at {look.number} of {last.planned} times while it "
-            f"went on: all bounds are at the level that is left to it, {look.level:.4f}."
+            f"went on: all bounds are at the level that is left to it, {level_told(look.level)}."
         )
     elif look.level <= LEAST:
         yield (
@@ -152,9 +152,9 @@ def look_told(look: Looked, rules: Rules, candidate: RunSummary, *, kept: bool) 
         )
     elif look.number > 1 or look.level < LEVEL:
         yield (
-            f"Look {look.number} at this candidate over this baseline, level {look.level:.3f}, "
-            f"after {len(candidate.trials)} of {candidate.trials_planned} trials: all looks share "
-            f"a level of {LEVEL:g}."
+            f"Look {look.number} at this candidate over this baseline, level "
+            f"{level_told(look.level)}, after {len(candidate.trials)} of "
+            f"{candidate.trials_planned} trials: all looks share a level of {LEVEL:g}."
         )
     if any(one.rules != config.gate_rules.digest(rules) for one in look.before):
         yield (
