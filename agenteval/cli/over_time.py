@@ -73,6 +73,11 @@ def _trend_lines(found: "Trend") -> Iterator[str]:
             )
     if found.left_out:
         yield f"trials left out, as their errors or time are not observable: {found.left_out:,}"
+    if found.judged_since:
+        yield (
+            f"earlier judgements left out, as the last one of a session counts: "
+            f"{found.judged_since:,}"
+        )
 
 
 def _trend_document(found: "Trend") -> dict[str, Any]:
@@ -98,4 +103,5 @@ def _trend_document(found: "Trend") -> dict[str, Any]:
             for one in series.changes
         ],
         "left_out": found.left_out,
+        "judged_since": found.judged_since,
     }

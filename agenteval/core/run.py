@@ -38,6 +38,16 @@ class Crash:
 
 
 @dataclass(frozen=True, slots=True)
+class Rejudged:
+    """By what the calls of a run were judged first and are judged now, and what that changed."""
+
+    first: str
+    now: str
+    allowed: int  # calls that were denied first
+    denied: int
+
+
+@dataclass(frozen=True, slots=True)
 class Options:
     """What the command that began a run was given, and what it chose where nothing was."""
 
@@ -117,6 +127,7 @@ class Run:
     effort: Effort | None = None
     arm: ArmCard | None = None  # None where nobody kept it
     source: Source | None = None  # the logs that it was read from
+    rejudged: Rejudged | None = None  # None where it never was
 
     @property
     def last_planned(self) -> Look | None:

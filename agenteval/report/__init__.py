@@ -8,6 +8,7 @@ from agenteval.lazily import submodules
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from agenteval.report import (
+        arrivals,
         console,
         gate_explained,
         gate_json,
@@ -26,6 +27,7 @@ else:
     __getattr__ = submodules(__name__)
 
 __all__ = [
+    "arrivals",
     "console",
     "gate_explained",
     "gate_json",

@@ -1,13 +1,14 @@
 """The table of how calls arrived: malformed calls by kind, and the layer to blame."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 
 from agenteval.core.counts import ErrorCounts
 from agenteval.core.malformed import Blame, MalformedCall
+from agenteval.core.served import as_served
 from agenteval.core.tally import Tallies, Tally
 from agenteval.report.tables import Table, heads, per_100, plain, row
 from agenteval.report.view import Arrivals, RunView
@@ -50,6 +51,13 @@ def arrived(tallies: Tallies, faults: Collection[str]) -> Arrived:
         faulty=ErrorCounts.added(faulty),
         repairs=sum(one.repairs for one in tallies.counted),
     )
+
+
+def blamed(malformed: Iterable[Sequence[tuple[int, MalformedCall]]]) -> tuple[dict[str, int], int]:
+    """How many calls each layer spoilt in these trials, and how many never arrived as calls."""
+    seen = Tallies(tuple(Tally(malformed=tuple(one)) for one in malformed), as_served(()))
+    blames = arrived(seen, FAULTS).blames
+    return {name: sum(of) for name, of in blames.by_class.items()}, sum(blames.calls)
 
 
 def _places(tally: Tally) -> Iterator[tuple[Place, MalformedCall]]:

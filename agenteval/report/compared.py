@@ -69,7 +69,8 @@ def as_one_family(view: View) -> View:
 
 def _claims(view: View) -> Iterator[tuple[Claim, float]]:
     for at, pair in enumerate(view.pairs):
-        yield (at, NUMBER), pair.difference.p
+        if not pair.silent:
+            yield (at, NUMBER), pair.difference.p
         if pair.kinds:
             yield (at, KINDS), pair.kinds.p
         for one in pair.classes if view.compared else ():
@@ -85,7 +86,7 @@ def _claims(view: View) -> Iterator[tuple[Claim, float]]:
 def _adjusted(pair: Pair, at: int, adjusted: Mapping[Claim, float], among: int) -> Pair:
     return replace(
         pair,
-        adjusted=adjusted[at, NUMBER],
+        adjusted=adjusted.get((at, NUMBER), 1.0),
         kinds_adjusted=adjusted.get((at, KINDS), 1.0),
         classes=tuple(
             replace(one, adjusted=adjusted.get((at, f"class {one.id}"), 1.0))

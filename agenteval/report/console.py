@@ -15,6 +15,7 @@ from agenteval.report.last_lines import SHORT_NOTE, in_short
 from agenteval.report.tables import MARK, MISSED, SAID, Cell, Head, Table, comparison_table
 from agenteval.report.view import View
 from agenteval.report.voids import void_lines
+from agenteval.stats.alpha_spending import sure_told
 from agenteval.stats.promotion import GateVerdict
 
 FEW = 5  # lines of a kind on one screen
@@ -167,8 +168,8 @@ _STYLES = {
 def render_verdict(view: GateView, console: Console) -> None:
     console.print(Text(f"{view.candidate.model} over {view.baseline.model}", style="bold"))
     console.print(Text(goals_told(view)))
-    level = f"{100 * (1 - view.judgement.level):.4g} %"
-    console.print(Text(f"One-sided {level} bounds. {UNITS} Rules: {view.rules}.", style="dim"))
+    sure = sure_told(view.judgement.level)
+    console.print(Text(f"One-sided {sure} % bounds. {UNITS} Rules: {view.rules}.", style="dim"))
     console.print(_verdict_table(view))
     needed = [f"{line.name}: {line.needed}." for line in view.lines if line.needed]
     _print_list(console, (*needed, *view.remarks))

@@ -19,6 +19,7 @@ from agenteval.stats.planning import Characteristics
 from agenteval.stats.rates import Rate
 
 SCHEMA = "agenteval.explain/1"
+AS_MANY_CALLS = "if the candidate makes as many calls a trial as the baseline"
 MORE = (
     "More trials raise the first column: `agenteval plan` says how many a candidate that is the "
     "same needs, and one that is worse by half the margin."
@@ -60,11 +61,16 @@ def render(explained: Explained, console: Console) -> None:
 def _out_of_reach(explained: Explained) -> str:
     if not explained.reach:
         return "A run of this size can pass every line, if the candidate is good enough."
-    lines = [
-        f"- {one.name.removeprefix('budgets.')}: {reach_told(one)}." for one in explained.reach
-    ]
-    lead = "A run of this size can never PASS, whatever the candidate does:"
-    return "\n".join([lead, *lines])
+    leads = {
+        False: "A run of this size can never PASS, whatever the candidate does:",
+        True: f"A run of so many trials cannot PASS {AS_MANY_CALLS}:",
+    }
+    lines = []
+    for by_calls, lead in leads.items():
+        found = [one for one in explained.reach if one.by_calls is by_calls]
+        lines += [lead] if found else []
+        lines += [f"- {one.name.removeprefix('budgets.')}: {reach_told(one)}." for one in found]
+    return "\n".join(lines)
 
 
 def document(explained: Explained) -> dict[str, Any]:

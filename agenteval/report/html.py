@@ -33,6 +33,7 @@ from agenteval.report.tables import (
 from agenteval.report.transcripts import shown_trial
 from agenteval.report.view import RunView, View
 from agenteval.report.voids import void_lines
+from agenteval.stats.alpha_spending import sure_told
 from agenteval.stats.rates import Rate
 
 
@@ -143,7 +144,7 @@ class Told:
 
     @property
     def sure(self) -> str:
-        return f"{100 * (1 - self.gate.judgement.level):.4g}"
+        return sure_told(self.gate.judgement.level)
 
 
 def page(view: View, told: Told | None = None) -> str:

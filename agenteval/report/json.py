@@ -92,8 +92,10 @@ def _pair(pair: Pair) -> Document:
         "p_adjusted": pair.adjusted,
         "paired": gap.paired,
         "calls_left_out": list(pair.left_out),
-        "calls_needed": gap.calls_needed if isfinite(gap.calls_needed) else None,
-        "calls_needed_if_half": gap.calls_for(abs(gap.value) / 2) if gap.value else None,
+        "calls_needed": None if pair.silent or not isfinite(gap.calls_needed) else gap.calls_needed,
+        "calls_needed_if_half": gap.calls_for(abs(gap.value) / 2)
+        if gap.value and not pair.silent
+        else None,
         "first_rate": rate_document(gap.first),
         "second_rate": rate_document(gap.second),
         "ratio": _ratio(gap.ratio),

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from agenteval.core.outcome import Outcome
 from agenteval.report.figures import pace, titled, useful
 from agenteval.report.pairs import COMPLETED
+from agenteval.report.sentences import VOID_BUDGET
 from agenteval.report.tables import Row, Table, per_100, share
 from agenteval.report.view import Pair, RunView, View
 from agenteval.stats.comparison import Difference
@@ -91,7 +92,7 @@ def _of_model(view: RunView) -> str:
         return f"{view.label}: no trial counts, nothing is known."
     told = (
         f"{view.label} reached its goal in {goals.count} of {goals.n} trials "
-        f"({100 * goals.low:.0f} to {100 * goals.high:.0f} %)"
+        f"({100 * goals.low:.0f} to {100 * goals.high:.0f} %{_voids(view)})"
         if goals.n
         else f"{view.label}: whether goals were reached is not observable in logs"
     )
@@ -101,6 +102,13 @@ def _of_model(view: RunView) -> str:
         f"{told}, with {100 * errors.value:.1f} errors per 100 tool calls "
         f"({100 * errors.low:.1f} to {100 * errors.high:.1f})."
     )
+
+
+def _voids(view: RunView) -> str:
+    """Where more are void than a gate usually lets pass."""
+    if view.score.void_share <= VOID_BUDGET:
+        return ""
+    return f"; {len(view.score.voids)} of {view.played} trials are void and left out"
 
 
 def _both(one: str, other: str) -> str:

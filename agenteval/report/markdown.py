@@ -8,6 +8,7 @@ from agenteval.report.goals import missed_lines
 from agenteval.report.tables import MARK, MISSED, SAID, Cell, Head, Table, comparison_table
 from agenteval.report.view import View
 from agenteval.report.voids import void_lines
+from agenteval.stats.alpha_spending import sure_told
 
 
 def dumps(view: View) -> str:
@@ -89,7 +90,7 @@ def _gate_lines(view: GateView) -> Iterator[str]:
     yield (
         f"Candidate {escaped(view.candidate.model)} (run {escaped(view.candidate.id)}) over "
         f"baseline {escaped(view.baseline.model)} (run {escaped(view.baseline.id)}), one-sided "
-        f"{100 * (1 - view.judgement.level):.4g} % bounds, rules {escaped(view.rules)}."
+        f"{sure_told(view.judgement.level)} % bounds, rules {escaped(view.rules)}."
     )
     yield ""
     yield _gate_row(*_GATE_HEADS)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
+from math import inf, nan
 from typing import TypedDict
 
 from agenteval import stats
@@ -20,8 +21,11 @@ from agenteval.stats.comparison import (
     compare_shares,
 )
 from agenteval.stats.estimand import Estimand, Layout
-from agenteval.stats.rates import rate_of
+from agenteval.stats.rates import clustered, rate_of
+from agenteval.stats.score import Ratio
 
+CALLED, PER_TRIAL = "errors per 100 calls", "errors per trial"
+WITH_DENIAL = "trials with a denial"
 COMPLETED = "trials completed"
 HANDSHAKE = "handshakes completed"
 RECOVERED = "recovered in the next turn"
@@ -59,9 +63,9 @@ def figures_of(first: Side, second: Side, total: Difference, how: How) -> tuple[
         denied = [[errors > 0 for errors, _ in side] for side in (ours, theirs)]
         with_denial = compare_shares(*denied, **how)
     return (
-        Figure("errors per 100 calls", "per 100", total),
-        Figure("errors per trial", "mean", per_trial),
-        Figure("trials with a denial", "share", with_denial),
+        Figure(CALLED, "per 100", total),
+        Figure(PER_TRIAL, "mean", per_trial),
+        Figure(WITH_DENIAL, "share", with_denial),
         *_endings(first.score, second.score, how),
         *_recoveries(first.score, second.score, how),
     )
@@ -128,14 +132,40 @@ def _any(column: list[Cluster]) -> bool:
 
 
 def pairs_of(sides: Sequence[Side], about: Estimand, *, seed: int) -> tuple[Pair, ...]:
-    """All pairs in which both models made calls where they are compared; no p adjusted yet."""
-    pairs = [
-        _pair(one, other, found, about, seed)
-        for first, second in combinations(sides, 2)
-        for one, other, found in [compared(first, second)]
-        if any(one.errors.calls) and any(other.errors.calls)
-    ]
+    """All pairs that have something to compare, calls or how trials ended; no p adjusted yet."""
+    pairs = []
+    for first, second in combinations(sides, 2):
+        one, other, found = compared(first, second)
+        if any(one.errors.calls) and any(other.errors.calls):
+            pairs.append(_pair(one, other, found, about, seed))
+        elif one.score and other.score and one.score.counted and other.score.counted:
+            pairs.append(_silent_pair(one, other, found, about, seed))
     return tuple(pairs)
+
+
+def _silent_pair(first: Side, second: Side, found: Pairing, about: Estimand, seed: int) -> Pair:
+    """Of two of which one made no call: only how their trials ended can be compared."""
+    layouts = first.layout(about), second.layout(about)
+    how = How(seed=seed, paired=found.paired, layouts=layouts)
+    rates = [clustered(one.errors.total(), one.layout(about)) for one in (first, second)]
+    unknown = Ratio(nan, 0.0, inf)
+    return Pair(
+        first.label,
+        second.label,
+        Difference(rates[0], rates[1], -1.0, 1.0, unknown, 1.0, found.paired, 1.0),
+        adjusted=1.0,
+        kinds=None,
+        kinds_adjusted=1.0,
+        errors=(sum(first.errors.errors), sum(second.errors.errors)),
+        figures=(
+            *(Figure(name, "share", None) for name in (CALLED, PER_TRIAL, WITH_DENIAL)),
+            *_endings(first.score, second.score, how),
+            *(Figure(name, "share", None) for name in OF_RECOVERY),
+        ),
+        simulated=first.card.simulated or second.card.simulated,
+        left_out=found.left_out,
+        scope=scope((first, second), about),
+    )
 
 
 def unlike(sides: Sequence[Side]) -> Iterator[str]:

@@ -9,6 +9,7 @@ from agenteval.core.served import spread
 from agenteval.report.side import Side
 from agenteval.report.tables import MARK, Cell, Row, Table, heads, per_100, row
 from agenteval.report.view import RunView
+from agenteval.report.voids import rejudged_told, retried_told, spoilt_told
 from agenteval.stats.estimand import NOTHING
 from agenteval.stats.rates import Rate, clustered
 
@@ -192,12 +193,19 @@ def _of_run(view: RunView) -> list[str]:
             f"{view.label}: a grammar of the server constrains calls: "
             f"{' and '.join(impossible)} cannot occur, whatever the model would write."
         )
-    found += _of_voids(view)
+    found += [
+        *_of_voids(view),
+        *retried_told(view.label, run.replaced),
+        *rejudged_told(view.label, run.rejudged),
+    ]
     if view.arrivals and (left := view.arrivals.kinds["call-in-text"].count):
         found.append(
             f"{view.label}: calls left as text, so that nothing ran: {left}. "
             "Does the server's tool parser fit the model?"
         )
+    if view.arrivals:
+        blames = {blame: rate.count for blame, rate in view.arrivals.blames.items()}
+        found += spoilt_told(view.label, blames, view.arrivals.faulty.n)
     if view.errors.total.clusters == 1:
         found.append(f"{view.label}: one trial tells next to nothing about the next one.")
     return found

@@ -61,8 +61,9 @@ SIZEABLE = {CALLS: 0.03}  # the margins of the shipped gate.toml: what else is c
 
 def new_run(pairs: Sequence[Pair]) -> tuple[str, ...]:
     """What to know of the numbers of `more_needed`, said once where there are any."""
-    adjusted = [(pair.adjusted, *(one.adjusted or 0.0 for one in pair.figures)) for pair in pairs]
-    if not any(p >= SETTLED for of in adjusted for p in of):
+    errors = [pair.adjusted for pair in pairs if not pair.silent]
+    figures = [one.adjusted or 0.0 for pair in pairs for one in pair.figures]
+    if not any(p >= SETTLED for p in (*errors, *figures)):
         return ()
     return ("Do not add calls to this run until it is settled: what is told is of a new run.",)
 
@@ -100,6 +101,7 @@ def _in(gap: Difference, pair: Pair, apart: float) -> str:
     return f" in {counted(scenarios, 'scenario')}"
 
 
+VOID_BUDGET = 0.15  # of the shipped gate.toml: with more void trials nothing passes there
 RARE = 0.1  # the share of trials that a run should be able to show
 
 
@@ -113,6 +115,12 @@ def caveats(view: View) -> Iterator[str]:
                 f"{counted(trials, 'trial')} {'is' if trials == 1 else 'are'} too few to show what "
                 f"one trial in ten does: {100 * missed:.0f} % of such runs have none of them "
                 f"({whose})."
+            )
+    for run in view.runs:
+        if run.score.void_share > VOID_BUDGET:
+            yield (
+                f"{len(run.score.voids)} of {run.played} trials of {run.label} are void: what is "
+                "said of it is of the others alone."
             )
     for model in view.models:
         if model.influence and model.influence.runs_away:
@@ -150,6 +158,11 @@ def count_sentences(pairs: Sequence[Pair]) -> tuple[str, ...]:
 
 def _number_sentence(pair: Pair) -> str:
     gap, among = pair.difference, pair.among
+    if pair.silent:
+        return (
+            f"{scoped(OPEN, pair.scope)}: whether {pair.first} or {pair.second} makes fewer "
+            f"errors. No call was made by {' and '.join(pair.silent)}."
+        )
     if not gap.value:
         return (
             f"{scoped(EQUAL, pair.scope)}: {pair.first} and {pair.second} made "

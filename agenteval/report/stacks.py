@@ -57,7 +57,7 @@ def stack_lines(runs: tuple[Run, Run], view: View) -> Iterator[str]:
     yield from _parameters(runs)
     unlike = [name for name in _names(facts) if len({one.get(name) for one in facts}) > 1]
     yield from _differing(facts, unlike)
-    if pair is None:
+    if pair is None or pair.silent:
         yield "One of the two made no call where both were played: nothing to compare."
         return
     measured = list(measured_of(runs, pair))

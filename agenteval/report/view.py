@@ -100,6 +100,12 @@ class Pair:
     among: int = 1
     scope: str = ""  # what its sentences are about; none where scenarios are not known
 
+    @property
+    def silent(self) -> tuple[str, ...]:
+        """Those that made no call where they are compared: then nothing is known of errors."""
+        rates = (self.first, self.difference.first), (self.second, self.difference.second)
+        return tuple(name for name, rate in rates if not rate.n)
+
 
 @dataclass(frozen=True, slots=True)
 class Groups:

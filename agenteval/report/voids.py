@@ -1,16 +1,20 @@
-"""Void trials as they are told: which, by what cause, and what the rates would be with them."""
+"""Void trials as they are told, and what became of others: judged again, or spoilt by a server."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from agenteval.core.malformed import Blame
 from agenteval.core.plain import visible
+from agenteval.core.run import Rejudged
 from agenteval.core.scoring import Score
 from agenteval.core.summary import TrialSummary
-from agenteval.report.tables import Row, plain, row
+from agenteval.errors import Cause
+from agenteval.report.tables import Row, counted, plain, row
 from agenteval.report.view import RunView, View
 from agenteval.stats.estimand import Estimand, Layout
 from agenteval.stats.rates import Rate, clustered
 
 FEW = 0.02  # of all trials: up to here it makes no difference how voids are counted
+MATERIAL = 0.05  # of the calls tried: from here on a server makes a difference
 NAMED = 3  # trials of one cause
 
 
@@ -48,6 +52,46 @@ def _line(run: RunView, voids: Sequence[TrialSummary]) -> str:
     first = voids[0]
     said = visible(first.reason.partition("\n")[0]) or "no reason was kept"
     return f"{run.label}: {names}: " + (f"{first.cause}: {said}" if first.cause else said)
+
+
+def retried_told(who: str, replaced: Mapping[str, int]) -> list[str]:
+    """That void trials were played again; none where none were. What was cut off is no such one."""
+    again = sum(count for cause, count in replaced.items() if cause != Cause.INTERRUPTED)
+    if not again:
+        return []
+    line = (
+        f"{who}: {counted(again, 'void trial')} {'was' if again == 1 else 'were'} played again "
+        "(--retry-void) and left out, of the budget of voids too. What breaks a trial where the "
+        "model would fail is hidden by that."
+    )
+    return [line]
+
+
+def rejudged_told(who: str, rejudged: Rejudged | None) -> list[str]:
+    """That others judge a run's calls than did when it was played; none where they are the same."""
+    if rejudged is None:
+        return []
+    line = (
+        f"{who}: judged first by {rejudged.first}, and after the fact by {rejudged.now}: "
+        f"{counted(rejudged.allowed, 'call')} denied then, and allowed now; {rejudged.denied} the "
+        "other way round. What the model did next was its answer to the first."
+    )
+    return [line]
+
+
+def spoilt_told(who: str, blames: Mapping[str, int], tried: int) -> list[str]:
+    """That others than the model are to blame for many of the calls that it tried; or none."""
+    others = {one: calls for one in Blame if one != Blame.MODEL and (calls := blames.get(one))}
+    spoilt = sum(others.values())
+    if spoilt < max(1, MATERIAL * tried):
+        return []
+    layers = ", ".join(f"{blame} {calls}" for blame, calls in others.items())
+    line = (
+        f"{who}: {spoilt} of {counted(tried, 'call')} tried were spoilt by another than the model "
+        f"({layers}): left as text, cut off or broken. These figures are of its server as well; "
+        "`agenteval show --details` tells what to mend."
+    )
+    return [line]
 
 
 def cause_rows(views: Sequence[RunView]) -> list[Row]:

@@ -6,7 +6,7 @@ never stopped loses little.
 
 from collections.abc import Sequence
 from functools import partial
-from math import erfc, exp, sqrt, tau
+from math import ceil, erfc, exp, log10, sqrt, tau
 from statistics import NormalDist
 
 from agenteval.stats.quantiles import falling
@@ -16,6 +16,20 @@ LEAST = 1e-9  # the level of a look to which nothing is left
 _FURTHEST = 8.0  # standard errors below nothing, from which on there is nothing
 _STEPS = 10  # in a standard error of what a look adds
 _MOST_STEPS = 800
+
+_ROUNDED = 1e-3  # a level below this takes more digits than are usual
+
+
+def level_told(level: float) -> str:
+    return f"{level:.4f}" if level >= _ROUNDED else f"{level:.1g}"
+
+
+def sure_told(level: float) -> str:
+    """How sure a bound at this level is, in percent: never 100."""
+    if level >= _ROUNDED:
+        return f"{100 * (1 - level):.4g}"
+    return f"{100 * (1 - level):.{ceil(-log10(100 * level))}f}"
+
 
 Going = Sequence[tuple[float, float]]  # where the sum may be, and how likely, if no look rejected
 

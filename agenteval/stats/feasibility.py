@@ -8,7 +8,7 @@ from statistics import NormalDist
 
 from agenteval.core.summary import RunSummary, TrialSummary
 from agenteval.stats.comparison import POWER
-from agenteval.stats.criteria import Rules
+from agenteval.stats.criteria import CALLS, COMMANDS, Rules
 from agenteval.stats.estimand import Estimand
 from agenteval.stats.limit_tests import MOST, LimitTest
 from agenteval.stats.promotion import LEVEL, GateVerdict, Result, judge_gate
@@ -31,6 +31,11 @@ class OutOfReach:
     n: int
     of: str
     enough: float
+
+    @property
+    def by_calls(self) -> bool:
+        """Whether more calls in each trial would do; of a run that is planned these are a guess."""
+        return self.of in {CALLS, COMMANDS} and self.enough < inf
 
 
 def out_of_reach(
@@ -99,7 +104,7 @@ def needed(one: Result) -> tuple[float, float] | None:
     test, limit = one.measure.test, one.measure.limit
     if test is None:
         return inf, inf
-    level = one.level if test.estimate < limit else one.level / one.among
+    level = LEVEL if test.estimate < limit else LEVEL / one.among  # a new run's, not this look's
     return _times(test, limit, level), _times(test.nearer(limit), limit, level)
 
 

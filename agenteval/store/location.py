@@ -139,6 +139,7 @@ def meant(
     if word in known:
         return word
     if found := _named(word, runs, whatever=whatever):
+        _check_one_meaning(word, found, runs, known)
         return found.id
     fitting = [one for one in known if one.startswith(word)]
     if len(fitting) == 1:
@@ -156,6 +157,20 @@ def meant(
         newest = f"`last` passes over what stands in brackets; {newest}"
     near = f"models like it: {', '.join(like)}" if like else newest
     raise UsageError(f"no run {word!r} in {where} ({near}); `agenteval show` lists all")
+
+
+def _check_one_meaning(word: str, found: Known, runs: Sequence[Known], ids: Sequence[str]) -> None:
+    """Raises UsageError for a label that is a model's name as well, or begins the id of a run."""
+    if word not in found.labels:
+        return
+    of_model = next((run.id for run in runs if run.usable and run.model == word), found.id)
+    begun = next((one for one in ids if one.startswith(word) and one != found.id), found.id)
+    what, other = ("a model's last run", of_model) if of_model != found.id else ("an id", begun)
+    if other != found.id:
+        raise UsageError(
+            f"{word!r} is the label of {found.id} and names {what}, {other}: give the id of the "
+            f"one you mean, or take the label off (agenteval runs label {found.id} {word} --off)"
+        )
 
 
 def passed_over(word: str, runs: Sequence[Known]) -> Sequence[Known]:

@@ -1,6 +1,7 @@
 """A gate rehearsed: what its rules mean for a run, and how large a run has to be."""
 
 from dataclasses import asdict, dataclass, replace
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +114,7 @@ class Planned:
     rehearsal: Rehearsal
     size: Size | None
     if_half: Size | None
+    minimum: tuple[int, int] = (0, 0)  # trials and calls, without which the gate passes nothing
 
     @property
     def calls_per_minute(self) -> float | None:
@@ -178,7 +180,7 @@ def planned(  # noqa: PLR0913 -- what a plan is asked for
     rng = np.random.default_rng(SEED)
     size = rehearsal.needed(rng)
     harder = rehearsal.needed(rng, rehearsal.half_as_good, least=size.trials) if size else None
-    return Planned(run, rehearsal, size, harder)
+    return Planned(run, rehearsal, size, harder, (asked.trials, asked.calls))
 
 
 def sentences(found: Planned) -> str:
@@ -197,6 +199,8 @@ def sentences(found: Planned) -> str:
         f"about {size.calls:,} calls, of each model in the same worlds. Simulated power "
         f"{size.power}, about {rules.about.told}."
     )
+    if size.trials < found.minimum[0] or size.calls < found.minimum[1]:
+        lines.append(_too_few(size, *found.minimum))
     harder = found.if_half
     lines.append(
         "For one that is worse by half of that: "
@@ -218,6 +222,15 @@ def sentences(found: Planned) -> str:
             "that was cut off, or one of an older version)."
         )
     return "\n".join(lines)
+
+
+def _too_few(size: Size, trials: int, calls: int) -> str:
+    """That the gate asks for more than its margin needs, and for how many trials that is."""
+    enough = max(trials, ceil(calls * size.trials / max(size.calls, 1)))
+    return (
+        f"That is fewer than the gate's [minimum] of {trials:,} trials and {calls:,} calls, below "
+        f"which nothing passes: play at least {counted(enough, 'trial')}."
+    )
 
 
 def _time(hours: float) -> str:

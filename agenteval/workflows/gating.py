@@ -15,7 +15,7 @@ from agenteval.core.summary import RunSummary, without
 from agenteval.errors import UsageError
 from agenteval.report.gate_view import GateView, gate_view
 from agenteval.report.provenance import without_told
-from agenteval.stats.alpha_spending import LEAST, levels_at
+from agenteval.stats.alpha_spending import LEAST, level_told, levels_at
 from agenteval.stats.criteria import Rules
 from agenteval.stats.estimand import Estimand, estimand
 from agenteval.stats.promotion import LEVEL, GateVerdict, judge_gate
@@ -23,6 +23,7 @@ from agenteval.store.loading import load_summary
 from agenteval.store.sql import keep_look
 from agenteval.store.summaries import opened
 from agenteval.taxonomy.catalogue import TAXONOMY_VERSION
+from agenteval.workflows import trial_calls
 
 
 def judged(  # noqa: PLR0913 -- what a gate is asked for
@@ -48,14 +49,23 @@ def judged(  # noqa: PLR0913 -- what a gate is asked for
     before, after = (replace(one, trials=without(one.trials, left)) for one in (before, after))
     look = looked(before, after)
     judgement = judge_gate(before, after, asked, level=look.level)
-    place = candidate if Path(candidate).is_file() else store
     kept = look.is_known(asked) or keep_look(
-        place, after.id, look.kept_as(after, asked, judgement.verdict)
+        _place(candidate, store), after.id, look.kept_as(after, asked, judgement.verdict)
     )
     if not kept and _may_grow(after) and judgement.verdict is GateVerdict.PASS:
         judgement = replace(judgement, verdict=GateVerdict.INCONCLUSIVE)
-    told = (*without_told(left), *look_told(look, asked, after, kept=kept))
+    told = (
+        *without_told(left),
+        *look_told(look, asked, after, kept=kept),
+        *trial_calls.hidden(before, _place(baseline, store), "The baseline"),
+        *trial_calls.hidden(after, _place(candidate, store), "The candidate"),
+    )
     return gate_view(judgement, before, after, rules=source, told=told)
+
+
+def _place(word: str, store: str) -> str:
+    """Where a run is: a word that is a file is another store."""
+    return word if Path(word).is_file() else store
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +142,7 @@ def look_told(look: Looked, rules: Rules, candidate: RunSummary, *, kept: bool) 
         last = look.before[-1]
         yield (
             f"The candidate's run was looked at {look.number} of {last.planned} times while it "
-            f"went on: all bounds are at the level that is left to it, {look.level:.4f}."
+            f"went on: all bounds are at the level that is left to it, {level_told(look.level)}."
         )
     elif look.level <= LEAST:
         yield (
@@ -142,9 +152,9 @@ def look_told(look: Looked, rules: Rules, candidate: RunSummary, *, kept: bool) 
         )
     elif look.number > 1 or look.level < LEVEL:
         yield (
-            f"Look {look.number} at this candidate over this baseline, level {look.level:.3f}, "
-            f"after {len(candidate.trials)} of {candidate.trials_planned} trials: all looks share "
-            f"a level of {LEVEL:g}."
+            f"Look {look.number} at this candidate over this baseline, level "
+            f"{level_told(look.level)}, after {len(candidate.trials)} of "
+            f"{candidate.trials_planned} trials: all looks share a level of {LEVEL:g}."
         )
     if any(one.rules != config.gate_rules.digest(rules) for one in look.before):
         yield (
@@ -169,7 +179,7 @@ def look_told(look: Looked, rules: Rules, candidate: RunSummary, *, kept: bool) 
 def _rescored(run: RunSummary, word: str, store: str) -> RunSummary:
     if run.of_counts or not _outdated(run):
         return run
-    workflows.rescore.rescore(run.id, word if Path(word).is_file() else store)
+    workflows.rescore.rescore(run.id, _place(word, store))
     return run_summary(word, store)
 
 

@@ -10,6 +10,7 @@ from agenteval.core.run import Look, Run
 from agenteval.core.summary import RunSummary
 from agenteval.errors import UsageError
 from agenteval.protocols import TrialKey
+from agenteval.report.gate_explained import AS_MANY_CALLS
 from agenteval.report.gate_view import reach_told
 from agenteval.report.tables import MARK
 from agenteval.stats.criteria import Rules
@@ -45,7 +46,8 @@ class InterimLooks:
         like = repeated(self.baseline, run.trials_planned, self.rules.about)
         for one in out_of_reach(self.baseline, like, self.rules):
             line = f"{one.name.removeprefix('budgets.')}: {reach_told(one)}"
-            note(f"{run.model.name}: this run can never PASS. {line}")
+            never = f"cannot PASS {AS_MANY_CALLS}" if one.by_calls else "can never PASS"
+            note(f"{run.model.name}: this run {never}. {line}")
 
     def settled(self, run_id: str, store: SqlStore, note: Note) -> bool:
         """Look at the run so far, keep what was seen, and say whether the verdict is certain."""

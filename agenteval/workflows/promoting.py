@@ -172,4 +172,5 @@ def _more_trials(plan: Planned, rules: Rules, baseline: Run, asked: Asked) -> in
     reach = [one.enough / one.n for one in out_of_reach(run, run, rules) if one.n]
     least = 1.1 * len(run.counted) * max((times for times in reach if isfinite(times)), default=0)
     wanted = ceil(max(least, plan.size.trials) / scenarios) if plan.size else MOST
-    return min(MOST, wanted) if wanted > _options(baseline).trials else None
+    capped = min(MOST, wanted)
+    return capped if capped > _options(baseline).trials else None

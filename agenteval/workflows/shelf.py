@@ -89,12 +89,25 @@ def tag(word: str, labels: Sequence[str], note: str | None, store: str, *, off: 
     for label in labels:
         if not label.strip() or label == "article" or label.startswith("last"):
             raise UsageError(f"{label!r}: no label: it means something else among runs")
+        if not off:
+            _check_free(label, store)
     if not labels and note is None:
         raise UsageError(f"{word}: give a label, or --note TEXT")
     (run,) = chosen([word], store).ids
     with closing(parts.sql.SqlStore(store)) as there:
         there.tag(run, labels, note, off=off)
     return run
+
+
+def _check_free(label: str, store: str) -> None:
+    """Raises UsageError for a label that names a model or begins the id of a run."""
+    with opened(store) as query:
+        runs, tables = known(query), tables_known(query)
+    if label in {run.model for run in runs}:
+        raise UsageError(f"{label!r}: no label: it is the name of a model of this store")
+    begun = [one for one in (*(run.id for run in runs), *tables) if one.startswith(label)]
+    if begun:
+        raise UsageError(f"{label!r}: no label: the id of a run begins so, {begun[0]}")
 
 
 def removed(ids: Sequence[str], store: str) -> None:

@@ -15,7 +15,7 @@ By = Literal["day", "week", "model", "version"]
 _TRIALS = """SELECT run.model, run.simulated, run.started, run.card, run.source, run.policies,
     session.session, session.part, session.began, session.version, trial.calls, trial.errors
     FROM trial JOIN run ON run.id = trial.run_id LEFT JOIN session ON session.trial_id = trial.id
-    WHERE NOT trial.replaced AND trial.outcome NOT IN ('', 'void') ORDER BY trial.id"""
+    WHERE NOT trial.replaced AND trial.outcome NOT IN ('', 'void') ORDER BY trial.id DESC"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,7 @@ class Trend:
     by: By
     series: Mapping[str, "Series"]
     left_out: int = 0  # trials whose errors no log shows, or whose time is not known
+    judged_since: int = 0  # earlier judgements of sessions that were read again, left out too
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,16 +39,20 @@ class Series:
 def trend(store: str, by: By, *, model: str = "", simulated: bool = False) -> Trend:
     """Of the models with this in their names. Raises UsageError for a store that is not there."""
     found: dict[str, dict[str, list[Cluster]]] = {}
-    left_out = 0
+    left_out = judged_since = 0
     with opened(store) as query:
         for name, label, cluster in _labelled(query, by, model, simulated=simulated):
-            if label:
+            if label is None:
+                judged_since += 1
+            elif label:
                 found.setdefault(name, {}).setdefault(label, []).append(cluster)
             else:
                 left_out += 1
+    for clusters in (one for of in found.values() for one in of.values()):
+        clusters.reverse()  # as they were played
     boundaries = sum(len(clusters) - 1 for clusters in found.values())
     told = {name: _series(by, found[name], boundaries) for name in sorted(found)}
-    return Trend(by, told, left_out)
+    return Trend(by, told, left_out, judged_since)
 
 
 def _series(by: By, clusters: Mapping[str, Sequence[Cluster]], boundaries: int) -> Series:
@@ -59,14 +64,17 @@ def _series(by: By, clusters: Mapping[str, Sequence[Cluster]], boundaries: int) 
 
 def _labelled(
     query: Query, by: By, model: str, *, simulated: bool
-) -> Iterator[tuple[str, str, Cluster]]:
-    """Of a session that was judged by several lists, the first judgement alone counts."""
+) -> Iterator[tuple[str, str | None, Cluster]]:
+    """The newest first, as the last judgement of a session counts; None labels an earlier one."""
     seen: set[tuple[str, str, str, int]] = set()
     for name, is_simulated, started, card, source, policies, *rest in query(_TRIALS):
         session, part, began, version, calls, errors = rest
         told = decoded(source)
         place = (name, told.get("format", ""), session, part)
-        if model not in name or bool(is_simulated) != simulated or (session and place in seen):
+        if model not in name or bool(is_simulated) != simulated:
+            continue
+        if session and place in seen:
+            yield name, None, (0, 0)
             continue
         seen.add(place)
         label = {

@@ -25,6 +25,7 @@ from agenteval.store.location import Location, meant
 from agenteval.store.summaries import Query, known, opened, tables_known
 from agenteval.store.tallies import tallied
 from agenteval.taxonomy.catalogue import ARTICLE_ROWS, article_row, failure_classes
+from agenteval.workflows import trial_calls
 from agenteval.workflows.gating import check_arms, declared, left_out
 
 Runs = tuple[Run, Run]
@@ -66,10 +67,15 @@ def whole(sides: Sequence[Side]) -> list[Run]:
 
 
 def _side(query: Query, name: str, store: str, where: str) -> Side:
-    run, summaries = loading.summarized(query, name, where=where)
+    run, summaries = _summarized(query, name, where)
     return Side.of_stored(
         run, summaries, tallied(query, run.id), partial(_transcripts, store, run.id)
     )
+
+
+def _summarized(query: Query, name: str, where: str) -> tuple[Run, Sequence[TrialSummary]]:
+    run, summaries = loading.summarized(query, name, where=where)
+    return replace(run, rejudged=trial_calls.rejudged(query, run.id)), summaries
 
 
 def _transcripts(store: str, run: str, worlds: Sequence[World]) -> Iterator[Trial]:
@@ -153,7 +159,7 @@ def _sides(name: str, query: Query, store: str, *, calls: bool) -> list[Side]:
         return [Side.of_counts(table.model, table.counts, scenarios)]
     if calls:
         return [_side(query, found, store, where)]
-    return [Side.of_stored(*loading.summarized(query, found, where=where))]
+    return [Side.of_stored(*_summarized(query, found, where))]
 
 
 def _of_file(name: str) -> list[Side]:

@@ -508,3 +508,23 @@ def test_runs_of_unlike_arms_are_judged_only_where_that_is_asked_for(gate):
     assert any("of unlike arms: arm (taught/tools / strict)" in one for one in document["remarks"])
     told = gate("easy", "--across-arms", baseline="taught").out
     assert "Arm: strict, rules all." in told
+
+
+def test_void_trials_that_were_played_again_are_told_by_the_gate_and_by_show(gate, cli, project):
+    store = SqlStore(str(project / STORE))
+    store.set_aside("alike", voids=True)
+    store.close()
+    told = "1 void trial was played again (--retry-void) and left out"
+    said = json.loads(gate("alike", "--json").out)["remarks"]
+    assert [told in " ".join(said), "The candidate: 1 void" in said[-1]] == [True, True]
+    assert told in " ".join(cli("show", "alike").out.split())
+
+
+def test_a_plan_below_the_minimum_of_the_gate_file_says_so(gate, cli, project):
+    text = (project / "mine.toml").read_text()
+    told = []
+    for calls in (0, 9000):
+        (project / "gate.toml").write_text(text.replace("calls = 40", f"calls = {calls}"))
+        said = cli("plan", "--baseline", "base", "--margin", "20")
+        told.append("[minimum] of 10 trials and 9,000 calls" in " ".join(said.out.split()))
+    assert told == [False, True]

@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from dataclasses import asdict
 from io import StringIO
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from rich.console import Console
 from test_gate_command import RULES, STORE, keep, played
 
+from agenteval.core.malformed import Blame, MalformedCall
 from agenteval.protocols import TrialKey
 from agenteval.report.console import render_verdict
 from agenteval.store.sql import SqlStore
@@ -70,6 +72,26 @@ def test_no_limit_and_no_verdict_is_cut_in_a_narrow_terminal(candidate, width):
     told = console.file.getvalue()
     assert ("…" in told, "< 33.25" in told, "none, < 40" in told) == (False, True, True)
     assert max(map(len, told.splitlines())) <= width
+
+
+def test_what_a_server_did_to_the_calls_of_a_model_is_told(candidate):
+    candidate.play(PLANNED)
+    left = MalformedCall("call-in-text", Blame.PARSER, "<tool_call>", "a whole call in hermes")
+    cut = MalformedCall("cut-reply", Blame.SERVER, "I", "the server's limit")
+    slip = MalformedCall("broken-json", Blame.MODEL, "{", "no end", 0)
+    garbles = json.dumps([asdict(one) for one in (left, cut, slip)])
+    store = sqlite3.connect(STORE)
+    sql = "UPDATE turn SET garbles = ? WHERE number = 0 AND trial_id IN (SELECT id FROM trial WHERE"
+    store.execute(f"{sql} run_id = 'next' AND number <= 5)", [garbles])
+    store.commit()
+    store.close()
+    said = candidate.judged()[1]["remarks"]
+    told = [one for one in said if "spoilt" in one]
+    shown = candidate.cli("show", "next", "--details").out
+    assert len(told) == 1
+    assert told[0].startswith("The candidate: 10 of 131 calls tried were spoilt by another")
+    assert "(template or parser 5, server 5): left as text" in told[0]
+    assert "10 of 131 calls tried were spoilt by another than the model" in " ".join(shown.split())
 
 
 def looks():

@@ -406,10 +406,15 @@ def test_a_trend_tells_each_week_and_the_change_that_is_settled(here) -> None:
     assert "2026-W12" in [one["from"] for one in found["changes"]]
     assert {one["model"] for one in (*found["points"], *found["changes"])} == {"opus"}
     ingested("claude-code", ".", "--allowlist", "demo")
-    assert json.loads(agenteval("trend", "--json")) == found  # no session counts twice
-    assert "settled: from 2026-W12 on" in agenteval("trend")
+    again = json.loads(agenteval("trend", "--json"))
+    trials = [sum(one["trials"] for one in of["points"]) for of in (found, again)]
+    assert (again["judged_since"], trials[1]) == (trials[0], trials[0])  # no session counts twice
+    last = json.loads(agenteval("show", "last", "--json"))["models"][0]
+    assert sum(one["errors"] for one in again["points"]) == last["errors"]["count"]
+    assert "earlier judgements left out, as the last one of a session counts" in agenteval("trend")
     metrics = agenteval("trend", "--by", "model", "--openmetrics")
-    assert 'agenteval_errors_per_100_calls{model="opus"} 35\n' in metrics
+    rate = 100 * last["errors"]["count"] / 320
+    assert f'agenteval_errors_per_100_calls{{model="opus"}} {rate:.9g}\n' in metrics
     assert metrics.endswith("# EOF\n")
 
 

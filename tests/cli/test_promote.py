@@ -4,8 +4,11 @@ import html
 import json
 import re
 import tomllib
+from types import SimpleNamespace
 
 import pytest
+
+from agenteval.workflows import promoting
 
 JSON = "application/json"
 OVER = ("promote", "sim/qwen3.6-35b", "--over", "sim/qwen3.5-27b", "media/rendered-plot")
@@ -109,3 +112,16 @@ def test_what_cannot_be_promoted_is_said_before_anything_is_played(cli, project)
     assert (simulated.code, "--allow-simulated" in simulated.err) == (2, True)
     assert (absent.code, "no model 'nobody'" in absent.err) == (2, True)
     assert not (project / "reports").exists()
+
+
+@pytest.mark.parametrize(("played", "anew"), [(49, 50), (50, None)])
+def test_a_baseline_with_the_most_trials_there_are_is_not_played_anew(monkeypatch, played, anew):
+    options = SimpleNamespace(trials=played)
+    baseline = SimpleNamespace(id="base", options=options)
+    plan = SimpleNamespace(
+        size=SimpleNamespace(trials=900),
+        run=SimpleNamespace(counted=[SimpleNamespace(scenario="notes")]),
+    )
+    asked = SimpleNamespace(given={}, baseline="model")
+    monkeypatch.setattr(promoting, "out_of_reach", lambda *_: ())
+    assert promoting._more_trials(plan, None, baseline, asked) == anew

@@ -79,6 +79,26 @@ def test_another_allow_list_judges_the_same_calls(cli, played, project):
     assert "allowed -> " in said.out
 
 
+def test_a_rescored_run_is_told_as_one_by_show_and_by_the_gate(cli, played, project):
+    (project / "strict.toml").write_text('description = "Nothing."\n[bash]\nallow = ["true"]\n')
+    cli("run", *SIM)
+    first, last = (row[0] for row in asked(played, "SELECT id FROM run ORDER BY rowid"))
+    before = asked(played, "SELECT count(*) FROM call WHERE NOT allowed")[0][0]
+    for run in (first, last):
+        cli("rescore", run, "--allowlist", "strict.toml")
+    now = asked(played, "SELECT count(*) FROM call WHERE NOT allowed")[0][0]
+    told = (
+        f"judged first by ralf, and after the fact by strict: 0 calls denied then, and allowed "
+        f"now; {(now - before) // 2} the other way round."
+    )
+    gated = cli("gate", "--baseline", first, "--candidate", last, "--allow-simulated")
+    for said in (gated, cli("show", last), cli("compare", first, last)):
+        assert told in " ".join(said.out.split())
+    for run in (first, last):
+        cli("rescore", run, "--own")
+    assert "after the fact" not in cli("show", last).out
+
+
 def test_gate_and_resume_name_the_cure_and_the_gate_can_do_it(cli, played):
     first = asked(played, "SELECT id FROM run")[0][0]
     aged(played)

@@ -28,6 +28,14 @@ def test_a_run_is_named_by_its_label_and_keeps_its_note(cli, run):
     assert cli("runs", "label", run, "last-1").code == 2
 
 
+def test_a_label_that_already_names_a_run_is_refused(cli, run):
+    model = json.loads(cli("show", run, "--json").out)["runs"][0]["model"]["name"]
+    said = [cli("runs", "label", run, label) for label in (model, run, run[:4])]
+    assert [(one.code, one.err.count("\n"), "no label" in one.err) for one in said] == [
+        (2, 1, True)
+    ] * 3
+
+
 def test_a_run_is_carried_in_a_file_that_is_a_store(cli, run, project):
     assert cli("runs", "export", "last", "--file", "one.db").code == 0
     again = cli("runs", "export", "last", "--file", "one.db")

@@ -66,6 +66,7 @@ class Trend(TypedDict):
     points: list[TrendPoint]
     changes: list[TrendChange]
     left_out: int
+    judged_since: int
 
 
 Classify = TypedDict(

@@ -9,8 +9,11 @@ import pytest
 from agenteval.core.counts import ErrorCounts
 from agenteval.core.outcome import Outcome
 from agenteval.core.summary import summarize
+from agenteval.report import json as json_view
 from agenteval.report import markdown
 from agenteval.report.build import build_comparison
+from agenteval.report.last_lines import in_short
+from agenteval.report.pair_tables import pair_tables
 from agenteval.report.side import Side
 from agenteval.stats.estimand import Estimand
 from agenteval.testing import card, denied, run, says, trial
@@ -308,3 +311,17 @@ def test_of_scenarios_like_these_more_calls_are_calls_of_more_scenarios():
     ]
     line = build_comparison(sides, about=Estimand.LIKE).sentences[0]
     assert re.search(r"of about [\d,]+ calls per model in [\d,]+ scenarios would", line)
+
+
+def test_of_a_model_that_made_no_call_how_its_trials_ended_is_compared():
+    works = run(*(trial("ls", number=n) for n in range(1, 21)), run_id="a", model=card("a"))
+    stalls = [trial(says("?"), number=n, outcome=Outcome.STALLED) for n in range(1, 21)]
+    sides = map(Side.of_run, (works, run(*stalls, run_id="b", model=card("b"))))
+    view = build_comparison([*sides])
+    told = " ".join(view.sentences)
+    assert "Settled for these scenarios: a completes more trials than b" in told
+    assert "whether a or b makes fewer errors. No call was made by b." in told
+    assert "Do not add calls" not in told
+    assert "Not known: who makes fewer errors." in in_short(view)
+    assert json_view.document(view)["pairs"][0]["calls_needed"] is None
+    assert [one.title for one in pair_tables(view)] == ["a against b"]

@@ -76,6 +76,7 @@ def test_what_weakens_the_numbers_is_said_before_them(view):
         "sim/dense",
         "local",
         "local",
+        "local",
         "These runs differ in more than the model",
     ]
     assert "1 of 8 trials are void" in view.warnings[2]

@@ -9,7 +9,7 @@ import pytest
 
 from agenteval.core.cards import ArmCard
 from agenteval.core.counts import ErrorCounts
-from agenteval.core.outcome import Outcome
+from agenteval.core.outcome import Ending, Outcome
 from agenteval.errors import Cause
 from agenteval.report.aftermath import denial_tables
 from agenteval.report.build import build_comparison, build_counts_view, build_view
@@ -172,10 +172,11 @@ def test_the_same_worlds_are_compared_pairwise_and_others_are_not():
     assert not any("in common" in one for one in build_view([first, second]).warnings)
 
 
-def test_worlds_met_without_a_single_call_compare_nothing():
+def test_worlds_met_without_a_single_call_compare_no_errors():
     talks = run(trial(says("No."), number=1), trial(LIST, number=2), model=card("b"))
     acts = run(trial(LIST, number=1), model=card("a"))
-    assert build_view([acts, talks]).pairs == ()
+    (pair,) = build_view([acts, talks]).pairs
+    assert (pair.silent, pair.difference.p, pair.kinds) == (("b",), 1.0, None)
 
 
 def test_where_only_some_worlds_are_shared_they_alone_are_compared_and_the_rest_is_told():
@@ -190,10 +191,10 @@ def test_where_only_some_worlds_are_shared_they_alone_are_compared_and_the_rest_
     assert pair.difference.second.n < calls
 
 
-def test_a_model_that_made_no_call_is_compared_with_none():
+def test_of_a_model_that_made_no_call_no_errors_are_compared():
     silent = run(trial(says("No.")), model=card("silent"))
     view = build_view([silent, many(1, 5, 3, model=card("b"))])
-    assert view.pairs == ()
+    assert [one.silent for one in view.pairs] == [("silent",)]
     assert comparison_table(view).rows[-1].cells[0].value == "-"
     shown = {row.label: row.cells[0].value for table in detail_tables(view) for row in table.rows}
     assert shown["reaction to a denial"] == shown["tool errors"] == "-"
@@ -371,3 +372,13 @@ def test_without_a_denial_no_table_is_without_rows():
     assert all(table.rows for table in denial_tables(view.runs))
     titles = {table.title for table in denial_tables(view.runs)}
     assert not any(title.startswith("Recovery by") for title in titles)
+
+
+def test_where_many_trials_are_void_what_is_said_in_short_says_so():
+    broken = [
+        trial(number=n, ending=Ending.BROKEN, outcome=Outcome.VOID, reason="500") for n in (2, 3)
+    ]
+    view = build_view([run(trial(LIST, number=1), *broken, model=card("b"))])
+    told = "in 1 of 1 trials (21 to 100 %; 2 of 3 trials are void and left out), with 0.0 errors"
+    assert told in in_short(view)[0]
+    assert any(one.startswith("2 of 3 trials of b are void") for one in view.sentences)

@@ -6,7 +6,7 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from agenteval.stats.alpha_spending import LEAST, levels, levels_at
+from agenteval.stats.alpha_spending import LEAST, level_told, levels, levels_at, sure_told
 
 
 def test_the_boundaries_are_the_published_ones():
@@ -63,3 +63,11 @@ def test_all_looks_together_reject_as_many_true_hypotheses_as_one_would(looks):
     seen = steps / np.sqrt(np.arange(1, looks + 1))
     bounds = [NormalDist().inv_cdf(1 - level) for level in levels(looks, 0.05)]
     assert (seen > bounds).any(axis=1).mean() == pytest.approx(0.05, abs=0.002)
+
+
+@pytest.mark.parametrize(("level", "sure", "told"), [
+    (0.05, "95", "0.0500"), (0.0482, "95.18", "0.0482"), (0.0055, "99.45", "0.0055"),
+    (9e-5, "99.991", "9e-05"), (3e-6, "99.9997", "3e-06"), (LEAST, "99.9999999", "1e-09"),
+])  # fmt: skip
+def test_a_level_is_never_told_as_none_or_as_sure(level, sure, told):
+    assert (sure_told(level), level_told(level)) == (sure, told)

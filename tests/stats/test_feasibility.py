@@ -8,7 +8,7 @@ from summaries_of import run, trial
 from agenteval.core.outcome import Outcome
 from agenteval.stats.criteria import Rules
 from agenteval.stats.estimand import Estimand
-from agenteval.stats.feasibility import OutOfReach, out_of_reach
+from agenteval.stats.feasibility import OutOfReach, needed, out_of_reach
 from agenteval.stats.promotion import GateVerdict, judge_gate
 
 MISSED = "handshake_missed"
@@ -70,3 +70,12 @@ def test_a_margin_that_no_number_of_trials_proves_is_told_as_that():
 def test_without_a_trial_nothing_passes():
     found = out_of_reach(played(4), run(), rules())
     assert found == (OutOfReach("margin", 0, "calls", inf),)
+
+
+def test_a_new_run_is_sized_at_its_own_level_and_not_at_that_of_an_early_look():
+    made = run(*(trial(1, 8, seed=at) for at in range(10)))
+    early, whole = (
+        judge_gate(made, made, rules(margin=0.05), level=level).criteria[0]
+        for level in (1e-6, 0.05)
+    )
+    assert needed(early) == needed(whole) is not None

@@ -44,6 +44,19 @@ def test_a_word_that_means_none_or_several_names_a_few_of_the_newest(word, compl
     assert ", ".join(IDS[:4]) in str(error.value)
 
 
+@pytest.mark.parametrize("runs", [
+    [Known("5", "old"), Known("4", "other", ["old"])],
+    [Known("old-5", "new"), Known("4", "other", ["old"])],
+])  # fmt: skip
+def test_a_label_that_names_something_else_too_is_no_answer(runs):
+    with pytest.raises(UsageError, match=r"'old' is the label of 4 and names an? .*5: give the id"):
+        meant("old", runs, where="r.db")
+
+
+def test_a_label_on_the_run_that_is_meant_anyhow_is_an_answer():
+    assert meant("old", [Known("5", "old", ["old"]), Known("4", "old")], where="r.db") == "5"
+
+
 def test_without_a_run_there_is_no_last_one():
     with pytest.raises(UsageError, match=r"no run 'last' in r.db \(newest: none yet\)"):
         meant("last", [], where="r.db")

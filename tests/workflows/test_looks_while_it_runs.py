@@ -28,6 +28,19 @@ def test_a_run_on_a_server_that_hides_errors_is_refused_before_it_begins() -> No
         watch.check(fitted, [].append)
 
 
+def test_never_is_said_of_trials_that_are_planned_and_not_of_calls_that_are_guessed() -> None:
+    planned = run(run_id="next", model=card("next"), trials_planned=60)
+    watch = InterimLooks(Rules(0.9, trials=2, calls=200), BASELINE, allow_simulated=True)
+    said: list[str] = []
+    watch.check(planned, said.append)
+    trials, calls = (
+        next(line for line in said if f"minimum.{of}" in line) for of in ("trials", "calls")
+    )
+    assert "this run can never PASS. minimum.trials: 1 trials" in trials
+    assert "cannot PASS if the candidate makes as many calls a trial as the baseline." in calls
+    assert "never" not in calls
+
+
 @pytest.mark.parametrize("stops", [False, True])
 def test_void_trials_are_played_again_before_the_look_that_counts_them(*, stops: bool) -> None:
     keys = [TrialKey("s", number, number) for number in range(4)]
