@@ -227,7 +227,7 @@ def _size(path: Path) -> int:
 
 
 def _state(path: Path) -> str:
-    """A text that is another one when a file, or the WAL beside it, was changed."""
+    """Another text when a file, or the WAL beside it, was changed; empty where nobody can tell."""
     told = []
     for file in (path, path.with_name(f"{path.name}-wal")):
         try:

@@ -113,6 +113,35 @@ def test_a_log_that_grows_is_taken_up_where_it_stopped(here) -> None:
     assert rows('SELECT name, raw, harness FROM "call" ORDER BY id') == whole
 
 
+def test_a_session_of_opencode_that_grows_in_files_beside_its_own_is_read_again(here) -> None:
+    calls = []
+    for number in (1, 2):
+        tree(here / "storage", number)
+        ingested("opencode", ".")
+        calls.append(rows("SELECT count(*) FROM 'call'")[0][0])
+    assert (calls, rows("SELECT count(*) FROM trial")) == ([1, 2], [(1,)])
+
+
+def tree(storage, number) -> None:
+    """One more message with one more call in OpenCode's older tree."""
+    message, state = f"msg_{number}", {"status": "completed", "input": {"command": "ls"}}
+    files = {
+        "session/p/ses_1.json": {"id": "ses_1"},
+        f"message/ses_1/{message}.json": {"id": message, "role": "assistant", "modelID": "m"},
+        f"part/{message}/p{number}.json": {
+            "id": f"p{number}",
+            "messageID": message,
+            "type": "tool",
+            "tool": "bash",
+            "callID": f"c{number}",
+            "state": {**state, "output": "a"},
+        },
+    }
+    for name, value in files.items():
+        (storage / name).parent.mkdir(parents=True, exist_ok=True)
+        (storage / name).write_text(json.dumps(value))
+
+
 def test_copies_of_one_session_are_one_trial(here) -> None:
     store = database(here / "opencode.db")
     (here / "export.json").write_text(export())
