@@ -142,6 +142,14 @@ def tree(storage, number) -> None:
         (storage / name).write_text(json.dumps(value))
 
 
+def test_a_log_whose_run_was_removed_can_be_taken_in_again(here) -> None:
+    (here / "c1.jsonl").write_text(claude())
+    (run,) = ingested("claude-code", "c1.jsonl")["runs"]
+    agenteval("runs", "rm", run["id"], "--yes")
+    (again,) = ingested("claude-code", "c1.jsonl")["runs"]
+    assert again["sessions"] == {"added": 1}
+
+
 def test_copies_of_one_session_are_one_trial(here) -> None:
     store = database(here / "opencode.db")
     (here / "export.json").write_text(export())
