@@ -165,7 +165,7 @@ def no_store(shown: str, said: str) -> str:
 def unopened(shown: str, error: Exception) -> AgentevalError:
     """The user's error, unless the file is damaged or the server is away for now."""
     said = str(error)
-    reason = said.splitlines()[0]
+    reason = re.sub(r"'[^'\s]*@", "'***@", said.splitlines()[0])  # of a password with an @ in it
     if is_damage(reason) or _AWAY.search(said):
         return fault(shown, reason)
     if NO_DATABASE in reason:

@@ -16,6 +16,10 @@ from agenteval.errors import UsageError, fault
 SCHEMA = 17  # raised with every change of a table; `store.migration` adds what an older one lacks
 _SQLITE, _BY_DRIVER = "sqlite:///", "sqlite+pysqlite:///"
 
+# Options of a URL, but those of which everybody knows that they are no secret.
+_OPEN = "user|host|hostaddr|port|dbname|service|sslmode|timeout|connect_timeout|mode|cache|uri"
+_SECRET = rf"((?:^|&)(?!(?:{_OPEN})=)[^&=]*=)[^&]*"
+
 
 @dataclass(frozen=True, slots=True)
 class Location:
@@ -69,8 +73,16 @@ class Location:
             )
 
     def __str__(self) -> str:
-        """As it may be printed: a database URL can hold a password."""
-        return re.sub(r"(?<=://)([^:/@]+):[^@/]*@", r"\1:***@", self.given)
+        """As it may be printed: a database URL can hold a password, in one of two places.
+
+        Where it cannot be told whether a "?" is of the password, all that follows is left out.
+        """
+        if "://" not in self.given:
+            return self.given
+        known = re.sub(r"(?s)(?<=://)([^:/]*):([^@]*\?.*@.*)", r"\1:***", self.given)
+        known = re.sub(r"(?<=://)([^:/]*):[^?]*@", r"\1:***@", known)
+        place, mark, options = known.partition("?")
+        return place + mark + re.sub(_SECRET, r"\1***", options)
 
 
 def connected(file: str) -> sqlite3.Connection:

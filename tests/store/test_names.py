@@ -3,7 +3,7 @@
 import pytest
 
 from agenteval.errors import UsageError
-from agenteval.store.location import Known, meant, passed_over
+from agenteval.store.location import Known, Location, meant, passed_over
 
 IDS = ["20260103-b", "20260102-a", "20260102-a-2", "20260101-a", "20251231-x", "20251230-y"]
 RUNS = [Known(run) for run in IDS]
@@ -114,3 +114,27 @@ def test_where_last_finds_none_what_it_passed_over_says_why():
         "no run 'last-1' in r.db (`last` passes over what stands in brackets; newest: "
         "6 (without a trial that counts), 5 (simulated), 4); `agenteval show` lists all"
     )
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("postgresql://me:hunter2@host/db", "postgresql://me:***@host/db"),
+        ("postgresql://:hunter2@host/db", "postgresql://:***@host/db"),
+        ("postgresql://me:hun/ter2@host/db", "postgresql://me:***@host/db"),
+        ("postgresql://me:hunter@2@host/db", "postgresql://me:***@host/db"),
+        ("postgresql://me@corp:hunter2@host:5432/db", "postgresql://me@corp:***@host:5432/db"),
+        ("postgresql://me:hun?ter=2@host/db", "postgresql://me:***"),
+        ("postgresql://host:5432/db?password=hunter@2", "postgresql://host:***"),
+        ("postgresql://h/db?user=me&password=hunter2", "postgresql://h/db?user=me&password=***"),
+        (
+            "postgresql://h/db?p%61ssword=hunter2&user=u@c",
+            "postgresql://h/db?p%61ssword=***&user=u@c",
+        ),
+        ("postgresql://me@host:5432/db", "postgresql://me@host:5432/db"),
+        ("sqlite:///runs.db?timeout=5", "sqlite:///runs.db?timeout=5"),
+        ("a:b@c?d=e.db", "a:b@c?d=e.db"),
+    ],
+)
+def test_a_store_is_shown_without_the_password_in_its_url(url, shown):
+    assert str(Location(url)) == shown

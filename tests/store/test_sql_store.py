@@ -291,6 +291,12 @@ def test_a_store_that_cannot_be_opened_is_one_line(url: str, cure: str) -> None:
     assert "sqlalche.me" not in str(caught.value), "the library's page is no help to a user"
 
 
+def test_a_password_that_the_driver_takes_for_a_host_is_not_told() -> None:
+    said = "failed to resolve host '2@nowhere': Name or service not known"
+    told = str(unopened("postgresql://me:***@nowhere", ValueError(said)))
+    assert "(failed to resolve host '***@nowhere': Name or" in told
+
+
 def test_a_file_that_is_no_database_is_one_line_and_stays_as_it_is(tmp_path: Path) -> None:
     file = tmp_path / "notes.txt"
     file.write_text("not a database, but dear to somebody" * 100)
