@@ -6,6 +6,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import time
 from collections import Counter
 from contextlib import closing
 from pathlib import Path
@@ -49,6 +50,15 @@ RUN = re.compile(r"^(2\S+)  ", re.MULTILINE)
 def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@pytest.fixture
+def far_from_utc(monkeypatch):
+    monkeypatch.setenv("TZ", "UTC+9")  # as POSIX has it: nine hours behind
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
 
 
 def agenteval(*arguments, code=0):
@@ -302,8 +312,14 @@ def test_where_list_and_record_differ_is_counted_and_named(here) -> None:
         ("--since", "2026-03-02", 0),
         ("--until", "2026-03-01", 0),
         ("--until", "2026-04-01T10:00:00+00:00", 1),
+        ("--since", "2026-03", 1),
+        ("--since", "2026-03-01T10:00", 1),
+        ("--since", "2026-03-01T11:00", 0),
+        ("--since", "2026-03-01T11:00+01:00", 1),
+        ("--until", "2026-03-01T11:00+01:00", 0),
     ],
 )
+@pytest.mark.usefixtures("far_from_utc")
 def test_only_sessions_that_are_asked_for_are_taken_in(here, option, value, sessions) -> None:
     (here / "c1.jsonl").write_text(claude())
     found = ingested("claude-code", "c1.jsonl", option, value)

@@ -3,6 +3,7 @@
 import pytest
 
 from agenteval.errors import UsageError
+from agenteval.store.listed import begun_since
 from agenteval.store.location import Known, Location, meant, passed_over
 
 IDS = ["20260103-b", "20260102-a", "20260102-a-2", "20260101-a", "20251231-x", "20251230-y"]
@@ -138,3 +139,25 @@ def test_where_last_finds_none_what_it_passed_over_says_why():
 )
 def test_a_store_is_shown_without_the_password_in_its_url(url, shown):
     assert str(Location(url)) == shown
+
+
+@pytest.mark.parametrize(
+    ("day", "expected"),
+    [
+        (None, True),
+        ("2026-01", True),
+        ("2026-W01", True),
+        ("2026-01-02", True),
+        ("2026-01-02T03:04+00:00", True),
+        ("2026-01-02T03:05", False),
+        ("2026-01-02T04:04+01:00", True),
+        ("2026-01-02T02:05-01:00", False),
+    ],
+)
+def test_a_run_is_of_a_day_in_utc_or_of_an_instant(day, expected):
+    assert begun_since(day)("2026-01-02T03:04:00.000+00:00") is expected
+
+
+def test_what_is_no_day_is_refused():
+    with pytest.raises(UsageError, match="--since yesterday: no day or time"):
+        begun_since("yesterday")
