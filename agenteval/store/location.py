@@ -196,7 +196,7 @@ def _named(word: str, runs: Sequence[Known], *, whatever: bool) -> Known | None:
 MARK = "\x02json:"
 PACKED = "\x02zlib:"
 _MARKS = (MARK, PACKED)
-_WORTH = 512  # characters; shorter ones get longer
+_WORTH = 512  # characters; most shorter ones get longer
 # Level, method, window, memory: of a reply of 2 KB most of the time went into zlib's usual 256 KB.
 _SQUEEZED = (4, zlib.DEFLATED, 14, 5)
 
@@ -211,11 +211,13 @@ def to_column(value: str) -> str:
 
 def packed(value: str) -> str:
     """As `to_column`, compressed where that makes it shorter."""
+    plain = to_column(value)
     if len(value) < _WORTH:
-        return to_column(value)
+        return plain
     squeezing = zlib.compressobj(*_SQUEEZED)
     squeezed = squeezing.compress(value.encode("utf-8", "surrogatepass")) + squeezing.flush()
-    return PACKED + base64.b64encode(squeezed).decode("ascii")
+    short = PACKED + base64.b64encode(squeezed).decode("ascii")
+    return short if len(short) < len(plain.encode()) else plain
 
 
 def from_column(stored: str) -> str:

@@ -1,10 +1,21 @@
-"""Which run a word means."""
+"""Which run a word means, and how a store and a text are written."""
+
+import base64
+import random
 
 import pytest
 
 from agenteval.errors import UsageError
 from agenteval.store.listed import begun_since
-from agenteval.store.location import Known, Location, meant, passed_over
+from agenteval.store.location import (
+    PACKED,
+    Known,
+    Location,
+    from_column,
+    meant,
+    packed,
+    passed_over,
+)
 
 IDS = ["20260103-b", "20260102-a", "20260102-a-2", "20260101-a", "20251231-x", "20251230-y"]
 RUNS = [Known(run) for run in IDS]
@@ -161,3 +172,16 @@ def test_a_run_is_of_a_day_in_utc_or_of_an_instant(day, expected):
 def test_what_is_no_day_is_refused():
     with pytest.raises(UsageError, match="--since yesterday: no day or time"):
         begun_since("yesterday")
+
+
+NOISE = base64.b64encode(random.Random(1).randbytes(450)).decode()
+
+
+@pytest.mark.parametrize(
+    ("text", "is_packed"),
+    [("a" * 511, False), ("a" * 512, True), (NOISE, False), (NOISE + "\ud800", False)],
+    ids=["short", "alike", "noise", "half a character"],
+)
+def test_a_text_is_compressed_where_that_makes_it_shorter(text, is_packed):
+    stored = packed(text)
+    assert (stored.startswith(PACKED), from_column(stored)) == (is_packed, text)
