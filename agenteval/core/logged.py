@@ -44,8 +44,6 @@ class Fact(StrEnum):
     DENIALS = "denials"
     MALFORMED = "malformed calls"
     EXIT_CODES = "exit codes"
-    TIMES = "times"
-    MODEL = "model"
 
 
 @dataclass(slots=True)

@@ -68,7 +68,7 @@ WHOLE = Part()
 
 
 def load_summary(query: Query, word: str) -> RunSummary:
-    """The summary of a run or a table, by what names it (`store.names`). Raises UsageError."""
+    """The summary of a run or a table, by what names it (`store.location`). Raises UsageError."""
     runs, tables = known(query), tables_known(query)
     found = meant(word, runs, tables, where="the store")
     if found in tables:
