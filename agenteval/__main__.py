@@ -10,7 +10,7 @@ import typer
 from agenteval.cli.app import app
 from agenteval.cli.options import FAULT
 from agenteval.cli.output import let_go, reader_may_go
-from agenteval.errors import HostError, UsageError, is_of_the_host
+from agenteval.errors import CutOffError, HostError, UsageError, is_of_the_host
 
 # agent-eval of Allen AI and agent-evaluation of AWS, as their metadata folders are called.
 _OTHERS = ("agent_eval-", "agent_evaluation-")
@@ -53,6 +53,8 @@ def main() -> None:
         told = str(error)
     except HostError as error:
         told, failed = str(error), FAULT
+    except CutOffError as error:
+        told, failed = str(error), 130
     except typer.TyperException as error:
         told = _complaint(error)
     except UnicodeEncodeError as error:  # bytes of the command line that no terminal can show

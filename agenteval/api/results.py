@@ -1,7 +1,7 @@
 """`agenteval.load`: a stored run, as it was counted; a frozen dataclass and tables of rows."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal, TypeVar
 
 from agenteval.config.roots import DEFAULT_STORE
@@ -79,7 +79,7 @@ class RunResult:
     void: int
     classes: Table[ClassRow]
     trials: Table[TrialRow]
-    store: str
+    store: str = field(repr=False)  # whose URL may hold a password
     about: About = "these"
 
 

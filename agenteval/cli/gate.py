@@ -237,9 +237,5 @@ def _tell(view: "GateView", page: Path, store: str) -> None:
 
 
 def _promoted(asked: "Asked") -> "GateView":
-    try:
-        with output.playing(quiet=False) as progress:
-            return workflows.promoting.promote(asked, progress)
-    except workflows.promoting.CutOffError as error:
-        typer.echo(str(error), err=True)
-        raise typer.Exit(130) from error
+    with output.playing(quiet=False) as progress:
+        return workflows.promoting.promote(asked, progress)

@@ -43,8 +43,12 @@ Rules = Annotated[
         "--allowlist", "-a", help="What judges the calls. Default: what was recorded of them."
     ),
 ]
-Since = Annotated[str | None, typer.Option(metavar="DATE", help="Sessions that ended since then.")]
-Until = Annotated[str | None, typer.Option(metavar="DATE", help="Sessions begun before then.")]
+Since = Annotated[
+    str | None, typer.Option(metavar="DATE", help="Sessions that ended since then, in UTC.")
+]
+Until = Annotated[
+    str | None, typer.Option(metavar="DATE", help="Sessions begun before then, in UTC.")
+]
 OfModel = Annotated[str | None, typer.Option("--model", "-m", help="Models with this in it.")]
 OfAgent = Annotated[str | None, typer.Option("--agent", help="Agents with this in it.")]
 OfProject = Annotated[str | None, typer.Option("--project", help="Projects with this in it.")]

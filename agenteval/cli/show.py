@@ -30,7 +30,8 @@ RunIds = Annotated[
 OfModel = Annotated[str | None, typer.Option("--model", "-m", help="List: models with this in it.")]
 OfLabel = Annotated[str | None, typer.Option("--label", help="List: runs with this label.")]
 Since = Annotated[
-    str | None, typer.Option(metavar="DATE", help="List: runs of this day and later, 2026-11-22.")
+    str | None,
+    typer.Option(metavar="DATE", help="List: runs of this day (UTC) and later, 2026-11-22."),
 ]
 Details = Annotated[
     bool, typer.Option("--details", help="All tables: scenarios, handshakes, provenance.")

@@ -44,8 +44,6 @@ class Fact(StrEnum):
     DENIALS = "denials"
     MALFORMED = "malformed calls"
     EXIT_CODES = "exit codes"
-    TIMES = "times"
-    MODEL = "model"
 
 
 @dataclass(slots=True)
@@ -243,8 +241,8 @@ class Building:
         return found
 
     def waiting(self) -> LoggedCall | None:
-        """The oldest call that has no result, for a result that names none."""
-        return next((calls[0] for calls in self.waits.values()), None)
+        """The oldest call that has no result, for a result that names none: it has one now."""
+        return self.answered(next(iter(self.waits), ""))
 
     def whole(self) -> Session | None:
         """The part that is long enough to be counted by itself; the next one begins then."""

@@ -201,7 +201,6 @@ def _message(
     if role in _RESULTS:
         one = building.answered(name_at(message, "tool_call_id")) or building.waiting()
         if one is not None:
-            building.answered(one.call.id)
             building.heard(one, words(message.get("content")))
     elif role == "assistant":
         turn = building.turn()

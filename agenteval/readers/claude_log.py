@@ -186,7 +186,6 @@ def _tool_use(building: Building, line: Mapping[str, Any], block: Mapping[str, A
 def _results(building: Building, line: Mapping[str, Any]) -> None:
     if line.get("type") == "tool_result":
         if (one := building.waiting()) is not None:
-            building.answered(one.call.id)
             said = words(line.get("output"))
             building.heard(one, said)
             _record(one, line, said, is_error=line.get("is_error") is True)

@@ -143,7 +143,7 @@ _KNOWN = (
         "hook",
         "our own hook: calls.jsonl, and the older ones beside it",
         hook_log.read,
-        ("calls.jsonl*",),
+        ("calls.jsonl", "calls.jsonl[.-][!l]*"),  # not calls.jsonl.lock
         (("XDG_STATE_HOME", "~/.local/state", "agenteval/hook"),),
         (Fact.MALFORMED, Fact.EXIT_CODES),
     ),

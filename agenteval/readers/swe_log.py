@@ -144,7 +144,6 @@ def _observation(building: Building, message: Object) -> None:
             turns[-1].calls.append(LoggedCall(call, Recorded.MALFORMED))
             building.heard(turns[-1].calls[-1], said)
         return
-    building.answered(one.call.id)
     building.heard(one, said)
     code = _CODE.search(said)
     one.exit_code = int(code[1]) if code else None

@@ -58,11 +58,10 @@ def build_counts_view(
     *,
     classes: Sequence[ClassText] = (),
     fold: Fold | None = None,
-    about: Estimand = Estimand.THESE,
 ) -> View:
     """The view of counts alone, such as a published table: no run stands behind it."""
     sides = [Side.of_counts(ModelCard(name, name), counts) for name, counts in models.items()]
-    view = _view(sides, classes, fold, about)
+    view = _view(sides, classes, fold, Estimand.THESE)
     view = as_one_family(view)
     told = (*caveats(view), *count_sentences(view.pairs), *new_run(view.pairs))
     return replace(view, title=title, sentences=told)

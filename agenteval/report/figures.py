@@ -13,8 +13,7 @@ from agenteval.stats.incidence import Incidence
 from agenteval.stats.rates import Rate
 
 SERIES = 6  # colours that the stylesheet has
-WIDTH, HEIGHT = 520.0, 260.0  # of a canvas, in its own units
-LEFT, TOP, RIGHT, BOTTOM = 46.0, 10.0, 500.0, 214.0  # of what is drawn between its axes
+LEFT, TOP, RIGHT, BOTTOM = 46.0, 10.0, 500.0, 214.0  # between the axes, of a canvas of 520 by 260
 
 
 def scale(reach: float) -> tuple[float, float]:

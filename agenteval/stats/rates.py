@@ -73,9 +73,7 @@ class Rate:
         return f"{100 * self.value:.2f} {self.percent} n={self.n}" if self.n else "- n=0"
 
 
-def clustered(
-    clusters: Sequence[Cluster], layout: Layout = UNKNOWN, *, planned_icc: float = PLANNED_ICC
-) -> Rate:
+def clustered(clusters: Sequence[Cluster], layout: Layout = UNKNOWN) -> Rate:
     """The rate of all trials together, as a ratio of sums. Trials of size 0 are left out.
 
     A few trials with errors cannot show how much these resemble each other, and may not make a rate
@@ -88,24 +86,24 @@ def clustered(
     count, n = sum(counts), sum(sizes)
     bearing = min(len(counts) - counts.count(0), sum(map(lt, counts, sizes)))
     even = evenness(used, strata)
-    effective = n / _relied_on(used, strata, bearing, even, planned_icc)
+    effective = n / _relied_on(used, strata, bearing, even)
     if not 0 < bearing <= FEW:
         return Rate(count, n, len(used), effective)
     at = sizes.index(min(sizes))
     none = [(0, size) for size in sizes]
     one = [*none[:at], (1, sizes[at]), *none[at + 1 :]]
-    wide = wilson(0.0, n / _relied_on(none, strata, 0, even, planned_icc))[1]
+    wide = wilson(0.0, n / _relied_on(none, strata, 0, even))[1]
     wide += wilson(1 / n, n / even)[0]
-    high = wilson(1 / n, n / _relied_on(one, strata, 1, even, planned_icc))[1]
+    high = wilson(1 / n, n / _relied_on(one, strata, 1, even))[1]
     return Rate(count, n, len(used), effective, min(max(wide, high), 1.0))
 
 
 def _relied_on(
-    clusters: Sequence[Cluster], strata: Sequence[int], bearing: int, least: float, icc: float
+    clusters: Sequence[Cluster], strata: Sequence[int], bearing: int, least: float
 ) -> float:
     """The design effect of an interval, on Student's t."""
-    sharper = (t_quantile(_precision(clusters, strata, icc).df) / Z) ** 2
-    effect = design_effect(clusters, strata, planned_icc=icc) * sharper
+    sharper = (t_quantile(_precision(clusters, strata).df) / Z) ** 2
+    effect = design_effect(clusters, strata) * sharper
     return widened(effect, bearing, least=least)
 
 
@@ -125,29 +123,24 @@ def widened(effect: float, bearing: int, *, least: float = 1.0) -> float:
     return least + max(effect - least, 0.0) * (1 + 2 / bearing if bearing else 1)
 
 
-def design_effect(
-    clusters: Sequence[Cluster],
-    strata: Sequence[int] = (),
-    *,
-    planned_icc: float = PLANNED_ICC,
-) -> float:
+def design_effect(clusters: Sequence[Cluster], strata: Sequence[int] = ()) -> float:
     """How many times more the rate varies than it would over independent calls.
 
     By linearisation of the ratio. From one cluster, or when all or none count, nothing can be
     learned about it: then the planned effect for clusters of this size.
     """
     count, n = sum([count for count, _ in clusters]), sum([size for _, size in clusters])
-    shown = _precision(clusters, strata, planned_icc).share
+    shown = _precision(clusters, strata).share
     if not shown or count in {0, n}:
-        return planned_effect(clusters, planned_icc)
+        return planned_effect(clusters, PLANNED_ICC)
     rate = count / n
     around = [count - rate * size for count, size in clusters]
     return varied(around, strata or [0] * len(clusters)) / shown / (n * rate * (1 - rate))
 
 
-def _precision(clusters: Sequence[Cluster], strata: Sequence[int], icc: float) -> Precision:
+def _precision(clusters: Sequence[Cluster], strata: Sequence[int]) -> Precision:
     sizes = [size for _, size in clusters]
-    return Precision.of(sizes, strata or [0] * len(sizes), icc=icc)
+    return Precision.of(sizes, strata or [0] * len(sizes), icc=PLANNED_ICC)
 
 
 def planned_effect(clusters: Sequence[Cluster], icc: float) -> float:
@@ -247,7 +240,7 @@ def per_trial(clusters: Sequence[Cluster], layout: Layout = UNKNOWN) -> Mean:
     if not n:
         return Mean(0, 0, 0.0)
     used, strata = layout.grouped([(count, 1) for count, _ in clusters])
-    known = _precision(used, strata, PLANNED_ICC)
+    known = _precision(used, strata)
     dispersion = _dispersion(used, strata, clusters, known.share)
     return Mean(count, n, n / (max(1.0, dispersion) * (t_quantile(known.df) / Z) ** 2))
 

@@ -42,21 +42,19 @@ def points(series: Mapping[str, Sequence[Cluster]]) -> tuple[Point, ...]:
     return tuple(Point(label, len(of), clustered(of)) for label, of in series.items())
 
 
-def changes(
-    series: Mapping[str, Sequence[Cluster]], *, beside: int = 0, seed: int = 0
-) -> tuple[Change, ...]:
+def changes(series: Mapping[str, Sequence[Cluster]], *, beside: int = 0) -> tuple[Change, ...]:
     """The settled changes of a series in the order of time: the clearest first splits the rest.
 
     `beside` are the boundaries of other series that are looked at too.
     """
     labels = list(series)
     claims = max(len(labels) - 1 + beside, 1)
-    found = _within(labels, series, claims=claims, seed=seed)
+    found = _within(labels, series, claims=claims)
     return tuple(sorted(found, key=lambda one: labels.index(one.label)))
 
 
 def _within(
-    labels: Sequence[str], series: Mapping[str, Sequence[Cluster]], *, claims: int, seed: int
+    labels: Sequence[str], series: Mapping[str, Sequence[Cluster]], *, claims: int
 ) -> list[Change]:
     """The boundary by which most of the spread is told, and those within what it divides.
 
@@ -69,12 +67,12 @@ def _within(
     if not told:
         return []
     at = max(told, key=told.__getitem__)
-    gap = compare(*_sides(labels, at, series), seed=seed)
+    gap = compare(*_sides(labels, at, series), seed=0)
     found = Change(labels[at], labels[0], gap, min(1.0, gap.p * claims))
     if found.adjusted >= SETTLED:
         return []
     parts = _cut(labels, at)
-    return [found, *(c for part in parts for c in _within(part, series, claims=claims, seed=seed))]
+    return [found, *(c for part in parts for c in _within(part, series, claims=claims))]
 
 
 def _sides(

@@ -6,7 +6,7 @@ SQLAlchemy (`store.orm`), which is imported then.
 
 import re
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from importlib.resources import files
 from pathlib import Path
@@ -89,16 +89,10 @@ class FileConnection:
         self._connection.close()
 
     def is_current(self) -> bool:
-        """Whether its tables are those of today, which a new file is given; and all is counted.
-
-        What is of an earlier day, or of a later one, `store.orm` has to widen or to refuse.
-        """
-        if self._version() == 0:
+        """As `is_current`; a new file is given the tables of today."""
+        if _version(self._done) == 0:
             self._make()
-        return self._version() == SCHEMA and not self.ask(_UNCOUNTED, counting=COUNTING)[0][0]
-
-    def _version(self) -> int:
-        return int(self.ask("PRAGMA user_version")[0][0])
+        return is_current(self._done)
 
     def _make(self) -> None:
         with self.together():
@@ -116,6 +110,25 @@ class FileConnection:
             if is_fault(str(error), error=failed or type(error) is sqlite3.DatabaseError):
                 raise fault(self._shown, str(error)) from error
             raise
+
+
+Rows = Callable[[str, Mapping[str, int]], Iterable[Any]]  # of a statement and its values by name
+
+
+def is_current(rows: Rows) -> bool:
+    """Whether a file has the tables of today, and all its trials are counted as today.
+
+    What is of an earlier day, or of a later one, `store.orm` has to widen or to refuse.
+    """
+    if _version(rows) != SCHEMA:
+        return False
+    [(uncounted,)] = rows(_UNCOUNTED, {"counting": COUNTING})
+    return not uncounted
+
+
+def _version(rows: Rows) -> int:
+    [(version,)] = rows("PRAGMA user_version", {})
+    return int(version)
 
 
 def _tables() -> list[str]:
@@ -152,7 +165,7 @@ def no_store(shown: str, said: str) -> str:
 def unopened(shown: str, error: Exception) -> AgentevalError:
     """The user's error, unless the file is damaged or the server is away for now."""
     said = str(error)
-    reason = said.splitlines()[0]
+    reason = re.sub(r"'[^'\s]*@", "'***@", said.splitlines()[0])  # of a password with an @ in it
     if is_damage(reason) or _AWAY.search(said):
         return fault(shown, reason)
     if NO_DATABASE in reason:

@@ -83,7 +83,9 @@ class LogWriter:
     _calls: int = 0  # of those waiting
 
     def has_read(self, name: str, state: str) -> bool:
-        """Whether this file was read to its end when it was as it is now."""
+        """Whether it was read to its end when it was as it is now; never where nobody can tell."""
+        if not state:
+            return False
         wanted = select(_FILE.c.state).where(_FILE.c.id == name)
         with self.connection.begin():
             return self.connection.execute(wanted).scalar() == state

@@ -1,12 +1,15 @@
 """Runs, their trials and imported counts as a list has them: each in a few figures."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple
 
 from agenteval.core.counts import Cluster
 from agenteval.core.outcome import Outcome
+from agenteval.errors import UsageError
 from agenteval.store.location import from_column
 from agenteval.store.summaries import Query, decoded
 
@@ -97,6 +100,21 @@ class ListedTrial:
     seconds: float
     goal_turn: int | None
     reason: str
+
+
+def moment(option: str, given: str) -> datetime:
+    """A day or time that a user names, in UTC where it has no offset. Raises UsageError."""
+    for text in (given, f"{given}-01"):  # a month, too
+        with suppress(ValueError):
+            found = datetime.fromisoformat(text)
+            return found.replace(tzinfo=found.tzinfo or UTC)
+    raise UsageError(f"{option} {given}: no day or time. Give one such as 2026-11-22")
+
+
+def begun_since(given: str | None) -> Callable[[str], bool]:
+    """Whether a run that started then is of this day, or later. Raises UsageError."""
+    first = moment("--since", given) if given else None
+    return lambda started: first is None or moment("started", started) >= first
 
 
 def headings(query: Query) -> list[Heading]:

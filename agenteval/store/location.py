@@ -16,6 +16,10 @@ from agenteval.errors import UsageError, fault
 SCHEMA = 17  # raised with every change of a table; `store.migration` adds what an older one lacks
 _SQLITE, _BY_DRIVER = "sqlite:///", "sqlite+pysqlite:///"
 
+# Options of a URL, but those of which everybody knows that they are no secret.
+_OPEN = "user|host|hostaddr|port|dbname|service|sslmode|timeout|connect_timeout|mode|cache|uri"
+_SECRET = rf"((?:^|&)(?!(?:{_OPEN})=)[^&=]*=)[^&]*"
+
 
 @dataclass(frozen=True, slots=True)
 class Location:
@@ -69,8 +73,16 @@ class Location:
             )
 
     def __str__(self) -> str:
-        """As it may be printed: a database URL can hold a password."""
-        return re.sub(r"(?<=://)([^:/@]+):[^@/]*@", r"\1:***@", self.given)
+        """As it may be printed: a database URL can hold a password, in one of two places.
+
+        Where it cannot be told whether a "?" is of the password, all that follows is left out.
+        """
+        if "://" not in self.given:
+            return self.given
+        known = re.sub(r"(?s)(?<=://)([^:/]*):([^@]*\?.*@.*)", r"\1:***", self.given)
+        known = re.sub(r"(?<=://)([^:/]*):[^?]*@", r"\1:***@", known)
+        place, mark, options = known.partition("?")
+        return place + mark + re.sub(_SECRET, r"\1***", options)
 
 
 def connected(file: str) -> sqlite3.Connection:
@@ -199,7 +211,7 @@ def _named(word: str, runs: Sequence[Known], *, whatever: bool) -> Known | None:
 MARK = "\x02json:"
 PACKED = "\x02zlib:"
 _MARKS = (MARK, PACKED)
-_WORTH = 512  # characters; shorter ones get longer
+_WORTH = 512  # characters; most shorter ones get longer
 # Level, method, window, memory: of a reply of 2 KB most of the time went into zlib's usual 256 KB.
 _SQUEEZED = (4, zlib.DEFLATED, 14, 5)
 
@@ -214,11 +226,13 @@ def to_column(value: str) -> str:
 
 def packed(value: str) -> str:
     """As `to_column`, compressed where that makes it shorter."""
+    plain = to_column(value)
     if len(value) < _WORTH:
-        return to_column(value)
+        return plain
     squeezing = zlib.compressobj(*_SQUEEZED)
     squeezed = squeezing.compress(value.encode("utf-8", "surrogatepass")) + squeezing.flush()
-    return PACKED + base64.b64encode(squeezed).decode("ascii")
+    short = PACKED + base64.b64encode(squeezed).decode("ascii")
+    return short if len(short) < len(plain.encode()) else plain
 
 
 def from_column(stored: str) -> str:

@@ -4,7 +4,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from agenteval.store.rescoring import Basis, Judge, Rescored
 
 _THERE = "SELECT 1 FROM run WHERE id = :id UNION ALL SELECT 1 FROM imported WHERE id = :id"
+_NEW = " ON CONFLICT DO NOTHING RETURNING id"  # two may start in one second
 _LOOK = """INSERT INTO look
     (run_id, number, planned, trials, level, verdict, baseline, rules, at, data, judged) VALUES
     (:run, :number, :planned, :trials, :level, :verdict, :baseline, :rules, :at, :data, :judged)
@@ -107,31 +108,34 @@ class SqlStore:
         """For questions by SQLAlchemy."""
         return self.engine.connect()
 
-    def _add(self, table: str, columns: str, values: Values, more: str = "") -> None:
+    def _add(self, table: str, columns: str, values: Values, more: str = "") -> bool:
+        """Whether `more` had it return a row."""
         written = TableWriter(table, columns, self._connection.mark)
-        self._connection.put(written.insert + more, written.bind(values))
+        return bool(self._connection.put(written.insert + more, written.bind(values)))
 
     def _put(self, run_id: str, columns: str, values: Values) -> None:
         written = TableWriter("run", columns, self._connection.mark)
         self._connection.put(written.update, (*written.bind(values), run_id))
 
-    def add(self, run: Run) -> None:
-        self._add("run", RUN, run_values(run))
+    def add(self, run: Run) -> Run:
+        """Keep a new run; as it is kept: another one may just have taken its id."""
+        return replace(run, id=self._added("run", RUN, run_values(run)))
 
     def exists(self, run_id: str) -> bool:
         """Whether a run, or imported counts, have this id."""
         return bool(self.ask(_THERE, id=run_id))
 
-    def free_id(self, wanted: str) -> str:
-        """`wanted`, or the first number behind it that no run has: two may start in one second."""
-        found, number = wanted, 1
-        while self.exists(found):
+    def _added(self, table: str, columns: str, values: Values) -> str:
+        """The id that it has now: its own, or with the first number behind it that is free."""
+        found, number = str(values["id"]), 1
+        while self.exists(found) or not self._add(table, columns, values | {"id": found}, _NEW):
             number += 1
-            found = f"{wanted}-{number}"
+            found = f"{values['id']}-{number}"
         return found
 
-    def add_imported(self, imported: ImportedCounts) -> None:
-        self._add("imported", IMPORTED, imported_values(imported))
+    def add_imported(self, imported: ImportedCounts) -> ImportedCounts:
+        """As `add`."""
+        return replace(imported, id=self._added("imported", IMPORTED, imported_values(imported)))
 
     def tag(self, run_id: str, labels: Sequence[str], note: str | None, *, off: bool) -> None:
         """Give the run labels, or take them `off`, and a note where there is one."""

@@ -5,9 +5,11 @@ gate` may take. Any other database goes the usual way.
 """
 
 import json
+import os
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -19,8 +21,8 @@ from agenteval.core.scenario import GoalCheck
 from agenteval.core.summary import TrialSummary
 from agenteval.core.trial import HandshakeStep
 from agenteval.errors import Cause, UsageError, fault, is_damage
-from agenteval.store.connections import no_store
-from agenteval.store.location import SCHEMA, Known, Location, connected, from_column
+from agenteval.store.connections import is_current, no_store
+from agenteval.store.location import Known, Location, connected, from_column
 
 Query = Callable[..., Sequence[Any]]  # SQL text and its parameters by name; rows
 Values = dict[str, Any]  # of one row, by column
@@ -109,8 +111,8 @@ def opened(store: str) -> Iterator[Query]:
     where.check_there()
     connection = connected(where.file)
     try:
-        if not _is_current(connection):
-            _widen(store)
+        if not is_current(connection.execute):
+            _widen(where)
         connection.execute("BEGIN")  # all that is asked is of one moment, also of a run under way
         yield lambda sql, **named: connection.execute(sql, named).fetchall()
     except sqlite3.DatabaseError as error:
@@ -121,17 +123,15 @@ def opened(store: str) -> Iterator[Query]:
         connection.close()
 
 
-def _is_current(connection: sqlite3.Connection) -> bool:
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    added = """SELECT count(*) FROM sqlite_master
-        WHERE name IN ('look', 'imported', 'tags', 'review')"""
-    (tables,) = connection.execute(added).fetchone()
-    return bool(version == SCHEMA and tables == 4)
-
-
-def _widen(store: str) -> None:
-    """Add what a store of an earlier day lacks. Raises UsageError for one of a later day."""
-    parts.sql.SqlStore(store).close()
+def _widen(where: Location) -> None:
+    """Add what a store of an earlier day lacks, and count its trials anew. Raises UsageError."""
+    file = Path(where.file or "")
+    if not all(os.access(place, os.W_OK) for place in (file, file.parent)):
+        raise UsageError(
+            f"--store {where}: of another version of agenteval, and what it lacks cannot be added: "
+            "nobody may write it here. Copy it to a folder of yours"
+        )
+    parts.sql.SqlStore(where.given).close()
 
 
 def _asked_by_url(url: str) -> Iterator[Query]:

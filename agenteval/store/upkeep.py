@@ -9,6 +9,7 @@ from sqlalchemy import Connection, Table, bindparam, delete, insert, select, tex
 from sqlmodel import SQLModel
 
 from agenteval.errors import UsageError
+from agenteval.store.ingesting import LogFileRow, SessionRow
 from agenteval.store.location import PACKED, Location
 from agenteval.store.rows import TurnRow
 from agenteval.store.sql import SqlStore
@@ -16,6 +17,9 @@ from agenteval.store.sql import SqlStore
 BATCH = 500  # rows held at a time: a turn keeps a whole reply
 SHOWN = 5  # lines of what a database says itself
 _TURN = SQLModel.metadata.tables[str(TurnRow.__tablename__)]
+_SESSION, _LOG = (
+    SQLModel.metadata.tables[str(row.__tablename__)] for row in (SessionRow, LogFileRow)
+)
 _NEXT = (
     select(_TURN.c.id, _TURN.c.raw)
     .where(_TURN.c.id > bindparam("last"), text(f"raw NOT LIKE '{PACKED}%'"))
@@ -63,9 +67,11 @@ def _rows_of(table: Table, run_id: str) -> Any:
 
 
 def remove(store: SqlStore, run_ids: Sequence[str]) -> None:
-    """All or none of them."""
+    """All or none of them. The logs of sessions among them can be taken in again."""
     with store.connect() as connection, connection.begin():
         for run_id in run_ids:
+            if connection.execute(select(_SESSION.c.id).where(_SESSION.c.run_id == run_id)).first():
+                connection.execute(delete(_LOG))  # which is whose, its digest does not tell
             for table in reversed(list(tables())):
                 connection.execute(delete(table).where(_rows_of(table, run_id)))
 

@@ -15,7 +15,7 @@ from agenteval.report.tables import comparison_table
 from agenteval.report.view import View
 from agenteval.stats.estimand import Estimand, Layout
 from agenteval.stats.rates import Rate, clustered
-from agenteval.store.listed import Heading, headings, listed, listed_trials
+from agenteval.store.listed import Heading, begun_since, headings, listed, listed_trials
 from agenteval.store.loading import without_trials
 from agenteval.store.summaries import decoded
 from agenteval.viewer.addresses import Visit, known_run
@@ -43,7 +43,8 @@ _WORLDS = """SELECT one.scenario, one.number, one.outcome, other.outcome,
 
 
 def runs_page(visit: Visit) -> Mapping[str, Any]:
-    found = [one for one in headings(visit.query) if _is_wanted(one, visit)]
+    is_new = begun_since(visit.get("since"))
+    found = [one for one in headings(visit.query) if _is_wanted(one, visit) and is_new(one.started)]
     begin = next((at for at, one in enumerate(found) if one.id == visit.get("from")), 0)
     ids = [one.id for one in found[begin : begin + RUNS_SHOWN]]
     later = found[begin + RUNS_SHOWN :]
@@ -62,7 +63,6 @@ def _is_wanted(run: Heading, visit: Visit) -> bool:
     return (
         visit.get("model") in run.model
         and (not visit.get("label") or visit.get("label") in run.labels)
-        and run.started >= visit.get("since")
         and simulated.get(visit.get("simulated"), True)
     )
 

@@ -3,8 +3,9 @@
 import asyncio
 import importlib.util
 import json
+import re
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -163,20 +164,35 @@ def derive(place: Path, runner: str, sandbox: str | None) -> list[Derived]:
     if not place.is_dir() and not (place.is_file() and place.suffix == ".py"):
         raise _nothing(place)
     folder = place if place.is_dir() else place.parent
+    within = folder.resolve().name
     files = {
-        f"{folder.resolve().name}/{path.relative_to(folder).as_posix()}": path.read_bytes()
-        for path in sorted(folder.rglob("*"))
+        f"{within}/{path.relative_to(folder).as_posix()}": path.read_bytes()
+        for path in sorted(folder.rglob("*") if place.is_dir() else _beside(place))
         if path.is_file() and "__pycache__" not in path.parts
     }
-    wanted = [path for path in files if path.endswith(".py")]
-    if not place.is_dir():
-        wanted = [path for path in wanted if path.endswith(f"/{place.name}")][:1]
+    own = [path for path in files if path.endswith(".py")]
+    wanted = own if place.is_dir() else [f"{within}/{place.name}"]
     if not wanted:
         raise _nothing(place)
     if any(word in text for text in files.values() for word in (b"click", b"typer")):
         files |= _libraries()
     told = asyncio.run(_told(files, wanted, runner, sandbox))
     return told + [Derived(path, None, ("not read, no Python",)) for path in _others(place, files)]
+
+
+def _beside(script: Path) -> Iterator[Path]:
+    """What lies beside a script, and below the folders there that a script beside them names."""
+    beside = sorted(script.parent.iterdir())
+    words = {
+        word
+        for path in beside
+        if path.suffix == ".py" and path.is_file()
+        for word in re.findall(r"[\w-]+", path.read_text("utf-8", "replace"))
+    }
+    for path in beside:
+        yield path
+        if path.is_dir() and path.name in words:
+            yield from path.rglob("*")
 
 
 def _others(place: Path, files: Mapping[str, bytes]) -> list[str]:

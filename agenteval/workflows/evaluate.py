@@ -185,7 +185,7 @@ class Session:
                 self.started.append(run.id)
                 yield run
             return
-        run = self.plan.resume or make()
+        run = self.plan.resume or self.store.add(make())  # and its id is known
         with self.store.claimed(run.id):
             yield self._begun(run, card)
 
@@ -194,10 +194,6 @@ class Session:
         if self.plan.resume:
             run, _ = self.store.summarized(run.id)  # another process may just have ended it
             serve_on(run, card, self.store)
-        else:
-            if self.watch:
-                self.watch.check(run, self.progress.note)
-            self.store.add(run)
         self.started.append(run.id)
         return run
 
@@ -297,4 +293,6 @@ class Session:
         run = new_run(
             self.plan, self.stages, card=card, sandbox=backend.name, setting=setting, level=level
         )
-        return replace(run, id=self.store.free_id(run.id))
+        if self.watch:
+            self.watch.check(run, self.progress.note)
+        return run

@@ -28,11 +28,9 @@ def import_counts(file: Path, store: str) -> Iterator[ImportedCounts]:
         for model, table in tables.items():
             name = f"{now:%Y%m%d-%H%M%S}-{model.replace('/', '-').replace(' ', '-')}"
             stamp = now.isoformat(timespec="milliseconds")
-            imported = ImportedCounts(
-                there.free_id(name), known[model], stamp, str(file), table.trials, table.counts
+            yield there.add_imported(
+                ImportedCounts(name, known[model], stamp, str(file), table.trials, table.counts)
             )
-            there.add_imported(imported)
-            yield imported
 
 
 def cards(models: Iterable[str]) -> Mapping[str, ModelCard]:

@@ -196,7 +196,7 @@ class _Taking:
         card: ModelCard = ingest.cards([model])[model]
         judged = self._allowlist is not None or Fact.DENIALS not in log.hidden
         run = Run(
-            id=self._store.free_id(f"{now:%Y%m%d-%H%M%S}-{log.name}-{_plain(model[:60])}"),
+            id=f"{now:%Y%m%d-%H%M%S}-{log.name}-{_plain(model[:60])}",
             model=replace(card, name=model),
             started=now.isoformat(timespec="milliseconds"),
             seed=0,
@@ -210,7 +210,7 @@ class _Taking:
             complete=True,
             source=Source(log.name, basis, tuple(map(str, log.hidden)), judged),
         )
-        self._store.add(run)
+        run = self._store.add(run)
         self._runs[run.id] = run
         return run
 
@@ -227,7 +227,7 @@ def _size(path: Path) -> int:
 
 
 def _state(path: Path) -> str:
-    """A text that is another one when a file, or the WAL beside it, was changed."""
+    """Another text when a file, or the WAL beside it, was changed; empty where nobody can tell."""
     told = []
     for file in (path, path.with_name(f"{path.name}-wal")):
         try:

@@ -12,11 +12,10 @@ from agenteval.core.logged import LONGEST_NAME, Session, Skipped
 from agenteval.core.policy.policy import Policy
 from agenteval.core.redaction import Redactor
 from agenteval.dialects.registry import dialects
-from agenteval.errors import UsageError
 from agenteval.formats.tool_calls import UNREADABLE
-from agenteval.readers.json_source import when
 from agenteval.readers.log_formats import FORMATS
 from agenteval.store.bound_rows import Entry, Judged, SessionTables
+from agenteval.store.listed import moment
 from agenteval.workflows.log_trials import LogJudge, differs
 
 
@@ -33,14 +32,14 @@ class Wanted:
     def check(self) -> None:
         """Raises UsageError for a day that is none."""
         for option, given in (("--since", self.since), ("--until", self.until)):
-            if given is not None and when(given) is None:
-                raise UsageError(f"{option} {given}: no day or time. Give one such as 2026-11-22")
+            if given is not None:
+                moment(option, given)
 
     def fits(self, session: Session) -> bool:
-        since, until = when(self.since), when(self.until)
+        ended, began = session.ended or 0, session.began or 0
         return (
-            (since is None or (session.ended or 0) >= since)
-            and (until is None or (session.began or 0) < until)
+            (self.since is None or ended >= moment("--since", self.since).timestamp())
+            and (self.until is None or began < moment("--until", self.until).timestamp())
             and (self.model or "") in session.model
             and (self.agent or "") in session.agent
             and (self.project or "") in session.project

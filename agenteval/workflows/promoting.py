@@ -12,7 +12,7 @@ from agenteval.config.gate_rules import rules_at
 from agenteval.config.models import SIMULATED, load_models, resolve
 from agenteval.config.roots import DEFAULT_ARM, roots
 from agenteval.core.run import Options, Run
-from agenteval.errors import UsageError
+from agenteval.errors import CutOffError, UsageError
 from agenteval.protocols import Progress
 from agenteval.report.gate_view import GateView
 from agenteval.stats.criteria import Rules
@@ -55,10 +55,6 @@ class Asked:
     store: str
     allow_simulated: bool = False
     fresh: bool = False  # play the baseline anew, also where it has a run
-
-
-class CutOffError(Exception):
-    """Ctrl-C; what was played is stored, and the text says how to go on."""
 
 
 def promote(asked: Asked, progress: Progress) -> GateView:

@@ -60,8 +60,7 @@ def joined(store: SqlStore, shard: Shard, make: Callable[[], Run]) -> Iterator[R
         new = make()
         found = shard.joins(new.model.name)
         if found is None:
-            store.add(new)
-            run = new
+            run = store.add(new)
         else:
             run, _ = store.summarized(found)
             check_alike(run, new, shard)

@@ -10,7 +10,7 @@ from agenteval.core.outcome import Outcome
 from agenteval.errors import AgentevalError, UsageError
 from agenteval.stats.estimand import Layout
 from agenteval.stats.rates import Rate, clustered
-from agenteval.store.listed import Listed, ListedTable, listed, listed_tables
+from agenteval.store.listed import Listed, ListedTable, begun_since, listed, listed_tables
 from agenteval.store.location import Location, meant, passed_over
 from agenteval.store.summaries import known, opened, tables_known
 
@@ -32,11 +32,11 @@ def listing(
     label: str | None = None,
     since: str | None = None,
 ) -> Listing:
-    """The runs of these models, with this label, of this day and later.
+    """The runs of these models, with this label, of this day in UTC and later.
 
     Raises UsageError; for a store that is not there, unless that is no surprise (`or_none`).
     """
-    where = Location(store)
+    where, is_wanted = Location(store), begun_since(since)
     if or_none and not where.is_there:
         return Listing(str(where))
     with opened(store) as query:
@@ -45,7 +45,7 @@ def listing(
             for run in listed(query)
             if (model or "") in run.model
             and (label is None or label in run.labels)
-            and run.started >= (since or "")
+            and is_wanted(run.started)
         ]
         return Listing(str(where), runs, listed_tables(query))
 

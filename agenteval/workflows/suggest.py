@@ -14,10 +14,10 @@ from agenteval.core.call import Denied
 from agenteval.core.policy.relaxation import Relaxation
 from agenteval.core.prompt.setting import HEADING, NAMED, VARIANTS
 from agenteval.core.run import Run
-from agenteval.errors import UsageError
+from agenteval.errors import CutOffError, UsageError
 from agenteval.workflows.evaluate import run_models
 from agenteval.workflows.stages import plan_of
-from agenteval.workflows.views import loaded
+from agenteval.workflows.views import check_usable, loaded
 
 INVENTED: Final = (
     *("hallucinated-flag", "hallucinated-sub-command", "hallucinated-value"),
@@ -155,7 +155,7 @@ def write_prompt(run: str, store: str, sentences: Sequence[Sentence], file: Path
 def tried(run: str, store: str, *, prompt: Path | None, more: Relaxation) -> str:
     """The run played again in the same worlds, with this prompt or under these rules; its id.
 
-    Raises UsageError.
+    Raises UsageError, and CutOffError.
     """
     (one,) = loaded([run], store)
     if one.options is None:
@@ -165,5 +165,10 @@ def tried(run: str, store: str, *, prompt: Path | None, more: Relaxation) -> str
     asked = replace(one.options, model=(one.model.name,))
     if prompt is not None:
         asked = replace(asked, prompt_variant=str(prompt))
-    (made,), _ = run_models(replace(plan_of(asked, store), more=more))
-    return made.known[0].id
+    sides, interrupted = run_models(replace(plan_of(asked, store), more=more))
+    made = [side.known[0].id for side in sides]
+    if interrupted:
+        stored = f"what was played is stored: agenteval show {made[0]}" if made else "nothing began"
+        raise CutOffError(f"Cut off, and not compared; {stored}")
+    check_usable(sides)
+    return made[0]

@@ -6,6 +6,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import time
 from collections import Counter
 from contextlib import closing
 from pathlib import Path
@@ -49,6 +50,15 @@ RUN = re.compile(r"^(2\S+)  ", re.MULTILINE)
 def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@pytest.fixture
+def far_from_utc(monkeypatch):
+    monkeypatch.setenv("TZ", "UTC+9")  # as POSIX has it: nine hours behind
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
 
 
 def agenteval(*arguments, code=0):
@@ -111,6 +121,43 @@ def test_a_log_that_grows_is_taken_up_where_it_stopped(here) -> None:
     (here / "reports/agenteval.db").unlink()
     ingested("claude-code", "c1.jsonl")
     assert rows('SELECT name, raw, harness FROM "call" ORDER BY id') == whole
+
+
+def test_a_session_of_opencode_that_grows_in_files_beside_its_own_is_read_again(here) -> None:
+    calls = []
+    for number in (1, 2):
+        tree(here / "storage", number)
+        ingested("opencode", ".")
+        calls.append(rows("SELECT count(*) FROM 'call'")[0][0])
+    assert (calls, rows("SELECT count(*) FROM trial")) == ([1, 2], [(1,)])
+
+
+def tree(storage, number) -> None:
+    """One more message with one more call in OpenCode's older tree."""
+    message, state = f"msg_{number}", {"status": "completed", "input": {"command": "ls"}}
+    files = {
+        "session/p/ses_1.json": {"id": "ses_1"},
+        f"message/ses_1/{message}.json": {"id": message, "role": "assistant", "modelID": "m"},
+        f"part/{message}/p{number}.json": {
+            "id": f"p{number}",
+            "messageID": message,
+            "type": "tool",
+            "tool": "bash",
+            "callID": f"c{number}",
+            "state": {**state, "output": "a"},
+        },
+    }
+    for name, value in files.items():
+        (storage / name).parent.mkdir(parents=True, exist_ok=True)
+        (storage / name).write_text(json.dumps(value))
+
+
+def test_a_log_whose_run_was_removed_can_be_taken_in_again(here) -> None:
+    (here / "c1.jsonl").write_text(claude())
+    (run,) = ingested("claude-code", "c1.jsonl")["runs"]
+    agenteval("runs", "rm", run["id"], "--yes")
+    (again,) = ingested("claude-code", "c1.jsonl")["runs"]
+    assert again["sessions"] == {"added": 1}
 
 
 def test_copies_of_one_session_are_one_trial(here) -> None:
@@ -265,8 +312,14 @@ def test_where_list_and_record_differ_is_counted_and_named(here) -> None:
         ("--since", "2026-03-02", 0),
         ("--until", "2026-03-01", 0),
         ("--until", "2026-04-01T10:00:00+00:00", 1),
+        ("--since", "2026-03", 1),
+        ("--since", "2026-03-01T10:00", 1),
+        ("--since", "2026-03-01T11:00", 0),
+        ("--since", "2026-03-01T11:00+01:00", 1),
+        ("--until", "2026-03-01T11:00+01:00", 0),
     ],
 )
+@pytest.mark.usefixtures("far_from_utc")
 def test_only_sessions_that_are_asked_for_are_taken_in(here, option, value, sessions) -> None:
     (here / "c1.jsonl").write_text(claude())
     found = ingested("claude-code", "c1.jsonl", option, value)

@@ -1,6 +1,8 @@
 """What denied calls ask for, and the same worlds played again with it."""
 
 import json
+import os
+import signal
 from contextlib import ExitStack
 
 import pytest
@@ -67,6 +69,21 @@ def test_the_prompt_is_played_in_the_same_worlds(cli, play, project) -> None:
     denied = [json.loads(cli("calls", run, "--denied", "--json").out) for run in (first, again)]
     assert [len(each["calls"]) for each in denied] == [2, 0]
     assert "in the same worlds" in done.out
+
+
+def test_a_try_that_is_cut_off_is_one_line_and_compares_nothing(cli, project) -> None:
+    def script(messages):
+        if "Do not trim output" in json.dumps(messages[0]):
+            os.kill(os.getpid(), signal.SIGINT)
+        return "done" if answers(messages) else bash(PIPE)
+
+    with scripted(script) as url:
+        words = ("run", "-m", "m", "--base-url", url, "mail/draft", "--trials", "1")
+        assert cli(*words, "--arm", "strict", "--prompt-variant", "none").code == 0
+        done = cli("suggest", "last", "--try", "prompt")
+    assert (done.code, "played " in done.out) == (130, False)
+    assert "Cut off, and not compared; what was played is stored: agenteval show " in done.err
+    assert "Traceback" not in done.err
 
 
 def test_the_rules_are_played_in_the_same_worlds(cli, play) -> None:

@@ -251,6 +251,24 @@ def test_a_helper_beside_a_script_is_found_and_one_script_can_be_asked_alone(tmp
     )
 
 
+def test_one_script_is_that_one_and_no_folder_is_read_that_no_script_names(tmp_path):
+    folder = script(tmp_path, "from parts.formats import FORMATS; import argparse\n" + CHOICES)
+    for name, text in {"a/tool.py": "input()", "parts/formats.py": "FORMATS = ['csv']"}.items():
+        (folder / name).parent.mkdir()
+        (folder / name).write_text(text)
+    (folder / "a" / "closed").symlink_to("/proc/self/mem")  # nobody can read this one
+
+    written = derived(folder / "tool.py")
+
+    assert '"--format" = { kind = "choice", choices = ["csv"] }' in written
+
+
+CHOICES = (
+    "parser = argparse.ArgumentParser()\n"
+    "parser.add_argument('--format', choices=FORMATS)\nparser.parse_args()"
+)
+
+
 def test_it_is_written_to_a_new_file_that_judges(tmp_path):
     out = tmp_path / "allowlists" / "mine.toml"
 

@@ -43,6 +43,19 @@ def calls(folder, *values):
     }
 
 
+@pytest.mark.parametrize("named", [{"id": "call_0"}, {}], ids=["one id", "no id"])
+@pytest.mark.parametrize("log", ["chat.jsonl", "m.traj.json"])
+def test_results_of_calls_that_no_id_tells_apart_come_in_their_order(tmp_path, log, named) -> None:
+    both = [{**asked(one)["tool_calls"][0], "id": None, **named} for one in ("ls", "pwd")]
+    told = {"role": "tool", "tool_call_id": named.get("id")}
+    results = [{**told, "content": said} for said in ("a", "b")]
+    value = {"messages": [{**asked("ls"), "tool_calls": both}, *results]}
+    kind = "swe-agent" if "traj" in log else "openai"
+    ((session,), skipped) = read(kind, written(tmp_path, log, json.dumps(value)))
+    assert [(call.call.command, call.said) for call in session.calls] == [("ls", "a"), ("pwd", "b")]
+    assert skipped == []
+
+
 def test_lines_of_one_session_are_all_read(tmp_path) -> None:
     told = [line(USER, asked(command)) for command in ("ls", "pwd", "whoami")]
     wanted = [("ls", ""), ("pwd", ""), ("whoami", "")]

@@ -50,6 +50,13 @@ def recorded(sessions):
     return [str(call.recorded) for session in sessions for call in session.calls]
 
 
+def test_of_a_hook_its_logs_are_read_and_not_what_locks_them(tmp_path) -> None:
+    logs = ["calls.jsonl", "calls.jsonl.1", "calls.jsonl.2.gz", "calls.jsonl.gz"]
+    for name in (*logs, "calls.jsonl.lock"):
+        (tmp_path / name).touch()
+    assert [file.name for file in FORMATS["hook"].found(tmp_path)] == logs
+
+
 @pytest.mark.parametrize(("name", "file", "content", "told"), SAMPLES, ids=IDS)
 def test_a_reader_tells_what_was_recorded_of_each_call(tmp_path, name, file, content, told) -> None:
     sessions, skipped = read(name, written(tmp_path, file, content))

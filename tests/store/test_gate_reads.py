@@ -127,6 +127,19 @@ def test_a_store_of_today_is_asked_without_what_widens_older_ones(filled, monkey
     assert gated(filled).id == "r1"
 
 
+def test_counts_of_another_counting_are_made_anew_before_a_gate_reads_them(filled):
+    was = gated(filled)
+    filled.ask("UPDATE trial SET counting = counting - 1, crashed = 9, executed = 9")
+    assert gated(filled) == was
+
+
+def test_who_may_not_write_is_told_that_the_counts_are_old(filled, monkeypatch):
+    filled.ask("UPDATE trial SET counting = counting - 1")
+    monkeypatch.setattr("os.access", lambda place, _: str(place).endswith(".db"))
+    with pytest.raises(UsageError, match=r"of another version of agenteval.* Copy it to a folder"):
+        gated(filled)
+
+
 def test_any_database_is_asked_the_same_way(filled):
     by_url = filled.url.replace("sqlite:///", "sqlite+pysqlite:///")
     with opened(by_url) as query:

@@ -1,9 +1,21 @@
-"""Which run a word means."""
+"""Which run a word means, and how a store and a text are written."""
+
+import base64
+import random
 
 import pytest
 
 from agenteval.errors import UsageError
-from agenteval.store.location import Known, meant, passed_over
+from agenteval.store.listed import begun_since
+from agenteval.store.location import (
+    PACKED,
+    Known,
+    Location,
+    from_column,
+    meant,
+    packed,
+    passed_over,
+)
 
 IDS = ["20260103-b", "20260102-a", "20260102-a-2", "20260101-a", "20251231-x", "20251230-y"]
 RUNS = [Known(run) for run in IDS]
@@ -127,3 +139,62 @@ def test_where_last_finds_none_what_it_passed_over_says_why():
         "no run 'last-1' in r.db (`last` passes over what stands in brackets; newest: "
         "6 (without a trial that counts), 5 (simulated), 4); `agenteval show` lists all"
     )
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("postgresql://me:hunter2@host/db", "postgresql://me:***@host/db"),
+        ("postgresql://:hunter2@host/db", "postgresql://:***@host/db"),
+        ("postgresql://me:hun/ter2@host/db", "postgresql://me:***@host/db"),
+        ("postgresql://me:hunter@2@host/db", "postgresql://me:***@host/db"),
+        ("postgresql://me@corp:hunter2@host:5432/db", "postgresql://me@corp:***@host:5432/db"),
+        ("postgresql://me:hun?ter=2@host/db", "postgresql://me:***"),
+        ("postgresql://host:5432/db?password=hunter@2", "postgresql://host:***"),
+        ("postgresql://h/db?user=me&password=hunter2", "postgresql://h/db?user=me&password=***"),
+        (
+            "postgresql://h/db?p%61ssword=hunter2&user=u@c",
+            "postgresql://h/db?p%61ssword=***&user=u@c",
+        ),
+        ("postgresql://me@host:5432/db", "postgresql://me@host:5432/db"),
+        ("sqlite:///runs.db?timeout=5", "sqlite:///runs.db?timeout=5"),
+        ("a:b@c?d=e.db", "a:b@c?d=e.db"),
+    ],
+)
+def test_a_store_is_shown_without_the_password_in_its_url(url, shown):
+    assert str(Location(url)) == shown
+
+
+@pytest.mark.parametrize(
+    ("day", "expected"),
+    [
+        (None, True),
+        ("2026-01", True),
+        ("2026-W01", True),
+        ("2026-01-02", True),
+        ("2026-01-02T03:04+00:00", True),
+        ("2026-01-02T03:05", False),
+        ("2026-01-02T04:04+01:00", True),
+        ("2026-01-02T02:05-01:00", False),
+    ],
+)
+def test_a_run_is_of_a_day_in_utc_or_of_an_instant(day, expected):
+    assert begun_since(day)("2026-01-02T03:04:00.000+00:00") is expected
+
+
+def test_what_is_no_day_is_refused():
+    with pytest.raises(UsageError, match="--since yesterday: no day or time"):
+        begun_since("yesterday")
+
+
+NOISE = base64.b64encode(random.Random(1).randbytes(450)).decode()
+
+
+@pytest.mark.parametrize(
+    ("text", "is_packed"),
+    [("a" * 511, False), ("a" * 512, True), (NOISE, False), (NOISE + "\ud800", False)],
+    ids=["short", "alike", "noise", "half a character"],
+)
+def test_a_text_is_compressed_where_that_makes_it_shorter(text, is_packed):
+    stored = packed(text)
+    assert (stored.startswith(PACKED), from_column(stored)) == (is_packed, text)

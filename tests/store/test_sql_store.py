@@ -180,16 +180,24 @@ def test_last_is_the_newest_run(store: SqlStore) -> None:
 
 
 def test_an_id_that_is_taken_gets_a_number(store: SqlStore) -> None:
+    assert [store.add(RUN).id for _ in range(3)] == ["r1", "r1-2", "r1-3"]
+
+
+def test_of_two_stores_that_take_one_id_at_once_the_later_one_gets_a_number(
+    store: SqlStore, monkeypatch
+) -> None:
     store.add(RUN)
-    store.add(replace(RUN, id=store.free_id("r1")))
-    assert (store.free_id("r0"), store.free_id("r1")) == ("r0", "r1-3")
+    with closing(SqlStore(store.url)) as other:
+        seen = iter([False])  # what it saw before the first one added its run
+        monkeypatch.setattr(other, "exists", lambda found: next(seen, store.exists(found)))
+        assert other.add(RUN).id == "r1-2"
 
 
 def test_imported_counts_take_an_id_too(store: SqlStore) -> None:
     counts = ErrorCounts((8,), {"bare-binary": (2,)}, by_trial=False)
     table = ImportedCounts("t1", RUN.model, RUN.started, "m.csv", (("", ""),), counts)
-    store.add_imported(table)
-    assert (store.exists("t1"), store.free_id("t1")) == (True, "t1-2")
+    assert [store.add_imported(table).id for _ in range(2)] == ["t1", "t1-2"]
+    assert store.add(replace(RUN, id="t1")).id == "t1-3"
 
 
 def test_what_a_run_cost_and_what_a_gate_saw_of_it_is_what_was_last_told(store: SqlStore) -> None:
@@ -289,6 +297,12 @@ def test_a_store_that_cannot_be_opened_is_one_line(url: str, cure: str) -> None:
     with pytest.raises(UsageError, match=rf"^--store .*: cannot be opened.*{cure}") as caught:
         SqlStore(url)
     assert "sqlalche.me" not in str(caught.value), "the library's page is no help to a user"
+
+
+def test_a_password_that_the_driver_takes_for_a_host_is_not_told() -> None:
+    said = "failed to resolve host '2@nowhere': Name or service not known"
+    told = str(unopened("postgresql://me:***@nowhere", ValueError(said)))
+    assert "(failed to resolve host '***@nowhere': Name or" in told
 
 
 def test_a_file_that_is_no_database_is_one_line_and_stays_as_it_is(tmp_path: Path) -> None:
