@@ -9,7 +9,6 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from agenteval.report.gate_json import reach_document
 from agenteval.report.gate_view import reach_told
 from agenteval.report.json import rate_document
 from agenteval.stats.criteria import CRITERIA, Rules, errors_of
@@ -88,7 +87,7 @@ def document(explained: Explained) -> dict[str, Any]:
             }
             for name, one in explained.candidates.items()
         },
-        "out_of_reach": [reach_document(one) for one in explained.reach],
+        "out_of_reach": [one.fields for one in explained.reach],
     }
 
 

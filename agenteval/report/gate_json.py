@@ -1,14 +1,13 @@
 """A gate's verdict as JSON: its keys stay, and are told in docs/json.md."""
 
 import json
-from dataclasses import asdict
 from math import ceil, isfinite
 from typing import Any
 
 from agenteval.core.summary import RunSummary
 from agenteval.report.gate_view import GateView
 from agenteval.report.json import rate_document
-from agenteval.stats.feasibility import OutOfReach, needed
+from agenteval.stats.feasibility import needed
 from agenteval.stats.limit_tests import MOST
 from agenteval.stats.promotion import Result
 from agenteval.stats.rates import Rate
@@ -39,13 +38,9 @@ def document(view: GateView) -> dict[str, Any]:
             {"of": one.of, "asked": one.asked, "seen": one.seen, "verdict": one.verdict}
             for one in judgement.minimums
         ],
-        "out_of_reach": [reach_document(one) for one in view.reach],
+        "out_of_reach": [one.fields for one in view.reach],
         "remarks": list(view.remarks),
     }
-
-
-def reach_document(one: OutOfReach) -> dict[str, Any]:
-    return asdict(one) | {"enough": _number(one.enough)}
 
 
 def _run(run: RunSummary, reached: Rate | None) -> dict[str, Any]:

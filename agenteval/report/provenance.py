@@ -1,6 +1,6 @@
 """What a reader must know of a run's numbers: warnings first, and all that they depend on."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from agenteval.core.cards import NOT_OBSERVABLE, TOLD, ModelCard, Source
 from agenteval.core.differing import differing_asked, differing_other
@@ -197,18 +197,22 @@ def _of_run(view: RunView) -> list[str]:
         *_of_voids(view),
         *retried_told(view.label, run.replaced),
         *rejudged_told(view.label, run.rejudged),
+        *_of_arrivals(view),
     ]
+    if view.errors.total.clusters == 1:
+        found.append(f"{view.label}: one trial tells next to nothing about the next one.")
+    return found
+
+
+def _of_arrivals(view: RunView) -> Iterator[str]:
     if view.arrivals and (left := view.arrivals.kinds["call-in-text"].count):
-        found.append(
+        yield (
             f"{view.label}: calls left as text, so that nothing ran: {left}. "
             "Does the server's tool parser fit the model?"
         )
     if view.arrivals:
         blames = {blame: rate.count for blame, rate in view.arrivals.blames.items()}
-        found += spoilt_told(view.label, blames, view.arrivals.faulty.n)
-    if view.errors.total.clusters == 1:
-        found.append(f"{view.label}: one trial tells next to nothing about the next one.")
-    return found
+        yield from spoilt_told(view.label, blames, view.arrivals.faulty.n)
 
 
 def _of_voids(view: RunView) -> list[str]:

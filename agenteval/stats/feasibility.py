@@ -1,7 +1,7 @@
 """Feasibility: what a run is too small to pass, whoever is judged, and what a new one needs."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from math import inf
 from statistics import NormalDist
@@ -36,6 +36,11 @@ class OutOfReach:
     def by_calls(self) -> bool:
         """Whether more calls in each trial would do; of a run that is planned these are a guess."""
         return self.of in {CALLS, COMMANDS} and self.enough < inf
+
+    @property
+    def fields(self) -> dict[str, str | int | float | None]:
+        """By their names; None where no number is enough, as JSON has no infinity."""
+        return {**asdict(self), "enough": self.enough if self.enough < inf else None}
 
 
 def out_of_reach(
