@@ -46,12 +46,13 @@ def whatif(
     now = found.relaxed(NOTHING)
     within, is_least = found.within(budget) if budget is not None else (None, True)
     told = found.best() if budget is None else [within] if within else []
-    if as_json:
-        output.print_json({"now": _document(now), "relaxed": [_document(one) for one in told],
-                           "is_smallest": is_least})  # fmt: skip
-    else:
-        for line in _relaxations(found, now, told, budget, is_least=is_least):
-            typer.echo(line)
+    with output.reader_may_go():
+        if as_json:
+            output.print_json({"now": _document(now), "relaxed": [_document(one) for one in told],
+                               "is_smallest": is_least})  # fmt: skip
+        else:
+            for line in _relaxations(found, now, told, budget, is_least=is_least):
+                typer.echo(line)
     if budget is not None and within is None:
         raise typer.Exit(1)
 

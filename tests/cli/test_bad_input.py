@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -260,17 +261,36 @@ def test_a_reader_who_goes_away_ends_a_command_without_a_failure(project, cli) -
         cli(*SIM, "ralf/handshake", "--trials", "1")
     runs = [run["id"] for run in json.loads(cli("show", "--json").out)["runs"]]
     gate = ("gate", "--baseline", runs[0], "--candidate", runs[1], "--allow-simulated")
-    codes = []
-    for arguments in (("show",), ("show", "last"), ("explain",), gate):
-        read, write = os.pipe()
-        os.close(read)
-        ended = subprocess.run(
-            [sys.executable, "-m", "agenteval", *arguments],
-            check=False,
-            cwd=project,
-            stdout=write,
-            stderr=subprocess.PIPE,
-        )
-        os.close(write)
-        codes.append((ended.returncode, ended.stderr))
-    assert codes == [(0, b""), (0, b""), (0, b""), (3, b"")]
+    commands = (("show",), ("show", "last"), ("explain",), gate)
+    assert [unread(project, *words) for words in commands] == [
+        (0, b""),
+        (0, b""),
+        (0, b""),
+        (3, b""),
+    ]
+
+
+def unread(folder: Path, *words: str) -> tuple[int, bytes]:
+    """The exit code and the errors of a command whose output nobody reads."""
+    read, write = os.pipe()
+    os.close(read)
+    ended = subprocess.run(
+        [sys.executable, "-m", "agenteval", *words],
+        check=False,
+        cwd=folder,
+        stdout=write,
+        stderr=subprocess.PIPE,
+    )
+    os.close(write)
+    return ended.returncode, ended.stderr
+
+
+def test_an_exit_code_is_the_same_when_nobody_reads_what_was_found(project) -> None:
+    (project / "calls.jsonl").write_text('{"command": "ls | head"}\nnone\n')
+    (project / "same.toml").write_text('[bash]\nallow = ["ls", "ls"]\n')
+    found = [
+        ("classify", "ls | head", "--exit-code"),
+        ("classify", "--jsonl", "calls.jsonl"),
+        ("allowlist", "lint", "same.toml"),
+    ]
+    assert [unread(project, *words)[0] for words in found] == [1, 2, 1]
