@@ -252,7 +252,9 @@ def test_a_model_that_the_server_forgot_ends_the_run_and_keeps_the_store(
     ) as url:
         said = cli("run", "-m", "m", "--base-url", url, "--trials", "1", "ralf/handshake")
     assert (said.code, "404 for model 'm'" in said.err.splitlines()[-1]) == (2, True)
-    assert "not finished" in cli("show").out
+    listed = cli("show").out
+    assert "0 of 1 trials  not finished" in listed
+    assert "0 of 1 trials are here, and 1 that were cut off" in cli("show", listed.split()[0]).out
 
 
 def test_a_reader_who_goes_away_ends_a_command_without_a_failure(project, cli) -> None:
