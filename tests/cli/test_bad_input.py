@@ -289,10 +289,22 @@ def unread(folder: Path, *words: str) -> tuple[int, bytes]:
 
 def test_an_exit_code_is_the_same_when_nobody_reads_what_was_found(project) -> None:
     (project / "calls.jsonl").write_text('{"command": "ls | head"}\nnone\n')
-    (project / "same.toml").write_text('[bash]\nallow = ["ls", "ls"]\n')
+    (project / "same.toml").write_text('stated = ["nope"]\n[bash]\nallow = ["ls"]\n')
     found = [
         ("classify", "ls | head", "--exit-code"),
         ("classify", "--jsonl", "calls.jsonl"),
         ("allowlist", "lint", "same.toml"),
     ]
     assert [unread(project, *words)[0] for words in found] == [1, 2, 1]
+
+
+def test_a_list_that_warns_of_no_class_there_is_gets_a_remark(cli, project) -> None:
+    (project / "odd.toml").write_text('stated = ["nope", "pipe"]\n[bash]\nallow = ["ls"]\n')
+    said = cli("allowlist", "lint", "odd.toml")
+    assert (said.code, said.out) == (
+        1,
+        (
+            "odd.toml: `stated nope` never matches: there is no such failure class; "
+            "`agenteval explain` lists them\n"
+        ),
+    )
