@@ -22,7 +22,8 @@ def whatif(
     runs: Annotated[list[str], typer.Argument(help="Run ids, or `last`.")],
     *,
     budget: Annotated[
-        float | None, typer.Option(help="The smallest set of rules with so many errors per 100.")
+        float | None,
+        typer.Option(min=0, help="The smallest set of rules with so many errors per 100."),
     ] = None,
     allowlist: Annotated[
         str | None, typer.Option("--allowlist", "-a", help="Begin at another allow list.")

@@ -36,6 +36,8 @@ def one_line(said) -> str:
         ((*SIM, "--sandbox", "chroot"), ["chroot", "bubblewrap"]),
         ((*SIM, "--store", "mongodb://x/y"), ["--store mongodb://x/y"]),
         (("show", "no-such-run"), ["reports/agenteval.db: no such file", "agenteval run"]),
+        (("show", "--store", ""), ["--store ''", "keeps no run", "name a file"]),
+        (("whatif", "last", "--budget", "-5"), ["--budget", "-5.0 is not in the range"]),
         (("show", "--store", "typo.db"), ["--store typo.db: no such file", "agenteval run"]),
         (("compare", "a", "b", "--store", "typo.db"), ["--store typo.db: no such file"]),
         ((*SIM, "--context", "9999999k"), ["--context 9999999k", "at most 10000000"]),
