@@ -7,13 +7,11 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from agenteval.core.nearest import Names
 from agenteval.core.policy.arguments import ToolRule, compile_schema
 from agenteval.core.policy.bash import THROUGH, BashRules, ScriptRule
 from agenteval.core.policy.command_line import Argument, CommandLine, Kind, OneOf, Parser
 from agenteval.core.policy.patterns import CommandPattern, PathRules
 from agenteval.core.shell.leaves import Construct
-from agenteval.taxonomy.catalogue import failure_classes
 
 REST = "..."  # as argparse writes what takes all that is left
 _MOST_VALUES = 1000  # of one argument: all of them stand in the example of a call
@@ -151,15 +149,6 @@ def _patterns(key: str, rules: Sequence[str | ProgramTable]) -> tuple[CommandPat
         )
     except ValueError as error:
         raise ValueError(f"bash.{key}: {error}") from error
-
-
-def check_stated(stated: Sequence[str]) -> None:
-    """Raises ValueError for what is no failure class."""
-    known = [one.id for one in failure_classes()] if stated else []
-    if unknown := next((name for name in stated if name not in known), None):
-        near = Names(known).nearest(unknown)
-        cure = f"did you mean {near}?" if near else "`agenteval explain` lists them"
-        raise ValueError(f"stated: no failure class {unknown!r}; {cure}")
 
 
 def path_rules(table: PathTable | None) -> PathRules:

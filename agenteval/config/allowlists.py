@@ -75,7 +75,6 @@ def policy(
             tool: tables.tool_rule(tool, table, check=tool == BASH or not only_bash)
             for tool, table in allow_list.tools.items()
         }
-        tables.check_stated(allow_list.stated)
     except ValueError as error:
         raise UsageError(f"{where}: {error}") from error
     for tool, table in (

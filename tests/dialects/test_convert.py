@@ -124,7 +124,7 @@ def test_a_foreign_list_becomes_one_of_ours(tmp_path: Path) -> None:
 
 FULL = """
 files = ["x.py"]
-stated = ["pipe-to-filter"]
+stated = ["pipe"]
 [bash]
 allow = ["ls", "cat data/* x"]
 constructs = ["pipe", "env-assignment", "heredoc"]
@@ -167,7 +167,7 @@ def test_what_stands_around_commands_is_listed_too(
         f"constructs: {fewer}: no rule can allow them there",
         "env: TZ: no variable may be set there",
         "files: x.py",
-        "stated: pipe-to-filter",
+        "stated: pipe",
     ]
 
 

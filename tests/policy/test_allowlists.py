@@ -49,7 +49,6 @@ def test_an_unknown_name_lists_the_known_ones(tmp_path: Path) -> None:
         ('[bash]\nallow = "ls"', "bash.allow: expected a list, got text"),
         ('[bash]\nallow = [" "]', "a rule needs at least one word"),
         ('[bash]\nenv = ["A=1"]', "bash.env: 'A=1' is no variable's name"),
-        ('stated = ["pipe-to-filtre"]', "stated: no failure class 'pipe-to-filtre'; did you mean"),
         ("[bash]\nalow = []", "bash: unknown key alow; known keys: allow, deny, through"),
         ('[bash]\nconstructs = ["pipes"]', "bash.constructs[0]: expected one of pipe, chain"),
         ("[[bash.script]]\nrunner = 'x'", "bash.script[0]: key path is missing"),
