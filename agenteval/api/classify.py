@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, overload
 
-from agenteval.api.results import Table
+from agenteval.api.results import Table, text_of
 from agenteval.core.call import ToolCall, Verdict
 from agenteval.errors import UsageError
 from agenteval.formats.tool_calls import tool_calls
@@ -48,7 +48,7 @@ def classify(
     if not (one or isinstance(call, Iterable)) or isinstance(call, bytes):
         raise UsageError(f"{call!r:.200}: no tool call; {_WANTED}")
     calls = [_read(each) for each in ([call] if one else call)]  # type: ignore[arg-type]
-    judge = judge_by(allowlist, only_bash=isinstance(call, str))
+    judge = judge_by(text_of("allowlist", allowlist), only_bash=isinstance(call, str))
     found = Table(_classified(each, judge(each)) for each in calls)
     return found[0] if one else found
 

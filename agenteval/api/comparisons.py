@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Literal
 
 from agenteval.api.results import About, RunResult, Table, named
+from agenteval.errors import UsageError
 from agenteval.report.gate_view import GateView, Line
 from agenteval.report.view import Errors, Pair, View
 from agenteval.stats.promotion import GateVerdict, Minimum, Result
@@ -76,6 +77,8 @@ def gate(  # noqa: PLR0913 -- as `agenteval gate` has them
     again first.
     """
     (before, after), where = named((baseline, candidate), store)
+    if not isinstance(rules, str | Path | None):
+        raise UsageError(f"rules={rules!r:.200}: must be a str or a Path")
     path = Path(rules) if rules is not None else None
     view = judged(
         before,

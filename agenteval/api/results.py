@@ -6,6 +6,7 @@ from typing import Any, Literal, TypeVar
 
 from agenteval.config.roots import DEFAULT_STORE
 from agenteval.core.summary import RunSummary, TrialSummary
+from agenteval.errors import UsageError
 from agenteval.stats.estimand import Layout
 from agenteval.stats.rates import Rate, clustered, share_of
 from agenteval.taxonomy.catalogue import failure_classes
@@ -88,7 +89,8 @@ def load(run: str = "last", *, store: str = DEFAULT_STORE, about: About | None =
 
     `about` says what its intervals are about, by default what gate.toml declares.
     """
-    meant, summary = declared(about), run_summary(run, store)
+    meant = declared(about)
+    summary = run_summary(text_of("run", run), text_of("store", store))
     counted = summary.counted
     layout = Layout(meant, [trial.scenario for trial in counted])
     return RunResult(
@@ -137,9 +139,19 @@ def _trial(trial: TrialSummary) -> TrialRow:
 
 
 def named(runs: Sequence[RunResult | str], store: str | None) -> tuple[list[str], str]:
-    """Ids for what may be results, and the store: the one asked for, theirs, or the usual one."""
+    """Ids for what may be results, and the store: the one asked for, theirs, or the usual one.
+
+    Raises UsageError for what is neither a result nor a text.
+    """
     stores = [run.store for run in runs if isinstance(run, RunResult)]
     return (
-        [run.id if isinstance(run, RunResult) else run for run in runs],
-        store or next(iter(stores), DEFAULT_STORE),
+        [run.id if isinstance(run, RunResult) else text_of("run", run) for run in runs],
+        next(iter(stores), DEFAULT_STORE) if store is None else text_of("store", store),
     )
+
+
+def text_of(name: str, given: Any) -> str:
+    """Raises UsageError for what is no text."""
+    if not isinstance(given, str):
+        raise UsageError(f"{name}={given!r:.200}: must be a str")
+    return given

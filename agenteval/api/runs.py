@@ -1,13 +1,13 @@
 """`agenteval.run`, `run_async` and `rescore`: what was counted of a run, new or judged again."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Literal, TypedDict, Unpack, get_args
 
-from agenteval.api.results import RunResult, load, named
+from agenteval.api.results import RunResult, load, named, text_of
 from agenteval.config.roots import DEFAULT_ARM, DEFAULT_STORE
 from agenteval.core.run import Options
 from agenteval.errors import UsageError
@@ -21,6 +21,7 @@ from agenteval.workflows.views import check_usable, played
 Place = Literal["start", "end", "both"]
 _PLACES = get_args(Place)
 _LEAST = {"trials": 1, "seed": 0, "concurrency": 1, "max_turns": 1}
+_TEXTS = ("arm", "prompt_variant", "context", "sandbox", "store")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +99,8 @@ def rescore(
     changed and neither is given.
     """
     (name,), where = named([run], store)
+    if allowlist is not None:
+        text_of("allowlist", allowlist)
     return load(judged_again(name, where, allowlist=allowlist, own=own).run_id, store=where)
 
 
@@ -107,8 +110,8 @@ async def run_async(
     """As `run`, to be awaited. Cancelled, it closes what it opened; what was played is stored."""
     asked = _checked(settings)
     options = Options(
-        targets=[scenarios] if isinstance(scenarios, str) else list(scenarios),
-        model=[model],
+        targets=_names(scenarios),
+        model=[text_of("model", model)],
         base_url=_joined(asked["base_url"]),
         trials=asked["trials"],
         seed=asked["seed"],
@@ -138,7 +141,11 @@ def _checked(settings: Settings) -> Settings:
     asked: Settings = {**_DEFAULTS, **settings}
     if asked["rules"] not in _PLACES:
         raise UsageError(f"rules={asked['rules']!r}: one of {', '.join(_PLACES)}")
+    if (tell := asked["on_progress"]) is not None and not callable(tell):
+        raise UsageError(f"on_progress={tell!r:.200}: must be a function of one Progress, or None")
     for name, value in asked.items():
+        if name in _TEXTS and value is not _DEFAULTS.get(name):
+            text_of(name, value)
         if name not in _LEAST or value is _DEFAULTS.get(name):
             continue
         if not isinstance(value, int) or isinstance(value, bool):
@@ -148,10 +155,23 @@ def _checked(settings: Settings) -> Settings:
     return asked
 
 
-def _joined(urls: str | Sequence[str] | None) -> str | None:
+def _names(scenarios: Any) -> list[str]:
+    if isinstance(scenarios, str):
+        return [scenarios]
+    if not isinstance(scenarios, Iterable):
+        raise UsageError(f"scenarios={scenarios!r:.200}: must be a str, or several")
+    return [text_of("scenarios", name) for name in scenarios]
+
+
+def _joined(urls: Any) -> str | None:
+    """The servers as the option of the command has them. Raises UsageError."""
     if urls is not None and not urls:
         raise UsageError(f"base_url={urls!r}: no server; None asks the one that is configured")
-    return urls if urls is None or isinstance(urls, str) else " ".join(urls)
+    if urls is None or isinstance(urls, str):
+        return urls
+    if not isinstance(urls, Iterable):
+        raise UsageError(f"base_url={urls!r:.200}: must be a str, or several")
+    return " ".join(text_of("base_url", url) for url in urls)
 
 
 class _Told:

@@ -7,6 +7,7 @@ import typer
 
 from agenteval import workflows
 from agenteval.cli import options as o
+from agenteval.cli.output import reader_may_go
 from agenteval.dialects import NAMES
 from agenteval.errors import UsageError
 
@@ -37,9 +38,10 @@ def lint(given: Given) -> None:
     - `agenteval allowlist lint .claude/settings.json`
     """
     remarks = workflows.reference.lint(given)
-    for remark in remarks:
-        said = f"`{remark.rule}` {remark.trouble.value}: {remark.reason}"
-        typer.echo(f"{given}: {in_one_line(said)}")
+    with reader_may_go():
+        for remark in remarks:
+            said = f"`{remark.rule}` {remark.trouble.value}: {remark.reason}"
+            typer.echo(f"{given}: {in_one_line(said)}")
     if remarks:
         raise typer.Exit(1)
 

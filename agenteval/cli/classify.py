@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
@@ -74,7 +75,7 @@ def classify(  # noqa: PLR0913 -- one parameter for each option
     - `agenteval classify --allowlist allowlists/demo.toml - < command.sh`
     """
     judging = workflows.classify
-    show, put = _printer(as_json=as_json, row=judging.row_name(taxonomy), is_file=jsonl != "-")
+    show, put = _printer(jsonl, judging.row_name(taxonomy), as_json=as_json, all_count=exit_code)
     view.collect_rarely(_RARELY)
     with judging.judging(allowlist, only_bash=jsonl is None, second_reader=second_reader) as judge:
         try:
@@ -128,9 +129,12 @@ def _standard_input() -> TextIO:
 
 
 def _printer(
-    *, as_json: bool, row: Callable[[str], str], is_file: bool
+    source: str | None, row: Callable[[str], str], *, as_json: bool, all_count: bool
 ) -> "tuple[Callable[[ToolCall, Verdict], None], Callable[[], None]]":
-    """What shows a verdict, and what shows those that are left: of a file many at a time."""
+    """What shows a verdict, and what shows those that are left: of a file many at a time.
+
+    With `all_count`, or of a file, calls are judged on when nobody reads the verdicts any more.
+    """
     # Without a terminal the colours are left out by typer, but it knows no NO_COLOR.
     color = False if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" else None
     text_of = view.as_json if as_json else view.as_text
@@ -138,12 +142,13 @@ def _printer(
 
     def show(call: "ToolCall", verdict: "Verdict") -> None:
         waiting.append(text_of(call, verdict, row))
-        if len(waiting) == _AT_ONCE or not is_file:
+        if len(waiting) == _AT_ONCE or source == "-":
             put()
 
     def put() -> None:
         if waiting:
-            typer.echo("\n".join(waiting), color=None if as_json else color)
+            with view.reader_may_go() if all_count or source != "-" else nullcontext():
+                typer.echo("\n".join(waiting), color=None if as_json else color)
             waiting.clear()
 
     return show, put

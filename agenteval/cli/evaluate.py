@@ -224,5 +224,6 @@ def _verdict(
     if watch is None:
         return 0
     ended = workflows.interim_looks.ended(watch, runs, store)
-    typer.echo("\n".join(ended.lines), err=quiet)
+    with output.reader_may_go():
+        typer.echo("\n".join(ended.lines), err=quiet)
     return o.EXIT_CODES[ended.verdict]

@@ -16,6 +16,7 @@ from agenteval.cli import options as o
 from agenteval.cli import output
 from agenteval.core.plain import shortened, visible
 from agenteval.errors import UsageError
+from agenteval.readers.log_formats import FORMATS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,7 +64,7 @@ Redact = Annotated[
 WorkerCount = Annotated[
     int | None,
     typer.Option(
-        min=0,
+        min=1,
         max=64,
         help="Processes that read and judge. Default: one a core where logs are large.",
     ),
@@ -109,10 +110,21 @@ def ingest(  # noqa: PLR0913 -- each is an option of the command line
         workers=workers,
         note=Progress() if sys.stderr.isatty() else lambda _: None,
     )
-    first = take(paths or [])
+    first = _first(take, format_name, paths or [], waits=follow)
     _show(first, as_json=as_json)
     if follow:
         _follow(take, paths or [], first.skipped, as_json=as_json)
+
+
+def _first(
+    take: "Callable[[Sequence[str]], Intake]", name: str, paths: Sequence[str], *, waits: bool
+) -> "Intake":
+    """Raises UsageError where there is no log, and none is waited for."""
+    intake = take(paths)
+    if not (intake.asked or intake.skipped or waits):
+        where, looked = ", ".join(paths) or "its own place", ", ".join(FORMATS[name].files)
+        raise UsageError(f"{where}: no log of {name} in it ({looked}). Name another place")
+    return intake
 
 
 def _follow(

@@ -9,7 +9,7 @@ from agenteval import report, workflows
 from agenteval.cli import options as o
 from agenteval.cli import output
 from agenteval.cli.options import AsJson, BaseUrl
-from agenteval.cli.output import print_json
+from agenteval.cli.output import print_json, reader_may_go
 from agenteval.core import plain
 from agenteval.errors import UsageError
 
@@ -121,6 +121,13 @@ def doctor(*, as_json: AsJson = False) -> None:
     - `agenteval doctor --json`
     """
     found = workflows.doctor.examine()
+    with reader_may_go():
+        _print_doctor(found, as_json=as_json)
+    if not found.holds:
+        raise typer.Exit(1)
+
+
+def _print_doctor(found: "Examined", *, as_json: bool) -> None:
     if as_json:
         print_json(found.document())
     else:
@@ -132,8 +139,6 @@ def doctor(*, as_json: AsJson = False) -> None:
         told = ", ".join(f"{answer} {count}" for answer, count in found.second_reader.items())
         typer.echo(f"second reader (bashlex): {told}")
         typer.echo("  asked on purpose: a command it reads, one it cannot, and one it hangs on")
-    if not found.holds:
-        raise typer.Exit(1)
 
 
 def _print_sandboxes(found: "Examined") -> None:

@@ -3,6 +3,7 @@
 import gc
 import json
 import os
+import select
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -33,7 +34,16 @@ def reader_may_go() -> Iterator[None]:
     try:
         yield
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        if _nobody_reads(sys.stderr.fileno()):
+            os.dup2(nowhere, sys.stderr.fileno())
+
+
+def _nobody_reads(pipe: int) -> bool:
+    asked = select.poll()
+    asked.register(pipe, 0)
+    return any(event & select.POLLERR for _, event in asked.poll(0))
 
 
 def let_go() -> None:

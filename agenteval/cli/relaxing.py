@@ -22,7 +22,8 @@ def whatif(
     runs: Annotated[list[str], typer.Argument(help="Run ids, or `last`.")],
     *,
     budget: Annotated[
-        float | None, typer.Option(help="The smallest set of rules with so many errors per 100.")
+        float | None,
+        typer.Option(min=0, help="The smallest set of rules with so many errors per 100."),
     ] = None,
     allowlist: Annotated[
         str | None, typer.Option("--allowlist", "-a", help="Begin at another allow list.")
@@ -46,12 +47,13 @@ def whatif(
     now = found.relaxed(NOTHING)
     within, is_least = found.within(budget) if budget is not None else (None, True)
     told = found.best() if budget is None else [within] if within else []
-    if as_json:
-        output.print_json({"now": _document(now), "relaxed": [_document(one) for one in told],
-                           "is_smallest": is_least})  # fmt: skip
-    else:
-        for line in _relaxations(found, now, told, budget, is_least=is_least):
-            typer.echo(line)
+    with output.reader_may_go():
+        if as_json:
+            output.print_json({"now": _document(now), "relaxed": [_document(one) for one in told],
+                               "is_smallest": is_least})  # fmt: skip
+        else:
+            for line in _relaxations(found, now, told, budget, is_least=is_least):
+                typer.echo(line)
     if budget is not None and within is None:
         raise typer.Exit(1)
 

@@ -142,7 +142,8 @@ def check(*, store: o.Store = o.DEFAULT_STORE) -> None:
     - `agenteval store check`
     """
     found = workflows.shelf.faults(store)
-    typer.echo("\n".join(found) or "nothing is wrong", err=bool(found))
+    with output.reader_may_go():
+        typer.echo("\n".join(found) or "nothing is wrong", err=bool(found))
     raise typer.Exit(o.FAULT if found else 0)
 
 

@@ -139,11 +139,11 @@ def check(
     """
     stages = workflows.stages.load_stages(targets or [])
     proofs = workflows.prove.check(stages, sandbox, worlds)
-    if as_json:
-        output.print_json([asdict(proof) for proof in proofs])
-    else:
-        for proof in proofs:
-            for line in workflows.prove.told(proof):
+    with output.reader_may_go():
+        if as_json:
+            output.print_json([asdict(proof) for proof in proofs])
+        else:
+            for line in (line for proof in proofs for line in workflows.prove.told(proof)):
                 typer.echo(line)
     if any(proof.faults for proof in proofs):
         raise typer.Exit(1)

@@ -180,9 +180,8 @@ def resolve(name: str, configured: Mapping[str, ModelEntry], base_url: str | Non
         known = ", ".join(sorted(configured)) or "none"
         raise UsageError(
             f"no model {name!r} (known: {known}). Say under [models.{name!r}] of an "
-            f"{PROJECT_FILE} where it is served, or give --base-url http://HOST:PORT/v1, or try a "
-            f"simulated one: "
-            f"--model {SIMULATED}qwen3.6-35b"
+            f"{PROJECT_FILE} where it is served, or name a simulated one such as "
+            f"{SIMULATED}qwen3.6-35b; `run` and `speed` take --base-url http://HOST:PORT/v1 instead"
         )
     if base_url is None and entry is not None:
         return entry

@@ -34,7 +34,7 @@ def roots(start: Path | None = None) -> tuple[Path, ...]:
 
 def find_rules(roots: Sequence[Path]) -> Path:
     """The first gate.toml under `roots`; the last of them is what agenteval ships."""
-    return next(root / GATE_FILE for root in roots if (root / GATE_FILE).is_file())
+    return next(root / GATE_FILE for root in roots if (root / GATE_FILE).exists())
 
 
 FILE = "scenario.toml"

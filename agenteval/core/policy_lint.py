@@ -5,8 +5,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from agenteval.core.policy.arguments import READ, WRITE
 from agenteval.core.policy.bash import MOVES, BashRules
-from agenteval.core.policy.patterns import CommandPattern, WordPattern
+from agenteval.core.policy.patterns import CommandPattern, PathRules, WordPattern
 from agenteval.core.policy.policy import Policy
 from agenteval.core.shell.leaves import Construct
 from agenteval.core.shell.program_specs import left_open
@@ -38,16 +39,20 @@ def lint(policy: Policy, alike: Iterable[Sequence[CommandPattern]] | None = None
     remarks: list[Remark] = []
     for rules in (policy.bash.patterns,) if alike is None else alike:
         for number, rule in enumerate(rules):
-            remarks += _never(rule) if policy.engine is None else ()
+            remarks += _never(rule, policy.bash.denied) if policy.engine is None else ()
             remarks += _shadowed(rule, (*rules[:number], *rules[number + 1 :]), rules[:number])
             remarks += _wide(rule)
     remarks += _scripts(policy.bash)
-    remarks += _joining(policy.bash) if policy.engine is None else ()
+    if policy.engine is None:
+        remarks += [*_joining(policy.bash), *_outside(READ, policy.read)]
+        remarks += _outside(WRITE, policy.write)
     return remarks
 
 
-def _never(rule: CommandPattern) -> Iterator[Remark]:
+def _never(rule: CommandPattern, denied: Sequence[CommandPattern]) -> Iterator[Remark]:
     program = rule.program
+    if barred := next((one for one in denied if _covers(one, rule)), None):
+        yield Remark(rule.text, Trouble.NEVER, f"deny has `{barred.text}`, which goes before it")
     if rule.wild and (why := NEEDS_CARE.get(program.text)):
         yield Remark(rule.text, Trouble.NEVER, f"{program.text} {why}: write its words out")
     elif not program.wild and (obstacle := program_obstacle(program.text, is_dynamic=False)):
@@ -55,6 +60,9 @@ def _never(rule: CommandPattern) -> Iterator[Remark]:
     for word in rule.words if rule.rest is None else (*rule.words, rule.rest):
         if word.wild and ".." in word.text.split("/"):
             yield Remark(rule.text, Trouble.NEVER, f"no word with .. matches {word.text}")
+        if word.text.startswith("~"):
+            reason = f"bash makes another word of {word.text}: name a path in the workspace"
+            yield Remark(rule.text, Trouble.NEVER, reason)
         if word.text in {"|", "||", "&&", "&", ";", ">", ">>", "<", "2>&1"}:
             reason = f"{word.text} is a word here, and would have to be quoted; see constructs"
             yield Remark(rule.text, Trouble.NEVER, reason)
@@ -63,6 +71,13 @@ def _never(rule: CommandPattern) -> Iterator[Remark]:
                 f"words are compared after quotes are removed, so none begins with {word.text[0]}"
             )
             yield Remark(rule.text, Trouble.NEVER, reason)
+
+
+def _outside(tool: str, rules: PathRules) -> Iterator[Remark]:
+    for glob in rules.allow:
+        if glob.startswith(("/", "~", "../")):
+            reason = "paths are compared relative to the workspace: none begins so"
+            yield Remark(f"{tool} {glob}", Trouble.NEVER, reason)
 
 
 def _shadowed(

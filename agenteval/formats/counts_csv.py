@@ -9,10 +9,14 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
+from functools import lru_cache
 from pathlib import Path
 
 from agenteval.core.counts import ErrorCounts
 from agenteval.errors import UsageError
+from agenteval.taxonomy.catalogue import failure_classes
+from agenteval.taxonomy.failure_class import ArticleRow
 
 Trial = tuple[str, str]  # scenario and trial
 
@@ -21,6 +25,8 @@ _NEEDED = ("model", "calls", "errors")
 _KNOWN = (*_NEEDED, "class", "trial", "scenario")
 _DELIMITERS = ",;\t|"
 _MOST = 10_000_000  # the exact test of two counts visits every count there is
+_SLIP = 0.85  # how alike: `pip` and `pipe` are 0.86
+_LONGEST = 80  # characters of a class that may be a slip for one of ours
 _TOTALS = frozenset(("total", "totals", "all", "sum", "overall", "subtotal", "grand total"))
 
 
@@ -147,6 +153,8 @@ def _line(columns: Sequence[str], cells: Sequence[str], at: str) -> _Line:
                 f"{at}: {column}: {given[column]!r} seems to be a sum of other lines, which would "
                 "count twice: take it out, or where there are no others, leave its class empty"
             )
+    if near := _meant(given.get("class", "")[:_LONGEST]):
+        raise UsageError(f"{at}: class: {given['class']!r} is none of ours; did you mean {near}?")
     if not given["model"]:
         raise UsageError(f"{at}: model: expected a name, got nothing")
     return _Line(
@@ -157,6 +165,14 @@ def _line(columns: Sequence[str], cells: Sequence[str], at: str) -> _Line:
         trial=given.get("trial", ""),
         scenario=given.get("scenario", ""),
     )
+
+
+@lru_cache(maxsize=1024)
+def _meant(name: str) -> str:
+    """The class of ours that `name` is a slip for: other people's may be what they like."""
+    known = [*(one.id for one in failure_classes()), *ArticleRow]
+    near = get_close_matches(name, known, n=1, cutoff=_SLIP) if name not in known else ()
+    return str(near[0]) if near else ""
 
 
 def _count(text: str, at: str) -> int:

@@ -183,6 +183,8 @@ def _text(file: Path) -> str | None:
             return opened.read()
     except FileNotFoundError:
         return None
+    except NotADirectoryError as error:
+        raise UsageError(f"{file}: {file.parent} is no folder: move it out of the way") from error
     except (OSError, ValueError) as error:
         raise UsageError(f"{file}: cannot be read as UTF-8 text: mend it first") from error
 

@@ -6,6 +6,7 @@ from agenteval.core.cards import NOT_OBSERVABLE, TOLD, ModelCard, Source
 from agenteval.core.differing import differing_asked, differing_other
 from agenteval.core.run import ALLOW_LISTS, TAXONOMY, Conditions, Run
 from agenteval.core.served import spread
+from agenteval.errors import Cause
 from agenteval.report.side import Side
 from agenteval.report.tables import MARK, Cell, Row, Table, heads, per_100, row
 from agenteval.report.view import RunView
@@ -176,9 +177,11 @@ def _of_run(view: RunView) -> list[str]:
     if view.unguarded:
         found.append(f"{view.label}: commands ran WITHOUT A SANDBOX (sandbox none).")
     if not run.complete:
+        cut = sum(one.cause is Cause.INTERRUPTED for one in view.score.voids)
         found.append(
             f"{view.label}: the run is not complete, "
-            f"{view.played} of {run.trials_planned} trials are here."
+            f"{view.played - cut} of {run.trials_planned} trials are here"
+            + (f", and {cut} that were cut off." if cut else ".")
         )
     last = run.last_planned
     if run.saved and last:

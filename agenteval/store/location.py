@@ -89,11 +89,16 @@ def connected(file: str) -> sqlite3.Connection:
     """To read: SQLite keeps files beside a store even for that.
 
     In a folder that cannot be written it is read as it lies there, where nobody writes it.
+    Raises UsageError where the file cannot be opened.
     """
-    lies = Path(file).absolute()
+    lies, asks = Path(file).absolute(), "mode=rw"
     if not os.access(lies.parent, os.W_OK) and not Path(f"{lies}-wal").exists():
-        return sqlite3.connect(f"{lies.as_uri()}?mode=ro&immutable=1", uri=True)
-    return sqlite3.connect(file)
+        asks = "mode=ro&immutable=1"
+    try:
+        return sqlite3.connect(f"{lies.as_uri()}?{asks}", uri=True)
+    except sqlite3.OperationalError as error:
+        cure = "give one that you may read"
+        raise UsageError(f"--store {file}: cannot be opened ({error}); {cure}") from error
 
 
 def _tables(file: str) -> list[str]:

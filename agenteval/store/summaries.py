@@ -105,10 +105,10 @@ def opened(store: str) -> Iterator[Query]:
     Raises UsageError when there is none, HostError when it is damaged.
     """
     where = Location(store)
+    where.check_there()
     if where.file is None:
         yield from _asked_by_url(store)
         return
-    where.check_there()
     connection = connected(where.file)
     try:
         if not is_current(connection.execute):

@@ -9,6 +9,7 @@ from agenteval.core.policy.arguments import path_argument
 from agenteval.core.policy.bash import BashRules
 from agenteval.core.policy.examples import listed
 from agenteval.core.policy.more_tools import closed
+from agenteval.core.policy.patterns import normalise
 from agenteval.core.policy.policy import admitted_path, elsewhere
 from agenteval.core.shell.programs import base_name
 from agenteval.core.shell.simple_command import Obstacle
@@ -128,11 +129,14 @@ def blocked_path(call: DeniedCall) -> Seen | None:
     if admitted_path(call.call, rules, call.world):
         theirs = Seen(_argument_span(call, path), f"no rule opens it to {call.call.name}")
         return theirs if call.policy.engine else None
+    if rules.admits(path) and normalise(path, call.world.root) is None:
+        return Seen(_argument_span(call, path), _BEYOND)
     open_to = ", ".join(rules.allow) or "nothing"
     barred = f" except {', '.join(rules.deny)}" if rules.deny else ""
     return Seen(_argument_span(call, path), f"{call.call.name} is open to {open_to}{barred}")
 
 
+_BEYOND = "it lies outside the workspace, and nothing there is open: work without it"
 _START = "every command starts in the workspace: leave the folder out"
 
 

@@ -49,12 +49,12 @@ class Visit:
     def get(self, name: str) -> str:
         return self.state.get(name, "")
 
-    def to(self, page: str, **state: Any) -> str:
+    def to(self, page: str, /, **state: Any) -> str:
         """The address of a page in this state, without what is empty."""
         kept = {name: legible(str(value)) for name, value in state.items() if _is_told(value)}
         return self.addresses.page(page, kept)
 
-    def changed(self, page: str, **state: Any) -> str:
+    def changed(self, page: str, /, **state: Any) -> str:
         """The address of a page in the state of this one, but for these."""
         return self.to(page, **(dict(self.state) | state))
 

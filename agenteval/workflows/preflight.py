@@ -2,8 +2,8 @@
 
 import asyncio
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +21,8 @@ from agenteval.models.persona import NAMES
 
 if TYPE_CHECKING:
     from agenteval.models.server_probe import Probed
+
+SLOW = 1.0  # seconds after which it is told what is waited for
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,9 +137,20 @@ async def served_card(
     pages = [await told(one, owners[one.base_url]) for one in there]
     seen = []
     for one in there if entry.ask and again is None else ():
-        seen.append(found := await models.server_questions.asked(one))
+        with _told_if_slow(note, f"{one.base_url}: asking the server what it does to calls ..."):
+            seen.append(found := await models.server_questions.asked(one))
         note(f"{one.base_url} was asked what it does to calls: {found[COST]}")
     return replace(entry.card(name), told=_each_once(pages), seen=_each_once(seen))
+
+
+@contextmanager
+def _told_if_slow(note: Callable[[str], None], line: str) -> Iterator[None]:
+    """The line is noted where what is done takes over a second."""
+    told = asyncio.get_running_loop().call_later(SLOW, note, line)
+    try:
+        yield
+    finally:
+        told.cancel()
 
 
 def _silently(line: str) -> None:

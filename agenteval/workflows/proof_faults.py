@@ -33,12 +33,15 @@ def _of_solution(stage: Stage, trial: Trial) -> Iterator[str]:
     prompt = render(stage.scenario, trial.seed)
     if trial.outcome is Outcome.VOID:
         yield f"void: {trial.reason}"
+    if (steps := len(prompt.solution)) > (turns := stage.scenario.max_turns):
+        yield f"max_turns = {turns}, and the solution has {steps} steps: raise it"
     yield from _of_calls("", trial.calls)
     for agent in stage.scenario.agents:
         yield from _of_agent(agent, trial)
     open_steps = [step.name for step in trial.handshake if not step.reached]
     if trial.outcome is not Outcome.COMPLETED:
-        yield "the solution was played, and the goal is not reached"
+        missed = "; ".join(check.told for check in trial.goal if not check.held)
+        yield f"the solution was played, and the goal is not reached: {missed or trial.outcome}"
     if open_steps:
         yield f"the goal is reached without the handshake's {', '.join(open_steps)}"
     if trial.goal_turn is not None and trial.goal_turn + 1 < len(prompt.solution):

@@ -150,7 +150,7 @@ async def prove(stages: Sequence[Stage], backend: SandboxBackend) -> list[Proof]
         faults += judged_faults(stage, _seeds(stage))
         for name, other in elsewhere.items():
             found = solution_faults(stage, other[_key(stage, 0)])
-            faults += [f"under the arm {name}: {fault}" for fault in found]
+            faults += [f"under the arm {name}: {fault}" for fault in found if fault not in faults]
         faults += slip_faults(made, slipped[_key(stage, _slipping(stage))])
         faults += [fault for trials in idle for fault in idle_faults(trials[_key(stage, 0)])]
         faults += [fault async for fault in kept_faults(stage, backend)]

@@ -19,7 +19,7 @@ from agenteval.core.policy.bash import ScriptRule
 from agenteval.core.policy.command_line import Argument, CommandLine, Parser
 from agenteval.core.policy.patterns import CommandPattern, PathRules
 from agenteval.core.policy.policy import Policy
-from agenteval.core.policy_lint import Remark
+from agenteval.core.policy_lint import Remark, Trouble
 from agenteval.dialects import registry
 from agenteval.dialects.config_files import Written
 from agenteval.dialects.registry import lint as remarks_on
@@ -185,7 +185,15 @@ def page_of(name: str) -> str:
 
 def lint(given: str) -> list[Remark]:
     """What is wrong with the rules of an allow list in any format. Raises UsageError."""
-    return remarks_on(load_any(given, roots=roots()))
+    policy, classes = load_any(given, roots=roots()), {one.id for one in failure_classes()}
+    unknown = "there is no such failure class; `agenteval explain` lists them"
+    return [
+        *remarks_on(policy),
+        *(
+            Remark(f"stated {name}", Trouble.NEVER, unknown)
+            for name in sorted(policy.stated - classes)
+        ),
+    ]
 
 
 def convert(given: str, to: str) -> Written:

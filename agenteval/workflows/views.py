@@ -114,11 +114,18 @@ def models_of(names: Sequence[str], store: str, *, calls: bool) -> list[Side]:
     else:
         with opened(store) as query:
             found = [side for name in names for side in _sides(name, query, store, calls=calls)]
+    check_apart([side.run.id for side in found if side.run])
     if len(found) < 2:
         raise UsageError(
             f"compare: {' '.join(names)} is one model; name another run, or a file of counts"
         )
     return found
+
+
+def check_apart(ids: Sequence[str]) -> None:
+    """Raises UsageError for a run that would stand beside itself."""
+    if twice := next((one for one in ids if ids.count(one) > 1), None):
+        raise UsageError(f"compare: {twice} is named twice; name two runs")
 
 
 def compared(

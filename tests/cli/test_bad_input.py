@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -35,6 +36,8 @@ def one_line(said) -> str:
         ((*SIM, "--sandbox", "chroot"), ["chroot", "bubblewrap"]),
         ((*SIM, "--store", "mongodb://x/y"), ["--store mongodb://x/y"]),
         (("show", "no-such-run"), ["reports/agenteval.db: no such file", "agenteval run"]),
+        (("show", "--store", ""), ["--store ''", "keeps no run", "name a file"]),
+        (("whatif", "last", "--budget", "-5"), ["--budget", "-5.0 is not in the range"]),
         (("show", "--store", "typo.db"), ["--store typo.db: no such file", "agenteval run"]),
         (("compare", "a", "b", "--store", "typo.db"), ["--store typo.db: no such file"]),
         ((*SIM, "--context", "9999999k"), ["--context 9999999k", "at most 10000000"]),
@@ -251,7 +254,9 @@ def test_a_model_that_the_server_forgot_ends_the_run_and_keeps_the_store(
     ) as url:
         said = cli("run", "-m", "m", "--base-url", url, "--trials", "1", "ralf/handshake")
     assert (said.code, "404 for model 'm'" in said.err.splitlines()[-1]) == (2, True)
-    assert "not finished" in cli("show").out
+    listed = cli("show").out
+    assert "0 of 1 trials  not finished" in listed
+    assert "0 of 1 trials are here, and 1 that were cut off" in cli("show", listed.split()[0]).out
 
 
 def test_a_reader_who_goes_away_ends_a_command_without_a_failure(project, cli) -> None:
@@ -260,17 +265,48 @@ def test_a_reader_who_goes_away_ends_a_command_without_a_failure(project, cli) -
         cli(*SIM, "ralf/handshake", "--trials", "1")
     runs = [run["id"] for run in json.loads(cli("show", "--json").out)["runs"]]
     gate = ("gate", "--baseline", runs[0], "--candidate", runs[1], "--allow-simulated")
-    codes = []
-    for arguments in (("show",), ("show", "last"), ("explain",), gate):
-        read, write = os.pipe()
-        os.close(read)
-        ended = subprocess.run(
-            [sys.executable, "-m", "agenteval", *arguments],
-            check=False,
-            cwd=project,
-            stdout=write,
-            stderr=subprocess.PIPE,
-        )
-        os.close(write)
-        codes.append((ended.returncode, ended.stderr))
-    assert codes == [(0, b""), (0, b""), (0, b""), (3, b"")]
+    commands = (("show",), ("show", "last"), ("explain",), gate)
+    assert [unread(project, *words) for words in commands] == [
+        (0, b""),
+        (0, b""),
+        (0, b""),
+        (3, b""),
+    ]
+
+
+def unread(folder: Path, *words: str) -> tuple[int, bytes]:
+    """The exit code and the errors of a command whose output nobody reads."""
+    read, write = os.pipe()
+    os.close(read)
+    ended = subprocess.run(
+        [sys.executable, "-m", "agenteval", *words],
+        check=False,
+        cwd=folder,
+        stdout=write,
+        stderr=subprocess.PIPE,
+    )
+    os.close(write)
+    return ended.returncode, ended.stderr
+
+
+def test_an_exit_code_is_the_same_when_nobody_reads_what_was_found(project) -> None:
+    (project / "calls.jsonl").write_text('{"command": "ls | head"}\nnone\n')
+    (project / "same.toml").write_text('stated = ["nope"]\n[bash]\nallow = ["ls"]\n')
+    found = [
+        ("classify", "ls | head", "--exit-code"),
+        ("classify", "--jsonl", "calls.jsonl"),
+        ("allowlist", "lint", "same.toml"),
+    ]
+    assert [unread(project, *words)[0] for words in found] == [1, 2, 1]
+
+
+def test_a_list_that_warns_of_no_class_there_is_gets_a_remark(cli, project) -> None:
+    (project / "odd.toml").write_text('stated = ["nope", "pipe"]\n[bash]\nallow = ["ls"]\n')
+    said = cli("allowlist", "lint", "odd.toml")
+    assert (said.code, said.out) == (
+        1,
+        (
+            "odd.toml: `stated nope` never matches: there is no such failure class; "
+            "`agenteval explain` lists them\n"
+        ),
+    )

@@ -204,3 +204,9 @@ def test_runs_of_unlike_arms_are_compared_only_where_that_is_asked_for(cli, proj
     )
     compared = cli("compare", "one", "two", "--across-arms")
     assert (compared.code, "differ in more than the model: prompts" in compared.out) == (0, True)
+
+
+def test_a_run_is_not_compared_with_itself(cli, project) -> None:
+    keep("one", 1)
+    said = cli("compare", "one", "one")
+    assert (said.code, said.err) == (2, "agenteval: compare: one is named twice; name two runs\n")

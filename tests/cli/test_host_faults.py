@@ -1,5 +1,6 @@
 """A machine that keeps us from going on is told in one line, with an exit code of its own."""
 
+import os
 import re
 import resource
 import subprocess
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 from stored import stored
 
+from agenteval.sandbox.inside import linux
 from agenteval.testing import run, trial
 
 RUN = ("run", "-m", "sim/qwen3.6-35b", "ralf/handshake", "--trials", "12", "--concurrency", "2")
@@ -71,6 +73,31 @@ def test_a_file_for_which_there_is_no_room_is_the_machine_s_fault(
     full = limited(tmp_path, *words, room=room)
     assert (full.returncode, full.stderr.count("\n")) == (4, 1), full.stderr
     assert re.search(said, full.stderr)
+
+
+@pytest.mark.parametrize(
+    "words", [("show",), ("gate", "--baseline", "r", "--candidate", "r"), ("view",), ("trend",)]
+)
+@pytest.mark.parametrize("writable", [False, True], ids=["read-only", "writable"])
+def test_a_store_that_may_not_be_read_is_the_users_fault(tmp_path, words, writable) -> None:
+    store = tmp_path / "reports" / "agenteval.db"
+    stored(str(store), run(trial("ls"), run_id="r"))
+    if os.geteuid() == 0:
+        os.chown(store, 65534, 65534)
+    store.chmod(0)
+    store.parent.chmod(0o755 if writable else 0o555)
+    ended = subprocess.run(
+        [sys.executable, "-m", "agenteval", *words],
+        cwd=tmp_path,
+        preexec_fn=linux.empty_the_bounding_set if os.geteuid() == 0 else None,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    store.parent.chmod(0o755)
+    assert (ended.returncode, ended.stderr.count("\n")) == (2, 1), ended.stderr
+    assert "--store reports/agenteval.db: cannot be opened" in ended.stderr
 
 
 def test_an_export_without_room_leaves_no_half_of_a_store(tmp_path) -> None:

@@ -378,9 +378,12 @@ def test_skipped_parts_are_named_with_file_and_place(here) -> None:
         (["opencode", "nowhere"], "nowhere: no such file or folder of logs"),
         (["auto", "x"], "auto finds each program's own place"),
         (["opencode", "x", "--since", "soon"], "--since soon: no day or time"),
+        (["codex", "empty"], "empty: no log of codex in it (**/rollout-*.jsonl)."),
+        (["codex", "empty", "--workers", "0"], "0 is not in the range"),
     ],
 )
-def test_what_a_user_gets_wrong_is_told_in_a_line(cli, arguments, told) -> None:
+def test_what_a_user_gets_wrong_is_told_in_a_line(cli, project, arguments, told) -> None:
+    (project / "empty").mkdir()
     found = cli("ingest", *arguments)
     assert (found.code, told in found.err, found.err.count("\n")) == (2, True, 1)
 

@@ -32,6 +32,12 @@ def test_a_file_of_the_project_goes_before_the_shipped_one(tmp_path):
     assert (before, find_rules([tmp_path, shipped()])) == (shipped() / "gate.toml", own)
 
 
+def test_a_folder_in_its_place_is_an_error_and_not_the_shipped_one(tmp_path):
+    (tmp_path / "gate.toml").mkdir()
+    with pytest.raises(UsageError, match=r"gate\.toml: "):
+        load_rules(find_rules([tmp_path, shipped()]))
+
+
 def test_figures_per_100_become_fractions(tmp_path):
     path = written(
         tmp_path,

@@ -69,7 +69,8 @@ def test_an_unknown_model_names_the_known_and_the_ways_out() -> None:
         resolve("x", {"m": ENTRY}, None)
     assert str(caught.value) == (
         "no model 'x' (known: m). Say under [models.'x'] of an agenteval.toml where it is served, "
-        "or give --base-url http://HOST:PORT/v1, or try a simulated one: --model sim/qwen3.6-35b"
+        "or name a simulated one such as sim/qwen3.6-35b; `run` and `speed` take "
+        "--base-url http://HOST:PORT/v1 instead"
     )
 
 

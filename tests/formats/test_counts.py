@@ -49,6 +49,7 @@ def test_errors_without_a_class_are_counted_as_not_named():
         (["m,1,s,8,a,"], "t.csv:2: errors: expected a count, only digits, no separators, got noth"),
         ([",1,s,8,a,1"], "t.csv:2: model: expected a name, got nothing"),
         (["m,1,s,8,a,1,9"], "t.csv:2: 7 cells, but 6 columns: quote what holds the delimiter"),
+        (["m,1,s,8,pip,1"], "t.csv:2: class: 'pip' is none of ours; did you mean pipe?"),
         (["m,1,s"], "t.csv:2: calls: expected a count"),
         (["m,1,s,8,a,1", "", "m,1,s,8,Total,1"], "t.csv:4: class: 'Total' seems to be a sum"),
         (["m,1,s,8,a,1", "Total,1,s,8,a,1"], "t.csv:3: model: 'Total' seems to be a sum"),

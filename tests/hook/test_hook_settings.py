@@ -185,6 +185,12 @@ def test_what_cannot_be_put_in_is_one_line_with_the_cure(words, said, hook, proj
     assert not (project / ".codex").exists()
 
 
+def test_a_file_where_the_folder_should_be_is_named(hook, project) -> None:
+    (project / ".claude").write_text("mine")
+    told = hook("install", "--for", "claude-code", *PUT, code=2)
+    assert ".claude is no folder: move it out of the way" in told
+
+
 @pytest.mark.parametrize(
     ("version", "is_function"),
     [("1.0.152", True), ("1.18.28", True), ("1.18.29", False), ("2.0.3", False), ("local", False)],

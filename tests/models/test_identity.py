@@ -7,10 +7,12 @@ from threading import Thread
 from time import sleep
 
 import pytest
+from scripted_server import scripted
 
-from agenteval.config.models import ModelEntry, Timeouts
+from agenteval.config.models import ModelEntry, Timeouts, at_url
 from agenteval.errors import UsageError
 from agenteval.models.identity import served, told
+from agenteval.workflows.preflight import served_card
 
 LLAMA = {
     "default_generation_settings": {
@@ -187,3 +189,18 @@ async def test_a_server_that_drips_is_given_up_when_its_time_is_over() -> None:
         with pytest.raises(UsageError, match=r"no reply within 0\.3 s"):
             await served(slow)
         server.shutdown()
+
+
+@pytest.mark.parametrize(("seconds", "is_told"), [(0.0, False), (1.2, True)])
+async def test_what_is_waited_for_is_told_after_a_second(seconds, is_told) -> None:
+    left = [seconds]
+
+    def script(_: object) -> str:
+        sleep(left.pop() if left else 0)
+        return "Hello."
+
+    lines: list[str] = []
+    with scripted(script) as url:
+        await served_card("m", at_url(url, "m"), lines.append)
+    asked = [line for line in lines if "asking the server" in line]
+    assert (len(asked), "was asked what it does to calls" in lines[-1]) == (is_told, True)

@@ -183,6 +183,9 @@ def test_a_script_whose_options_are_never_checked_is_found(tmp_path: Path) -> No
     ("text", "rule", "trouble"),
     [
         ('allow = ["cd *"]\nconstructs = ["chain"]', "cd *", Trouble.NEVER),
+        ('allow = ["ls *"]\ndeny = ["ls *"]', "ls *", Trouble.NEVER),
+        ('allow = ["cat ~/x"]', "cat ~/x", Trouble.NEVER),
+        ("[read]\nallow = ['/etc/**', 'notes/**']", "read /etc/**", Trouble.NEVER),
         ('constructs = ["env-assignment"]', "env-assignment", Trouble.NEVER),
         ('env = ["LIMIT", "LD_PRELOAD"]', "env LD_PRELOAD", Trouble.WIDE),
         ('env = ["PATH"]', "env PATH", Trouble.WIDE),

@@ -280,3 +280,19 @@ def test_every_example_is_allowed_and_long_ones_are_shown_whole() -> None:
         tools={"bash": ToolRule("bash")},
     )
     assert hint("ls", policy) == f"ls is not listed. Allowed is `a {word}`."
+
+
+def test_a_hint_does_not_propose_what_was_sent() -> None:
+    """A list may name what lies outside the workspace, where nothing is allowed."""
+    policy = Policy(
+        "p",
+        "",
+        bash=BashRules(scripts=[ScriptRule("/abs/a.py", ("uv", "run"), CommandLine.of([]))]),
+        read=PathRules(("/etc/**",)),
+        tools={"bash": ToolRule("bash"), "read": ToolRule("read")},
+    )
+    said = judge(ToolCall("", "read", "", {"path": "/etc/hosts"}), policy)
+    assert isinstance(said, Denied)
+    assert "it lies outside the workspace" in said.primary.hint
+    assert "/etc/**" not in said.primary.hint
+    assert "no script outside the workspace may run" in hint("uv run /abs/a.py", policy)

@@ -129,6 +129,11 @@ def test_an_address_that_means_nothing_gets_a_page_that_says_why(
     assert said in asked(reader, address, status).text
 
 
+@pytest.mark.parametrize("name", ["page", "self", "state"])
+def test_an_address_may_say_what_no_page_asks(reader, name) -> None:
+    assert asked(reader, f"/calls?{name}=2").text == asked(reader, "/calls").text
+
+
 def test_pages_of_calls_lead_to_each_other_and_back(reader, monkeypatch) -> None:
     monkeypatch.setattr(
         "agenteval.store.call_search.calls_page.__kwdefaults__",

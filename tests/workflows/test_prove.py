@@ -130,7 +130,16 @@ async def test_a_solution_that_reaches_goal_and_handshake_is_a_proof(tmp_path):
             ),
         ),
         (("note.py tea", "note.py tea cup"), "", "fails: Traceback"),
-        (("note.py tea", "note.py rice"), "", "was played, and the goal is not reached"),
+        (
+            ("note.py tea", "note.py rice"),
+            "",
+            "was played, and the goal is not reached: noted (expected 1, found 0)",
+        ),
+        (
+            ("tools =", "max_turns = 1\ntools ="),
+            "",
+            "seed 0: max_turns = 1, and the solution has 2 steps: raise it",
+        ),
         (("note.py over", "note.py uber"), "", "without the handshake's handed over"),
         (("tea'", "over'"), "", "seed 0: the goal is reached after 1 of 2 steps"),
         (
@@ -365,7 +374,10 @@ def test_the_shipped_scenarios_pass_and_a_faulty_one_makes_exit_code_1(tmp_path,
     assert shipped.exit_code == 0
     assert (faulty.exit_code, faulty.output.splitlines()[0]) == (
         1,
-        "words: seed 0: the solution was played, and the goal is not reached",
+        (
+            "words: seed 0: the solution was played, and the goal is not reached: "
+            "noted (expected 1, found 0)"
+        ),
     )
 
 

@@ -102,6 +102,8 @@ def _without_suffix(rules: BashRules, path: str, root: str) -> tuple[str, ...]:
 
 
 def _other_start(starts: Sequence[str], at: int) -> Mismatch:
+    if starts[0].split()[-1].startswith(("/", "../")):
+        return Mismatch(Miss.RUNNER, at, "no script outside the workspace may run")
     return Mismatch(Miss.RUNNER, at, f"it is called as {starts[0]}", 0, starts[0])
 
 
