@@ -97,8 +97,7 @@ def connected(file: str) -> sqlite3.Connection:
     try:
         return sqlite3.connect(f"{lies.as_uri()}?{asks}", uri=True)
     except sqlite3.OperationalError as error:
-        cure = "give one that you may read"
-        raise UsageError(f"--store {file}: cannot be opened ({error}); {cure}") from error
+        raise UsageError(f"--store {file}: {error}; give one that you may read") from error
 
 
 def _tables(file: str) -> list[str]:

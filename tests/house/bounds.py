@@ -6,7 +6,7 @@ BOUNDS: dict[str, tuple[int, int | None]] = {
     "base names used more than once": (0, 0),
     "longest chain of imports": (14, 14),
     "imports inside functions": (15, 20),
-    "lines a module, median": (171, 160),
+    "lines a module, median": (174, 160),
     "lines a module, 9 of 10": (258, 240),
     "lines a module, most": (300, 300),
     "lines a function, median": (7, 10),

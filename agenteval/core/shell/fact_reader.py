@@ -78,7 +78,7 @@ def read_flat(
         if lines < at and joint in ("", "&"):
             joint, joint_at = "\n", text.rindex("\n", lines, at)
         joints.append((joint, joint_at))
-    if at < len(text) or joint not in _LAST or ("$" in text and source.stand_in):
+    if at < len(text) or joint not in ("", ";", "&", "\n") or ("$" in text and source.stand_in):
         return None  # what a stand-in shows has no place of its own to look for variables in
     pipelines, chains = _joined(source, commands, joints) if len(commands) > 1 else ([], [])
     variables = _variables(source, commands) if "$" in text else ()
@@ -87,7 +87,6 @@ def read_flat(
 
 
 _NEVER_FLAT = ((),) * 4  # groups, control flow, negations, errors
-_LAST = ("", ";", "&", "\n")
 
 
 def _joined(
