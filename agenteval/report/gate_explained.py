@@ -13,12 +13,11 @@ from agenteval.report.gate_view import reach_told
 from agenteval.report.json import rate_document
 from agenteval.stats.criteria import CRITERIA, Rules, errors_of
 from agenteval.stats.estimand import Estimand
-from agenteval.stats.feasibility import OutOfReach
+from agenteval.stats.feasibility import AS_MANY_CALLS, OutOfReach
 from agenteval.stats.planning import Characteristics
 from agenteval.stats.rates import Rate
 
 SCHEMA = "agenteval.explain/1"
-AS_MANY_CALLS = "if the candidate makes as many calls a trial as the baseline"
 MORE = (
     "More trials raise the first column: `agenteval plan` says how many a candidate that is the "
     "same needs, and one that is worse by half the margin."

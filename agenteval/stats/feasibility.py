@@ -14,6 +14,7 @@ from agenteval.stats.limit_tests import MOST, LimitTest
 from agenteval.stats.promotion import LEVEL, GateVerdict, Result, judge_gate
 from agenteval.stats.quantiles import falling
 
+AS_MANY_CALLS = "if the candidate makes as many calls a trial as the baseline"
 MOST_TRIALS = 4_000  # that a plan asks for
 _NEW_WORLDS = 1 << 32  # seeds between a trial and the one that repeats it
 

@@ -10,11 +10,10 @@ from agenteval.core.run import Look, Run
 from agenteval.core.summary import RunSummary
 from agenteval.errors import UsageError
 from agenteval.protocols import TrialKey
-from agenteval.report.gate_explained import AS_MANY_CALLS
 from agenteval.report.gate_view import reach_told
 from agenteval.report.tables import MARK
 from agenteval.stats.criteria import Rules
-from agenteval.stats.feasibility import out_of_reach, repeated
+from agenteval.stats.feasibility import AS_MANY_CALLS, out_of_reach, repeated
 from agenteval.stats.promotion import GateVerdict, judge_gate
 from agenteval.store.sql import SqlStore
 from agenteval.workflows.gating import check_comparable, looked, run_summary
