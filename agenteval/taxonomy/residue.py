@@ -67,7 +67,7 @@ def _in_json(text: str) -> str:
     return found if isinstance(found, str) else ""
 
 
-_URL = re.compile(r"(?<!\S)(?=[^\s&]*&)[a-z]+://[^\s'\"\\|;<>()$`]+(?!\S)")
+_URL = compiled(r"(?<!\S)(?=[^\s&]*&)[a-z]+://[^\s'\"\\|;<>()$`]+(?!\S)")
 
 
 def with_quoted_urls(text: str) -> str:

@@ -97,7 +97,7 @@ def test_a_store_that_may_not_be_read_is_the_users_fault(tmp_path, words, writab
     )
     store.parent.chmod(0o755)
     assert (ended.returncode, ended.stderr.count("\n")) == (2, 1), ended.stderr
-    assert "--store reports/agenteval.db: cannot be opened" in ended.stderr
+    assert "--store reports/agenteval.db: unable to open database file" in ended.stderr
 
 
 def test_an_export_without_room_leaves_no_half_of_a_store(tmp_path) -> None:
