@@ -101,7 +101,7 @@ def ingest(  # noqa: PLR0913 -- each is an option of the command line
     - `agenteval ingest claude-code ~/.claude/projects --since 2026-11-01`
     """
     take = partial(
-        workflows.log_intake.take_in,
+        workflows.ingest.take_in,
         format_name,
         store=store,
         allowlist=allowlist,

@@ -263,7 +263,7 @@ def speed(  # noqa: PLR0913 -- each is an option of the command line
 
 
 def _show_log(paths: list[str], window: float, watts: float | None, *, as_json: bool) -> None:
-    view = replace(workflows.ingest.read_log(paths, window), watts=watts)
+    view = replace(workflows.measured_elsewhere.read_log(paths, window), watts=watts)
     if as_json:
         output.print_json(view.document())
         return

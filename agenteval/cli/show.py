@@ -264,6 +264,6 @@ def counts(
 
     - `agenteval compare published.csv` compares without storing
     """
-    for one in workflows.ingest.import_counts(file, store):
+    for one in workflows.measured_elsewhere.import_counts(file, store):
         calls, errors = sum(one.counts.calls), sum(one.counts.errors)
         typer.echo(f"{one.id}  {errors} errors in {calls} calls")

@@ -1,81 +1,240 @@
-"""Reading what was measured elsewhere: published tables of counts, and the logs of vLLM."""
+"""Logs of other programs taken into a store: their sessions as trials of runs, once each."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from agenteval import store as parts  # whose sql imports an ORM: only when it is needed
-from agenteval.config.models import load_models
+from agenteval.config.allowlists import load_any
 from agenteval.config.roots import roots
-from agenteval.core.cards import ModelCard
-from agenteval.core.summary import ImportedCounts
-from agenteval.core.windows import windows
+from agenteval.core.cards import ModelCard, Source
+from agenteval.core.logged import Fact, Skipped
+from agenteval.core.policy.policy import Policy
+from agenteval.core.redaction import Redactor
+from agenteval.core.run import Run
 from agenteval.errors import UsageError
-from agenteval.formats.counts_csv import load_counts
-from agenteval.formats.vllm_log import VllmLog, log_lines
-from agenteval.report.speed import LogView
-from agenteval.stats.loads import loads
+from agenteval.readers.log_bytes import closed_folders
+from agenteval.readers.log_formats import FORMATS, LogFormat, format_named
+from agenteval.store.bound_rows import Entry
 from agenteval.store.location import Location
+from agenteval.store.sql import SqlStore
+from agenteval.taxonomy.catalogue import TAXONOMY_VERSION
+from agenteval.workflows import measured_elsewhere
+from agenteval.workflows.log_results import (
+    EMPTY,
+    EVERYTHING,
+    LEFT_OUT,
+    Counted,
+    Found,
+    Intake,
+    Reading,
+    Taken,
+    Unread,
+    Wanted,
+)
+from agenteval.workflows.log_workers import Workers, workers_for
+
+AUTO = "auto"
+
+Note = Callable[[Intake], None]
 
 
-def import_counts(file: Path, store: str) -> Iterator[ImportedCounts]:
-    """Store a published table, one entry for each of its models. Raises UsageError."""
+def take_in(  # noqa: PLR0913 -- each is an option of the command line
+    format_name: str,
+    paths: Sequence[str],
+    store: str,
+    *,
+    allowlist: str | None = None,
+    wanted: Wanted = EVERYTHING,
+    redact: bool = False,
+    workers: int | None = None,
+    note: Note = lambda _: None,
+) -> Intake:
+    """Take logs in; what was taken in before is not taken again. Raises UsageError.
+
+    `workers` are the processes that read and judge; without a number as many as are worth it.
+    `note` is told after each session. Whatever ends it, what was stored is whole.
+    """
+    wanted.check()
     Location(store).check_ours()
-    tables, now = load_counts(file), datetime.now(UTC)
-    known = cards(tables)
+    given = load_any(allowlist, roots=roots()) if allowlist else None
+    places = _places(format_name, paths)
+    files = [(log, file) for log, place in places for file in log.found(place)]
+    if format_name == AUTO and not files:
+        raise UsageError(
+            f"auto: no logs of {', '.join(FORMATS)} in their own places here. Name a format and a "
+            "file: agenteval ingest FORMAT PATH"
+        )
     with closing(parts.sql.SqlStore(store)) as there:
-        for model, table in tables.items():
-            name = f"{now:%Y%m%d-%H%M%S}-{model.replace('/', '-').replace(' ', '-')}"
-            stamp = now.isoformat(timespec="milliseconds")
-            yield there.add_imported(
-                ImportedCounts(name, known[model], stamp, str(file), table.trials, table.counts)
-            )
+        taking = _Taking(there, given, wanted, Redactor() if redact else None, note)
+        try:
+            for place in {place: None for _, place in places}:
+                for fault in closed_folders(place):
+                    taking.intake.skip(fault)
+            taking.files(files, workers)
+        finally:
+            taking.close()
+    return taking.intake
 
 
-def cards(models: Iterable[str]) -> Mapping[str, ModelCard]:
-    """What agenteval.toml knows of each model, by its name or by the id it is served under."""
-    configured = load_models(roots())
-    served = {entry.model: entry for entry in configured.values()} | dict(configured)
-    return {
-        model: ModelCard(
-            name=model,
-            served_id=served[model].model,
-            architecture=served[model].architecture,
-            total_parameters=served[model].total_parameters,
-            active_parameters=served[model].active_parameters,
+def _places(format_name: str, paths: Sequence[str]) -> list[tuple[LogFormat, Path]]:
+    """Where logs are to be looked for. Raises UsageError."""
+    if format_name != AUTO:
+        log = format_named(format_name)
+        if not (places := [Path(path) for path in paths] or [*log.places()]):
+            raise UsageError(f"{log.name}: no logs in its own place here. Name a file or a folder")
+        return [(log, place) for place in places]
+    if paths:
+        raise UsageError("auto finds each program's own place. Name a format to read other files")
+    return [(log, place) for log in FORMATS.values() for place in log.places()]
+
+
+class _Taking:
+    """One command under way."""
+
+    def __init__(
+        self,
+        store: SqlStore,
+        allowlist: Policy | None,
+        wanted: Wanted,
+        redactor: Redactor | None,
+        note: Note,
+    ) -> None:
+        self.intake = Intake()
+        self._store, self._allowlist, self._wanted = store, allowlist, wanted
+        self._redactor, self._note = redactor, note
+        self._writer = store.log_writer(TAXONOMY_VERSION)
+        self._runs = {run.id: run for run in store.runs() if run.source}
+
+    def files(self, files: Sequence[tuple[LogFormat, Path]], workers: int | None) -> None:
+        self.intake.asked = len(files)
+        new = [*self._new(files)]
+        sized = [(log.name, path, _size(path)) for log, path, *_ in new]
+        if self._redactor:  # the same thing has the same mark in all of them
+            workers = 0
+        workers = workers_for(sum(size for *_, size in sized), workers)
+        reading = Reading(self._allowlist, self._wanted, self._redactor, self._writer.tables)
+        with closing(Workers(reading, sized, workers)) as reader:
+            for number, (log, _, name, state) in enumerate(new):
+                self.intake.files += 1
+                whole = True
+                for found in reader.of(number):
+                    if isinstance(found, Unread):
+                        self.intake.skip(found.skipped)
+                        whole = False
+                    else:
+                        self._take(log, found)
+                if whole:
+                    self._writer.read(name, state)
+            self.intake.lost = reader.lost
+
+    def close(self) -> None:
+        """Whatever ended it: what is whole is kept."""
+        self._writer.flush()
+        self._writer.connection.close()
+        if self._redactor:
+            self.intake.redacted = self._redactor.listed()
+
+    def _new(
+        self, files: Sequence[tuple[LogFormat, Path]]
+    ) -> Iterator[tuple[LogFormat, Path, str, str]]:
+        """Those that were not read as they are now, with what they are then known by."""
+        for log, path in files:
+            name, state = self._asked_of(log, path), _state(path)
+            if self._writer.has_read(name, state):
+                self.intake.files += 1
+                self.intake.unchanged += 1
+            else:
+                yield log, path, name, state
+
+    def _asked_of(self, log: LogFormat, path: Path) -> str:
+        basis = self._allowlist.digest if self._allowlist else ""
+        asked = f"{log.name}\0{path.absolute()}\0{basis}\0{self._wanted}"
+        return hashlib.sha256(asked.encode(errors="surrogatepass")).hexdigest()[:32]
+
+    def _take(self, log: LogFormat, found: Found) -> None:
+        for one in found:
+            if isinstance(one, Skipped):
+                self.intake.skip(one)
+            elif one == EMPTY:
+                self.intake.empty += 1
+            elif one == LEFT_OUT:
+                self.intake.left_out += 1
+            elif isinstance(one, Counted):
+                self._keep(log, one)
+                self._note(self.intake)
+
+    def _keep(self, log: LogFormat, one: Counted) -> None:
+        run = self._run(log, one.entry)
+        how = self._writer.add(run.id, one.entry)
+        self.intake.runs.setdefault(run.id, Taken(run.id, run.model.name, log.name)).add(how, one)
+
+    def _run(self, log: LogFormat, entry: Entry) -> Run:
+        """The run that the session belongs to: of its format, its model and the list that judges.
+
+        A copy of a session that does not name its model belongs where the session is.
+        """
+        basis = self._allowlist.digest if self._allowlist else ""
+        own = [
+            run
+            for run in self._runs.values()
+            if run.source and (run.source.format, run.source.basis) == (log.name, basis)
+        ]
+        if not entry.model:
+            there = self._writer.run_of(entry.session, [run.id for run in own])
+            if there is not None:
+                return self._runs[there]
+        name = entry.model or "unknown"
+        found = next((run for run in own if run.model.name == name), None)
+        return found or self._new_run(log, name, basis)
+
+    def _new_run(self, log: LogFormat, model: str, basis: str) -> Run:
+        now = datetime.now(UTC)
+        card: ModelCard = measured_elsewhere.cards([model])[model]
+        judged = self._allowlist is not None or Fact.DENIALS not in log.hidden
+        run = Run(
+            id=f"{now:%Y%m%d-%H%M%S}-{log.name}-{_plain(model[:60])}",
+            model=replace(card, name=model),
+            started=now.isoformat(timespec="milliseconds"),
+            seed=0,
+            trials_planned=0,
+            max_turns=None,
+            concurrency=1,
+            sandbox="",
+            protocol="",
+            taxonomy=TAXONOMY_VERSION,
+            policies={self._allowlist.name: basis} if self._allowlist else {},
+            complete=True,
+            source=Source(log.name, basis, tuple(map(str, log.hidden)), judged),
         )
-        if model in served
-        else ModelCard(name=model, served_id=model)
-        for model in models
-    }
+        run = self._store.add(run)
+        self._runs[run.id] = run
+        return run
 
 
-def read_log(paths: Sequence[str], window: float) -> LogView:
-    """What the logs say, the oldest file first. Raises UsageError."""
-    log = VllmLog()
-    found = loads(windows(log.entries(log_lines(paths)), window))
-    if not found:
-        raise UsageError(f"{', '.join(paths)}: {_why_none(log)}")
-    return LogView(
-        loads=found,
-        window=window,
-        lines=log.lines,
-        engine_lines=log.engine_lines,
-        completions=log.completions,
-        failed=log.failed,
-        unread=log.unread,
-    )
+def _plain(name: str) -> str:
+    return "".join(one if one.isascii() and (one.isalnum() or one in "._") else "-" for one in name)
 
 
-def _why_none(log: VllmLog) -> str:
-    if log.other:
-        return (
-            f"the log of {log.other}, not of vLLM: only vLLM's can be read; ask the server itself, "
-            "with agenteval speed --model"
-        )
-    unread = f" ({log.unread:,} speak of it in a form not known here)" if log.unread else ""
-    return (
-        f"no engine line in {log.lines:,} lines{unread}; expected vLLM's `Avg prompt throughput: "
-        "..., Running: ...`, which it logs unless --disable-log-stats"
-    )
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0  # whoever opens it is told
+
+
+def _state(path: Path) -> str:
+    """Another text when a file, or the WAL beside it, was changed; empty where nobody can tell."""
+    told = []
+    for file in (path, path.with_name(f"{path.name}-wal")):
+        try:
+            known = file.stat()
+        except OSError:
+            continue
+        told.append(f"{known.st_size} {known.st_mtime_ns}")
+    if path.parent.parent.name == "session":  # OpenCode's tree: its parts are files of their own
+        return ""
+    return "\n".join(told)

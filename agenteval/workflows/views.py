@@ -171,7 +171,7 @@ def _sides(name: str, query: Query, store: str, *, calls: bool) -> list[Side]:
 
 def _of_file(name: str) -> list[Side]:
     tables = load_counts(Path(name))
-    known = workflows.ingest.cards(tables)
+    known = workflows.measured_elsewhere.cards(tables)
     return [
         Side.of_counts(known[model], table.counts, [scenario for scenario, _ in table.trials])
         for model, table in tables.items()

@@ -17,7 +17,7 @@ from agenteval.config.allowlists import load_any
 from agenteval.config.roots import roots
 from agenteval.store.sql import SqlStore
 from agenteval.workflows import log_workers
-from agenteval.workflows.log_intake import take_in
+from agenteval.workflows.ingest import take_in
 from agenteval.workflows.log_results import EVERYTHING, Reading
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "readers"))

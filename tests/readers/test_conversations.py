@@ -8,7 +8,7 @@ from test_readers import read, written
 
 from agenteval.core import logged
 from agenteval.readers import chat_log
-from agenteval.workflows.log_intake import take_in
+from agenteval.workflows.ingest import take_in
 
 USER = {"role": "user", "content": "go"}
 

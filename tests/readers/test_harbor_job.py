@@ -6,7 +6,7 @@ from pathlib import Path
 
 from agenteval.core.logged import Skipped
 from agenteval.readers.log_formats import FORMATS
-from agenteval.workflows.log_intake import take_in
+from agenteval.workflows.ingest import take_in
 
 MODEL = "some-model"
 

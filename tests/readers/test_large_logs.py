@@ -28,7 +28,7 @@ from agenteval.formats.tool_calls import DEEPEST, TOO_DEEP, called, is_deep
 from agenteval.readers import claude_log
 from agenteval.readers.json_source import Line, lines
 from agenteval.readers.log_bytes import small
-from agenteval.workflows.log_intake import take_in
+from agenteval.workflows.ingest import take_in
 from agenteval.workflows.log_trials import LogJudge
 
 MANY = 16_000

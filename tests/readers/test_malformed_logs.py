@@ -11,7 +11,7 @@ from test_readers import IDS, read, recorded, written
 from agenteval.core.logged import Skipped
 from agenteval.formats.tool_calls import UNREADABLE
 from agenteval.store.sql import SqlStore
-from agenteval.workflows.log_intake import take_in
+from agenteval.workflows.ingest import take_in
 
 CLAUDE_LINE = '{"type": "assistant", "message": {"content": []}}\n'
 CASES = pytest.mark.parametrize(("name", "file", "content", "told"), SAMPLES, ids=IDS)

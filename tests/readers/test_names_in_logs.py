@@ -7,7 +7,7 @@ from sample_logs import CLAUDE, CODEX, QWEN, attribute, claude, jsonl, span
 from test_readers import read, recorded, written
 
 from agenteval.readers.json_source import name_at
-from agenteval.workflows.log_intake import take_in
+from agenteval.workflows.ingest import take_in
 
 DENIED = "Permission to use Bash with command rm x has been denied."
 
