@@ -177,6 +177,8 @@ constructs = ["heredoc", "command-substitution"]
         ("cd src && ls", "Run `ls` alone, one command a call; every call starts in the workspace."),
         ("git commit -m \"$(cat <<'E'\na\nE\n)\"", "Allowed are `ls`, "),
         ("cat <<E\nb\n  E", "no line is E alone, where the here-document would end."),
+        ("cat <<A <<B\nb\nA", "no line is B alone, where the here-document would end."),
+        ("cat <<E 'a\nb'\nE", "with every word written out in plain or single-quoted text."),
         ("cat <<'E F'\nb\nE F", "Run one listed command alone and give the text"),
     ],
 )

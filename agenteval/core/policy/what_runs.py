@@ -75,9 +75,9 @@ def all_that_runs(
             continue
         left -= len(part) if isinstance(part, str) else len(part.argv)
         if left < 0:
+            within.clear()
             yield None
-            return
-        if isinstance(part, str):
+        elif isinstance(part, str):
             within.append(iter(commands_in(part)))
         else:
             yield part
