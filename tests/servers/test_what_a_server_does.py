@@ -120,6 +120,7 @@ def test_a_run_keeps_what_was_seen_and_can_go_without(project) -> None:
         )
         words = ("run", "-m", "asked", "-m", "trusted", "known/rates", "--trials", "1", "--json")
         played = agenteval(project, *words)
+    assert played.stdout, played.stderr
     seen = [run["model"]["seen"] for run in json.loads(played.stdout)["runs"]]
     assert (seen[0]["seed"], seen[1]) == ("the same reply for each: greedy, or not heeded", {})
     assert played.stderr.count("was asked what it does to calls: 9 requests") == 1
