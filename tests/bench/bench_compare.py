@@ -97,7 +97,7 @@ def write(store: SqlStore, name: str, rate: float, calls: int) -> int:
             | {"reply": REPLY, "output": REPLY, "seconds": 0.1}
             for one in made.calls
         ]
-    with Session(store._engine) as session:
+    with Session(store.engine) as session:
         for table, rows in ((TrialRow, trials), (TurnRow, turn_rows), (CallRow, call_rows)):
             session.execute(insert(table), rows)
         session.commit()
