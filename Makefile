@@ -9,7 +9,7 @@ PYTEST_HERE = env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n
 PURE := agenteval/core/*,agenteval/dialects/*/engine.py,agenteval/dialects/*/engine/*,agenteval/taxonomy/*,agenteval/stats/*
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow lowest wheel servers servers-all parsers dialects coverage fuzz mutants validate harnesses inspect ray bench bench-sandbox bench-classify bench-compare bench-reading bench-gate bench-view bench-client bench-ingest bench-hook arms chaos scale check house docs docs-refresh format lock clean
+.PHONY: help setup demo test test-slow lowest wheel servers servers-all parsers dialects coverage fuzz mutants validate harnesses inspect ray bench bench-sandbox bench-classify bench-reading bench-view bench-client bench-ingest bench-hook arms chaos scale check house docs docs-refresh format lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -85,9 +85,6 @@ chaos: $(READY) ## kill -9 a process of a run at 200 random moments, and look fo
 bench: $(READY) ## every benchmark, other programs beside it, into docs/benchmarks.md (an hour, 3 GB); FORM="--largest 10000"
 	@PYTHONPATH=tests $(BIN)/python tests/bench/bench_all.py $(FORM)
 
-bench-gate: $(READY) ## how long `agenteval gate` takes on 2,000 calls, start-up included
-	@$(BIN)/python tests/bench/bench_gate.py
-
 bench-ingest: $(READY) ## how long 1,000,000 logged calls take to be taken in (minutes)
 	@$(BIN)/python tests/bench/bench_ingest.py
 	@$(BIN)/python tests/bench/bench_ingest.py --different 20000000
@@ -98,10 +95,7 @@ bench-sandbox: $(READY) ## what a sandbox costs, beside a plain subprocess (a mi
 bench-classify: $(READY) ## how fast shell is read; CORPUS=file reads other commands
 	@$(BIN)/python tests/bench/bench_classify.py $(CORPUS)
 
-bench-compare: $(READY) ## how fast two runs of 100,000 calls are compared, in what memory (a few minutes)
-	@$(BIN)/python tests/bench/bench_compare.py
-
-bench-reading: $(READY) ## CPU and memory of show, report, compare and gate, of runs of 10,000 to CALLS=1000000 calls (minutes, 2.5 GB)
+bench-reading: $(READY) ## CPU and memory of show, report, compare and gate, of runs of 2,000 to CALLS=1000000 calls (minutes, 2.5 GB)
 	@PYTHONPATH=tests $(BIN)/python tests/bench/bench_reading.py $(CALLS)
 
 bench-hook: $(READY) ## how long a call of an agent waits for the hook, start of its command included

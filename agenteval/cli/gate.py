@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agenteval import report, workflows
+from agenteval import config, report, workflows
 from agenteval.cli import options as o
 from agenteval.cli import output
 from agenteval.errors import UsageError
@@ -112,7 +112,7 @@ gate.__doc__ = HELP
 
 
 def _init() -> None:
-    path = workflows.gating.write_rules()
+    path = config.gate_rules.write_rules()
     typer.echo(f"Wrote {path}. What it means for your runs: agenteval gate --explain")
 
 

@@ -94,7 +94,7 @@ def _list(
 
 
 def _show_article(path: Path | None, *, as_json: bool) -> None:
-    view = workflows.article.view_of_article()
+    view = workflows.measured_elsewhere.view_of_article()
     if path is not None:
         output.write_report(view, path)
     output.show_view(view, as_json=as_json)

@@ -124,3 +124,12 @@ def rules_at(path: Path | None, about: str | None = None) -> tuple[Rules, str]:
     rules = load_rules(found)
     rules = rules if about is None else replace(rules, about=estimand(about))
     return rules, str(found) if own else f"the {GATE_FILE} that agenteval ships"
+
+
+def write_rules() -> Path:
+    """The shipped rules with their comments, into this folder. Raises UsageError."""
+    path = Path(GATE_FILE)
+    if path.exists():
+        raise UsageError(f"{path} is there already; change it, or remove it first")
+    path.write_text((shipped() / GATE_FILE).read_text(encoding="utf-8"), encoding="utf-8")
+    return path

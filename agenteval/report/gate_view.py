@@ -80,7 +80,7 @@ def gate_view(
     told: tuple[str, ...] = (),
 ) -> GateView:
     """`told` is what must be known of the look at the two runs."""
-    reach = out_of_reach(baseline, candidate, judgement.rules, level=judgement.level)
+    reach = out_of_reach(baseline, candidate, judgement.still_open, level=judgement.level)
     never = {one.name: f"{reach_told(one)}; " for one in reach}
     return GateView(
         judgement=judgement,

@@ -35,7 +35,7 @@ def varied(values: Sequence[float], strata: Sequence[int]) -> float:
     total = 0.0
     for of in _by_stratum(values, strata):
         mean = sum(of) / len(of) if len(of) > 1 else 0.0
-        total += _weight(len(of)) * sum([(value - mean) ** 2 for value in of])
+        total += weight(len(of)) * sum([(value - mean) ** 2 for value in of])
     return total
 
 
@@ -104,7 +104,7 @@ def _precision(
     square = sum(_squared([each[at] for at in of]) for of in places)
     for p, a in pulls:
         square += 4 * sum(
-            _weight(len(of)) * sum([each[at] * p[at] * a[at] for at in of]) for of in places
+            weight(len(of)) * sum([each[at] * p[at] * a[at] for at in of]) for of in places
         )
         square += 2 * sum(_dot(a, q) * _dot(p, b) + _dot(a, b) * _dot(p, q) for q, b in pulls)
     return found / there, found * found / square
@@ -123,7 +123,7 @@ def _centred(values: Sizes, places: Places) -> Sizes:
     found = [*values]
     for of in places:
         if len(of) > 1:
-            mean, times = sum([values[at] for at in of]) / len(of), sqrt(_weight(len(of)))
+            mean, times = sum([values[at] for at in of]) / len(of), sqrt(weight(len(of)))
             for at in of:
                 found[at] = times * (values[at] - mean)
     return found
@@ -135,7 +135,8 @@ def _squared(variances: Sizes) -> float:
     return squares if k == 1 else (squares * (k - 2) * k + sum(variances) ** 2) / (k - 1) ** 2
 
 
-def _weight(k: int) -> float:
+def weight(k: int) -> float:
+    """Of the square of what each of so many clusters of a stratum has, in the variance."""
     return k / (k - 1) if k > 1 else 1.0
 
 

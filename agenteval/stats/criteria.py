@@ -1,6 +1,6 @@
 """The criteria of a gate, an entry each, and the rules of gate.toml that limit them."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -54,9 +54,13 @@ class Criterion:
                 "that ends: let it count an Outcome that there is, or give it its own `simulate`"
             )
 
-    def applies(self, trial: TrialSummary) -> bool:
-        """Whether the figure is made from this trial."""
-        return (self.of_void or not trial.void) and self.counts(trial)[1] > 0
+    def counted(self, trials: Iterable[TrialSummary]) -> Iterator[tuple[TrialSummary, Cluster]]:
+        """The trials that the figure is made from, and what each adds to it."""
+        for trial in trials:
+            if self.of_void or not trial.void:
+                cluster = self.counts(trial)
+                if cluster[1] > 0:
+                    yield trial, cluster
 
 
 def as_it_ended(trial: TrialSummary, share: float, rng: "np.random.Generator") -> TrialSummary:  # noqa: ARG001 -- as all that simulate
@@ -243,3 +247,14 @@ class Rules:
     icc: float = PLANNED_ICC
     looks: int = 1
     about: Estimand = Estimand.THESE
+
+    def without(self, names: Collection[str]) -> "Rules":
+        """The rules but for these budgets and classes, named as in `stats.measures`."""
+        return replace(
+            self,
+            budgets={of: n for of, n in self.budgets.items() if f"budgets.{of}" not in names},
+            classes={
+                of: n for of, n in self.classes.items() if f"budgets.classes.{of}" not in names
+            },
+            never=tuple(of for of in self.never if f"never.{of}" not in names),
+        )

@@ -8,13 +8,15 @@ an error more has all that the one without it has, no error can help.
 Where groups have strata, what these differ by is no spread: it is taken off as far as it must be.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain, repeat
-from math import inf
+from math import fsum, inf
 from operator import sub
 from typing import NamedTuple, Self
+
+from agenteval.stats.cluster_variance import weight
 
 _STEPS = 30
 _LEAST = _EXACT = 1e-9
@@ -59,7 +61,7 @@ def widest(groups: Sequence[Group]) -> Iterator[Fewer]:
     and of what strata differ by. With all errors they are what they are.
     """
     strata = _strata(groups)
-    weights = {group: strata[group.stratum].weight for group in groups}
+    weights = {group: weight(len(strata[group.stratum])) for group in groups}
     errors, spread = sum(group.errors for group in groups), _Spread.of(groups, strata)
     added = _lessened((weights[one] * (one.errors - 2 * one.shift), one.errors) for one in groups)
     sizes = _lessened((-weights[one] * one.size, one.errors) for one in groups)
@@ -80,7 +82,7 @@ def evenest(groups: Sequence[Group]) -> Iterator[Fewer]:
     n, errors = _n(groups), sum(group.errors for group in groups)
     bearing = sum(group.errors > 0 or group.bears for group in groups)
     known, price = sum(group.bears for group in groups), 0.0
-    strata = _strata(groups).values()
+    strata = [_Ranked.of(one) for one in _strata(groups).values()]
     for count in reversed(range(errors)):
         price, spread = _levelled([one.beside(count / n) for one in strata], errors - count, price)
         yield Fewer(count, spread, min(bearing, known + count))
@@ -90,47 +92,62 @@ def _n(groups: Iterable[Group]) -> int:
     return sum(group.size for group in groups)
 
 
-@dataclass(frozen=True, slots=True)
-class _Stratum:
-    """What belongs to one stratum."""
-
-    groups: Sequence[Group]
-
-    @property
-    def weight(self) -> float:
-        """Of the square of what a group has, in the variance."""
-        k = len(self.groups)
-        return k / (k - 1) if k > 1 else 1.0
-
-    @property
-    def sums(self) -> Sums:
-        """Errors, shifts, size, and by what the square of its sum is divided to be taken off.
-
-        Nothing is taken off where there is one group alone.
-        """
-        errors, shift = (sum(one[at] for one in self.groups) for at in (0, 2))
-        return int(errors), shift, _n(self.groups), len(self.groups) - 1 or _NOTHING_OFF
-
-    def beside(self, rate: float) -> "_Beside":
-        values = [(one.errors - one.shift - rate * one.size, one.errors > 0) for one in self.groups]
-        highest = sorted((value for value, bears in values if bears), reverse=True)
-        total = sum(value for value, _ in values)
-        squares = sum(value * value for value, _ in values)
-        return _Beside(highest, total, squares, len(values), self.weight)
-
-
-def _strata(groups: Iterable[Group]) -> dict[int, _Stratum]:
+def _strata(groups: Iterable[Group]) -> dict[int, list[Group]]:
     found: defaultdict[int, list[Group]] = defaultdict(list)
     for group in groups:
         found[group.stratum].append(group)
-    return {name: _Stratum(of) for name, of in found.items()}
+    return found
+
+
+def _sums(stratum: Sequence[Group]) -> Sums:
+    """Errors, shifts, size, and by what the square of its sum is divided to be taken off.
+
+    Nothing is taken off where there is one group alone.
+    """
+    errors, shift = (sum(one[at] for one in stratum) for at in (0, 2))
+    return int(errors), shift, _n(stratum), len(stratum) - 1 or _NOTHING_OFF
+
+
+@dataclass(frozen=True, slots=True)
+class _Ranked:
+    """The groups of a stratum, those with errors as they lie above what is expected.
+
+    Groups that are alike are one, with their number: of a hundred thousand a few hundred differ.
+    """
+
+    alike: list[tuple[float, int, int]]  # errors less the shift, size, groups
+    k: int
+    weight: float
+    total: float
+    size: int
+    squares: tuple[float, float, float]  # of errors, errors by size, size
+
+    @classmethod
+    def of(cls, stratum: Sequence[Group]) -> Self:
+        every = Counter((one.errors - one.shift, one.size) for one in stratum)
+        bears = Counter((one.errors - one.shift, one.size) for one in stratum if one.errors)
+        squares = (
+            fsum(many * found * found for (found, _), many in every.items()),
+            fsum(many * found * size for (found, size), many in every.items()),
+            fsum(many * size * size for (_, size), many in every.items()),
+        )
+        errors, shift, size, _ = _sums(stratum)
+        alike, k = [(*one, many) for one, many in bears.items()], len(stratum)
+        return cls(alike, k, weight(k), errors - shift, size, squares)
+
+    def beside(self, rate: float) -> "_Beside":
+        self.alike.sort(key=lambda one: rate * one[1] - one[0])  # little changes its place
+        highest = [(found - rate * size, many) for found, size, many in self.alike]
+        found, both, sizes = self.squares
+        squares = found + rate * (rate * sizes - 2 * both)
+        return _Beside(highest, self.total - rate * self.size, squares, self.k, self.weight)
 
 
 @dataclass(frozen=True, slots=True)
 class _Beside:
     """What the groups of a stratum have beside what is expected: `highest` of those with errors."""
 
-    highest: Sequence[float]
+    highest: Sequence[tuple[float, int]]  # and in how many groups
     total: float
     squares: float
     k: int
@@ -143,10 +160,10 @@ class _Beside:
         """
         above, gone, squares, cut = price / self.weight, 0.0, self.squares, 0
         level = self._level(above, gone, cut)
-        for value in self.highest:
+        for value, many in self.highest:
             if level >= value:
                 break
-            gone, squares, cut = gone + value, squares - value * value, cut + 1
+            gone, squares, cut = gone + many * value, squares - many * value * value, cut + many
             level = self._level(above, gone, cut)
         squares += cut * level * level
         if self.k == 1:
@@ -189,14 +206,15 @@ class _Spread:
     strata: Sequence[Sums]
 
     @classmethod
-    def of(cls, groups: Sequence[Group], strata: Mapping[int, _Stratum]) -> Self:
-        weighed = [(strata[group.stratum].weight, group) for group in groups]
+    def of(cls, groups: Sequence[Group], strata: Mapping[int, Sequence[Group]]) -> Self:
+        times = {name: weight(len(of)) for name, of in strata.items()}
+        weighed = [(times[group.stratum], group) for group in groups]
         return cls(
             _n(groups),
-            sum(weight * one.size * one.size for weight, one in weighed),
-            sum(weight * one.shift * one.shift for weight, one in weighed),
-            sum(weight * one.shift * one.size for weight, one in weighed),
-            [one.sums for one in strata.values()] if len(strata) > 1 else (),
+            sum([by * one.size * one.size for by, one in weighed]),
+            sum([by * one.shift * one.shift for by, one in weighed]),
+            sum([by * one.shift * one.size for by, one in weighed]),
+            [*map(_sums, strata.values())] if len(strata) > 1 else (),
         )
 
     def of_count(self, count: int, more: float, sizes: float, apart: float) -> float:

@@ -15,7 +15,8 @@ from agenteval.stats.estimand import (
     strata,
     summed,
 )
-from agenteval.stats.limit_tests import Groups, LimitTest, comparison, rate_test
+from agenteval.stats.guarded_tests import Groups, comparison, rate_test
+from agenteval.stats.limit_tests import LimitTest
 
 MARGIN, MARGIN_COMPLETED = "margin", "margin.completed"
 
@@ -57,9 +58,9 @@ def measures(
         absolute, criterion = replace(rules, ratio=False), CRITERIA[NOT_COMPLETED]
         yield _margin(MARGIN_COMPLETED, criterion, rules.completed, known, absolute)
     for name, criterion, limit in _limited(rules):
-        trials = [trial for trial in candidate.trials if criterion.applies(trial)]
-        if trials:
-            yield _budget(name, criterion, limit, trials, rules)
+        counted = [*criterion.counted(candidate.trials)]
+        if counted:
+            yield _budget(name, criterion, limit, counted, rules)
         elif _is_expected(criterion, baseline, candidate):
             never = name.startswith("never.")
             yield Measure(name, criterion, limit, 0, 0, None, forbidden=never)
@@ -81,12 +82,16 @@ def _limited(rules: Rules) -> Iterator[tuple[str, Criterion, float]]:
 
 
 def _budget(
-    name: str, criterion: Criterion, limit: float, trials: Sequence[TrialSummary], rules: Rules
+    name: str,
+    criterion: Criterion,
+    limit: float,
+    counted: Sequence[tuple[TrialSummary, Cluster]],
+    rules: Rules,
 ) -> Measure:
-    layout = Layout(rules.about, [trial.scenario for trial in trials])
-    counted = [criterion.counts(trial) for trial in trials]
-    count, n = map(sum, zip(*counted, strict=True))
-    test = rate_test(*layout.grouped(counted), icc=rules.icc)
+    layout = Layout(rules.about, [trial.scenario for trial, _ in counted])
+    clusters = [cluster for _, cluster in counted]
+    count, n = map(sum, zip(*clusters, strict=True))
+    test = rate_test(*layout.grouped(clusters), icc=rules.icc)
     return Measure(name, criterion, limit, count, n, test, forbidden=name.startswith("never."))
 
 

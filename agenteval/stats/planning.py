@@ -12,7 +12,7 @@ from agenteval.stats.comparison import POWER
 from agenteval.stats.criteria import Rules
 from agenteval.stats.estimand import Estimand, strata
 from agenteval.stats.feasibility import MOST_TRIALS
-from agenteval.stats.limit_tests import comparison
+from agenteval.stats.guarded_tests import comparison
 from agenteval.stats.promotion import LEVEL, GateVerdict, judge_gate
 from agenteval.stats.rates import Rate
 from agenteval.stats.simulation import Design, Truth, simulated_errors, simulated_pairs

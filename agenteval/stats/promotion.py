@@ -7,14 +7,14 @@ correction. FAIL when a lower bound lies above its limit, after Holm's correctio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 
 from agenteval.core.pairing import Pairing, pair
 from agenteval.core.summary import RunSummary, TrialSummary
 from agenteval.stats.comparison import holm
 from agenteval.stats.criteria import Rules
-from agenteval.stats.limit_tests import Guarded, LimitTest
+from agenteval.stats.guarded_tests import lower_bound, upper_bound
 from agenteval.stats.measures import Measure, measures
-from agenteval.stats.quantiles import falling
 
 LEVEL = 0.05  # one-sided, of each bound
 
@@ -25,7 +25,7 @@ class GateVerdict(StrEnum):
     INCONCLUSIVE = "INCONCLUSIVE"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Result:
     """A measure, judged at a one-sided level. `p_fail` is after Holm's correction among so many."""
 
@@ -39,7 +39,7 @@ class Result:
     def estimate(self) -> float | None:
         return self.measure.test.estimate if self.measure.test else None
 
-    @property
+    @cached_property
     def bounds(self) -> tuple[float, float] | None:
         """One-sided, each of its own: the truth lies above the lower and below the upper."""
         test = self.measure.test
@@ -49,7 +49,7 @@ class Result:
         """The candidate's trials that the figure is made from."""
         if self.measure.paired:
             return self.measure.compared
-        return [trial for trial in candidate.trials if self.measure.criterion.applies(trial)]
+        return [trial for trial, _ in self.measure.criterion.counted(candidate.trials)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +76,12 @@ class Judgement:
     rules: Rules
     scenarios: int
     pairing: Pairing
+
+    @property
+    def still_open(self) -> Rules:
+        """The rules but for what is passed: as no fault helps, it would be without any too."""
+        found = [(one.measure.name, one.verdict) for one in self.criteria]
+        return self.rules.without([name for name, verdict in found if verdict is GateVerdict.PASS])
 
 
 def judge_gate(
@@ -131,30 +137,3 @@ def _overall(verdicts: Sequence[GateVerdict]) -> GateVerdict:
         return GateVerdict.FAIL
     settled = all(verdict is GateVerdict.PASS for verdict in verdicts)
     return GateVerdict.PASS if settled else GateVerdict.INCONCLUSIVE
-
-
-def upper_bound(test: LimitTest, level: float) -> float:
-    """Below what the truth lies, unless something of this chance has happened."""
-    high = test.ends[1]
-    found = min(test.estimate, high)
-    for one in (test.whole, *test.weaker) if isinstance(test, Guarded) else (test,):
-        if one.below(found) > level:
-            found = _falling(one, level, found, high)
-    return found
-
-
-def lower_bound(test: LimitTest, level: float) -> float:
-    """Above what the truth lies, unless something of this chance has happened."""
-    found, high = test.ends[0], min(test.estimate, test.ends[1])
-    for one in (test.whole, *test.lighter()) if isinstance(test, Guarded) else (test,):
-        if one.above(found) < level:
-            found = _rising(one, level, found, high)
-    return found
-
-
-def _falling(test: LimitTest, level: float, low: float, high: float) -> float:
-    return falling(lambda limit: test.below(limit) - level, 0.0, low, high)
-
-
-def _rising(test: LimitTest, level: float, low: float, high: float) -> float:
-    return falling(lambda limit: 1 - test.above(limit), 1 - level, low, high)

@@ -137,9 +137,11 @@ def _tables() -> list[str]:
     return [statement for statement in text.split(";\n") if statement.strip()]
 
 
-# Trials of a time when none was counted, or otherwise than today.
+# Trials of a time when none was counted, or otherwise than today: two ends of an index.
 _UNCOUNTED = """SELECT EXISTS (SELECT 1 FROM trial
-    WHERE counting != :counting AND outcome != '' AND NOT replaced)"""
+        WHERE counting < :counting AND outcome <> '' AND NOT replaced)
+    OR EXISTS (SELECT 1 FROM trial
+        WHERE counting > :counting AND outcome <> '' AND NOT replaced)"""
 
 
 def is_fault(said: str, *, error: bool) -> bool:

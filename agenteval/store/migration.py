@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 TRIALS = SQLModel.metadata.tables[str(TrialRow.__tablename__)]
 CALLS = SQLModel.metadata.tables[str(CallRow.__tablename__)]
+TURNS = SQLModel.metadata.tables[str(TurnRow.__tablename__)]
 # Its place is taken by one that has the class too, so that calls are counted without being read.
 _CALLS_BY_TRIAL = "DROP INDEX IF EXISTS ix_call_trial_id"
 OLDEST = 2  # the first schema that was released
@@ -100,7 +101,7 @@ def _widen(engine: Engine) -> None:
                 with engine.begin() as connection:
                     _altering(connection).add_column(table.name, column)
     _free_numbers(engine)
-    for index in (*TRIALS.indexes, *CALLS.indexes):
+    for index in (*TRIALS.indexes, *TURNS.indexes, *CALLS.indexes):
         index.create(engine, checkfirst=True)
     with engine.begin() as connection:
         connection.exec_driver_sql(_CALLS_BY_TRIAL)

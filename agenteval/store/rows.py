@@ -94,6 +94,10 @@ class ShardRow(SQLModel, table=True):
     came: float = Field(default=0.0, sa_column_kwargs={"server_default": "0"})
 
 
+_COUNTED = "outcome <> '' AND NOT replaced"
+_GARBLED = "CAST(garbles AS TEXT) <> '[]'"  # JSON has no equality in PostgreSQL
+
+
 class TrialRow(SQLModel, table=True):
     """A trial's summary; its turns and calls, as they happened, are rows of their own.
 
@@ -116,6 +120,12 @@ class TrialRow(SQLModel, table=True):
             "id",
             sqlite_where=text("replaced"),
             postgresql_where=text("replaced"),
+        ),
+        Index(
+            "trial_counting",
+            "counting",
+            sqlite_where=text(_COUNTED),
+            postgresql_where=text(_COUNTED),
         ),
     )
 
@@ -157,6 +167,14 @@ class TurnRow(SQLModel, table=True):
     """
 
     __tablename__ = "turn"
+    __table_args__ = (
+        Index(
+            "turn_garbled",
+            "trial_id",
+            sqlite_where=text(_GARBLED),
+            postgresql_where=text(_GARBLED),
+        ),
+    )
 
     id: int | None = Field(default=None, primary_key=True)
     trial_id: int = Field(foreign_key="trial.id", index=True)

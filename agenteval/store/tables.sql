@@ -143,6 +143,7 @@ CREATE TABLE trial (
   FOREIGN KEY(shard) REFERENCES shard (id)
 );
 CREATE INDEX ix_trial_run_id ON trial (run_id);
+CREATE INDEX trial_counting ON trial (counting) WHERE outcome <> '' AND NOT replaced;
 CREATE UNIQUE INDEX trial_in_force ON trial (run_id, scenario, number) WHERE NOT replaced;
 CREATE INDEX trial_replaced ON trial (id) WHERE replaced;
 CREATE TABLE call (
@@ -231,6 +232,7 @@ CREATE TABLE turn (
   FOREIGN KEY(trial_id) REFERENCES trial (id)
 );
 CREATE INDEX ix_turn_trial_id ON turn (trial_id);
+CREATE INDEX turn_garbled ON turn (trial_id) WHERE CAST(garbles AS TEXT) <> '[]';
 CREATE TABLE judgement (
   id INTEGER NOT NULL,
   rescore_id INTEGER,

@@ -1,18 +1,24 @@
-"""What the turns and calls of a stored run add up to, by SQL: no transcript is read."""
+"""What the turns and calls of a stored run add up to, by SQL: no transcript is read.
+
+And what their sums hide: trials that were played again, calls that were judged again, or spoilt.
+"""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from agenteval.core.malformed import MalformedCall
 from agenteval.core.outcome import Outcome
+from agenteval.core.run import Rejudged
 from agenteval.core.served import Request, as_served
 from agenteval.core.tally import Tallies, Tally
 from agenteval.store.mapping import malformed_value
 from agenteval.store.summaries import Query, decoded
 
+Basis = tuple[str, Mapping[str, str]]  # taxonomy, and digests of allow lists by their names
+DIGEST = 13  # characters: "sha256:" and six digits
 TOGETHER = 500  # trials that are asked about at a time
 Turns = dict[int, tuple[int, int, tuple[tuple[int, MalformedCall], ...], int]]  # by trial
 
@@ -31,6 +37,20 @@ _CALLS = """SELECT trial_id, CASE WHEN own AND ran THEN "limit" ELSE '' END, cou
 _TURNS = """SELECT trial_id, agent, number, garbles, repairs, calls, seconds, first_piece, pieces,
     gap_median, gap_p95, prompt_tokens, completion_tokens, reasoning_tokens, cached_tokens
     FROM turn WHERE trial_id IN (%s) ORDER BY id"""
+_REPLACED = "SELECT cause, count(*) FROM trial WHERE run_id = :run AND replaced GROUP BY cause"
+_FIRST = """SELECT rescore.taxonomy_before, rescore.policies_before, run.taxonomy, run.policies
+    FROM rescore JOIN run ON run.id = rescore.run_id WHERE run.id = :run ORDER BY rescore.id"""
+_MOVED = """SELECT "call".allowed, count(*) FROM (SELECT min(judgement.id) AS id FROM judgement
+        JOIN rescore ON rescore.id = judgement.rescore_id WHERE rescore.run_id = :run
+        GROUP BY judgement.call_id) AS one
+    JOIN judgement ON judgement.id = one.id JOIN "call" ON "call".id = judgement.call_id
+    JOIN trial ON trial.id = "call".trial_id
+    WHERE NOT trial.replaced AND "call".allowed <> judgement.allowed GROUP BY 1"""
+# From the few turns to their trials: the other way, by an index on the run, all trials are read.
+_GARBLED = """SELECT turn.trial_id, turn.number, turn.garbles FROM turn
+    JOIN trial ON trial.id = turn.trial_id WHERE trial.run_id || '' = :run AND turn.agent = ''
+    AND NOT trial.replaced AND trial.outcome NOT IN ('', 'void')
+    AND CAST(turn.garbles AS TEXT) <> '[]' ORDER BY turn.trial_id, turn.number"""
 
 
 def tallied(query: Query, run: str) -> Tallies | None:
@@ -113,3 +133,40 @@ def _tally(
         malformed=malformed,
         repairs=repairs,
     )
+
+
+def replayed(query: Query, run: str) -> Mapping[str, int]:
+    """How many void trials were played again, by what had made them void."""
+    return {str(cause): int(count) for cause, count in query(_REPLACED, run=run)}
+
+
+def garbled(query: Query, run: str) -> Sequence[Sequence[tuple[int, MalformedCall]]]:
+    """The calls that did not arrive as such, each with its turn, of the trials that have any."""
+    trials: dict[int, list[tuple[int, MalformedCall]]] = {}
+    for trial, turn, garbles in query(_GARBLED, run=run):
+        of = trials.setdefault(trial, [])
+        of += [(turn, malformed_value(one)) for one in decoded(garbles)]
+    return [*trials.values()]
+
+
+def rejudged(query: Query, run: str) -> Rejudged | None:
+    """None of a run whose calls are judged by what judged them first."""
+    rows = query(_FIRST, run=run)
+    if not rows:
+        return None
+    taxonomy, lists, taxonomy_now, lists_now = rows[0]
+    first, now = (taxonomy, decoded(lists)), (taxonomy_now, decoded(lists_now))
+    if first == now:
+        return None
+    moved = {bool(allowed): int(calls) for allowed, calls in query(_MOVED, run=run)}
+    told = _basis(first, now), _basis(now, first)
+    return Rejudged(*told, allowed=moved.get(True, 0), denied=moved.get(False, 0))
+
+
+def _basis(one: Basis, other: Basis) -> str:
+    """Its allow lists, and its taxonomy where that differs; a list's digest, where names do not."""
+    (taxonomy, lists), (other_taxonomy, others) = one, other
+    alike = lists != others and {*lists} == {*others}
+    names = [f"{name} ({digest[:DIGEST]})" if alike else name for name, digest in lists.items()]
+    told = ", ".join(sorted(names)) or "its own rules"
+    return told if taxonomy == other_taxonomy else f"{told}, taxonomy {taxonomy}"

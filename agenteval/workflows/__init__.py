@@ -8,7 +8,6 @@ from agenteval.lazily import submodules
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from agenteval.workflows import (
-        article,
         authoring,
         by_hand,
         classify,
@@ -43,7 +42,6 @@ else:
     __getattr__ = submodules(__name__)
 
 __all__ = [
-    "article",
     "authoring",
     "by_hand",
     "classify",

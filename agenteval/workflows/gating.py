@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from agenteval import config, workflows
+from agenteval import config, report, workflows
 from agenteval.config.roots import GATE_FILE, find_rules, roots, shipped
 from agenteval.config.toml import read_toml
 from agenteval.core.differing import differing_arms, differing_asked, unlike_classes
@@ -15,6 +15,7 @@ from agenteval.core.summary import RunSummary, without
 from agenteval.errors import UsageError
 from agenteval.report.gate_view import GateView, gate_view
 from agenteval.report.provenance import without_told
+from agenteval.report.voids import rejudged_told, retried_told, spoilt_told
 from agenteval.stats.alpha_spending import LEAST, level_told, levels_at
 from agenteval.stats.criteria import Rules
 from agenteval.stats.estimand import Estimand, estimand
@@ -22,8 +23,8 @@ from agenteval.stats.promotion import LEVEL, GateVerdict, judge_gate
 from agenteval.store.loading import load_summary
 from agenteval.store.sql import keep_look
 from agenteval.store.summaries import opened
+from agenteval.store.tallies import garbled, rejudged, replayed
 from agenteval.taxonomy.catalogue import TAXONOMY_VERSION
-from agenteval.workflows import trial_calls
 
 
 def judged(  # noqa: PLR0913 -- what a gate is asked for
@@ -46,19 +47,20 @@ def judged(  # noqa: PLR0913 -- what a gate is asked for
     if rescored:
         before, after = _rescored(before, baseline, store), _rescored(after, candidate, store)
     left = check_comparable(before, after, allow_simulated=allow_simulated, across_arms=across_arms)
-    before, after = (replace(one, trials=without(one.trials, left)) for one in (before, after))
+    if left:
+        before, after = (replace(one, trials=without(one.trials, left)) for one in (before, after))
     look = looked(before, after)
     judgement = judge_gate(before, after, asked, level=look.level)
     kept = look.is_known(asked) or keep_look(
         _place(candidate, store), after.id, look.kept_as(after, asked, judgement.verdict)
     )
-    if not kept and _may_grow(after) and judgement.verdict is GateVerdict.PASS:
+    if not kept and not after.complete and judgement.verdict is GateVerdict.PASS:
         judgement = replace(judgement, verdict=GateVerdict.INCONCLUSIVE)
     told = (
         *without_told(left),
         *look_told(look, asked, after, kept=kept),
-        *trial_calls.hidden(before, _place(baseline, store), "The baseline"),
-        *trial_calls.hidden(after, _place(candidate, store), "The candidate"),
+        *_hidden(before, _place(baseline, store), "The baseline"),
+        *_hidden(after, _place(candidate, store), "The candidate"),
     )
     return gate_view(judgement, before, after, rules=source, told=told)
 
@@ -66,6 +68,17 @@ def judged(  # noqa: PLR0913 -- what a gate is asked for
 def _place(word: str, store: str) -> str:
     """Where a run is: a word that is a file is another store."""
     return word if Path(word).is_file() else store
+
+
+def _hidden(run: RunSummary, store: str, who: str) -> Sequence[str]:
+    """What its counts do not show: trials played again, calls judged again or spoilt."""
+    if run.of_counts:
+        return ()
+    with opened(store) as query:
+        again, moved = replayed(query, run.id), rejudged(query, run.id)
+        blames, lost = report.arrivals.blamed(garbled(query, run.id))
+    told = *retried_told(who, again), *rejudged_told(who, moved)
+    return *told, *spoilt_told(who, blames, run.calls + lost)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,11 +144,6 @@ def _digest(value: object) -> str:
     return hashlib.sha256(repr(value).encode()).hexdigest()[:12]
 
 
-def _may_grow(run: RunSummary) -> bool:
-    """Whether a later look could see more of it."""
-    return not run.complete
-
-
 def look_told(look: Looked, rules: Rules, candidate: RunSummary, *, kept: bool) -> Iterator[str]:
     """Which look this is, unless it is the only one."""
     if any(one.planned for one in look.before):
@@ -170,7 +178,7 @@ def look_told(look: Looked, rules: Rules, candidate: RunSummary, *, kept: bool) 
         held = (
             "As the run may go on, a PASS would be one of any number of looks, and counts as "
             "INCONCLUSIVE."
-            if _may_grow(candidate)
+            if not candidate.complete
             else "As the run is complete, the verdict is the same without it."
         )
         yield f"This look could not be kept, as the store cannot be written. {held}"
@@ -181,15 +189,6 @@ def _rescored(run: RunSummary, word: str, store: str) -> RunSummary:
         return run
     workflows.rescore.rescore(run.id, _place(word, store))
     return run_summary(word, store)
-
-
-def write_rules() -> Path:
-    """The shipped rules with their comments, into this folder. Raises UsageError."""
-    path = Path(GATE_FILE)
-    if path.exists():
-        raise UsageError(f"{path} is there already; change it, or remove it first")
-    path.write_text((shipped() / GATE_FILE).read_text(encoding="utf-8"), encoding="utf-8")
-    return path
 
 
 def declared(about: str | None) -> Estimand:

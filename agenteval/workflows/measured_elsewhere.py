@@ -1,22 +1,39 @@
-"""Reading what was measured elsewhere: published tables of counts, and the logs of vLLM."""
+"""Reading what was measured elsewhere: published tables of counts and calls, and logs of vLLM."""
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from pydantic import BaseModel, ConfigDict, ValidationError
+
 from agenteval import store as parts  # whose sql imports an ORM: only when it is needed
+from agenteval import workflows
+from agenteval.config.allowlists import load_policy
 from agenteval.config.models import load_models
 from agenteval.config.roots import roots
+from agenteval.core.call import ToolCall
 from agenteval.core.cards import ModelCard
+from agenteval.core.counts import ErrorCounts
+from agenteval.core.policy.policy import Policy
 from agenteval.core.summary import ImportedCounts
 from agenteval.core.windows import windows
 from agenteval.errors import UsageError
 from agenteval.formats.counts_csv import load_counts
 from agenteval.formats.vllm_log import VllmLog, log_lines
+from agenteval.report.build import build_counts_view
 from agenteval.report.speed import LogView
+from agenteval.report.view import View
 from agenteval.stats.loads import loads
 from agenteval.store.location import Location
+from agenteval.taxonomy.judge import judge
+
+ARTICLE = "article"  # the allow list that the published calls are judged by, and their taxonomy
+CALLS = Path("fixtures", "article", "calls.jsonl")
+
+Sessions = tuple[tuple[ToolCall, ...], ...]
 
 
 def import_counts(file: Path, store: str) -> Iterator[ImportedCounts]:
@@ -79,3 +96,65 @@ def _why_none(log: VllmLog) -> str:
         f"no engine line in {log.lines:,} lines{unread}; expected vLLM's `Avg prompt throughput: "
         "..., Running: ...`, which it logs unless --disable-log-stats"
     )
+
+
+class _Call(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    name: str
+    arguments: str
+
+
+class _Line(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    model: str
+    session: str
+    call: _Call
+
+
+def load_article(*, roots: Sequence[Path]) -> Mapping[str, Sessions]:
+    """Every model's sessions, each the calls of one sub-agent in order. Raises UsageError."""
+    path = next((root / CALLS for root in roots if (root / CALLS).is_file()), None)
+    if path is None:
+        raise UsageError(f"{CALLS}: not found in {', '.join(map(str, roots))}. Install it again")
+    models: dict[str, dict[str, list[ToolCall]]] = {}
+    for number, text in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        line, call = _read(f"{path}:{number}", text)
+        models.setdefault(line.model, {}).setdefault(line.session, []).append(call)
+    return {
+        model: tuple(tuple(calls) for calls in sessions.values())
+        for model, sessions in models.items()
+    }
+
+
+def _read(where: str, text: str) -> tuple[_Line, ToolCall]:
+    try:
+        line = _Line.model_validate_json(text)
+        arguments = json.loads(line.call.arguments)
+    except json.JSONDecodeError as error:
+        raise UsageError(f"{where}: call.arguments: {error}. Mend the line") from error
+    except ValidationError as error:
+        fault = error.errors(include_url=False)[0]
+        key = ".".join(map(str, fault["loc"])) or "the line"
+        raise UsageError(f"{where}: {key}: {fault['msg']}. Mend the line") from error
+    return line, ToolCall(line.session, line.call.name, line.call.arguments, arguments)
+
+
+def view_of_article() -> View:
+    """The published comparison, judged again from its calls."""
+    where = roots()
+    policy = load_policy(ARTICLE, roots=where)
+    found = {
+        model: ErrorCounts.of([[_primary(call, policy) for call in calls] for calls in sessions])
+        for model, sessions in load_article(roots=where).items()
+    }  # which calls belong to one trial was not published: the sessions were made up
+    counts = {model: replace(of, by_trial=False) for model, of in found.items()}
+    title = "The published comparison, judged again from calls written after it"
+    views = workflows.views
+    return build_counts_view(title, counts, classes=views.class_texts(), fold=views.fold(ARTICLE))
+
+
+def _primary(call: ToolCall, policy: Policy) -> str | None:
+    finding = judge(call, policy).primary
+    return finding.failure_class if finding else None

@@ -23,9 +23,8 @@ from agenteval.stats.speeds import run_speed
 from agenteval.store import loading
 from agenteval.store.location import Location, meant
 from agenteval.store.summaries import Query, known, opened, tables_known
-from agenteval.store.tallies import tallied
+from agenteval.store.tallies import rejudged, tallied
 from agenteval.taxonomy.catalogue import ARTICLE_ROWS, article_row, failure_classes
-from agenteval.workflows import trial_calls
 from agenteval.workflows.gating import check_arms, declared, left_out
 
 Runs = tuple[Run, Run]
@@ -75,7 +74,7 @@ def _side(query: Query, name: str, store: str, where: str) -> Side:
 
 def _summarized(query: Query, name: str, where: str) -> tuple[Run, Sequence[TrialSummary]]:
     run, summaries = loading.summarized(query, name, where=where)
-    return replace(run, rejudged=trial_calls.rejudged(query, run.id)), summaries
+    return replace(run, rejudged=rejudged(query, run.id)), summaries
 
 
 def _transcripts(store: str, run: str, worlds: Sequence[World]) -> Iterator[Trial]:

@@ -10,7 +10,7 @@ from agenteval.config.allowlists import load_policy
 from agenteval.errors import UsageError
 from agenteval.taxonomy.catalogue import ARTICLE_ROWS, article_row
 from agenteval.taxonomy.judge import judge
-from agenteval.workflows.article import POLICY, load_article
+from agenteval.workflows.measured_elsewhere import ARTICLE, load_article
 
 PROJECT = Path(__file__).resolve().parents[2]
 MODELS = ("qwen3.6-35b-a3b", "qwen3.5-27b", "qwen3.5-122b-a10b")
@@ -52,7 +52,7 @@ def article():
 @pytest.fixture(scope="module")
 def rows(article):
     """The table's row of every denied call, by model."""
-    policy = load_policy(POLICY, roots=[PROJECT])
+    policy = load_policy(ARTICLE, roots=[PROJECT])
     return {
         model: Counter(
             article_row(verdict.primary.failure_class)
@@ -107,7 +107,7 @@ def test_the_model_that_tried_variants_rarely_closed_and_the_others_mostly_did(a
 
 
 def test_after_each_denial_the_dense_model_went_on_with_an_allowed_call(article):
-    policy = load_policy(POLICY, roots=[PROJECT])
+    policy = load_policy(ARTICLE, roots=[PROJECT])
     verdicts = [
         [judge(call, policy).allowed for call in session] for session in article["qwen3.5-27b"]
     ]

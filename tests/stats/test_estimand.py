@@ -14,8 +14,7 @@ from agenteval.stats.estimand import (
     strata,
     summed,
 )
-from agenteval.stats.limit_tests import comparison
-from agenteval.stats.promotion import lower_bound, upper_bound
+from agenteval.stats.guarded_tests import comparison, lower_bound, upper_bound
 from agenteval.stats.rates import clustered, per_trial, share_of
 
 THESE, LIKE = Estimand.THESE, Estimand.LIKE

@@ -79,3 +79,15 @@ def test_a_new_run_is_sized_at_its_own_level_and_not_at_that_of_an_early_look():
         for level in (1e-6, 0.05)
     )
     assert needed(early) == needed(whole) is not None
+
+
+def test_what_is_passed_as_it_was_played_need_not_be_asked_again():
+    budgets = {MISSED: 0.3, "errors": 0.4, "stalled": 0.05, "void": 0.9}
+    asked = rules(margin=0.9, budgets=budgets, classes={"heredoc": 0.5}, never=("bare-binary",))
+    before, after = played(40), played(12, errors=2)
+    judged = judge_gate(before, after, asked)
+    still = judged.still_open
+    assert {*still.budgets} == {MISSED, "stalled"}
+    assert (still.classes, still.never, still.margin) == ({}, ("bare-binary",), 0.9)
+    found = out_of_reach(before, after, still)
+    assert found == out_of_reach(before, after, asked) != ()

@@ -16,8 +16,8 @@ from agenteval.config.roots import shipped
 from agenteval.core.outcome import Outcome
 from agenteval.stats.estimand import Estimand, strata
 from agenteval.stats.fewer_errors import Group, evenest, least_apart, widest
-from agenteval.stats.limit_tests import comparison, rate_test
-from agenteval.stats.promotion import GateVerdict, judge_gate, lower_bound, upper_bound
+from agenteval.stats.guarded_tests import comparison, lower_bound, rate_test, upper_bound
+from agenteval.stats.promotion import GateVerdict, judge_gate
 
 SHIPPED = load_rules(shipped() / "gate.toml")
 ORDER = (GateVerdict.FAIL, GateVerdict.INCONCLUSIVE, GateVerdict.PASS)

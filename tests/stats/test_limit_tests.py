@@ -1,23 +1,13 @@
 """Tests against a limit, and their bounds."""
 
-from itertools import pairwise
 from math import inf, sqrt
-from statistics import variance
 
 import pytest
-from dense_variance import dense
-from scipy.stats import binom, norm, t
+from scipy.stats import binom, t
 from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
 
-from agenteval.stats.cluster_variance import LEAST_DF
-from agenteval.stats.limit_tests import (
-    MOST,
-    Comparison,
-    RateTest,
-    comparison,
-    rate_test,
-)
-from agenteval.stats.promotion import lower_bound, upper_bound
+from agenteval.stats.guarded_tests import comparison, lower_bound, rate_test, upper_bound
+from agenteval.stats.limit_tests import MOST, Comparison, RateTest
 
 
 @pytest.mark.parametrize(("count", "n"), [(0, 20), (1, 473), (7, 60), (20, 20)])
@@ -225,137 +215,3 @@ def test_so_many_times_as_many_trials_have_so_many_times_the_freedom(ratio, ends
 
 def test_a_ratio_to_none_is_without_end():
     assert Comparison((0, 100), (9, 120), 1.0, 50, ratio=True).estimate == inf
-
-
-def widened(effect, bearing):
-    """As `stats.rates` widens it, which has tests of its own."""
-    return 1 + max(effect - 1, 0) * (1 + 2 / bearing)
-
-
-@pytest.mark.parametrize(
-    ("clusters", "strata", "df"),
-    [
-        ([(2, 8), (0, 8), (1, 8), (0, 0)], [], 2),  # a cluster of nothing is none
-        ([(5, 8), (0, 5), (1, 9), (2, 4), (1, 8), (0, 9)], [], 5),
-        ([(5, 8), (0, 5), (1, 9), (2, 4), (1, 8), (0, 9)], [0, 0, 0, 1, 1, 1], 4),
-    ],
-)
-def test_a_rate_stands_on_what_the_design_effect_leaves_on_students_t(clusters, strata, df):
-    used = [one for one in clusters if one[1]]
-    count, n = (sum(of) for of in zip(*used, strict=True))
-    around = [errors - count / n * size for errors, size in used]
-    parts = {}
-    for at, value in enumerate(around):
-        parts.setdefault(strata[at] if strata else 0, []).append(value)
-    share, squares = dense([([size for _, size in used], 1.0)], strata or [0] * len(used), 0.1)
-    seen = sum(len(of) * variance(of) for of in parts.values()) / (count * (1 - count / n)) / share
-    df = min(df, max(squares, LEAST_DF))
-    bearing = max(sum(errors > 0 for errors, _ in used), 3)
-    effect = widened(seen * (t.ppf(0.975, df) / norm.ppf(0.975)) ** 2, bearing)
-    whole = rate_test(clusters, strata, icc=0.1).whole
-    assert (whole.count, whole.n) == pytest.approx((count / effect, n / effect))
-
-
-@pytest.mark.parametrize("clusters", [[(4, 10)], [(0, 10), (0, 4)], [(10, 10), (4, 4)]])
-def test_what_shows_no_resemblance_is_taken_to_have_the_planned_one(clusters):
-    count, n = (sum(of) for of in zip(*clusters, strict=True))
-    planned = 1 + 0.1 * (sum(size * size for _, size in clusters) / n - 1)
-    effect = planned * (t.ppf(0.975, 1) / norm.ppf(0.975)) ** 2
-    whole = rate_test(clusters, icc=0.1).whole
-    assert (whole.count, whole.n) == pytest.approx((count / effect, n / effect))
-
-
-def test_single_calls_are_independent():
-    assert rate_test([(1, 1), (0, 1), (0, 0), (1, 1)], icc=0.1) == RateTest(2, 3)
-
-
-def differences(groups, limit, *, ratio):
-    """What each group adds to the figure at the limit, beside what the two rates expect."""
-    (y, x), (m, n) = (
-        [sum(group[side][at] for group in groups) for side in (0, 1)] for at in (0, 1)
-    )
-    scale = (limit if ratio else 1.0) * n / m
-    return [
-        (one[0] - x / n * one[1]) - scale * (other[0] - y / m * other[1]) for other, one in groups
-    ], (x / n, n, y / m, m)
-
-
-@pytest.mark.parametrize(("ratio", "limit"), [(False, 0.03), (True, 1.5)])
-def test_a_comparison_spreads_as_its_groups_differ(ratio, limit):
-    groups = [((1, 8), (3, 8)), ((0, 5), (0, 9)), ((4, 9), (2, 7)), ((0, 6), (5, 8))]
-    groups += [((1, 7), (0, 8)), ((2, 8), (6, 9)), ((1, 6), (0, 8)), ((0, 0), (0, 0))]
-    around, (rate, n, before, of) = differences(groups[:-1], limit, ratio=ratio)
-    weight = limit if ratio else 1.0
-    expected = rate * (1 - rate) / n + weight**2 * before * (1 - before) / of
-    sizes = ([one[1] for one, _ in groups[:-1]], [other[1] for _, other in groups[:-1]])
-    share, df = dense([(sizes[0], weight * n / of), (sizes[1], 1.0)], [0] * 7, 0.1)
-    seen = len(around) * variance(around) / n**2 / expected / share
-    effect = widened(seen, 6)  # one has no error
-    whole = comparison(groups, limit=limit, ratio=ratio, icc=0.1).whole
-    assert effect > 1
-    assert (whole.effect, whole.df, whole.ratio) == (
-        pytest.approx(effect),
-        pytest.approx(df),
-        ratio,
-    )
-    assert (whole.baseline, whole.candidate) == ((9, 49), (16, 57))
-
-
-@pytest.mark.parametrize(
-    ("groups", "strata", "df"),
-    [
-        ([((1, 8), (3, 8)), ((1, 8), (0, 8)), ((2, 8), (0, 8))], (), 2),
-        ([((1, 8), (3, 8)), ((1, 8), (0, 0)), ((2, 8), (0, 8))], (), 1),
-        ([((1, 8), (3, 8)), ((1, 8), (0, 0)), ((2, 8), (0, 8)), ((0, 8), (1, 8))], (), 2),
-        ([((1, 8), (3, 8)), ((1, 8), (0, 0)), ((2, 8), (0, 8)), ((0, 8), (1, 8))], "aabb", 2),
-        ([((1, 8), (3, 8)), ((1, 8), (0, 0))], (), 1),  # at least one
-    ],
-)
-def test_two_means_have_a_degree_less_than_their_difference(groups, strata, df):
-    """Where some groups have one side alone; strata are as good as two runs then."""
-    assert comparison(groups, strata, limit=0.03, ratio=False, icc=0.1).whole.df == df
-
-
-UNEVEN = [((1, 8), (6, 8)), ((0, 5), (0, 9)), ((4, 9), (1, 7)), ((0, 6), (1, 8)), ((0, 6), (1, 8))]
-
-
-@pytest.mark.parametrize("ratio", [False, True])
-def test_a_guarded_test_takes_the_worst_of_all(ratio):
-    test = comparison(UNEVEN, limit=0.03 + 1.2 * ratio, ratio=ratio, icc=0.1)
-    wider, narrower = ([one.effect for one in of] for of in (test.weaker, test.lighter()))
-    assert (len(wider) > 0, len(narrower) > 0, test.lighter() is test.lighter()) == (True,) * 3
-    assert all(one < other for one, other in pairwise([test.whole.effect, *wider]))
-    assert all(one > other for one, other in pairwise([test.whole.effect, *narrower]))
-    assert 1 not in narrower[:-1]
-    for limit in (0.01, 0.05, 0.3, 0.9, 1.6):
-        alone = test.whole.above(limit)
-        least = min(alone, *(one.above(limit) for one in test.lighter()))
-        assert test.below(limit) == max(one.below(limit) for one in (test.whole, *test.weaker))
-        assert test.above(limit) == (alone if alone > 0.5 else least)
-
-
-def test_a_guarded_rate_is_the_worst_of_those_that_can_be():
-    test = rate_test([(9, 10), (0, 9), (8, 12), (0, 4), (1, 8), (0, 9), (2, 10)], icc=0.1)
-    assert (len(test.weaker) > 0, len(test.lighter()) > 0) == (True, True)
-    for limit in (0.05, 0.2, 0.3, 0.5, 0.8):
-        alone = test.whole.above(limit)
-        least = min(alone, *(one.above(limit) for one in test.lighter()))
-        assert test.below(limit) == max(one.below(limit) for one in (test.whole, *test.weaker))
-        assert test.above(limit) == (alone if alone > 0.5 else least)
-    nearer, more = test.nearer(0.5), test.scaled(3)
-    assert nearer.whole == test.whole.nearer(0.5)
-    assert more.weaker == [one.scaled(3) for one in test.weaker]
-    assert more.lighter() == [one.scaled(3) for one in test.lighter()]
-
-
-def test_each_group_has_its_stratum():
-    with pytest.raises(ValueError, match="shorter"):
-        comparison(UNEVEN, [0, 0], limit=0.03, ratio=False, icc=0.1)
-    with pytest.raises(ValueError, match="shorter"):
-        rate_test([one for one, _ in UNEVEN], [0, 0], icc=0.1)
-
-
-def test_what_is_seen_more_often_than_not_shows_nothing_whatever_fewer_errors_would():
-    test = rate_test([(3, 8), (4, 8)], icc=0.1)
-    assert min(one.above(0.2) for one in test.lighter()) < 0.1
-    assert test.above(0.2) == test.whole.above(0.2) == pytest.approx(0.621, abs=0.001)

@@ -53,6 +53,8 @@ BROUGHT: dict[int, dict[str, dict[str, str]]] = {
     },
     15: {},
     16: {"shard": {"came": _SECONDS}},
+    17: {"run": {"judged": _OBJECT}},
+    18: {},  # two indexes
 }
 VERSIONS = tuple(range(OLDEST, SCHEMA))
 _LOOKS = """CREATE TABLE look (

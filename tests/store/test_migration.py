@@ -3,11 +3,12 @@
 import json
 import sqlite3
 import threading
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from schemas import VERSIONS, sqlite_schema
+from schemas import OLDEST, VERSIONS, sqlite_schema
 from sqlmodel import SQLModel
 
 from agenteval.core.call import Allowed, ToolCall
@@ -18,8 +19,10 @@ from agenteval.core.summary import summarize
 from agenteval.core.trial import CallRecord, Execution, Trial, Turn, Usage
 from agenteval.errors import UsageError
 from agenteval.store import loading, summaries
+from agenteval.store.connections import _UNCOUNTED
 from agenteval.store.location import SCHEMA
 from agenteval.store.sql import SqlStore
+from agenteval.store.tallies import _GARBLED
 
 RUN = Run(
     id="r1",
@@ -126,6 +129,23 @@ def test_a_run_of_an_older_schema_is_read_as_it_was_and_its_columns_are_added(
         {name: set(table.columns.keys()) for name, table in SQLModel.metadata.tables.items()},
         SCHEMA,
     )
+
+
+QUICK = {"trial_counting", "turn_garbled"}
+
+
+@pytest.mark.parametrize("older", [OLDEST, SCHEMA - 1])
+def test_what_every_reading_asks_first_has_an_index_in_an_older_file_too(tmp_path, older) -> None:
+    old = made(tmp_path, older)
+    named = "SELECT name FROM sqlite_master WHERE type = 'index'"
+    with closing(sqlite3.connect(old)) as connection:
+        assert not QUICK & {name for (name,) in connection.execute(named)}
+    opened(old)
+    with closing(sqlite3.connect(old)) as connection:
+        assert {name for (name,) in connection.execute(named)} > QUICK
+        for sql, index in ((_UNCOUNTED, "trial_counting"), (_GARBLED, "turn_garbled")):
+            plan = connection.execute(f"EXPLAIN QUERY PLAN {sql}", {"counting": 1, "run": "r1"})
+            assert f"USING INDEX {index}" in " ".join(row[3] for row in plan)
 
 
 def test_a_widening_that_was_cut_short_goes_on_at_the_next_opening(old) -> None:
