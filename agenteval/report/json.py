@@ -85,7 +85,7 @@ def _pair(pair: Pair) -> Document:
     return {
         "first": pair.first,
         "second": pair.second,
-        "difference": 0.0 if pair.silent else gap.value,  # between -1 and 1: not known
+        "difference": None if pair.silent else gap.value,
         "low": gap.low,
         "high": gap.high,
         "p": gap.p,

@@ -65,12 +65,15 @@ class Model(TypedDict):
     cannot_occur: list[str]
 
 
-class _Compared(TypedDict):
-    difference: float
+class _Between(TypedDict):
     low: float
     high: float
     p: float
     paired: bool
+
+
+class _Compared(_Between):
+    difference: float
 
 
 class Figure(_Compared):
@@ -98,9 +101,10 @@ class Kinds(TypedDict):
     p_adjusted: float
 
 
-class Pair(_Compared):
+class Pair(_Between):
     first: str
     second: str
+    difference: float | None
     p_adjusted: float
     calls_left_out: tuple[int, int]
     calls_needed: float | None

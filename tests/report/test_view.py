@@ -195,6 +195,13 @@ def test_of_a_model_that_made_no_call_no_errors_are_compared():
     silent = run(trial(says("No.")), model=card("silent"))
     view = build_view([silent, many(1, 5, 3, model=card("b"))])
     assert [one.silent for one in view.pairs] == [("silent",)]
+    (pair,) = json.loads(dumps(view))["pairs"]
+    assert (pair["difference"], pair["low"], pair["high"], pair["calls_needed"]) == (
+        None,
+        -1.0,
+        1.0,
+        None,
+    )
     assert comparison_table(view).rows[-1].cells[0].value == "-"
     shown = {row.label: row.cells[0].value for table in detail_tables(view) for row in table.rows}
     assert shown["reaction to a denial"] == shown["tool errors"] == "-"
