@@ -4,9 +4,8 @@ from typing import Annotated
 
 import typer
 
-from agenteval import workflows
+from agenteval import harness, workflows
 from agenteval.cli import options as o
-from agenteval.harness import recording
 
 app = typer.Typer(
     name="harness",
@@ -68,7 +67,7 @@ def capture(
 
     - `agenteval harness capture -- codex exec "look around"`
     """
-    for line in recording.captured(command, name, permissions):
+    for line in harness.recording.captured(command, name, permissions):
         typer.echo(line)
 
 

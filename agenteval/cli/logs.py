@@ -16,7 +16,6 @@ from agenteval.cli import options as o
 from agenteval.cli import output
 from agenteval.core.plain import shortened, visible
 from agenteval.errors import UsageError
-from agenteval.readers.log_formats import FORMATS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -122,7 +121,7 @@ def _first(
     """Raises UsageError where there is no log, and none is waited for."""
     intake = take(paths)
     if not (intake.asked or intake.skipped or waits):
-        where, looked = ", ".join(paths) or "its own place", ", ".join(FORMATS[name].files)
+        where, looked = ", ".join(paths) or "its own place", workflows.ingest.looked_for(name)
         raise UsageError(f"{where}: no log of {name} in it ({looked}). Name another place")
     return intake
 

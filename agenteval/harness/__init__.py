@@ -7,3 +7,13 @@ model and back, with anthropic_wire.py and openai_responses.py for what is not p
 dialogue.py follows the conversation, play.py is the loop of one trial. capture.py plays the model
 for a user's own program, and recording.py makes an arm of what that asked.
 """
+
+from agenteval.lazily import submodules
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from agenteval.harness import recording
+else:
+    __getattr__ = submodules(__name__)
+
+__all__ = ["recording"]

@@ -92,6 +92,11 @@ def _places(format_name: str, paths: Sequence[str]) -> list[tuple[LogFormat, Pat
     return [(log, place) for log in FORMATS.values() for place in log.places()]
 
 
+def looked_for(name: str) -> str:
+    """What the files of a format are called."""
+    return ", ".join(FORMATS[name].files)
+
+
 class _Taking:
     """One command under way."""
 

@@ -40,6 +40,24 @@ def test_help_imports_no_command_and_no_workflow() -> None:
     assert set(eval(ended.stderr)) <= allowed
 
 
+def test_no_help_of_a_command_reads_what_it_only_works_with() -> None:
+    probe = (
+        "import sys; from agenteval.cli.app import COMMANDS, app\n"
+        "for name in COMMANDS:\n"
+        "    try: app([name, '--help'])\n"
+        "    except SystemExit: pass\n"
+        "print([*sys.modules], file=sys.stderr)"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", probe], capture_output=True, text=True, check=True
+    )
+    read = {".".join(name.split(".")[:2]) for name in eval(ended.stderr)}
+    assert {"agenteval.cli", "typer"} < read
+    heavy = {f"agenteval.{name}" for name in ("readers", "engine", "sandbox", "stats")}
+    heavy |= {"sqlalchemy", "pydantic", "openai", "numpy", "rich"}
+    assert heavy & read == set()
+
+
 def test_examples_of_a_help_text_stand_in_lines_of_their_own() -> None:
     told = plain("Does it.\n\nExamples:\n- `do it` at once\n\n- `do it --twice`, and again\n")
     assert told.splitlines() == [
