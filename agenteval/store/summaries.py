@@ -9,12 +9,14 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from agenteval import store as parts  # whose sql imports an ORM: only when it is needed
+from agenteval.core.counts import Cluster
 from agenteval.core.outcome import Outcome
 from agenteval.core.recovery import COUNTING, NO_DENIALS, TrialRecovery
 from agenteval.core.scenario import GoalCheck
@@ -26,6 +28,7 @@ from agenteval.store.location import Known, Location, connected, from_column
 
 Query = Callable[..., Sequence[Any]]  # SQL text and its parameters by name; rows
 Values = dict[str, Any]  # of one row, by column
+Value = TypeVar("Value")
 
 INTERRUPTED = "interrupted before it ended"
 
@@ -76,20 +79,42 @@ def _summary(scenario: str, number: int, seed: int, outcome: str, *counted: Any)
     return TrialSummary(
         *(scenario, number, seed, Outcome(outcome)),
         calls=calls,
-        errors=decoded(errors),
+        errors=_shared(dict, errors),
         executed=executed,
         crashed=crashed,
-        handshake=tuple(HandshakeStep(**step) for step in decoded(steps)),
+        handshake=_shared(_handshake, steps),
         recovery=_recovery(recovery) if recovery else NO_DENIALS,
         prompt_tokens=tokens,
-        agents={name: (denied, made) for name, (denied, made) in decoded(agents).items()},
+        agents=_shared(_agents, agents),
         reason=from_column(reason),
         cause=Cause(cause) if cause else None,
         retries=retries,
         stretched=stretched,
-        goal=tuple(GoalCheck(**check) for check in decoded(goal)),
+        goal=_shared(_goal, goal),
         goal_turn=goal_turn,
     )
+
+
+def _handshake(steps: Any) -> tuple[HandshakeStep, ...]:
+    return tuple(HandshakeStep(**step) for step in steps)
+
+
+def _agents(counted: Any) -> dict[str, Cluster]:
+    return {name: (denied, made) for name, (denied, made) in counted.items()}
+
+
+def _goal(checks: Any) -> tuple[GoalCheck, ...]:
+    return tuple(GoalCheck(**check) for check in checks)
+
+
+def _shared(made: Callable[[Any], Value], column: Any) -> Value:
+    """Of a JSON column; the same text is one value, as most trials are like many others."""
+    return _of_text(made, column) if isinstance(column, str) else made(column)
+
+
+@lru_cache(maxsize=4096)
+def _of_text(made: Callable[[Any], Value], column: str) -> Value:
+    return made(decoded(column))
 
 
 def _recovery(column: Any) -> TrialRecovery:
