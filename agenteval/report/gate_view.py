@@ -225,7 +225,7 @@ def _remarks(judgement: Judgement, baseline: RunSummary, candidate: RunSummary) 
             f"The verdict is about {these(scenarios)}, played again: bounds "
             "are stratified by scenario. Of other scenarios it says nothing."
         )
-    if any(needed(one) for one in judgement.criteria):
+    if any(one.verdict is GateVerdict.INCONCLUSIVE for one in judgement.criteria):
         yield "Do not add trials to this run until it is settled: play a new one, of both models."
     if any(trial.outcome in BY_WORDS for trial in candidate.counted):
         yield READ_FROM_WORDS

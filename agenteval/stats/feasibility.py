@@ -10,6 +10,7 @@ from agenteval.core.summary import RunSummary, TrialSummary
 from agenteval.stats.comparison import POWER
 from agenteval.stats.criteria import CALLS, COMMANDS, Rules
 from agenteval.stats.estimand import Estimand
+from agenteval.stats.guarded_tests import Guarded
 from agenteval.stats.limit_tests import MOST, LimitTest
 from agenteval.stats.promotion import LEVEL, GateVerdict, Result, judge_gate
 from agenteval.stats.quantiles import falling
@@ -116,10 +117,11 @@ def needed(one: Result) -> tuple[float, float] | None:
 
 def _times(test: LimitTest, limit: float, level: float) -> float:
     normal, passing = NormalDist(), test.estimate < limit
+    near = test.near(limit) if isinstance(test, Guarded) else test
     enough = 1 - normal.cdf(normal.inv_cdf(1 - level) + normal.inv_cdf(POWER))
 
     def chance(times: float) -> float:
-        scaled = test.scaled(times)
+        scaled = near.scaled(times)
         return scaled.below(limit) if passing else scaled.above(limit)
 
     times = falling(chance, enough, 1.0, MOST)

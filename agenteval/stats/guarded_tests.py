@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, tee
 from math import inf
+from operator import itemgetter
 from typing import TypeVar
 
 from agenteval.core.counts import Cluster
@@ -18,6 +19,7 @@ from agenteval.stats.rates import Z, planned_effect, t_quantile, widened
 
 FEW = 3  # trials that bear errors: of so many a design effect is widened as far as it may be
 LIKELY = 0.5  # what is seen so often shows nothing
+EXACT = 1e-12  # of a bound
 SURE = 1e-12  # what is seen so seldom is below any level, and need not be told apart
 
 Groups = Sequence[tuple[Cluster, Cluster]]  # of baseline and candidate, what belongs together
@@ -44,29 +46,42 @@ class Guarded:
         return self.whole.ends
 
     def below(self, limit: float) -> float:
-        return max(one.below(limit) for one in _nearest(limit, self.whole, self.weaker))
+        return max(one.below(limit) for one in self.weakest(limit))
 
     def above(self, limit: float) -> float:
-        least = self.whole.above(limit)
-        if least > LIKELY:
-            return least
-        for alone, one in self.lighter():
-            if least < SURE or alone.above(limit) >= least:
+        by_itself = self.whole.above(limit)
+        if by_itself > LIKELY or by_itself < SURE:
+            return by_itself
+        return min(one.above(limit) for one in self.lightest(limit))
+
+    def weakest(self, limit: float) -> list[ByItself]:
+        """Those that can be the least sure to lie below the limit."""
+        ranked = [(one.nearness(limit), one) for one in (self.whole, *self.weaker)]
+        return _nearest(ranked, self.whole.slack)
+
+    def lightest(self, limit: float) -> list[ByItself]:
+        """Those that can be the surest to lie above the limit."""
+        return [one for _, one in self._lightest(limit)]
+
+    def _lightest(self, limit: float) -> list[tuple[float, ByItself]]:
+        nearest, smallest, found = -inf, inf, []
+        for effect, one in self.fewer():
+            alone = one.scaled(effect)  # as if no two of its errors were alike
+            if alone.nearness(limit) < nearest - one.slack or smallest == 1:
                 break  # none with fewer errors can be surer
-            least = min(least, one.above(limit)) if one else least
-        return least
+            if effect < smallest:
+                smallest, near = effect, one.nearness(limit)
+                nearest = max(nearest, near)
+                found.append((near, (effect, one)))
+        return _nearest(found, self.whole.slack)
 
-    def lighter(self) -> Iterator[tuple[ByItself, ByItself | None]]:
-        """For each number of errors, from all down, the test as if no two of them were alike.
+    def near(self, limit: float) -> "Guarded":
+        """What it says about this limit, however many times as many trials there were.
 
-        And as they are, where they lie closer together than any with more errors.
+        With the trials, tests come to lie further apart: what is too far away remains so.
         """
-        smallest = inf
-        for effect, test in self.fewer():
-            yield test.scaled(effect), test if effect < smallest else None
-            smallest = min(smallest, effect)
-            if smallest == 1:
-                return
+        fewer = sorted(self._lightest(limit), key=itemgetter(0), reverse=True)
+        return Guarded(self.whole, self.weakest(limit), lambda: iter(fewer))
 
     def scaled(self, times: float) -> "Guarded":
         return self._each(lambda one: one.scaled(times))
@@ -81,11 +96,13 @@ class Guarded:
         return Guarded(change(self.whole), [*map(change, self.weaker)], fewer)
 
 
-def _nearest(limit: float, whole: ByItself, others: Sequence[ByItself]) -> Iterator[ByItself]:
-    """Those that can lie furthest above the limit."""
-    ranked = [(one.nearness(limit), one) for one in (whole, *others)]
-    least = max(near for near, _ in ranked) - whole.slack
-    return (one for near, one in ranked if near >= least)
+Of = TypeVar("Of")
+
+
+def _nearest(ranked: Sequence[tuple[float, Of]], slack: float) -> list[Of]:
+    """Those that can lie furthest above the limit, beginning with the one that seems to."""
+    ranked = sorted(ranked, key=itemgetter(0), reverse=True)
+    return [one for near, one in ranked if near >= ranked[0][0] - slack]
 
 
 def rate_test(clusters: Sequence[Cluster], strata: Sequence[int] = (), *, icc: float) -> LimitTest:
@@ -179,23 +196,37 @@ def _summed(clusters: Sequence[Cluster]) -> Cluster:
 def upper_bound(test: LimitTest, level: float) -> float:
     """Below what the truth lies, unless something of this chance has happened."""
     high = test.ends[1]
-    found = min(test.estimate, high)
-    for one in (test.whole, *test.weaker) if isinstance(test, Guarded) else (test,):
-        if one.below(found) > level:
-            found = _falling(one, level, found, high)
-    return found
+
+    def raised(one: LimitTest, found: float) -> float:
+        return _falling(one, level, found, high) if one.below(found) > level else found
+
+    return _raised(test, min(test.estimate, high), raised, Guarded.weakest)
 
 
 def lower_bound(test: LimitTest, level: float) -> float:
     """Above what the truth lies, unless something of this chance has happened."""
-    found, high = test.ends[0], min(test.estimate, test.ends[1])
+    low, high = test.ends[0], min(test.estimate, test.ends[1])
+
+    def raised(one: LimitTest, found: float) -> float:
+        return _rising(one, level, found, high) if one.above(found) < level else found
+
+    return _raised(test, low, raised, Guarded.lightest)
+
+
+def _raised(
+    test: LimitTest,
+    found: float,
+    raised: Callable[[LimitTest, float], float],
+    others: Callable[[Guarded, float], Sequence[LimitTest]],
+) -> float:
+    """A bound as the test raises it by itself, and then those that can raise it further."""
     if not isinstance(test, Guarded):
-        return _rising(test, level, found, high) if test.above(found) < level else found
-    for alone, one in test.lighter():
-        if alone.above(found) >= level:
-            break  # none with fewer errors can be surer
-        if one and one.above(found) < level:
-            found = _rising(one, level, found, high)
+        return raised(test, found)
+    found, before = raised(test.whole, found), -inf
+    while found - before > EXACT:
+        before = found
+        for one in others(test, before):
+            found = raised(one, found)
     return found
 
 

@@ -65,7 +65,7 @@ class RateTest:
 
     @property
     def slack(self) -> float:
-        return 1.0 if self.count > FEW_ERRORS else inf
+        return min(6 / sqrt(self.count), 1.0) if self.count > FEW_ERRORS else inf
 
     @property
     def estimate(self) -> float:

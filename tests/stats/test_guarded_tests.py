@@ -1,6 +1,7 @@
 """Tests that no error of the candidate helps."""
 
 from itertools import pairwise
+from math import inf
 from random import Random
 from statistics import variance
 
@@ -110,7 +111,12 @@ UNEVEN = [((1, 8), (6, 8)), ((0, 5), (0, 9)), ((4, 9), (1, 7)), ((0, 6), (1, 8))
 
 
 def lighter(test):
-    return [one for _, one in test.lighter() if one]
+    """The whole, and those of fewer errors that lie closer together than any with more."""
+    found, smallest = [], inf
+    for effect, one in test.fewer():
+        if effect < smallest and smallest != 1:
+            found, smallest = [*found, one], effect
+    return found
 
 
 @pytest.mark.parametrize("ratio", [False, True])
@@ -141,14 +147,6 @@ def test_a_guarded_rate_is_the_worst_of_those_that_can_be():
     assert more.weaker == [one.scaled(3) for one in test.weaker]
     assert lighter(more) == [one.scaled(3) for one in lighter(test)]
     assert lighter(nearer) == [one.nearer(0.5) for one in lighter(test)]
-
-
-@pytest.mark.parametrize("count", [5, 90, 99])
-def test_without_resemblance_a_test_has_the_errors_and_calls_that_were_seen(count):
-    test = rate_test([(count % 9, 9), (count // 9, 11), (0, 4)], icc=0.1)
-    alone, whole = next(test.lighter())
-    assert (alone.count, alone.n) == pytest.approx((count % 9 + count // 9, 24))
-    assert whole == test.whole
 
 
 @st.composite
@@ -186,6 +184,19 @@ def test_no_run_with_fewer_errors_is_surer_than_those_that_were_looked_at(made, 
     low = lower_bound(test, level)
     for at, is_sure in ((low - 1e-6, True), (low + 1e-6, False)):
         assert (min(one.above(at) for one in every) < level) == is_sure or low == test.ends[0]
+
+
+@given(clustered(), st.sampled_from([0.8, 1.0, 2.0]), st.sampled_from([1.0, 2.5, 40.0]))
+@settings(max_examples=60, deadline=None)
+def test_of_more_trials_the_nearest_say_what_all_do(made, by, times):
+    test, limit = made
+    limit *= by
+    for one in (test, test.nearer(limit)):
+        few, every = one.near(limit).scaled(times), one.scaled(times)
+        assert few.below(limit) == pytest.approx(every.below(limit), abs=1e-12)
+        assert few.above(limit) == pytest.approx(every.above(limit), abs=1e-12)
+        assert few.estimate == every.estimate
+        assert len(few.weaker) <= len(every.weaker) + 1
 
 
 def test_of_a_large_run_few_of_the_runs_with_fewer_errors_are_looked_at(monkeypatch):
