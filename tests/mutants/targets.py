@@ -61,7 +61,14 @@ TARGETS: dict[str, tuple[str, ...]] = {
         "tests/test_plugins.py::test_a_criterion_whose_name_is_taken_or_that_would_never_happen_is_left_out",
         "tests/cli/test_gate_command.py::test_a_table_of_counts_by_scenario_and_trial_can_be_the_baseline",
     ),
-    "agenteval/stats/limit_tests.py": ("tests/stats/test_limit_tests.py",),
+    "agenteval/stats/limit_tests.py": (
+        "tests/stats/test_limit_tests.py",
+        "tests/stats/test_guarded_tests.py",
+    ),
+    "agenteval/stats/guarded_tests.py": (
+        "tests/stats/test_guarded_tests.py",
+        "tests/stats/test_limit_tests.py",
+    ),
     "agenteval/store/sql.py": (
         "tests/store/test_sql_store.py",
         "tests/store/test_moving.py",
