@@ -7,15 +7,16 @@ from math import ceil, isfinite, isinf
 from agenteval.core.differing import differing_arms, differing_other
 from agenteval.core.pairing import Pairing
 from agenteval.core.summary import RunSummary
-from agenteval.report.provenance import MIXED, SIMULATED
+from agenteval.report.goals import is_logged, reached
+from agenteval.report.provenance import MIXED, SIMULATED, agents_told
 from agenteval.report.tables import BY_WORDS, READ_FROM_WORDS, counted
 from agenteval.stats.criteria import HANDSHAKES, TRIALS
-from agenteval.stats.estimand import Estimand, Layout, these
+from agenteval.stats.estimand import Estimand, these
 from agenteval.stats.feasibility import OutOfReach, needed, out_of_reach
 from agenteval.stats.limit_tests import MOST
 from agenteval.stats.measures import MARGIN
 from agenteval.stats.promotion import GateVerdict, Judgement, Minimum, Result
-from agenteval.stats.rates import Rate, share_of
+from agenteval.stats.rates import Rate
 
 UNITS = "Figures are per 100 of what n counts, margins in points or as a ratio (times)."
 UNUSUAL = 1.25  # times as many calls per trial, from which on it is worth a word
@@ -97,28 +98,16 @@ def gate_view(
         remarks=(*_remarks(judgement, baseline, candidate), *told),
         reach=reach,
         goals=tuple(
-            None if one.of_counts else goals(one, judgement.rules.about)
+            None if one.of_counts else reached(one, judgement.rules.about)
             for one in (baseline, candidate)
         ),
     )
 
 
-def goals(run: RunSummary, about: Estimand) -> Rate:
-    """The share of a run's trials whose goal was reached, of those of which it is known."""
-    known = [trial for trial in run.counted if trial.observed]
-    layout = Layout(about, [trial.scenario for trial in known])
-    return share_of([trial.completed for trial in known], layout)
-
-
-def _logged(run: RunSummary) -> bool:
-    """Whether it comes out of logs, in which no world was looked at."""
-    return bool(run.counted) and not any(trial.observed for trial in run.counted)
-
-
 def goals_told(view: GateView) -> str:
     """The first thing to know of two models: which of them does its work."""
     before, reached = view.goals
-    if _logged(view.candidate):
+    if is_logged(view.candidate):
         return f"Goal reached: not observable in the logs of {view.candidate.model}."
     candidate = f"Goal reached: {view.candidate.model} {reached}"
     arm = f" Arm: {view.candidate.conditions.arm}." if view.candidate.conditions.arm else ""
@@ -178,7 +167,7 @@ def _unseen(one: Result, candidate: RunSummary) -> str:
     """Why there is no figure that more of the same could settle."""
     if not one.measure.n:
         logged = "a log does not show it: play a run of both models"
-        return logged if _logged(candidate) else "no trial of the candidate that counts shows it"
+        return logged if is_logged(candidate) else "no trial of the candidate that counts shows it"
     if one.estimate is None:
         return "the two runs have nothing in common that shows it"
     known = isfinite(one.estimate)
@@ -232,6 +221,7 @@ def _remarks(judgement: Judgement, baseline: RunSummary, candidate: RunSummary) 
     yield _paired(judgement.pairing)
     for role, run in (("baseline", baseline), ("candidate", candidate)):
         yield from _run_remarks(role, run)
+        yield from agents_told(role, run)
     yield from _differences(baseline, candidate)
 
 
@@ -283,17 +273,28 @@ def _differences(baseline: RunSummary, candidate: RunSummary) -> Iterator[str]:
     conditions = [baseline.conditions, candidate.conditions]
     if unlike := differing_arms(conditions):
         yield f"The runs are of unlike arms: {', '.join(unlike)}; that may make a difference too."
-    differing = differing_other(conditions)
+    differing, (before, after) = differing_other(conditions), map(_known, (baseline, candidate))
+    if unknown := [name for name in sorted(before - after) if not baseline.of_counts]:
+        more = ", ..." if len(unknown) > SHOWN else ""
+        yield (
+            f"The candidate played {len(before & after)} of the baseline's "
+            f"{counted(len(before), 'scenario')}: nothing is known of "
+            f"{', '.join(unknown[:SHOWN])}{more}."
+        )
     if {one.scenario for one in baseline.trials} != {one.scenario for one in candidate.trials}:
         differing.append("scenarios")
     if differing:
         yield f"The runs differ in more than the model: {', '.join(differing)}."
-    before, after = (
+    calls, others = (
         sum(trial.calls for trial in run.counted) / max(len(run.counted), 1)
         for run in (baseline, candidate)
     )
-    if before and not 1 / UNUSUAL < after / before < UNUSUAL:
+    if calls and not 1 / UNUSUAL < others / calls < UNUSUAL:
         yield (
-            f"The candidate makes {after:.1f} calls per trial, the baseline {before:.1f}: errors "
+            f"The candidate makes {others:.1f} calls per trial, the baseline {calls:.1f}: errors "
             "per call and errors per trial tell different stories."
         )
+
+
+def _known(run: RunSummary) -> set[str]:
+    return {one.scenario for one in run.counted}

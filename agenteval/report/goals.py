@@ -1,4 +1,4 @@
-"""What the world showed when trials had ended: goals that were missed, or undone."""
+"""What the world showed when trials had ended: goals that were reached, missed, or undone."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from statistics import median
 
 from agenteval.core.plain import visible
-from agenteval.core.summary import TrialSummary
+from agenteval.core.summary import RunSummary, TrialSummary
 from agenteval.report.tables import Row, counted, plain, row, share
 from agenteval.report.view import RunView, View
+from agenteval.stats.estimand import Estimand, Layout
 from agenteval.stats.rates import Rate, share_of
 
 
@@ -78,3 +79,15 @@ def goal_rows(views: Sequence[RunView]) -> Iterator[Row]:
         yield row("goal held and undone", (share(undone(view)) for view in views))
         yield row("median turns to goal", map(plain, until))
         yield row("median turns after", map(plain, after))
+
+
+def reached(run: RunSummary, about: Estimand) -> Rate:
+    """The share of a run's trials whose goal was reached, of those of which it is known."""
+    known = [trial for trial in run.counted if trial.observed]
+    layout = Layout(about, [trial.scenario for trial in known])
+    return share_of([trial.completed for trial in known], layout)
+
+
+def is_logged(run: RunSummary) -> bool:
+    """Whether it comes out of logs, in which no world was looked at."""
+    return bool(run.counted) and not any(trial.observed for trial in run.counted)

@@ -6,9 +6,10 @@ from agenteval.core.cards import NOT_OBSERVABLE, TOLD, ModelCard, Source
 from agenteval.core.differing import differing_asked, differing_other
 from agenteval.core.run import ALLOW_LISTS, TAXONOMY, Conditions, Run
 from agenteval.core.served import spread
+from agenteval.core.summary import RunSummary
 from agenteval.errors import Cause
 from agenteval.report.side import Side
-from agenteval.report.tables import MARK, Cell, Row, Table, heads, per_100, row
+from agenteval.report.tables import MARK, Cell, Row, Table, counted, heads, per_100, row
 from agenteval.report.view import RunView
 from agenteval.report.voids import rejudged_told, retried_told, spoilt_told
 from agenteval.stats.estimand import NOTHING
@@ -136,12 +137,23 @@ def agent_tables(views: Sequence[RunView]) -> tuple[Table, ...]:
 
 def agent_rates(view: RunView) -> Mapping[str, Rate]:
     """Errors of the calls of each sub-agent, over the trials in which it made some."""
-    counted = view.score.counted
-    names = sorted({name for one in counted for name in one.agents})
+    trials = view.score.counted
+    names = sorted({name for one in trials for name in one.agents})
     return {
-        name: clustered([one.agents.get(name, NOTHING) for one in counted], view.layout)
+        name: clustered([one.agents.get(name, NOTHING) for one in trials], view.layout)
         for name in names
     }
+
+
+def agents_told(role: str, run: RunSummary) -> Iterator[str]:
+    """What sub-agents did, which no figure of a gate counts."""
+    made = [of for trial in run.counted for of in trial.agents.values()]
+    denied, calls = (sum(one[at] for one in made) for at in (0, 1))
+    if calls:
+        yield (
+            f"Sub-agents of the {role} made {counted(calls, 'call')}, {denied} of them denied: in "
+            "no figure here, as all are of first agents alone."
+        )
 
 
 SIMULATED = (

@@ -98,7 +98,7 @@ def judge_gate(
     minimums = (
         Minimum("trials", rules.trials, len(pairing.second)),
         Minimum("calls", rules.calls, sum(trial.calls for trial in pairing.second)),
-        *_lost(candidate),
+        *_lost(baseline, candidate),
     )
     return Judgement(
         verdict=_overall([*(one.verdict for one in criteria), *(one.verdict for one in minimums)]),
@@ -111,12 +111,17 @@ def judge_gate(
     )
 
 
-def _lost(candidate: RunSummary) -> Iterator[Minimum]:
-    """That all trials of some scenario are void: nothing is known of what may be the hardest."""
+def _lost(baseline: RunSummary, candidate: RunSummary) -> Iterator[Minimum]:
+    """That nothing is known of some scenario, which may be the hardest.
+
+    All of its trials are void; or a run that goes on has played none yet, as the baseline has.
+    """
     begun = {trial.scenario for trial in candidate.trials}
+    if not (candidate.complete or baseline.of_counts):
+        begun |= {trial.scenario for trial in baseline.counted}
     known = {trial.scenario for trial in candidate.counted}
     if begun - known:
-        yield Minimum("scenarios", len(begun), len(known))
+        yield Minimum("scenarios", len(begun), len(begun & known))
 
 
 def _p_fail(measure: Measure) -> float:
