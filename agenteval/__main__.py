@@ -40,7 +40,16 @@ _NUMBERS = {"valid int range": "whole number", "valid float range": "number"}
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
+def _open_closed() -> None:
+    """A closed output (`>&-`) goes nowhere: Python has none, and a file would get its number."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            nowhere = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 -- until the end
+            setattr(sys, name, nowhere)
+
+
 def main() -> None:
+    _open_closed()
     if beside := warning():
         print(f"agenteval: {beside}", file=sys.stderr)  # noqa: T201 -- before any console exists
     failed = 2

@@ -195,6 +195,14 @@ class RunSummary:
         )
 
     @property
+    def ended(self) -> "RunSummary":
+        """Without the trials that a run which goes on had in flight: it plays them anew."""
+        if self.complete:
+            return self
+        ended = (trial for trial in self.trials if trial.cause is not Cause.INTERRUPTED)
+        return replace(self, trials=tuple(ended))
+
+    @property
     def counted(self) -> tuple[TrialSummary, ...]:
         """The trials that are not void."""
         return tuple(trial for trial in self.trials if not trial.void)

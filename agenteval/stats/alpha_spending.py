@@ -90,5 +90,7 @@ def _on(going: Going, low: float, high: float, deviation: float) -> Going:
 
 
 def _spent(share: float, level: float) -> float:
-    """How much of the level may be spent when this share of the run is done."""
+    """How much of the level may be spent when this share of the run is done; nothing of none."""
+    if not share:
+        return 0.0
     return 2 * (1 - _NORMAL.cdf(_NORMAL.inv_cdf(1 - level / 2) / sqrt(share)))

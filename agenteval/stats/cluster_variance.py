@@ -107,6 +107,8 @@ def _precision(
             weight(len(of)) * sum([each[at] * p[at] * a[at] for at in of]) for of in places
         )
         square += 2 * sum(_dot(a, q) * _dot(p, b) + _dot(a, b) * _dot(p, q) for q, b in pulls)
+    if square <= 0:  # one cluster is all there is, but for rounding
+        return 0.0, 0.0
     return found / there, found * found / square
 
 

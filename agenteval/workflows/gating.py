@@ -202,12 +202,15 @@ def declared(about: str | None) -> Estimand:
 
 
 def run_summary(run: str, store: str) -> RunSummary:
-    """A run by what names it, or the newest of another store's file. Raises UsageError."""
+    """What has ended of a run by what names it, or the newest of another store's file.
+
+    Raises UsageError.
+    """
     if run.endswith(".csv"):
         raise UsageError(f"{run}: a table; `agenteval import counts {run}` gives it an id to name")
     elsewhere = Path(run).is_file()
     with opened(run if elsewhere else store) as query:
-        return load_summary(query, "last" if elsewhere else run)
+        return load_summary(query, "last" if elsewhere else run).ended
 
 
 def check_comparable(

@@ -300,6 +300,15 @@ def test_an_exit_code_is_the_same_when_nobody_reads_what_was_found(project) -> N
     assert [unread(project, *words)[0] for words in found] == [1, 2, 1]
 
 
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+def test_an_exit_code_is_the_same_where_an_output_is_closed(project, closed) -> None:
+    asked = (("classify 'ls | head' --exit-code", 1), ("show", 0), ("--version", 0), ("gate", 2))
+    for words, code in asked:
+        shell = f"{sys.executable} -m agenteval {words} {closed}"
+        ended = subprocess.run(shell, shell=True, check=False, cwd=project, capture_output=True)
+        assert (words, ended.returncode, b"Traceback" in ended.stderr) == (words, code, False)
+
+
 def test_a_list_that_warns_of_no_class_there_is_gets_a_remark(cli, project) -> None:
     (project / "odd.toml").write_text('stated = ["nope", "pipe"]\n[bash]\nallow = ["ls"]\n')
     said = cli("allowlist", "lint", "odd.toml")

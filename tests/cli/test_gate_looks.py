@@ -62,6 +62,24 @@ def candidate(cli, project):
     return Candidate(cli)
 
 
+def test_a_trial_in_flight_is_no_trial_yet_and_spends_nothing(candidate):
+    store = SqlStore(STORE)
+    recorder = store.recorder(candidate.made, {"notes": "abc"})
+    for one in candidate.made.trials:  # all are begun, none has ended
+        recorder.begin(TrialKey(one.scenario, one.number, one.seed))
+    store.close()
+    code, early = candidate.judged()
+    assert (code, early["verdict"], early["candidate"]["trials"]) == (3, "INCONCLUSIVE", 0)
+    assert {one["verdict"] for one in early["criteria"]} == {"INCONCLUSIVE"}
+    looks = sqlite3.connect(STORE).execute("SELECT trials FROM look").fetchall()
+    assert looks == [(0,)]
+    with sqlite3.connect(STORE) as store:
+        store.execute("UPDATE trial SET replaced = 1 WHERE run_id = 'next'")
+    candidate.play(PLANNED)
+    code, late = candidate.judged()
+    assert (code, late["verdict"], late["level"]) == (0, "PASS", 0.05)
+
+
 @pytest.mark.parametrize("width", [80, 70])
 def test_no_limit_and_no_verdict_is_cut_in_a_narrow_terminal(candidate, width):
     candidate.play(PLANNED)

@@ -71,3 +71,8 @@ def test_all_looks_together_reject_as_many_true_hypotheses_as_one_would(looks):
 ])  # fmt: skip
 def test_a_level_is_never_told_as_none_or_as_sure(level, sure, told):
     assert (sure_told(level), level_told(level)) == (sure, told)
+
+
+def test_a_look_before_any_trial_ended_spends_nothing():
+    assert levels_at([0.0], 0.05) == (LEAST,)
+    assert levels_at([0.0, 1.0], 0.05)[1] == pytest.approx(0.05, abs=1e-4)

@@ -96,3 +96,11 @@ def test_an_interval_holds_its_rate_however_long_one_trial_is(sizes, icc):
         found = clustered(list(zip(drawn.tolist(), sizes, strict=True)))
         held += found.low <= rate <= found.high
     assert held >= 183
+
+
+@pytest.mark.parametrize("sizes", [[100_000, 1, 1, 1], [300_000, 5, 5], [300_000, *[1] * 7]])
+def test_one_cluster_beside_which_the_rest_is_rounding_tells_nothing(sizes):
+    """What is left of the sums is as often a little below nothing as above."""
+    for icc in (0.0, 0.1, 1.0):
+        known = Precision.of(sizes, [0] * len(sizes), icc=icc)
+        assert (known.share >= 0, known.df >= 1) == (True, True)

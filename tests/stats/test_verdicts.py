@@ -1,5 +1,6 @@
 """Pass, fail or not enough evidence."""
 
+from dataclasses import replace
 from itertools import pairwise
 from math import ceil, inf
 
@@ -7,6 +8,8 @@ import pytest
 from summaries_of import run, runs, trial
 
 from agenteval.core.outcome import Outcome
+from agenteval.errors import Cause
+from agenteval.report.gate_view import gate_view
 from agenteval.stats.criteria import CRITERIA, Rules
 from agenteval.stats.estimand import Estimand
 from agenteval.stats.feasibility import needed
@@ -228,3 +231,39 @@ def test_what_the_baseline_shows_and_only_void_trials_of_the_candidate_would_is_
         "margin",
         "budgets.void",
     }
+
+
+def test_a_run_that_goes_on_passes_after_it_has_played_every_scenario_of_the_baseline():
+    base = worlds("base", ("easy", 300, [0]), ("hard", 300, [0]))
+    easy = worlds("next", ("easy", 300, [0]))
+    so_far, whole = (replace(easy, complete=complete) for complete in (False, True))
+    assert judge_gate(base, so_far, Rules(0.03)).minimums[2:] == (Minimum("scenarios", 2, 1),)
+    assert judge_gate(base, so_far, Rules(0.03)).verdict is INCONCLUSIVE
+    assert judge_gate(base, whole, Rules(0.03)).verdict is PASS  # it was asked for no more
+    both = replace(base, id="next", complete=False)
+    assert judge_gate(base, both, Rules(0.03)).verdict is PASS
+
+
+def test_of_a_run_that_goes_on_what_was_in_flight_has_not_ended():
+    cut = trial(0, 0, seed=2, outcome=Outcome.VOID, cause=Cause.INTERRUPTED)
+    broken = trial(0, 0, seed=3, outcome=Outcome.VOID, cause=Cause.TIMEOUT)
+    made = run(trial(0, 8), cut, broken)
+    assert made.ended.trials == made.trials
+    assert replace(made, complete=False).ended.trials == (made.trials[0], broken)
+
+
+def test_what_no_figure_shows_is_told_beside_them():
+    helped = {"helper": (20, 24), "other": (0, 1)}
+    before = worlds("base", ("easy", 40, [0]), *((f"hard {at}", 5, [0]) for at in range(5)))
+    after = run(*(trial(0, 8, scenario="easy", seed=at, agents=helped) for at in range(40)))
+    judged = judge_gate(before, after, Rules(0.03))
+    told = gate_view(judged, before, after, rules="mine").remarks
+    assert (
+        "Sub-agents of the candidate made 1,000 calls, 800 of them denied: in no figure here, as "
+        "all are of first agents alone."
+    ) in told
+    assert (
+        "The candidate played 1 of the baseline's 6 scenarios: nothing is known of hard 0, hard 1, "
+        "hard 2, ...."
+    ) in told
+    assert not any("of the baseline made" in one for one in told)
