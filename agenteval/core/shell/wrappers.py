@@ -67,19 +67,8 @@ _RUNNERS = {
     "conda": _prefix("-n --name -p --prefix"),
 }
 SHELLS = {
-    "bash",
-    "rbash",
-    "sh",
-    "dash",
-    "zsh",
-    "ksh",
-    "mksh",
-    "yash",
-    "ash",
-    "fish",
-    "csh",
-    "tcsh",
-}
+    "bash", "rbash", "sh", "dash", "zsh", "ksh", "mksh", "yash", "ash", "fish", "csh", "tcsh",
+}  # fmt: skip
 _BASH_LONG = re.compile(
     "debug(?:ger)?|dump-(?:po-)?strings|help|init-file|login|no(?:editing|profile|rc)|posix"
     "|pretty-print|rcfile|restricted|verbose|version"
