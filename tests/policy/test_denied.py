@@ -438,6 +438,7 @@ def test_a_text_that_bash_or_git_runs_is_denied_however_it_is_handed_over(tmp_pa
     [
         ("git grep --open-files-in-pager=rm foo", False),
         ("bash -oe pipefail", False),  # what is piped into it
+        ("zsh -oc -co 'ls a'", False),  # in the reading that finds no text
         ("zsh -oglobdots -c 'rm x' y", False),
         ("bash -c '[[ -v \"a[\\$(rm x)]\" ]]'", False),
         ("fish --command 'rm x'", False),

@@ -129,13 +129,12 @@ def _reads_commands(argv: _Argv) -> bool:
         return len(argv) > 1 and argv[1].startswith(_DEVICES)
     if name == "fish" and _fish_reads(argv):
         return True
-    if name not in SHELLS or unwrap(argv):
-        return False
-    return any(_reads_at(argv, at) for at in operands_of_shell(argv))
+    return name in SHELLS and any(_reads_at(argv, at) for at in operands_of_shell(argv))
 
 
 def _reads_at(argv: _Argv, at: int) -> bool:
-    if not {"--version", "--help"}.isdisjoint(argv[1:at]):
+    has_text = at < len(argv) and has_letter(argv[1:at], "c")
+    if has_text or not {"--version", "--help"}.isdisjoint(argv[1:at]):
         return False
     return has_letter(argv[1:at], "s") or at == len(argv) or argv[at].startswith(_DEVICES)
 
