@@ -75,7 +75,7 @@ def _trend_lines(found: "Trend") -> Iterator[str]:
         yield f"trials left out, as their errors or time are not observable: {found.left_out:,}"
     if found.judged_since:
         yield (
-            f"earlier judgements left out, as the last one of a session counts: "
+            f"judgements left out, as of a session the one with most calls counts, then the last: "
             f"{found.judged_since:,}"
         )
 

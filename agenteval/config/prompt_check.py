@@ -22,11 +22,8 @@ _SAMPLES = {Kind.INT: "1", Kind.FLOAT: "1.5", Kind.JSON: "{}", Kind.PATH: "file.
 
 def usages(text: str) -> list[str]:
     """The usage lines of scripts: indented lines, and quoted text that says more than a name."""
-    lines = [found[1] for found in _INDENTED.finditer(text)]
-    quoted = [found[1] for found in _QUOTED.finditer(text)]
-    return [line for line in lines if _script_at(line) is not None] + [
-        part for part in quoted if _goes_on(part)
-    ]
+    lines = [line for line in _INDENTED.findall(text) if _script_at(line) is not None]
+    return lines + [part for part in _QUOTED.findall(text) if _goes_on(part)]
 
 
 def fillings(usage: str, line: CommandLine, start: int) -> Iterator[tuple[str, ...]]:

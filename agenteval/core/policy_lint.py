@@ -18,6 +18,7 @@ class Trouble(StrEnum):
     """What is wrong with a rule."""
 
     NEVER = "never matches"
+    QUOTED = "matches only where the word is quoted"
     SHADOWED = "says nothing new"
     WIDE = "lets more through"
 
@@ -62,10 +63,10 @@ def _never(rule: CommandPattern, denied: Sequence[CommandPattern]) -> Iterator[R
             yield Remark(rule.text, Trouble.NEVER, f"no word with .. matches {word.text}")
         if word.text.startswith("~"):
             reason = f"bash makes another word of {word.text}: name a path in the workspace"
-            yield Remark(rule.text, Trouble.NEVER, reason)
+            yield Remark(rule.text, Trouble.QUOTED, reason)
         if word.text in {"|", "||", "&&", "&", ";", ">", ">>", "<", "2>&1"}:
             reason = f"{word.text} is a word here, and would have to be quoted; see constructs"
-            yield Remark(rule.text, Trouble.NEVER, reason)
+            yield Remark(rule.text, Trouble.QUOTED, reason)
         if word.text[:1] in {"'", '"'}:
             reason = (
                 f"words are compared after quotes are removed, so none begins with {word.text[0]}"

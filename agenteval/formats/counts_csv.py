@@ -79,7 +79,10 @@ def load_counts(path: Path) -> Mapping[str, Table]:
 
 def read_counts(lines: Sequence[str], *, where: str) -> Mapping[str, Table]:
     tables: dict[str, Table] = {}
-    for number, line in _lines(lines, where):
+    found = list(_lines(lines, where))
+    if any(line.failure_class in _ours() for _, line in found):
+        _refuse_slips(found, where)
+    for number, line in found:
         table, trial = tables.setdefault(line.model, Table()), (line.scenario, line.trial)
         if table.calls.setdefault(trial, line.calls) != line.calls:
             raise UsageError(
@@ -153,8 +156,6 @@ def _line(columns: Sequence[str], cells: Sequence[str], at: str) -> _Line:
                 f"{at}: {column}: {given[column]!r} seems to be a sum of other lines, which would "
                 "count twice: take it out, or where there are no others, leave its class empty"
             )
-    if near := _meant(given.get("class", "")[:_LONGEST]):
-        raise UsageError(f"{at}: class: {given['class']!r} is none of ours; did you mean {near}?")
     if not given["model"]:
         raise UsageError(f"{at}: model: expected a name, got nothing")
     return _Line(
@@ -167,12 +168,27 @@ def _line(columns: Sequence[str], cells: Sequence[str], at: str) -> _Line:
     )
 
 
+def _refuse_slips(lines: Sequence[tuple[int, _Line]], where: str) -> None:
+    """In a table of our classes; a table of other people's may name them as they like."""
+    for number, line in lines:
+        if near := _meant(line.failure_class[:_LONGEST]):
+            raise UsageError(
+                f"{where}:{number}: class: {line.failure_class!r} is none of ours; "
+                f"did you mean {near}?"
+            )
+
+
+@lru_cache(maxsize=1)
+def _ours() -> frozenset[str]:
+    return frozenset((*(one.id for one in failure_classes()), *map(str, ArticleRow)))
+
+
 @lru_cache(maxsize=1024)
 def _meant(name: str) -> str:
-    """The class of ours that `name` is a slip for: other people's may be what they like."""
-    known = [*(one.id for one in failure_classes()), *ArticleRow]
-    near = get_close_matches(name, known, n=1, cutoff=_SLIP) if name not in known else ()
-    return str(near[0]) if near else ""
+    """The class of ours that `name` is a slip for."""
+    known = sorted(_ours())
+    near = get_close_matches(name, known, n=1, cutoff=_SLIP) if name not in _ours() else ()
+    return near[0] if near else ""
 
 
 def _count(text: str, at: str) -> int:

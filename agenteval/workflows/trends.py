@@ -11,6 +11,7 @@ from agenteval.stats.trend import Change, Point, changes, points
 from agenteval.store.summaries import Query, decoded, opened
 
 By = Literal["day", "week", "model", "version"]
+_Place = tuple[str, str, str, int]  # model, format, session, part
 
 _TRIALS = """SELECT run.model, run.simulated, run.started, run.card, run.source, run.policies,
     session.session, session.part, session.began, session.version, trial.calls, trial.errors
@@ -25,7 +26,7 @@ class Trend:
     by: By
     series: Mapping[str, "Series"]
     left_out: int = 0  # trials whose errors no log shows, or whose time is not known
-    judged_since: int = 0  # earlier judgements of sessions that were read again, left out too
+    judged_since: int = 0  # other judgements of sessions that were read again, left out too
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,18 +66,18 @@ def _series(by: By, clusters: Mapping[str, Sequence[Cluster]], boundaries: int) 
 def _labelled(
     query: Query, by: By, model: str, *, simulated: bool
 ) -> Iterator[tuple[str, str | None, Cluster]]:
-    """The newest first, as the last judgement of a session counts; None labels an earlier one."""
-    seen: set[tuple[str, str, str, int]] = set()
+    """The newest first. Of a session that was judged again None labels all but one judgement.
+
+    The one with most calls counts, then the last: a session that grew keeps its trial.
+    """
+    found: list[tuple[_Place | None, str, str, Cluster]] = []
+    counts: dict[_Place, int] = {}
     for name, is_simulated, started, card, source, policies, *rest in query(_TRIALS):
         session, part, began, version, calls, errors = rest
         told = decoded(source)
         place = (name, told.get("format", ""), session, part)
         if model not in name or bool(is_simulated) != simulated:
             continue
-        if session and place in seen:
-            yield name, None, (0, 0)
-            continue
-        seen.add(place)
         label = {
             "day": _day(began, "" if told else started),
             "week": _week(began, "" if told else started),
@@ -84,7 +85,14 @@ def _labelled(
             "version": version or decoded(card).get("server_version", ""),
         }[by]
         judged = not told or told["judged"] or decoded(policies)
-        yield name, label if judged else "", (sum(decoded(errors).values()), calls)
+        if session and judged and (place not in counts or calls > found[counts[place]][-1][1]):
+            counts[place] = len(found)
+        cluster = (sum(decoded(errors).values()), calls)
+        found.append(
+            (place if session and judged else None, name, label if judged else "", cluster)
+        )
+    for number, (at, name, label, cluster) in enumerate(found):
+        yield name, label if at is None or counts[at] == number else None, cluster
 
 
 def _day(began: float | None, started: str) -> str:

@@ -467,11 +467,36 @@ def test_a_trend_tells_each_week_and_the_change_that_is_settled(here) -> None:
     assert (again["judged_since"], trials[1]) == (trials[0], trials[0])  # no session counts twice
     last = json.loads(agenteval("show", "last", "--json"))["models"][0]
     assert sum(one["errors"] for one in again["points"]) == last["errors"]["count"]
-    assert "earlier judgements left out, as the last one of a session counts" in agenteval("trend")
+    assert "judgements left out, as of a session the one with most calls" in agenteval("trend")
     metrics = agenteval("trend", "--by", "model", "--openmetrics")
     rate = 100 * last["errors"]["count"] / 320
     assert f'agenteval_errors_per_100_calls{{model="opus"}} {rate:.9g}\n' in metrics
     assert metrics.endswith("# EOF\n")
+
+
+def test_of_a_session_that_grew_the_longest_judgement_counts_in_a_trend(here) -> None:
+    lines = claude().splitlines()
+    log = here / "a.jsonl"
+    last = max(number for number, line in enumerate(lines) if "tool_use_id" in line)
+    cut = max(number for number, line in enumerate(lines[:last]) if "tool_use_id" in line)
+    log.write_text("\n".join(lines[: cut + 1]) + "\n")
+    ingested("claude-code", ".", "--allowlist", "demo")
+    ingested("claude-code", ".")
+    log.write_text("\n".join(lines) + "\n")
+    ingested("claude-code", ".", "--allowlist", "demo")
+    found = json.loads(agenteval("trend", "--json"))
+    assert [(one["calls"], one["trials"]) for one in found["points"]] == [(7, 1)]
+    assert found["judged_since"] == 1
+
+
+def test_a_reading_that_judged_nothing_displaces_no_judgement_in_a_trend(here) -> None:
+    (here / "chat.jsonl").write_text(CHAT)
+    ingested("openai", "chat.jsonl", "--allowlist", "demo")
+    judged = json.loads(agenteval("trend", "--by", "model", "--json"))
+    ingested("openai", "chat.jsonl")
+    found = json.loads(agenteval("trend", "--by", "model", "--json"))
+    assert found["points"] == judged["points"] != []
+    assert (found["left_out"], found["judged_since"]) == (judged["points"][0]["trials"], 0)
 
 
 def test_two_models_of_one_week_are_two_points_of_a_trend(here) -> None:

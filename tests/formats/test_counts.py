@@ -49,7 +49,10 @@ def test_errors_without_a_class_are_counted_as_not_named():
         (["m,1,s,8,a,"], "t.csv:2: errors: expected a count, only digits, no separators, got noth"),
         ([",1,s,8,a,1"], "t.csv:2: model: expected a name, got nothing"),
         (["m,1,s,8,a,1,9"], "t.csv:2: 7 cells, but 6 columns: quote what holds the delimiter"),
-        (["m,1,s,8,pip,1"], "t.csv:2: class: 'pip' is none of ours; did you mean pipe?"),
+        (
+            ["m,1,s,8,pip,1", "m,1,s,8,heredoc,1"],
+            "t.csv:2: class: 'pip' is none of ours; did you mean pipe?",
+        ),
         (["m,1,s"], "t.csv:2: calls: expected a count"),
         (["m,1,s,8,a,1", "", "m,1,s,8,Total,1"], "t.csv:4: class: 'Total' seems to be a sum"),
         (["m,1,s,8,a,1", "Total,1,s,8,a,1"], "t.csv:3: model: 'Total' seems to be a sum"),
@@ -61,6 +64,12 @@ def test_a_line_that_cannot_be_meant_is_told_with_its_number(lines, said):
     with pytest.raises(UsageError) as error:
         read(*lines)
     assert str(error.value).startswith(said)
+
+
+def test_classes_of_others_may_resemble_ours_where_none_is_ours():
+    theirs = ("pipes", "subshells", "backgrounding")
+    table = read(*(f"m,1,s,8,{one},1" for one in theirs))["m"]
+    assert table.counts.by_class == dict.fromkeys(theirs, (1,))
 
 
 def test_a_column_that_is_not_known_is_named():

@@ -1,6 +1,7 @@
 """Rules that deny, rules that leave out options, and rules that reach through a wrapper."""
 
 import json
+import os
 import random
 import shutil
 import stat
@@ -25,6 +26,11 @@ allow = ["git *", "timeout *", "env *", "nice *", "xargs *", "find *", "bash *",
 deny = ["git push *", "git reset --hard", "cat secrets/*", "git * --force"]
 constructs = ["pipe", "chain", "subshell", "env-assignment", "background", "command-substitution"]
 env = ["A"]
+"""
+HANDED = """
+[bash]
+allow = ["bash *", "fish *", "zsh *", "git *"]
+deny = ["rm *"]
 """
 OPTIONS = """
 [bash]
@@ -375,6 +381,107 @@ def test_what_another_harness_cannot_say_of_options_is_told(tmp_path: Path) -> N
     assert json.loads(written.text)["permissions"]["allow"] == ["Bash(git diff:*)"]
     assert "through: nice, timeout: a rule there is for one program" in written.lost
     assert any("that these options are denied" in line for line in written.lost)
+
+
+IN_BASH = r"""
+bash -oc pipefail 'rm x'
+bash -oce pipefail 'rm x'
+bash -ooc pipefail errexit 'rm x'
+bash -c -Oe extglob 'rm x'
+bash -c -- '-x; rm x'
+bash -rcfile f -c 'rm x' y
+bash -noprofile -c 'rm x' y z
+bash -c 'trap "rm x" EXIT'
+bash -c 'trap -- "rm x" EXIT'
+bash -c 'trap "rm x" DEBUG; echo hi'
+bash -c 'mapfile -C "rm x" -c 1 a < f'
+bash -c 'mapfile -tC"rm x" -c1 a < f'
+bash -c 'readarray -C "rm x" -c 1 a < f'
+bash -c 'compgen -C "rm x"'
+bash -c 'printf -v "a[\$(rm x)]" y'
+bash -c 'printf "-va[\$(rm x)]" y'
+bash -c 'test -v "a[\$(rm x)]"'
+bash -c "test -v 'a[\"\$(rm x)\"]'"
+bash -c 'test -v "a[\`rm x\`]"'
+bash -c '[ -v "a[\$(rm x)]" ]'
+bash -c 'read "a[\$(rm x)]" < f'
+bash -c 'printf -v a y; unset "a[\$(rm x)]"; declare -a a; unset "a[\$(rm x)]"'
+bash -c 'declare "a[\$(rm x)]=1"'
+bash -c 'declare -a "a=(\$(rm x))"'
+bash -c 'declare -i "a=b[\$(rm x)]"'
+bash -c 'let "a[\$(rm x)]"'
+git grep -O'rm x' foo
+git grep -nO'rm x' foo
+git grep --open='rm x' foo
+"""
+
+
+def test_a_text_that_bash_or_git_runs_is_denied_however_it_is_handed_over(tmp_path: Path) -> None:
+    """Real bash and git; rm only says that it was called."""
+    rules, run = policy(tmp_path, HANDED), tmp_path / "run"
+    (run / "bin").mkdir(parents=True)
+    (run / "bin/rm").write_text("#!/bin/sh\ntouch called\n")
+    (run / "bin/rm").chmod(0o755)
+    (run / "f").write_text("foo\n")
+    env = {"PATH": f"{run}/bin:{os.environ['PATH']}"}
+    for command in ("git init -q .", "git add f"):
+        subprocess.run(command.split(), cwd=run, env=env, check=True)
+    for text in IN_BASH.strip().splitlines():
+        (run / "called").unlink(missing_ok=True)
+        subprocess.run(["bash", "-c", text], cwd=run, env=env, capture_output=True, check=False)
+        assert (run / "called").exists(), text
+        assert not allows_command(text, rules), text
+
+
+@pytest.mark.parametrize(
+    ("command", "allowed"),
+    [
+        ("git grep --open-files-in-pager=rm foo", False),
+        ("bash -oe pipefail", False),  # what is piped into it
+        ("zsh -oc -co 'ls a'", False),  # in the reading that finds no text
+        ("zsh -oglobdots -c 'rm x' y", False),
+        ("bash -c '[[ -v \"a[\\$(rm x)]\" ]]'", False),
+        ("fish --command 'rm x'", False),
+        ("fish --command='rm x'", False),
+        ("fish --comm='rm x'", False),
+        ("fish -C 'rm x'", False),
+        ("fish -c'rm x'", False),
+        ("fish -nC'rm x' a.fish", False),
+        ("fish --init-command 'rm x'", False),
+        ("fish --init-command='rm x' a.fish", False),
+        ("fish -C ls", False),  # it goes on with what is piped into it
+        ("fish -C ls -- /dev/stdin", False),
+        ("fish -c ls", True),
+        ("fish --command ls", True),
+        ("fish -C ls a.fish", True),
+        ("fish --profile p a.fish", True),
+        ("fish -C ls --version", True),
+        ("bash -o pipefail -c ls", True),
+        ("bash -oc pipefail ls", True),
+        ("bash -x a.sh", True),
+        ("bash -c 'trap - EXIT'", True),
+        ("bash -c 'trap -- - EXIT'", True),
+        ("bash -c \"trap '' INT\"", True),
+        ("bash -c 'trap -p INT'", True),
+        ("bash -c 'trap INT'", True),
+        ("bash -c 'trap \"ls a\" EXIT'", True),
+        ("bash -c 'printf -v a y'", True),
+        ("bash -c 'printf %s \"a[\\$(rm x)]\"'", True),
+        ("bash -c 'test -v a'", True),
+        ("bash -c 'test -v \"a[1]\"'", True),
+        ("bash -c 'test -v \"a[\\$(ls)]\"'", True),
+        ("bash -c 'mapfile -t a < f'", True),
+        ("bash -c 'declare -x a=1'", True),
+        ("git grep -O foo", True),
+        ("git grep -Oless foo", True),
+        ("git grep -e'FO(O' a", True),
+        ("git log -Orm", True),
+    ],
+)
+def test_what_a_shell_or_git_is_handed_counts_and_nothing_else(
+    tmp_path: Path, command: str, *, allowed: bool
+) -> None:
+    assert allows_command(command, policy(tmp_path, HANDED)) is allowed
 
 
 PIECES = r"""

@@ -4,7 +4,7 @@ import pytest
 
 from agenteval.config.allowlists import load_policy
 from agenteval.config.roots import shipped
-from agenteval.core.policy.policy import Policy
+from agenteval.core.policy.policy import Policy, allows_command
 from agenteval.core.policy_lint import Trouble
 from agenteval.dialects.opencode.engine.current import OpenCode, PermissionRule
 from agenteval.dialects.opencode.engine.version_1_0 import OpenCode10
@@ -27,8 +27,6 @@ def policy(folder: Path, text: str) -> Policy:
         ("A=1 ls", "no command begins so: assignment"),
         ("cat data/../*", "no word with .. matches data/../*"),
         ("ls x/../* y", "no word with .. matches x/../*"),
-        ("ls | head", "| is a word here"),
-        ("ls 2>&1", "2>&1 is a word here"),
         ("echo 'a b'", "so none begins with '"),
     ],
 )
@@ -36,6 +34,25 @@ def test_a_rule_that_can_never_match_is_found(tmp_path: Path, rule: str, reason:
     (remark, *_) = lint(policy(tmp_path, f'bash.allow = ["""{rule}"""]'))
     assert (remark.rule, remark.trouble) == (rule, Trouble.NEVER)
     assert reason in remark.reason
+
+
+@pytest.mark.parametrize(
+    ("rule", "quoted", "reason"),
+    [
+        ("ls ~x", "ls '~x'", "bash makes another word of ~x"),
+        ("ls | head", "ls '|' head", "| is a word here"),
+        ("ls 2>&1", "ls '2>&1'", "2>&1 is a word here"),
+    ],
+)
+def test_a_rule_that_matches_only_where_a_word_is_quoted_is_found(
+    tmp_path: Path, rule: str, quoted: str, reason: str
+) -> None:
+    rules = policy(tmp_path, f"bash.allow = ['{rule}']")
+    (remark,) = lint(rules)
+    assert (remark.rule, remark.trouble) == (rule, Trouble.QUOTED)
+    assert reason in remark.reason
+    assert allows_command(quoted, rules)
+    assert not allows_command(rule, rules)
 
 
 @pytest.mark.parametrize(
@@ -184,7 +201,8 @@ def test_a_script_whose_options_are_never_checked_is_found(tmp_path: Path) -> No
     [
         ('allow = ["cd *"]\nconstructs = ["chain"]', "cd *", Trouble.NEVER),
         ('allow = ["ls *"]\ndeny = ["ls *"]', "ls *", Trouble.NEVER),
-        ('allow = ["cat ~/x"]', "cat ~/x", Trouble.NEVER),
+        ('allow = ["cat ~/x"]', "cat ~/x", Trouble.QUOTED),
+        ("[read]\nallow = ['~/x']", "read ~/x", Trouble.NEVER),
         ("[read]\nallow = ['/etc/**', 'notes/**']", "read /etc/**", Trouble.NEVER),
         ('constructs = ["env-assignment"]', "env-assignment", Trouble.NEVER),
         ('env = ["LIMIT", "LD_PRELOAD"]', "env LD_PRELOAD", Trouble.WIDE),

@@ -10,9 +10,11 @@ from typing import NamedTuple
 
 from agenteval.core.shell.wrappers import (
     SHELLS,
+    fish_values,
     has_letter,
     is_prefix,
-    operand_of_shell,
+    operands_of_shell,
+    option_values,
     program_name,
     unwrap,
 )
@@ -42,6 +44,20 @@ _GIT_RUNS = re.compile(
     r"|askpass|fsmonitor)|alias\..*)=!?(.*)",
     re.IGNORECASE | re.DOTALL,
 )
+# Builtins with options whose value is an argument: that of C is run.
+_CALLS_BACK = {
+    **dict.fromkeys(("mapfile", "readarray"), "dnOsuCc"),
+    **dict.fromkeys(("compgen", "complete"), "oAGWFCXPS"),
+}
+# The letters before O are those without a value; a long option may be cut short.
+_OPENS = re.compile(r"--op[-a-z]*=(.*)|-[^-efABCmO]*O(.*)", re.DOTALL)
+_NAMES_AT_V = frozenset({"printf", "test", "["})
+_NAMES = frozenset(
+    ("read", "unset", "let", "declare", "typeset", "local", "export", "readonly", "wait")
+)
+# Of an array or a list of values, in which a command stands.
+_SUBSCRIPT = re.compile(r"\w(?:\[|\+?=\().*(?:\$\(|`|\$\{[\s|])", re.DOTALL)
+_READ_ALIKE = re.compile(r"[\w$()\[\]=/ .:,@%+-]*")  # in a subscript quotes quote nothing
 _DEVICES = ("/dev/", "/proc/")  # where what is piped into a program has a name
 
 
@@ -94,6 +110,8 @@ def _may_run(command: Run) -> Iterator[Run | str]:
     if _reads_commands(argv):
         yield UNKNOWN
     yield from _by_setting(argv)
+    yield from _by_option(argv)
+    yield from _by_builtin(argv)
     yield from _handed_on(argv, dynamic)
     for start, stop, is_text in unwrap(argv):
         inner = argv[start:stop]
@@ -109,12 +127,28 @@ def _reads_commands(argv: _Argv) -> bool:
     name = program_name(argv[0])
     if name in {".", "source"}:
         return len(argv) > 1 and argv[1].startswith(_DEVICES)
-    if name not in SHELLS or unwrap(argv):
-        return False
-    at = operand_of_shell(argv)
-    if not {"--version", "--help"}.isdisjoint(argv[1:at]):
+    if name == "fish" and _fish_reads(argv):
+        return True
+    return name in SHELLS and any(_reads_at(argv, at) for at in operands_of_shell(argv))
+
+
+def _reads_at(argv: _Argv, at: int) -> bool:
+    has_text = at < len(argv) and has_letter(argv[1:at], "c")
+    if has_text or not {"--version", "--help"}.isdisjoint(argv[1:at]):
         return False
     return has_letter(argv[1:at], "s") or at == len(argv) or argv[at].startswith(_DEVICES)
+
+
+def _fish_reads(argv: _Argv) -> bool:
+    values = fish_values(argv)
+    if any(letter == "c" for letter, *_ in values):
+        return False
+    taken = {at for _, at, _ in values}
+    words = [word for at, word in enumerate(argv) if at and at not in taken]
+    if not {"--version", "--help", "-v", "-h"}.isdisjoint(words):
+        return False
+    file = next((word for word in words if word[:1] != "-"), "")
+    return not file or file.startswith(_DEVICES)
 
 
 def _handed_on(argv: _Argv, dynamic: Collection[int]) -> Iterator[Run | str]:
@@ -134,6 +168,45 @@ def _by_setting(argv: _Argv) -> Iterator[str]:
         if option == "-c" and (found := _GIT_RUNS.match(word)):
             yield found[1]
             yield f"git {found[1]}"
+
+
+def _by_option(argv: _Argv) -> Iterator[str]:
+    """Texts that are the values of options, as with git grep, mapfile and fish."""
+    name = program_name(argv[0])
+    if name == "fish":
+        yield from (value for letter, _, value in fish_values(argv) if letter in "cC" and value)
+    elif name == "git" and "grep" in argv:
+        yield from _opener(argv[argv.index("grep") + 1 :])
+    elif valued := _CALLS_BACK.get(name):
+        for letter, _, value in option_values(argv, valued, {}):
+            if letter == "C" and value.strip():
+                yield from (value, f"{value} *")
+
+
+def _opener(words: _Argv) -> Iterator[str]:
+    """What git grep opens files in: a text, behind which it puts their names."""
+    for word in words:
+        found = _OPENS.match(word)
+        if found and (text := found[1] or found[2]):
+            yield from (text, f"{text} *")
+
+
+def _by_builtin(argv: _Argv) -> Iterator[Run | str]:
+    """What bash's own commands run that take a word for a text, or for a place in an array."""
+    name = program_name(argv[0])
+    if name == "trap":
+        has_end = len(argv) > 1 and argv[1] == "--"
+        words = argv[2:] if has_end else argv[1:]
+        if len(words) > 1 and words[0] not in {"", "-"} and (has_end or words[0][0] != "-"):
+            yield words[0]
+        return
+    if name in _NAMES_AT_V:
+        places = [word for option, word in pairwise(argv) if option == "-v"]
+        places += [word[2:] for word in argv if name == "printf" and word.startswith("-v")]
+    else:
+        places = list(argv[1:]) if name in _NAMES else []
+    for word in filter(_SUBSCRIPT.search, places):
+        yield f": {word}" if _READ_ALIKE.fullmatch(word) else UNKNOWN
 
 
 def _option_and_value(word: str) -> tuple[str, ...]:

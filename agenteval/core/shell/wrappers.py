@@ -1,7 +1,7 @@
 """Programs that run what their arguments say: where the inner command begins, or its text."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -67,19 +67,15 @@ _RUNNERS = {
     "conda": _prefix("-n --name -p --prefix"),
 }
 SHELLS = {
-    "bash",
-    "rbash",
-    "sh",
-    "dash",
-    "zsh",
-    "ksh",
-    "mksh",
-    "yash",
-    "ash",
-    "fish",
-    "csh",
-    "tcsh",
-}
+    "bash", "rbash", "sh", "dash", "zsh", "ksh", "mksh", "yash", "ash", "fish", "csh", "tcsh",
+}  # fmt: skip
+_BASH_LONG = re.compile(
+    "debug(?:ger)?|dump-(?:po-)?strings|help|init-file|login|no(?:editing|profile|rc)|posix"
+    "|pretty-print|rcfile|restricted|verbose|version"
+)
+_FISH_LONG = {"--command": "c", "--init-command": "C", "--debug": "d", "--debug-output": "o"}
+_FISH_LONG |= {"--debug-stack-frames": "D", "--features": "f", "--profile": "p"}
+_FISH_LONG |= {"--profile-startup": "p"}
 _PYTHON = re.compile(r"(?:python|pypy)[0-9.]*\Z")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 _FIND_EXEC = {"-exec", "-execdir", "-ok", "-okdir"}
@@ -131,9 +127,9 @@ def _skip_options(argv: _Argv, valued: frozenset[str], at: int) -> int:
 
 
 def _shell(argv: _Argv) -> list[Inside]:
-    at = operand_of_shell(argv)
-    is_text = has_letter(argv[1:at], "c")
-    return [Inside(at, at + 1, is_text=True)] if is_text and at < len(argv) else []
+    """The text stands behind the options, which not all shells read alike: both readings count."""
+    places = [at for at in operands_of_shell(argv) if at < len(argv)]
+    return [Inside(at, at + 1, is_text=True) for at in places if has_letter(argv[1:at], "c")]
 
 
 def has_letter(words: _Argv, letter: str) -> bool:
@@ -141,12 +137,68 @@ def has_letter(words: _Argv, letter: str) -> bool:
     return any(letter in word for word in words if word[:1] in "-+" and word[:2] != "--")
 
 
-def operand_of_shell(argv: _Argv) -> int:
-    """Where the first word stands that is no option of a shell's, nor its value."""
+def operands_of_shell(argv: _Argv) -> list[int]:
+    """Where the first word may stand that is no option of a shell's, nor its value."""
+    return sorted({_operand_of_bash(argv), _operand_of_any(argv)})
+
+
+def _operand_of_bash(argv: _Argv) -> int:
+    """Each o and O of a cluster takes a word behind it. Long options stand before all others."""
+    at, may_be_long = 1, True
+    while at < len(argv) and (word := argv[at])[:1] in ("-", "+") and word:
+        if word in ("-", "--"):
+            return at + 1
+        name = word[2:] if word[:2] == "--" else word[1:]
+        is_long = may_be_long and word[0] == "-" and _BASH_LONG.fullmatch(name) is not None
+        may_be_long = is_long
+        if is_long:
+            at += 2 if name in ("rcfile", "init-file") else 1
+        else:
+            at += 1 + (word.count("o") + word.count("O") if word[:2] != "--" else 0)
+    return min(at, len(argv))
+
+
+def _operand_of_any(argv: _Argv) -> int:
     at = 1
     while at < len(argv) and argv[at][:1] in ("-", "+") and argv[at]:
         at += 2 if argv[at] in ("--rcfile", "--init-file") or argv[at][-1] in "oO" else 1
     return min(at, len(argv))
+
+
+def option_values(argv: _Argv, valued: str, long: Mapping[str, str]) -> list[tuple[str, int, str]]:
+    """The letter of each option with a value, the word that has it, and the value.
+
+    `long` are the letters of long options, which may be cut short.
+    """
+    found: list[tuple[str, int, str]] = []
+    at = 1
+    while at < len(argv) and argv[at][:1] == "-" and argv[at] not in ("-", "--"):
+        name, mark, value = argv[at].partition("=")
+        if name[:2] == "--":
+            letters = {letter for of, letter in long.items() if of.startswith(name)}
+            letters = {long[name]} if name in long else letters
+        else:
+            cluster = re.match(f"-[^{valued}]*([{valued}])(.*)", argv[at], re.DOTALL)
+            letters = {cluster[1]} if cluster else set()
+            mark = value = cluster[2] if cluster else ""
+        if letters and not mark:
+            at += 1
+            value = argv[at] if at < len(argv) else ""
+        found += [(letter, min(at, len(argv) - 1), value) for letter in sorted(letters)]
+        at += 1
+    return found
+
+
+def fish_values(argv: _Argv) -> list[tuple[str, int, str]]:
+    return option_values(argv, "cCdDfop", _FISH_LONG)
+
+
+def _fish(argv: _Argv) -> list[Inside]:
+    """The texts that are words of their own."""
+    values = fish_values(argv)
+    apart = [at for letter, at, value in values if letter in "cC" and argv[at] == value]
+    more = [Inside(at, at + 1, is_text=True) for at in apart]
+    return list(dict.fromkeys((*_shell(argv), *more)))
 
 
 def _find(argv: _Argv) -> list[Inside]:
@@ -195,3 +247,4 @@ def _env(argv: _Argv) -> list[Inside]:
 
 _READERS: dict[str, Callable[[_Argv], list[Inside]]] = {"env": _env, "find": _find}
 _READERS |= dict.fromkeys(SHELLS, _shell) | dict.fromkeys(_RUNNERS, _runner)
+_READERS["fish"] = _fish
