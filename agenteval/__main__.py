@@ -10,6 +10,7 @@ import typer
 from agenteval.cli.app import app
 from agenteval.cli.options import FAULT
 from agenteval.cli.output import let_go, reader_may_go
+from agenteval.core.plain import visible
 from agenteval.errors import CutOffError, HostError, UsageError, is_of_the_host
 
 # agent-eval of Allen AI and agent-evaluation of AWS, as their metadata folders are called.
@@ -72,7 +73,7 @@ def main() -> None:
         told, failed = _unread(error)
         let_go()
     if told:
-        print(f"agenteval: {told}", file=sys.stderr)  # noqa: T201 -- before any console exists
+        print(f"agenteval: {visible(told)}", file=sys.stderr)  # noqa: T201 -- before any console exists
     sys.exit(failed)
 
 

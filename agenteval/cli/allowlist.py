@@ -7,7 +7,7 @@ import typer
 
 from agenteval import workflows
 from agenteval.cli import options as o
-from agenteval.cli.output import reader_may_go
+from agenteval.cli.output import reader_may_go, say
 from agenteval.dialects import NAMES
 from agenteval.errors import UsageError
 
@@ -41,7 +41,7 @@ def lint(given: Given) -> None:
     with reader_may_go():
         for remark in remarks:
             said = f"`{remark.rule}` {remark.trouble.value}: {remark.reason}"
-            typer.echo(f"{given}: {in_one_line(said)}")
+            say(f"{given}: {in_one_line(said)}")
     if remarks:
         raise typer.Exit(1)
 
@@ -64,7 +64,7 @@ def convert(
     written = workflows.reference.convert(given, to)
     typer.echo(written.text, nl=False)
     for line in written.lost:
-        typer.echo(f"not carried over: {in_one_line(line)}", err=True)
+        say(f"not carried over: {in_one_line(line)}", err=True)
 
 
 def in_one_line(text: str) -> str:

@@ -101,7 +101,7 @@ def _show_all(
             bad = bad or bool(call.reason)
             without += not call.reason
             if call.reason:
-                typer.echo(f"agenteval: {source}:{call.number}: {call.reason}", err=True)
+                view.say(f"agenteval: {source}:{call.number}: {call.reason}", err=True)
             continue
         verdict = judge(call)
         denied = denied or not verdict.allowed

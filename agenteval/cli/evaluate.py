@@ -204,13 +204,13 @@ def _broken(
 ) -> int:
     """Say what broke trials, and return its exit code; 0 where a verdict may stand."""
     if faults := workflows.views.faults(sides):
-        typer.echo("\n".join(faults), err=True)
+        output.say("\n".join(faults), err=True)
     if interrupted:
         typer.echo(f"Cut off: {_how_on(sides, resumed)}", err=True)
     if interrupted or faults:
         return 130 if interrupted else o.FAULT
     if told := workflows.views.voids_beyond(sides, limit / 100):
-        typer.echo("\n".join(told), err=True)
+        output.say("\n".join(told), err=True)
         typer.echo(
             "Look at the server's log; `--resume RUN --retry-void` plays them again", err=True
         )
@@ -225,5 +225,5 @@ def _verdict(
         return 0
     ended = workflows.interim_looks.ended(watch, runs, store)
     with output.reader_may_go():
-        typer.echo("\n".join(ended.lines), err=quiet)
+        output.say("\n".join(ended.lines), err=quiet)
     return o.EXIT_CODES[ended.verdict]

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from agenteval.core.plain import visible
 from agenteval.errors import UsageError
 from agenteval.hook import asking, installing, resident
 from agenteval.hook.production_log import LOG, ProductionLog
@@ -131,11 +132,11 @@ def status() -> None:
             seen[at[:10], model, verdict] += 1
     typer.echo(f"log: {folder / LOG}")
     for (day, model, verdict), count in sorted(seen.items()):
-        typer.echo(f"  {day}  {model}  {verdict}: {count}")
+        typer.echo(visible(f"  {day}  {model}  {verdict}: {count}"))
     for line in events[-10:]:
         told = {key: value for key, value in line.items() if key not in {"v", "at", "event"}}
         said = ", ".join(f"{key} {value}" for key, value in told.items() if value != "")
-        typer.echo(f"  {line.get('at', '?')}  {line['event']}: {said}")
+        typer.echo(visible(f"  {line.get('at', '?')}  {line['event']}: {said}"))
 
 
 @app.command()

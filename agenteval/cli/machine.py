@@ -73,14 +73,12 @@ def _print_models(listed: "Sequence[Listed]", simulated: tuple[str, ...]) -> Non
     for one in listed:
         answer, entry = one.answer, one.entry
         serves = f"serves {', '.join(sorted(answer.ids))}" if answer.ids else "answers, " + NO_LIST
-        typer.echo(f"{one.name}  {entry.architecture}  {entry.base_url}")
-        typer.echo(f"    {answer.problem or serves}")
+        output.say(f"{one.name}  {entry.architecture}  {entry.base_url}")
+        output.say(f"    {answer.problem or serves}")
         for subject, found in one.probed.found if one.probed else ():
-            typer.echo(f"    {subject:28} {found}")
+            output.say(f"    {subject:28} {found}")
         if one.probed and one.probed.prompt:
-            typer.echo(
-                f"----- prompt, as it is read -----\n{plain.visible(one.probed.prompt)}\n-----"
-            )
+            output.say(f"----- prompt, as it is read -----\n{one.probed.prompt}\n-----")
     for name in simulated:
         typer.echo(f"{name}  SIMULATED, started by agenteval itself")
 

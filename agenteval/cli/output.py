@@ -16,6 +16,7 @@ import typer
 from typer import style
 
 from agenteval import report, workflows
+from agenteval.core.plain import visible
 from agenteval.errors import UsageError, unwritten
 
 if TYPE_CHECKING:
@@ -52,6 +53,11 @@ def let_go() -> None:
         sys.stdout.flush()
     except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """Print words that may be a model's, or a server's: nothing in them moves the cursor."""
+    typer.echo(visible(text), err=err)
 
 
 def print_json(document: Any) -> None:
@@ -286,11 +292,7 @@ def _width(text: str) -> int:
 
 def _visible(text: str) -> str:
     """The text with its control characters as pictures, one for one: no terminal obeys them."""
-    return "".join(
-        chr(0x2400 + ord(c))
-        if c < " " and c != "\n"
-        else c
-        if c.isprintable() or c == "\n"
-        else "\ufffd"
-        for c in text
-    )
+    return "".join(c if c == "\n" or c.isprintable() else _PICTURES.get(c, "\ufffd") for c in text)
+
+
+_PICTURES = {chr(code): chr(0x2400 + code) for code in range(0x20)}

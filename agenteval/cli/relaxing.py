@@ -10,6 +10,7 @@ from agenteval import workflows
 from agenteval.cli import options as o
 from agenteval.cli import output
 from agenteval.cli.allowlist import in_one_line
+from agenteval.core.plain import shortened
 from agenteval.core.policy.relaxation import NOTHING, Relaxation
 from agenteval.errors import UsageError
 
@@ -53,7 +54,7 @@ def whatif(
                                "is_smallest": is_least})  # fmt: skip
         else:
             for line in _relaxations(found, now, told, budget, is_least=is_least):
-                typer.echo(line)
+                output.say(line)
     if budget is not None and within is None:
         raise typer.Exit(1)
 
@@ -90,7 +91,12 @@ def _relaxed(one: "Relaxed", now: "Relaxed", runs: "Sequence[Trials]") -> Iterat
             yield f"        {run.model}: {was.per_100()} -> {then.per_100()}"
     for command, count, harms in one.let_through[:_SHOWN]:
         facets = f" ({', '.join(harms)})" if harms else ""
-        yield f"    lets through{facets} {_times(count)}: {in_one_line(command)[:_WIDE]}"
+        yield f"    lets through{facets} {_times(count)}: {_brief(command)}"
+
+
+def _brief(written: str) -> str:
+    """What a model wrote, on one line of which the rest can still be seen."""
+    return in_one_line(shortened(written, _WIDE))
 
 
 def _times(count: int) -> str:
@@ -164,7 +170,7 @@ def suggest(
     if why and (allowlist or play == "rules"):
         raise UsageError(why)
     for line in _suggested(found, best, why):
-        typer.echo(line)
+        output.say(line)
     more = next((one.more for one in best), NOTHING) if play == "rules" else NOTHING
     if play == "rules" and not more.size:
         raise UsageError(f"--try rules: no rule would allow a denied call of {' '.join(names)}")
@@ -198,7 +204,8 @@ def _suggested(found: "Suggested", best: "Sequence[Relaxed]", why: str) -> Itera
     yield "options and names that do not exist:"
     for each in found.inventions[:_LINES]:
         by = f"{len(each.models)} {'model' if len(each.models) == 1 else 'models'}"
-        yield f"  {_times(each.count)}, {by}: {in_one_line(each.part)}  in {each.where or 'a tool'}"
+        where = _brief(each.where) or "a tool"
+        yield f"  {_times(each.count)}, {by}: {_brief(each.part)}  in {where}"
     yield f"rules: none looked for. {why}" if why else "rules:"
     for one in best[:_LINES]:
         yield f"  {_times(len(one.calls))}: {'; '.join(one.more.rules.splitlines())}"

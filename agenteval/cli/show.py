@@ -10,7 +10,6 @@ from agenteval import report, workflows
 from agenteval.cli import options as o
 from agenteval.cli import output
 from agenteval.cli.shown_runs import Form, show_runs
-from agenteval.core import plain
 from agenteval.errors import UsageError
 
 if TYPE_CHECKING:
@@ -108,11 +107,11 @@ def _print(found: "Listing", *, filtered: bool) -> None:
         simulated = f" {report.tables.MARK}" if run.simulated else ""
         state = "" if run.complete else "  not finished"
         played = f"{len(run.outcomes)} of {run.trials_planned} trials"
-        typer.echo(f"{run.id}  {run.model}{simulated}  {played}{state}")
+        output.say(f"{run.id}  {run.model}{simulated}  {played}{state}")
         for line in _about(run):
-            typer.echo(f"    {line}")
+            output.say(f"    {line}")
     for one in () if filtered else found.imported:
-        typer.echo(f"{one.id}  {one.model}  counts of {one.calls} calls, from {one.source}")
+        output.say(f"{one.id}  {one.model}  counts of {one.calls} calls, from {one.source}")
 
 
 def _about(run: "Listed") -> "Iterator[str]":
@@ -234,7 +233,7 @@ def _tell(view: "View", path: Path | None, *, github: bool, as_json: bool) -> No
 def _print_stacks(named: "Sequence[str]", store: str, about: str | None) -> None:
     runs, view = workflows.views.stacks(named, store, about)
     for line in report.stacks.stack_lines(runs, view):
-        typer.echo(plain.visible(line))
+        output.say(line)
 
 
 imports = typer.Typer(

@@ -138,20 +138,9 @@ def _line(call: "FoundCall") -> str:
     whose = f" {call.agent}" if call.agent else ""
     state = call.failure_class or ("allowed" if not call.exit_code else f"exit {call.exit_code}")
     tool = "" if call.tool == "bash" else f"{call.tool} "
-    said = visible(f"{tool}{_command(call)}").replace("\n", "\u240a").replace("\t", "\u2409")
+    said = f"{tool}{call.said}".replace("\n", "\u240a").replace("\t", "\u2409")
     place = f"{call.scenario}#{call.number}{whose} {call.turn + 1}.{call.position + 1}"
-    return f"{place}  {state}  {said}"
-
-
-def _command(call: "FoundCall") -> str:
-    """The command of a bash call, where its whole text is at hand."""
-    try:
-        given = json.loads(call.arguments)
-    except ValueError:
-        return call.arguments
-    if isinstance(given, dict) and isinstance(given.get("command"), str):
-        return str(given["command"])
-    return call.arguments
+    return visible(f"{place}  {state}  {said}")
 
 
 def _print_json(run: str, seen: "Iterable[FoundCall]") -> None:

@@ -11,6 +11,7 @@ from typing import Any, Final
 from agenteval.config.allowlists import files_of, load_any
 from agenteval.config.roots import roots
 from agenteval.core.call import BASH, Denied, ToolCall, Verdict
+from agenteval.core.plain import visible
 from agenteval.core.policy.arguments import WRITE, path_argument
 from agenteval.core.policy.patterns import PathRules
 from agenteval.core.policy.policy import Policy, World
@@ -80,7 +81,8 @@ class Judging:
         log = ProductionLog(Path(asking.log or self.folder / LOG))
         for line in lines:
             log.write(line)
-        return answer
+        # It quotes what a model wrote, and may be read at a terminal; JSON on `out` is escaped.
+        return replace(answer, err=visible(answer.err))
 
     def answer(
         self, asking: Wanted, variables: Mapping[str, str], payload: bytes

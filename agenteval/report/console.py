@@ -4,10 +4,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from rich import box
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from agenteval.core.plain import visible
 from agenteval.report.details import detail_tables, summary_tables
 from agenteval.report.gate_view import UNITS, GateView, Line, goals_told
 from agenteval.report.goals import missed_lines
@@ -111,12 +113,12 @@ def _drawn(table: Table, *, stacked: bool) -> RichTable:
         for at in range(len(table.heads))
     ]
     for row, *cells in zip(table.rows, *columns, strict=True):
-        drawn.add_row(row.label, *cells, style="bold" if row.strong else "")
+        drawn.add_row(Text(visible(row.label)), *cells, style="bold" if row.strong else "")
     return drawn
 
 
 def _head(head: Head) -> Text:
-    text = Text(head.label, style="bold")
+    text = Text(visible(head.label), style="bold")  # here, as a sign is wider: it is measured
     if head.simulated:
         text.append(f"\n{MARK}", style="bold yellow")
     return text.append(f"\n{head.counted}", style="dim") if head.counted else text
@@ -143,7 +145,17 @@ def _aligned(cells: Sequence[Cell], *, stacked: bool) -> list[Text]:
 
 
 class Terminal(Console):
-    """Leaves to its caller what it means that nobody reads on: raises BrokenPipeError."""
+    """Shows signs for what would move the cursor: names of models and servers stand in all of it.
+
+    Leaves to its caller what it means that nobody reads on: raises BrokenPipeError.
+    """
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterator[Segment]:
+        for segment in super().render(renderable, options):
+            hides = not segment.control and not segment.text.isprintable()
+            yield segment._replace(text=visible(segment.text)) if hides else segment
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError

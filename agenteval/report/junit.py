@@ -7,6 +7,7 @@ not proven.
 import re
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
+from agenteval.core.plain import visible
 from agenteval.report.gate_view import GateView, Line, goals_told
 from agenteval.report.tables import MARK
 from agenteval.stats.promotion import GateVerdict
@@ -61,5 +62,5 @@ def _case(suite: Element, line: Line, view: GateView) -> None:
 
 
 def _cleaned(text: str) -> str:
-    """A name may hold what XML cannot."""
-    return _NOT_IN_XML.sub("\ufffd", text)
+    """A name may hold what XML cannot, and what a terminal would obey."""
+    return _NOT_IN_XML.sub("\ufffd", visible(text))

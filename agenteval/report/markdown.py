@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from agenteval.core.plain import visible
 from agenteval.report.details import detail_tables
 from agenteval.report.gate_view import GateView, goals_told
 from agenteval.report.goals import missed_lines
@@ -12,7 +13,7 @@ from agenteval.stats.alpha_spending import sure_told
 
 
 def dumps(view: View) -> str:
-    return "\n".join(_lines(view)).rstrip()
+    return visible("\n".join(_lines(view))).rstrip()
 
 
 def _lines(view: View) -> Iterator[str]:
@@ -79,7 +80,7 @@ _GATE_HEADS = ("criterion", "estimate", "bounds", "limit", "n", "verdict", "stil
 
 
 def gate_dumps(view: GateView) -> str:
-    return "\n".join(_gate_lines(view)) + "\n"
+    return visible("\n".join(_gate_lines(view))) + "\n"
 
 
 def _gate_lines(view: GateView) -> Iterator[str]:

@@ -65,6 +65,16 @@ class FoundCall:
     allowed: bool
     exit_code: int | None
 
+    @property
+    def said(self) -> str:
+        """The command, where its whole text is at hand; else the arguments as written."""
+        try:
+            given = json.loads(self.arguments)
+        except (ValueError, RecursionError):
+            return self.arguments
+        command = given.get("command") if isinstance(given, dict) else None
+        return command if isinstance(command, str) else self.arguments
+
 
 @dataclass(frozen=True, slots=True)
 class CallPage:

@@ -126,12 +126,7 @@ def _key(given: str) -> Key | None:
 
 def in_a_line(call: FoundCall) -> str:
     """The command of a call, or its arguments as written."""
-    try:
-        arguments = json.loads(call.arguments)
-    except (ValueError, RecursionError):
-        return shortened(call.arguments, LINE)
-    command = arguments.get("command") if isinstance(arguments, dict) else None
-    return shortened(command if isinstance(command, str) else call.arguments, LINE)
+    return shortened(call.said, LINE)
 
 
 def judged_otherwise(

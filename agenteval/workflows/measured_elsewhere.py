@@ -132,7 +132,7 @@ def _read(where: str, text: str) -> tuple[_Line, ToolCall]:
     try:
         line = _Line.model_validate_json(text)
         arguments = json.loads(line.call.arguments)
-    except json.JSONDecodeError as error:
+    except (json.JSONDecodeError, RecursionError) as error:
         raise UsageError(f"{where}: call.arguments: {error}. Mend the line") from error
     except ValidationError as error:
         fault = error.errors(include_url=False)[0]

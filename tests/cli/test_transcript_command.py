@@ -210,3 +210,19 @@ def test_who_reads_the_first_line_only_ends_it_without_a_word(tmp_path):
         b"",
         0,
     )
+
+
+@pytest.mark.parametrize("levels", [990, 20_000])
+def test_arguments_that_nest_without_end_are_shown_as_written(levels, cli, tmp_path):
+    """Python's reader of JSON gives up on them by an error of its own."""
+    arguments = f'{{"command": "git status", "x": {"[" * levels}{"]" * levels}}}'
+    function = {"name": "bash", "arguments": arguments}
+    said = {"role": "assistant", "tool_calls": [{"id": "a", "function": function}]}
+    log, store = tmp_path / "deep.jsonl", str(tmp_path / "deep.db")
+    log.write_text(json.dumps({"model": "m", "messages": [said]}) + "\n")
+    taken = cli("ingest", "openai", str(log), "--store", store)
+    assert taken.code == 0, taken.err
+    listed = cli("calls", "last", "--store", store)
+    assert (listed.code, '{"command": "git status", "x": [[' in listed.out) == (0, True)
+    whole = json.loads(cli("calls", "last", "--store", store, "--json").out)
+    assert whole["calls"][0]["arguments"] == arguments[:2000]

@@ -299,6 +299,23 @@ def test_a_guarded_shell_runs_what_is_allowed_and_nothing_else(shell, out, code,
     assert "from" not in done.stdout
 
 
+@pytest.mark.parametrize(
+    "quoted", ["\x1b[31m\x07\x9b\u202e\x7f", r"$'\x1b[31m\x07'", "\udc9b\udcff"], ids=ascii
+)
+@pytest.mark.parametrize("harness", ["guard", "opencode"])
+def test_a_denial_moves_no_cursor(harness, quoted, project, stopped) -> None:
+    command = f"echo {quoted} | tee {quoted}"
+    if harness == "guard":
+        started, sent = [*words("guard"), "--", "bash", "-c", command], ""
+    else:
+        started = words("opencode")
+        sent = json.dumps({"tool": "bash", "args": {"command": command}})
+    done = subprocess.run(started, capture_output=True, text=True, input=sent, timeout=60,
+                          encoding="utf-8", check=False)  # fmt: skip
+    assert "Denied by the allow list" in done.stderr
+    assert [hex(ord(one)) for one in done.stderr if not one.isprintable() and one != "\n"] == []
+
+
 def test_a_guarded_shell_is_a_program_that_others_can_use(project, stopped, tmp_path) -> None:
     (tmp_path / "startup").write_text("echo from BASH_ENV\n")
     made = subprocess.run([*AGENTEVAL, "guard", "--allowlist", "../rules.toml", "--write", "shell",
