@@ -8,14 +8,15 @@ import posixpath
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
+from operator import attrgetter
 
 from agenteval.core.call import BASH
 from agenteval.core.policy.arguments import READ, WRITE
 from agenteval.core.policy.bash import MOVES
 from agenteval.core.policy.examples import allowed, listed, opens
-from agenteval.core.policy.mismatch import Miss
+from agenteval.core.policy.mismatch import Miss, Part
 from agenteval.core.policy.patterns import normalise
-from agenteval.core.shell.facts import RedirectKind
+from agenteval.core.shell.facts import RedirectKind, ShellFacts
 from agenteval.core.shell.program_specs import can_show, shown_files
 from agenteval.core.shell.words import quoted
 from agenteval.taxonomy.denied import DeniedCall
@@ -25,6 +26,7 @@ from agenteval.taxonomy.residue import untyped, with_quoted_urls, without_residu
 _FAULT = 80  # characters of what is wrong
 _SHOWN = 100  # characters of one call
 _MOST = 200  # characters: two lines
+_TRIED = 20  # listed commands of one call: each is looked for in all of it
 _MENDED = 10 * _SHOWN  # characters of a call that is mended one by one: more would never fit
 
 
@@ -35,11 +37,12 @@ class Ways:
     file that it writes may be written, `way` the nearest of what a tool does; each may be empty.
     """
 
-    __slots__ = ("_calls", "call", "is_command", "own", "way", "written")
+    __slots__ = ("_calls", "_near", "call", "is_command", "own", "way", "written")
 
     def __init__(self, call: DeniedCall) -> None:
         self.call = call
         self.own = self.way = self.written = self._calls = ""
+        self._near: tuple[str, ...] = ()  # the words of one that cannot be run as it stands
         self.is_command = call.call.command is not None
         if not self.is_command:
             return
@@ -78,14 +81,14 @@ class Ways:
     def _own(self) -> str:
         """But for what does nothing alone: a change of folder, cat of what was handed to it."""
         call = self.call
-        for is_nested in (False, True):
-            for part in call.parts:
-                if part.program in MOVES or part.argv == ("cat",):
-                    continue
-                if part.admitted and part.nested is is_nested and part.words:
-                    text = call.words(part).text
-                    if self._runs(text):
-                        return text
+        found = [part for part in _reached(call) if part.admitted and part.words]
+        found = [part for part in found if part.program not in MOVES and part.argv != ("cat",)]
+        for part in sorted(found, key=_NESTED)[:_TRIED]:
+            text = call.words(part).text
+            if call.shell.is_cut(part.words.extent) or _is_fed(call.shell, part):
+                self._near = self._near or part.argv
+            elif self._runs(text):
+                return text
         return ""
 
     def _tool(self, tool: str, paths: Iterator[str]) -> str:
@@ -96,6 +99,8 @@ class Ways:
     def _allowed(self) -> str:
         """Calls that are allowed, nearest first."""
         _, _, policy, world, *_ = self.call
+        if self._near:
+            return listed(policy, world, self._near)
         for part, (_, _, _, since, instead) in self.call.misses.values():
             if instead and not since:
                 return listed(policy, world, tuple(instead.split()))
@@ -169,6 +174,34 @@ class Ways:
                 yield normalise(redirect.target, self.call.world.root) or ""
 
 
+_NESTED = attrgetter("nested")
+
+
+def _reached(call: DeniedCall) -> Iterator[Part]:
+    """Its commands, without those that never run: behind `true ||` and `false &&`."""
+    never, program, end = "", "", 0
+    for part in call.parts:
+        start, stop = part.words.extent
+        if start >= end:  # else it stands inside the one before
+            joint = call.text[end:start].strip()
+            never = joint if joint and joint in (never, _NEVER_BEHIND.get(program)) else ""
+            program, end = part.program, stop
+        if not never:
+            yield part
+
+
+_NEVER_BEHIND = {"true": "||", ":": "||", "false": "&&"}
+
+
+def _is_fed(shell: ShellFacts, part: Part) -> bool:
+    """Whether a word of it stands for what something else hands to it."""
+    if part.via and not _HANDS_ON.isdisjoint(part.via):
+        return "find" not in part.via or any("{}" in word for word in part.argv)
+    return not _STDIN.isdisjoint(part.argv) and shell.is_fed(part.words.extent[0])
+
+
+_HANDS_ON = frozenset(("xargs", "parallel", "find"))
+_STDIN = frozenset(("-", "/dev/stdin"))
 _UNKNOWN = re.compile(r"[<>]&|[$`(*?{]")
 _ELSEWHERE = ("-", "+", "~")
 _SHOWS, _WRITES = 1, 2

@@ -161,6 +161,42 @@ def test_the_nearest_way_is_named(command: str, way: str) -> None:
     assert way in hint(command)
 
 
+@pytest.mark.parametrize(
+    ("command", "way"),
+    [
+        ("uv run scripts/notes.py add don't forget milk", "is `uv run scripts/notes.py add TEXT`."),
+        ("uv run scripts/notes.py add buy (milk)", "is `uv run scripts/notes.py add TEXT`."),
+        ("uv run scripts/notes.py add a'b --tag c", "is `uv run scripts/notes.py add TEXT`."),
+        ("git status && uv run scripts/notes.py add don't", "closed. Run `git status` alone."),
+        ("uv run scripts/notes.py add x; fi", "Run `uv run scripts/notes.py add x` alone."),
+    ],
+)  # fmt: skip
+def test_what_a_syntax_error_cuts_off_is_not_proposed(command: str, way: str) -> None:
+    assert way in hint(command)
+
+
+@pytest.mark.parametrize(
+    ("command", "way"),
+    [
+        ("echo milk | uv run scripts/notes.py add -", "is `uv run scripts/notes.py add TEXT`."),
+        ("uv run scripts/notes.py add - <<< milk", "is `uv run scripts/notes.py add TEXT`."),
+        ("uv run scripts/notes.py add - < a.md", "Read `a.md` with the read tool."),
+        ("uv run scripts/notes.py add - 2>&1", "Run `uv run scripts/notes.py add -` alone"),
+        ("ls | xargs -I{} uv run scripts/notes.py show {}", "Allowed is `uv run scripts/notes.py sh"),
+        ("find . -exec uv run scripts/notes.py show {} +", "Allowed is `uv run scripts/notes.py s"),
+        ("find . -exec git status ';'", "Run `git status` alone"),
+        ("true || uv run scripts/notes.py add x", "one command a call; every call starts in the"),
+        ("false && git status && date -I || git log --oneline", "Run `git log --oneline` alone"),
+        (": || timeout 5 git status; date -I", "Run `date -I` alone"),
+        ("ls || git status", "Run `git status` alone"),
+    ],
+)  # fmt: skip
+def test_what_something_else_feeds_or_that_never_runs_is_not_proposed(
+    command: str, way: str
+) -> None:
+    assert way in hint(command)
+
+
 OPEN = """
 [bash]
 allow = ["ls *", "cd *", "cat *", "git commit *", "curl *"]

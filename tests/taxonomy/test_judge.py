@@ -630,6 +630,7 @@ def test_a_bracket_without_a_meaning_is_a_syntax_error(command: str, *, fails: b
         "$(a $(b)) ",
         "[[ a ]] && ",
         "cat <<E\n$(a)\nE\n",
+        "git status ) ",
     ],
 )
 def test_what_is_dense_is_judged_in_linear_time(unit: str) -> None:

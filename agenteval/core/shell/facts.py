@@ -95,3 +95,21 @@ class ShellFacts(NamedTuple):
     control: Sequence[Span] = ()  # if, for, while, until, case, select, function, [[ ]], (( ))
     negations: Sequence[Span] = ()  # one for each ! before a command
     errors: Sequence[Span] = ()  # where the text does not parse
+
+    def is_cut(self, place: Place) -> bool:
+        """Whether an error touches what stands there: who knows what it would be without."""
+        if not self.errors:
+            return False
+        start, end = place
+        start = len(self.text[:start].rstrip(" \t"))
+        end = len(self.text) - len(self.text[end:].lstrip(" \t"))
+        return any(one.start <= end and start <= one.end for one in self.errors)
+
+    def is_fed(self, at: int) -> bool:
+        """Whether what begins there may read from a pipe, a file or a text given to it."""
+        stages = (stage.extent for line in self.pipelines for stage in line[1:])
+        is_piped = any(start <= at < end for start, end in stages)
+        return is_piped or any(redirect.kind in _FEEDS for redirect in self.redirects)
+
+
+_FEEDS = frozenset((RedirectKind.INPUT, RedirectKind.HEREDOC, RedirectKind.HERESTRING))
