@@ -203,8 +203,7 @@ def as_json(call: "ToolCall", verdict: "Verdict", row: RowName) -> str:
     start = f'{{"id": {_quoted(call.id)}, "command": ' if call.id else '{"command": '
     command = call.command
     if command is None:
-        arguments = call.raw if call.arguments is None else call.arguments
-        start += f'null, "name": {_quoted(call.name)}, "arguments": {json.dumps(arguments)}'
+        start += f'null, "name": {_quoted(call.name)}, "arguments": {json.dumps(call.told)}'
     else:
         start += _quoted(command)
     if verdict.primary is None:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
+from agenteval.core.plain import is_json
 from agenteval.core.span import Span, new
 
 BASH = "bash"
@@ -31,6 +32,11 @@ class ToolCall:
             return None
         command = self.arguments.get("command")
         return command if isinstance(command, str) else None
+
+    @property
+    def told(self) -> Mapping[str, Any] | str:
+        """The arguments for who writes JSON; as text where they are none, as with a NaN."""
+        return self.raw if self.arguments is None or not is_json(self.arguments) else self.arguments
 
 
 class Finding(NamedTuple):

@@ -88,6 +88,15 @@ def excerpt(body: str, length: int = 120) -> str:
     return repr(flat if len(flat) <= length else flat[:length] + "...")
 
 
+def is_json(value: Any) -> bool:
+    """Whether JSON can have it: it has no NaN, and no number beyond all bounds."""
+    try:
+        json.dumps(value, allow_nan=False)
+    except ValueError:
+        return False
+    return True
+
+
 DEEPEST = 100  # levels of objects and lists
 _SHOWN = 20  # characters of a number
 

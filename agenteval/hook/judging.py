@@ -11,7 +11,7 @@ from typing import Any, Final
 from agenteval.config.allowlists import files_of, load_any
 from agenteval.config.roots import roots
 from agenteval.core.call import BASH, Denied, ToolCall, Verdict
-from agenteval.core.plain import visible
+from agenteval.core.plain import is_json, visible
 from agenteval.core.policy.arguments import WRITE, path_argument
 from agenteval.core.policy.patterns import PathRules
 from agenteval.core.policy.policy import Policy, World
@@ -212,7 +212,7 @@ def _kept(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
     for name, value in arguments.items():
         text = value if isinstance(value, str) else json.dumps(value)
         if len(text) <= LONGEST:
-            kept[name] = value
+            kept[name] = value if is_json(value) else text
         else:
             kept[name] = text[:LONGEST]
             kept[f"{name}:cut"] = len(text) - LONGEST

@@ -200,7 +200,7 @@ def _call_document(record: CallRecord) -> dict[str, Any]:
     return {
         "position": record.position,
         "tool": record.call.name,
-        "arguments": record.call.raw if record.call.arguments is None else record.call.arguments,
+        "arguments": record.call.told,
         "allowed": record.verdict.allowed,
         "findings": [
             {"class": one.failure_class, "evidence": one.evidence._asdict(), "hint": one.hint}

@@ -2,6 +2,7 @@
 
 import io
 import json
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -34,22 +35,75 @@ class BadLine:
 
 
 def read_lines(lines: Iterable[str]) -> Iterator[ToolCall | BadLine]:
-    """The calls, or one complaint, of each line that is not blank, as it comes."""
-    for number, line in enumerate(lines, 1):
+    """The calls, or one complaint, of each line that is not blank, as it comes.
+
+    All documents of many lines are one complaint: who gives one of a thousand needs it once.
+    """
+    rest, told = _Numbered(lines), False
+    for number, line in rest:
         try:
             content = _read(line)
             calls = tool_calls(content) if isinstance(content, dict) else None
         except (ValueError, RecursionError) as error:
-            if line.strip() in {"{", "["}:
-                yield BadLine(number, _DOCUMENT)
-                return
-            if line.strip():
+            if _is_document(line, rest):
+                if not told:
+                    yield BadLine(number, _DOCUMENT)
+                told = True
+            elif line.strip():
                 yield BadLine(number, str(error))
             continue
         if calls:
             yield from calls
         else:
             yield BadLine(number, _without_call(content) if calls is None else "")
+
+
+class _Numbered:
+    """The lines from 1 on, which can be looked at before they come."""
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        self._rest = enumerate(lines, 1)
+        self._seen: deque[tuple[int, str]] = deque()
+
+    def __iter__(self) -> Iterator[tuple[int, str]]:
+        return self
+
+    def __next__(self) -> tuple[int, str]:
+        return self._seen.popleft() if self._seen else next(self._rest)
+
+    def ahead(self, count: int) -> str | None:
+        """The line that comes after so many others; None where there is none."""
+        while len(self._seen) <= count:
+            if (one := next(self._rest, None)) is None:
+                return None
+            self._seen.append(one)
+        return self._seen[count][1]
+
+
+def _is_document(line: str, rest: _Numbered) -> bool:
+    """Whether a document of many lines begins with this one; the others of it are passed over.
+
+    An object on a line of its own is none of it, unless it is indented or the last one of a list.
+    """
+    if (closing := _CLOSING.get(line.strip())) is None:
+        return False
+    indent, inside = line[: len(line) - len(line.lstrip())], False
+    while (inner := rest.ahead(0)) is not None:
+        is_deeper = inner.startswith((f"{indent} ", f"{indent}\t"))
+        if not is_deeper and _is_object(inner) and (rest.ahead(1) or "").strip() != closing:
+            break
+        next(rest)
+        inside = True
+        if inner.rstrip(" \t\r\n,") == f"{indent}{closing}":
+            break
+    return inside
+
+
+def _is_object(line: str) -> bool:
+    try:
+        return isinstance(_read(line), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def _read(line: str) -> Any:
@@ -61,6 +115,7 @@ def _read(line: str) -> Any:
 
 
 _DECODE = msgspec.json.Decoder().decode
+_CLOSING = {"{": "}", "[": "]"}
 _DOCUMENT = "a document of many lines; give an object a line, as by jq -c"
 
 

@@ -167,7 +167,7 @@ def test_a_bad_line_is_named_and_the_others_are_judged() -> None:
 @pytest.mark.parametrize(
     "value",
     [
-        *("NaN", "-Infinity", "1e400", "-0", "0.1", "123456789012345678901234567890", "5e-324"),
+        *("-0", "0.1", "123456789012345678901234567890", "5e-324"),
         *('"\\ud800"', '"\\ud83d\\ude00"', '"\\u0000/\\/"', '{"a": 1, "a": 2}', "[true, null]"),
     ],
 )
@@ -214,6 +214,36 @@ def test_a_document_of_many_lines_is_one_complaint(text: str) -> None:
     assert result.stderr == (
         "agenteval: -:1: a document of many lines; give an object a line, as by jq -c\n"
     )
+
+
+@pytest.mark.parametrize("broken", ["{", "[", " {", "{\n\n", "]", '{"command": "x', "[\n[1,"])
+@pytest.mark.parametrize("before", [0, 1])
+def test_a_broken_line_stops_none_of_the_others(before: int, broken: str) -> None:
+    good = ['{"command": "git status"}', '{"command": "ls"}', '{"command": "pwd"}']
+    result = run("--json", "--jsonl", "-", text="\n".join([*good[:before], broken, *good[before:]]))
+    assert [found["command"] for found in lines(result)] == ["git status", "ls", "pwd"]
+    assert (result.exit_code, f"agenteval: -:{before + 1}: " in result.stderr) == (2, True)
+
+
+def test_documents_between_good_lines_are_one_complaint() -> None:
+    calls = [{"command": "ls", "more": [{"a": 1}, {}]}, [{"command": "pwd"}, {"command": "id"}]]
+    text = "\n".join(json.dumps(one, indent=indent) for one in calls for indent in (1, 4))
+    result = run("--json", "--jsonl", "-", text=f'{{"command": "a"}}\n{text}\n{{"command": "b"}}\n')
+    assert [found["command"] for found in lines(result)] == ["a", "b"]
+    assert result.stderr == (
+        "agenteval: -:2: a document of many lines; give an object a line, as by jq -c\n"
+    )
+
+
+@pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e400"])
+@pytest.mark.parametrize("form", ["object", "text"])
+def test_arguments_that_are_no_json_come_as_text(form: str, number: str) -> None:
+    arguments = f'{{"path": "README.md", "offset": {number}}}'
+    given = json.dumps(arguments) if form == "text" else arguments
+    result = run("--json", "--jsonl", "-", text=f'{{"name": "read", "arguments": {given}}}')
+    (found,) = (json.loads(line, parse_constant=pytest.fail) for line in result.stdout.splitlines())
+    assert isinstance(found["arguments"], str)
+    assert found["arguments"] == arguments or form == "object"
 
 
 @pytest.mark.parametrize(("command", "code"), [("ls", 1), ("git status", 0)])
