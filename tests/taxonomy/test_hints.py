@@ -182,7 +182,7 @@ def test_what_a_syntax_error_cuts_off_is_not_proposed(command: str, way: str) ->
         ("uv run scripts/notes.py add - <<< milk", "is `uv run scripts/notes.py add TEXT`."),
         ("uv run scripts/notes.py add - < a.md", "Read `a.md` with the read tool."),
         ("uv run scripts/notes.py add - 2>&1", "Run `uv run scripts/notes.py add -` alone"),
-        ("ls | xargs -I{} uv run scripts/notes.py show {}", "Allowed is `uv run scripts/notes.py sh"),
+        ("ls | xargs -I{} uv run scripts/notes.py show {}", "Allowed is `uv run scripts/notes.py"),
         ("find . -exec uv run scripts/notes.py show {} +", "Allowed is `uv run scripts/notes.py s"),
         ("find . -exec git status ';'", "Run `git status` alone"),
         ("true || uv run scripts/notes.py add x", "one command a call; every call starts in the"),
