@@ -89,10 +89,10 @@ def excerpt(body: str, length: int = 120) -> str:
 
 
 def is_json(value: Any) -> bool:
-    """Whether JSON can have it: it has no NaN, and no number beyond all bounds."""
+    """Whether it can be written as JSON: no NaN, no number beyond all bounds, not too deep."""
     try:
         json.dumps(value, allow_nan=False)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return True
 

@@ -34,3 +34,25 @@ def test_a_denied_call_has_findings_and_no_place_for_anything_to_run() -> None:
 def test_a_denial_that_nothing_explains_is_no_verdict() -> None:
     with pytest.raises(ValueError, match="at least one finding"):
         Denied.explained([])
+
+
+def nested(levels):
+    value = []
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ({"path": "a", "lines": [1, 2.5]}, {"path": "a", "lines": [1, 2.5]}),
+        ({"offset": float("nan")}, "as written"),
+        ({"at": [{"size": float("inf")}]}, "as written"),
+        ({"deep": nested(100_000)}, "as written"),
+        (None, "as written"),
+    ],
+    ids=["plain", "NaN", "infinite", "deep", "none"],
+)
+def test_arguments_that_are_no_json_are_told_as_they_were_written(arguments, told):
+    assert ToolCall("c", "read", "as written", arguments).told == told
