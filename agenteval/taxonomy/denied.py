@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from agenteval.core.call import BASH, ToolCall
 from agenteval.core.policy.arguments import READ, WRITE
-from agenteval.core.policy.bash import changes_folder
+from agenteval.core.policy.bash import MOVES, changes_folder
 from agenteval.core.policy.mismatch import Miss, Missed, Part
 from agenteval.core.policy.patterns import normalise
 from agenteval.core.policy.policy import (
@@ -140,6 +140,12 @@ class DeniedCall(NamedTuple):
         first = part.argv[1] if len(part.argv) > 1 else "-"
         is_path = "." in first or "/" in first
         return not first.startswith("-") and (is_path or len(self.parts) == 1)
+
+    def folder(self, at: int | None) -> str | None:
+        """The folder in which a command runs that begins there; None where that is unknown."""
+        moves = [each for each in self.shell.commands if each.program in MOVES]
+        shells = [part.words.extent for part in self.parts if part.code]
+        return self.shell.folder(self.world.root, at, moves, shells)
 
     @property
     def harms(self) -> tuple[str, ...]:

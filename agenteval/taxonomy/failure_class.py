@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -134,3 +135,23 @@ def malformed(name: str, raw: str) -> ToolCall:
 
 def _call(example: str | ToolCall) -> ToolCall:
     return tool(BASH, command=example) if isinstance(example, str) else example
+
+
+FAULT = 80  # characters of what is wrong
+
+
+@lru_cache(maxsize=1024)
+def as_fault(text: str) -> str:
+    """In one line, without backquotes: what stands between those can be sent."""
+    return cut(" ".join(text.replace("`", "'").split()), FAULT)
+
+
+def cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}\N{HORIZONTAL ELLIPSIS}"
+
+
+def joined(first: str, then: str = "") -> str:
+    """Two sentences, the first of which may lack its end, or the one that there is."""
+    if not (first and then):
+        return first or then
+    return f"{first} {then}" if first[-1] in ".?!:" else f"{first}. {then}"

@@ -8,26 +8,24 @@ import posixpath
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
-from operator import attrgetter
 
 from agenteval.core.call import BASH
 from agenteval.core.policy.arguments import READ, WRITE
 from agenteval.core.policy.bash import MOVES
-from agenteval.core.policy.examples import allowed, listed, opens
+from agenteval.core.policy.examples import SHOWN, allowed, fits, listed, opens, told
 from agenteval.core.policy.mismatch import Miss, Part
 from agenteval.core.policy.patterns import normalise
-from agenteval.core.shell.facts import RedirectKind, ShellFacts
+from agenteval.core.shell.facts import RedirectKind
 from agenteval.core.shell.program_specs import can_show, shown_files
 from agenteval.core.shell.words import quoted
+from agenteval.core.shell.wrappers import hands_on
 from agenteval.taxonomy.denied import DeniedCall
-from agenteval.taxonomy.failure_class import FailureClass, Seen
+from agenteval.taxonomy.failure_class import FAULT, FailureClass, Seen, as_fault, cut, joined
 from agenteval.taxonomy.residue import untyped, with_quoted_urls, without_residue
 
-_FAULT = 80  # characters of what is wrong
-_SHOWN = 100  # characters of one call
 _MOST = 200  # characters: two lines
 _TRIED = 20  # listed commands of one call: each is looked for in all of it
-_MENDED = 10 * _SHOWN  # characters of a call that is mended one by one: more would never fit
+_MENDED = 10 * SHOWN  # characters of a call that is mended one by one: more would never fit
 
 
 class Ways:
@@ -37,7 +35,7 @@ class Ways:
     file that it writes may be written, `way` the nearest of what a tool does; each may be empty.
     """
 
-    __slots__ = ("_calls", "_near", "call", "is_command", "own", "way", "written")
+    __slots__ = ("_calls", "_moves", "_near", "call", "is_command", "own", "way", "written")
 
     def __init__(self, call: DeniedCall) -> None:
         self.call = call
@@ -46,6 +44,7 @@ class Ways:
         self.is_command = call.call.command is not None
         if not self.is_command:
             return
+        self._moves = any(part.program in MOVES for part in call.parts)
         touched, is_listed = _touches("") if call.shell.redirects else 0, False
         for _, program, _, admitted, _, _ in call.parts:
             touched |= _touches(program)
@@ -53,9 +52,9 @@ class Ways:
         if is_listed and not call.objection:
             self.own = self._own()
         if touched & _WRITES:
-            self.written = self._tool(WRITE, self._into())
+            self.written = self._written()
         if touched and not self.own:
-            made = {*self._into()} if touched & _WRITES else ()
+            made = {path for path, _ in self._into()} if touched & _WRITES else ()
             shown = (path for path in self._shown() if path not in made)  # what was there before
             self.way = self._tool(READ, shown) or self.written
 
@@ -63,38 +62,58 @@ class Ways:
         """The fault and the nearest way, or how such a call is mended in general."""
         if not self.is_command:
             return seen.hint or found.cure
-        fault = _fault(seen.hint) if seen.hint else ""
+        fault = as_fault(seen.hint) if seen.hint else ""
         if way := self._mended(found.id):
-            return _joined(fault, f"Run `{way}`.")
+            return joined(fault, f"Run `{way}`.")
         if self.own:
-            own = _told(self.own)
+            own = told(self.own)
             if "{alone}" in found.cure:
-                return self._with_written(_joined(fault, found.cured(own)))
-            return self._with_written(_joined(fault or found.cure, f"Run `{own}` alone."))
+                return self._with_written(joined(fault, found.cured(own)))
+            return self._with_written(joined(fault or found.cure, f"Run `{own}` alone."))
         if self.way:
-            return _joined(fault, self.way)
-        if found.id in _WRITING and not fault and any(self._into()):
+            return joined(fault, self.way)
+        if found.id in _WRITING and not fault and any(path for path, _ in self._into()):
             fault = self._open_to()
         self._calls = self._calls or self._allowed()  # the same below every class
-        return _joined(fault or found.cure_in_general, self._calls)
+        return joined(fault or found.cure_in_general, self._calls)
 
     def _own(self) -> str:
         """But for what does nothing alone: a change of folder, cat of what was handed to it."""
         call = self.call
         found = [part for part in _reached(call) if part.admitted and part.words]
         found = [part for part in found if part.program not in MOVES and part.argv != ("cat",)]
-        for part in sorted(found, key=_NESTED)[:_TRIED]:
+        for part in sorted(found, key=lambda part: part.nested)[:_TRIED]:
             text = call.words(part).text
-            if call.shell.is_cut(part.words.extent) or _is_fed(call.shell, part):
+            if call.shell.is_cut(part.words.extent) or self._is_fed(part):
                 self._near = self._near or part.argv
             elif self._runs(text):
                 return text
         return ""
 
+    def _is_fed(self, part: Part) -> bool:
+        """Whether a word of it stands for what something else hands to it."""
+        is_fed = self.call.shell.is_fed(part.argv, part.words.extent[0])
+        return is_fed or hands_on(part.via, part.argv)
+
     def _tool(self, tool: str, paths: Iterator[str]) -> str:
         """What a tool does with the first of the files that it opens."""
         path = next((path for path in paths if path and self._opens(tool, path)), "")
         return f"{tool.capitalize()} `{path}` with the {tool} tool." if path else ""
+
+    def _written(self) -> str:
+        """How the first file that the call writes may be written: the write tool replaces it."""
+        world = self.call.world
+        for path, is_added in self._into():
+            if path and self._opens(WRITE, path):
+                is_new = world.files is not None and path not in world.files | world.written
+                if is_new or not is_added:
+                    return f"Write `{path}` with the write tool."
+                if self._opens(READ, path):
+                    return (
+                        f"Read `{path}` with the read tool and write it whole, with what is added."
+                    )
+                return "The write tool can only replace that file as a whole."
+        return ""
 
     def _allowed(self) -> str:
         """Calls that are allowed, nearest first."""
@@ -114,10 +133,10 @@ class Ways:
         if WRITE not in policy.tools:
             return ""
         open_to = ", ".join(policy.write.allow) or "nothing"
-        return _cut(f"the write tool is open to {open_to} only", _FAULT)
+        return cut(f"the write tool is open to {open_to} only", FAULT)
 
     def _with_written(self, told: str) -> str:
-        whole = _joined(told, self.written)
+        whole = joined(told, self.written)
         return whole if len(whole) <= _MOST else told
 
     def _mended(self, failure_class: str) -> str:
@@ -126,55 +145,56 @@ class Ways:
         text = mend(self.call.text) if mend and len(self.call.text) <= _MENDED else self.call.text
         if text == self.call.text:
             text = _with_near(self.call, miss) if miss else ""
-        return text if text and _fits(text) and self._runs(text) else ""
+        return text if text and fits(text) and self._runs(text) else ""
 
     def _runs(self, text: str) -> bool:
         return allowed(self.call.policy, self.call.world, BASH, command=text)
 
     def _opens(self, tool: str, path: str) -> bool:
-        return _fits(path) and opens(self.call.policy, self.call.world, tool, path)
+        return fits(path) and opens(self.call.policy, self.call.world, tool, path)
 
     def _shown(self) -> Iterator[str]:
-        """The files that the commands show, from the folder that they change to."""
+        """The files that the commands show."""
         if self.call.shell.errors:
             return
-        root = folder = self.call.world.root
         for part in self.call.parts:
-            program = part.program
-            if program in MOVES:
-                to = part.argv[-1]
-                if part.words.dynamic or len(part.argv) < 2 or to[:1] in _ELSEWHERE:
-                    return  # where it then is, nobody knows
-                folder = posixpath.join(folder, to)
-            elif program.lower() == READ and self.call.calls_tool(part):
-                yield normalise(posixpath.join(folder, part.argv[1]), root) or ""
+            program, at = part.program, part.words.extent[0]
+            if program.lower() == READ and self.call.calls_tool(part):
+                yield self._path(part.argv[1], at)
             elif can_show(program) and not part.words.dynamic:
-                for path in shown_files(part.argv):
-                    below = path if folder is root else posixpath.join(folder, path)
-                    yield normalise(below, root) or ""
-        yield from self._behind(RedirectKind.INPUT)
+                yield from (self._path(path, at) for path in shown_files(part.argv))
+        yield from (path for path, _ in self._behind(RedirectKind.INPUT))
 
-    def _into(self) -> Iterator[str]:
-        """The files that the call writes."""
+    def _into(self) -> Iterator[tuple[str, bool]]:
+        """The files that the call writes, and whether what was in one stays."""
         if self.call.shell.errors:
             return
-        root = self.call.world.root
         yield from self._behind(RedirectKind.FILE)
         for part in self.call.parts:
+            at = part.words.extent[0]
             if part.program.lower() == WRITE and self.call.calls_tool(part):
-                yield from (normalise(word, root) or "" for word in part.argv[1:2])
+                yield from ((self._path(word, at), False) for word in part.argv[1:2])
             if part.program == "tee":
+                is_added = any(map(_APPENDS.match, part.argv))
                 words = (word for word in part.argv[1:] if not word.startswith("-"))
-                yield from (normalise(word, root) or "" for word in words)
+                yield from ((self._path(word, at), is_added) for word in words)
 
-    def _behind(self, kind: RedirectKind) -> Iterator[str]:
+    def _behind(self, kind: RedirectKind) -> Iterator[tuple[str, bool]]:
         """The files behind redirects; no descriptors, and nothing that bash still works out."""
-        for redirect in self.call.shell.redirects:
+        shell = self.call.shell
+        begins = {one.span[:2]: each.extent[0] for each in shell.commands for one in each.redirects}
+        for redirect in shell.redirects:
             if redirect.kind is kind and not _UNKNOWN.search(redirect.span.text):
-                yield normalise(redirect.target, self.call.world.root) or ""
+                path = self._path(redirect.target, begins.get(redirect.span[:2]))
+                yield path, ">>" in redirect.span.text
 
-
-_NESTED = attrgetter("nested")
+    def _path(self, path: str, at: int | None) -> str:
+        """Where a path lies that is written in the command that begins there; "" if unknown."""
+        root = self.call.world.root
+        folder = self.call.folder(at) if self._moves else root
+        if folder is None:
+            return ""
+        return normalise(path if folder == root else posixpath.join(folder, path), root) or ""
 
 
 def _reached(call: DeniedCall) -> Iterator[Part]:
@@ -193,17 +213,8 @@ def _reached(call: DeniedCall) -> Iterator[Part]:
 _NEVER_BEHIND = {"true": "||", ":": "||", "false": "&&"}
 
 
-def _is_fed(shell: ShellFacts, part: Part) -> bool:
-    """Whether a word of it stands for what something else hands to it."""
-    if part.via and not _HANDS_ON.isdisjoint(part.via):
-        return "find" not in part.via or any("{}" in word for word in part.argv)
-    return not _STDIN.isdisjoint(part.argv) and shell.is_fed(part.words.extent[0])
-
-
-_HANDS_ON = frozenset(("xargs", "parallel", "find"))
-_STDIN = frozenset(("-", "/dev/stdin"))
 _UNKNOWN = re.compile(r"[<>]&|[$`(*?{]")
-_ELSEWHERE = ("-", "+", "~")
+_APPENDS = re.compile(r"-[a-z]*a|--a")  # of tee
 _SHOWS, _WRITES = 1, 2
 
 
@@ -245,36 +256,3 @@ _MENDS: Mapping[str, Callable[[str], str]] = {
     "typographic-character": untyped,
     **dict.fromkeys(("background", "env-assignment", "bare-binary"), with_quoted_urls),
 }
-
-
-def _fits(text: str) -> bool:
-    """Whether it can stand between backquotes in a line."""
-    return bool(text) and len(text) <= _SHOWN and text.isprintable() and "`" not in text
-
-
-def _told(text: str) -> str:
-    """A command of the model, or how it begins."""
-    if _fits(text):
-        return text
-    whole = _UNSHOWN.split(text[:_SHOWN], maxsplit=1)[0]
-    return f"{whole}\N{HORIZONTAL ELLIPSIS}"
-
-
-_UNSHOWN = re.compile(r"[`\x00-\x1f\x7f-\xa0\ud800-\udfff]")
-
-
-@lru_cache(maxsize=1024)
-def _fault(text: str) -> str:
-    """In one line, without backquotes: what stands between those can be sent."""
-    return _cut(" ".join(text.replace("`", "'").split()), _FAULT)
-
-
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}\N{HORIZONTAL ELLIPSIS}"
-
-
-def _joined(first: str, then: str = "") -> str:
-    """Two sentences, the first of which may lack its end, or the one that there is."""
-    if not (first and then):
-        return first or then
-    return f"{first} {then}" if first[-1] in ".?!:" else f"{first}. {then}"

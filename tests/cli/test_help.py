@@ -36,6 +36,7 @@ def test_help_imports_no_command_and_no_workflow() -> None:
             "agenteval.report",
         ),
         *("agenteval.workflows", "agenteval.cli", "agenteval.cli.app", "agenteval.cli.output"),
+        *("agenteval.core", "agenteval.core.plain"),
     }
     assert set(eval(ended.stderr)) <= allowed
 

@@ -1,5 +1,6 @@
 """What a hint proposes is allowed: under every shipped list, and under generated ones."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -182,7 +183,7 @@ def test_what_a_syntax_error_cuts_off_is_not_proposed(command: str, way: str) ->
         ("uv run scripts/notes.py add - <<< milk", "is `uv run scripts/notes.py add TEXT`."),
         ("uv run scripts/notes.py add - < a.md", "Read `a.md` with the read tool."),
         ("uv run scripts/notes.py add - 2>&1", "Run `uv run scripts/notes.py add -` alone"),
-        ("ls | xargs -I{} uv run scripts/notes.py show {}", "Allowed is `uv run scripts/notes.py"),
+        ("ls | xargs -I{} uv run scripts/notes.py show {}", "is `uv run scripts/notes.py show N"),
         ("find . -exec uv run scripts/notes.py show {} +", "Allowed is `uv run scripts/notes.py s"),
         ("find . -exec git status ';'", "Run `git status` alone"),
         ("true || uv run scripts/notes.py add x", "one command a call; every call starts in the"),
@@ -194,6 +195,58 @@ def test_what_a_syntax_error_cuts_off_is_not_proposed(command: str, way: str) ->
 def test_what_something_else_feeds_or_that_never_runs_is_not_proposed(
     command: str, way: str
 ) -> None:
+    assert way in hint(command)
+
+
+ADDED = "Read `notes/x` with the read tool and write it whole, with what is added."
+
+
+@pytest.mark.parametrize("command", ["ls >> notes/x", "ls | tee -a notes/x", "tee --app notes/x"])
+def test_what_is_added_to_a_file_does_not_replace_it(command: str) -> None:
+    assert ADDED in hint(command)
+    there = World(frozenset({"notes/x"}))
+    assert ADDED in hint(command, world=there)
+    assert ADDED in hint(command, world=World(frozenset(), written=there.files or frozenset()))
+    assert "Write `notes/x` with the write tool." in hint(command, world=World(frozenset()))
+    closed = replace(DEMO, read=PathRules(()))
+    assert "The write tool can only replace that file as a whole." in hint(command, closed)
+
+
+def test_what_was_written_anew_may_be_added_to() -> None:
+    assert "Write `notes/x` with the" in hint("ls > notes/x; ls >> notes/x")
+
+
+@pytest.mark.parametrize(
+    ("command", "way"),
+    [
+        ("cd data && head -5 < a.csv", "Read `data/a.csv` with"),
+        ("cd /etc && head -5 < a.csv", "Allowed are "),
+        ("cd /tmp && ls > notes/x", "Allowed are "),
+        ("cd notes && ls > x", "Write `notes/x` with"),
+        ("cd notes && write x.md", "Write `notes/x.md` with"),
+        ("cd scripts && tee notes/x <<< hi", "Allowed are "),
+        ("cd notes; tee x <<< hi", "Write `notes/x` with"),
+        ("(cd data && ls); cat a.md", "Read `a.md` with"),
+        ("(cd data; cat a.md)", "Read `data/a.md` with"),
+        ("{ cd data; }; cat a.md", "Read `data/a.md` with"),
+        ("ls $(cd data; ls); cat a.md", "Read `a.md` with"),
+        ("cd data | cat a.md", "Read `a.md` with"),
+        ("bash -c 'cd data'; cat a.md", "Read `a.md` with"),
+        ("bash -c 'cd data && cat a.md'", "Read `data/a.md` with"),
+        ("bash -c 'cd data || cat a.md'", "Allowed are "),
+        ('bash -c "cd \\"data\\"; cat a.md"', "Allowed are "),
+        ("cd data 2>&1 || cat a.md", "Read `a.md` with"),
+        ("cd data && ls || cat a.md", "Allowed are "),
+        ("cd data || exit; cat a.md", "Read `data/a.md` with"),
+        ("ls || cd data; cat a.md", "Allowed are "),
+        ("cd data & cat a.md", "Allowed are "),
+        ("if ls; then cd data; fi; cat a.md", "Allowed are "),
+        ("(cd data; cat) < a.md", "Allowed are "),
+        ("cat a.md; cd data; cat b.md", "Read `a.md` with"),
+        (f"cd data; echo {'x' * 5000}; cat a.md", "Allowed are "),
+    ],
+)
+def test_a_path_lies_where_its_command_runs(command: str, way: str) -> None:
     assert way in hint(command)
 
 

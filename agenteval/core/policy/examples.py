@@ -1,5 +1,6 @@
 """The shortest calls that a policy allows: what a hint can show of each rule, word for word."""
 
+import re
 from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 from itertools import islice, zip_longest
@@ -12,6 +13,7 @@ from agenteval.core.policy.patterns import CommandPattern, WordPattern
 from agenteval.core.policy.policy import Policy, World, allows, open_path
 from agenteval.core.shell.words import quoted
 
+SHOWN = 100  # characters of one call
 _LISTED = 3
 _LINE = 85  # characters of listed calls
 _MOST = 200  # calls of a policy; a list that allows more shows the first
@@ -182,3 +184,19 @@ def _value(argument: Argument) -> str:
     if argument.choices:
         return argument.choices[0]
     return _VALUES.get(argument.kind) or argument.name.strip("-+/").upper()
+
+
+def fits(text: str) -> bool:
+    """Whether it can stand between backquotes in a line."""
+    return bool(text) and len(text) <= SHOWN and text.isprintable() and "`" not in text
+
+
+def told(text: str) -> str:
+    """A command of the model, or how it begins."""
+    if fits(text):
+        return text
+    whole = _UNSHOWN.split(text[:SHOWN], maxsplit=1)[0]
+    return f"{whole}\N{HORIZONTAL ELLIPSIS}"
+
+
+_UNSHOWN = re.compile(r"[`\x00-\x1f\x7f-\xa0\ud800-\udfff]")

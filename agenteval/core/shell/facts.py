@@ -4,6 +4,8 @@ Facts never allow anything. Offsets are character offsets into the text that was
 Named tuples: a text has dozens of them, and a frozen dataclass takes three times as long to make.
 """
 
+import posixpath
+import re
 from collections.abc import Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
@@ -105,11 +107,65 @@ class ShellFacts(NamedTuple):
         end = len(self.text) - len(self.text[end:].lstrip(" \t"))
         return any(one.start <= end and start <= one.end for one in self.errors)
 
-    def is_fed(self, at: int) -> bool:
-        """Whether what begins there may read from a pipe, a file or a text given to it."""
+    def is_fed(self, argv: Sequence[str], at: int) -> bool:
+        """Whether the command there reads, as `-`, from a pipe, a file or a text given to it."""
+        if _STDIN.isdisjoint(argv):
+            return False
         stages = (stage.extent for line in self.pipelines for stage in line[1:])
         is_piped = any(start <= at < end for start, end in stages)
         return is_piped or any(redirect.kind in _FEEDS for redirect in self.redirects)
 
+    def folder(
+        self, root: str, at: int | None, moves: Sequence[Command], shells: Sequence[Place]
+    ) -> str | None:
+        """Where a command runs that begins there; None where that is unknown.
 
+        `shells` are the commands that run a text in a shell of its own.
+        """
+        if not moves:
+            return root
+        if at is None or len(self.text) > _FOLLOWED:
+            return None
+        folder, scopes = root, [*shells, *self._own_shells()]
+        for move in moves:
+            start, end = move.words.extent
+            if move.via and start <= at < end:
+                return None
+            if at <= start or any(a <= start < b <= at for a, b in scopes):
+                continue
+            if self._is_doubtful(move, at):
+                return None
+            before, is_or, since = self.text[end:at].rpartition("||")
+            if is_or and not _NEXT.search(since):  # it runs where the change failed
+                if _JOINT.search(before):
+                    return None
+                continue
+            folder = posixpath.join(folder, move.argv[-1])
+        return folder
+
+    def _own_shells(self) -> list[Place]:
+        """What runs in a shell of its own, which takes a change of folder with it."""
+        groups = [span[:2] for span in self.subshells if span.text[:1] == "("]
+        groups += [span[:2] for _, span in self.substitutions]
+        return groups + [stage.extent for line in self.pipelines for stage in line]
+
+    def _is_doubtful(self, move: Command, at: int) -> bool:
+        """Whether it is unknown if this changes the folder before that place, and to where."""
+        start, end = move.words.extent
+        if move.words.dynamic or len(move.argv) < 2 or move.argv[-1][:1] in _ELSEWHERE:
+            return True
+        if self.text[:start].rstrip().endswith(("||", "!")):
+            return True
+        if any(end <= each.start < at for each in self.background):
+            return True
+        if move.via and _BEYOND_LISTS.search(self.text[end:at].replace("&&", "")):
+            return True  # what a nested shell reads is known by its commands alone
+        return any(each.start <= start < each.end for each in self.control)
+
+
+_FOLLOWED = 4096  # characters of a text whose changes are followed, anew for each path in it
+_ELSEWHERE = ("-", "+", "~")
+_NEXT, _JOINT = re.compile(r"[;\n]"), re.compile(r"(?<![<>])&(?!>)|[;|\n]")
+_BEYOND_LISTS = re.compile(r"[()|&]")
+_STDIN = frozenset(("-", "/dev/stdin"))
 _FEEDS = frozenset((RedirectKind.INPUT, RedirectKind.HEREDOC, RedirectKind.HERESTRING))

@@ -248,3 +248,10 @@ def _env(argv: _Argv) -> list[Inside]:
 _READERS: dict[str, Callable[[_Argv], list[Inside]]] = {"env": _env, "find": _find}
 _READERS |= dict.fromkeys(SHELLS, _shell) | dict.fromkeys(_RUNNERS, _runner)
 _READERS["fish"] = _fish
+
+
+def hands_on(via: Sequence[str], argv: Sequence[str]) -> bool:
+    """Whether one of these wrappers gives words to the command: find only in place of {}."""
+    if "find" in via and any("{}" in word for word in argv):
+        return True
+    return "xargs" in via or "parallel" in via
