@@ -471,6 +471,7 @@ def test_a_text_that_bash_or_git_runs_is_denied_however_it_is_handed_over(tmp_pa
         ("bash -c 'test -v \"a[1]\"'", True),
         ("bash -c 'test -v \"a[\\$(ls)]\"'", True),
         ("bash -c 'mapfile -t a < f'", True),
+        ("bash -c 'mapfile -n 2 -t a < f'", True),
         ("bash -c 'declare -x a=1'", True),
         ("git grep -O foo", True),
         ("git grep -Oless foo", True),

@@ -122,8 +122,6 @@ class ShellFacts(NamedTuple):
 
         `shells` are the commands that run a text in a shell of its own.
         """
-        if not moves:
-            return root
         if at is None or len(self.text) > _FOLLOWED:
             return None
         folder, scopes = root, [*shells, *self._own_shells()]
