@@ -30,7 +30,7 @@ class Guarded:
     """A test that no error of the candidate helps (`stats.fewer_errors`).
 
     It is passed when the `weaker` ones are, of fewer errors that lie further apart, and failed when
-    one of the `lighter` ones is, of fewer errors that lie closer together.
+    any of `fewer` errors is that lie closer together than any with more.
     """
 
     whole: ByItself
