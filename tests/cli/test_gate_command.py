@@ -8,6 +8,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from agenteval.core.cards import BROKEN_ARGUMENTS, FITTED, FREE, GRAMMAR, INVENTED_TOOL
 from agenteval.core.outcome import Ending, Outcome
 from agenteval.core.run import Effort, Options
 from agenteval.protocols import TrialKey
@@ -508,6 +509,28 @@ def test_runs_of_unlike_arms_are_judged_only_where_that_is_asked_for(gate):
     assert any("of unlike arms: arm (taught/tools / strict)" in one for one in document["remarks"])
     told = gate("easy", "--across-arms", baseline="taught").out
     assert "Arm: strict, rules all." in told
+
+
+def test_classes_that_one_server_keeps_its_model_from_are_left_out_where_that_is_asked_for(
+    gate, cli
+):
+    """The model without a grammar makes one malformed call a trial, and else the same errors."""
+    worse = [denied("uv run notes.py", BROKEN_ARGUMENTS), "uv run notes.py list"]
+    masked, free = card("masked", seen={GRAMMAR: FITTED}), card("free", seen={GRAMMAR: FREE})
+    keep(run(*(played(n) for n in range(1, 16)), run_id="kept", model=masked))
+    keep(run(*(trial(*worse, number=n) for n in range(1, 16)), run_id="free", model=free))
+    refused = gate("free", baseline="kept")
+    keeps = f"a grammar of one server keeps its model from {INVENTED_TOOL} and {BROKEN_ARGUMENTS}"
+    assert (refused.code, keeps in refused.err) == (2, True)
+
+    judged = json.loads(gate("free", "--across-arms", "--json", baseline="kept").out)
+    margin = next(one for one in judged["criteria"] if one["name"] == "margin")
+    assert (margin["count"], margin["n"], margin["estimate"]) == (0, 30, pytest.approx(-2 / 46))
+    assert f"Left out of all errors: {INVENTED_TOOL} and {BROKEN_ARGUMENTS}" in " ".join(
+        judged["remarks"]
+    )
+    (pair,) = json.loads(cli("compare", "kept", "free", "--across-arms", "--json").out)["pairs"]
+    assert pair["difference"] == pytest.approx(-margin["estimate"])
 
 
 def test_void_trials_that_were_played_again_are_told_by_the_gate_and_by_show(gate, cli, project):
