@@ -66,11 +66,11 @@ coverage: $(READY) ## what `make test COVER=1` covered; fails below 90 %, or 100
 fuzz: $(READY) ## a million commands, and two minutes led by coverage, against bash; 100,000 broken replies
 	@$(BIN)/python tests/fuzz_replies.py --replies 100000 --asked 3000
 	@$(BIN)/python tests/fuzz_shell.py --commands 1000000
-	@$(BIN)/uv pip install --quiet --group fuzz
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --group fuzz
 	@$(BIN)/python tests/fuzz_guided.py -max_total_time=120
 
 mutants: $(READY) ## change what decides and see which tests notice (hours); SAMPLE=5 of each module, SEED, MODULES=gate
-	@$(BIN)/uv pip install --quiet --group mutants
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --group mutants
 	@$(BIN)/python tests/mutants/mutate.py $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SEED),--seed $(SEED)) $(if $(LEAST),--least $(LEAST)) $(MODULES)
 
 validate: $(READY) ## coverage, false alarms, claims and promotions on simulated models (minutes); docs/validation.md
@@ -121,7 +121,7 @@ check: $(READY) ## format, lint, types, layers, generated pages
 	@$(BIN)/python tests/store/tables_sql.py --check
 
 docs: $(READY) ## the documentation as a site in docs/_build, every link checked
-	@$(BIN)/uv pip install --quiet --group docs
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --group docs
 	@rm -rf docs/_build
 	@$(BIN)/sphinx-build --quiet --nitpicky --fail-on-warning --keep-going --conf-dir docs . docs/_build
 
