@@ -2,7 +2,6 @@
 
 import json
 import re
-import unicodedata
 
 from agenteval.core.nearest import names
 from agenteval.core.policy.arguments import path_argument
@@ -16,7 +15,7 @@ from agenteval.core.shell.simple_command import Obstacle
 from agenteval.core.span import Span
 from agenteval.taxonomy.denied import DeniedCall
 from agenteval.taxonomy.failure_class import ArticleRow, Seen, failure_class, malformed, tool
-from agenteval.taxonomy.residue import left_open, residue, typographic
+from agenteval.taxonomy.residue import left_open, plain_for, residue, typographic
 
 
 @failure_class(
@@ -156,6 +155,11 @@ def _argument_span(call: DeniedCall, value: str) -> Span:
         "$ uv run scripts/notes.py list",
         "uv run scripts/notes.py list</tool_call>",
         "uv run scripts/notes.py list<|im_end|>",
+        "uv run scripts/notes.py list</minimax:tool_call>",
+        "uv run scripts/notes.py list<\uff5ctool\u2581call\u2581end\uff5c>",
+        '<parameter name="command">uv run scripts/notes.py list',
+        "<think>List them.</think>\nuv run scripts/notes.py list",
+        'uv run scripts/notes.py list"}',
     ],
     good=["uv run scripts/notes.py add '```bash'", "uv run scripts/notes.py add '</tool_call>'"],
     cure="Send the command alone, without marks of a template or a document around it.",
@@ -165,8 +169,8 @@ def _argument_span(call: DeniedCall, value: str) -> Span:
 def template_residue(call: DeniedCall) -> Seen | None:
     """Marks of a chat template or a document around the command.
 
-    Code fences, the JSON of the call itself, a prompt sign, or a token that the server should have
-    taken away: the command may be right, what stands around it is not shell.
+    Code fences, the JSON of the call itself, a prompt sign, a thought, an element or a token that
+    the server should have taken away: the command may be right, what stands around it is not shell.
     """
     found = residue(call.text)
     return Seen(call.span(*found)) if found else None
@@ -193,14 +197,7 @@ def typographic_character(call: DeniedCall) -> Seen | None:
     if not found:
         return None
     character = call.text[found[0]]
-    return Seen(call.span(*found), f"U+{ord(character):04X} {_wanted(character)}")
-
-
-def _wanted(character: str) -> str:
-    if unicodedata.category(character) == "Cf":
-        return "stands where nothing should"
-    plain = {"Pd": "--", "Zs": "a plain blank"}.get(unicodedata.category(character), "' or \"")
-    return f"stands where {plain} should"
+    return Seen(call.span(*found), f"U+{ord(character):04X} {plain_for(character)}")
 
 
 # Where a reader can stop before a bracket that is out of place.

@@ -7,15 +7,31 @@ import unicodedata
 from agenteval.core.shell.source import without_heredocs
 from agenteval.core.shell.words import compiled
 
+# What chat templates put around a call, and servers take away: elements, and tokens of a tokenizer.
+_NAMED = (
+    r"(?:\w{0,20}tool_\w{1,20}|\w{0,20}function\w{0,20}|invoke|param(?:eter)?s?|arg(?:ument)?s?"
+    r"|arg_\w{1,20}|command|bash|think(?:ing)?|thought|reasoning|answer|escape"
+    r"|(?:start|end)_of_\w{1,20}|bos|eos|pad|unk|0x[0-9A-F]{2}|s)"
+)
+_VALUES = r"(?:=[\w.-]{1,80})?(?:\s+[\w-]{1,20}=\"[^\"<>\n]{0,80}\")*"
+_BAR = "[|\uff5c]"
 _MARK = (
-    r"(?:</?(?:tool_call|tool_response|function|parameter|invoke|think|s)(?:=[\w.-]+)?>"
-    r"|<\|\w+\|>|\[/?TOOL_CALLS?\])"
+    rf"(?:</?(?:\w{{1,20}}[:|])?{_NAMED}{_VALUES}>|</?{_BAR}\w{{1,20}}{_BAR} ?\w{{1,20}}{_VALUES}>"
+    rf"|<\|(?:open|close)\|>[^<>\n]{{0,80}}<\|sep\|>|<{_BAR}[^\s<>]{{1,80}}>|<\w{{3,40}}\|>"
+    r"|\]<\]minimax\[>\[(?:</?[\w.-]+>)?|<!\[CDATA\[|\]\]>"
+    r"|\[/?(?:TOOL_CALLS?|TOOL_RESULTS|ARGS|INST|THINK)\])"
+)
+_THOUGHT = (
+    r"<(?P<thought>think(?:ing)?|thought|reasoning)>[^<]*+(?:<(?!/?(?P=thought)>)[^<]*+)*+"
+    r"</(?P=thought)>"
 )
 _BEFORE = compiled(
-    rf"\s*+(?:```\w*|\$[ \t]+(?=\S)|{_MARK}|\{{\s*+\"(?:command|cmd|name|arguments)\"\s*+:)"
+    rf"\s*+(?:```\w*|\$[ \t]+(?=\S)|{_THOUGHT}|{_MARK}"
+    r"|\{\s*+\"(?:command|cmd|name|arguments)\"\s*+:)"
 )
-_BEHIND = compiled(rf"(?:{_MARK}|```)\s*\Z")
-_LONGEST_TOKEN = 80
+_BEHIND = compiled(rf"(?:(?:{_MARK}\}}?)+|```)\s*\Z")
+_LONGEST_TOKEN = 120
+_OF_JSON = compiled(r"\"\s*+\}{1,3}\s*+\]?\s*\Z")
 
 
 def residue(text: str) -> tuple[int, int] | None:
@@ -27,10 +43,21 @@ def residue(text: str) -> tuple[int, int] | None:
         found := _BEHIND.search(text, max(len(text.rstrip()) - _LONGEST_TOKEN, 0))
     ):
         return found.start(), found.start() + len(found[0].rstrip())
-    return None
+    return _json_behind(text)
 
 
-_FIRST, _LAST = frozenset("`$<[{"), frozenset("`>]")
+def _json_behind(text: str) -> tuple[int, int] | None:
+    """Where the JSON of the call goes on behind a command: it closes a quote that is not open."""
+    if text.rstrip()[-1:] not in {"}", "]"}:
+        return None
+    found = _OF_JSON.search(text, max(len(text.rstrip()) - _LONGEST_TOKEN, 0))
+    before = text[: found.start()] if found else ""
+    if not found or "{" in before or left_open(before) or not left_open(text):
+        return None
+    return found.start(), found.start() + len(found[0].rstrip())
+
+
+_FIRST, _LAST = frozenset("`$<[{]"), frozenset("`>][")
 # With escaped quotes: they begin nothing, and each would be looked behind to the end.
 _QUOTED = compiled(r"\\['\"\\]|'[^']*+'|\"(?:[^\"\\]++|\\.)*+\"", re.DOTALL)
 _TYPOGRAPHIC = compiled(
@@ -65,6 +92,14 @@ def _in_json(text: str) -> str:
     found = found.get("arguments", found)
     found = found.get("command", found.get("cmd", "")) if isinstance(found, dict) else ""
     return found if isinstance(found, str) else ""
+
+
+def plain_for(character: str) -> str:
+    """What is wanted in place of a typographic character, as a sentence goes on."""
+    if unicodedata.category(character) == "Cf":
+        return "stands where nothing should"
+    plain = {"Pd": "--", "Zs": "a plain blank"}.get(unicodedata.category(character), "' or \"")
+    return f"stands where {plain} should"
 
 
 _URL = compiled(r"(?<!\S)(?=[^\s&]*&)[a-z]+://[^\s'\"\\|;<>()$`]+(?!\S)")
