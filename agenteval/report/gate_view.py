@@ -181,9 +181,9 @@ def _trials(one: Result) -> str:
 
 def reach_told(one: OutOfReach) -> str:
     """Why nothing of this size passes, and what would."""
-    if isinf(one.enough):
-        return f"{one.n:,} {one.of} cannot pass, and no number would"
-    return f"{one.n:,} {one.of} cannot pass, even without a fault: {one.enough:,.0f} could"
+    more = f"even without a fault: {one.enough:,.0f} could"
+    size = counted(one.n, one.of.removesuffix("s"))
+    return f"{size} cannot pass, {'and no number would' if isinf(one.enough) else more}"
 
 
 def _minimum_line(one: Minimum) -> Line:

@@ -12,7 +12,9 @@ from agenteval.core.cards import BROKEN_ARGUMENTS, FITTED, FREE, GRAMMAR, INVENT
 from agenteval.core.outcome import Ending, Outcome
 from agenteval.core.run import Effort, Options
 from agenteval.protocols import TrialKey
+from agenteval.report.gate_view import reach_told
 from agenteval.report.tables import READ_FROM_WORDS
+from agenteval.stats.feasibility import OutOfReach
 from agenteval.store.sql import SqlStore
 from agenteval.testing import card, denied, run, trial
 
@@ -531,6 +533,17 @@ def test_classes_that_one_server_keeps_its_model_from_are_left_out_where_that_is
     )
     (pair,) = json.loads(cli("compare", "kept", "free", "--across-arms", "--json").out)["pairs"]
     assert pair["difference"] == pytest.approx(-margin["estimate"])
+
+
+@pytest.mark.parametrize(
+    ("of", "enough", "told"),
+    [
+        (("trials", 1), 59, "1 trial cannot pass, even without a fault: 59 could"),
+        (("calls", 1200), float("inf"), "1,200 calls cannot pass, and no number would"),
+    ],
+)
+def test_what_is_too_small_is_told_with_its_number(of, enough, told):
+    assert reach_told(OutOfReach("stalled", of[1], of[0], enough)) == told
 
 
 def test_void_trials_that_were_played_again_are_told_by_the_gate_and_by_show(gate, cli, project):
