@@ -3,7 +3,7 @@
 Each is a test of the errors as they are, and of runs with fewer of them (`stats.fewer_errors`).
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, tee
 from math import inf
@@ -197,8 +197,9 @@ def upper_bound(test: LimitTest, level: float) -> float:
     """Below what the truth lies, unless something of this chance has happened."""
     high = test.ends[1]
 
-    def raised(one: LimitTest, found: float) -> float:
-        return _falling(one, level, found, high) if one.below(found) > level else found
+    def raised(found: float, tests: Iterable[LimitTest]) -> float:
+        chance, one = max(((one.below(found), one) for one in tests), key=itemgetter(0))
+        return _falling(one, level, found, high) if chance > level else found
 
     return _raised(test, min(test.estimate, high), raised, Guarded.weakest)
 
@@ -207,8 +208,9 @@ def lower_bound(test: LimitTest, level: float) -> float:
     """Above what the truth lies, unless something of this chance has happened."""
     low, high = test.ends[0], min(test.estimate, test.ends[1])
 
-    def raised(one: LimitTest, found: float) -> float:
-        return _rising(one, level, found, high) if one.above(found) < level else found
+    def raised(found: float, tests: Iterable[LimitTest]) -> float:
+        chance, one = min(((one.above(found), one) for one in tests), key=itemgetter(0))
+        return _rising(one, level, found, high) if chance < level else found
 
     return _raised(test, low, raised, Guarded.lightest)
 
@@ -216,17 +218,18 @@ def lower_bound(test: LimitTest, level: float) -> float:
 def _raised(
     test: LimitTest,
     found: float,
-    raised: Callable[[LimitTest, float], float],
-    others: Callable[[Guarded, float], Sequence[LimitTest]],
+    raised: Callable[[float, Iterable[LimitTest]], float],
+    others: Callable[[Guarded, float], Iterable[LimitTest]],
 ) -> float:
-    """A bound as the test raises it by itself, and then those that can raise it further."""
+    """A bound as the test raises it by itself, and then as the one does that is furthest from it.
+
+    Until that one raises it no more: then none does.
+    """
     if not isinstance(test, Guarded):
-        return raised(test, found)
-    found, before = raised(test.whole, found), -inf
+        return raised(found, [test])
+    found, before = raised(found, [test.whole]), -inf
     while found - before > EXACT:
-        before = found
-        for one in others(test, before):
-            found = raised(one, found)
+        before, found = found, raised(found, others(test, found))
     return found
 
 

@@ -34,8 +34,38 @@ def test_students_t_is_scipys(df):
     )
 
 
-def test_a_falling_function_is_inverted():
-    assert falling(lambda x: 4 - x * x, 1.75, 0, 2) == pytest.approx(1.5)
+@pytest.mark.parametrize(
+    ("function", "target", "ends", "steps"),
+    [
+        (lambda x: 4 - x * x, 1.75, (0.0, 2.0), 12),
+        (lambda t: t_tail(t, 7.0), 0.025, (0.0, 1e6), 30),
+        (lambda t: t_tail(t, 7.0), 1e-9, (0.0, 1e6), 60),
+        (lambda p: betainc(900.0, 102.0, 1 - p), 0.05, (0.1, 1.0), 24),
+        (lambda p: betainc(1e6, 1.0, 1 - p), 0.05, (0.0, 1.0), 60),
+        (lambda x: float(x < 0.3), 0.5, (-1.0, 1.0), 62),  # no slope to follow
+        (lambda x: 1.0, 0.5, (-1.0, 1.0), 62),  # nor an end to it
+        (lambda x: 0.0, 0.5, (-1.0, 1.0), 62),
+        (lambda x: 0.9 if x < 0.2 else 0.1 - x, 0.5, (0.0, 1.0), 62),
+        (lambda x: float("nan"), 0.5, (0.0, 1.0), 62),
+        (lambda x: 0.0, 0.5, (1.0, 1.0), 0),
+    ],
+)
+def test_a_falling_function_is_inverted_as_by_halving_and_in_fewer_steps(
+    function, target, ends, steps
+):
+    taken = []
+
+    def counted(x):
+        taken.append(x)
+        return function(x)
+
+    low, high = ends
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if function(middle) > target else (low, middle)
+    assert falling(counted, target, *ends) == pytest.approx(low, rel=1e-12, abs=2e-12)
+    assert len(taken) <= steps
+    assert all(ends[0] < x < ends[1] for x in taken)
 
 
 def test_a_quantile_that_takes_too_many_steps_is_the_nearest_that_was_found(monkeypatch):
