@@ -34,8 +34,8 @@ TURN = """trial_id agent number text* finish_reason* prompt_tokens completion_to
     reasoning_tokens cached_tokens seconds first_piece pieces gap_mean gap_median gap_p95
     gap_longest garbles{} repairs{} repeats* model* reasoning* raw~ ended calls{}"""
 CALL = """trial_id agent turn position call_id* name* raw* arguments{} garbled* allowed
-    failure_class findings{} objection* policy taxonomy reply* exit_code output* seconds limit cut
-    harness derived offending* shape"""
+    failure_class findings{} objection* policy taxonomy reply* exit_code output* output_is_reply
+    seconds limit cut harness derived offending* shape"""
 SESSION = """run_id trial_id session* part agent* version* project* parent* path* began ended size{}
     outcomes{} policy* differ"""
 IMPORTED = "id imported source card{} trials{} by_trial calls{} by_class{}"

@@ -33,7 +33,7 @@ TURN = """trial_id agent number text* finish_reason* prompt_tokens completion_to
     gap_longest garbles{} repairs{} repeats* model* raw* ended
     reasoning* calls{}"""
 CALL = """trial_id agent turn position call_id* name* raw* arguments{} garbled* allowed? findings{}
-    objection* reply* exit_code output* seconds limit cut? harness"""
+    objection* reply* exit_code output* output_is_reply? seconds limit cut? harness"""
 _MARKS, _NAMES = "{}*?", f"{ascii_lowercase}{digits}_"
 _READ: dict[str, Callable[[Any], Any]] = {
     "{}": decoded,

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from agenteval.errors import UsageError, fault
 
-SCHEMA = 18  # raised with every change of a table; `store.migration` adds what an older one lacks
+SCHEMA = 19  # raised with every change of a table; `store.migration` adds what an older one lacks
 _SQLITE, _BY_DRIVER = "sqlite:///", "sqlite+pysqlite:///"
 
 # Options of a URL, but those of which everybody knows that they are no secret.

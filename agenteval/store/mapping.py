@@ -93,6 +93,7 @@ def call_values(
     trial_id: int, record: CallRecord, *, agent: str, policy: str, taxonomy: str
 ) -> Values:
     call, ran = record.call, record.execution
+    is_reply = ran is not None and ran.output == record.reply  # nearly always: it is kept once
     return {
         "trial_id": trial_id,
         "agent": agent,
@@ -109,7 +110,8 @@ def call_values(
         "taxonomy": taxonomy,
         "reply": record.reply,
         "exit_code": ran.exit_code if ran else None,
-        "output": ran.output if ran else None,
+        "output": "" if is_reply else ran.output if ran else None,
+        "output_is_reply": is_reply,
         "seconds": ran.seconds if ran else None,
         "limit": ran.limit if ran else "",
         "cut": ran.cut if ran else False,
@@ -161,7 +163,7 @@ def _finding(stored: dict[str, Any]) -> Finding:
 def _execution(row: "CallRow") -> Execution | None:
     if row.output is None or row.seconds is None:
         return None
-    output = row.reply if row.output == row.reply else row.output  # then one text in memory
+    output = row.reply if row.output_is_reply or row.output == row.reply else row.output
     return Execution(row.exit_code, output, row.seconds, row.limit, row.cut)
 
 

@@ -32,7 +32,7 @@ class PackedText(ExactText):
 
 
 _ZERO = {"server_default": "0"}  # what rows of an older schema get
-_EMPTY = {"server_default": ""}
+_EMPTY, _FALSE = {"server_default": ""}, {"server_default": false()}
 
 
 def _no_list() -> Column[Any]:
@@ -146,7 +146,7 @@ class TrialRow(SQLModel, table=True):
     goal: list[Any] = Field(default=[], sa_column=_no_list())
     goal_turn: int | None = None
     prompts: dict[str, Any] = Field(default={}, sa_column=_no_dict())  # digests, by agent
-    replaced: bool = Field(default=False, sa_column_kwargs={"server_default": false()})
+    replaced: bool = Field(default=False, sa_column_kwargs=_FALSE)
     agents: list[Any] = Field(default=[], sa_column=_no_list())  # without their turns and calls
     calls: int = Field(default=0, sa_column_kwargs=_ZERO)
     errors: dict[str, int] = Field(default={}, sa_column=_no_dict())  # by failure class
@@ -243,6 +243,7 @@ class CallRow(SQLModel, table=True):
     reply: str = Field(sa_type=ExactText)
     exit_code: int | None = None
     output: str | None = Field(default=None, sa_type=ExactText)  # None when nothing ran
+    output_is_reply: bool = Field(default=False, sa_column_kwargs=_FALSE)  # then it is empty here
     seconds: float | None = None
     limit: str = ""
     cut: bool = False

@@ -166,6 +166,7 @@ CREATE TABLE call (
   reply TEXT NOT NULL,
   exit_code INTEGER,
   output TEXT,
+  output_is_reply BOOLEAN DEFAULT 0 NOT NULL,
   seconds FLOAT,
   "limit" VARCHAR NOT NULL,
   cut BOOLEAN NOT NULL,

@@ -152,11 +152,33 @@ def test_trials_are_read_some_at_a_time_each_with_its_own_rows(store, monkeypatc
     ]
 
 
-def test_an_output_that_was_the_reply_is_one_text_in_memory(store: SqlStore) -> None:
+def test_an_output_that_was_the_reply_is_kept_once_and_is_one_text_in_memory(
+    store: SqlStore,
+) -> None:
     store.add(RUN)
     play(store)
+    with store.connect() as asked:
+        rows = asked.exec_driver_sql("SELECT output, output_is_reply, reply FROM call ORDER BY id")
+        assert rows.fetchall()[0] == ("", 1, "a\n")
     record = store.load("r1").trials[0].calls[0]
     assert record.execution.output is record.reply
+    with store.connect() as asked:  # as an older release wrote it
+        asked.exec_driver_sql("UPDATE call SET output = reply, output_is_reply = 0 WHERE id = 1")
+        asked.commit()
+    assert store.load("r1").trials[0].calls[0] == record
+
+
+@pytest.mark.parametrize(
+    ("reply", "output"), [("", ""), ("a", ""), ("", "a"), ("cut: a", "a"), ("\ud800", "\ud800")]
+)
+def test_reply_and_output_come_back_as_they_were(store: SqlStore, reply: str, output: str) -> None:
+    record = replace(ALLOWED, reply=reply, execution=Execution(0, output, 0.01))
+    store.add(RUN)
+    recorder = store.recorder(RUN, {"s": "abc"})
+    recorder.begin(KEY)
+    recorder.call(KEY, record)
+    (found,) = store.load("r1").trials[0].calls
+    assert (found.reply, found.execution) == (reply, record.execution)
 
 
 def test_a_trial_in_flight_when_the_run_died_comes_back_void_with_its_calls(
