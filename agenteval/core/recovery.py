@@ -18,7 +18,7 @@ from agenteval.core.intent import Intent, intent_of, likeness, same_intent
 from agenteval.core.outcome import Ending
 from agenteval.core.trial import Trial
 
-COUNTING = 3  # raised when a trial is counted differently than before
+COUNTING = 4  # raised when a trial is counted differently than before
 PENDING = 50  # denials at a time: who left more open goes back to none of the older
 
 _ASKS = re.compile(

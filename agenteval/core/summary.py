@@ -1,7 +1,7 @@
 """The summary of a trial, and a run of such: all that a figure is made from, no transcript."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from agenteval.core.cards import ModelCard
@@ -41,8 +41,8 @@ class TrialSummary:
 
     `prompt_tokens` are those of the first turn, 0 where there is none or the server told none.
 
-    `agents` counts, for each sub-agent that made calls, the denied ones and all; in no other count
-    are there any but those of the first agent.
+    `agents` counts, for each sub-agent that made calls, the denied ones and all, and `agent_errors`
+    their denied ones together, as `errors` does; no other count has any but the first agent's.
     """
 
     scenario: str
@@ -57,6 +57,7 @@ class TrialSummary:
     recovery: TrialRecovery = NO_DENIALS
     prompt_tokens: int = 0
     agents: Mapping[str, Cluster] = field(default_factory=dict)
+    agent_errors: Mapping[str, int] = field(default_factory=dict)
     reason: str = ""
     cause: Cause | None = None
     retries: int = 0
@@ -98,6 +99,12 @@ class TrialSummary:
     def errors_of(self, failure_class: str) -> Cluster:
         return self.errors.get(failure_class, 0), self.calls
 
+    def errors_of_anybody(self, failure_class: str) -> Cluster:
+        """The same, with the calls of its sub-agents."""
+        errors, calls = self.errors_of(failure_class)
+        of_agents = sum(made for _, made in self.agents.values())
+        return errors + self.agent_errors.get(failure_class, 0), calls + of_agents
+
     @property
     def depth(self) -> int:
         """How many steps of the handshake were reached before the first one that was not."""
@@ -122,14 +129,22 @@ class TrialSummary:
             self,
             outcome=Outcome.COMPLETED,
             errors={},
+            agents={name: (0, made) for name, (_, made) in self.agents.items()},
+            agent_errors={},
             crashed=0,
             handshake=tuple(HandshakeStep(step.name, reached=True) for step in self.handshake),
         )
 
 
 def without(trials: Sequence[TrialSummary], classes: Sequence[str]) -> tuple[TrialSummary, ...]:
-    kept = [{name: of for name, of in one.errors.items() if name not in classes} for one in trials]
-    return tuple(replace(one, errors=of) for one, of in zip(trials, kept, strict=True))
+    """The same with no error of these classes, but for those in `agents`."""
+
+    def kept(errors: Mapping[str, int]) -> dict[str, int]:
+        return {name: of for name, of in errors.items() if name not in classes}
+
+    return tuple(
+        replace(one, errors=kept(one.errors), agent_errors=kept(one.agent_errors)) for one in trials
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +230,6 @@ class RunSummary:
 
 def summarize(trial: Trial) -> TrialSummary:
     """Count what a finished trial holds."""
-    primaries = [record.verdict.primary for record in trial.calls]
     ran = [record.execution for record in trial.calls if record.execution is not None]
     return TrialSummary(
         scenario=trial.scenario,
@@ -223,7 +237,7 @@ def summarize(trial: Trial) -> TrialSummary:
         seed=trial.seed,
         outcome=trial.outcome,
         calls=len(trial.calls),
-        errors=Counter(primary.failure_class for primary in primaries if primary),
+        errors=_by_class(trial.calls),
         executed=len(ran),
         crashed=sum(map(_crashed, ran)),
         handshake=trial.handshake,
@@ -232,6 +246,7 @@ def summarize(trial: Trial) -> TrialSummary:
         agents=_calls_by_agent(
             [(part.name, _denied(record)) for part in trial.agents for record in part.calls]
         ),
+        agent_errors=_by_class(record for part in trial.agents for record in part.calls),
         reason=trial.reason,
         cause=trial.cause,
         retries=trial.retries,
@@ -239,6 +254,11 @@ def summarize(trial: Trial) -> TrialSummary:
         goal=trial.goal,
         goal_turn=trial.goal_turn,
     )
+
+
+def _by_class(calls: Iterable[CallRecord]) -> Counter[str]:
+    primaries = (record.verdict.primary for record in calls)
+    return Counter(primary.failure_class for primary in primaries if primary)
 
 
 def _crashed(ran: Execution) -> bool:

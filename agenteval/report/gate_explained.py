@@ -119,7 +119,7 @@ def meanings(rules: Rules) -> Iterator[tuple[str, str]]:
         yield (
             f"never.{name}",
             (
-                "one such error fails; none passes when more than "
+                "one such error of any agent fails; none passes when more than "
                 f"{100 * rules.never_below:g} per 100 calls can be ruled out"
             ),
         )

@@ -146,13 +146,13 @@ def agent_rates(view: RunView) -> Mapping[str, Rate]:
 
 
 def agents_told(role: str, run: RunSummary) -> Iterator[str]:
-    """What sub-agents did, which no figure of a gate counts."""
+    """What sub-agents did, which a gate counts only where it must never happen."""
     made = [of for trial in run.counted for of in trial.agents.values()]
     denied, calls = (sum(one[at] for one in made) for at in (0, 1))
     if calls:
         yield (
             f"Sub-agents of the {role} made {counted(calls, 'call')}, {denied} of them denied: in "
-            "no figure here, as all are of first agents alone."
+            "no figure here but of what must never happen; all others are of first agents."
         )
 
 

@@ -224,6 +224,15 @@ def errors_of(failure_class: str) -> Criterion:
     )
 
 
+def no_error_of(failure_class: str) -> Criterion:
+    """The same, those of sub-agents among them: what must never happen, no agent may do."""
+    return replace(
+        errors_of(failure_class),
+        name=f"never.{failure_class}",
+        counts=lambda trial: trial.errors_of_anybody(failure_class),
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Rules:
     """All shares are fractions; so is the margin (0.03 is three points), unless it is a ratio.
@@ -231,8 +240,8 @@ class Rules:
     `margin` is of errors of all calls; `completed` is how many points fewer trials the candidate
     may complete than the baseline, None where nobody asks. `budgets` are by the criteria's names.
 
-    `never` are classes of which one error is one too many; that there is none counts only when
-    more than `never_below` can be ruled out.
+    `never` are classes of which one error of any agent is one too many; that there is none counts
+    only when more than `never_below` can be ruled out.
     """
 
     margin: float

@@ -6,7 +6,14 @@ from dataclasses import dataclass, replace
 from agenteval.core.counts import Cluster
 from agenteval.core.pairing import Pairing
 from agenteval.core.summary import RunSummary, TrialSummary
-from agenteval.stats.criteria import CRITERIA, NOT_COMPLETED, Criterion, Rules, errors_of
+from agenteval.stats.criteria import (
+    CRITERIA,
+    NOT_COMPLETED,
+    Criterion,
+    Rules,
+    errors_of,
+    no_error_of,
+)
 from agenteval.stats.estimand import (
     NOTHING,
     Estimand,
@@ -78,7 +85,7 @@ def _limited(rules: Rules) -> Iterator[tuple[str, Criterion, float]]:
     for name, limit in rules.classes.items():
         yield f"budgets.classes.{name}", errors_of(name), limit
     for name in rules.never:
-        yield f"never.{name}", errors_of(name), rules.never_below
+        yield f"never.{name}", no_error_of(name), rules.never_below
 
 
 def _budget(

@@ -27,7 +27,8 @@ RUN = """id model simulated started seed trials_planned max_turns concurrency sa
     protocol taxonomy complete seconds joules second_reader{} card{} policies{} judged{} options{}
     scenarios{} arm{} source{} per_token"""
 ENDED = """ending outcome reason* cause retries stretched seconds handshake{} goal{} goal_turn
-    prompts{} agents{} calls errors{} executed crashed prompt_tokens agent_calls{} counting"""
+    prompts{} agents{} calls errors{} executed crashed prompt_tokens agent_calls{} agent_errors{}
+    counting"""
 TRIAL = f"run_id scenario number seed shard replaced {ENDED}"
 COUNTED = "recovery{}"  # nothing, until the trial has ended
 TURN = """trial_id agent number text* finish_reason* prompt_tokens completion_tokens
@@ -63,6 +64,7 @@ NEW_TRIAL: Values = {
     "crashed": 0,
     "prompt_tokens": 0,
     "agent_calls": {},
+    "agent_errors": {},
     "counting": 0,
 }
 

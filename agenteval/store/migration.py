@@ -32,6 +32,8 @@ OLDEST = 2  # the first schema that was released
 # Once there was no outcome of this name; what ended the trial was always kept.
 _TIMED_OUT = """UPDATE trial SET outcome = 'timed-out'
     WHERE outcome = 'out-of-turns' AND ending = 'time'"""
+# Nothing of a trial without sub-agents was counted differently by the third way to count.
+_COUNTED = "UPDATE trial SET counting = 4 WHERE counting = 3 AND CAST(agent_calls AS TEXT) = '{}'"
 STEPS = 40  # more than there are tables and columns to add: each may be lost to another process
 
 
@@ -104,8 +106,8 @@ def _widen(engine: Engine) -> None:
     for index in (*TRIALS.indexes, *TURNS.indexes, *CALLS.indexes):
         index.create(engine, checkfirst=True)
     with engine.begin() as connection:
-        connection.exec_driver_sql(_CALLS_BY_TRIAL)
-        connection.exec_driver_sql(_TIMED_OUT)
+        for change in (_CALLS_BY_TRIAL, _TIMED_OUT, _COUNTED):
+            connection.exec_driver_sql(change)
     _summarize(engine)
     _tell_judges(engine)
     keeps = {

@@ -154,6 +154,7 @@ class TrialRow(SQLModel, table=True):
     crashed: int = Field(default=0, sa_column_kwargs=_ZERO)
     prompt_tokens: int = Field(default=0, sa_column_kwargs=_ZERO)
     agent_calls: dict[str, Any] = Field(default={}, sa_column=_no_dict())
+    agent_errors: dict[str, int] = Field(default={}, sa_column=_no_dict())  # by failure class
     # How its summary was made (`core.recovery.COUNTING`); 0 while it runs, and in an older store.
     counting: int = Field(default=0, sa_column_kwargs=_ZERO)
     recovery: dict[str, Any] | None = Field(default=None, sa_column=Column(JSON(none_as_null=True)))

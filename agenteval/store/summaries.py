@@ -37,7 +37,7 @@ _KNOWN = """SELECT run.id, run.model, tags.labels, run.simulated, EXISTS (SELECT
     FROM run LEFT JOIN tags ON tags.run_id = run.id ORDER BY started DESC, run.id DESC"""
 _TABLES = "SELECT id FROM imported ORDER BY imported DESC"
 _TRIALS = """SELECT scenario, number, seed, outcome, calls, errors, executed, crashed, handshake,
-    recovery, prompt_tokens, agent_calls, reason, cause, retries, stretched, goal,
+    recovery, prompt_tokens, agent_calls, agent_errors, reason, cause, retries, stretched, goal,
     goal_turn FROM trial WHERE run_id = :run AND NOT replaced ORDER BY scenario, number"""
 
 
@@ -54,6 +54,7 @@ def summary_values(summary: TrialSummary) -> Values:
         "counting": COUNTING,
         "prompt_tokens": summary.prompt_tokens,
         "agent_calls": {name: list(counts) for name, counts in summary.agents.items()},
+        "agent_errors": dict(summary.agent_errors),
         "reason": summary.reason,
         "cause": summary.cause or "",
         "retries": summary.retries,
@@ -75,7 +76,7 @@ def _summary(scenario: str, number: int, seed: int, outcome: str, *counted: Any)
             scenario, number, seed, Outcome.VOID, reason=INTERRUPTED, cause=Cause.INTERRUPTED
         )
     calls, errors, executed, crashed, steps, recovery, tokens, agents, *rest = counted
-    reason, cause, retries, stretched, goal, goal_turn = rest
+    agent_errors, reason, cause, retries, stretched, goal, goal_turn = rest
     return TrialSummary(
         *(scenario, number, seed, Outcome(outcome)),
         calls=calls,
@@ -86,6 +87,7 @@ def _summary(scenario: str, number: int, seed: int, outcome: str, *counted: Any)
         recovery=_recovery(recovery) if recovery else NO_DENIALS,
         prompt_tokens=tokens,
         agents=_shared(_agents, agents),
+        agent_errors=_shared(dict, agent_errors),
         reason=from_column(reason),
         cause=Cause(cause) if cause else None,
         retries=retries,

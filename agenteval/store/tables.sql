@@ -136,6 +136,7 @@ CREATE TABLE trial (
   crashed INTEGER DEFAULT '0' NOT NULL,
   prompt_tokens INTEGER DEFAULT '0' NOT NULL,
   agent_calls JSON DEFAULT '{}' NOT NULL,
+  agent_errors JSON DEFAULT '{}' NOT NULL,
   counting INTEGER DEFAULT '0' NOT NULL,
   recovery JSON,
   PRIMARY KEY (id),

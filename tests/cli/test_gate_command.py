@@ -298,7 +298,7 @@ def test_explain_says_what_each_line_means_and_whom_it_passes(gate, cli):
     assert [
         said.code == 0,
         "margin: at most 20 errors per 100 calls more than the baseline" in words,
-        "never.heredoc: one such error fails" in words,
+        "never.heredoc: one such error of any agent fails" in words,
         "the same at the margin twice as bad" in words,
         "15 trials of 1 scenario, " in words,
     ] == [True] * 5

@@ -252,6 +252,20 @@ def test_of_a_run_that_goes_on_what_was_in_flight_has_not_ended():
     assert replace(made, complete=False).ended.trials == (made.trials[0], broken)
 
 
+def test_what_must_never_happen_no_sub_agent_may_do():
+    rules = Rules(0.03, classes={"heredoc": 0.02}, never=("heredoc",), never_below=0.01)
+    clean = [trial(0, 8, seed=at, agents={"helper": (0, 2)}) for at in range(60)]
+    once = replace(clean[0], agents={"helper": (1, 2)}, agent_errors={"heredoc": 1})
+    both = [
+        judge_gate(run(*clean), run(*made, name="next"), rules)
+        for made in (clean, [once, *clean[1:]])
+    ]
+    assert [verdicts(one)["never.heredoc"] for one in both] == [PASS, FAIL]
+    assert [verdicts(one)["budgets.classes.heredoc"] for one in both] == [PASS, PASS]
+    (never,) = (one.measure for one in both[1].criteria if one.measure.name == "never.heredoc")
+    assert (never.count, never.n) == (1, 600)
+
+
 def test_what_no_figure_shows_is_told_beside_them():
     helped = {"helper": (20, 24), "other": (0, 1)}
     before = worlds("base", ("easy", 40, [0]), *((f"hard {at}", 5, [0]) for at in range(5)))
@@ -259,8 +273,8 @@ def test_what_no_figure_shows_is_told_beside_them():
     judged = judge_gate(before, after, Rules(0.03))
     told = gate_view(judged, before, after, rules="mine").remarks
     assert (
-        "Sub-agents of the candidate made 1,000 calls, 800 of them denied: in no figure here, as "
-        "all are of first agents alone."
+        "Sub-agents of the candidate made 1,000 calls, 800 of them denied: in no figure here but "
+        "of what must never happen; all others are of first agents."
     ) in told
     assert (
         "The candidate played 1 of the baseline's 6 scenarios: nothing is known of hard 0, hard 1, "

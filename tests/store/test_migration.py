@@ -18,11 +18,13 @@ from agenteval.core.run import Options, Run
 from agenteval.core.summary import summarize
 from agenteval.core.trial import CallRecord, Execution, Trial, Turn, Usage
 from agenteval.errors import UsageError
+from agenteval.protocols import TrialKey
 from agenteval.store import loading, summaries
 from agenteval.store.connections import _UNCOUNTED
 from agenteval.store.location import SCHEMA
 from agenteval.store.sql import SqlStore
 from agenteval.store.tallies import _GARBLED
+from agenteval.testing import denied, run, sub_agent, trial
 
 RUN = Run(
     id="r1",
@@ -129,6 +131,30 @@ def test_a_run_of_an_older_schema_is_read_as_it_was_and_its_columns_are_added(
         {name: set(table.columns.keys()) for name, table in SQLModel.metadata.tables.items()},
         SCHEMA,
     )
+
+
+def test_of_the_counting_before_only_trials_with_sub_agents_are_counted_anew(tmp_path):
+    helped = trial("ls", agents=(sub_agent("helper", denied("ls")),))
+    path = str(tmp_path / "runs.db")
+    store = SqlStore(path)
+    store.add(made := run(helped, trial("ls", number=2)))
+    recorder = store.recorder(made, {"notes": "p", "notes:helper": "q"})
+    for one in made.trials:
+        recorder.begin(key := TrialKey(one.scenario, one.number, one.seed))
+        recorder.call(key, one.calls[0])
+        for part in one.agents:
+            recorder.call(key, part.calls[0], agent=part.label)
+        recorder.finish(key, one)
+    store.close()
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE trial SET counting = 3, crashed = 9, agent_errors = '{}'")
+        connection.execute("PRAGMA user_version = 18")
+    with summaries.opened(path) as query:
+        found = summaries.summaries(query, made.id)
+    assert [(one.crashed, dict(one.agent_errors)) for one in found] == [
+        (0, {"bare-binary": 1}),
+        (9, {}),
+    ]
 
 
 QUICK = {"trial_counting", "turn_garbled"}

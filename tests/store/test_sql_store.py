@@ -476,7 +476,8 @@ def test_a_query_that_cannot_be_asked_is_a_fault_of_ours(store: SqlStore, ours, 
         store.ask(ours)
 
 
-COUNTED = "calls errors executed crashed prompt_tokens agent_calls recovery counting"  # from calls
+# Counted from calls.
+COUNTED = "calls errors executed crashed prompt_tokens agent_calls agent_errors recovery counting"
 
 
 @pytest.mark.parametrize(

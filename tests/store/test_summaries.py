@@ -6,7 +6,7 @@ import pytest
 
 from agenteval.core.outcome import Ending, Outcome
 from agenteval.core.scenario import GoalCheck
-from agenteval.core.summary import summarize
+from agenteval.core.summary import summarize, without
 from agenteval.errors import UsageError
 from agenteval.protocols import TrialKey
 from agenteval.store.sql import SqlStore
@@ -78,6 +78,12 @@ def test_the_summaries_read_are_those_of_the_whole_run(store):
     assert (found, summaries) == (replace(whole, trials=()), tuple(map(summarize, whole.trials)))
     assert [sum(one.errors.values()) for one in summaries] == [2, 1, 4, 1, 1, 0]
     assert [dict(one.agents) for one in summaries] == [{"worker": (1, 3)}, {}, {}, {}, {}, {}]
+    assert [dict(one.agent_errors) for one in summaries] == [{"bare-binary": 1}, *[{}] * 5]
+    assert summaries[0].errors_of("bare-binary") == (2, 2)
+    assert summaries[0].errors_of_anybody("bare-binary") == (3, 5)
+    assert summaries[0].flawless().errors_of_anybody("bare-binary") == (0, 5)
+    (left,) = without(summaries[:1], ["bare-binary"])
+    assert left.errors_of_anybody("bare-binary") == (0, 5)
 
 
 def test_sub_agents_come_back_as_they_were_apart_from_the_first_agent(store):
