@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from agenteval.core.logged import Building, LoggedCall, Recorded, Session, Skipped
+from agenteval.core.logged import Building, LoggedCall, LoggedTurn, Recorded, Session, Skipped
 from agenteval.core.trial import Usage
 from agenteval.formats.tool_calls import bash_call, called
 from agenteval.readers.json_source import (
     at,
+    code_at,
     count_at,
     lost,
     name_at,
@@ -26,8 +27,11 @@ Object = Mapping[str, Any]
 _MOST = 20_000  # turns: a trajectory is one task
 # Where the messages stand; `history` and `trajectory` tell of one session, the first with ids.
 _WAYS = ("messages", "", "history", "trajectory")
-_FENCE = re.compile(r"```(?:bash|sh|shell|mswea_bash_command)?[ \t]*\n(.*?)\n?```", re.DOTALL)
+_OPENS = re.compile(r"```(\w*)\s*$")
+_TAGS = ("mswea_bash_command", "bash", "sh", "shell")  # of commands: the first that is there counts
 _CODE = re.compile(r"<returncode>\s*(-?\d{1,9})\s*</returncode>")
+# Of messages without one, as mini-swe-agent keeps what the Responses API says.
+_ROLES = {"response": "assistant", "function_call_output": "tool"}
 _BLOCKED = re.compile(r"Operation '.*' is not supported|is blocked|not allowed", re.DOTALL)
 _BAD_FORMAT = re.compile(
     r"Your (?:last )?output was not formatted correctly|EXACTLY ONE|exactly one|FormatError"
@@ -90,12 +94,13 @@ def _model_in(config: object) -> str:
 
 
 def _message(building: Building, message: Object) -> None:
-    building.needs(message, "role")
+    role = text_at(message, "role") or _ROLES.get(str(message.get("object") or message.get("type")))
+    if role is None:
+        building.needs(message, "role")
     building.may_have(message, "tool_calls", "content", "action", "extra", "tool_call_ids")
     building.may_have(message, "is_demo")
     if isinstance(extra := message.get("extra"), dict):
         building.may_have(extra, "interrupt_type", "response")
-    role = text_at(message, "role")
     if message.get("is_demo") is True:
         return  # what somebody else did once, shown to the model
     if role == "assistant":
@@ -105,15 +110,8 @@ def _message(building: Building, message: Object) -> None:
 
 
 def _reply(building: Building, message: Object) -> None:
-    turn = building.turn()
-    turn.text = words(message.get("content"))
-    turn.at = when(message.get("timestamp")) or when(at(message, "extra", "timestamp"))
-    response = at(message, "extra", "response")
-    turn.model = text_at(response, "model")
-    turn.usage = Usage(
-        prompt_tokens=count_at(response, "usage", "prompt_tokens"),
-        completion_tokens=count_at(response, "usage", "completion_tokens"),
-    )
+    turn = _answer(building.turn(), message)
+    turn.text = words(message.get("content")) or _said(message)
     for one in objects(message.get("tool_calls")):
         building.needs(one, "function")
         if isinstance(function := one.get("function"), dict):
@@ -122,34 +120,103 @@ def _reply(building: Building, message: Object) -> None:
         name = text_at(one, "function", "name")
         call = called(name_at(one, "id"), name, "" if arguments is None else arguments)
         building.called(turn, LoggedCall(call, Recorded.PENDING))
-    if turn.calls:
-        return
-    action = text_at(message, "action")
-    fenced = _FENCE.findall(turn.text)
-    if command := action or (fenced[0] if len(fenced) == 1 else ""):
-        building.called(turn, LoggedCall(bash_call(command.strip("\n")), Recorded.PENDING))
+    if not turn.calls:
+        for command in _commands(message, turn.text):
+            building.called(turn, LoggedCall(bash_call(command.strip("\n")), Recorded.PENDING))
+
+
+def _answer(turn: LoggedTurn, message: Object) -> LoggedTurn:
+    """The turn with what the server said beside its reply."""
+    turn.at = when(message.get("timestamp")) or when(at(message, "extra", "timestamp"))
+    response = message if "output" in message else at(message, "extra", "response")
+    turn.model, turn.usage = text_at(response, "model"), _usage(response)
+    return turn
+
+
+def _usage(response: object) -> Usage:
+    return Usage(
+        count_at(response, "usage", "prompt_tokens") or count_at(response, "usage", "input_tokens"),
+        count_at(response, "usage", "completion_tokens")
+        or count_at(response, "usage", "output_tokens"),
+    )
+
+
+def _said(response: Object) -> str:
+    """The text of a reply of the Responses API."""
+    parts = (words(one.get("content")) for one in objects(response.get("output")))
+    return "\n".join(part for part in parts if part)
+
+
+def _commands(message: Object, text: str) -> list[str]:
+    """What a reply without tool calls asks for: as it was understood, else as it is written."""
+    understood = [text_at(one, "command") for one in objects(at(message, "extra", "actions"))]
+    if understood := [command for command in understood if command]:
+        return understood
+    if action := text_at(message, "action"):
+        return [action]
+    fences = _fenced(text)
+    found = next((fences[tag] for tag in (*_TAGS, "") if tag in fences), [])
+    return found if len(found) == 1 else []
+
+
+def _fenced(text: str) -> dict[str, list[str]]:
+    """What stands between fences, by the tag of the first: replies quote other code, too.
+
+    A fence with a command's tag opens one in a block of other code as well, as for mini-swe-agent.
+    """
+    found: dict[str, list[str]] = {}
+    tag, body = None, list[str]()
+    for line in text.split("\n"):
+        opens = _OPENS.search(line)
+        if opens and (tag is None or (tag not in _TAGS and opens[1] in _TAGS)):
+            tag, body = opens[1], []
+        elif tag is not None and line.startswith("```"):
+            found.setdefault(tag, []).append("\n".join(body))
+            tag = None
+        else:
+            body.append(line)
+    return found
 
 
 def _observation(building: Building, message: Object) -> None:
-    said = words(message.get("content"))
-    bad = text_at(message, "extra", "interrupt_type") == "FormatError" or _BAD_FORMAT.search(said)
+    said = words(message.get("content")) or text_at(message, "output")
+    is_told = text_at(message, "extra", "interrupt_type") == "FormatError"
+    bad = is_told or _BAD_FORMAT.search(said)
     names = message.get("tool_call_ids")
-    name = str(names[0]) if isinstance(names, list) and names else name_at(message, "tool_call_id")
+    name = name_at(message, "tool_call_id") or name_at(message, "call_id")
+    name = str(names[0]) if isinstance(names, list) and names else name
     one = building.answered(name) or building.waiting()
     turns = building.session.turns
     if one is None:
-        if bad and turns and not turns[-1].calls:  # a reply in which no call could be read
-            raw = text_at(message, "extra", "response") or turns[-1].text
-            call = called("", "bash", raw)
-            turns[-1].calls.append(LoggedCall(call, Recorded.MALFORMED))
-            building.heard(turns[-1].calls[-1], said)
+        has_reply = bool(turns) and not turns[-1].calls
+        if is_told or (bad and has_reply):  # a reply in which no call could be read
+            turn = turns[-1] if has_reply else _answer(building.turn(), message)
+            turn.calls.append(LoggedCall(called("", "bash", _unread(message) or turn.text)))
+            turn.calls[-1].recorded = Recorded.MALFORMED
+            building.heard(turn.calls[-1], said)
         return
     building.heard(one, said)
     code = _CODE.search(said)
-    one.exit_code = int(code[1]) if code else None
-    one.recorded = Recorded.RAN if code else Recorded.MALFORMED if bad else Recorded.UNKNOWN
+    told = code_at(message, "extra", "returncode")
+    one.exit_code = int(code[1]) if code and told is None else told
+    is_over = one.exit_code is not None
+    one.recorded = Recorded.RAN if is_over else Recorded.MALFORMED if bad else Recorded.UNKNOWN
     if _BLOCKED.match(said):
         one.recorded = Recorded.DENIED
+
+
+def _unread(message: Object) -> str:
+    """The reply that an error of its form is about; newer versions keep it there alone."""
+    response = at(message, "extra", "response")
+    reply = at(next(iter(objects(at(response, "choices"))), {}), "message")
+    made = [at(one, "function") for one in objects(at(reply, "tool_calls"))]
+    made += [one for one in objects(at(response, "output")) if one.get("type") == "function_call"]
+    return (
+        "\n".join(text_at(one, "arguments") for one in made)
+        or words(at(reply, "content"))
+        or text_at(message, "extra", "model_response")
+        or text_at(message, "extra", "response")
+    )
 
 
 def _step(building: Building, step: Object) -> None:

@@ -81,6 +81,7 @@ async def test_python_programs_behave_the_same_pre_forked(container):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)  # two minutes, where nobody else wants the processor
 async def test_every_shipped_script_gives_the_same_bytes_pre_forked(container):
     fixtures = {stage.scenario.fixture: stage for stage in load_stages([])}
     for stage in fixtures.values():
