@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from agenteval import store as parts
 from agenteval.core.outcome import Outcome
@@ -15,8 +15,7 @@ from agenteval.store.location import Location, meant, passed_over
 from agenteval.store.summaries import known, opened, tables_known
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
+class Listing(NamedTuple):
     """What a store holds, the newest first."""
 
     shown: str
@@ -52,9 +51,7 @@ def listing(
 
 def errors_of(run: Listed) -> Rate:
     """Errors of its calls, about its scenarios, as `show RUN` gives them; n=0 if nobody judged."""
-    if not run.judged:
-        return Rate(0, 0)
-    return clustered(run.errors, Layout(scenarios=run.played))
+    return clustered(run.errors, Layout(scenarios=run.played)) if run.judged else Rate(0, 0)
 
 
 def reached(run: Listed) -> Rate:
@@ -63,8 +60,7 @@ def reached(run: Listed) -> Rate:
     return Rate(list(run.outcomes).count(Outcome.COMPLETED), run.counted - unknown)
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
+class Chosen(NamedTuple):
     """Runs by their ids, and a line for each word that passed newer runs over."""
 
     ids: Sequence[str]
@@ -105,8 +101,7 @@ def _check_free(label: str, store: str) -> None:
         runs, tables = known(query), tables_known(query)
     if label in {run.model for run in runs}:
         raise UsageError(f"{label!r}: no label: it is the name of a model of this store")
-    begun = [one for one in (*(run.id for run in runs), *tables) if one.startswith(label)]
-    if begun:
+    if begun := [one for one in (*(run.id for run in runs), *tables) if one.startswith(label)]:
         raise UsageError(f"{label!r}: no label: the id of a run begins so, {begun[0]}")
 
 
