@@ -11,8 +11,19 @@ from pathlib import Path
 from typing import Any
 
 from agenteval.core.logged import Building, LoggedCall, LoggedTurn, Recorded, Session, Skipped
+from agenteval.core.trial import Usage
 from agenteval.formats.tool_calls import called
-from agenteval.readers.json_source import at, code_at, lines, lost, name_at, text_at, when, words
+from agenteval.readers.json_source import (
+    at,
+    code_at,
+    count_at,
+    lines,
+    lost,
+    name_at,
+    text_at,
+    when,
+    words,
+)  # fmt: skip
 from agenteval.readers.log_bytes import by_place
 
 Object = Mapping[str, Any]
@@ -59,10 +70,8 @@ def read(path: Path) -> Iterator[Session | Skipped]:
             payload, kind = line.value, "response_item"  # older rollouts have no envelope
         if kind == "session_meta":
             _begin(building.session, payload)
-        elif kind == "turn_context":
-            reading.model = text_at(payload, "model") or reading.model
-            building.session.project = building.session.project or text_at(payload, "cwd")
-            building.session.mode = text_at(payload, "approval_policy") or building.session.mode
+        elif kind in _BESIDE:
+            _BESIDE[kind](reading, payload)
         elif kind == "response_item":
             if (whole := building.whole()) is not None:
                 yield whole
@@ -93,6 +102,27 @@ class _Reading:
     model: str = ""
     last: LoggedTurn | None = None
     _own: set[int] = field(default_factory=set)  # the calls of the last turn
+    _total: object = None  # tokens of the session so far, as they are told
+
+    def context(self, told: Object) -> None:
+        session = self.building.session
+        self.model = text_at(told, "model") or self.model
+        session.project = session.project or text_at(told, "cwd")
+        session.mode = text_at(told, "approval_policy") or session.mode
+
+    def counted(self, event: Object) -> None:
+        """The tokens of a reply, told behind it; some are told again, with the same total."""
+        total, told = at(event, "info", "total_token_usage"), at(event, "info", "last_token_usage")
+        turns = self.building.session.turns
+        if not told or not turns or (total and total == self._total):
+            return
+        self._total, usage = total, turns[-1].usage
+        turns[-1].usage = Usage(
+            usage.prompt_tokens + count_at(told, "input_tokens"),
+            usage.completion_tokens + count_at(told, "output_tokens"),
+            usage.reasoning_tokens + count_at(told, "reasoning_output_tokens"),
+            usage.cached_tokens + count_at(told, "cached_input_tokens"),
+        )
 
     def item(self, item: Object, moment: float | None) -> None:
         kind = text_at(item, "type")
@@ -126,6 +156,9 @@ class _Reading:
         made = LoggedCall(call, Recorded.PENDING)
         self._own.add(id(made))
         self.building.called(turn, made)
+
+
+_BESIDE = {"turn_context": _Reading.context, "event_msg": _Reading.counted}
 
 
 def _result(building: Building, one: LoggedCall, item: Object) -> None:

@@ -19,14 +19,17 @@ from sample_logs import (
     SECOND,
     SWE,
     claude,
+    codex_call,
     database,
     export,
+    jsonl,
     second_database,
     span,
     tree,
 )
 
 from agenteval.core.logged import PART, Recorded, Skipped
+from agenteval.core.trial import Usage
 from agenteval.readers.log_formats import FORMATS
 
 NAMED = {"the", "session", "message", "part"}  # places in a database
@@ -142,6 +145,29 @@ def test_newer_lines_of_claude_code_say_themselves_why_a_call_did_not_run(tmp_pa
             text = f"{json.dumps(use)}\n{json.dumps(result | line)}\n"
             sessions, _ = read("claude-code", written(tmp_path, "x.jsonl", text))
             assert recorded(sessions) == [told], (kind, line)
+
+
+def test_codex_tells_the_tokens_of_a_reply_behind_it_and_some_twice(tmp_path) -> None:
+    def counted(made, total, cached=0):
+        last = {"input_tokens": made, "cached_input_tokens": cached, "output_tokens": 3}
+        last["reasoning_output_tokens"] = 2
+        so_far = {"total_token_usage": {"input_tokens": total}} if total else {}
+        info = so_far | {"last_token_usage": last}
+        return {"type": "event_msg", "payload": {"type": "token_count", "info": info}}
+
+    def reply(number):
+        return codex_call(number, "shell", '{"command": ["ls"]}', "Exit code: 0")
+
+    limits = {"type": "event_msg", "payload": {"type": "token_count", "info": None}}
+    early = counted(99, 99)
+    lines = [early, *reply(1), counted(10, 109), counted(10, 109), limits]
+    lines += [*reply(2), counted(20, 129, cached=8), *reply(3), counted(5, 0), counted(6, 0)]
+    ((session,), _) = read("codex", written(tmp_path, "rollout-1.jsonl", jsonl(*lines)))
+    assert [one.usage for one in session.turns] == [
+        Usage(10, 3, 2, 0),
+        Usage(20, 3, 2, 8),
+        Usage(11, 6, 4, 0),
+    ]
 
 
 def test_older_outputs_of_codex_tell_their_exit_code_in_their_text(tmp_path) -> None:
