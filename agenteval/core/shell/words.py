@@ -76,7 +76,6 @@ _PIECE = compiled(rf"""([^'"\\]++)|'([^']*+)'|"({_DOUBLE})"|\\(?:\n|((?s:.)))"""
 _ESCAPE_IN_DOUBLE = compiled(r'\\(?:\n|([\\"$`]))')
 QUOTED = "\0"  # stands for a quoted piece where only unquoted characters count
 
-
 _SAFE = compiled(r"[\w@%+=:,./-]+", re.ASCII)
 
 
@@ -87,8 +86,7 @@ def quoted(word: str) -> str:
 
 def unquote(raw: str) -> tuple[str, str]:
     """The text of a `MIXED` word after quote removal, and what stands outside its quotes."""
-    value: list[str] = []
-    outside: list[str] = []
+    value, outside = list[str](), list[str]()
     for piece in _PIECE.finditer(raw):
         plain, single, double, escaped = piece.groups()
         if plain is not None:
@@ -117,9 +115,7 @@ def expansion(outside: str) -> Expansion:
     bracket = outside.find("[")
     if 0 <= bracket < max(outside.rfind("]"), outside.rfind(QUOTED)):
         return "files"
-    if outside.startswith("~") or "=~" in outside or ":~" in outside:
-        return "files"
-    return ""
+    return "files" if outside.startswith("~") or "=~" in outside or ":~" in outside else ""
 
 
 _VALUE_PIECE = compiled(
@@ -131,7 +127,6 @@ _VALUE_PIECE = compiled(
     re.VERBOSE,
 )
 _LIVE = compiled(r"[$`](?![ \t\n]|\Z)|[<>]\(")
-_ESCAPED = compiled(r'\\(?:\n|([\\"$`]))')
 _ANSI = compiled(
     r"\\(?:x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{1,4})|U([0-9a-fA-F]{1,8})|([0-7]{1,3})|(?s:(.)))"
 )
@@ -161,7 +156,7 @@ def _expanding_value(raw: str) -> tuple[str, bool, bool]:
         if ansi is not None:
             value.append(_ANSI.sub(_ansi_character, ansi))
         elif double is not None:
-            value.append(_ESCAPED.sub(r"\1", double))
+            value.append(unquote_double(double))
             dynamic = dynamic or _LIVE.search(double) is not None
         elif other is not None:
             value.append(other)
