@@ -2,7 +2,7 @@
 
 import os
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +28,8 @@ Read = Callable[[Path], Iterator[Session | Skipped]]
 class LogFormat:
     """One program's logs. `files` are patterns for what to read in a folder of them.
 
+    A folder in which nothing is named so may have been collected by hand: then the ending counts.
+
     `homes` are the program's own places: a variable of the environment, what it is without it, and
     the path below it. `hidden` is what such a log cannot show.
     """
@@ -39,10 +41,11 @@ class LogFormat:
     homes: tuple[tuple[str, str, str], ...] = ()
     hidden: tuple[Fact, ...] = ()
 
-    def found(self, path: Path) -> Iterator[Path]:
+    def found(self, path: Path, *, by_ending: bool = False) -> Iterator[Path]:
         """The files of this format in a folder, or the file itself. Raises UsageError.
 
-        What is no regular file comes too: whoever opens it is told.
+        Where none has such a name, all that end so, if that is wanted. What is no regular file
+        comes too: whoever opens it is told.
         """
         try:
             is_folder = stat.S_ISDIR(path.stat().st_mode)
@@ -53,12 +56,8 @@ class LogFormat:
         if not is_folder:
             yield path
             return
-        seen: set[Path] = set()
-        for pattern in self.files:
-            for file in sorted(path.glob(pattern)):
-                if not file.is_dir() and file not in seen:
-                    seen.add(file)
-                    yield file
+        endings = sorted({Path(pattern).suffix for pattern in self.files}) if by_ending else ()
+        yield from _files(path, self.files) or _files(path, [f"**/*{end}" for end in endings])
 
     def places(self) -> Iterator[Path]:
         """Where the program keeps its logs on this machine, as far as there are any."""
@@ -66,6 +65,11 @@ class LogFormat:
             base = Path(os.environ.get(variable) or usual).expanduser()
             if (place := base / below).exists():
                 yield place
+
+
+def _files(folder: Path, patterns: Sequence[str]) -> list[Path]:
+    found = [file for pattern in patterns for file in sorted(folder.glob(pattern))]
+    return [file for file in dict.fromkeys(found) if not file.is_dir()]
 
 
 _KNOWN = (
@@ -106,7 +110,10 @@ _KNOWN = (
         "gemini-cli",
         "Gemini CLI: tmp/*/chats/session-*.json, or .jsonl",
         gemini_log.read,
-        ("**/chats/*.json", "**/chats/*.jsonl", "*.json", "*.jsonl"),
+        (
+            *("**/chats/*.json", "**/chats/*.jsonl", "*.json", "*.jsonl"),
+            *("**/session-*.json", "**/session-*.jsonl"),
+        ),
         (("GEMINI_CLI_HOME", "~/.gemini", "tmp"),),
         (Fact.MALFORMED, Fact.EXIT_CODES),
     ),

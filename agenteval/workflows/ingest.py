@@ -62,7 +62,9 @@ def take_in(  # noqa: PLR0913 -- each is an option of the command line
     Location(store).check_ours()
     given = load_any(allowlist, roots=roots()) if allowlist else None
     places = _places(format_name, paths)
-    files = [(log, file) for log, place in places for file in log.found(place)]
+    files = [
+        (log, file) for log, place in places for file in log.found(place, by_ending=bool(paths))
+    ]
     if format_name == AUTO and not files:
         raise UsageError(
             f"auto: no logs of {', '.join(FORMATS)} in their own places here. Name a format and a "

@@ -53,6 +53,23 @@ def recorded(sessions):
     return [str(call.recorded) for session in sessions for call in session.calls]
 
 
+def test_in_a_folder_that_was_collected_by_hand_the_ending_counts(tmp_path) -> None:
+    for name in ("a/deep/one.jsonl", "a/two.json", "b/rollout-1.jsonl", "b/three.jsonl"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    (tmp_path / "a" / "folder.jsonl").mkdir()
+
+    def found(format_name, folder, **how):
+        files = FORMATS[format_name].found(tmp_path / folder, **how)
+        return [str(file.relative_to(tmp_path)) for file in files]
+
+    assert found("codex", "a") == []
+    assert found("codex", "a", by_ending=True) == ["a/deep/one.jsonl"]
+    assert found("codex", "b", by_ending=True) == ["b/rollout-1.jsonl"]  # as one has its name
+    assert found("gemini-cli", "a/deep", by_ending=True) == ["a/deep/one.jsonl"]
+    assert found("opencode", "a", by_ending=True) == ["a/two.json", "a/deep/one.jsonl"]
+
+
 def test_of_a_hook_its_logs_are_read_and_not_what_locks_them(tmp_path) -> None:
     logs = ["calls.jsonl", "calls.jsonl.1", "calls.jsonl.2.gz", "calls.jsonl.gz"]
     for name in (*logs, "calls.jsonl.lock"):
