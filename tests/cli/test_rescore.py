@@ -267,7 +267,7 @@ def test_what_was_kept_outside_the_workspace_stays_open_to_be_read(cli, project)
     first, *_, (turn, position) = asked(
         store, "SELECT turn, position FROM call WHERE name = 'bash' AND exit_code = 0"
     )
-    long = f"UPDATE call SET output = ? WHERE {at(*first)}"
+    long = f"UPDATE call SET output = ?, output_is_reply = 0 WHERE {at(*first)}"
     read = {"name": "read", "arguments": {"filePath": "/tmp/agent/tool-output/1.txt"}}
     patch = json.dumps({**read, "raw": json.dumps(read["arguments"])})
 

@@ -337,7 +337,9 @@ HOSTILE = st.recursive(
 
 
 @settings(
-    deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    deadline=None,
+    max_examples=60,  # a machine that has much to do may be slow to make one
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(st.dictionaries(st.sampled_from(KEYS), HOSTILE, max_size=12))
 def test_no_shape_of_json_stops_a_reader(tmp_path, value) -> None:
