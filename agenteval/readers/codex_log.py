@@ -23,7 +23,7 @@ from agenteval.readers.json_source import (
     text_at,
     when,
     words,
-)  # fmt: skip
+)
 from agenteval.readers.log_bytes import by_place
 
 Object = Mapping[str, Any]
@@ -78,7 +78,7 @@ def read(path: Path) -> Iterator[Session | Skipped]:
                 reading.last = None
             reading.item(payload, when(line.value.get("timestamp")))
         yield from lost(building, path, f"line {line.number}")
-    yield building.session
+    yield reading.ended(path)
 
 
 def _begin(session: Session, meta: Object) -> None:
@@ -123,6 +123,12 @@ class _Reading:
             usage.reasoning_tokens + count_at(told, "reasoning_output_tokens"),
             usage.cached_tokens + count_at(told, "cached_input_tokens"),
         )
+
+    def ended(self, path: Path) -> Session | Skipped:
+        session = self.building.session
+        if session.turns or session.part or session.version or self.model:
+            return session
+        return Skipped(str(path), "the file", "no session of Codex's in it")
 
     def item(self, item: Object, moment: float | None) -> None:
         kind = text_at(item, "type")

@@ -30,6 +30,8 @@ _BEFORE = compiled(
     r"|\{\s*+\"(?:command|cmd|name|arguments)\"\s*+:)"
 )
 _BEHIND = compiled(rf"(?:(?:{_MARK}\}}?)+|```)\s*\Z")
+# What stands for a value, apart from the word before it; some tokens look like it.
+_PLACEHOLDER = compiled(r"[ \t](?:<(?!(?:s|bos|eos|pad|unk)>)[a-z]+>|\[ARGS\])")
 _LONGEST_TOKEN = 120
 _OF_JSON = compiled(r"\"\s*+\}{1,3}\s*+\]?\s*\Z")
 
@@ -42,7 +44,8 @@ def residue(text: str) -> tuple[int, int] | None:
     if text.rstrip()[-1:] in _LAST and (
         found := _BEHIND.search(text, max(len(text.rstrip()) - _LONGEST_TOKEN, 0))
     ):
-        return found.start(), found.start() + len(found[0].rstrip())
+        start, end = found.start(), found.start() + len(found[0].rstrip())
+        return None if _PLACEHOLDER.fullmatch(text, start - 1, end) else (start, end)
     return _json_behind(text)
 
 

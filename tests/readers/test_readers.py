@@ -187,6 +187,14 @@ def test_codex_tells_the_tokens_of_a_reply_behind_it_and_some_twice(tmp_path) ->
     ]
 
 
+def test_a_log_of_another_program_is_no_session_of_codex(tmp_path) -> None:
+    sessions, (skipped,) = read("codex", written(tmp_path, "c1.jsonl", claude()))
+    assert (sessions, skipped.reason) == ([], "no session of Codex's in it")
+    begun = jsonl({"type": "session_meta", "payload": {"id": "x1", "cli_version": "0.9"}})
+    (session,), skipped = read("codex", written(tmp_path, "rollout-2.jsonl", begun))
+    assert (session.id, session.turns, skipped) == ("x1", [], [])
+
+
 def test_older_outputs_of_codex_tell_their_exit_code_in_their_text(tmp_path) -> None:
     ((session,), _) = read("codex", written(tmp_path, "rollout-1.jsonl", CODEX))
     assert [(call.said, call.exit_code) for call in session.calls[4:5]] == [("a", 2)]
