@@ -6,7 +6,7 @@
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -165,6 +165,8 @@ class _Reading:
         name = text_at(item, "name") or kind
         identifier = name_at(item, "call_id") or name_at(item, "id")
         calls = [called(identifier, name, given)]
+        if kind == "custom_tool_call" and isinstance(given, str) and calls[0].malformed:
+            calls = [replace(calls[0], arguments={"input": given}, malformed="")]  # no JSON there
         if name == "exec" and isinstance(given, str) and (told := script_commands(given)):
             known = [bash_call(command, identifier) for command in told if command is not None]
             calls = known + calls if None in told else known

@@ -77,3 +77,16 @@ def test_each_command_of_a_script_is_a_call_with_its_result(
 
 def test_a_tool_of_another_name_is_no_script(tmp_path) -> None:
     assert rollout(tmp_path, ONE, "a", "apply_patch") == [(None, "ran", None)]
+
+
+def test_what_a_custom_tool_is_given_need_be_no_json(tmp_path) -> None:
+    patch = "*** Begin Patch\n*** End Patch"
+    for kind, key, is_broken in (
+        ("custom_tool_call", "input", False),
+        ("function_call", "arguments", True),
+    ):
+        call = {"type": kind, "call_id": "c", "name": "apply_patch", key: patch}
+        text = jsonl({"type": "response_item", "payload": call})
+        ((session,), _) = read("codex", written(tmp_path, "rollout-1.jsonl", text))
+        (found,) = session.calls
+        assert (found.call.raw, bool(found.call.malformed)) == (patch, is_broken)
