@@ -6,13 +6,13 @@
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from agenteval.core.logged import Building, LoggedCall, LoggedTurn, Recorded, Session, Skipped
 from agenteval.core.trial import Usage
-from agenteval.formats.tool_calls import called
+from agenteval.formats.tool_calls import bash_call, called
 from agenteval.readers.json_source import (
     at,
     code_at,
@@ -51,6 +51,13 @@ _NEEDED = {
     "function_call_output": ("call_id", "output"),
 }
 _ENVELOPES = {"session_meta", "turn_context", "response_item"}
+# In the scripts that newer versions let a model write, in JavaScript.
+_ASKS = re.compile(r"\btools\.exec_command\(\s*\{")
+_TOKEN = re.compile(r"""\s+|(["'`])(?:(?!\1)[^\\]|\\.)*\1|[\w$]+|\S""", re.DOTALL)
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(\r?\n)|(.))", re.DOTALL)
+_NAMED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "0": "\0"}
+_HEAD = re.compile(r"Script (\w+)[^\n]*\nWall time[^\n]*\nOutput:\s*(?:Script error:\s*)?")
+_CODE = re.compile(r'"exit_code":\s*(-?\d{1,9})')
 _FIRST = 600  # characters of a result in which its outcome stands
 
 
@@ -102,6 +109,7 @@ class _Reading:
     model: str = ""
     last: LoggedTurn | None = None
     _own: set[int] = field(default_factory=set)  # the calls of the last turn
+    _together: dict[str, int] = field(default_factory=dict)  # calls that one script makes, by id
     _total: object = None  # tokens of the session so far, as they are told
 
     def context(self, told: Object) -> None:
@@ -141,10 +149,13 @@ class _Reading:
             self._call(self._turn(moment, self.last), item, kind)
         elif kind in _RESULTS:
             self.building.needs(item, *_NEEDED.get(kind, ("call_id",)))
-            if one := self.building.answered(name_at(item, "call_id")):
-                _result(self.building, one, item)
-                if id(one) in self._own:
-                    self.last = None
+            name = name_at(item, "call_id")
+            number = self._together.pop(name, 1)
+            for _ in range(number):
+                if one := self.building.answered(name):
+                    _result(self.building, one, item, is_alone=number == 1)
+                    if id(one) in self._own:
+                        self.last = None
 
     def _turn(self, moment: float | None, turn: LoggedTurn | None = None) -> LoggedTurn:
         """This turn, or else a new one."""
@@ -158,16 +169,25 @@ class _Reading:
         keys = ("arguments", "input", "action")
         given: Any = next((item[key] for key in keys if item.get(key) is not None), {})
         name = text_at(item, "name") or kind
-        call = called(name_at(item, "call_id") or name_at(item, "id"), name, given)
-        made = LoggedCall(call, Recorded.PENDING)
-        self._own.add(id(made))
-        self.building.called(turn, made)
+        identifier = name_at(item, "call_id") or name_at(item, "id")
+        calls = [called(identifier, name, given)]
+        if kind == "custom_tool_call" and isinstance(given, str) and calls[0].malformed:
+            calls = [replace(calls[0], arguments={"input": given}, malformed="")]  # no JSON there
+        if name == "exec" and isinstance(given, str) and (told := script_commands(given)):
+            known = [bash_call(command, identifier) for command in told if command is not None]
+            calls = known + calls if None in told else known
+            self._together[identifier] = len(calls)
+        for call in calls:
+            made = LoggedCall(call, Recorded.PENDING)
+            self._own.add(id(made))
+            self.building.called(turn, made)
 
 
 _BESIDE = {"turn_context": _Reading.context, "event_msg": _Reading.counted}
 
 
-def _result(building: Building, one: LoggedCall, item: Object) -> None:
+def _result(building: Building, one: LoggedCall, item: Object, *, is_alone: bool) -> None:
+    """Of several calls of one script each has its result, and none an exit code."""
     output = _unwrapped(item.get("output"))
     if isinstance(output, dict):
         building.may_have(output, "metadata", "content", "success")
@@ -175,7 +195,7 @@ def _result(building: Building, one: LoggedCall, item: Object) -> None:
             building.may_have(metadata, "exit_code")
     said = words(output if isinstance(output, str | list) else [output])
     building.heard(one, said or text_at(output, "content"))
-    _record(one, output)
+    _record(one, output, is_alone=is_alone)
 
 
 def _unwrapped(output: object) -> object:
@@ -190,16 +210,54 @@ def _unwrapped(output: object) -> object:
     return output
 
 
-def _record(one: LoggedCall, output: object) -> None:
-    start = one.said[:_FIRST]
-    found = _EXIT.search(start)
-    code = code_at(output, "metadata", "exit_code")
-    one.exit_code = int(found[1]) if code is None and found else code
+def _record(one: LoggedCall, output: object, *, is_alone: bool) -> None:
+    head, code = _HEAD.match(one.said), code_at(output, "metadata", "exit_code")
+    start = one.said[head.end() if head else 0 :][:_FIRST]
+    found = _EXIT.search(start) or (_CODE.search(start) if head else None)
+    if is_alone:
+        one.exit_code = int(found[1]) if code is None and found else code
     if one.exit_code is not None:
         one.recorded = Recorded.RAN
         return
     one.recorded = next(
         (recorded for recorded, fits in _EXPRESSIONS if fits.match(start.lstrip())), Recorded.RAN
     )
-    if one.recorded is Recorded.RAN and at(output, "success") is False:
+    has_failed = at(output, "success") is False or (head and head[1] == "failed")
+    if one.recorded is Recorded.RAN and has_failed:
         one.recorded = Recorded.TOOL_ERROR
+
+
+def script_commands(script: str) -> list[str | None]:
+    """What the script hands to the shell; None for a command that it puts together itself."""
+    begins = [asks.end() for asks in _ASKS.finditer(script)]
+    ends = [*begins[1:], len(script)]
+    return [_command(script, *place) for place in zip(begins, ends, strict=False)]
+
+
+def _command(script: str, begin: int, end: int) -> str | None:
+    """The text of `cmd` in the object that begins there, which has no other in it."""
+    tokens = [","]
+    for token in _TOKEN.finditer(script, begin, end):
+        if not token[0].isspace():
+            tokens.append(token[0])
+        if token[0] in {"}", '"', "'", "`"}:  # its end, or a literal without one
+            break
+    for place in range(len(tokens) - 4):
+        before, key, colon, text, after = tokens[place : place + 5]
+        if (before, key.strip("\"'"), colon) == (",", "cmd", ":"):
+            return _text(text) if after in {",", "}"} else None
+    return None
+
+
+def _text(literal: str) -> str | None:
+    """What a literal stands for; None for one with something put into it, or for none."""
+    if literal[0] not in "\"'`" or (literal[0] == "`" and "${" in literal):
+        return None
+    plain = _ESCAPE.sub(_escaped, literal[1:-1])
+    return plain.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _escaped(found: re.Match[str]) -> str:
+    if number := found[1] or found[2]:
+        return chr(int(number, 16))
+    return "" if found[3] else _NAMED.get(found[4], found[4])
