@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +40,7 @@ _SAID = (
         ),
     ),
 )
-_EXPRESSIONS = tuple(
-    (recorded, re.compile(text, re.IGNORECASE | re.DOTALL)) for recorded, text in _SAID
-)
+_EXPRESSIONS = [(one, re.compile(text, re.IGNORECASE | re.DOTALL)) for one, text in _SAID]
 _EXIT = re.compile(r"(?:Process exited with code|Exit code:?|exited with code) (-?\d{1,9})")
 _CALLS = {"function_call", "custom_tool_call", "local_shell_call", "tool_search_call"}
 _RESULTS = {"function_call_output", "custom_tool_call_output", "tool_search_output"}
@@ -51,8 +50,7 @@ _NEEDED = {
     "function_call_output": ("call_id", "output"),
 }
 _ENVELOPES = {"session_meta", "turn_context", "response_item"}
-# In the scripts that newer versions let a model write, in JavaScript.
-_ASKS = re.compile(r"\btools\.exec_command\(\s*\{")
+_ASKS = re.compile(r"\btools\.exec_command\(\s*\{")  # in JavaScript that a model wrote
 _TOKEN = re.compile(r"""\s+|(["'`])(?:(?!\1)[^\\]|\\.)*\1|[\w$]+|\S""", re.DOTALL)
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(\r?\n)|(.))", re.DOTALL)
 _NAMED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "0": "\0"}
@@ -149,8 +147,7 @@ class _Reading:
             self._call(self._turn(moment, self.last), item, kind)
         elif kind in _RESULTS:
             self.building.needs(item, *_NEEDED.get(kind, ("call_id",)))
-            name = name_at(item, "call_id")
-            number = self._together.pop(name, 1)
+            number = self._together.pop(name := name_at(item, "call_id"), 1)
             for _ in range(number):
                 if one := self.building.answered(name):
                     _result(self.building, one, item, is_alone=number == 1)
@@ -177,8 +174,7 @@ class _Reading:
             known = [bash_call(command, identifier) for command in told if command is not None]
             calls = known + calls if None in told else known
             self._together[identifier] = len(calls)
-        for call in calls:
-            made = LoggedCall(call, Recorded.PENDING)
+        for made in [LoggedCall(call, Recorded.PENDING) for call in calls]:
             self._own.add(id(made))
             self.building.called(turn, made)
 
@@ -230,8 +226,7 @@ def _record(one: LoggedCall, output: object, *, is_alone: bool) -> None:
 def script_commands(script: str) -> list[str | None]:
     """What the script hands to the shell; None for a command that it puts together itself."""
     begins = [asks.end() for asks in _ASKS.finditer(script)]
-    ends = [*begins[1:], len(script)]
-    return [_command(script, *place) for place in zip(begins, ends, strict=False)]
+    return [_command(script, *place) for place in pairwise([*begins, len(script)])]
 
 
 def _command(script: str, begin: int, end: int) -> str | None:
@@ -253,8 +248,8 @@ def _text(literal: str) -> str | None:
     """What a literal stands for; None for one with something put into it, or for none."""
     if literal[0] not in "\"'`" or (literal[0] == "`" and "${" in literal):
         return None
-    plain = _ESCAPE.sub(_escaped, literal[1:-1])
-    return plain.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    halves = _ESCAPE.sub(_escaped, literal[1:-1]).encode("utf-16", "surrogatepass")
+    return halves.decode("utf-16", "replace")
 
 
 def _escaped(found: re.Match[str]) -> str:
