@@ -71,13 +71,12 @@ class Bubblewrap:
             "argv": [program, *_options(world), *_command(self._python)],
             "contents": {f"FD {path}": text for path, text in world.files.items()}
             | {"SECCOMP": syscall_filter(loopback=limits.loopback)},
-            "prefixes": [*filter(None, [self._python.prefix]), *_folders(guest)],
+            "prefixes": [
+                *filter(None, [self._python.prefix]),
+                *filter(os.path.isdir, guest.shown.values()),
+            ],
         }
         return Plan("program", build, _runner(world, limits, prefork=self._prefork))
-
-
-def _folders(guest: Guest) -> Iterator[str]:
-    return filter(os.path.isdir, guest.shown.values())
 
 
 def _runner(world: World, limits: Limits, *, prefork: bool) -> dict[str, Any]:
@@ -106,13 +105,8 @@ def _options(world: World) -> Iterator[str]:
     for path, (size, _, mode) in world.tmpfs.items():
         yield from ("--size", str(size), "--perms", f"{mode:o}", "--tmpfs", path)
     for path, text in world.files.items():
-        yield from (
-            "--perms",
-            "0755" if text.startswith("#!") else "0644",
-            "--file",
-            f"FD {path}",
-            path,
-        )
+        rights = "0755" if text.startswith("#!") else "0644"
+        yield from ("--perms", rights, "--file", f"FD {path}", path)
     for path, target in world.links.items():
         yield from ("--symlink", target, path)
     yield from ("--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/")
@@ -201,6 +195,8 @@ BACKENDS: dict[str, Backend] = {
     "none": Bare,
 }
 AUTOMATIC = ("bubblewrap", "namespaces")
+# Those whose probe passed in this process: what they stand on is the same in its next run.
+_HELD: set[tuple[str, str | None, int]] = set()
 
 
 def automatic() -> tuple[str, ...]:
@@ -211,8 +207,8 @@ def automatic() -> tuple[str, ...]:
 async def choose(name: str | None = None, *, prefork: bool = False) -> SandboxBackend:
     """The backend of this name, or the first that works here; `prefork`: see README.md.
 
-    Raises UsageError, with the reason and the cure, when its probe fails. `none` isolates nothing
-    and is never chosen but by name.
+    Raises UsageError, with the reason and the cure, when its probe fails; one that passed is not
+    probed again by this process. `none` isolates nothing and is never chosen but by name.
     """
     known = BACKENDS if name is None or name in BACKENDS else BACKENDS | _plugged()
     if name is not None and name not in known:
@@ -222,8 +218,12 @@ async def choose(name: str | None = None, *, prefork: bool = False) -> SandboxBa
     failed = []
     for candidate in automatic() if name is None else (name,):
         backend = known[candidate](prefork=prefork)
+        place = candidate, shutil.which("bwrap"), os.geteuid()
+        if place in _HELD:
+            return backend
         seen = await _probed(backend)
         if seen.works:
+            _HELD.update({place} if candidate in AUTOMATIC else ())
             return backend
         failed.append(seen)
     raise UsageError(f"no sandbox works here; nothing is run. {' | '.join(map(str, failed))}")

@@ -2,6 +2,7 @@
 
 import pytest
 from chromium import chromium, looking
+from playwright.sync_api import expect
 
 from agenteval.core.outcome import Outcome
 from agenteval.core.scenario import GoalCheck
@@ -65,15 +66,16 @@ def test_from_a_count_to_its_calls_to_the_pages_beside_to_a_turn_and_back(
         ]
         for step in steps:
             step.click()
+            page.wait_for_load_state()
             problems += seen.problems()
             wide.append(seen.overflow())
             places.append(page.url.rpartition("/")[2])
         turn = page.locator(":target")
-        assert turn.is_visible(), "what holds it is opened by the link"
+        expect(turn, "what holds it is opened by the link").to_be_visible()
         assert "| head -5" in turn.inner_text()
         page.go_back()
         page.get_by_role("link", name="the report", exact=True).click()
-        assert page.locator(":target").is_visible()
+        expect(page.locator(":target")).to_be_visible()
         inner = page.evaluate(
             "[...document.querySelectorAll('.scroll')]"
             ".filter(one => one.scrollWidth > one.clientWidth).map(one => one.textContent)"
