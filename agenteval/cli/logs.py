@@ -195,8 +195,18 @@ def _told(intake: "Intake") -> Iterator[str]:
     if intake.lost:
         yield f"worker processes that died, what was theirs was read again: {intake.lost}"
     yield from _skipped(intake)
+    if intake.bare and not intake.runs:
+        yield from _bare(intake.bare)
     if intake.runs:
         yield f"Rates with intervals: agenteval show {' '.join(intake.runs)}"
+
+
+def _bare(path: str) -> Iterator[str]:
+    """Where nothing was found, the name of another format may have been meant."""
+    others = workflows.log_results.reads_as(Path(path))
+    yield visible(f"{path}: no session in it") + (". It is a log for" if others else "")
+    for name in others:
+        yield visible(f"  agenteval ingest {name} {path}")
 
 
 def _skipped(intake: "Intake") -> Iterator[str]:

@@ -176,6 +176,9 @@ def _usage(message: object) -> Usage:
 
 def _tool_use(building: Building, line: Mapping[str, Any], block: Mapping[str, Any]) -> None:
     """A call in a line of its own, as some versions wrote it."""
+    building.needs(block, "name", "input")
+    if "name" not in block:
+        return
     turn = building.turn()
     turn.at = when(line.get("timestamp"))
     name = name_at(block, "id") or name_at(line, "uuid")

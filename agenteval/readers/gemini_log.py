@@ -106,6 +106,9 @@ def _message(building: Building, message: Object) -> None:
     building.may_have(message, "toolCalls", "content")
     if text_at(message, "type") not in {"gemini", "model", "assistant"}:
         return
+    if not message.keys() & {"toolCalls", "content"}:  # as of another program
+        building.needs(message, "content")
+        return
     turn = building.turn()
     turn.text, turn.model = words(message.get("content")), text_at(message, "model")
     turn.at = when(message.get("timestamp"))
@@ -186,10 +189,12 @@ def _qwen_begin(session: Session, value: Object) -> None:
 
 
 def _qwen_turn(building: Building, value: Object) -> None:
-    turn = building.turn()
     building.needs(value, "message")
     if isinstance(message := value.get("message"), dict):
         building.needs(message, "parts")
+        if "parts" not in message:
+            return
+    turn = building.turn()
     parts = objects(at(value, "message", "parts"))
     turn.text = "\n".join(text_at(one, "text") for one in parts if not one.get("thought")).strip()
     turn.model, turn.at = text_at(value, "model"), when(value.get("timestamp"))

@@ -125,15 +125,18 @@ class _Taking:
         workers = workers_for(sum(size for *_, size in sized), workers)
         reading = Reading(self._allowlist, self._wanted, self._redactor, self._writer.tables)
         with closing(Workers(reading, sized, workers)) as reader:
-            for number, (log, _, name, state) in enumerate(new):
+            for number, (log, path, name, state) in enumerate(new):
                 self.intake.files += 1
-                whole = True
+                whole = bare = True
                 for found in reader.of(number):
                     if isinstance(found, Unread):
                         self.intake.skip(found.skipped)
                         whole = False
                     else:
                         self._take(log, found)
+                        bare &= all(one == EMPTY or isinstance(one, Skipped) for one in found)
+                if bare and whole:
+                    self.intake.bare = self.intake.bare or str(path)
                 if whole:
                     self._writer.read(name, state)
             self.intake.lost = reader.lost

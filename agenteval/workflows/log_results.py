@@ -106,6 +106,7 @@ class Intake:
     skips: int = 0  # all that were skipped
     redacted: Sequence[str] = ()
     lost: int = 0  # worker processes that died
+    bare: str = ""  # the first file in which there was no session
 
     def skip(self, one: Skipped) -> None:
         self.skips += 1
@@ -141,6 +142,7 @@ class Unit(NamedTuple):
 
 # What an odd value does where nobody foresaw it: it is not read, and everything else is.
 _ODD = (ValueError, RecursionError, MemoryError)
+_FIRST = 20  # things in a file by which its format is told
 
 
 @dataclass(slots=True)
@@ -200,6 +202,20 @@ class Reading:
             ],
             differing=Counter(one.record.harness for one in other),
         )
+
+
+def reads_as(path: Path) -> list[str]:
+    """The formats as which the beginning of a file reads without a fault, calls among it."""
+    found = []
+    for log in FORMATS.values():
+        try:
+            first = list(islice(log.read(path), _FIRST))
+        except (*UNREADABLE, *_ODD):
+            continue
+        sessions = [one for one in first if not isinstance(one, Skipped)]
+        if len(sessions) == len(first) and any(one.calls for one in sessions):
+            found.append(log.name)
+    return found
 
 
 def _why(error: BaseException) -> str:

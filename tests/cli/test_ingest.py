@@ -371,6 +371,19 @@ def test_skipped_parts_are_named_with_file_and_place(here) -> None:
     assert f"parts skipped: 1\n  c1.jsonl: line {last}: cut off, or half written" in told
 
 
+def test_a_log_in_which_there_is_no_session_is_named_with_the_format_that_reads_it(here) -> None:
+    (here / "c1.jsonl").write_text(claude())
+    (here / "notes.jsonl").write_text("{}\n")
+    told = agenteval("ingest", "codex", "c1.jsonl")
+    assert told.endswith(
+        "c1.jsonl: no session in it. It is a log for\n  agenteval ingest claude-code c1.jsonl\n"
+    )
+    assert agenteval("ingest", "gemini-cli", "notes.jsonl").endswith(
+        "notes.jsonl: no session in it\n"
+    )
+    assert "no session" not in agenteval("ingest", "claude-code", "notes.jsonl", "c1.jsonl")
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [

@@ -31,6 +31,7 @@ from sample_logs import (
 from agenteval.core.logged import PART, Recorded, Skipped
 from agenteval.core.trial import Usage
 from agenteval.readers.log_formats import FORMATS
+from agenteval.workflows.log_results import reads_as
 
 NAMED = {"the", "session", "message", "part"}  # places in a database
 IDS = [f"{name} {file}" for name, file, *_ in SAMPLES]
@@ -193,6 +194,24 @@ def test_a_log_of_another_program_is_no_session_of_codex(tmp_path) -> None:
     begun = jsonl({"type": "session_meta", "payload": {"id": "x1", "cli_version": "0.9"}})
     (session,), skipped = read("codex", written(tmp_path, "rollout-2.jsonl", begun))
     assert (session.id, session.turns, skipped) == ("x1", [], [])
+
+
+@pytest.mark.parametrize(("name", "file", "content", "told"), SAMPLES, ids=IDS)
+def test_a_log_is_known_by_its_content_and_to_others_a_log_with_faults(
+    tmp_path, name, file, content, told
+) -> None:
+    path = written(tmp_path, file, content)
+    own, *others = reads_as(path)
+    assert (own, set(others) <= {"openai"}) == (name, True)  # calls of many shapes are read there
+    for other in FORMATS.keys() - {name, "openai"}:
+        sessions, skipped = read(other, path)
+        assert skipped or not any(one.turns for one in sessions), other
+
+
+def test_what_is_no_log_reads_as_none(tmp_path) -> None:
+    for content in (b"", b"{}\n", b"\x00\xff", b"[" * 5_000, b"hello\n" * 50):
+        assert reads_as(written(tmp_path, "x.jsonl", content)) == []
+    assert reads_as(tmp_path) == []
 
 
 def test_older_outputs_of_codex_tell_their_exit_code_in_their_text(tmp_path) -> None:
