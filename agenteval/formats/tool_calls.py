@@ -8,6 +8,7 @@ import bz2
 import gzip
 import json
 import lzma
+import re
 import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,6 +19,7 @@ from typing import Any, BinaryIO, NamedTuple, cast
 
 from agenteval import plugins
 from agenteval.core.call import BASH, ToolCall
+from agenteval.core.plain import is_json
 from agenteval.core.shell.words import quoted
 
 GROUP = "agenteval.formats"
@@ -126,6 +128,7 @@ TOO_DEEP = "nested too deep"
 
 
 _NESTS = frozenset((dict, list))
+_ODD = re.compile(r"NaN|Infinity|[eE]\+?\d{3}|\d{309}")
 
 
 def is_deep(value: object) -> bool:
@@ -144,7 +147,9 @@ def _made(identifier: str, name: str, arguments: object) -> ToolCall:
     if is_deep(arguments):
         return ToolCall(identifier, name, "", None, TOO_DEEP)
     if isinstance(arguments, dict):
-        return ToolCall(identifier, name, _written(arguments), arguments)
+        raw = _written(arguments)
+        odd = _odd(raw, arguments)
+        return ToolCall(identifier, name, raw, None if odd else arguments, odd)
     raw = arguments if isinstance(arguments, str) else json.dumps(arguments)
     try:
         parsed: Any = json.loads(raw)
@@ -154,7 +159,13 @@ def _made(identifier: str, name: str, arguments: object) -> ToolCall:
         return ToolCall(identifier, name, raw, None, TOO_DEEP)
     if not isinstance(parsed, dict):
         return ToolCall(identifier, name, raw, None, f"a JSON {type(parsed).__name__}, no object")
-    return ToolCall(identifier, name, raw, parsed)
+    odd = _odd(raw, parsed)
+    return ToolCall(identifier, name, raw, None if odd else parsed, odd)
+
+
+def _odd(raw: str, arguments: object) -> str:
+    """What is JSON to Python alone: no database keeps it, and a run takes it for malformed."""
+    return "" if not _ODD.search(raw) or is_json(arguments) else "NaN or Infinity, which is no JSON"
 
 
 def _written(arguments: Mapping[str, Any]) -> str:

@@ -1,10 +1,12 @@
 """Tool calls in the shapes in which programs log them."""
 
 import json
+from math import inf, nan
 
 import pytest
 
 from agenteval.core.call import ToolCall
+from agenteval.core.plain import is_json
 from agenteval.formats.tool_calls import tool_calls
 
 LS = {"command": "ls -l"}
@@ -209,9 +211,24 @@ def test_words_become_the_text_that_bash_would_read_so(argv, command) -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "why"),
-    [('{"command": "ls', "Unterminated string"), ("[1]", "a JSON list"), (5, "a JSON int")],
+    [
+        ('{"command": "ls', "Unterminated string"),
+        ("[1]", "a JSON list"),
+        (5, "a JSON int"),
+        ('{"command": "ls", "seconds": NaN}', "NaN or Infinity"),
+        ('{"seconds": -1e999}', "NaN or Infinity"),
+    ],
 )
 def test_arguments_that_are_no_object_are_malformed_and_kept(arguments, why) -> None:
     (call,) = tool_calls({"type": "tool_use", "name": "Bash", "input": arguments}) or ()
     assert (call.name, call.arguments, call.raw) == ("bash", None, str(arguments))
     assert call.malformed.startswith(why)
+
+
+ODD = [{"n": nan}, {"n": [inf]}, {"command": "echo NaN 1e999"}, {"n": 1e10, "t": "Infinity"}]
+
+
+def test_a_number_that_no_database_keeps_is_malformed_and_its_name_in_a_text_is_none() -> None:
+    read = [tool_calls({"type": "tool_use", "name": "Bash", "input": one}) for one in ODD]
+    assert [bool(call.malformed) for (call,) in read] == [True, True, False, False]
+    assert is_json([call.arguments for (call,) in read])
