@@ -196,7 +196,7 @@ BACKENDS: dict[str, Backend] = {
 }
 AUTOMATIC = ("bubblewrap", "namespaces")
 # Those whose probe passed in this process: what they stand on is the same in its next run.
-_HELD: set[tuple[str, str | None, int]] = set()
+_HELD: set[tuple[str, str, str | None, int]] = set()
 
 
 def automatic() -> tuple[str, ...]:
@@ -218,7 +218,7 @@ async def choose(name: str | None = None, *, prefork: bool = False) -> SandboxBa
     failed = []
     for candidate in automatic() if name is None else (name,):
         backend = known[candidate](prefork=prefork)
-        place = candidate, shutil.which("bwrap"), os.geteuid()
+        place = sys.platform, candidate, shutil.which("bwrap"), os.geteuid()
         if place in _HELD:
             return backend
         seen = await _probed(backend)

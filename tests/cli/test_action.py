@@ -141,6 +141,7 @@ def without_verdict(done: Played) -> tuple[int, str, list[str]]:
     return done.code, ",".join(done.outputs), [head, sentence, told[-1]]
 
 
+@pytest.mark.slow
 def test_bad_input_of_a_run_is_told_in_the_summary(place) -> None:
     code, outputs, told = without_verdict(played(".ci/gate", place, **CANDIDATE | {"model": "m"}))
     assert (code, outputs, told[:2]) == (

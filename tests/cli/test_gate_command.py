@@ -346,6 +346,7 @@ def table(project, lines):
     return str(project / "t.csv")
 
 
+@pytest.mark.slow
 def test_a_table_of_counts_by_scenario_and_trial_can_be_the_baseline(gate, cli, project):
     lines = [f"m,notes,{at},4,bare-binary,{int(at < 3)}" for at in range(15)]
     baseline = cli("import", "counts", table(project, lines)).out.split()[0]
@@ -419,6 +420,7 @@ def test_a_trend_of_nothing_but_simulated_runs_says_that_they_are_left_out(cli, 
 SIM = ("-m", "sim/qwen3.5-27b", "--trials", "5", "media/rendered-plot")
 
 
+@pytest.mark.slow
 def test_a_gate_ends_a_run_as_soon_as_its_verdict_is_certain(cli, project):
     (project / "wide.toml").write_text("[margin]\npoints = 90\ncompleted = 90\n[plan]\nlooks = 5\n")
     cli("run", *SIM)
@@ -556,6 +558,7 @@ def test_void_trials_that_were_played_again_are_told_by_the_gate_and_by_show(gat
     assert told in " ".join(cli("show", "alike").out.split())
 
 
+@pytest.mark.slow
 def test_a_plan_below_the_minimum_of_the_gate_file_says_so(gate, cli, project):
     text = (project / "mine.toml").read_text()
     told = []

@@ -401,6 +401,7 @@ def test_what_a_user_gets_wrong_is_told_in_a_line(cli, project, arguments, told)
     assert (found.code, told in found.err, found.err.count("\n")) == (2, True, 1)
 
 
+@pytest.mark.slow
 def test_an_ingest_that_is_killed_leaves_no_session_half_and_is_taken_up(here) -> None:
     for number in range(30):
         (here / f"{number}.jsonl").write_text(claude().replace('"c1"', f'"c{number}"'))
@@ -532,6 +533,7 @@ def test_a_run_out_of_logs_is_judged_again_by_an_allow_list_and_not_without(here
     assert (shown["errors"]["count"], shown["errors"]["n"]) == (4, 4)
 
 
+@pytest.mark.slow
 def test_a_log_that_is_followed_is_taken_in_as_it_grows(here) -> None:
     lines = claude().splitlines(keepends=True)
     (here / "c1.jsonl").write_text("".join(lines[:3]))
@@ -572,6 +574,7 @@ def test_what_a_person_said_of_a_call_stays_when_its_session_grows(here) -> None
     assert agenteval("store", "check") == "nothing is wrong\n"
 
 
+@pytest.mark.slow
 def test_a_followed_log_may_be_rotated_replaced_and_cut_and_nothing_is_lost(here) -> None:
     log, lines = here / "c1.jsonl", claude().splitlines(keepends=True)
     log.write_text("".join(lines))

@@ -195,6 +195,7 @@ def test_every_document_has_a_schema_and_every_schema_a_test(cli):
     assert cli("schema", "nothing").code == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PRINTED)
 def test_a_document_is_as_its_schema_says_and_nothing_else_is(printed, held, name):
     of = held(schema_of(name))

@@ -31,11 +31,13 @@ class AtOnce(random.Random):
         return 0.0
 
 
+@pytest.mark.slow
 def test_a_run_whose_evaluator_is_killed_ends_with_the_figures_of_an_undisturbed_one() -> None:
     seen = chaos_kill.played(chaos_kill.working()[0], "evaluator", AtOnce())
     assert (seen.faults, seen.killed) == ([], "evaluator")
 
 
+@pytest.mark.slow
 def test_other_figures_and_a_damaged_store_would_be_seen(tmp_path) -> None:
     backend, store = chaos_kill.working()[0], tmp_path / "runs.db"
     with scripted(chaos_kill.Model()) as url:

@@ -135,6 +135,7 @@ def test_rules_that_an_earlier_session_quoted_are_known_to_the_later(tmp_path) -
     assert results[0] == results[1]
 
 
+@pytest.mark.slow
 def test_ctrl_c_leaves_no_worker_and_a_store_that_goes_on(tmp_path, logs) -> None:
     text = claude()
     for number in range(60):

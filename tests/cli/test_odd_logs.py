@@ -123,6 +123,7 @@ def texts():
     yield "half-line", (odd + use[:-20]).encode(), 1
 
 
+@pytest.mark.slow
 def test_odd_texts_are_read_or_named_and_stop_nothing(tmp_path) -> None:
     made = {}
     for name, content, calls in texts():
@@ -162,6 +163,7 @@ def _can_be_read(folder, found):
         assert "\x1b]0;" not in told(folder, *command), command
 
 
+@pytest.mark.slow
 def test_a_database_that_is_locked_is_read_another_time(tmp_path) -> None:
     store = database(tmp_path / "opencode.db")
     store.execute("PRAGMA journal_mode=DELETE")
@@ -192,6 +194,7 @@ def test_databases_of_other_kinds_are_named(tmp_path) -> None:
     }
 
 
+@pytest.mark.slow
 def test_archives_that_are_cut_or_unpack_to_much_are_named(tmp_path) -> None:
     whole = inspect_archive()
     (tmp_path / "whole.eval").write_bytes(whole)

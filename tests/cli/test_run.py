@@ -38,6 +38,7 @@ def calls(run: Run) -> list[object]:
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_calls_and_another_seed_others(cli, project) -> None:
     runs = []
     for seed in ("7", "7", "8"):
@@ -131,6 +132,7 @@ def test_the_list_of_runs_says_which_are_simulated(cli) -> None:
     assert "sim/qwen3.5-27b SIMULATED  1 of 1 trials" in cli("show").out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("ended_by", "at_ctrl_c"),
     [
@@ -228,6 +230,7 @@ def test_the_list_tells_runs_apart_and_takes_a_part_of_them(cli) -> None:
     assert none.out.startswith("No such runs in ")
 
 
+@pytest.mark.slow
 def test_the_list_and_a_run_tell_one_interval(cli) -> None:
     cli("run", "-m", "sim/qwen3.6-35b", "--trials", "3", "mail", "media/rendered-plot")
     (listed,) = json.loads(cli("show", "--json").out)["runs"]

@@ -96,6 +96,7 @@ def test_what_cannot_be_put_so_is_one_line(cli, project, options, says) -> None:
     assert (said.code, says in said.err) == (2, True), said.err
 
 
+@pytest.mark.slow
 def test_a_context_is_filled_with_what_was_really_played_in_other_worlds(cli, project) -> None:
     asked = ("-m", "sim/qwen3.6-35b", "--trials", "2", "--seed", "7", "media/rendered-plot")
     said = cli("run", *asked, "--context", "7k:20")
@@ -157,6 +158,7 @@ def test_what_a_model_thought_comes_back_under_its_name_and_the_run_says_so(
 OWN = {"permission": {"*": "deny", "bash": {"*": "deny", "uv run scripts/*": "allow"}}}
 
 
+@pytest.mark.slow
 def test_a_users_own_rules_judge_in_place_of_the_scenarios(cli, project) -> None:
     Path("opencode.json").write_text(json.dumps(OWN))
     asked = ("run", "-m", "sim/qwen3.6-35b", "mail/triage", "--trials", "3", "--seed", "2")

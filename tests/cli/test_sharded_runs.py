@@ -169,6 +169,7 @@ def test_a_shard_without_others_plays_it_all_and_a_late_one_plays_nothing(cli) -
     assert (first.complete, late.code, first.id in late.out, stored()) == (True, 0, True, first)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "said"),
     [

@@ -138,6 +138,7 @@ def test_what_cannot_be_measured_is_said_in_one_line(cli, arguments, complaint) 
     assert (said.code, complaint in said.err, said.out) == (2, True, "")
 
 
+@pytest.mark.slow
 def test_a_sweep_plays_one_run_at_each_level_and_speed_shows_them(cli) -> None:
     few = ("--trials", "2", "--concurrency", "1,2", "--json")
     said = cli("run", "-m", "sim/qwen3.5-27b", *few, "media/rendered-plot")
@@ -163,6 +164,7 @@ def test_a_sweep_plays_one_run_at_each_level_and_speed_shows_them(cli) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_sweep_ends_with_how_fast_each_level_was_served(cli) -> None:
     few = ("-m", "sim/qwen3.5-27b", "--trials", "1", "media/rendered-plot")
     tables = [

@@ -59,6 +59,7 @@ def test_what_many_models_invent_stands_first_with_counts(cli, play) -> None:
     assert said.startswith("  5 times: Use an option only if")
 
 
+@pytest.mark.slow
 def test_the_prompt_is_played_in_the_same_worlds(cli, play, project) -> None:
     (first,) = play(one=(GOOD, PIPE, PIPE))
     done = cli("suggest", first, "--try", "prompt")
@@ -86,6 +87,7 @@ def test_a_try_that_is_cut_off_is_one_line_and_compares_nothing(cli, project) ->
     assert "Traceback" not in done.err
 
 
+@pytest.mark.slow
 def test_the_rules_are_played_in_the_same_worlds(cli, play) -> None:
     (first,) = play(one=(GOOD, PIPE, "python3 -c 'x'"))
     done = cli("suggest", first, "--try", "rules")

@@ -117,6 +117,7 @@ def stored(tmp_path, taken_in):
     return shutil.copytree(folder, tmp_path / "logs"), first
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "code"),
     [

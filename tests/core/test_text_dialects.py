@@ -304,6 +304,7 @@ def seconds(dialect, head: str, unit: str, tail: str, size: int) -> float:
     return min(spent)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS)
 def test_a_text_four_times_as_long_takes_no_sixteen_times_as_long(dialect) -> None:
     """Marks and blanks without end: else a reply of a model could hold up everybody's trials."""

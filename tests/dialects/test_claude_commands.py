@@ -311,6 +311,7 @@ def test_a_long_chain_is_read_to_its_end_and_deep_nesting_is_denied(
     assert allows(claude("Bash(echo:*)", "Bash(cat:*)"), command) is allowed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "engine",
     [

@@ -22,6 +22,7 @@ def test_each_folder_is_a_dialect_of_its_name() -> None:
     assert [each.profile.name for each in found.values()] == [*found]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", dialects.NAMES)
 def test_only_its_own_folder_knows_a_dialect(name: str) -> None:
     module = f"agenteval.dialects.{name.replace('-', '_')}"

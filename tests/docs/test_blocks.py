@@ -110,6 +110,7 @@ def test_ids_of_runs_are_always_the_same_on_a_page(tmp_path) -> None:
     assert [one.code for one in outcomes] == [0, 0, 0, 0, 0]
 
 
+@pytest.mark.slow
 def test_a_model_of_the_readers_answers_where_the_page_says_it_is_served(tmp_path) -> None:
     page = (
         "```console run\n"

@@ -166,6 +166,7 @@ def test_what_the_harness_and_our_engine_of_it_judge_differently_is_told(project
         ["ran", "cat /etc/hostname"], ["ran", "timeout 5 true"], ["ran", "true"]]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_captured_arm_is_played(project) -> None:
     captured(project, "--", "./opencode", "look")
     words = ("-m", "sim/qwen3.5-27b", "--arm", "captured/opencode", "mail/draft", "--trials", "1")

@@ -96,6 +96,7 @@ def test_a_program_whose_models_last_word_filled_its_context_ended_so(
     assert "4000 tokens of prompt and 96 of reply" in trial.reason
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("program", "said"),
     [

@@ -72,6 +72,7 @@ async def test_both_taught_arms_raise_what_they_ask_for_over_the_easy_one():
     assert few < many
 
 
+@pytest.mark.slow
 async def test_without_the_sentences_that_ask_for_it_nothing_is_chained(tmp_path, monkeypatch):
     text = (shipped() / "arms" / "taught" / "tools.toml").read_text()
     texts = text.replace("for && chains", "for chains")

@@ -115,6 +115,7 @@ def drips(pieces: int, every: float) -> Play:
     return play
 
 
+@pytest.mark.slow
 async def test_a_server_that_is_slow_and_goes_on_gets_more_time() -> None:
     """Thirty tokens a second, where limits are written for forty: seven seconds become nine."""
     async with serving(drips(250, every=0.033)) as url:

@@ -112,6 +112,7 @@ async def test_every_solution_step_is_played_in_order_or_the_trial_ends_in_words
     assert place == len(solution) or turns[-1].text
 
 
+@pytest.mark.slow
 async def test_the_same_seed_plays_the_same_trial_and_another_seed_another(server):
     one, _ = await play(server, MODEL, 1, seed=3)
     again, _ = await play(server, MODEL, 1, seed=3)
@@ -121,6 +122,7 @@ async def test_the_same_seed_plays_the_same_trial_and_another_seed_another(serve
     assert any(other != one for other in others)
 
 
+@pytest.mark.slow
 async def test_a_slip_that_was_not_denied_is_not_taken_for_a_denial(server):
     slipped = []
     for seed in range(12):

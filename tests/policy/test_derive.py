@@ -52,6 +52,7 @@ def of_fixture(name: str) -> dict[str, ScriptTable]:
     return tables(derived(PROJECT / "fixtures" / name / "files" / "scripts"))
 
 
+@pytest.mark.slow
 def test_it_writes_the_rules_of_the_shipped_allow_lists():
     """All but what a list says more exactly than the script's parser does: `EXPLAINED`."""
     wrong = []

@@ -48,6 +48,7 @@ def compared(first, second, about):
     return view.pairs, judged
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(TRIALS, TRIALS, st.sampled_from(Estimand))
 def test_the_margin_of_a_gate_is_the_difference_of_a_comparison(ours, theirs, about):

@@ -11,7 +11,17 @@ from agenteval.sandbox.backends import AUTOMATIC, BACKENDS
 pytest.register_assert_rewrite("behaviours")
 
 
-@pytest.fixture(scope="session", params=AUTOMATIC)
+# The walls are the same: the backend that a run would take here is tried by `make test`, and the
+# other one by `make test-slow`.
+FIRST = next(name for name in AUTOMATIC if name != "bubblewrap" or shutil.which("bwrap"))
+
+
+@pytest.fixture(
+    scope="session",
+    params=[
+        pytest.param(name, marks=[] if name == FIRST else pytest.mark.slow) for name in AUTOMATIC
+    ],
+)
 def backend_name(request):
     return installed(request.param)
 

@@ -176,6 +176,7 @@ COSTLY = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("known", [False, True], ids=["a model's", "even declared"])
 @pytest.mark.parametrize("what", COSTLY)
 async def test_no_database_costs_more_than_a_question_may(what, known):

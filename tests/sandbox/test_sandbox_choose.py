@@ -220,6 +220,7 @@ def layer(version: int) -> str:
     return f"version {version}" if version else "this kernel has none"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("groups", "words"),
     [

@@ -53,6 +53,7 @@ def wait_until_gone(pids: set[int]) -> set[int]:
     return set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("user", USERS)
 @pytest.mark.parametrize("name", BACKENDS)
 def test_a_killed_evaluator_leaves_no_process(name, user, shared_copy, rootless):

@@ -24,6 +24,7 @@ def dealt(names):
 ARGUMENTS = [[], ["--help"], ["-x", "a b", "ü", "\udcff", "", "$HOME", "*"]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("behaviour", BEHAVIOURS)
 async def test_a_python_program_behaves_the_same(backend, forking, behaviour):
     await forked_is_executed(backend, forking, BEHAVING, [["python3", named(behaviour)]])
@@ -64,6 +65,7 @@ async def test_every_shipped_script_gives_the_same_bytes(backend, forking, fixtu
     assert scripts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("backend_name", "name"), dealt(SCENARIOS), indirect=["backend_name"])
 async def test_every_solution_gives_the_same_bytes(backend, forking, name):
     stage = STAGES[SCENARIOS.index(name)]
@@ -175,6 +177,7 @@ print(fcntl.fcntl(0, fcntl.F_GETFL))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("poison", POISONED.values(), ids=POISONED)
 async def test_what_an_earlier_call_left_has_the_same_effect(backend, forking, poison):
     files = {"scripts/reader.py": READER, "scripts/near.py": b"X = 1\n", "near.py": b"X = 9\n"}

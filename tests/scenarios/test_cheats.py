@@ -33,6 +33,7 @@ def backend():
     return Namespaces(prefork=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scenario", WRITTEN, ids=lambda scenario: scenario.name)
 async def test_no_cheat_passes_the_tests_of_a_shipped_scenario_or_sees_them(scenario, backend):
     assert [fault async for fault in cheat_faults(staged(scenario), backend)] == []

@@ -63,6 +63,7 @@ def passes(trial: Trial) -> int:
     return sum(step.reached for step in trial.handshake)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "edit", "steps", "agents"),
     [
@@ -79,6 +80,7 @@ async def test_a_verdict_opens_the_next_attempt_or_stage(name, edit, steps, agen
     assert (passes(trial), "".join(letters[part.name] for part in trial.agents)) == (steps, agents)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "edit", "steps", "outcome"),
     [

@@ -96,6 +96,7 @@ def test_every_failure_class_that_has_a_cause_in_a_task_is_invited_by_a_scenario
     assert {each.id for each in failure_classes()} - invited == HABITS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
 def test_what_solves_another_world_does_not_solve_this_one(scenario, workspace, play):
     prompt = render(scenario, 0)
@@ -109,6 +110,7 @@ def test_what_solves_another_world_does_not_solve_this_one(scenario, workspace, 
     assert open_checks(place / scenario.database, prompt.goal)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
 def test_no_two_seeds_read_the_same(scenario):
     tasks = {render(scenario, seed).task for seed in range(24)}

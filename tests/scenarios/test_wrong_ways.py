@@ -194,6 +194,7 @@ def writes(step, database: Path, play) -> bool:
     return step.tool == "write" or database.read_bytes() != before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "old", "new"), [pytest.param(*way, id=f"{way[0]}: {way[2]}") for way in WRONG_WAYS]
 )

@@ -32,6 +32,7 @@ def test_flags_and_groups_are_kept() -> None:
     assert (found[0], found["first"]) == ("ABc", "A")
 
 
+@pytest.mark.slow
 def test_no_possessive_group_is_left_to_re() -> None:
     """`re.compile` of a file that holds one would be wrong on Python 3.11.0 to 3.11.4."""
     left = []

@@ -86,6 +86,7 @@ def test_errors_that_come_in_bunches_count_by_trial():
     assert bunched.p > 0.2
 
 
+@pytest.mark.slow
 def test_bunched_errors_of_equal_models_are_rarely_told_apart():
     """Nominal 5 % over 200 repetitions: the standard error is 1.5 points."""
     rng, rejected = np.random.default_rng(5), 0

@@ -61,6 +61,7 @@ def most(aim, n):
     return aim + 3 * (aim * (1 - aim) / n) ** 0.5
 
 
+@pytest.mark.slow
 def test_few_very_long_trials_make_nothing_surer_than_it_is():
     for one in lengths.uneven(40):
         covered = min(one.rate.value, one.difference.value)
@@ -74,6 +75,7 @@ def test_a_rate_covers_what_it_is_about():
         assert one.about is Estimand.LIKE or one.times < 1.15
 
 
+@pytest.mark.slow
 def test_models_with_harder_scenarios_of_their_own_are_equal_over_scenarios_like_these():
     found = list(claims.interactions(6))
     like = [one.value for _, _, _, one in found]

@@ -32,6 +32,7 @@ def store(postgres):
         yield opened
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("older", VERSIONS)
 def test_every_older_schema_is_widened_in_place_and_its_trials_can_be_played_again(
     postgres, older
@@ -151,6 +152,7 @@ SqlStore(sys.argv[1]).close()
 """
 
 
+@pytest.mark.slow
 def test_processes_that_open_a_new_database_at_once_make_its_tables_together(postgres) -> None:
     those = [
         subprocess.Popen(

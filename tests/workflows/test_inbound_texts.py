@@ -49,12 +49,14 @@ def test_a_store_that_changes_words_is_found_out(monkeypatch):
     assert len(harm(try_store())) == len(hostile_texts.STORED)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["NUL", "marks that turn the direction"])
 def test_a_page_that_hides_is_found_out(name, monkeypatch):
     monkeypatch.setattr(html, "visible", str)
     assert harm(try_report())[name].startswith("these are not shown")
 
 
+@pytest.mark.slow
 def test_a_page_that_takes_words_for_elements_is_found_out(monkeypatch):
     monkeypatch.setattr(html, "templates_of", html.templates_of.__wrapped__)  # made anew
     monkeypatch.setattr(

@@ -228,6 +228,7 @@ async def test_a_prompt_may_name_only_what_there_is(said, rules, says, tmp_path)
     assert [fault.partition("seed 0: ")[2] for fault in proof.faults][:1] == [says]
 
 
+@pytest.mark.slow
 async def test_the_prompt_of_a_sub_agent_may_name_only_what_there_is(tmp_path):
     build(tmp_path, HANDED_OVER + WORKER)
     worker = tmp_path / "scenarios/words/worker.md"
@@ -264,6 +265,7 @@ def test_every_failure_class_can_be_slipped_into_from_a_right_call(failure_class
     assert [found.failure_class for found in verdict.findings][:1] == [failure_class]
 
 
+@pytest.mark.slow
 async def test_a_slip_that_is_allowed_is_a_fault(tmp_path):
     scenario = SCENARIO.replace("tools =", 'invites = ["bare-binary"]\ntools =')
     build(tmp_path, scenario)
@@ -281,6 +283,7 @@ async def test_a_slip_that_is_allowed_is_a_fault(tmp_path):
     )
 
 
+@pytest.mark.slow
 async def test_a_world_that_differs_from_one_making_to_the_next_is_a_fault(tmp_path):
     stage = build(tmp_path)
     made_before = itertools.count()
@@ -295,6 +298,7 @@ async def test_a_world_that_differs_from_one_making_to_the_next_is_a_fault(tmp_p
     )
 
 
+@pytest.mark.slow
 async def test_what_one_trial_leaves_to_the_next_is_a_fault(tmp_path):
     """Played in a backend of one folder for all: the second solver finds the first one's words."""
     stage = build(tmp_path)
@@ -328,12 +332,14 @@ spawned = "SELECT word AS request FROM words WHERE word = 'over'"
 HANDED_OVER = SCENARIO.rpartition("\n[[solution]]")[0]
 
 
+@pytest.mark.slow
 async def test_the_solution_of_a_sub_agent_is_proven_with_that_of_who_asks_for_it(tmp_path):
     proofs = await prove([build(tmp_path, HANDED_OVER + WORKER)], Namespaces())
 
     assert proofs == [Proof("words", 1, 2, (), ())]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("agent", "change", "says"),
     [
