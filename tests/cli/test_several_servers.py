@@ -4,6 +4,7 @@ import json
 import re
 from contextlib import closing
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 from scripted_server import answers, bash, scripted
@@ -15,14 +16,20 @@ RUN = ("run", "--trials", "4", "--concurrency", "2", "--max-turns", "2", "data/p
 
 
 class Scripted:
-    """Makes one call and ends; counts the conversations that it began."""
+    """Makes one call and ends; counts the conversations that it began.
 
-    def __init__(self) -> None:
-        self.begun = 0
+    `meets`: the first one goes on when each of that many servers has one.
+    """
+
+    def __init__(self, meets: Barrier | None = None) -> None:
+        self.begun, self.meets = 0, meets
 
     def __call__(self, messages):
         begins = messages[0]["role"] == "system"  # the questions before a run have only a user
-        self.begun += begins and not answers(messages)
+        if begins and not answers(messages):
+            self.begun += 1
+            if self.meets and self.begun == 1:
+                self.meets.wait(60)
         return "It is done." if answers(messages) else bash("uv run scripts/pantry.py list")
 
 
@@ -39,6 +46,7 @@ def test_a_run_shares_its_trials_and_names_each_server_and_plays_what_one_would(
     with scripted(first) as one, scripted(second) as two:
         cli(*RUN, "-m", "m", "--base-url", one)
         alone, first.begun = seen(stored(project)), 0
+        first.meets = second.meets = Barrier(2)
         shared = cli(*RUN, "-m", "m", "--base-url", one, "--base-url", two)
         shown = cli("show", "last", "--details")
         model = json.loads(cli("show", "last", "--json").out)["runs"][0]["model"]
@@ -49,7 +57,8 @@ def test_a_run_shares_its_trials_and_names_each_server_and_plays_what_one_would(
 
 
 def test_agenteval_toml_lists_them(cli, project) -> None:
-    first, second = Scripted(), Scripted()
+    both = Barrier(2)
+    first, second = Scripted(both), Scripted(both)
     with scripted(first) as one, scripted(second) as two:
         entry = {"base_url": [one, two], "model": "m"}
         lines = "\n".join(f"{key} = {json.dumps(value)}" for key, value in entry.items())
