@@ -259,6 +259,7 @@ def test_a_model_that_the_server_forgot_ends_the_run_and_keeps_the_store(
     assert "0 of 1 trials are here, and 1 that were cut off" in cli("show", listed.split()[0]).out
 
 
+@pytest.mark.slow
 def test_a_reader_who_goes_away_ends_a_command_without_a_failure(project, cli) -> None:
     """As `agenteval show | head -1` does. What a gate found, its exit code tells all the same."""
     for _ in range(2):

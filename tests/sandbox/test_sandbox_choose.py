@@ -265,6 +265,7 @@ def test_what_keeps_control_groups_away_has_its_cure(lacking, words):
     assert bool(words) == bool(group_cure(lacking))
 
 
+@pytest.mark.slow
 def test_an_inbound_attempt_that_does_harm_is_named_and_doctor_exits_1(inspected, monkeypatch):
     harm = Tried("store", "NUL", "another\0came back", "^it came back as it was$")
     printed = printed_of(replace(inspected, inbound=(harm,)), monkeypatch=monkeypatch)

@@ -38,7 +38,7 @@ SUCCEED_WITHOUT = [
 ]
 
 
-@pytest.mark.parametrize("way", ["executed", "forked"])
+@pytest.mark.parametrize("way", [pytest.param("executed", marks=pytest.mark.slow), "forked"])
 @pytest.mark.parametrize("user", USERS)
 def test_no_attempt_at_leaving_succeeds(backend_name, user, way, shared_copy):
     words = ["escapes.py", backend_name, way]

@@ -25,6 +25,7 @@ def with_libraries(shared_copy):
     return shared_copy
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("user", USERS)
 def test_no_hostile_world_or_module_does_harm(backend_name, user, with_libraries):
     with start(user, with_libraries, "inbound.py", backend_name) as process:

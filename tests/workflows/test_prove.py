@@ -387,6 +387,7 @@ def test_the_shipped_scenarios_pass_and_a_faulty_one_makes_exit_code_1(tmp_path,
     )
 
 
+@pytest.mark.slow
 def test_a_scenario_that_works_is_one_line(tmp_path, monkeypatch):
     build(tmp_path, SCENARIO.replace("tools =", 'invites = ["pipe", "heredoc"]\ntools ='))
     monkeypatch.chdir(tmp_path)
