@@ -93,14 +93,15 @@ def test_a_size_that_the_search_found_too_small_grows_until_it_has_the_power(mon
     assert size.power.value >= 0.8
 
 
-@pytest.mark.slow
 def test_a_margin_too_narrow_has_no_size():
     tiny = rehearsal(30, Rules(1.01, ratio=True, about=Estimand.THESE), pairs=30)
     assert tiny.needed(np.random.default_rng(5)) is None
 
 
 def test_a_ratio_multiplies_the_rate_at_the_margin():
-    assert rehearsal(9, Rules(1.5, ratio=True)).at_the_margin.errors == pytest.approx(0.084)
+    planned = rehearsal(9, Rules(1.5, ratio=True))
+    assert planned.at_the_margin.errors == pytest.approx(0.084)
+    assert planned.half_as_good.errors == pytest.approx(0.07)
 
 
 def drawn(rng, rate, hardness):
