@@ -52,8 +52,9 @@ _NEEDED = {
 _ENVELOPES = {"session_meta", "turn_context", "response_item"}
 _ASKS = re.compile(r"\btools\.exec_command\(\s*\{")  # in JavaScript that a model wrote
 _TOKEN = re.compile(r"""\s+|(["'`])(?:(?!\1)[^\\]|\\.)*\1|[\w$]+|\S""", re.DOTALL)
-_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(\r?\n)|(.))", re.DOTALL)
-_NAMED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "0": "\0"}
+_HEX = r"u(?i:([\da-f]{4})|\{0*([\da-f]{1,5}|10[\da-f]{4})\})|x(?i:([\da-f]{2}))"
+_ESCAPE = re.compile(rf"\\(?:{_HEX}|(\r?\n|.))", re.DOTALL)
+_NAMED = dict(zip("ntrbfv0", "\n\t\r\b\f\v\0", strict=True)) | {"\n": "", "\r\n": ""}
 _HEAD = re.compile(r"Script (\w+)[^\n]*\nWall time[^\n]*\nOutput:\s*(?:Script error:\s*)?")
 _CODE = re.compile(r'"exit_code":\s*(-?\d{1,9})')
 _FIRST = 600  # characters of a result in which its outcome stands
@@ -253,6 +254,5 @@ def _text(literal: str) -> str | None:
 
 
 def _escaped(found: re.Match[str]) -> str:
-    if number := found[1] or found[2]:
-        return chr(int(number, 16))
-    return "" if found[3] else _NAMED.get(found[4], found[4])
+    number = found[1] or found[2] or found[3]
+    return chr(int(number, 16)) if number else _NAMED.get(found[4], found[4])
