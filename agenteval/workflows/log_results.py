@@ -143,6 +143,7 @@ class Unit(NamedTuple):
 # What an odd value does where nobody foresaw it: it is not read, and everything else is.
 _ODD = (ValueError, RecursionError, MemoryError)
 _FIRST = 20  # things in a file by which its format is told
+_SMALL = 1 << 24  # bytes of a file that each format may read for that
 
 
 @dataclass(slots=True)
@@ -205,11 +206,14 @@ class Reading:
 
 
 def reads_as(path: Path) -> list[str]:
-    """The formats as which the beginning of a file reads without a fault, calls among it."""
+    """The formats as which the beginning of a file reads without a fault, calls among it.
+
+    Of a large file none is told: some hold a document until they know that it is none of theirs.
+    """
     found = []
     for log in FORMATS.values():
         try:
-            first = list(islice(log.read(path), _FIRST))
+            first = list(islice(log.read(path), _FIRST)) if path.stat().st_size < _SMALL else []
         except (*UNREADABLE, *_ODD):
             continue
         sessions = [one for one in first if not isinstance(one, Skipped)]

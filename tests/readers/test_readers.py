@@ -211,7 +211,15 @@ def test_a_log_is_known_by_its_content_and_to_others_a_log_with_faults(
 def test_what_is_no_log_reads_as_none(tmp_path) -> None:
     for content in (b"", b"{}\n", b"\x00\xff", b"[" * 5_000, b"hello\n" * 50):
         assert reads_as(written(tmp_path, "x.jsonl", content)) == []
-    assert reads_as(tmp_path) == []
+    assert reads_as(tmp_path) == reads_as(tmp_path / "gone") == []
+
+
+def test_a_large_file_is_not_read_once_more_for_each_format(tmp_path) -> None:
+    path = written(tmp_path, "c1.jsonl", claude())
+    assert reads_as(path) == ["claude-code"]
+    with path.open("a") as file:
+        file.truncate(1 << 24)
+    assert reads_as(path) == []
 
 
 def test_older_outputs_of_codex_tell_their_exit_code_in_their_text(tmp_path) -> None:
