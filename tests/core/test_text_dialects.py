@@ -309,7 +309,8 @@ def seconds(dialect, head: str, unit: str, tail: str, size: int) -> float:
 def test_a_text_four_times_as_long_takes_no_sixteen_times_as_long(dialect) -> None:
     """Marks and blanks without end: else a reply of a model could hold up everybody's trials."""
     for head, unit, tail in repeated(dialect):
-        short = seconds(dialect, head, unit, tail, 4_000)
-        if short > 0.004:  # a read that is linear takes a tenth of this
-            long = seconds(dialect, head, unit, tail, 16_000)
-            assert long < 9 * short, (head, unit, tail)
+        around = dialect, head, unit, tail
+        if seconds(*around, 4_000) > 0.004:  # a read that is linear takes a tenth of this
+            # A busy machine may be slower for one of the two; what grows by squares always is.
+            is_linear = (seconds(*around, 16_000) < 9 * seconds(*around, 4_000) for _ in range(4))
+            assert any(is_linear), (head, unit, tail)
