@@ -1,5 +1,6 @@
 """`agenteval ingest`: what other programs logged, taken in and counted."""
 
+import re
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -27,6 +28,7 @@ SCHEMA = "agenteval.ingest/1"
 NAMED = 10  # skipped parts that are named; --json has all
 EVERY_SECONDS = 2.0  # while logs are followed, and from one word of progress to the next
 _COLUMNS = ("ran", "tool-error", "denied", "rejected", "invalid-tool", "malformed")
+_PLAIN = re.compile(r"[\w@%+=:,./-]+", re.ASCII)  # what no shell reads as more than a word
 _APART = ("pending", "cascade", "not-observable")
 
 Format = Annotated[
@@ -195,18 +197,25 @@ def _told(intake: "Intake") -> Iterator[str]:
     if intake.lost:
         yield f"worker processes that died, what was theirs was read again: {intake.lost}"
     yield from _skipped(intake)
-    if intake.bare and not intake.runs:
-        yield from _bare(intake.bare)
+    if found := _no_session(intake):
+        yield visible(f"{found['path']}: no session in it") + (
+            ". It is a log for" if found["formats"] else ""
+        )
+        for name in found["formats"]:
+            yield visible(f"  agenteval ingest {name} {_as_word(found['path'])}")
     if intake.runs:
         yield f"Rates with intervals: agenteval show {' '.join(intake.runs)}"
 
 
-def _bare(path: str) -> Iterator[str]:
+def _no_session(intake: "Intake") -> dict[str, Any] | None:
     """Where nothing was found, the name of another format may have been meant."""
-    others = workflows.log_results.reads_as(Path(path))
-    yield visible(f"{path}: no session in it") + (". It is a log for" if others else "")
-    for name in others:
-        yield visible(f"  agenteval ingest {name} {path}")
+    path = "" if intake.runs else intake.bare
+    return {"path": path, "formats": workflows.log_results.reads_as(Path(path))} if path else None
+
+
+def _as_word(path: str) -> str:
+    """As a shell reads it as one word."""
+    return path if _PLAIN.fullmatch(path) else "'{}'".format(path.replace("'", "'\\''"))
 
 
 def _skipped(intake: "Intake") -> Iterator[str]:
@@ -267,4 +276,5 @@ def _document(intake: "Intake") -> dict[str, Any]:
         "workers_lost": intake.lost,
         "skipped_parts": intake.skips,
         "skipped": [one._asdict() for one in intake.skipped],
+        "no_session": _no_session(intake),
     }

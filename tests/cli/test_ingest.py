@@ -382,6 +382,18 @@ def test_a_log_in_which_there_is_no_session_is_named_with_the_format_that_reads_
         "notes.jsonl: no session in it\n"
     )
     assert "no session" not in agenteval("ingest", "claude-code", "notes.jsonl", "c1.jsonl")
+    (here / "c2.jsonl").write_text(claude())
+    found = ingested("codex", "c2.jsonl")["no_session"]
+    assert found == {"path": "c2.jsonl", "formats": ["claude-code"]}
+    assert ingested("claude-code", "c1.jsonl")["no_session"] is None
+
+
+def test_the_command_that_is_proposed_can_be_pasted(here) -> None:
+    name = "it's my log.jsonl"
+    (here / name).write_text(claude())
+    (word,) = re.findall("claude-code (.*)\n", agenteval("ingest", "codex", name))
+    echoed = subprocess.run(["bash", "-c", f"printf %s {word}"], capture_output=True, check=True)
+    assert echoed.stdout.decode() == name
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,11 @@ class SkippedPart(TypedDict):
     reason: str
 
 
+class NoSession(TypedDict):
+    path: str
+    formats: list[str]
+
+
 class Ingest(TypedDict):
     schema: Literal["agenteval.ingest/1"]
     files: int
@@ -43,6 +48,7 @@ class Ingest(TypedDict):
     redacted: list[str]
     skipped_parts: int
     skipped: list[SkippedPart]
+    no_session: NoSession | None
 
 
 class TrendPoint(TypedDict):
