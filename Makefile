@@ -54,7 +54,7 @@ inspect: $(READY) ## get Inspect AI for tests/hook, into an environment of its o
 	@$(BIN)/python tests/hook/inspect_place.py
 
 ray: $(READY) ## get Ray for the tests of --executor ray, into an environment of its own (500 MB)
-	@$(BIN)/python tests/cli/ray_place.py
+	@$(BIN)/python tests/ray_place.py
 
 dialects: $(READY) ## ask the real harnesses again: DIALECTS="codex@0.170.0", ALL=1 for all calls (minutes)
 	@$(BIN)/python tests/ask_dialects.py $(DIALECTS) $(if $(ALL),--all) $(if $(WRITE),--write)
@@ -79,8 +79,8 @@ validate: $(READY) ## coverage, false alarms, claims and promotions on simulated
 arms: $(READY) ## one scripted model with habits through every arm, side by side (minutes); docs/arms.md
 	@PYTHONPATH=tests $(BIN)/python tests/measure_arms.py --write
 
-chaos: $(READY) ## kill -9 a process of a run at 200 random moments, and look for what is left or lost (an hour)
-	@PYTHONPATH=tests $(BIN)/python tests/chaos_kill.py $(or $(ROUNDS),200)
+chaos: $(READY) ## strike 200 runs at random moments: kills, a full disk, a cut network, ...; is anything left or lost? (half an hour)
+	@PYTHONPATH=tests $(BIN)/python tests/chaos.py $(or $(ROUNDS),200)
 
 bench: $(READY) ## every benchmark, other programs beside it, into docs/benchmarks.md (an hour, 3 GB); FORM="--largest 10000"
 	@PYTHONPATH=tests $(BIN)/python tests/bench/bench_all.py $(FORM)

@@ -17,7 +17,7 @@ from itertools import count
 from pathlib import Path
 
 import psycopg
-from chaos_kill import below
+from process_table import below
 
 USER = "agenteval"
 DURABLE = ("listen_addresses=", "max_connections=40")  # as it is installed

@@ -210,10 +210,7 @@ def _broken(
     if interrupted or faults:
         return 130 if interrupted else o.FAULT
     if told := workflows.views.voids_beyond(sides, limit / 100):
-        output.say("\n".join(told), err=True)
-        typer.echo(
-            "Look at the server's log; `--resume RUN --retry-void` plays them again", err=True
-        )
+        output.say("\n".join((*told, "`--resume RUN --retry-void` plays them again")), err=True)
     return o.TOO_VOID if told else 0
 
 

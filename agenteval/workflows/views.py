@@ -217,6 +217,10 @@ def faults(sides: Sequence[Side]) -> list[str]:
     return lines
 
 
+_OURS = "look at this machine (`agenteval doctor`)"
+_LOOK: dict[Cause | None, str] = {Cause.OURS: _OURS, Cause.HARNESS: "look at what it said"}
+
+
 def voids_beyond(sides: Sequence[Side], limit: float) -> list[str]:
     """A line for each run of which more trials are void than `limit`, a share, or all of them."""
     lines = []
@@ -230,14 +234,16 @@ def voids_beyond(sides: Sequence[Side], limit: float) -> list[str]:
             reason = visible(first.reason.partition("\n")[0])
             known = f"{most}: {reason}" if most else reason
             said = "nothing was measured" if whole else "its rates say little of the model"
-            lines.append(f"{run.model.name}: {share} trials are void, {said}. Most by {known}")
+            look = _LOOK.get(most, "look at the server's log")
+            told = f"{share} trials are void, {said}. Most by {known}; {look}"
+            lines.append(f"{run.model.name}: {told}")
     return lines
 
 
 def check_usable(sides: Sequence[Side]) -> None:
     """Raises UsageError when the server broke every trial of a run: then nothing was measured."""
     if told := voids_beyond(sides, 1.0):
-        raise UsageError("; ".join((*told, "look at the server's log, then run again")))
+        raise UsageError("; ".join((*told, "then run again")))
 
 
 def _line(count: int, whose: str, run: Run, trial: TrialSummary) -> str:

@@ -95,15 +95,16 @@ def test_every_model_with_too_many_voids_is_named_with_what_most_came_of(limit, 
     runs = [
         run(*PARTLY, model=card("one")),
         run(trial("ls"), model=card("good")),
-        run(voided(1, Cause.LOST, "gone"), model=card("other")),
+        run(voided(1, Cause.OURS, "the sandbox ended"), model=card("other")),
     ]
     lines = {
         "one": (
             "one: 3 of 6 trials are void, its rates say little of the model. Most by timeout: "
-            "no reply"
+            "no reply; look at the server's log"
         ),
         "other": (
-            "other: all 1 trials are void, nothing was measured. Most by connection-lost: gone"
+            "other: all 1 trials are void, nothing was measured. Most by ours: the sandbox "
+            "ended; look at this machine (`agenteval doctor`)"
         ),
     }
     assert voids_beyond([*map(Side.of_run, runs)], limit) == [lines[name] for name in named]

@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-PROJECT = Path(__file__).parents[2]
+PROJECT = Path(__file__).parents[1]
 VERSION = "2.60.0"
 _CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
 PLACE = Path(os.environ.get("AGENTEVAL_RAY") or _CACHE / "agenteval" / "ray")
