@@ -310,9 +310,9 @@ def wired(url: str) -> Iterator[tuple[str, Wire]]:
 
 @contextmanager
 def cut_before_a_reply(_folder: Path, url: str, _: Machines) -> Iterator[Fault]:
-    """Where nothing of a reply has come, it is asked for again, and no trial is void."""
+    """Where nothing of a reply has come, it is asked for again; else its trial is void."""
     with wired(url) as (there, wire):
-        yield Fault(there, (0,), lambda _pid: wire.break_for(BREAK))
+        yield Fault(there, (0, 5), lambda _pid: wire.break_for(BREAK))
 
 
 @contextmanager
