@@ -63,6 +63,7 @@ class Choice(msgspec.Struct, gc=False):
     message: Said | None = None
     delta: Said | None = None
     finish_reason: str | None = None
+    native_finish_reason: str | None = None  # OpenRouter's, of what stands behind it
     index: int | None = None
     error: msgspec.Raw = _BLANK  # of a gateway whose own server failed, beside what had come
 
@@ -182,6 +183,7 @@ def _choice(found: Any) -> Choice:
         message=_said(choice.get("message")),
         delta=_said(choice.get("delta")),
         finish_reason=_text(ended.get("type") if isinstance(ended, Mapping) else ended),
+        native_finish_reason=_text(choice.get("native_finish_reason")),
         index=_place(choice.get("index")),
         error=_raw(choice.get("error")),
     )

@@ -11,12 +11,11 @@ from typing import Any
 import msgspec
 
 from agenteval.config.models import ModelEntry
-from agenteval.core.arrival import BROKEN_OFF, LEGACY
+from agenteval.core.arrival import LEGACY
 from agenteval.core.cards import FIELD, Rule
 from agenteval.core.chance import turn_seed
 from agenteval.core.chunk import (
     Call,
-    Choice,
     Function,
     ReplyError,
     Said,
@@ -29,32 +28,9 @@ from agenteval.core.plain import excerpt, is_byte
 from agenteval.core.text_calls import Dialect
 from agenteval.core.text_calls.dialects import DIALECTS
 from agenteval.core.trial import Message, Usage
-from agenteval.models.failures import STREAMED, RefusedError
+from agenteval.models.failures import broken_off, error_in, kept, refused_within
 from agenteval.models.turns import sent_arguments, sent_name
 from agenteval.protocols import ToolSchema
-
-_NO_ERROR = frozenset((b"null", b'""', b"{}", b"false"))
-
-
-def said_error(error: msgspec.Raw) -> str:
-    """What the server says went wrong in this field; "" for nothing."""
-    raw = bytes(error)
-    return "" if raw in _NO_ERROR else raw.decode("utf-8", "replace")
-
-
-# Gemini's, for what its model wrote that is no call, or a call where none was offered.
-_NO_CALL = ("malformed_function_call", "unexpected_tool_call")
-
-
-def broken_off(choice: Choice) -> str:
-    """What the server says of a reply that it did not bring to its end; "" for one that it did.
-
-    What came of it is no reply of the model's, and would be taken for its silence.
-    """
-    reason = (choice.finish_reason or "").lower()
-    if reason not in BROKEN_OFF and not reason.endswith(_NO_CALL):
-        return ""
-    return f"finish_reason {reason} {said_error(choice.error)}".rstrip()
 
 
 def readable(received: Received) -> Received:
@@ -68,7 +44,8 @@ def readable(received: Received) -> Received:
 def read_reply(body: bytes) -> tuple[Received, Usage]:
     """A whole (not streamed) reply.
 
-    Raises ReplyError when the body is no chat completion, RefusedError when it was broken off.
+    Raises ReplyError when the body is no chat completion, RefusedError when it is an error or was
+    broken off.
     """
     try:
         chunk = read_chunk(body)
@@ -76,9 +53,11 @@ def read_reply(body: bytes) -> tuple[Received, Usage]:
         raise ReplyError(f"the reply is no chat completion: {excerpt(kept(body))}") from error
     choice = chunk.choices[0] if chunk.choices else None
     if choice is None or choice.message is None:
+        if said := error_in(chunk, body):
+            raise refused_within(said)
         raise ReplyError(f"the reply is no chat completion: {excerpt(kept(body))}")
     if said := broken_off(choice):
-        raise RefusedError(STREAMED, said)
+        raise refused_within(said, begun=True)
     used = usage(chunk.usage)
     received = Received(
         text=choice.message.words,
@@ -105,11 +84,6 @@ def _received_call(call: Call) -> ReceivedCall:
     function = call.function or Function()
     raw, as_object = argument_text(function.arguments)
     return ReceivedCall(function.name or "", raw, call.id or "", as_object)
-
-
-def kept(body: bytes) -> str:
-    r"""The body as text that can be stored and shown: a byte that is no UTF-8 as `\xff`."""
-    return body.decode("utf-8", "backslashreplace")
 
 
 _ENCODER = msgspec.json.Encoder()

@@ -2,7 +2,12 @@
 
 import re
 
+import msgspec
+
 from agenteval.config.models import ModelEntry
+from agenteval.core import plain
+from agenteval.core.arrival import BROKEN_OFF
+from agenteval.core.chunk import Choice, Chunk
 from agenteval.core.malformed import Received, ReceivedCall
 from agenteval.core.plain import excerpt
 from agenteval.errors import (
@@ -30,10 +35,18 @@ _DEAD = re.compile(
 # vLLM, SGLang, llama.cpp (while it generates, too), Ollama, LM Studio, TabbyAPI, OpenAI, LiteLLM.
 _TOO_LONG = re.compile(
     r"maximum context length|maximum model length|exceed_context_size|context_length_exceeded"
-    r"|exceeds? (?:the |its )?(?:model's |available |maximum )*(?:context|max(?:imum)? seq)"
+    r"|exceed(?:s|ed)? (?:the |its )?(?:model's |available |max(?:imum)? )*"
+    r"(?:context|max(?:imum)? seq)"
     r"|longer than the (?:model's )?(?:maximum )?(?:context|model)|ContextWindowExceeded"
     r"|context (?:size|length|window) (?:has been|is|was) exceeded|greater than (?:the )?max_seq"
-    r"|when context the overflows|than the context length|model's context length is only",
+    r"|when context the overflows|than the context length|model's context length is only"
+    # TGI, TensorRT-LLM, kronk; through a proxy Anthropic, Bedrock, Gemini, xAI, Kimi, MiniMax,
+    # Z.ai, Qwen and Copilot.
+    r"|`inputs` (?:must have less than|tokens \+ `max_new_tokens` must)"
+    r"|should not exceed max_num_tokens|context window (?:is full|exceeds limit)"
+    r"|(?:prompt|input) is too long|input token count.{0,20}exceeds the maximum"
+    r"|maximum prompt length is \d|exceeded model token limit|prompt exceeds max length"
+    r"|range of input length should be|prompt token count of \d+ exceeds",
     re.IGNORECASE,
 )
 # A chat template that raises, which llama.cpp answers with 500.
@@ -41,7 +54,7 @@ _TEMPLATE = re.compile(
     r"jinja|chat.?template|template ?error|roles must alternate|minja|at row \d+, column \d+",
     re.IGNORECASE,
 )
-_REFUSED = frozenset({400, 401, 403, 405, 409, 413, 415, 422})
+_REFUSED = frozenset({400, 401, 402, 403, 405, 409, 413, 415, 422})
 
 
 def status_failure(code: int, words: str, said: str, after: float | None) -> InfrastructureError:
@@ -60,10 +73,15 @@ def status_failure(code: int, words: str, said: str, after: float | None) -> Inf
     return InfrastructureError(words, Cause.BUSY if code in BY_PROXY else Cause.SERVER_ERROR)
 
 
-def retry_after(header: str) -> float | None:
-    """The seconds of the header; None for none, and for a date: its clock is not ours."""
-    given = header.strip()
-    return float(given) if re.fullmatch(r"\d{1,6}(\.\d{1,6})?", given) else None
+def retry_after(header: str, milliseconds: str = "") -> float | None:
+    """The seconds of the headers; None for none, and for a date: its clock is not ours.
+
+    OpenAI and Azure have one for milliseconds, which their SDK takes before the other.
+    """
+    for given, divisor in ((milliseconds.strip(), 1000), (header.strip(), 1)):
+        if re.fullmatch(r"\d{1,8}(\.\d{1,6})?", given):
+            return float(given) / divisor
+    return None
 
 
 STREAMED = 200  # the status of an error that came as an event, or in a reply
@@ -81,12 +99,82 @@ _UNREADABLE = re.compile(
 class RefusedError(Exception):
     """An error of the server's: a status of 400 and above, or as much as an event of a stream.
 
-    `after` is how many seconds it wants to be left alone for; None when it did not say.
+    `after` is how many seconds it wants to be left alone for; None when it did not say. `within`
+    says that it came in a reply, `begun` that some of the model's came before it.
     """
+
+    within = begun = False
 
     def __init__(self, code: int, said: str, after: float | None = None) -> None:
         super().__init__(said)
         self.code, self.said, self.after = code, said, after
+
+    @property
+    def where(self) -> str:
+        if self.code == STREAMED:
+            return "an error in the reply"
+        return f"{self.code} in the reply" if self.within else str(self.code)
+
+
+def kept(body: bytes) -> str:
+    r"""The body as text that can be stored and shown: a byte that is no UTF-8 as `\xff`."""
+    return body.decode("utf-8", "backslashreplace")
+
+
+_NO_ERROR = frozenset((b"null", b'""', b"{}", b"false"))
+# vLLM's older, FastAPI's, what stands behind `event: error`, and a gateway's beside no choices.
+_BARE_ERROR = re.compile(rb'"object"\s*:\s*"error"|"detail"\s*:|"(?:error_)?message"\s*:\s*"')
+
+
+def _said_error(error: msgspec.Raw) -> str:
+    """What the server says went wrong in this field; "" for nothing."""
+    raw = bytes(error)
+    return "" if raw in _NO_ERROR else raw.decode("utf-8", "replace")
+
+
+def error_in(chunk: Chunk, payload: bytes) -> str:
+    """The error that an event or a whole reply is, with or without a field of that name."""
+    bare = chunk.choices is None and _BARE_ERROR.search(payload)
+    return _said_error(chunk.error) or (kept(payload) if bare else "")
+
+
+def refused_within(said: str, *, begun: bool = False) -> RefusedError:
+    """Of an error in a reply with status 200. It is as one with the status that it names.
+
+    Where something had come before it, the request was taken, whatever the error says.
+    """
+    error = RefusedError(STREAMED if begun else _status_in(said), said)
+    error.within, error.begun = True, begun
+    return error
+
+
+def _status_in(said: str) -> int:
+    """The status that an error names, as OpenRouter's, vLLM's and llama.cpp's do."""
+    try:
+        error = plain.read(said)
+    except ValueError:
+        return STREAMED
+    named = [error.get(key) for key in _STATUS] if isinstance(error, dict) else []
+    return next((int(one) for one in map(str, named) if _FAILED.fullmatch(one)), STREAMED)
+
+
+_STATUS = ("code", "status_code", "http_status_code")
+_FAILED = re.compile(r"[45][0-9][0-9]")
+# Gemini's, for what its model wrote that is no call, or a call where none was offered.
+_NO_CALL = ("malformed_function_call", "unexpected_tool_call")
+
+
+def broken_off(choice: Choice) -> str:
+    """What the server says of a reply that it did not bring to its end; "" for one that it did.
+
+    What came of it is no reply of the model's, and would be taken for its silence. OpenRouter
+    says `stop` of some whose own server broke them off.
+    """
+    for given in (choice.native_finish_reason, choice.finish_reason):
+        reason = (given or "").lower()
+        if reason in BROKEN_OFF or reason.endswith(_NO_CALL):
+            return f"finish_reason {reason} {_said_error(choice.error)}".rstrip()
+    return ""
 
 
 # llama.cpp begins its grammar of calls where a call begins: what the model wrote there is no tool
@@ -118,23 +206,35 @@ def refusal(
     `known` says that this model has been served before: then it is no typing error, and other
     trials need not be refused.
     """
-    url, code, shown = entry.base_url.rstrip("/"), error.code, excerpt(error.said)
-    if code in {401, 403} and not known:
-        return UsageError(
-            f"{url}: {code}, the key is not accepted; "
-            f"set {entry.api_key_env} to a valid one: {shown}"
+    url, shown = entry.base_url.rstrip("/"), excerpt(error.said)
+    served = known or error.begun
+    if not served and (cure := _cure(entry, error, first=first)):
+        return UsageError(f"{url}: {error.where}{cure}: {shown}")
+    if served and _TOO_LONG.search(error.said):
+        return OutgrownError(f"{error.where}: {shown}")
+    words = f"{url}: {error.where}: {shown}"
+    return status_failure(error.code, words, error.said, error.after)
+
+
+def _cure(entry: ModelEntry, error: RefusedError, *, first: bool) -> str:
+    """What the user can do where nothing was served yet; "" where it is not his to mend."""
+    code, of_a_server = error.code, not error.said.lstrip().startswith("<")
+    if code in {401, 403} and of_a_server:
+        return f", the key is not accepted; set {entry.api_key_env} to a valid one"
+    if code in {401, 403}:
+        return (
+            ", with a page where a server has a word: a proxy or a firewall before it lets no "
+            "request through; see to it, or give the server's own URL"
         )
-    if code == 404 and not known:
-        return UsageError(
-            f"{url}: 404 for model {entry.model!r}; `agenteval models` lists what "
-            f"is served, and a base URL usually ends in /v1: {shown}"
+    if code == 404:
+        return (
+            f" for model {entry.model!r}; `agenteval models` lists what is served, and a base URL "
+            "usually ends in /v1"
         )
-    where = "an error in the reply" if code == STREAMED else str(code)
-    if known and _TOO_LONG.search(error.said):
-        return OutgrownError(f"{where}: {shown}")
-    if first and not known and code in {400, 405, 422}:
-        return UsageError(f"{url}: {code}, the server refuses the request: {shown}")
-    return status_failure(code, f"{url}: {where}: {shown}", error.said, error.after)
+    if first and (code < 500 or error.within) and _TOO_LONG.search(error.said):
+        return ", the model's context is too short for a first request; serve it with a longer one"
+    refused = first and code in {400, 402, 405, 413, 422}
+    return ", the server refuses the request" if refused else ""
 
 
 def not_taken(error: Exception) -> bool:

@@ -24,12 +24,11 @@ from agenteval.errors import Cause, InfrastructureError
 from agenteval.models.chat_completions import (
     asked_by,
     asked_of,
-    kept,
     read_reply,
     relayed_body,
     request_body,
 )
-from agenteval.models.failures import RefusedError, refusal, refused_call, retry_after
+from agenteval.models.failures import RefusedError, kept, refusal, refused_call, retry_after
 from agenteval.models.identity import key_of
 from agenteval.models.stream import ServerPace, StreamReader
 from agenteval.models.transport import FAILURES, Reply, Transport, failed
@@ -127,20 +126,21 @@ class OpenAIModel:
         timing = None
         try:
             if not OK <= reply.status < OK + 100:
-                said, later = kept(await reply.whole()), retry_after(reply.header("retry-after"))
-                raise RefusedError(reply.status, said, later)
+                said = kept(await reply.whole())
+                waits = (reply.header("retry-after"), reply.header("retry-after-ms"))
+                raise RefusedError(reply.status, said, retry_after(*waits))
             if "json" not in reply.header("content-type").lower():  # some name no type, or text
                 seconds = await _streamed(reply, started, reader, write)
                 received, usage = reader.received()
                 raw, timing = reader.raw(), reader.timing()
             else:
                 whole = await reply.whole()
-                await write(whole)
                 seconds = time.perf_counter() - started
                 if whole.lstrip().startswith(b"data:"):  # as Foundry's and LitServe's, called JSON
                     reader.feed(whole, seconds)
                 received, usage = reader.received() if reader.pieces else read_reply(whole)
                 raw = kept(whole)
+                await write(whole)
         finally:
             reply.close()
         self._thought_in = self._entry.reasoning_field or received.thought_in or self._thought_in

@@ -92,11 +92,8 @@ class _Asking:
 
     @property
     def cost(self) -> str:
-        used = [turn.usage for turn in self.turns]
-        prompt, completion = (
-            sum(getattr(one, part) for one in used)
-            for part in ("prompt_tokens", "completion_tokens")
-        )
+        prompt = sum(turn.usage.prompt_tokens for turn in self.turns)
+        completion = sum(turn.usage.completion_tokens for turn in self.turns)
         return f"{self.sent} requests, {prompt} prompt and {completion} completion tokens"
 
 
@@ -145,14 +142,10 @@ def _invented(turn: Turn | None) -> str:
 
 def _arrival(calls: list[Turn], twice: Turn | None) -> Iterator[tuple[str, str]]:
     parsed = [turn for turn in calls if turn.calls and not _stopped(turn)]
-    left = [
-        turn for turn in calls if any(one.kind.startswith("call-in-") for one in turn.malformed)
-    ]
+    left = any(one.kind.startswith("call-in-") for turn in calls for one in turn.malformed)
     ids = [one.kind for turn in parsed for one in turn.malformed if one.kind.endswith("-id")]
-    yield (
-        "calls come",
-        "as calls" if parsed else "as text: no parser reads them" if left else NOT_OBSERVABLE,
-    )
+    come = "as calls" if parsed else "as text: no parser reads them" if left else NOT_OBSERVABLE
+    yield "calls come", come
     found = len(twice.calls) if twice in parsed and twice else 0
     yield "calls in one reply", f"{found} where 2 were asked for" if found else NOT_OBSERVABLE
     if parsed:

@@ -27,15 +27,13 @@ from agenteval.core.malformed import Received, ReceivedCall
 from agenteval.core.plain import excerpt
 from agenteval.core.served import generated, stretch
 from agenteval.core.trial import Timing, Turn, Usage, timing_of
-from agenteval.models.chat_completions import broken_off, kept, read_reply, readable, said_error
-from agenteval.models.failures import STREAMED, RefusedError
+from agenteval.models.chat_completions import read_reply, readable
+from agenteval.models.failures import broken_off, error_in, kept, refused_within
 from agenteval.models.transport import Lines
 from agenteval.taxonomy.malformed_arguments import parsed
 
 REPEATS = "repeats"  # the finish reason of a reply that we stopped reading
 _ERROR = re.compile(rb'\{\s*"error"\s*:\s*"')
-# vLLM's older, FastAPI's, and what stands behind `event: error`.
-_BARE_ERROR = re.compile(rb'"object"\s*:\s*"error"|"detail"\s*:|"message"\s*:\s*"')
 _NO_DATA = (b":", b"event:", b"id:", b"retry:")
 LOOK_EVERY = 1000  # deltas, each about a token
 LOOKS = 100  # how often a call may be parsed to see if it is whole; each time reads all of it
@@ -92,6 +90,8 @@ class StreamReader:
                 self._go_on(line, at)
             elif line.startswith(b"data:"):
                 self._data(line[5:].strip(), at)
+            elif line.startswith(b"error: {"):  # the field of llama.cpp's builds of 2025 and before
+                raise refused_within(kept(line[7:]), begun=bool(self._arrivals))
 
     def _data(self, payload: bytes, at: float) -> None:
         """The first line of an event, and mostly all of it: some end an event without a blank."""
@@ -121,13 +121,13 @@ class StreamReader:
             self._event(read_chunk(payload), payload, at)
         except ReplyError as error:
             if _ERROR.match(payload):  # transformers puts the model's line ends into it as they are
-                raise RefusedError(STREAMED, kept(payload)) from error
+                raise refused_within(kept(payload), begun=True) from error
             raise ReplyError(f"a broken event in the stream: {excerpt(kept(payload))}") from error
 
     def _event(self, chunk: Chunk, payload: bytes, at: float) -> None:
         # llama.cpp answers 200 and then sends its 500 as an event
-        if said := said_error(chunk.error) or _bare_error(chunk, payload):
-            raise RefusedError(STREAMED, said)
+        if said := error_in(chunk, payload):
+            raise refused_within(said, begun=bool(self._arrivals))
         self._usage = chunk.usage or self._usage
         self._model = chunk.model or self._model
         for choice in chunk.choices or ():
@@ -139,7 +139,7 @@ class StreamReader:
             if choice.finish_reason:
                 self._finish_reason = choice.finish_reason
                 if said := broken_off(choice):
-                    raise RefusedError(STREAMED, said)
+                    raise refused_within(said, begun=True)
         if self._unread >= LOOK_EVERY and not self._finish_reason:
             self._look()
 
@@ -208,6 +208,11 @@ class StreamReader:
     def raw(self) -> str:
         return kept(b"".join(self._raw))
 
+    def _has_whole_calls(self) -> bool:
+        """Whether the server said its end behind whole calls; some (NIM) tell no reason then."""
+        whole = all(call.parsed() is not None for call in self._calls)
+        return self.done and bool(self._calls) and whole
+
     def received(self) -> tuple[Received, Usage]:
         """The reply, once everything came. Raises ReplyError when it stops before its end."""
         last = self._arrivals[-1] if self._arrivals else 0.0
@@ -217,7 +222,7 @@ class StreamReader:
         whole = b"".join(self._raw).removeprefix(BYTE_ORDER.encode())
         if not self._finish_reason and whole.lstrip().startswith((b"{", b"<")):
             return read_reply(whole)  # a document, or a page of a proxy's
-        if not self._finish_reason:
+        if not self._finish_reason and not self._has_whole_calls():
             within = "a tool call" if self._calls else "a reply"
             tail = excerpt(b"".join(self._raw[-8:])[-160:].decode("utf-8", "replace"), 160)
             raise ReplyError(f"the stream ended in the middle of {within}: {tail}")
@@ -234,11 +239,6 @@ class StreamReader:
             thought_in=self._thought_in,
         )
         return readable(received), used
-
-
-def _bare_error(chunk: Chunk, payload: bytes) -> str:
-    """The event, where it is an error that stands in no field of that name."""
-    return kept(payload) if chunk.choices is None and _BARE_ERROR.search(payload) else ""
 
 
 def _received(call: _Call, *, legacy: bool) -> ReceivedCall:

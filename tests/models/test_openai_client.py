@@ -86,7 +86,7 @@ async def test_a_refusal_that_only_the_user_can_mend_is_his_error(
         (("200 OK", JSON, ""), r"no chat completion"),
         (("200 OK", JSON, "[" * 100_000), r"no chat completion"),
         (("200 OK", "text/event-stream", 'data: {"choices": [{"delta"\n'), r"broken event"),
-        (("200 OK", "text/event-stream", 'data: {"error": {"code": 500}}'), r"error in the reply"),
+        (("200 OK", "text/event-stream", 'data: {"error": {"code": 500}}'), r"500 in the reply"),
         (
             ("200 OK", "text/event-stream", 'data: {"choices": [{"delta": {"content": "x"}}]}\n'),
             r"ended in the middle",
