@@ -403,3 +403,60 @@ def test_a_rule_without_an_end_takes_no_long_time(tmp_path: Path, rule: str) -> 
 )
 def test_a_number_and_a_format_are_options_that_only_read(command, free) -> None:
     assert allows(claude(), command) is free
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "grep -r a /etc/foo",
+        "egrep -n -r a /etc/foo",
+        "grep -T a /etc/foo",
+        "grep --glob a /etc/foo",
+        "grep -d a /etc/foo",
+        "rg -M 1 /etc/foo",
+        "rg --exclude a /etc/foo",
+        "rg -r a b /etc/foo",
+    ],
+)
+def test_the_options_of_grep_are_not_those_of_rg(command: str) -> None:
+    assert not allows(claude("Bash(grep *)", "Bash(egrep *)", "Bash(rg *)"), command)
+    assert not allows(claude(), command)
+    inside = command.replace("/etc/foo", "foo")
+    assert allows(claude("Bash(grep *)", "Bash(egrep *)", "Bash(rg *)"), inside)
+
+
+@pytest.mark.parametrize(
+    ("command", "allowed"),
+    [
+        ("ls /etc", False),
+        ("X=1 ls /etc", False),
+        ("timeout 5 ls /etc", False),
+        ("touch /srv/q", False),
+        ("find /srv -delete", False),
+        ("cd /etc && ls", False),
+        ("cat /etc/x && git status", False),
+        ("ls /etc; ls", False),
+        ("head -3 /etc/x | wc -l", False),
+        ("ls /etc | zzz", False),
+        ("cp a /srv/b", False),
+        ("mv -f a b", False),
+        ("zzz /etc", True),
+        ("git -C /etc status", True),
+        ("find . -exec rm {} +", True),
+        ("ls /etc && zzz", True),
+        ("cd /etc && npm test", True),
+        ("mkdir -p /srv/x && zzz", True),
+        ("echo $(cat /etc/x)", True),
+        ("sort -k1 a", True),
+        ("mv a b", True),
+        ("X=1", True),
+    ],
+)
+def test_a_rule_for_a_whole_text_opens_no_path(command: str, *, allowed: bool) -> None:
+    assert allows(claude(f"Bash({command})"), command) is allowed
+
+
+def test_a_path_that_is_opened_passes_a_rule_for_a_whole_text() -> None:
+    engine = claude("Bash(ls /etc)", "Bash(touch /srv/q)", "Read(//etc/**)")
+    assert allows(engine, "ls /etc")
+    assert not allows(engine, "touch /srv/q")

@@ -148,6 +148,22 @@ def test_bypassing_permissions_can_be_switched_off(
     assert allows(bash("npm test"), policy, WORLD) is allowed
 
 
+def test_the_default_mode_of_claude_code_has_two_names(tmp_path: Path) -> None:
+    by_name = {mode: settings(tmp_path, defaultMode=mode) for mode in ("default", "manual")}
+    assert by_name["manual"].digest == by_name["default"].digest
+    assert not allows(bash("npm test"), by_name["manual"], WORLD)
+
+
+@pytest.mark.parametrize("given", ["{bash: {'*': deny}, edit: deny}", "allow", "5"])
+def test_permissions_that_are_no_list_say_nothing_in_an_agents_file(
+    tmp_path: Path, given: str
+) -> None:
+    policy = load(tmp_path, "build.md", f"---\npermissions: {given}\n---\n")
+    assert allows(bash("npm test"), policy, WORLD)
+    both = f"---\npermissions: {given}\npermission: {{bash: deny}}\n---\n"
+    assert not allows(bash("npm test"), load(tmp_path, "build.md", both), WORLD)
+
+
 def test_brackets_are_written_as_claude_code_reads_them(tmp_path: Path) -> None:
     ours = load(tmp_path, "ours.toml", '[bash]\nallow = ["grep (a|b)\\\\. *"]\n')
     again = load(tmp_path, "settings.json", written_for(ours, "claude-code").text)

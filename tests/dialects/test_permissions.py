@@ -361,7 +361,7 @@ def test_codex_takes_the_strictest_rule_for_each_command(
         ),
         ("a.json", '{"tools": []}', "tools: expected a table of true and false"),
         ("a.json", '{"permissions": 5}', "permissions: expected a table, got 5"),
-        ("a.md", "---\npermissions: 5\n---\n", "permissions: expected a list of rules, got 5"),
+        ("a.md", "---\npermissions: [5]\n---\n", "rule 1: expected action, resource"),
         ("a.json", '{"permissions": [{"action": "shell"}]}', "rule 1: expected action, resource"),
         (
             "a.json",

@@ -32,7 +32,7 @@ _TOOLS = (
     *("webfetch", "websearch", "skill", "slashcommand", "monitor", "powershell"),
     *sorted(FREE - {"read"}),
 )
-_MODES = ("default", "acceptEdits", "plan", "auto", "dontAsk", "bypassPermissions")
+_MODES = ("default", "acceptEdits", "plan", "auto", "dontAsk", "bypassPermissions", "manual")
 _RULE = re.compile(r"\s*+[\w.:*-]++\s*+(?:\(\s*+\S.*\)\s*)?", re.DOTALL)
 _LONE_SURROGATE = re.compile(r"[\ud800-\udfff]")
 # A pattern for tools that Claude Code does not heed in `allow`: it names no server.
@@ -74,7 +74,8 @@ def _mode(path: Path, permissions: Mapping[str, Any]) -> str:
         expected = ", ".join(_MODES)
         raise UsageError(f"{path}: permissions.defaultMode: expected {expected}, got {shown(mode)}")
     is_off = permissions.get("disableBypassPermissionsMode") == "disable"
-    return "default" if is_off and mode == "bypassPermissions" else mode
+    is_plain = mode == "manual" or (is_off and mode == "bypassPermissions")
+    return "default" if is_plain else mode
 
 
 def _folders(path: Path, permissions: Mapping[str, Any]) -> Iterator[str]:

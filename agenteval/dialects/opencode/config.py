@@ -194,6 +194,8 @@ def _rule(where: str, permission: str, pattern: str, action: Any) -> PermissionR
 def _ordered(path: Path, table: Mapping[str, Any]) -> Iterator[PermissionRule]:
     """The form of OpenCode 2, a list of rules, as its documentation says: it could not be asked."""
     rules = table.get("permissions", [])
+    if path.suffix == ".md" and not isinstance(rules, list):  # 1.18 does not heed it
+        rules = []
     if not isinstance(rules, list):
         raise UsageError(f"{path}: permissions: expected a list of rules, got {shown(rules)}")
     for number, rule in enumerate(rules, 1):
@@ -260,11 +262,9 @@ def _lost_here(policy: Policy) -> Iterator[str]:
 
 def _path_table(rules: PathRules) -> dict[str, str]:
     """Deny last: there the last match counts. Its `*` crosses folders already."""
-    table = {"*": "deny"}
-    for globs, action in ((rules.allow, "allow"), (rules.deny, "deny")):
-        for glob in globs:
-            table[glob.replace("**/", "*").replace("**", "*")] = action
-    return table
+    marked = [(glob, "allow") for glob in rules.allow] + [(glob, "deny") for glob in rules.deny]
+    plain = {glob.replace("**/", "*").replace("**", "*"): action for glob, action in marked}
+    return {"*": "deny"} | plain
 
 
 def lint(policy: Policy) -> list[Remark]:

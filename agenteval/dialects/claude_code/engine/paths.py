@@ -18,17 +18,18 @@ READERS = frozenset(
     )
 )
 WRITERS = frozenset(("rm", "rmdir", "mv", "cp", "touch", "mkdir", "tee"))
-_COPIERS = frozenset(("mv", "cp"))
-_GREPS = frozenset(("grep", "egrep", "fgrep", "rg"))
+COPIERS = frozenset(("mv", "cp"))
+_GREPS = frozenset(("grep", "egrep", "fgrep"))
 _AWKS = frozenset(("awk", "gawk", "mawk", "nawk"))
 # Options whose value is the next word.
-_GREP_VALUES = frozenset(
+_COUNTS = frozenset(
     (
-        *("-A", "-B", "-C", "-m", "-g", "-t", "-T", "-M", "-j", "-d", "-D", "-r", "--replace"),
-        *("--type", "--glob", "--iglob", "--max-count", "--context", "--after-context"),
-        *("--before-context", "--include", "--exclude", "--exclude-dir", "--max-depth"),
+        *("-A", "-B", "-C", "-m", "--max-count", "--context", "--after-context"),
+        "--before-context",
     )
 )
+_GREP_VALUES = _COUNTS | {"--include", "--exclude", "--exclude-dir"}
+_RG_VALUES = _COUNTS | {"-g", "-t", "-T", "-r", "--replace", "--type", "--glob", "--max-depth"}
 _JQ_VALUES = frozenset(("--indent", "--arg", "--argjson"))
 _CUT_VALUES = frozenset(
     ["-d", "-f", "-c", "-b", "--delimiter", "--fields", "--characters", "--bytes"]
@@ -73,7 +74,7 @@ def touched(command: Command) -> Touched:
         return Touched(found, found)
     if program in WRITERS:
         found = tuple(_operands(words))
-        return Touched(found, found[:-1] if program in _COPIERS else (), writes=True)
+        return Touched(found, found[:-1] if program in COPIERS else (), writes=True)
     if look := _OTHERS.get(program):
         found = tuple(look(words))
         writes = program == "sed" and not prints_only(command.words)
@@ -96,6 +97,10 @@ def _operands(words: Sequence[Word], valued: frozenset[str] = frozenset()) -> It
 
 def _grep(words: Sequence[Word]) -> Iterator[Word]:
     return _behind_pattern(words, _GREP_VALUES, ["-e", "--regexp"], ["-f", "--file"])
+
+
+def _rg(words: Sequence[Word]) -> Iterator[Word]:
+    return _behind_pattern(words, _RG_VALUES, ["-e", "--regexp"], ["-f", "--file"])
 
 
 def _sed(words: Sequence[Word]) -> Iterator[Word]:
@@ -161,6 +166,7 @@ def _cd(words: Sequence[Word]) -> Iterator[Word]:
 
 _OTHERS: Mapping[str, Callable[[Sequence[Word]], Iterator[Word]]] = {
     **dict.fromkeys(_GREPS, _grep),
+    "rg": _rg,
     **dict.fromkeys(_AWKS, _awk),
     "sed": _sed,
     "jq": _jq,

@@ -5,7 +5,7 @@ denial. Seen by running 2.1.330 (docs/dialects.md says what was left out).
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,7 @@ from agenteval.dialects.claude_code.engine.guarded import (
     keeps_its_place,
     removes_too_much,
 )
-from agenteval.dialects.claude_code.engine.paths import WRITERS, replaces_in_place, touched
+from agenteval.dialects.claude_code.engine.paths import COPIERS, WRITERS, replaces_in_place, touched
 from agenteval.dialects.claude_code.engine.reading import Reading, read
 from agenteval.dialects.claude_code.engine.rules import (
     RENAMED,
@@ -104,15 +104,25 @@ class ClaudeCode:
         if any(not rule.what for rule in rules):
             return True
         if any(rule.is_exact and rule.what == text.strip() for rule in rules):
-            return reading.may_be_exact and all(
-                all(map(files.admits_redirect, command.redirects)) for command in reading.commands
-            )
+            return reading.may_be_exact and self._admits_exact(reading.commands, text, files)
         return (
             reading.is_clear
             and len(text) <= _LONGEST
             and keeps_its_place(reading.commands, files)
             and all(self._allows_part(command, rules, files) for command in reading.commands)
         )
+
+    def _admits_exact(self, commands: Sequence[Command], text: str, files: FileRules) -> bool:
+        """Whether files let a text pass that a rule has word for word.
+
+        The paths of its commands count too, unless one beside them, behind no pipe, needs a rule.
+        """
+        if not all(all(map(files.admits_redirect, each.redirects)) for each in commands):
+            return False
+        inner = [unwrapped(command, loosely=True) for command in commands if command.words]
+        if all(_keeps_to_paths(command, files) for command in inner):
+            return True
+        return "|" not in text and not all(touched(each).words or is_free(each) for each in inner)
 
     def _files(self, root: str) -> FileRules:
         return FileRules(
@@ -188,6 +198,15 @@ def _is_never(command: Command, files: FileRules) -> bool:
             for redirect in command.redirects
         )
     )
+
+
+def _keeps_to_paths(command: Command, files: FileRules) -> bool:
+    """Whether it names no closed path; what options make of `mv` and `cp` is not known."""
+    program, *words = command.argv
+    if program in COPIERS and any(word.startswith("-") for word in words):
+        return False
+    paths = touched(command)
+    return all(files.admits(word, writes=paths.writes) for word in paths.words)
 
 
 def _only_edits(command: Command) -> bool:
