@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from rich import box
 from rich.console import Console, ConsoleOptions, RenderableType
+from rich.padding import Padding
 from rich.segment import Segment
 from rich.table import Table as RichTable
 from rich.text import Text
@@ -22,6 +23,8 @@ from agenteval.stats.promotion import GateVerdict
 
 FEW = 5  # lines of a kind on one screen
 NAMED = 16  # characters of a criterion that stay on one line
+CRITERION = ("criterion", "estimate", "bounds", "limit", "n", "verdict")
+BETWEEN = 2  # columns
 
 
 def render(view: View, console: Console, *, brief: bool = False) -> None:
@@ -182,7 +185,10 @@ def render_verdict(view: GateView, console: Console) -> None:
     console.print(Text(goals_told(view)))
     sure = sure_told(view.judgement.level)
     console.print(Text(f"One-sided {sure} % bounds. {UNITS} Rules: {view.rules}.", style="dim"))
-    console.print(_verdict_table(view))
+    if _least_width(view) <= console.width:
+        console.print(_verdict_table(view))
+    else:
+        _print_criteria(console, view)
     needed = [f"{line.name}: {line.needed}." for line in view.lines if line.needed]
     _print_list(console, (*needed, *view.remarks))
     verdict = Text(view.verdict, style=_STYLES[view.verdict])
@@ -190,6 +196,26 @@ def render_verdict(view: GateView, console: Console) -> None:
         verdict.append(f"  {MARK}", style="bold yellow")
     console.print(verdict)
     console.print(Text(view.meaning))
+
+
+def _least_width(view: GateView) -> int:
+    """Of a table that cuts no figure: `n` is broken between words only, a long name anywhere."""
+    name, *figures, n, verdict = zip(CRITERION, *map(_cells, view.lines), strict=True)
+    words = [word for one in n for word in one.split()]
+    columns = [*figures, words, verdict]
+    widths = [min(max(map(len, name)), NAMED), *(max(map(len, one)) for one in columns)]
+    return sum(widths) + BETWEEN * (len(widths) - 1)
+
+
+def _print_criteria(console: Console, view: GateView) -> None:
+    """What the table has, where the console is too narrow for it: a criterion below the other."""
+    console.print()
+    for line in view.lines:
+        name, estimate, bounds, limit, n, verdict = _cells(line)
+        console.print(Text.assemble(name, "  ", (verdict, _STYLES[line.verdict])))
+        told = (f"{estimate} {bounds}".rstrip(), f"limit {limit}", n)
+        console.print(Padding(Text(", ".join(filter(None, told))), (0, 0, 0, BETWEEN)))
+    console.print()
 
 
 def _verdict_table(view: GateView) -> RichTable:
@@ -201,16 +227,17 @@ def _verdict_table(view: GateView) -> RichTable:
         header_style="bold",
     )
     wrapping = {"n", "criterion"} if max(len(line.name) for line in view.lines) > NAMED else {"n"}
-    for head in ("criterion", "estimate", "bounds", "limit", "n", "verdict"):
+    for head in CRITERION:
         right, wraps = head in {"estimate", "bounds", "n"}, head in wrapping
         drawn.add_column(
             head, justify="right" if right else "left", no_wrap=not wraps, overflow="fold"
         )
     for line in view.lines:
-        drawn.add_row(*map(Text, _cells(line)), Text(line.verdict, style=_STYLES[line.verdict]))
+        *cells, verdict = _cells(line)
+        drawn.add_row(*map(Text, cells), Text(verdict, style=_STYLES[line.verdict]))
     return drawn
 
 
 def _cells(line: Line) -> tuple[str, ...]:
     estimate = f"{line.estimate} times" if line.unit == "times" else line.estimate
-    return line.name, estimate, line.bounds, line.limit, line.n
+    return line.name, estimate, line.bounds, line.limit, line.n, line.verdict

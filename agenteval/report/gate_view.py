@@ -10,8 +10,10 @@ from agenteval.core.summary import RunSummary
 from agenteval.report.goals import is_logged, reached
 from agenteval.report.provenance import MIXED, SIMULATED, agents_told
 from agenteval.report.tables import BY_WORDS, READ_FROM_WORDS, counted
+from agenteval.report.voids import run_remarks
+from agenteval.stats.alpha_spending import elsewhere_told
 from agenteval.stats.criteria import HANDSHAKES, TRIALS
-from agenteval.stats.estimand import Estimand, these
+from agenteval.stats.estimand import verdict_about
 from agenteval.stats.feasibility import OutOfReach, needed, out_of_reach
 from agenteval.stats.limit_tests import MOST
 from agenteval.stats.measures import MARGIN
@@ -201,38 +203,35 @@ def _minimum_line(one: Minimum) -> Line:
 
 
 def _remarks(judgement: Judgement, baseline: RunSummary, candidate: RunSummary) -> Iterator[str]:
+    sides = (("baseline", baseline), ("candidate", candidate))
     if baseline.simulated or candidate.simulated:
         yield SIMULATED
-    scenarios = judgement.scenarios
-    if judgement.rules.about is Estimand.LIKE:
-        yield (
-            f"The verdict is about scenarios like these {scenarios}: bounds are clustered by "
-            "scenario."
-        )
-    else:
-        yield (
-            f"The verdict is about {these(scenarios)}, played again: bounds "
-            "are stratified by scenario. Of other scenarios it says nothing."
-        )
+    logged = is_logged(candidate)
+    yield verdict_about(judgement.rules.about, judgement.scenarios, logged=logged)
     if any(one.verdict is GateVerdict.INCONCLUSIVE for one in judgement.criteria):
         yield "Do not add trials to this run until it is settled: play a new one, of both models."
     if any(trial.outcome in BY_WORDS for trial in candidate.counted):
         yield READ_FROM_WORDS
-    yield _paired(judgement.pairing)
-    for role, run in (("baseline", baseline), ("candidate", candidate)):
-        yield from _run_remarks(role, run)
+    if empty := [role for role, run in sides if not (run.counted or run.of_counts)]:
+        yield f"No trial of the {' and of the '.join(empty)} counts: no margin can be held."
+    else:
+        yield _paired(judgement.pairing, logged=logged or is_logged(baseline))
+    for role, run in sides:
+        yield from run_remarks(role, run)
         yield from agents_told(role, run)
+    yield from elsewhere_told(candidate.looks, baseline.id)
     yield from _differences(baseline, candidate)
 
 
-def _paired(pairing: Pairing) -> str:
+def _paired(pairing: Pairing, *, logged: bool) -> str:
     """What the margins stand on, and what they leave out."""
     if not pairing.alike:
         return "The two runs have no scenario in common: no margin can be held between them."
     told = f"Both met the same worlds: the margins compare their trials in {pairing.worlds} of them"
     where = "in worlds that the other did not play"
     if not pairing.paired:
-        told = "The two runs met no world in common (another --seed?): that needs more calls"
+        why = "what was logged had tasks of its own" if logged else "another --seed?"
+        told = f"The two runs met no world in common ({why}): that needs more calls"
         where = "so that both sides have the same scenarios, and as much of each"
     if not any(pairing.trials_left_out):
         return f"{told}."
@@ -244,21 +243,6 @@ def _paired(pairing: Pairing) -> str:
         f"{told}. The margins leave out {before} of the baseline and {after} of the candidate, "
         f"{where}."
     )
-
-
-def _run_remarks(role: str, run: RunSummary) -> Iterator[str]:
-    voids = len(run.trials) - len(run.counted)
-    if voids:
-        yield (
-            f"{voids} of {len(run.trials)} trials of the {role} are void and left out of all but "
-            "their own budget; leaving them out can flatter."
-        )
-    if not run.complete:
-        yield (
-            f"The {role}'s run is not complete: {len(run.trials)} of {run.trials_planned} trials."
-        )
-    if run.conditions.other.get("sandbox") == "none":
-        yield f"The {role}'s commands ran WITHOUT A SANDBOX (sandbox none)."
 
 
 def _differences(baseline: RunSummary, candidate: RunSummary) -> Iterator[str]:
@@ -289,7 +273,7 @@ def _differences(baseline: RunSummary, candidate: RunSummary) -> Iterator[str]:
         sum(trial.calls for trial in run.counted) / max(len(run.counted), 1)
         for run in (baseline, candidate)
     )
-    if calls and not 1 / UNUSUAL < others / calls < UNUSUAL:
+    if calls and candidate.counted and not 1 / UNUSUAL < others / calls < UNUSUAL:
         yield (
             f"The candidate makes {others:.1f} calls per trial, the baseline {calls:.1f}: errors "
             "per call and errors per trial tell different stories."

@@ -1,12 +1,12 @@
-"""Void trials as they are told, and what became of others: judged again, or spoilt by a server."""
+"""What became of a run's trials: void, judged again, spoilt by a server, or not played yet."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from agenteval.core.malformed import Blame
 from agenteval.core.plain import visible
 from agenteval.core.run import Rejudged
 from agenteval.core.scoring import Score
-from agenteval.core.summary import TrialSummary
+from agenteval.core.summary import RunSummary, TrialSummary
 from agenteval.errors import Cause
 from agenteval.report.tables import Row, counted, plain, row
 from agenteval.report.view import RunView, View
@@ -102,3 +102,19 @@ def cause_rows(views: Sequence[RunView]) -> list[Row]:
 
 def _by(view: RunView, cause: str) -> int:
     return sum(one.cause == cause for one in view.score.voids)
+
+
+def run_remarks(role: str, run: RunSummary) -> Iterator[str]:
+    """What a gate must tell of each side: what is missing of it, and what held its commands."""
+    voids = len(run.trials) - len(run.counted)
+    if voids:
+        yield (
+            f"{voids} of {len(run.trials)} trials of the {role} are void and left out of all but "
+            "their own budget; leaving them out can flatter."
+        )
+    if not run.complete:
+        yield (
+            f"The {role}'s run is not complete: {len(run.trials)} of {run.trials_planned} trials."
+        )
+    if run.conditions.other.get("sandbox") == "none":
+        yield f"The {role}'s commands ran WITHOUT A SANDBOX (sandbox none)."

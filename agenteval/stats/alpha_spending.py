@@ -4,11 +4,12 @@ After O'Brien and Fleming: next to nothing at first, nearly all at the end, so t
 never stopped loses little.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from math import ceil, erfc, exp, log10, sqrt, tau
 from statistics import NormalDist
 
+from agenteval.core.run import Look
 from agenteval.stats.quantiles import falling
 
 _NORMAL = NormalDist()
@@ -18,6 +19,17 @@ _STEPS = 10  # in a standard error of what a look adds
 _MOST_STEPS = 800
 
 _ROUNDED = 1e-3  # a level below this takes more digits than are usual
+
+
+def elsewhere_told(looks: Sequence[Look], baseline: str) -> Iterator[str]:
+    """The verdicts over other baselines: each has a level of its own, and one may pass by luck."""
+    last = {look.baseline: look.verdict for look in looks if look.baseline != baseline}
+    if last:
+        told = ", ".join(f"{over}: {verdict}" for over, verdict in last.items())
+        yield (
+            f"The candidate's run was held against another baseline before ({told}): a baseline "
+            "that is chosen with the figures at hand proves less."
+        )
 
 
 def level_told(level: float) -> str:

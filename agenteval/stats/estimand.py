@@ -100,3 +100,23 @@ def met_strata(first: Sequence[str], second: Sequence[str]) -> tuple[list[int], 
 
 def these(scenarios: int) -> str:
     return f"these {scenarios} scenarios" if scenarios > 1 else "this scenario"
+
+
+def verdict_about(about: Estimand, scenarios: int, *, logged: bool) -> str:
+    """What a gate's verdict speaks of, and how its bounds are made."""
+    if logged:
+        return (
+            "The verdict is about sessions like those of the log. Nobody gave both models the same "
+            "tasks: what they differ by may come of these alone."
+        )
+    if not scenarios:
+        return "The verdict is about no scenario: nothing was seen of the candidate in any."
+    if about is Estimand.LIKE:
+        return (
+            f"The verdict is about scenarios like these {scenarios}: bounds are clustered by "
+            "scenario."
+        )
+    return (
+        f"The verdict is about {these(scenarios)}, played again: bounds are stratified by "
+        "scenario. Of other scenarios it says nothing."
+    )

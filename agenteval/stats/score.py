@@ -27,7 +27,7 @@ class Evidence:
 
     `p` is that of no difference, and `critical` how many standard errors away it is 0.05. `effect`
     is how many times more the difference varies than over independent draws, and `effect_if_same`
-    the same if there is none. `shift` is the part of it that the sizes of trials alone make.
+    the same if there is none. `shift` is the part of it that the sizes of trials alone make then.
     """
 
     p: float
@@ -36,15 +36,18 @@ class Evidence:
     effect_if_same: float
     shift: float = 0.0
 
-    def against(self, gap: float, variance: float, *, apart: float) -> bool:
+    def against(self, gap: float, variance: float, *, apart: float, times: float = 1.0) -> bool:
         """Whether what was seen is too far off, by `gap`, to be like two figures.
 
         Independent draws of them would give this variance. They are `apart` by this part of what
-        was seen, where 0 is no difference.
+        was seen, where 0 is no difference: the shift is known there, and nothing is left of it
+        where they are as was seen. The gap is to so many `times` the second figure; sizes are
+        taken to shift both alike, so that either may be divided by the other.
         """
         apart = min(max(apart, 0.0), 1.0)
         effect = self.effect_if_same + apart * (self.effect - self.effect_if_same)
-        return abs(gap - self.shift) > self.critical * sqrt(max(variance * effect, 0.0))
+        shift = self.shift * (1 - apart) * (1 + times) / 2
+        return abs(gap - shift) > self.critical * sqrt(max(variance * effect, 0.0))
 
     def around(self, low: float, high: float, *, value: float, same: float) -> Interval:
         """An interval that holds its value, and what stands for `same` unless p excludes it.
@@ -143,7 +146,8 @@ def ratio(one: Rate, other: Rate, evidence: Evidence) -> Ratio:
         first, second = _likeliest_ratio(one, other, theta)
         variance = first * (1 - first) / one.n + theta * theta * second * (1 - second) / other.n
         apart = part(first - second, one.value - other.value)
-        return evidence.against(one.value - theta * other.value, variance, apart=apart)
+        gap = one.value - theta * other.value
+        return evidence.against(gap, variance, apart=apart, times=theta)
 
     value = one.value / other.value if other.count else inf
     low = edge(against, 0.0, min(value, FARTHEST)) if one.count else 0.0

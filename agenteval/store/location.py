@@ -161,17 +161,17 @@ def meant(
     if len(fitting) == 1:
         return fitting[0]
     if fitting:
-        raise UsageError(
-            f"{word!r} begins the ids of {len(fitting)} runs in {where} (newest: "
-            f"{', '.join(fitting[:SHOWN])}); give more of the one you mean"
-        )
+        several = f"{len(fitting)} runs in {where} (newest: {', '.join(fitting[:SHOWN])})"
+        raise UsageError(f"{word!r} begins the ids of {several}; give more of the one you mean")
     like = sorted({run.model for run in runs if word and word in run.model})
     passes = bool(_LAST.fullmatch(word)) and len({bool(run.aside) for run in runs}) > 1
-    names = [str(run) for run in runs] if passes else known
-    newest = f"newest: {', '.join(names[:SHOWN]) or 'none yet'}"
+    names = ", ".join([*map(str, runs if passes else known)][:SHOWN])
+    newest = f"newest: {names or 'none yet'}"
     if passes:
         newest = f"`last` passes over what stands in brackets; {newest}"
     near = f"models like it: {', '.join(like)}" if like else newest
+    if not passes and (void := _named(word, runs, whatever=True)):
+        near = f"but {void.id}, which is {void.aside}: give this id to mean it"
     raise UsageError(f"no run {word!r} in {where} ({near}); `agenteval show` lists all")
 
 

@@ -28,6 +28,13 @@ class InterimLooks:
     rules: Rules
     baseline: RunSummary
     allow_simulated: bool
+    source: Path | None = None  # the file of the rules, where one was named
+
+    @property
+    def options(self) -> str:
+        """Of `agenteval gate`, to be judged again by the same rules."""
+        rules = f" --gate {self.source}" if self.source else ""
+        return rules + (" --allow-simulated" if self.allow_simulated else "")
 
     def blocks(self, keys: Sequence[TrialKey]) -> list[Sequence[TrialKey]]:
         """The keys in their order, cut where a look is planned."""
@@ -85,12 +92,12 @@ def ended(watch: InterimLooks, runs: Sequence[Run], store: str) -> Ended:
         look = next(one for one in reversed(candidate.looks) if one.planned)
         judgement = judge_gate(watch.baseline, candidate, watch.rules, level=look.level)
         verdicts.append(judgement.verdict)
-        lines.append(_verdict_line(run, look, judgement.verdict))
+        lines.append(_verdict_line(run, look, judgement.verdict, watch.options))
     worst = (GateVerdict.FAIL, GateVerdict.INCONCLUSIVE, GateVerdict.PASS)
     return Ended(min(verdicts, key=worst.index), tuple(lines))
 
 
-def _verdict_line(run: Run, look: Look, verdict: GateVerdict) -> str:
+def _verdict_line(run: Run, look: Look, verdict: GateVerdict, options: str) -> str:
     mark = f" {MARK}" if run.model.simulated else ""
     saved = (
         f" Stopped early: {run.saved} of {run.trials_planned} trials "
@@ -102,6 +109,7 @@ def _verdict_line(run: Run, look: Look, verdict: GateVerdict) -> str:
         f"{run.model.name} over {look.baseline}: {verdict}{mark} at look {look.number} of "
         f"{look.planned}, after {look.trials} of {run.trials_planned} trials.{saved}\n"
         f"Each criterion: agenteval gate --baseline {look.baseline} --candidate {run.id}"
+        f"{options}"
     )
 
 
@@ -114,4 +122,4 @@ def watch_for(
     if gate is None or baseline is None:
         raise UsageError("--gate and --baseline belong together: give both or none")
     rules, _ = rules_at(gate)
-    return InterimLooks(rules, run_summary(baseline, store), allow_simulated)
+    return InterimLooks(rules, run_summary(baseline, store), allow_simulated, gate)

@@ -92,6 +92,21 @@ def test_no_limit_and_no_verdict_is_cut_in_a_narrow_terminal(candidate, width):
     assert max(map(len, told.splitlines())) <= width
 
 
+@pytest.mark.parametrize("width", [60, 40])
+def test_no_figure_is_cut_where_the_terminal_is_too_narrow_for_the_table(candidate, width):
+    candidate.play(PLANNED)
+    view = judged("base", "next", Path("mine.toml"), STORE, allow_simulated=True)
+    console = Console(width=width, file=StringIO())
+    render_verdict(view, console)
+    lines = console.file.getvalue().splitlines()
+    told = " ".join(" ".join(lines).split())
+    for line in view.lines:
+        *figures, limit, n = (line.estimate, line.bounds, f"limit {line.limit}", line.n)
+        shown = ", ".join(filter(None, (" ".join(figures).strip(), limit, n)))
+        assert f"{line.name} {line.verdict} {shown}" in told
+    assert max(map(len, lines)) <= width
+
+
 def test_what_a_server_did_to_the_calls_of_a_model_is_told(candidate):
     candidate.play(PLANNED)
     left = MalformedCall("call-in-text", Blame.PARSER, "<tool_call>", "a whole call in hermes")
@@ -174,3 +189,27 @@ def test_a_pass_of_a_run_that_may_grow_does_not_count_where_it_cannot_be_kept(
     store.close()
     said = candidate.judged()
     assert (said[0], told in said[1]["remarks"][-1], looks()) == (code, True, [])
+
+
+def test_the_verdicts_over_other_baselines_are_told(candidate):
+    candidate.play(PLANNED)
+    other = [played(number) for number in range(1, PLANNED + 1)]
+    keep(run(*other, run_id="rerun", model=card("old")), STORE)
+    first = candidate.judged()[1]["remarks"]
+    said = candidate.cli(
+        "gate", "--baseline", "rerun", "--candidate", "next", "--gate", "mine.toml", "--json"
+    )
+    told = [one for one in json.loads(said.out)["remarks"] if "another baseline" in one]
+    assert not any("another baseline" in one for one in first)
+    assert len(told) == 1
+    assert "(base: PASS)" in told[0]
+
+
+def test_of_a_candidate_without_a_trial_that_counts_nothing_is_said_of_worlds(candidate):
+    candidate.play(PLANNED)
+    with sqlite3.connect(STORE) as store:
+        store.execute("UPDATE trial SET outcome = 'void' WHERE run_id = 'next'")
+    told = " ".join(candidate.judged()[1]["remarks"])
+    assert "The verdict is about no scenario" in told
+    assert "No trial of the candidate counts: no margin can be held." in told
+    assert not any(one in told for one in ("another --seed", "this scenario", "calls per trial"))

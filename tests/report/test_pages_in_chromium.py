@@ -103,3 +103,11 @@ def test_what_is_opened_is_printed_and_nothing_else_that_is_folded(browser, repo
     assert shut == [False, False, False]
     assert opened == [False, True, False]
     assert paper == "rgb(255, 255, 255)"
+
+
+def test_a_name_without_end_makes_no_page_wider(browser, tmp_path):
+    page = tmp_path / "long.html"
+    page.write_text(html.page(build_view([run(trial("ls"), model=card("x" * 90))])))
+    with looking(browser, viewport={"width": 390, "height": 900}) as seen:
+        seen.page.goto(page.as_uri())
+        assert seen.overflow() <= 0

@@ -13,6 +13,7 @@ from agenteval.stats.estimand import (
     met_strata,
     strata,
     summed,
+    verdict_about,
 )
 from agenteval.stats.guarded_tests import comparison, lower_bound, upper_bound
 from agenteval.stats.rates import clustered, per_trial, share_of
@@ -191,3 +192,17 @@ def around(side):
     """What each trial adds to the rate of its side, beyond it."""
     errors, calls = side.T
     return (errors - errors.sum() / calls.sum() * calls) / calls.sum()
+
+
+@pytest.mark.parametrize(
+    ("about", "scenarios", "logged", "told"),
+    [
+        (Estimand.THESE, 3, False, "about these 3 scenarios, played again"),
+        (Estimand.THESE, 1, False, "about this scenario, played again"),
+        (Estimand.LIKE, 3, False, "about scenarios like these 3"),
+        (Estimand.LIKE, 0, False, "about no scenario"),
+        (Estimand.THESE, 1, True, "about sessions like those of the log. Nobody gave both"),
+    ],
+)
+def test_a_verdict_says_what_it_is_about(about, scenarios, logged, told) -> None:
+    assert told in verdict_about(about, scenarios, logged=logged)

@@ -3,11 +3,15 @@
 import warnings
 from math import inf, isnan
 
+import numpy as np
 import pytest
 from statsmodels.stats.proportion import confint_proportions_2indep
 
-from agenteval.stats.comparison import compare, compare_counts
+from agenteval.stats.comparison import compare, compare_all, compare_counts
 from agenteval.stats.rates import Rate
+from agenteval.stats.score import Evidence, ratio
+
+RUNS = 200
 
 
 @pytest.mark.parametrize(
@@ -55,3 +59,35 @@ def test_two_rates_of_one_can_still_differ():
     """There statsmodels gives complex numbers."""
     found = compare_counts(Rate(20, 20), Rate(30, 30)).ratio
     assert 0.8 < found.low < found.value == 1.0 < found.high < 1.2
+
+
+@pytest.mark.parametrize("shift", [-0.15, -0.11, -0.05, 0.0, 0.05])
+def test_either_of_two_models_may_be_divided_by_the_other(shift):
+    one, other = Rate(3, 40), Rate(16, 37)
+    there = ratio(one, other, Evidence(0.01, 2.2, 1.0, 1.0, shift))
+    back = ratio(other, one, Evidence(0.01, 2.2, 1.0, 1.0, -shift))
+    assert (back.low, back.high) == pytest.approx((1 / there.high, 1 / there.low), rel=1e-6)
+
+
+def test_a_shift_by_the_sizes_of_trials_leaves_room_on_both_sides_of_a_ratio():
+    found = ratio(Rate(3, 40), Rate(16, 37), Evidence(0.01, 2.2, 1.0, 1.0, -0.11))
+    assert found.low < 0.9 * found.value < found.value / 0.9 < found.high < 1
+
+
+@pytest.mark.parametrize(("first", "second"), [(0.1, 0.4), (0.4, 0.1)])
+def test_intervals_hold_the_truth_where_few_calls_of_unequal_trials_are_counted(first, second):
+    """A call or two in a world, and in many none at all: what follows a denial is such a figure."""
+    drawn = np.random.default_rng(7)
+    held = np.zeros(2)
+    for seed in range(RUNS):
+        sizes = drawn.poisson(0.9, (2, 40)) * drawn.integers(1, 4, (2, 40))
+        counts = drawn.binomial(sizes, [[first], [second]])
+        one, other = (
+            list(zip(*of, strict=True)) for of in zip(counts.tolist(), sizes.tolist(), strict=True)
+        )
+        (found,) = compare_all([one], [other], seed=seed, paired=True, exchanges=199)
+        held += [
+            found.low <= first - second <= found.high,
+            found.ratio.low <= first / second <= found.ratio.high,
+        ]
+    assert min(held) / RUNS > 0.91  # it was 0.84 of the difference, and 0.71 of the ratio

@@ -141,6 +141,15 @@ def test_where_last_finds_none_what_it_passed_over_says_why():
     )
 
 
+def test_a_model_of_which_no_trial_counts_is_told_with_its_run():
+    with pytest.raises(UsageError) as error:
+        meant("dead", [Known("7", "dead", usable=False), *STORE], where="r.db")
+    assert str(error.value) == (
+        "no run 'dead' in r.db (but 7, which is without a trial that counts: give this id to mean "
+        "it); `agenteval show` lists all"
+    )
+
+
 @pytest.mark.parametrize(
     ("url", "shown"),
     [

@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -63,3 +64,11 @@ def test_void_trials_are_played_again_before_the_look_that_counts_them(*, stops:
     asyncio.run(Session._play_blocks(session, BEFORE, keys, play))  # type: ignore[arg-type]
     first = [[0, 1], [1], "look"]
     assert done == (first if stops else [*first, [2, 3], [1], "look"])
+
+
+def test_the_command_that_is_told_judges_by_the_same_rules() -> None:
+    asked = [
+        InterimLooks(Rules(0.03), BASELINE, allow_simulated=True, source=Path("strict.toml")),
+        InterimLooks(Rules(0.03), BASELINE, allow_simulated=False),
+    ]
+    assert [one.options for one in asked] == [" --gate strict.toml --allow-simulated", ""]
