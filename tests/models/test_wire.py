@@ -123,9 +123,13 @@ def test_many_calls_of_a_reply_take_no_longer_for_each(ident) -> None:
 
 
 def seconds(work) -> float:
-    began = time.process_time()
-    work()
-    return time.process_time() - began
+    """The least of three: a busy machine, or the collector, makes one of them longer."""
+    taken = []
+    for _ in range(3):
+        began = time.process_time()
+        work()
+        taken.append(time.process_time() - began)
+    return min(taken)
 
 
 def test_the_answer_to_a_call_names_it() -> None:
