@@ -1,0 +1,12 @@
+"""What a gate tells of the verdicts over other baselines."""
+
+from types import SimpleNamespace
+
+from agenteval.stats.alpha_spending import elsewhere_told
+
+
+def test_verdicts_over_other_baselines_are_told_and_none_where_there_is_none() -> None:
+    looks = [SimpleNamespace(baseline=one, verdict="PASS") for one in ("a", "b")]
+    (told,) = elsewhere_told(looks, "b")
+    assert "another baseline before (a: PASS)" in told
+    assert [*elsewhere_told(looks[1:], "b")] == []
