@@ -25,9 +25,10 @@ from agenteval.core.scoring import score
 from agenteval.store.sql import SqlStore
 from agenteval.workflows import shelf
 
-CALLS, TRIALS, TRIES, LEFT_AFTER = 6, 2, 3, 10.0
+CALLS, TRIALS, LEFT_AFTER = 6, 2, 10.0
 SECONDS = 600.0  # where others use the machine, too, the few of a run become minutes
 STORE = "reports/agenteval.db"
+BESIDE = "beside"  # the file with what a second process says
 RUN = ("run", "-m", "m", "--trials", str(TRIALS), "--seed", "7", "coding/slug-function")
 PROGRAM = (sys.executable, "-m", "agenteval")
 FAMILY: set[tuple[int, int]] = set()  # number and time of start of what was below an evaluator
@@ -83,6 +84,8 @@ class Fault:
     codes: Sequence[int]  # how the run may end that it befalls
     strike: Callable[[int], bool]  # with the number of its process; whether anything was struck
     mend: Callable[[], object] = lambda: None  # each time before the run is gone on with
+    tries: int = 1  # how often that may take until it ends
+    says: str = ""  # what a run says that does not go on
     store: str = ""  # where that is not the one of a folder
     damages: bool = False  # its file, which is checked no more
     words: Sequence[str] = ()  # of the run
@@ -126,11 +129,13 @@ def played(fault: Fault, folder: Path, model: Struck, pause: float) -> Seen:
     code, hit, ended = struck(fault, folder, model, pause)
     told = (folder / "told").read_text()
     wrong = [*ending_faults(fault, code, told, hit=hit)]
-    for _ in range(TRIES):
+    if fault.beside:
+        wrong += traceback((folder / BESIDE).read_text())
+    for _ in range(fault.tries):
         if not ended:
             fault.mend()
             ended = resumed(folder, fault)
-            wrong += traceback((folder / "told").read_text())
+            wrong += resuming_faults(fault, (folder / "told").read_text(), ended=ended)
     store = fault.store or str(folder / STORE)
     seen = looked(folder, model, ended=ended, store=store)
     if ended:
@@ -149,11 +154,11 @@ def struck(
         others = []
         if fault.beside:
             words = (*RUN, *fault.where, *fault.beside)
-            others.append(stack.enter_context(begun(folder, *words, fault=fault, told="beside")))
-        model.there.wait(60)
+            others.append(stack.enter_context(begun(folder, *words, fault=fault, told=BESIDE)))
+        came = model.there.wait(60)
         time.sleep(pause)
         FAMILY.update((one, start) for one, _, start in below(running.pid))
-        hit = fault.strike(running.pid)
+        hit = fault.strike(running.pid) and came
         model.over.set()
         codes = [ending(one) for one in (running, *others)]
     return codes[0], hit, 0 in codes
@@ -164,8 +169,14 @@ def ending_faults(fault: Fault, code: int | None, told: str, *, hit: bool) -> It
     if hit and code not in fault.codes:
         yield f"ended with {code}: {told.strip()[-300:]}"
     yield from traceback(told)
-    if code == 4 and INTACT not in told.strip().splitlines()[-1]:
+    if code == 4 and INTACT not in told.strip().rpartition("\n")[2]:
         yield f"not told that what was stored is intact: {told}"
+
+
+def resuming_faults(fault: Fault, told: str, *, ended: bool) -> Iterator[str]:
+    yield from traceback(told)
+    if not ended and fault.says not in told.strip().rpartition("\n")[2]:
+        yield f"said otherwise than `{fault.says}`: {told}"
 
 
 def traceback(told: str) -> list[str]:

@@ -29,6 +29,7 @@ from process_table import below, is_first
 PAGE = 4096
 BREAK = 1.5  # seconds in which a network or a server is away
 DAY = 86_400
+DAMAGED = "the file is damaged"
 KILLED = -signal.SIGKILL
 
 
@@ -171,7 +172,7 @@ def dead_database(_folder: Path, url: str, machines: Machines) -> Iterator[Fault
             server.start()
 
     try:
-        yield Fault(url, (4,), strike, mend, server.url(server.new()))
+        yield Fault(url, (4,), strike, mend, store=server.url(server.new()))
     finally:
         mend()
 
@@ -239,7 +240,8 @@ def full_disk(_folder: Path, url: str, _: Machines) -> Iterator[Fault]:
         return True
 
     try:
-        yield Fault(url, (4,), strike, partial(filler.unlink, missing_ok=True), f"{disk}/runs.db")
+        free = partial(filler.unlink, missing_ok=True)
+        yield Fault(url, (4,), strike, free, store=f"{disk}/runs.db")
     finally:
         subprocess.run(["umount", disk], check=True)
         disk.rmdir()
@@ -253,6 +255,7 @@ class Wire:
     room: int | None = None
     cut: bool = False
     ends: list[socket.socket] = field(default_factory=list)
+    breaks: list[threading.Timer] = field(default_factory=list)
 
     def carry(self, near: socket.socket) -> None:
         if self.cut:
@@ -280,7 +283,8 @@ class Wire:
         for end in self.ends:
             with suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
-        threading.Timer(seconds, self.whole).start()
+        self.breaks.append(threading.Timer(seconds, self.whole))
+        self.breaks[-1].start()
         return True
 
     def break_within(self, room: int) -> bool:
@@ -289,6 +293,11 @@ class Wire:
 
     def whole(self) -> None:
         self.cut = False
+
+    def mend(self) -> None:
+        """Until it is whole."""
+        for one in self.breaks:
+            one.join()
 
 
 @contextmanager
@@ -312,14 +321,14 @@ def wired(url: str) -> Iterator[tuple[str, Wire]]:
 def cut_before_a_reply(_folder: Path, url: str, _: Machines) -> Iterator[Fault]:
     """Where nothing of a reply has come, it is asked for again; else its trial is void."""
     with wired(url) as (there, wire):
-        yield Fault(there, (0, 5), lambda _pid: wire.break_for(BREAK))
+        yield Fault(there, (0, 5), lambda _pid: wire.break_for(BREAK), wire.mend)
 
 
 @contextmanager
 def cut_within_a_reply(_folder: Path, url: str, _: Machines) -> Iterator[Fault]:
     """It is not asked for again: trials are void, and more of them than a run may have."""
     with wired(url) as (there, wire):
-        yield Fault(there, (5,), lambda _pid: wire.break_within(200))
+        yield Fault(there, (5,), lambda _pid: wire.break_within(200), wire.mend)
 
 
 @contextmanager
@@ -342,7 +351,7 @@ def damaged_page(folder: Path, url: str, _: Machines) -> Iterator[Fault]:
             shutil.copy(store, copy)
             damage(store, last)
 
-    yield Fault(url, (KILLED,), strike, mend, damages=True)
+    yield Fault(url, (KILLED,), strike, mend, tries=2, says=DAMAGED, damages=True)
 
 
 def damage(store: Path, page: int) -> None:

@@ -1,6 +1,5 @@
 """`agenteval ingest`: what other programs logged, taken in and counted."""
 
-import re
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -15,7 +14,7 @@ import typer
 from agenteval import workflows
 from agenteval.cli import options as o
 from agenteval.cli import output
-from agenteval.core.plain import shortened, visible
+from agenteval.core.plain import as_word, shortened, visible
 from agenteval.errors import UsageError
 
 if TYPE_CHECKING:
@@ -28,7 +27,6 @@ SCHEMA = "agenteval.ingest/1"
 NAMED = 10  # skipped parts that are named; --json has all
 EVERY_SECONDS = 2.0  # while logs are followed, and from one word of progress to the next
 _COLUMNS = ("ran", "tool-error", "denied", "rejected", "invalid-tool", "malformed")
-_PLAIN = re.compile(r"[\w@%+=:,./-]+", re.ASCII)  # what no shell reads as more than a word
 _APART = ("pending", "cascade", "not-observable")
 
 Format = Annotated[
@@ -202,7 +200,7 @@ def _told(intake: "Intake") -> Iterator[str]:
             ". It is a log for" if found["formats"] else ""
         )
         for name in found["formats"]:
-            yield visible(f"  agenteval ingest {name} {_as_word(found['path'])}")
+            yield visible(f"  agenteval ingest {name} {as_word(found['path'])}")
     if intake.runs:
         yield f"Rates with intervals: agenteval show {' '.join(intake.runs)}"
 
@@ -211,11 +209,6 @@ def _no_session(intake: "Intake") -> dict[str, Any] | None:
     """Where nothing was found, the name of another format may have been meant."""
     path = "" if intake.runs else intake.bare
     return {"path": path, "formats": workflows.log_results.reads_as(Path(path))} if path else None
-
-
-def _as_word(path: str) -> str:
-    """As a shell reads it as one word."""
-    return path if _PLAIN.fullmatch(path) else "'{}'".format(path.replace("'", "'\\''"))
 
 
 def _skipped(intake: "Intake") -> Iterator[str]:

@@ -1,6 +1,7 @@
 """Text and JSON that every program reads the same, whatever came in their place."""
 
 import json
+import re
 from math import isinf
 from typing import Any
 
@@ -49,6 +50,12 @@ def visible(text: str) -> str:
     or has no width is its number. Ends of lines and tabs stay.
     """
     return text if text.isprintable() else text.translate(_SIGNS)
+
+
+def as_word(text: str) -> str:
+    """The text so that a shell reads it as one word, for a command that a user is told."""
+    is_plain = re.fullmatch(r"[\w@%+=:,./-]+", text, re.ASCII)
+    return text if is_plain else "'{}'".format(text.replace("'", "'\\''"))
 
 
 class _Signs(dict[int, str]):

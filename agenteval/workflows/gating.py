@@ -10,6 +10,7 @@ from agenteval import config, report, workflows
 from agenteval.config.roots import GATE_FILE, find_rules, roots, shipped
 from agenteval.config.toml import read_toml
 from agenteval.core.differing import differing_arms, differing_asked, unlike_classes
+from agenteval.core.plain import as_word
 from agenteval.core.run import ALLOW_LISTS, TAXONOMY, Conditions, Look
 from agenteval.core.summary import RunSummary, without
 from agenteval.errors import UsageError
@@ -207,7 +208,7 @@ def run_summary(run: str, store: str) -> RunSummary:
     Raises UsageError.
     """
     if run.endswith(".csv"):
-        raise UsageError(f"{run}: a table; `agenteval import counts {run}` gives it an id to name")
+        raise UsageError(f"{run}: a table; `agenteval import counts {as_word(run)}` names it")
     elsewhere = Path(run).is_file()
     with opened(run if elsewhere else store) as query:
         return load_summary(query, "last" if elsewhere else run).ended
@@ -251,9 +252,8 @@ def _cure(differing: Sequence[str], *runs: RunSummary) -> str:
         return "Run one of them again as the other was"
     if all(one.startswith(TAXONOMY) for one in differing):
         outdated = " ".join(run.id for run in _outdated(*runs))
-        return (
-            f"`agenteval rescore {outdated}` judges the stored calls again; --rescore does it here"
-        )
+        again = f"`agenteval rescore {outdated}` judges the stored calls again"
+        return f"{again}; --rescore does it here"
     both = " ".join(run.id for run in runs)
     return (
         f"`agenteval rescore {both} --own` judges the stored calls by the scenarios' own lists of "

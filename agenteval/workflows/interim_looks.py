@@ -6,6 +6,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from agenteval.config.gate_rules import rules_at
+from agenteval.core.plain import as_word
 from agenteval.core.run import Look, Run
 from agenteval.core.summary import RunSummary
 from agenteval.errors import UsageError
@@ -33,7 +34,7 @@ class InterimLooks:
     @property
     def options(self) -> str:
         """Of `agenteval gate`, to be judged again by the same rules."""
-        rules = f" --gate {self.source}" if self.source else ""
+        rules = f" --gate {as_word(str(self.source))}" if self.source else ""
         return rules + (" --allow-simulated" if self.allow_simulated else "")
 
     def blocks(self, keys: Sequence[TrialKey]) -> list[Sequence[TrialKey]]:

@@ -41,6 +41,15 @@ def test_a_run_that_a_fault_befalls_ends_as_if_nothing_had_been(name, machines) 
 
 
 @pytest.mark.slow
+def test_a_network_that_is_cut_before_anything_of_a_reply_came_makes_no_trial_void(
+    machines,
+) -> None:
+    quiet = replace(MOMENT, late=False, pause=0.1)  # both trials wait for a reply then
+    seen = chaos.round_of("network cut before a reply", quiet, machines)
+    assert (seen.faults, seen.hit, seen.code) == ([], True, 0)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "hours"), [("clock a day ahead", 24), ("clock a day back", 24)])
 def test_a_clock_that_was_stepped_is_what_the_run_saw(name, hours, machines, tmp_path) -> None:
     if not shutil.which("cc"):
@@ -85,6 +94,10 @@ def test_how_a_run_may_not_end_is_seen() -> None:
     (told,) = disturbed.ending_faults(fault, 4, "a full disk\n", hit=True)
     assert told.startswith("not told that what was stored is intact")
     assert len([*disturbed.ending_faults(fault, 1, "Traceback (...)", hit=True)]) == 2
+    damaged = replace(fault, says="the file is damaged")
+    assert [*disturbed.resuming_faults(damaged, "x: the file is damaged\n", ended=False)] == []
+    assert len([*disturbed.resuming_faults(damaged, "it is gone\n", ended=False)]) == 1
+    assert [*disturbed.resuming_faults(damaged, "", ended=True)] == []
 
 
 @pytest.mark.slow
