@@ -208,7 +208,7 @@ def run_summary(run: str, store: str) -> RunSummary:
     Raises UsageError.
     """
     if run.endswith(".csv"):
-        raise UsageError(f"{run}: a table; `agenteval import counts {as_word(run)}` names it")
+        raise UsageError(f"{run}: a table; `agenteval import counts {as_word(run)}` gives it an id")
     elsewhere = Path(run).is_file()
     with opened(run if elsewhere else store) as query:
         return load_summary(query, "last" if elsewhere else run).ended
