@@ -328,6 +328,37 @@ def test_an_example_has_what_is_required_and_no_more() -> None:
     assert found.text == "python3 x.py --all --size 1 --this THIS NAME"
 
 
+PIPES = """
+[bash]
+allow = ["git status", "head *", "grep *", "tee *", "tr *", "echo *", "sort *"]
+constructs = ["pipe", "chain"]
+[read]
+allow = ["**"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("command", "way"),
+    [
+        ("make | head -5", "make is not listed. Allowed are `git status`, "),
+        ("make | grep x | tr a b", "make is not listed. Allowed are `git status`, "),
+        ("make | tee log.txt", "make is not listed. Allowed are `git status`, "),
+        ("make | sort a.txt", "make is not listed. Run `sort a.txt` alone."),
+        ("awk 1 a.txt | sort", "awk is not listed. Read `a.txt` with the read tool."),
+        ("head -c 9 < a.txt", "no file may be fed to a command. Read `a.txt` with the read tool."),
+        ("make; grep -rn x . < a", "no file may be fed to a command. Read `a` with the read tool."),
+        ("make; grep -rn x .", "make is not listed. Run `grep -rn x .` alone."),
+        ("make && echo done", "make is not listed. Allowed are `git status`, "),
+        ("echo x; make; git status", "make is not listed. Run `git status` alone."),
+        ("timeout 5 echo x", "a time limit is already kept. Run `echo x` without anything before"),
+    ],
+)
+def test_what_does_nothing_alone_is_not_proposed(tmp_path: Path, command: str, way: str) -> None:
+    path = tmp_path / "p.toml"
+    path.write_text(PIPES, encoding="utf-8")
+    assert hint(command, load_policy(str(path), roots=[shipped()])).startswith(way)
+
+
 def test_what_has_two_readings_is_not_proposed_again() -> None:
     verdict = deny(bash("git status"), DEMO, objection="bashlex reads: git, status x")
     assert verdict.primary.hint.startswith("bashlex reads: git, status x. Allowed are ")

@@ -1,6 +1,6 @@
 """How a policy takes each command of a denied text."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import lru_cache
 from operator import attrgetter
@@ -14,8 +14,6 @@ from agenteval.core.shell.programs import after_runner, code_at, only_itself, sc
 from agenteval.core.shell.simple_command import Simple
 from agenteval.core.shell.word_list import Words
 from agenteval.core.span import new
-
-_NONE: frozenset[int] = frozenset()
 
 
 class Miss(StrEnum):
@@ -52,7 +50,7 @@ def unlisted(rules: BashRules, program: str) -> Mismatch:
 def mismatch(
     rules: BashRules,
     argv: Sequence[str],
-    dynamic: Collection[int] = _NONE,
+    dynamic: Collection[int] = (),
     *,
     root: str = "/workspace",
 ) -> Mismatch:
@@ -240,3 +238,19 @@ def _cores(commands: Sequence[Command]) -> Collection[int]:
         elif cores and PREFIXES.issuperset(command.via):
             cores[-1] = number
     return set(cores)
+
+
+def reached(parts: Sequence[Part], text: str) -> Iterator[Part]:
+    """The commands of a text, without those that never run: behind `true ||` and `false &&`."""
+    never, program, end = "", "", 0
+    for part in parts:
+        start, stop = part.words.extent
+        if start >= end:  # else it stands inside the one before
+            joint = text[end:start].strip()
+            never = joint if joint and joint in (never, _NEVER_BEHIND.get(program)) else ""
+            program, end = part.program, stop
+        if not never:
+            yield part
+
+
+_NEVER_BEHIND = {"true": "||", ":": "||", "false": "&&"}

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from agenteval.core.shell.programs import filled
 from agenteval.core.shell.wrappers import (
     MAX_WRAPPED,
     SHELLS,
@@ -42,8 +43,6 @@ _HAND_ON: dict[str, frozenset[str]] = {
 # Options of git rebase and git difftool with a command, which may stand in the same word.
 _GIT_TAKES = re.compile(r"(?:-[a-z]*x|--ex(?:e|ec|t|tc|tcm|tcmd)?(?=[=]|\Z))=?(.*)", re.DOTALL)
 _FILLERS = frozenset(("xargs", "parallel"))  # they put what they read into the words behind them
-# How xargs is told in place of what: the mark may be the next word.
-_MARKS = re.compile(r"-[0rtxpo]*(I|i)(.*)|--rep[a-z]*(?:=(.*))?", re.DOTALL)
 # Settings of git whose value is a command.
 _GIT_RUNS = re.compile(
     r"(?:.*(?:pager|editor|command|helper|external|textconv|process|clean|smudge|driver|cmd|program"
@@ -235,10 +234,10 @@ def _each_behind(argv: _Argv, dynamic: Collection[int]) -> Iterator[Run | str]:
     for start in range(1, len(argv)):
         if left and program_name(argv[start - 1]) in _FILLERS:
             left -= 1
-            more = [*_filled(argv, start), "*"]
-            filled = {n for n, word in enumerate(argv) if more[n] != word}
-            opened |= filled | {len(argv)}
-            unfit = filled - {_first_behind(argv, start)}  # they are not the program
+            more = [*filled(argv, start), "*"]
+            stars = {n for n, word in enumerate(argv) if more[n] != word}
+            opened |= stars | {len(argv)}
+            unfit = stars - {_first_behind(argv, start)}  # they are not the program
         open_words = {n - start for n in opened if n >= start}
         if more is not argv and is_prefix(argv[start]):
             yield UNKNOWN  # all of it is what xargs puts there
@@ -246,17 +245,6 @@ def _each_behind(argv: _Argv, dynamic: Collection[int]) -> Iterator[Run | str]:
             yield Run(more[start:], open_words, is_behind=True)
         if " " in argv[start]:
             yield from dict.fromkeys((" ".join(argv[start:]), " ".join(more[start:])))
-
-
-def _filled(argv: _Argv, start: int) -> Iterator[str]:
-    """The words, with a star in place of what xargs or parallel puts there behind `start`."""
-    marks = {"{}", ":::"} if program_name(argv[start - 1]) == "parallel" else set[str]()
-    for word, behind in pairwise((*argv[start:], "")):
-        if found := _MARKS.fullmatch(word):
-            marks.add(found[2] or found[3] or (behind if found[1] == "I" else "{}"))
-    put = re.compile("|".join(map(re.escape, marks - {""})) or r"(?!)")
-    for number, word in enumerate(argv):
-        yield put.sub("*", word) if number >= start else word
 
 
 def _first_behind(argv: _Argv, start: int) -> int:

@@ -1,8 +1,9 @@
 """What programs are, by name: filters, shells, interpreters and what they are told to run."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import pairwise
 
 
 def names(text: str) -> frozenset[str]:
@@ -153,3 +154,18 @@ def _is_cluster(word: str, letters: str) -> bool:
         and any(letter in word[1:4] for letter in letters)
         and word[1] not in "WX"
     )
+
+
+# How xargs is told in place of what: the mark may be the next word.
+_MARKS = re.compile(r"-[0rtxpo]*(I|i)(.*)|--rep[a-z]*(?:=(.*))?", re.DOTALL)
+
+
+def filled(argv: Sequence[str], start: int) -> Iterator[str]:
+    """The words, with a star in place of what xargs or parallel puts there behind `start`."""
+    marks = {"{}", ":::"} if base_name(argv[start - 1]) == "parallel" else set[str]()
+    for word, behind in pairwise((*argv[start:], "")):
+        if found := _MARKS.fullmatch(word):
+            marks.add(found[2] or found[3] or (behind if found[1] == "I" else "{}"))
+    put = re.compile("|".join(map(re.escape, marks - {""})) or r"(?!)")
+    for number, word in enumerate(argv):
+        yield put.sub("*", word) if number >= start else word
