@@ -11,7 +11,7 @@ from agenteval.core.policy.patterns import CommandPattern, normalise
 from agenteval.core.shell.facts import Command
 from agenteval.core.shell.harm import is_familiar
 from agenteval.core.shell.programs import after_runner, code_at, only_itself, script_at
-from agenteval.core.shell.simple_command import Simple
+from agenteval.core.shell.simple_command import NEEDS_CARE, Simple
 from agenteval.core.shell.word_list import Words
 from agenteval.core.span import new
 
@@ -115,6 +115,8 @@ def _nearest_rule(
     best = patterns[agreeing.index(at)]
     if at in dynamic:
         return Mismatch(Miss.WORDS, at, f"quote {argv[at]} or write it out: bash would expand it")
+    if best.wild and argv[0] in NEEDS_CARE:
+        return Mismatch(Miss.WORDS, 0, f"no rule with a star opens {argv[0]}")
     return Mismatch(Miss.WORDS, at, f"the rule is {best.text}" if best.wild else _OTHER_WORDS)
 
 
