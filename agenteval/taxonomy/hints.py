@@ -247,5 +247,6 @@ _MISSES = {
 _MENDS: Mapping[str, Callable[[str], str]] = {
     "template-residue": without_residue,
     "typographic-character": untyped,
+    "ambiguous-shell": lambda text: text.replace("\r", "").strip(),
     **dict.fromkeys(("background", "env-assignment", "bare-binary"), with_quoted_urls),
 }

@@ -57,7 +57,7 @@ def test_a_mismatch_says_where_why_and_what_would_mend_it(
 
 @pytest.mark.parametrize("command", ["test -f a.md", "printf '%s' a", "export A"])
 def test_a_rule_that_fits_and_opens_nothing_is_not_named_as_what_is_wanted(command: str) -> None:
-    program = command.split()[0]
+    program = command.split(maxsplit=1)[0]
     rules = BashRules([CommandPattern.parse(f"{program} *")])
     found = mismatch(rules, command.split())
     assert (found.at, found.hint) == (0, f"no rule with a star opens {program}")
