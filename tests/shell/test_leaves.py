@@ -33,6 +33,7 @@ READ = [
     ("a <<< 'x y'", ["a"], {C.HERESTRING}),
     ("cat <<'E' > f\n$x `y`\nE\nls", ["cat", "ls"], {C.HEREDOC, C.FILE_REDIRECT, C.CHAIN}),
     ("cat <<E | wc\na $ b \\n\nE", ["cat", "wc"], {C.HEREDOC, C.PIPE}),
+    ("cat <<E\nx = '^a$' \"b$\" $'c' $\"d\"\nE", ["cat"], {C.HEREDOC}),
     ("(cat <<-\\E\n\tx\n\tE\n)", ["cat"], {C.HEREDOC, C.SUBSHELL}),
     ("cat <<A - <<'B'\n1\nA\n2\nB\n", ["cat -"], {C.HEREDOC}),
     ("A=1 B='x y' a C=2", ["a C=2"], {C.ENV_ASSIGNMENT}),
