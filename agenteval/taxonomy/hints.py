@@ -162,15 +162,20 @@ class Ways:
     def _opens(self, tool: str, path: str) -> bool:
         return fits(path) and opens(self.call.policy, self.call.world, tool, path)
 
+    @property
+    def _plain(self) -> Iterator[Part]:
+        """The commands in which bash has no word left to work out."""
+        return (part for part in self.call.parts if not part.words.dynamic)
+
     def _shown(self) -> Iterator[str]:
         """The files that the commands show."""
         if self.call.shell.errors:
             return
-        for part in self.call.parts:
+        for part in self._plain:
             program, at = part.program, part.words.extent[0]
             if program.lower() == READ and self.call.calls_tool(part):
                 yield self._path(part.argv[1], at)
-            elif can_show(program) and not part.words.dynamic:
+            elif can_show(program):
                 yield from (self._path(path, at) for path in shown_files(part.argv))
         yield from (path for path, _ in self._behind(RedirectKind.INPUT))
 
@@ -179,7 +184,7 @@ class Ways:
         if self.call.shell.errors:
             return
         yield from self._behind(RedirectKind.FILE)
-        for part in self.call.parts:
+        for part in self._plain:
             at = part.words.extent[0]
             if part.program.lower() == WRITE and self.call.calls_tool(part):
                 yield from ((self._path(word, at), False) for word in part.argv[1:2])

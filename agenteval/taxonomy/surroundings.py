@@ -76,7 +76,7 @@ def wrapper_prefix(call: DeniedCall) -> Seen | None:
     for part in call.parts:
         if not part.via:
             outer = part
-        elif outer and PREFIXES.issuperset(part.via):
+        elif outer and not outer.admitted and PREFIXES.issuperset(part.via):
             hint = "a time limit is already kept" if "timeout" in part.via else ""
             return Seen(call.span(outer.words.extent[0], part.words.extent[0]), hint)
     return None

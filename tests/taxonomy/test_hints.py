@@ -333,7 +333,8 @@ def test_an_example_has_what_is_required_and_no_more() -> None:
 
 PIPES = """
 [bash]
-allow = ["git status", "head *", "grep *", "tee *", "tr *", "echo *", "sort *"]
+allow = ["git status", "head *", "grep *", "tee *", "tr *", "echo *", "sort *", "python3"]
+through = ["timeout"]
 constructs = ["pipe", "chain"]
 [read]
 allow = ["**"]
@@ -351,9 +352,13 @@ allow = ["**"]
         ("head -c 9 < a.txt", "no file may be fed to a command. Read `a.txt` with the read tool."),
         ("make; grep -rn x . < a", "no file may be fed to a command. Read `a` with the read tool."),
         ("make; grep -rn x .", "make is not listed. Run `grep -rn x .` alone."),
+        ("make | python3", "make is not listed. Allowed are `git status`, "),
+        ("ls | tee $LOG", "Write every value out, in single quotes: no variables. Allowed are "),
+        ("make | tee >(sort a)", "Run `sort a` alone; compare what it prints yourself."),
+        ("make | timeout 5 git status", "make is not listed. Run `timeout 5 git status` alone."),
         ("make && echo done", "make is not listed. Allowed are `git status`, "),
         ("echo x; make; git status", "make is not listed. Run `git status` alone."),
-        ("timeout 5 echo x", "a time limit is already kept. Run `echo x` without anything before"),
+        ("nice echo x", "Run `echo x` without anything before it."),
     ],
 )
 def test_what_does_nothing_alone_is_not_proposed(tmp_path: Path, command: str, way: str) -> None:

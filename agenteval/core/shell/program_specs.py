@@ -202,8 +202,10 @@ def shown_files(argv: Sequence[str]) -> list[str]:
 
 
 def wants_input(argv: Sequence[str]) -> bool:
-    """Whether such a command works on what is piped into it: it names no file."""
+    """Whether such a command works on what is piped into it: it names no file or code."""
     program = base_name(argv[0])
+    if interpreter(program):
+        return all(word[:1] == "-" and word[1:2] not in {"c", "e", "m"} for word in argv[1:])
     is_filter = program in FILTERS or program in _SHOWN_BY or program in {"tee", "xargs"}
     return is_filter and not shown_files(argv)
 
