@@ -37,7 +37,9 @@ _BEHIND = compiled(rf"(?:(?:{_MARK}\}}?)+|```|~~~)\s*\Z")
 # What stands for a value, apart from the word before it; some tokens look like it.
 _PLACEHOLDER = compiled(r"[ \t](?:<(?!(?:s|bos|eos|pad|unk)>)[a-z]+>|\[ARGS\])")
 _LONGEST_TOKEN = 120
-_OF_JSON = compiled(r"\"\s*+\}{1,3}\s*+\]?\s*\Z")
+_OF_JSON = compiled(
+    r"\"(?:\s*+,\s*+\"\w{1,30}\"\s*+:\s*+(?:\"[^\"\n]*+\"|[\w.]++))*+\s*+\}{1,3}\s*+\]?\s*\Z"
+)
 
 
 def residue(text: str) -> tuple[int, int] | None:

@@ -21,6 +21,8 @@ DEMO = load_policy("demo", roots=[shipped()])
         ("context-cache get", Miss.PROGRAM, 0, "did you mean uv run scripts/context_cache.py?"),
         ("scripts/notes.py list", Miss.RUNNER, 0, "it is called as uv run scripts/notes.py"),
         ("python3 scripts/notes.py list", Miss.RUNNER, 1, "called as uv run scripts/notes.py"),
+        ("uv -q run scripts/notes.py list", Miss.RUNNER, 3, "called as uv run scripts/notes.py"),
+        ("uv --directory . run scripts/x.py", Miss.SCRIPT, 4, "scripts/x.py is not listed"),
         ("uv run pytest", Miss.PROGRAM, 2, "pytest is not listed"),
         ("uv run --with x pytest", Miss.PROGRAM, 4, "pytest is not listed"),
         ("uv pip install x", Miss.WORDS, 1, "the rule is uv run scripts/echo.py *"),

@@ -55,6 +55,8 @@ def test_the_json_of_a_dialect_that_goes_on_behind_a_command_is_no_part_of_it(na
         (f"{COMMAND}</bash>", "</bash>"),
         (f"<bash>{COMMAND}", "<bash>"),
         (f'{COMMAND}"}}', '"}'),
+        (f'{COMMAND}", "timeout": 30}}', '", "timeout": 30}'),
+        (f'{COMMAND}", "description": "a b"}}', '", "description": "a b"}'),
         (f"user@host:~/a$ {COMMAND}", "user@host:~/a$"),
         (f"root@3f2a:/w# {COMMAND}", "root@3f2a:/w#"),
         (f"[me@host a]$ {COMMAND}", "[me@host a]$"),

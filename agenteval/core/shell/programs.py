@@ -80,9 +80,10 @@ def is_script_name(path: str) -> bool:
 
 def after_runner(argv: Sequence[str]) -> int:
     """Where the program stands that `uv run`, `poetry run` and the like start; 0 without them."""
-    if len(argv) < 2 or argv[0] not in _RUNNERS or argv[1] != "run":
+    if len(argv) < 2 or argv[0] not in _RUNNERS:
         return 0
-    return _past_options(argv, 2, _RUNNER_WITH_VALUE)
+    at = 1 if argv[1] == "run" else _past_options(argv, 1, _RUNNER_WITH_VALUE)
+    return _past_options(argv, at + 1, _RUNNER_WITH_VALUE) if "run" in argv[at : at + 1] else 0
 
 
 def is_shell(argv: Sequence[str]) -> bool:
