@@ -333,7 +333,7 @@ def test_an_example_has_what_is_required_and_no_more() -> None:
 
 PIPES = """
 [bash]
-allow = ["git status", "head *", "grep *", "tee *", "tr *", "echo *", "sort *", "python3"]
+allow = ["git status", "head *", "grep *", "tee *", "tr *", "echo *", "sort *", "python3", "time *"]
 through = ["timeout"]
 constructs = ["pipe", "chain"]
 [read]
@@ -359,6 +359,7 @@ allow = ["**"]
         ("make && echo done", "make is not listed. Allowed are `git status`, "),
         ("echo x; make; git status", "make is not listed. Run `git status` alone."),
         ("nice echo x", "Run `echo x` without anything before it."),
+        ("time git status", "Run `git status` without anything before it."),
     ],
 )
 def test_what_does_nothing_alone_is_not_proposed(tmp_path: Path, command: str, way: str) -> None:

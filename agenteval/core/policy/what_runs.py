@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from agenteval.core.shell.programs import filled
+from agenteval.core.shell.programs import filled, names
 from agenteval.core.shell.wrappers import (
     MAX_WRAPPED,
     SHELLS,
@@ -43,6 +43,11 @@ _HAND_ON: dict[str, frozenset[str]] = {
 # Options of git rebase and git difftool with a command, which may stand in the same word.
 _GIT_TAKES = re.compile(r"(?:-[a-z]*x|--ex(?:e|ec|t|tc|tcm|tcmd)?(?=[=]|\Z))=?(.*)", re.DOTALL)
 _FILLERS = frozenset(("xargs", "parallel"))  # they put what they read into the words behind them
+# Of all wrappers those that hand no word of theirs to a shell.
+_ONLY_WORDS = names(
+    "timeout nice nohup setsid ionice stdbuf time taskset command builtin coproc exec chronic xargs"
+    " docker podman kubectl"
+)
 # Settings of git whose value is a command.
 _GIT_RUNS = re.compile(
     r"(?:.*(?:pager|editor|command|helper|external|textconv|process|clean|smudge|driver|cmd|program"
@@ -230,24 +235,21 @@ def _each_behind(argv: _Argv, dynamic: Collection[int]) -> Iterator[Run | str]:
 
     So wrappers behind it run nothing else; xargs puts words behind those that stand there.
     """
-    more, opened, unfit, left = argv, {*dynamic}, set[int](), MAX_WRAPPED
+    more, opened, unfit, left, takes_text = argv, {*dynamic}, set[int](), MAX_WRAPPED, False
     for start in range(1, len(argv)):
+        is_wrapper = start == 1 or is_prefix(argv[start - 1])
+        takes_text |= is_wrapper and program_name(argv[start - 1]) not in _ONLY_WORDS
         if left and program_name(argv[start - 1]) in _FILLERS:
             left -= 1
             more = [*filled(argv, start), "*"]
             stars = {n for n, word in enumerate(argv) if more[n] != word}
             opened |= stars | {len(argv)}
-            unfit = stars - {_first_behind(argv, start)}  # they are not the program
+            runs = unwrap(("xargs", *argv[start:]))  # of parallel much the same
+            unfit = stars - {start - 1 + inside.start for inside in runs}  # no program stands there
         open_words = {n - start for n in opened if n >= start}
         if more is not argv and is_prefix(argv[start]):
             yield UNKNOWN  # all of it is what xargs puts there
         if argv[start] and start not in unfit:
             yield Run(more[start:], open_words, is_behind=True)
-        if " " in argv[start]:
+        if takes_text and " " in argv[start]:
             yield from dict.fromkeys((" ".join(argv[start:]), " ".join(more[start:])))
-
-
-def _first_behind(argv: _Argv, start: int) -> int:
-    """Where the command begins that xargs or parallel runs."""
-    words = ("xargs", *argv[start:])  # their options with a value are much the same
-    return next((start - 1 + inside.start for inside in unwrap(words)), len(argv))
