@@ -153,6 +153,8 @@ def _argument_span(call: DeniedCall, value: str) -> Span:
         "```bash\nuv run scripts/notes.py list\n```",
         '{"command": "uv run scripts/notes.py list"}',
         "$ uv run scripts/notes.py list",
+        "me@host:~$ uv run scripts/notes.py list",
+        '["bash", "-lc", "uv run scripts/notes.py list"]',
         "uv run scripts/notes.py list</tool_call>",
         "uv run scripts/notes.py list<|im_end|>",
         "uv run scripts/notes.py list</minimax:tool_call>",

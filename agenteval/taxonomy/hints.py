@@ -13,10 +13,11 @@ from agenteval.core.call import BASH
 from agenteval.core.policy.arguments import READ, WRITE
 from agenteval.core.policy.bash import MOVES
 from agenteval.core.policy.examples import SHOWN, allowed, fits, listed, opens, told
-from agenteval.core.policy.mismatch import Miss, Part
+from agenteval.core.policy.mismatch import Miss, Part, reached
 from agenteval.core.policy.patterns import normalise
 from agenteval.core.shell.facts import RedirectKind
-from agenteval.core.shell.program_specs import can_show, shown_files
+from agenteval.core.shell.harm import NO_OPS
+from agenteval.core.shell.program_specs import can_show, shown_files, wants_input
 from agenteval.core.shell.words import quoted
 from agenteval.core.shell.wrappers import hands_on
 from agenteval.taxonomy.denied import DeniedCall
@@ -78,10 +79,10 @@ class Ways:
         return joined(fault or found.cure_in_general, self._calls)
 
     def _own(self) -> str:
-        """But for what does nothing alone: a change of folder, cat of what was handed to it."""
+        """But for what does nothing alone."""
         call = self.call
-        found = [part for part in _reached(call) if part.admitted and part.words]
-        found = [part for part in found if part.program not in MOVES and part.argv != ("cat",)]
+        found = [part for part in reached(call.parts, call.text) if part.admitted and part.words]
+        found = [part for part in found if not self._is_idle(part)]
         for part in sorted(found, key=lambda part: part.nested)[:_TRIED]:
             text = call.words(part).text
             if call.shell.is_cut(part.words.extent) or self._is_fed(part):
@@ -89,6 +90,14 @@ class Ways:
             elif self._runs(text):
                 return text
         return ""
+
+    def _is_idle(self, part: Part) -> bool:
+        """A change of folder, a filter of what was handed to it, echo beside what is denied."""
+        if part.program in MOVES or part.argv == ("cat",):
+            return True
+        if part.program in NO_OPS:
+            return bool(self.call.misses)
+        return wants_input(part.argv) and self.call.shell.is_piped(part.words.extent[0])
 
     def _is_fed(self, part: Part) -> bool:
         """Whether a word of it stands for what something else hands to it."""
@@ -153,15 +162,20 @@ class Ways:
     def _opens(self, tool: str, path: str) -> bool:
         return fits(path) and opens(self.call.policy, self.call.world, tool, path)
 
+    @property
+    def _plain(self) -> Iterator[Part]:
+        """The commands in which bash has no word left to work out."""
+        return (part for part in self.call.parts if not part.words.dynamic)
+
     def _shown(self) -> Iterator[str]:
         """The files that the commands show."""
         if self.call.shell.errors:
             return
-        for part in self.call.parts:
+        for part in self._plain:
             program, at = part.program, part.words.extent[0]
             if program.lower() == READ and self.call.calls_tool(part):
                 yield self._path(part.argv[1], at)
-            elif can_show(program) and not part.words.dynamic:
+            elif can_show(program):
                 yield from (self._path(path, at) for path in shown_files(part.argv))
         yield from (path for path, _ in self._behind(RedirectKind.INPUT))
 
@@ -170,7 +184,7 @@ class Ways:
         if self.call.shell.errors:
             return
         yield from self._behind(RedirectKind.FILE)
-        for part in self.call.parts:
+        for part in self._plain:
             at = part.words.extent[0]
             if part.program.lower() == WRITE and self.call.calls_tool(part):
                 yield from ((self._path(word, at), False) for word in part.argv[1:2])
@@ -195,22 +209,6 @@ class Ways:
         if folder is None:
             return ""
         return normalise(path if folder == root else posixpath.join(folder, path), root) or ""
-
-
-def _reached(call: DeniedCall) -> Iterator[Part]:
-    """Its commands, without those that never run: behind `true ||` and `false &&`."""
-    never, program, end = "", "", 0
-    for part in call.parts:
-        start, stop = part.words.extent
-        if start >= end:  # else it stands inside the one before
-            joint = call.text[end:start].strip()
-            never = joint if joint and joint in (never, _NEVER_BEHIND.get(program)) else ""
-            program, end = part.program, stop
-        if not never:
-            yield part
-
-
-_NEVER_BEHIND = {"true": "||", ":": "||", "false": "&&"}
 
 
 _UNKNOWN = re.compile(r"[<>]&|[$`(*?{]")
@@ -254,5 +252,6 @@ _MISSES = {
 _MENDS: Mapping[str, Callable[[str], str]] = {
     "template-residue": without_residue,
     "typographic-character": untyped,
+    "ambiguous-shell": lambda text: text.replace("\r", "").strip(),
     **dict.fromkeys(("background", "env-assignment", "bare-binary"), with_quoted_urls),
 }

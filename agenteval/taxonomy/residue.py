@@ -25,20 +25,26 @@ _THOUGHT = (
     r"<(?P<thought>think(?:ing)?|thought|reasoning)>[^<]*+(?:<(?!/?(?P=thought)>)[^<]*+)*+"
     r"</(?P=thought)>"
 )
+_HOST = r"[\w.-]{1,40}@[\w.-]{1,60}"
+_WHERE = rf"{_HOST}:[^\s'\"]{{0,99}}|\[{_HOST} [^\s\]]{{1,99}}\]|(?:ba)?sh-[0-9.]{{1,9}}"
+_PROMPT = rf"(?:(?:{_WHERE})[$#]|[$%])[ \t]+(?=\S)"
+_SHELL = r"\[\s*+\"(?:/\w{1,9}){0,3}/?(?:ba|z)?sh\"\s*+,"  # of a command as JSON's list of words
 _BEFORE = compiled(
-    rf"\s*+(?:```\w*|\$[ \t]+(?=\S)|{_THOUGHT}|{_MARK}"
+    rf"\s*+(?:(?:```|~~~)\w*|{_PROMPT}|{_THOUGHT}|{_MARK}|{_SHELL}"
     r"|\{\s*+\"(?:command|cmd|name|arguments)\"\s*+:)"
 )
-_BEHIND = compiled(rf"(?:(?:{_MARK}\}}?)+|```)\s*\Z")
+_BEHIND = compiled(rf"(?:(?:{_MARK}\}}?)+|```|~~~)\s*\Z")
 # What stands for a value, apart from the word before it; some tokens look like it.
 _PLACEHOLDER = compiled(r"[ \t](?:<(?!(?:s|bos|eos|pad|unk)>)[a-z]+>|\[ARGS\])")
 _LONGEST_TOKEN = 120
-_OF_JSON = compiled(r"\"\s*+\}{1,3}\s*+\]?\s*\Z")
+_OF_JSON = compiled(
+    r"\"(?:\s*+,\s*+\"\w{1,30}\"\s*+:\s*+(?:\"[^\"\n]*+\"|[\w.]++))*+\s*+\}{1,3}\s*+\]?\s*\Z"
+)
 
 
 def residue(text: str) -> tuple[int, int] | None:
     """Where marks of a template stand before or behind a command."""
-    if text.lstrip()[:1] in _FIRST and (found := _BEFORE.match(text)):
+    if (text.lstrip()[:1] in _FIRST or _MORE.match(text)) and (found := _BEFORE.match(text)):
         start = found.end() - len(found[0].lstrip())
         return start, start + len(found[0].strip())
     if text.rstrip()[-1:] in _LAST and (
@@ -60,7 +66,8 @@ def _json_behind(text: str) -> tuple[int, int] | None:
     return found.start(), found.start() + len(found[0].rstrip())
 
 
-_FIRST, _LAST = frozenset("`$<[{]"), frozenset("`>][")
+_FIRST, _LAST = frozenset("`$<[{]~%"), frozenset("`>][~")
+_MORE = compiled(r"\s*+[\w.-]{1,40}[@$#]")  # a prompt that begins with a name
 # With escaped quotes: they begin nothing, and each would be looked behind to the end.
 _QUOTED = compiled(r"\\['\"\\]|'[^']*+'|\"(?:[^\"\\]++|\\.)*+\"", re.DOTALL)
 _TYPOGRAPHIC = compiled(
@@ -81,7 +88,7 @@ def typographic(text: str) -> tuple[int, int] | None:
 def without_residue(text: str) -> str:
     """The command that stands between marks of a template, or in the JSON of the call."""
     while found := residue(text):
-        if text.startswith("{", found[0]):
+        if text.startswith(("{", '["'), found[0]):
             return _in_json(text)
         text = (text[: found[0]] + text[found[1] :]).strip()
     return text
@@ -92,8 +99,12 @@ def _in_json(text: str) -> str:
         found = json.loads(text)
     except (ValueError, RecursionError):
         return ""
-    found = found.get("arguments", found)
-    found = found.get("command", found.get("cmd", "")) if isinstance(found, dict) else ""
+    if isinstance(found, dict):
+        found = found.get("arguments", found)
+    if isinstance(found, dict):
+        found = found.get("command", found.get("cmd", ""))
+    if isinstance(found, list) and len(found) == 3 and str(found[1]) in {"-c", "-lc"}:
+        found = found[2]  # what a shell is given
     return found if isinstance(found, str) else ""
 
 

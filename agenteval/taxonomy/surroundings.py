@@ -2,10 +2,11 @@
 
 import re
 
-from agenteval.core.policy.mismatch import PREFIXES
+from agenteval.core.policy.mismatch import PREFIXES, Part
 from agenteval.core.shell.facts import RedirectKind
 from agenteval.core.shell.leaves import Construct
 from agenteval.core.shell.programs import is_shell
+from agenteval.core.shell.simple_command import RESERVED
 from agenteval.taxonomy.denied import ALONE, DeniedCall, redirected
 from agenteval.taxonomy.failure_class import ArticleRow, Seen, failure_class
 
@@ -76,10 +77,15 @@ def wrapper_prefix(call: DeniedCall) -> Seen | None:
     for part in call.parts:
         if not part.via:
             outer = part
-        elif outer and PREFIXES.issuperset(part.via):
+        elif outer and PREFIXES.issuperset(part.via) and not _may_wrap(outer):
             hint = "a time limit is already kept" if "timeout" in part.via else ""
             return Seen(call.span(outer.words.extent[0], part.words.extent[0]), hint)
     return None
+
+
+def _may_wrap(outer: Part) -> bool:
+    """Whether a rule lets the wrapper stand there; bash's own `time` is never read."""
+    return outer.admitted and outer.program not in RESERVED
 
 
 @failure_class(

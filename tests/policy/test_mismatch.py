@@ -5,7 +5,9 @@ import pytest
 from agenteval.config.allowlists import load_policy
 from agenteval.config.roots import shipped
 from agenteval.core.policy.arguments import schema_complaint
+from agenteval.core.policy.bash import BashRules
 from agenteval.core.policy.mismatch import Miss, mismatch
+from agenteval.core.policy.patterns import CommandPattern
 from agenteval.core.shell.programs import code_at, script_at
 from agenteval.core.shell.simple_command import Simple, read_simple
 
@@ -19,6 +21,8 @@ DEMO = load_policy("demo", roots=[shipped()])
         ("context-cache get", Miss.PROGRAM, 0, "did you mean uv run scripts/context_cache.py?"),
         ("scripts/notes.py list", Miss.RUNNER, 0, "it is called as uv run scripts/notes.py"),
         ("python3 scripts/notes.py list", Miss.RUNNER, 1, "called as uv run scripts/notes.py"),
+        ("uv -q run scripts/notes.py list", Miss.RUNNER, 3, "called as uv run scripts/notes.py"),
+        ("uv --directory . run scripts/x.py", Miss.SCRIPT, 4, "scripts/x.py is not listed"),
         ("uv run pytest", Miss.PROGRAM, 2, "pytest is not listed"),
         ("uv run --with x pytest", Miss.PROGRAM, 4, "pytest is not listed"),
         ("uv pip install x", Miss.WORDS, 1, "the rule is uv run scripts/echo.py *"),
@@ -51,6 +55,14 @@ def test_a_mismatch_says_where_why_and_what_would_mend_it(
     found = mismatch(DEMO.bash, gate.argv, gate.dynamic)
     assert (found.miss, found.at) == (miss, at)
     assert hint in found.hint
+
+
+@pytest.mark.parametrize("command", ["test -f a.md", "printf '%s' a", "export A"])
+def test_a_rule_that_fits_and_opens_nothing_is_not_named_as_what_is_wanted(command: str) -> None:
+    program = command.split(maxsplit=1)[0]
+    rules = BashRules([CommandPattern.parse(f"{program} *")])
+    found = mismatch(rules, command.split())
+    assert (found.at, found.hint) == (0, f"no rule with a star opens {program}")
 
 
 @pytest.mark.parametrize(

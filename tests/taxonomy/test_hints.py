@@ -263,6 +263,9 @@ constructs = ["heredoc", "command-substitution"]
         ("curl -s http://h/a?b=1&c=2", "Run `curl -s 'http://h/a?b=1&c=2'`."),
         ("curl http://h/a?b=1&c -i", "Run `curl 'http://h/a?b=1&c' -i`."),
         ("curl http://h/a?b=1 & ls", "Run `curl http://h/a?b=1` alone and wait for its result."),
+        ("ls\r\n", "Run `ls`."),
+        ("% ls", "Run `ls`."),
+        ('["bash", "-lc", "ls"]', "Run `ls`."),
         ("cd src && ls", "Run `ls` alone, one command a call; every call starts in the workspace."),
         ("git commit -m \"$(cat <<'E'\na\nE\n)\"", "Allowed are `ls`, "),
         ("cat <<E\nb\n  E", "no line is E alone, where the here-document would end."),
@@ -326,6 +329,43 @@ def test_an_example_has_what_is_required_and_no_more() -> None:
     policy = Policy("one", bash=rules, tools={"bash": ToolRule("bash")})
     (found,) = examples(policy, UNKNOWN_WORLD)
     assert found.text == "python3 x.py --all --size 1 --this THIS NAME"
+
+
+PIPES = """
+[bash]
+allow = ["git status", "head *", "grep *", "tee *", "tr *", "echo *", "sort *", "python3", "time *"]
+through = ["timeout"]
+constructs = ["pipe", "chain"]
+[read]
+allow = ["**"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("command", "way"),
+    [
+        ("make | head -5", "make is not listed. Allowed are `git status`, "),
+        ("make | grep x | tr a b", "make is not listed. Allowed are `git status`, "),
+        ("make | tee log.txt", "make is not listed. Allowed are `git status`, "),
+        ("make | sort a.txt", "make is not listed. Run `sort a.txt` alone."),
+        ("awk 1 a.txt | sort", "awk is not listed. Read `a.txt` with the read tool."),
+        ("head -c 9 < a.txt", "no file may be fed to a command. Read `a.txt` with the read tool."),
+        ("make; grep -rn x . < a", "no file may be fed to a command. Read `a` with the read tool."),
+        ("make; grep -rn x .", "make is not listed. Run `grep -rn x .` alone."),
+        ("make | python3", "make is not listed. Allowed are `git status`, "),
+        ("ls | tee $LOG", "Write every value out, in single quotes: no variables. Allowed are "),
+        ("make | tee >(sort a)", "Run `sort a` alone; compare what it prints yourself."),
+        ("make | timeout 5 git status", "make is not listed. Run `timeout 5 git status` alone."),
+        ("make && echo done", "make is not listed. Allowed are `git status`, "),
+        ("echo x; make; git status", "make is not listed. Run `git status` alone."),
+        ("nice echo x", "Run `echo x` without anything before it."),
+        ("time git status", "Run `git status` without anything before it."),
+    ],
+)
+def test_what_does_nothing_alone_is_not_proposed(tmp_path: Path, command: str, way: str) -> None:
+    path = tmp_path / "p.toml"
+    path.write_text(PIPES, encoding="utf-8")
+    assert hint(command, load_policy(str(path), roots=[shipped()])).startswith(way)
 
 
 def test_what_has_two_readings_is_not_proposed_again() -> None:

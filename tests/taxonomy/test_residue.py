@@ -55,6 +55,14 @@ def test_the_json_of_a_dialect_that_goes_on_behind_a_command_is_no_part_of_it(na
         (f"{COMMAND}</bash>", "</bash>"),
         (f"<bash>{COMMAND}", "<bash>"),
         (f'{COMMAND}"}}', '"}'),
+        (f'{COMMAND}", "timeout": 30}}', '", "timeout": 30}'),
+        (f'{COMMAND}", "description": "a b"}}', '", "description": "a b"}'),
+        (f"user@host:~/a$ {COMMAND}", "user@host:~/a$"),
+        (f"root@3f2a:/w# {COMMAND}", "root@3f2a:/w#"),
+        (f"[me@host a]$ {COMMAND}", "[me@host a]$"),
+        (f"bash-5.2$ {COMMAND}", "bash-5.2$"),
+        (f"% {COMMAND}", "%"),
+        (f"~~~bash\n{COMMAND}", "~~~bash"),
     ],
 )  # fmt: skip
 def test_marks_that_no_server_took_away(text: str, mark: str) -> None:
@@ -85,4 +93,28 @@ def test_marks_that_no_server_took_away(text: str, mark: str) -> None:
     ],
 )
 def test_shell_that_ends_or_begins_with_the_same_characters_is_no_mark(text: str) -> None:
+    assert residue(text) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'["bash", "-lc", "{COMMAND}"]',
+        f'["/bin/sh","-c","{COMMAND}"]',
+        f'{{"command": ["bash", "-lc", "{COMMAND}"]}}',
+        f'{{"cmd": "{COMMAND}"}}',
+    ],
+)
+def test_a_command_is_found_in_the_json_of_a_shell_s_words(text: str) -> None:
+    assert residue(text) is not None
+    assert without_residue(text) == COMMAND
+
+
+@pytest.mark.parametrize("text", ["[ -f a ]", '["bash"]', '{"cmd": [1, 2]}', '["bash", [], {}]'])
+def test_what_holds_no_command_gives_none(text: str) -> None:
+    assert without_residue(text) in {text, ""}
+
+
+@pytest.mark.parametrize("text", ["me@host a", "a@b:c ls", "a.b-c# ls", "~/a.sh x", "ls a~"])
+def test_what_only_looks_like_a_prompt_or_a_fence_is_none(text: str) -> None:
     assert residue(text) is None

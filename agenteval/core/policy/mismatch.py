@@ -1,6 +1,6 @@
 """How a policy takes each command of a denied text."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import lru_cache
 from operator import attrgetter
@@ -11,11 +11,9 @@ from agenteval.core.policy.patterns import CommandPattern, normalise
 from agenteval.core.shell.facts import Command
 from agenteval.core.shell.harm import is_familiar
 from agenteval.core.shell.programs import after_runner, code_at, only_itself, script_at
-from agenteval.core.shell.simple_command import Simple
+from agenteval.core.shell.simple_command import NEEDS_CARE, Simple
 from agenteval.core.shell.word_list import Words
 from agenteval.core.span import new
-
-_NONE: frozenset[int] = frozenset()
 
 
 class Miss(StrEnum):
@@ -52,7 +50,7 @@ def unlisted(rules: BashRules, program: str) -> Mismatch:
 def mismatch(
     rules: BashRules,
     argv: Sequence[str],
-    dynamic: Collection[int] = _NONE,
+    dynamic: Collection[int] = (),
     *,
     root: str = "/workspace",
 ) -> Mismatch:
@@ -117,6 +115,8 @@ def _nearest_rule(
     best = patterns[agreeing.index(at)]
     if at in dynamic:
         return Mismatch(Miss.WORDS, at, f"quote {argv[at]} or write it out: bash would expand it")
+    if best.wild and argv[0] in NEEDS_CARE:
+        return Mismatch(Miss.WORDS, 0, f"no rule with a star opens {argv[0]}")
     return Mismatch(Miss.WORDS, at, f"the rule is {best.text}" if best.wild else _OTHER_WORDS)
 
 
@@ -240,3 +240,19 @@ def _cores(commands: Sequence[Command]) -> Collection[int]:
         elif cores and PREFIXES.issuperset(command.via):
             cores[-1] = number
     return set(cores)
+
+
+def reached(parts: Sequence[Part], text: str) -> Iterator[Part]:
+    """The commands of a text, without those that never run: behind `true ||` and `false &&`."""
+    never, program, end = "", "", 0
+    for part in parts:
+        start, stop = part.words.extent
+        if start >= end:  # else it stands inside the one before
+            joint = text[end:start].strip()
+            never = joint if joint and joint in (never, _NEVER_BEHIND.get(program)) else ""
+            program, end = part.program, stop
+        if not never:
+            yield part
+
+
+_NEVER_BEHIND = {"true": "||", ":": "||", "false": "&&"}

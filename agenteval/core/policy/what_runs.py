@@ -8,7 +8,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from agenteval.core.shell.programs import filled, names
 from agenteval.core.shell.wrappers import (
+    MAX_WRAPPED,
     SHELLS,
     fish_values,
     has_letter,
@@ -38,6 +40,14 @@ _HAND_ON: dict[str, frozenset[str]] = {
     **dict.fromkeys(("fakeroot", "rlwrap", "tmux", "screen", "xvfb-run"), frozenset()),
     **dict.fromkeys(("bunx", "pnpx", "dbus-run-session"), frozenset()),
 }
+# Options of git rebase and git difftool with a command, which may stand in the same word.
+_GIT_TAKES = re.compile(r"(?:-[a-z]*x|--ex(?:e|ec|t|tc|tcm|tcmd)?(?=[=]|\Z))=?(.*)", re.DOTALL)
+_FILLERS = frozenset(("xargs", "parallel"))  # they put what they read into the words behind them
+# Of all wrappers those that hand no word of theirs to a shell.
+_ONLY_WORDS = names(
+    "timeout nice nohup setsid ionice stdbuf time taskset command builtin coproc exec chronic xargs"
+    " docker podman kubectl"
+)
 # Settings of git whose value is a command.
 _GIT_RUNS = re.compile(
     r"(?:.*(?:pager|editor|command|helper|external|textconv|process|clean|smudge|driver|cmd|program"
@@ -116,7 +126,8 @@ def _may_run(command: Run) -> Iterator[Run | str]:
     for start, stop, is_text in unwrap(argv):
         inner = argv[start:stop]
         if is_text:
-            yield " ".join(inner)
+            is_put_together = program_name(argv[0]) in SHELLS and start in dynamic
+            yield UNKNOWN if is_put_together else " ".join(inner)
         else:  # find puts names in place of {}
             holes = {number for number, word in enumerate(inner) if "{}" in word}
             yield Run(inner, holes | {n - start for n in dynamic if start <= n < stop})
@@ -127,6 +138,8 @@ def _reads_commands(argv: _Argv) -> bool:
     name = program_name(argv[0])
     if name in {".", "source"}:
         return len(argv) > 1 and argv[1].startswith(_DEVICES)
+    if name == "parallel":  # without a command it runs each line
+        return all(word[:1] == "-" or word.isdigit() for word in argv[1:])
     if name == "fish" and _fish_reads(argv):
         return True
     return name in SHELLS and any(_reads_at(argv, at) for at in operands_of_shell(argv))
@@ -153,7 +166,8 @@ def _fish_reads(argv: _Argv) -> bool:
 
 def _handed_on(argv: _Argv, dynamic: Collection[int]) -> Iterator[Run | str]:
     marks = _HAND_ON.get(program_name(argv[0]))
-    apart = [part for word in argv for part in _option_and_value(word)]
+    taken = _GIT_TAKES if program_name(argv[0]) == "git" else None
+    apart = [part for word in argv for part in _option_and_value(word, taken)]
     if marks is None or (marks and marks.isdisjoint(apart)):
         return
     shifted = len(apart) != len(argv) and dynamic
@@ -209,7 +223,9 @@ def _by_builtin(argv: _Argv) -> Iterator[Run | str]:
         yield f": {word}" if _READ_ALIKE.fullmatch(word) else UNKNOWN
 
 
-def _option_and_value(word: str) -> tuple[str, ...]:
+def _option_and_value(word: str, taken: re.Pattern[str] | None) -> tuple[str, ...]:
+    if taken and (found := taken.fullmatch(word)):
+        return ("-x", found[1]) if found[1] else ("-x",)
     name, mark, value = word.partition("=")
     return (name, value) if mark and name.startswith("-") else (word,)
 
@@ -219,14 +235,21 @@ def _each_behind(argv: _Argv, dynamic: Collection[int]) -> Iterator[Run | str]:
 
     So wrappers behind it run nothing else; xargs puts words behind those that stand there.
     """
-    more = argv
+    more, opened, unfit, left, takes_text = argv, {*dynamic}, set[int](), MAX_WRAPPED, False
     for start in range(1, len(argv)):
-        if program_name(argv[start - 1]) == "xargs":
-            more = (*argv, "*")
-        open_words = {n - start for n in (*dynamic, *range(len(argv), len(more))) if n >= start}
+        is_wrapper = start == 1 or is_prefix(argv[start - 1])
+        takes_text |= is_wrapper and program_name(argv[start - 1]) not in _ONLY_WORDS
+        if left and program_name(argv[start - 1]) in _FILLERS:
+            left -= 1
+            more = [*filled(argv, start), "*"]
+            stars = {n for n, word in enumerate(argv) if more[n] != word}
+            opened |= stars | {len(argv)}
+            runs = unwrap(("xargs", *argv[start:]))  # of parallel much the same
+            unfit = stars - {start - 1 + inside.start for inside in runs}  # no program stands there
+        open_words = {n - start for n in opened if n >= start}
         if more is not argv and is_prefix(argv[start]):
             yield UNKNOWN  # all of it is what xargs puts there
-        if argv[start]:
+        if argv[start] and start not in unfit:
             yield Run(more[start:], open_words, is_behind=True)
-        if " " in argv[start]:
+        if takes_text and " " in argv[start]:
             yield from dict.fromkeys((" ".join(argv[start:]), " ".join(more[start:])))

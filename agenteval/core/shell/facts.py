@@ -109,11 +109,16 @@ class ShellFacts(NamedTuple):
 
     def is_fed(self, argv: Sequence[str], at: int) -> bool:
         """Whether the command there reads, as `-`, from a pipe, a file or a text given to it."""
-        if _STDIN.isdisjoint(argv):
-            return False
+        is_fed = self.is_piped(at) or any(each.kind in _FEEDS for each in self.redirects)
+        return is_fed and not _STDIN.isdisjoint(argv)
+
+    def is_piped(self, at: int) -> bool:
+        """Whether the command there is behind a pipe, or a file or text is its own input."""
         stages = (stage.extent for line in self.pipelines for stage in line[1:])
-        is_piped = any(start <= at < end for start, end in stages)
-        return is_piped or any(redirect.kind in _FEEDS for redirect in self.redirects)
+        own = (each.redirects for each in self.commands if each.extent[0] <= at < each.extent[1])
+        return any(start <= at < end for start, end in stages) or any(
+            each.kind in _FEEDS for redirects in own for each in redirects
+        )
 
     def folder(
         self, root: str, at: int | None, moves: Sequence[Command], shells: Sequence[Place]

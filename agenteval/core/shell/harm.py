@@ -30,7 +30,7 @@ _READ_ONLY = FILTERS | names(
     " tokei top tree true tsort type uname uptime vmstat whatis whereis which who whoami xzcat yes"
     " zcat zgrep zless"
 )
-_NO_OP = names("echo true : false sleep")
+NO_OPS = names("echo true : false sleep")
 # By program, what its sub-commands do; "" is the program without one.
 _BY_COMMAND: Mapping[str, str] = {
     "git": "network: clone fetch ls-remote pull push;"
@@ -110,7 +110,7 @@ def _sort(argv: Sequence[str]) -> _Facets:
 def _by_name() -> Mapping[str, _Facets]:
     known: dict[str, _Facets] = {}
     reaching = ("network", _NETWORK), ("destructive", _DESTRUCTIVE)
-    for facet, programs in (*reaching, ("read-only", _READ_ONLY), ("no-op", _NO_OP)):
+    for facet, programs in (*reaching, ("read-only", _READ_ONLY), ("no-op", NO_OPS)):
         known |= {program: (*known.get(program, ()), facet) for program in programs}
     return known
 

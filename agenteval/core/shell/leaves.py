@@ -90,8 +90,8 @@ _CLOSING = {
     "}": re.compile(r"\}(?=[ \t\n|&;()]|\Z)"),
 }
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
-_DUPLICATE = re.compile(r"([0-9]?)([<>])&([0-9]|-)(?=[ \t\n|&;()<>]|\Z)")
-# Behind >& a number or - is another stream, also quoted or behind blanks.
+_DUPLICATE = re.compile(r"([0-9]?)([<>])&[ \t]*([0-9]|-)(?=[ \t\n|&;()<>]|\Z)")
+# Behind >& a number or - is another stream, also quoted.
 _REDIRECT = re.compile(
     r"([0-9](?=[<>]))?(&>>|&>|<<<|<<-|<<|>>|>\||[<>](?![&(>]))|(?P<both>>&(?=[ \t]*[A-Za-z./_]))"
 )

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from agenteval.core.shell.programs import after_runner, base_name, interpreter, names
+from agenteval.core.shell.programs import FILTERS, after_runner, base_name, interpreter, names
 
 _RUNS = "it runs whatever its arguments say"
 _READS = "it reads any file, outside the workspace too"
@@ -199,6 +199,15 @@ def shown_files(argv: Sequence[str]) -> list[str]:
     files = [each for each in files[max(left, 0) :] if not _NO_FILE.fullmatch(each)]
     is_search = program in _SEARCHES
     return [each for each in files if "." in base_name(each)[1:]] if is_search else files
+
+
+def wants_input(argv: Sequence[str]) -> bool:
+    """Whether such a command works on what is piped into it: it names no file or code."""
+    program = base_name(argv[0])
+    if interpreter(program):
+        return all(word[:1] == "-" and word[1:2] not in {"c", "e", "m"} for word in argv[1:])
+    is_filter = program in FILTERS or program in _SHOWN_BY or program in {"tee", "xargs"}
+    return is_filter and not shown_files(argv)
 
 
 def _valued_in(word: str, valued: frozenset[str]) -> tuple[str, bool]:

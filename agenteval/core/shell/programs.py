@@ -1,8 +1,9 @@
 """What programs are, by name: filters, shells, interpreters and what they are told to run."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import pairwise
 
 
 def names(text: str) -> frozenset[str]:
@@ -79,9 +80,10 @@ def is_script_name(path: str) -> bool:
 
 def after_runner(argv: Sequence[str]) -> int:
     """Where the program stands that `uv run`, `poetry run` and the like start; 0 without them."""
-    if len(argv) < 2 or argv[0] not in _RUNNERS or argv[1] != "run":
+    if len(argv) < 2 or argv[0] not in _RUNNERS:
         return 0
-    return _past_options(argv, 2, _RUNNER_WITH_VALUE)
+    at = 1 if argv[1] == "run" else _past_options(argv, 1, _RUNNER_WITH_VALUE)
+    return _past_options(argv, at + 1, _RUNNER_WITH_VALUE) if "run" in argv[at : at + 1] else 0
 
 
 def is_shell(argv: Sequence[str]) -> bool:
@@ -153,3 +155,18 @@ def _is_cluster(word: str, letters: str) -> bool:
         and any(letter in word[1:4] for letter in letters)
         and word[1] not in "WX"
     )
+
+
+# How xargs is told in place of what: the mark may be the next word.
+_MARKS = re.compile(r"-[0rtxpo]*(I|i)(.*)|--rep[a-z]*(?:=(.*))?", re.DOTALL)
+
+
+def filled(argv: Sequence[str], start: int) -> Iterator[str]:
+    """The words, with a star in place of what xargs or parallel puts there behind `start`."""
+    marks = {"{}", ":::"} if base_name(argv[start - 1]) == "parallel" else set[str]()
+    for word, behind in pairwise((*argv[start:], "")):
+        if found := _MARKS.fullmatch(word):
+            marks.add(found[2] or found[3] or (behind if found[1] == "I" else "{}"))
+    put = re.compile("|".join(map(re.escape, marks - {""})) or r"(?!)")
+    for number, word in enumerate(argv):
+        yield put.sub("*", word) if number >= start else word

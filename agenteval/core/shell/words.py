@@ -70,7 +70,7 @@ PLAIN_START = compiled(r"""(?:[^ \t\n|&;()<>'"\\$`]++|'[^']*+'|\\(?s:.))++""")
 DOUBLE_INSIDE = compiled(_DOUBLE)
 
 # A here-document's body in which nothing is expanded and no line is joined to the next.
-PLAIN_HERE_TEXT = compiled(r"(?:[^\\$`]++|\\[^\n]|\$(?=[ \t\n|)/.,:;%=^+\]}&<>~]))*+")
+PLAIN_HERE_TEXT = compiled(r"(?:[^\\$`]++|\\[^\n]|\$(?=[ \t\n|)/.,:;%=^+\]}&<>~'\"]))*+")
 
 _PIECE = compiled(rf"""([^'"\\]++)|'([^']*+)'|"({_DOUBLE})"|\\(?:\n|((?s:.)))""")
 _ESCAPE_IN_DOUBLE = compiled(r'\\(?:\n|([\\"$`]))')
