@@ -107,8 +107,20 @@ def test_each_criterion_is_printed_with_estimate_bounds_limit_n_and_verdict(gate
     row = next(line for line in said.out.splitlines() if line.startswith("margin"))
     told = (*row.split()[:2], *row.split()[4:])
     assert told == ("margin", "+0.00", "<", "20", "2/46", "calls", "PASS")
-    assert "1 of 16 trials of the candidate are void" in said.out
+    assert "Of the candidate, 1 of 16 trials is void" in said.out
     assert "Goal reached: new 100.0% [79.6, 100.0] n=15, old (baseline) 100.0%" in said.out
+
+
+def test_what_is_missing_is_told_in_its_number_and_a_long_name_is_broken_last(gate, project):
+    (project / "more.toml").write_text(f"{RULES}\n".replace("trials = 10", "trials = 16"))
+    lost = trial(scenario="lost", ending=Ending.BROKEN, outcome=Outcome.VOID, reason="HTTP 500")
+    made = [*map(played, range(1, 16)), lost]
+    keep(run(*made, run_id="lost", model=card("new")), project / STORE)
+    said = gate("lost", rules="more.toml").out
+    assert "- minimum.trials: 1 more trial." in said
+    assert "- minimum.scenarios: 1 more scenario." in said
+    rows = [line.split()[0] for line in said.splitlines() if line.startswith("m")]
+    assert {"margin.completed", "minimum.scenarios"} <= {*rows}
 
 
 def test_where_a_trial_ended_by_its_words_the_gate_says_how_well_they_are_read(gate, project):
