@@ -7,7 +7,10 @@ from dataclasses import replace
 from xml.etree import ElementTree as ET
 
 import pytest
+from typer.main import get_command
 
+from agenteval.cli.app import app
+from agenteval.cli.options import GIVEN_STORE, at_store
 from agenteval.core.cards import BROKEN_ARGUMENTS, FITTED, FREE, GRAMMAR, INVENTED_TOOL
 from agenteval.core.outcome import Ending, Outcome
 from agenteval.core.run import Effort, Options
@@ -121,6 +124,39 @@ def test_what_is_missing_is_told_in_its_number_and_a_long_name_is_broken_last(ga
     assert "- minimum.scenarios: 1 more scenario." in said
     rows = [line.split()[0] for line in said.splitlines() if line.startswith("m")]
     assert {"margin.completed", "minimum.scenarios"} <= {*rows}
+
+
+@pytest.mark.parametrize(
+    ("store", "told"),
+    [
+        ("my runs.db", "`agenteval show --store 'my runs.db'` lists all"),
+        (STORE, f"`agenteval show --store {STORE}` lists all"),
+        ("", "`agenteval show` lists all"),
+    ],
+)
+def test_a_command_that_is_proposed_has_the_store_that_was_given(gate, project, store, told):
+    (project / "my runs.db").write_bytes((project / STORE).read_bytes())
+    said = gate("alike", *(("--store", store) if store else ()), baseline="nope")
+    assert (said.code, told in said.err) == (2, True)
+
+
+def test_a_url_with_a_user_is_never_proposed() -> None:
+    GIVEN_STORE.set("postgresql://me:secret@HOST/runs")
+    assert at_store("see `agenteval show`") == "see `agenteval show`"
+
+
+def test_every_command_that_has_a_store_is_known_to_what_proposes_it() -> None:
+    GIVEN_STORE.set("x.db")
+    found = [*with_a_store(get_command(app), "agenteval")]
+    assert len(found) > 20
+    assert [one for one in found if at_store(one) != f"{one} --store x.db"] == []
+
+
+def with_a_store(command, name):
+    for each, under in getattr(command, "commands", {}).items():
+        yield from with_a_store(under, f"{name} {each}")
+    if any("--store" in one.opts for one in command.params):
+        yield name
 
 
 def test_where_a_trial_ended_by_its_words_the_gate_says_how_well_they_are_read(gate, project):
