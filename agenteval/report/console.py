@@ -184,7 +184,9 @@ def render_verdict(view: GateView, console: Console) -> None:
     console.print(Text(f"{view.candidate.model} over {view.baseline.model}", style="bold"))
     console.print(Text(goals_told(view)))
     sure = sure_told(view.judgement.level)
-    console.print(Text(f"One-sided {sure} % bounds. {UNITS} Rules: {view.rules}.", style="dim"))
+    runs = f"Runs: {view.candidate.id} over {view.baseline.id}."
+    bounds = f"One-sided {sure} % bounds. {UNITS} Rules: {view.rules}. {runs}"
+    console.print(Text(bounds, style="dim"))
     if _least_width(view) <= console.width:
         console.print(_verdict_table(view))
     else:

@@ -114,6 +114,13 @@ def test_each_criterion_is_printed_with_estimate_bounds_limit_n_and_verdict(gate
     assert "Goal reached: new 100.0% [79.6, 100.0] n=15, old (baseline) 100.0%" in said.out
 
 
+def test_the_runs_that_were_taken_are_named(gate, project):
+    said = gate("new", "--report", "page.html", baseline="old")
+    told = "Runs: alike over base."
+    assert told in " ".join(said.out.split())
+    assert told in (project / "page.html").read_text()
+
+
 def test_what_is_missing_is_told_in_its_number_and_a_long_name_is_broken_last(gate, project):
     (project / "more.toml").write_text(f"{RULES}\n".replace("trials = 10", "trials = 16"))
     lost = trial(scenario="lost", ending=Ending.BROKEN, outcome=Outcome.VOID, reason="HTTP 500")
