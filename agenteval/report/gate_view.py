@@ -153,7 +153,8 @@ def _needed(one: Result, candidate: RunSummary, never: str) -> str:
         return why
     trials, (as_seen, half) = one.bearing(candidate), times
     if isinf(as_seen) or not trials:
-        return f"{never}too close to the limit for any number of calls to settle it"
+        close = "too close to the limit for any number of calls to settle it"
+        return never.removesuffix("; ") or close
     above = one.bounds is not None and one.bounds[0] > one.measure.limit
     lead = f"above its limit, but not after correction for {one.among} criteria; " if above else ""
     calls = sum(trial.calls for trial in trials)

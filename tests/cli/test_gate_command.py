@@ -121,6 +121,16 @@ def test_the_runs_that_were_taken_are_named(gate, project):
     assert told in (project / "page.html").read_text()
 
 
+def test_what_a_larger_run_could_pass_is_not_too_close_to_its_limit(gate, project):
+    (project / "crashes.toml").write_text("[margin]\npoints = 90\n[budgets]\ncrashed = 5\n")
+    for name in ("one", "other"):
+        made = trial(*["uv run notes.py list"] * 3, number=1)
+        keep(run(made, run_id=name, model=card(name)), project / STORE)
+    told = " ".join(gate("one", baseline="other", rules="crashes.toml").out.split())
+    assert "- crashed: 3 commands cannot pass, even without a fault: " in told
+    assert "too close to the limit" not in told
+
+
 def test_what_is_missing_is_told_in_its_number_and_a_long_name_is_broken_last(gate, project):
     (project / "more.toml").write_text(f"{RULES}\n".replace("trials = 10", "trials = 16"))
     lost = trial(scenario="lost", ending=Ending.BROKEN, outcome=Outcome.VOID, reason="HTTP 500")
