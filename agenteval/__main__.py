@@ -8,7 +8,7 @@ from pathlib import Path
 import typer
 
 from agenteval.cli.app import app
-from agenteval.cli.options import FAULT
+from agenteval.cli.options import FAULT, GIVEN_STORE, at_store
 from agenteval.cli.output import let_go, reader_may_go
 from agenteval.core.plain import visible
 from agenteval.errors import CutOffError, HostError, UsageError, is_of_the_host
@@ -53,6 +53,7 @@ def main() -> None:
     _open_closed()
     if beside := warning():
         print(f"agenteval: {beside}", file=sys.stderr)  # noqa: T201 -- before any console exists
+    GIVEN_STORE.set("")
     failed = 2
     try:
         code = app(prog_name="agenteval", standalone_mode=False)
@@ -73,7 +74,7 @@ def main() -> None:
         told, failed = _unread(error)
         let_go()
     if told:
-        print(f"agenteval: {visible(told)}", file=sys.stderr)  # noqa: T201 -- before any console exists
+        print(f"agenteval: {visible(at_store(told))}", file=sys.stderr)  # noqa: T201 -- before any console exists
     sys.exit(failed)
 
 

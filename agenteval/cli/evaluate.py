@@ -104,7 +104,7 @@ def _cut_off(resumed: str | None) -> "Iterator[None]":
         yield
     except KeyboardInterrupt:
         again = "`agenteval run --resume last` goes on where a run had begun; else start it again"
-        typer.echo(f"Cut off: {_SAME if resumed else again}", err=True)
+        typer.echo(f"Cut off: {_SAME if resumed else o.at_store(again)}", err=True)
         raise typer.Exit(130) from None
 
 
@@ -206,11 +206,13 @@ def _broken(
     if faults := workflows.views.faults(sides):
         output.say("\n".join(faults), err=True)
     if interrupted:
-        typer.echo(f"Cut off: {_how_on(sides, resumed)}", err=True)
+        typer.echo(o.at_store(f"Cut off: {_how_on(sides, resumed)}"), err=True)
     if interrupted or faults:
         return 130 if interrupted else o.FAULT
     if told := workflows.views.voids_beyond(sides, limit / 100):
-        output.say("\n".join((*told, "`--resume RUN --retry-void` plays them again")), err=True)
+        run = sides[0].known[0].id if len(sides) == 1 else "RUN"
+        again = o.at_store(f"`agenteval run --resume {run} --retry-void` plays them again")
+        output.say("\n".join((*told, again)), err=True)
     return o.TOO_VOID if told else 0
 
 
@@ -222,5 +224,5 @@ def _verdict(
         return 0
     ended = workflows.interim_looks.ended(watch, runs, store)
     with output.reader_may_go():
-        output.say("\n".join(ended.lines), err=quiet)
+        output.say(o.at_store("\n".join(ended.lines)), err=quiet)
     return o.EXIT_CODES[ended.verdict]

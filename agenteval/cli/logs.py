@@ -202,7 +202,7 @@ def _told(intake: "Intake") -> Iterator[str]:
         for name in found["formats"]:
             yield visible(f"  agenteval ingest {name} {as_word(found['path'])}")
     if intake.runs:
-        yield f"Rates with intervals: agenteval show {' '.join(intake.runs)}"
+        yield o.at_store(f"Rates with intervals: agenteval show {' '.join(intake.runs)}")
 
 
 def _no_session(intake: "Intake") -> dict[str, Any] | None:

@@ -1,11 +1,15 @@
 """The options of the commands: one spelling, one environment variable, one help text for each."""
 
+import re
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Annotated, Literal
 
-from typer import Argument, Option
+from typer import Argument, CallbackParam, Option
+from typer import Context as Called
 
 from agenteval.config import roots
+from agenteval.core.plain import as_word
 from agenteval.dialects import NAMES
 
 DEFAULT_ARM = roots.DEFAULT_ARM
@@ -192,8 +196,39 @@ Lease = Annotated[
         help="How long a shard may be silent before others play what it was playing.",
     ),
 ]
+GIVEN_STORE: ContextVar[str] = ContextVar("GIVEN_STORE", default="")  # on the command line
+_OF_A_STORE = re.compile(
+    r"\bagenteval (calls|compare|export|finish|gate|harness verdicts|import counts|ingest|plan|"
+    r"play|promote|rescore|run|show|speed|suggest|transcript|trend|view|whatif|"
+    r"runs (?:export|import|label|rm)|store (?:check|export|vacuum))"
+    r"(?![\w-]| --(?:help|store)\b)"
+)
+
+
+def _remember(called: Called, parameter: CallbackParam, store: str) -> str:
+    source = called.get_parameter_source(parameter.name or "")
+    GIVEN_STORE.set(store if source and source.name == "COMMANDLINE" else "")
+    return store
+
+
+def at_store(told: str) -> str:
+    """The text, whose commands have the --store that was given, so that they run as they stand.
+
+    Not a URL with a user in it: a password would stand on the screen, or in a log.
+    """
+    store = GIVEN_STORE.get()
+    if not store or "@" in store:
+        return told
+    return _OF_A_STORE.sub(lambda found: f"{found[0]} --store {as_word(store)}", told)
+
+
 Store = Annotated[
-    str, Option(envvar="AGENTEVAL_STORE", help="Where runs are kept: a file or a database URL.")
+    str,
+    Option(
+        envvar="AGENTEVAL_STORE",
+        help="Where runs are kept: a file or a database URL.",
+        callback=_remember,
+    ),
 ]
 Targets = Annotated[
     list[str] | None,

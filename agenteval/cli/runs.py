@@ -117,7 +117,8 @@ def finish(
     - `agenteval finish last --store postgresql://HOST/runs`
     """
     closed = workflows.sharding.finish(run, store)
-    typer.echo(f"{closed.id}: closed, with all its {closed.trials_planned} trials")
+    trials = report.tables.counted(closed.trials_planned, "trial")
+    typer.echo(f"{closed.id}: closed, with all that was planned: {trials}")
 
 
 stores = typer.Typer(

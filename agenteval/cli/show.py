@@ -102,7 +102,8 @@ def _show_article(path: Path | None, *, as_json: bool) -> None:
 def _print(found: "Listing", *, filtered: bool) -> None:
     if not found.runs:
         more = "such runs" if filtered else "runs yet"
-        typer.echo(f"No {more} in {found.shown}. Try: agenteval run --model sim/qwen3.6-35b")
+        told = f"No {more} in {found.shown}. Try: agenteval run --model sim/qwen3.6-35b"
+        typer.echo(o.at_store(told))
     for run in found.runs:
         simulated = f" {report.tables.MARK}" if run.simulated else ""
         state = "" if run.complete else "  not finished"

@@ -14,7 +14,7 @@ from agenteval.core.recovery import Aftermath as OneAftermath
 from agenteval.core.recovery import Recovery, TrialRecovery
 from agenteval.core.scoring import Score
 from agenteval.core.summary import TrialSummary
-from agenteval.report.tables import Cell, Head, Table, heads, plain, row, share
+from agenteval.report.tables import Cell, Head, Table, counted, heads, plain, row, share
 from agenteval.report.view import Aftermath, RunView
 from agenteval.stats.comparison import gap
 from agenteval.stats.estimand import NOTHING, Estimand, Layout
@@ -220,7 +220,7 @@ def _share_by(after: Aftermath, end: str, turns: float) -> Cell:
 
 def _followed_cell(view: RunView) -> str:
     (_, by_turns), *_ = view.aftermath.incidence
-    return f"n={by_turns[0][1].n} denials"
+    return f"n={counted(by_turns[0][1].n, 'denial')}"
 
 
 def _dependence_cell(after: Aftermath) -> Cell:
@@ -231,7 +231,7 @@ def _dependence_cell(after: Aftermath) -> Cell:
 
 
 def _columns(views: Sequence[RunView]) -> tuple[Head, ...]:
-    return heads(views, lambda view: f"n={view.aftermath.at_all.n} denials")
+    return heads(views, lambda view: f"n={counted(view.aftermath.at_all.n, 'denial')}")
 
 
 def _burden(views: Sequence[RunView]) -> Table:

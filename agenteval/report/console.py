@@ -22,7 +22,7 @@ from agenteval.stats.alpha_spending import sure_told
 from agenteval.stats.promotion import GateVerdict
 
 FEW = 5  # lines of a kind on one screen
-NAMED = 16  # characters of a criterion that stay on one line
+NAMED = 17  # characters of a criterion that stay on one line
 CRITERION = ("criterion", "estimate", "bounds", "limit", "n", "verdict")
 BETWEEN = 2  # columns
 
@@ -184,7 +184,9 @@ def render_verdict(view: GateView, console: Console) -> None:
     console.print(Text(f"{view.candidate.model} over {view.baseline.model}", style="bold"))
     console.print(Text(goals_told(view)))
     sure = sure_told(view.judgement.level)
-    console.print(Text(f"One-sided {sure} % bounds. {UNITS} Rules: {view.rules}.", style="dim"))
+    runs = f"Runs: {view.candidate.id} over {view.baseline.id}."
+    bounds = f"One-sided {sure} % bounds. {UNITS} Rules: {view.rules}. {runs}"
+    console.print(Text(bounds, style="dim"))
     if _least_width(view) <= console.width:
         console.print(_verdict_table(view))
     else:
@@ -226,11 +228,16 @@ def _verdict_table(view: GateView) -> RichTable:
         show_edge=False,
         header_style="bold",
     )
-    wrapping = {"n", "criterion"} if max(len(line.name) for line in view.lines) > NAMED else {"n"}
+    named = min(longest := max(len(line.name) for line in view.lines), NAMED)
+    wrapping = {"n", "criterion"} if longest > NAMED else {"n"}
     for head in CRITERION:
         right, wraps = head in {"estimate", "bounds", "n"}, head in wrapping
         drawn.add_column(
-            head, justify="right" if right else "left", no_wrap=not wraps, overflow="fold"
+            head,
+            justify="right" if right else "left",
+            no_wrap=not wraps,
+            overflow="fold",
+            min_width=named if head == "criterion" else None,
         )
     for line in view.lines:
         *cells, verdict = _cells(line)

@@ -14,6 +14,7 @@ from agenteval.report.tables import (
     READ_FROM_WORDS,
     Cell,
     Table,
+    counted,
     heads,
     per_100,
     plain,
@@ -164,7 +165,7 @@ def _outcomes(views: Sequence[RunView]) -> Table:
         rows.append(row("time limits, for slowness up to", given))
     if any(view.run.crashes for view in views):
         rows.append(row("crashes per 1,000 requests", map(_crashes, views)))
-    columns = heads(views, lambda view: f"n={view.score.trials} trials")
+    columns = heads(views, lambda view: f"n={counted(view.score.trials, 'trial')}")
     by_words = any(end in BY_WORDS and of.count for view in views for end, of in view.outcomes)
     caption = "Trials, share and 95 % interval." + (f" {READ_FROM_WORDS}" if by_words else "")
     return Table("How trials ended", caption, columns, tuple(rows))
@@ -228,7 +229,7 @@ def _handshake(views: Sequence[RunView], scenario: str) -> Table:
     )
     ordered = row(IN_ORDER, (_in_order(view, scenario) for view in views))
     note = "Trials that passed a step and all before it, share and 95 % interval."
-    columns = heads(views, lambda view: f"n={_tried(view, scenario)} trials")
+    columns = heads(views, lambda view: f"n={counted(_tried(view, scenario), 'trial')}")
     return Table(f"Handshake of {scenario}", note, columns, (*rows, ordered))
 
 

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from agenteval.report.gate_view import reach_told
 from agenteval.report.json import rate_document
+from agenteval.report.tables import counted
 from agenteval.stats.criteria import CRITERIA, Rules, errors_of
 from agenteval.stats.estimand import Estimand
 from agenteval.stats.feasibility import AS_MANY_CALLS, OutOfReach
@@ -123,7 +124,8 @@ def meanings(rules: Rules) -> Iterator[tuple[str, str]]:
                 f"{100 * rules.never_below:g} per 100 calls can be ruled out"
             ),
         )
-    yield "minimum", f"nothing passes with fewer than {rules.trials} trials or {rules.calls} calls"
+    size = f"{counted(rules.trials, 'trial')} or {counted(rules.calls, 'call')}"
+    yield "minimum", f"nothing passes with fewer than {size}"
     yield "about", f"the verdict is about {_ABOUT[rules.about]}"
 
 

@@ -12,7 +12,7 @@ from agenteval.report.provenance import MIXED, SIMULATED, agents_told
 from agenteval.report.tables import BY_WORDS, READ_FROM_WORDS, counted
 from agenteval.report.voids import run_remarks
 from agenteval.stats.alpha_spending import elsewhere_told
-from agenteval.stats.criteria import HANDSHAKES, TRIALS
+from agenteval.stats.criteria import HANDSHAKES
 from agenteval.stats.estimand import verdict_about
 from agenteval.stats.feasibility import OutOfReach, needed, out_of_reach
 from agenteval.stats.limit_tests import MOST
@@ -153,15 +153,16 @@ def _needed(one: Result, candidate: RunSummary, never: str) -> str:
         return why
     trials, (as_seen, half) = one.bearing(candidate), times
     if isinf(as_seen) or not trials:
-        return f"{never}too close to the limit for any number of calls to settle it"
+        close = "too close to the limit for any number of calls to settle it"
+        return never.removesuffix("; ") or close
     above = one.bounds is not None and one.bounds[0] > one.measure.limit
     lead = f"above its limit, but not after correction for {one.among} criteria; " if above else ""
     calls = sum(trial.calls for trial in trials)
     nearer = "no sensible number" if isinf(half) else f"about {ceil(half * len(trials)):,}"
     return (
-        f"{never}{lead}a new run of about {ceil(as_seen * len(trials)):,} {_trials(one)} "
-        f"({ceil(as_seen * calls):,} calls) would settle it in four cases of five if the truth is "
-        f"as seen, {nearer} if it lies half as far from the limit"
+        f"{never}{lead}a new run of about {_trials(one, ceil(as_seen * len(trials)))} "
+        f"({counted(ceil(as_seen * calls), 'call')}) would settle it in four cases of five if the "
+        f"truth is as seen, {nearer} if it lies half as far from the limit"
     )
 
 
@@ -176,9 +177,10 @@ def _unseen(one: Result, candidate: RunSummary) -> str:
     return "" if known else "a baseline without errors has no ratio: ask for a margin in points"
 
 
-def _trials(one: Result) -> str:
-    """The word for the trials that its figure is made from."""
-    return "trials with a handshake" if one.measure.of == HANDSHAKES else TRIALS
+def _trials(one: Result, number: int) -> str:
+    """So many of the trials that its figure is made from."""
+    told = counted(number, "trial")
+    return f"{told} with a handshake" if one.measure.of == HANDSHAKES else told
 
 
 def reach_told(one: OutOfReach) -> str:
@@ -198,7 +200,7 @@ def _minimum_line(one: Minimum) -> Line:
         limit=f">= {one.asked}",
         n="",
         verdict=one.verdict,
-        needed=f"{missing:,} more {one.of}" if missing > 0 else "",
+        needed=counted(missing, f"more {one.of[:-1]}") if missing > 0 else "",
     )
 
 

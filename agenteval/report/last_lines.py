@@ -6,7 +6,7 @@ from agenteval.core.outcome import Outcome
 from agenteval.report.figures import pace, titled, useful
 from agenteval.report.pairs import COMPLETED
 from agenteval.report.sentences import VOID_BUDGET
-from agenteval.report.tables import Row, Table, per_100, share
+from agenteval.report.tables import Row, Table, counted, per_100, share, void_of
 from agenteval.report.view import Pair, RunView, View
 from agenteval.stats.comparison import Difference
 from agenteval.stats.score import SETTLED
@@ -91,7 +91,7 @@ def _of_model(view: RunView) -> str:
     if not view.score.counted:
         return f"{view.label}: no trial counts, nothing is known."
     told = (
-        f"{view.label} reached its goal in {goals.count} of {goals.n} trials "
+        f"{view.label} reached its goal in {goals.count} of {counted(goals.n, 'trial')} "
         f"({100 * goals.low:.0f} to {100 * goals.high:.0f} %{_voids(view)})"
         if goals.n
         else f"{view.label}: whether goals were reached is not observable in logs"
@@ -108,7 +108,7 @@ def _voids(view: RunView) -> str:
     """Where more are void than a gate usually lets pass."""
     if view.score.void_share <= VOID_BUDGET:
         return ""
-    return f"; {len(view.score.voids)} of {view.played} trials are void and left out"
+    return f"; {void_of(len(view.score.voids), view.played)} and left out"
 
 
 def _both(one: str, other: str) -> str:

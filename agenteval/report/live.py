@@ -51,7 +51,11 @@ class Tally:
         calls = self._calls()
         errors = len(calls) - calls.count("")
         void = f", {len(self._voids)} void" if self._voids else ""
-        return f"{errors} error{'' if errors == 1 else 's'}, {len(calls)} calls{void}"
+        told = (
+            f"{n} {of}{'' if n == 1 else 's'}"
+            for n, of in ((errors, "error"), (len(calls), "call"))
+        )
+        return f"{', '.join(told)}{void}"
 
     def told(self, seconds: float) -> str:
         """What goes on: the speed so far, why trials are void, which errors were made."""

@@ -9,7 +9,7 @@ from agenteval.core.served import spread
 from agenteval.core.summary import RunSummary
 from agenteval.errors import Cause
 from agenteval.report.side import Side
-from agenteval.report.tables import MARK, Cell, Row, Table, counted, heads, per_100, row
+from agenteval.report.tables import MARK, Cell, Row, Table, counted, heads, per_100, row, void_of
 from agenteval.report.view import RunView
 from agenteval.report.voids import rejudged_told, retried_told, spoilt_told
 from agenteval.stats.estimand import NOTHING
@@ -234,7 +234,7 @@ def _of_voids(view: RunView) -> list[str]:
     """None without a void trial."""
     if not (voids := len(view.score.voids)):
         return []
-    line = f"{view.label}: {voids} of {view.played} trials are void and left out of every rate"
+    line = f"{view.label}: {void_of(voids, view.played)} and left out of every rate"
     if view.score.void_share > MANY_VOIDS:
         line += (
             f" ({view.score.void_share:.0%}): if what broke them has to do with the model, these "

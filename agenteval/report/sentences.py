@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from agenteval.core.counts import Influence
 from agenteval.core.outcome import Outcome
-from agenteval.report.tables import counted
+from agenteval.report.tables import counted, void_of
 from agenteval.report.view import Errors, Pair, RunView, View
 from agenteval.stats.comparison import Difference
 from agenteval.stats.criteria import CALLS
@@ -119,8 +119,8 @@ def caveats(view: View) -> Iterator[str]:
     for run in view.runs:
         if run.score.void_share > VOID_BUDGET:
             yield (
-                f"{len(run.score.voids)} of {run.played} trials of {run.label} are void: what is "
-                "said of it is of the others alone."
+                f"{run.label}: {void_of(len(run.score.voids), run.played)}; what is said of it is "
+                "of the others alone."
             )
     for model in view.models:
         if model.influence and model.influence.runs_away:

@@ -68,7 +68,7 @@ def comparison_table(view: View) -> Table:
     heads = tuple(
         Head(
             model.label,
-            _lines(f"n={model.total.n} calls", f"{_unknown(model.trials)} trials", model.arm),
+            _lines(f"n={counted(model.total.n, 'call')}", _trials(model.trials), model.arm),
             model.simulated,
         )
         for model in view.models
@@ -135,8 +135,8 @@ def told(view: RunView, cell: Cell) -> Cell:
 NOTHING = Cell("-")
 
 
-def _unknown(number: int | None) -> str:
-    return "unknown" if number is None else str(number)
+def _trials(number: int | None) -> str:
+    return "unknown trials" if number is None else counted(number, "trial")
 
 
 def per_100(rate: Rate, *, own_n: bool = False) -> Cell:
@@ -166,6 +166,14 @@ def repeated(chance: Repeated | None) -> Cell:
 def counted(number: int, one: str, several: str = "") -> str:
     """A number with its word: "1 trial", "2 trials"."""
     return f"{number:,} {one if number == 1 else several or f'{one}s'}"
+
+
+def void_of(voids: int, played: int) -> str:
+    """Void trials of those played: "1 of 5 trials is void", "all 3 trials are void"."""
+    are = "is void" if voids == 1 else "are void"
+    if voids == played:
+        return f"the one trial {are}" if voids == 1 else f"all {voids} trials {are}"
+    return f"{voids} of {played} trials {are}"
 
 
 def plain(number: float | None) -> Cell:

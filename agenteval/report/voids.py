@@ -8,7 +8,7 @@ from agenteval.core.run import Rejudged
 from agenteval.core.scoring import Score
 from agenteval.core.summary import RunSummary, TrialSummary
 from agenteval.errors import Cause
-from agenteval.report.tables import Row, counted, plain, row
+from agenteval.report.tables import Row, counted, plain, row, void_of
 from agenteval.report.view import RunView, View
 from agenteval.stats.estimand import Estimand, Layout
 from agenteval.stats.rates import Rate, clustered
@@ -109,8 +109,8 @@ def run_remarks(role: str, run: RunSummary) -> Iterator[str]:
     voids = len(run.trials) - len(run.counted)
     if voids:
         yield (
-            f"{voids} of {len(run.trials)} trials of the {role} are void and left out of all but "
-            "their own budget; leaving them out can flatter."
+            f"Of the {role}, {void_of(voids, len(run.trials))} and left out of all but their own "
+            "budget; leaving them out can flatter."
         )
     if not run.complete:
         yield (

@@ -21,6 +21,7 @@ Simulated = Callable[[TrialSummary, float, "np.random.Generator"], TrialSummary]
 
 CALLS, TRIALS, COMMANDS, HANDSHAKES = "calls", "trials", "commands", "handshakes"
 NOT_COMPLETED = "not_completed"
+VOID = "void"
 GROUP = "agenteval.criteria"
 
 
@@ -190,7 +191,7 @@ _ENTRIES = (
         _crashes,
     ),
     Criterion(
-        "void",
+        VOID,
         TRIALS,
         "trials that our side or the server broke, per 100: left out, they flatter",
         _ended(Outcome.VOID),

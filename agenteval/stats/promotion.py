@@ -8,15 +8,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
+from math import ceil
 
 from agenteval.core.pairing import Pairing, pair
 from agenteval.core.summary import RunSummary, TrialSummary
 from agenteval.stats.comparison import holm
-from agenteval.stats.criteria import Rules
+from agenteval.stats.criteria import VOID, Rules
 from agenteval.stats.guarded_tests import lower_bound, upper_bound
 from agenteval.stats.measures import Measure, measures
 
 LEVEL = 0.05  # one-sided, of each bound
+VOID_LIMIT = 0.2  # of the trials, where gate.toml names none: from there on `run` has its own code
 
 
 class GateVerdict(StrEnum):
@@ -99,6 +101,7 @@ def judge_gate(
         Minimum("trials", rules.trials, len(pairing.second)),
         Minimum("calls", rules.calls, sum(trial.calls for trial in pairing.second)),
         *_lost(baseline, candidate),
+        *_broken(candidate, rules),
     )
     return Judgement(
         verdict=_overall([*(one.verdict for one in criteria), *(one.verdict for one in minimums)]),
@@ -122,6 +125,13 @@ def _lost(baseline: RunSummary, candidate: RunSummary) -> Iterator[Minimum]:
     known = {trial.scenario for trial in candidate.counted}
     if begun - known:
         yield Minimum("scenarios", len(begun), len(begun & known))
+
+
+def _broken(candidate: RunSummary, rules: Rules) -> Iterator[Minimum]:
+    """That too much of the run is void, where no budget says how much may be."""
+    enough = ceil((1 - VOID_LIMIT) * len(candidate.trials))
+    if VOID not in rules.budgets and len(candidate.counted) < enough:
+        yield Minimum("non-voids", enough, len(candidate.counted))
 
 
 def _p_fail(measure: Measure) -> float:

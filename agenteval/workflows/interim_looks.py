@@ -12,7 +12,7 @@ from agenteval.core.summary import RunSummary
 from agenteval.errors import UsageError
 from agenteval.protocols import TrialKey
 from agenteval.report.gate_view import reach_told
-from agenteval.report.tables import MARK
+from agenteval.report.tables import MARK, counted
 from agenteval.stats.criteria import Rules
 from agenteval.stats.feasibility import AS_MANY_CALLS, out_of_reach, repeated
 from agenteval.stats.promotion import GateVerdict, judge_gate
@@ -72,8 +72,8 @@ class InterimLooks:
 def told(look: Look, candidate: RunSummary, *, done: bool) -> str:
     early = "; the run ends here" if done and look.trials < candidate.trials_planned else ""
     return (
-        f"{candidate.model}: look {look.number} of {look.planned} after {look.trials} trials: "
-        f"{look.verdict}{early}"
+        f"{candidate.model}: look {look.number} of {look.planned} after "
+        f"{counted(look.trials, 'trial')}: {look.verdict}{early}"
     )
 
 

@@ -15,6 +15,7 @@ from agenteval.core.run import Options, Run
 from agenteval.errors import CutOffError, UsageError
 from agenteval.protocols import Progress
 from agenteval.report.gate_view import GateView
+from agenteval.report.tables import counted
 from agenteval.stats.criteria import Rules
 from agenteval.stats.feasibility import out_of_reach
 from agenteval.store.location import Location
@@ -69,7 +70,7 @@ def promote(asked: Asked, progress: Progress) -> GateView:
     baseline = _baseline(asked, progress)
     plan = _plan(baseline.id, rules, asked.store, progress)
     if plan and (trials := _more_trials(plan, rules, baseline, asked)):
-        progress.note(f"Baseline: played anew, with {trials} trials of each scenario")
+        progress.note(f"Baseline: played anew, with {counted(trials, 'trial')} of each scenario")
         options = replace(_options(baseline), trials=trials)
         baseline = _played(options, asked.store, progress)
     watch = InterimLooks(rules, run_summary(baseline.id, asked.store), asked.allow_simulated)

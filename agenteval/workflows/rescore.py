@@ -112,7 +112,7 @@ def _in_force(run: Run, stages: Sequence[Stage]) -> Policy | None:
     now, named = judges(stages), policies_of(stages)
     changed = [
         f"allow list {name!r}, which judged it, is not there as it was"
-        for name, digest in run.policies.items()
+        for name, digest in _that_judged(run, stages).items()
         if named.get(name) != digest
     ] or [
         f"another allow list judges {who!r} now than did then"
@@ -130,6 +130,13 @@ def _in_force(run: Run, stages: Sequence[Stage]) -> Policy | None:
         f"{run.id}: {changed[0]}; --own judges by the scenarios' own lists of today, --allowlist "
         "by one that you name"
     )
+
+
+def _that_judged(run: Run, stages: Sequence[Stage]) -> Mapping[str, str]:
+    """The run's lists but for those of scenarios of which no trial is looked at."""
+    names = {stage.scenario.name for stage in stages}
+    known = {digest for who, digest in run.judged.items() if who.partition(":")[0] in names}
+    return {name: digest for name, digest in run.policies.items() if digest in known or not known}
 
 
 @dataclass(slots=True)

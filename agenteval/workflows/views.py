@@ -18,6 +18,7 @@ from agenteval.report.gate_view import GateView
 from agenteval.report.provenance import without_told
 from agenteval.report.side import Side
 from agenteval.report.speed import Served
+from agenteval.report.tables import void_of
 from agenteval.report.view import ClassText, View
 from agenteval.stats.speeds import run_speed
 from agenteval.store import loading
@@ -228,14 +229,14 @@ def voids_beyond(sides: Sequence[Side], limit: float) -> list[str]:
         voids, played = score.voids, score.trials + len(score.voids)
         whole = len(voids) == played
         if voids and (whole or len(voids) > limit * played):
-            share = f"all {len(voids)}" if whole else f"{len(voids)} of {played}"
             most, _ = Counter(trial.cause for trial in voids).most_common(1)[0]
             first = next(trial for trial in voids if trial.cause is most)
             reason = visible(first.reason.partition("\n")[0])
             known = f"{most}: {reason}" if most else reason
+            share = void_of(len(voids), played)
             said = "nothing was measured" if whole else "its rates say little of the model"
             look = _LOOK.get(most, "look at the server's log")
-            told = f"{share} trials are void, {said}. Most by {known}; {look}"
+            told = f"{share}, {said}. Most by {known}; {look}"
             lines.append(f"{run.model.name}: {told}")
     return lines
 

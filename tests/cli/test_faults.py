@@ -103,7 +103,7 @@ def test_every_model_with_too_many_voids_is_named_with_what_most_came_of(limit, 
             "no reply; look at the server's log"
         ),
         "other": (
-            "other: all 1 trials are void, nothing was measured. Most by ours: the sandbox "
+            "other: the one trial is void, nothing was measured. Most by ours: the sandbox "
             "ended; look at this machine (`agenteval doctor`)"
         ),
     }

@@ -7,7 +7,10 @@ from dataclasses import replace
 from xml.etree import ElementTree as ET
 
 import pytest
+from typer.main import get_command
 
+from agenteval.cli.app import app
+from agenteval.cli.options import GIVEN_STORE, at_store
 from agenteval.core.cards import BROKEN_ARGUMENTS, FITTED, FREE, GRAMMAR, INVENTED_TOOL
 from agenteval.core.outcome import Ending, Outcome
 from agenteval.core.run import Effort, Options
@@ -107,8 +110,70 @@ def test_each_criterion_is_printed_with_estimate_bounds_limit_n_and_verdict(gate
     row = next(line for line in said.out.splitlines() if line.startswith("margin"))
     told = (*row.split()[:2], *row.split()[4:])
     assert told == ("margin", "+0.00", "<", "20", "2/46", "calls", "PASS")
-    assert "1 of 16 trials of the candidate are void" in said.out
+    assert "Of the candidate, 1 of 16 trials is void" in said.out
     assert "Goal reached: new 100.0% [79.6, 100.0] n=15, old (baseline) 100.0%" in said.out
+
+
+def test_the_runs_that_were_taken_are_named(gate, project):
+    said = gate("new", "--report", "page.html", baseline="old")
+    told = "Runs: alike over base."
+    assert told in " ".join(said.out.split())
+    assert told in (project / "page.html").read_text()
+
+
+def test_what_a_larger_run_could_pass_is_not_too_close_to_its_limit(gate, project):
+    (project / "crashes.toml").write_text("[margin]\npoints = 90\n[budgets]\ncrashed = 5\n")
+    for name in ("one", "other"):
+        made = trial(*["uv run notes.py list"] * 3, number=1)
+        keep(run(made, run_id=name, model=card(name)), project / STORE)
+    told = " ".join(gate("one", baseline="other", rules="crashes.toml").out.split())
+    assert "- crashed: 3 commands cannot pass, even without a fault: " in told
+    assert "too close to the limit" not in told
+
+
+def test_what_is_missing_is_told_in_its_number_and_a_long_name_is_broken_last(gate, project):
+    (project / "more.toml").write_text(f"{RULES}\n".replace("trials = 10", "trials = 16"))
+    lost = trial(scenario="lost", ending=Ending.BROKEN, outcome=Outcome.VOID, reason="HTTP 500")
+    made = [*map(played, range(1, 16)), lost]
+    keep(run(*made, run_id="lost", model=card("new")), project / STORE)
+    said = gate("lost", rules="more.toml").out
+    assert "- minimum.trials: 1 more trial." in said
+    assert "- minimum.scenarios: 1 more scenario." in said
+    rows = [line.split()[0] for line in said.splitlines() if line.startswith("m")]
+    assert {"margin.completed", "minimum.scenarios"} <= {*rows}
+
+
+@pytest.mark.parametrize(
+    ("store", "told"),
+    [
+        ("my runs.db", "`agenteval show --store 'my runs.db'` lists all"),
+        (STORE, f"`agenteval show --store {STORE}` lists all"),
+        ("", "`agenteval show` lists all"),
+    ],
+)
+def test_a_command_that_is_proposed_has_the_store_that_was_given(gate, project, store, told):
+    (project / "my runs.db").write_bytes((project / STORE).read_bytes())
+    said = gate("alike", *(("--store", store) if store else ()), baseline="nope")
+    assert (said.code, told in said.err) == (2, True)
+
+
+def test_a_url_with_a_user_is_never_proposed() -> None:
+    GIVEN_STORE.set("postgresql://me:secret@HOST/runs")
+    assert at_store("see `agenteval show`") == "see `agenteval show`"
+
+
+def test_every_command_that_has_a_store_is_known_to_what_proposes_it() -> None:
+    GIVEN_STORE.set("x.db")
+    found = [*with_a_store(get_command(app), "agenteval")]
+    assert len(found) > 20
+    assert [one for one in found if at_store(one) != f"{one} --store x.db"] == []
+
+
+def with_a_store(command, name):
+    for each, under in getattr(command, "commands", {}).items():
+        yield from with_a_store(under, f"{name} {each}")
+    if any("--store" in one.opts for one in command.params):
+        yield name
 
 
 def test_where_a_trial_ended_by_its_words_the_gate_says_how_well_they_are_read(gate, project):

@@ -235,7 +235,7 @@ MISSING = "DELETE FROM trial"
 @pytest.mark.parametrize(
     ("left", "code", "said"),
     [
-        ([OPEN], 0, "closed, with all its 1 trials"),
+        ([OPEN], 0, "closed, with all that was planned: 1 trial"),
         (
             [OPEN, "DELETE FROM call", "DELETE FROM turn", MISSING],
             2,

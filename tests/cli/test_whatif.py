@@ -2,6 +2,7 @@
 
 import json
 import re
+import sqlite3
 
 import pytest
 from scripted_server import answers, bash, scripted
@@ -105,3 +106,14 @@ def test_sessions_out_of_logs_are_asked_too(cli, project) -> None:
     assert " 0 of 3 calls" in cli("rescore", "last", "--allowlist", "demo").out
     refused = cli("whatif", "last")
     assert (refused.code, "was read from logs: name what judges it" in refused.err) == (2, True)
+
+
+def test_a_list_that_judged_no_trial_which_counts_is_not_missed(cli, project) -> None:
+    with scripted(says(PIPES)) as url:
+        served = ("-m", "m", "--base-url", url, "--trials", "1", "--arm", "strict")
+        cli("run", *served, "mail/draft", "notes/append")
+    with sqlite3.connect(project / "reports" / "agenteval.db") as store:
+        store.execute("DELETE FROM trial WHERE scenario = 'notes/append'")
+    asked = [cli(command, "last") for command in ("whatif", "suggest", "rescore")]
+    assert [one.code for one in asked] == [0, 0, 0]
+    assert not any("not there as it was" in one.out + one.err for one in asked)

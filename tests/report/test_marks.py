@@ -10,7 +10,7 @@ from agenteval.report import console, html, markdown
 from agenteval.report import json as json_report
 from agenteval.report.build import build_view
 from agenteval.report.details import detail_tables
-from agenteval.report.tables import MISSED, SAID, comparison_table
+from agenteval.report.tables import MISSED, SAID, comparison_table, void_of
 
 
 @pytest.fixture
@@ -79,6 +79,19 @@ def test_what_weakens_the_numbers_is_said_before_them(view):
         "local",
         "These runs differ in more than the model",
     ]
-    assert "1 of 8 trials are void" in view.warnings[2]
+    assert "1 of 8 trials is void" in view.warnings[2]
     assert "WITHOUT A SANDBOX" in view.warnings[3]
     assert "not complete" in view.warnings[4]
+
+
+@pytest.mark.parametrize(
+    ("voids", "played", "told"),
+    [
+        (1, 1, "the one trial is void"),
+        (3, 3, "all 3 trials are void"),
+        (1, 8, "1 of 8 trials is void"),
+        (2, 8, "2 of 8 trials are void"),
+    ],
+)
+def test_void_trials_are_told_in_the_number_that_they_are(voids, played, told) -> None:
+    assert void_of(voids, played) == told

@@ -386,6 +386,6 @@ def test_where_many_trials_are_void_what_is_said_in_short_says_so():
         trial(number=n, ending=Ending.BROKEN, outcome=Outcome.VOID, reason="500") for n in (2, 3)
     ]
     view = build_view([run(trial(LIST, number=1), *broken, model=card("b"))])
-    told = "in 1 of 1 trials (21 to 100 %; 2 of 3 trials are void and left out), with 0.0 errors"
+    told = "in 1 of 1 trial (21 to 100 %; 2 of 3 trials are void and left out), with 0.0 errors"
     assert told in in_short(view)[0]
-    assert any(one.startswith("2 of 3 trials of b are void") for one in view.sentences)
+    assert any(one.startswith("b: 2 of 3 trials are void") for one in view.sentences)

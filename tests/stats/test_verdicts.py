@@ -233,6 +233,16 @@ def test_what_the_baseline_shows_and_only_void_trials_of_the_candidate_would_is_
     }
 
 
+@pytest.mark.parametrize(("voids", "expected"), [(10, PASS), (11, INCONCLUSIVE)])
+def test_a_run_that_is_mostly_void_passes_only_where_a_budget_of_voids_says_so(voids, expected):
+    base = worlds("base", ("a", 50, [0]))
+    broken = [replace(one, outcome=Outcome.VOID) for one in base.trials[:voids]]
+    made = replace(base, id="next", trials=(*base.trials[voids:], *broken))
+    asked = judge_gate(base, made, Rules(0.5))
+    assert (asked.verdict, len(asked.minimums)) == (expected, 2 + (expected is INCONCLUSIVE))
+    assert judge_gate(base, made, Rules(0.5, budgets={"void": 0.9})).verdict is PASS
+
+
 def test_a_run_that_goes_on_passes_after_it_has_played_every_scenario_of_the_baseline():
     base = worlds("base", ("easy", 300, [0]), ("hard", 300, [0]))
     easy = worlds("next", ("easy", 300, [0]))

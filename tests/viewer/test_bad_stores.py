@@ -55,7 +55,7 @@ def test_half_a_run_is_told_to_be_one_and_its_trial_in_flight_has_a_transcript(p
     assert "This run is not finished: figures are of what is stored so far." in page.text
     assert "trials ended 2 of 9" in page.text
     text = read(path, "/trial?run=first&scenario=mail/draft&number=1").text
-    assert "running 1 turns, 1 calls" in text
+    assert "running 1 turn, 1 call" in text
     assert "interrupted" not in text
     assert "running" in read(path, "/trials?run=first").text
 
@@ -76,7 +76,7 @@ def test_a_store_that_is_being_written_is_read_between_two_calls(path) -> None:
         play(recorder, replace(played, number=2))
         done = read(path, "/run?id=second").text
     assert "trials ended 0 of 1" in begun
-    assert "1 turns, 1 calls" in going
+    assert "1 turn, 1 call" in going
     assert "trials ended 1 of 1" in done
 
 
@@ -149,7 +149,7 @@ def test_a_trial_of_100_000_calls_is_shown_in_parts(path, turns, calls) -> None:
     multiplied(path, turns, calls)
     address = "/trial?run=first&scenario=long&number=1"
     page = read(path, address)
-    assert f"{turns} turns, 100000 calls" in page.text
+    assert f"{turns} turn{'' if turns == 1 else 's'}, 100000 calls" in page.text
     shown = [one["id"] for _, one in page.elements if "data-line" in one]
     assert len(shown) == (100 if turns > 1 else 1000)
     if turns > 1:
@@ -194,7 +194,7 @@ def test_a_comparison_is_made_anew_when_a_trial_has_been_added(path) -> None:
     with closing(SqlStore(path)) as writing:
         play(writing.recorder(second, {"notes/read": "d"}), replace(SECOND.trials[0], number=2))
     after = read(path, "/compare?a=first&b=second").text
-    assert ("n=2 calls 1 trials" in before, before == again) == (True, True)
+    assert ("n=2 calls 1 trial" in before, before == again) == (True, True)
     assert "n=4 calls 2 trials" in after
 
 
