@@ -18,7 +18,12 @@ _SQLITE, _BY_DRIVER = "sqlite:///", "sqlite+pysqlite:///"
 
 # Options of a URL, but those of which everybody knows that they are no secret.
 _OPEN = "user|host|hostaddr|port|dbname|service|sslmode|timeout|connect_timeout|mode|cache|uri"
-_SECRET = rf"((?:^|&)(?!(?:{_OPEN})=)[^&=]*=)[^&]*"
+_SECRET = rf"((?:^|&)(?!(?:{_OPEN})=)(?:[^&=]*=|(?=[^&=]+(?:&|$))))[^&]*"
+# What is meant for a server, and is none: as a file it would keep each shard's run by itself.
+_NO_URL = re.compile(
+    r"(?is)((?:postgres(?:ql)?|mysql|mariadb|oracle|mssql|sqlite|file)(?:\+\w+)?:(?!//)"
+    r"|(?:host|hostaddr|port|dbname|user|password|service)\s*=).*"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +38,7 @@ class Location:
             return f"{_SQLITE}{self.given}"
         if self.given.startswith(_BY_DRIVER):
             return self.given.replace(_BY_DRIVER, _SQLITE, 1)
-        return re.sub(r"^postgres(ql)?://", "postgresql+psycopg://", self.given)
+        return re.sub(r"(?i)^postgres(ql)?://", "postgresql+psycopg://", self.given)
 
     @property
     def file(self) -> str | None:
@@ -62,6 +67,11 @@ class Location:
         """
         if self.url in {"sqlite://", _SQLITE, f"{_SQLITE}:memory:"}:
             raise UsageError(f"--store {str(self)!r}: keeps no run; name a file, such as runs.db")
+        if self._is_no_url:
+            raise UsageError(
+                f"--store {self}: neither a file nor a URL; write postgresql://HOST/NAME or the "
+                "path of a file"
+            )
         if self.file is None or not Path(self.file).exists():
             return
         if Path(self.file).is_dir():
@@ -72,11 +82,18 @@ class Location:
                 "another file"
             )
 
+    @property
+    def _is_no_url(self) -> bool:
+        """Of a URL that lacks its slashes, and of what psql takes: "host=db dbname=runs"."""
+        return "://" not in self.given and bool(_NO_URL.fullmatch(self.given))
+
     def __str__(self) -> str:
         """As it may be printed: a database URL can hold a password, in one of two places.
 
         Where it cannot be told whether a "?" is of the password, all that follows is left out.
         """
+        if self._is_no_url:
+            return _NO_URL.sub(r"\1***", self.given)
         if "://" not in self.given:
             return self.given
         known = re.sub(r"(?s)(?<=://)([^:/]*):([^@]*\?.*@.*)", r"\1:***", self.given)
