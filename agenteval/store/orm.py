@@ -16,7 +16,13 @@ from sqlalchemy import (
     event,
     text,
 )
-from sqlalchemy.exc import DatabaseError, InterfaceError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import (
+    DatabaseError,
+    InterfaceError,
+    InternalError,
+    OperationalError,
+    SQLAlchemyError,
+)
 from sqlmodel import Field, SQLModel
 
 from agenteval.errors import UsageError, fault
@@ -131,12 +137,15 @@ def _prepare_sqlite(engine: Engine) -> None:
 
 
 def _tell_of_faults(engine: Engine, shown: str) -> None:
-    """Make one line of what the database can do nothing about: a full disk, a lost connection."""
+    """Make one line of what the database can do nothing about: a full disk, a lost connection.
+
+    PostgreSQL's internal errors are a damaged page, and a server that only reads for now.
+    """
 
     @event.listens_for(engine, "handle_error")
     def _told(failed: Any) -> None:
         error, said = failed.sqlalchemy_exception, str(failed.original_exception)
-        at_work = isinstance(error, OperationalError | InterfaceError)
+        at_work = isinstance(error, OperationalError | InterfaceError | InternalError)
         if is_fault(said, error=at_work or type(error) is DatabaseError):
             raise fault(shown, said) from error
         if said.startswith("permission denied"):
