@@ -105,6 +105,8 @@ class FileConnection:
     def _done(self, sql: str, values: Any) -> list[Any]:
         try:
             return self._connection.execute(sql, values).fetchall()
+        except UnicodeDecodeError as error:  # so it tells of a schema that is damaged
+            raise fault(self._shown, f"a name in the file is malformed: {error}") from error
         except sqlite3.Error as error:
             failed = isinstance(error, sqlite3.OperationalError | sqlite3.InterfaceError)
             if is_fault(str(error), error=failed or type(error) is sqlite3.DatabaseError):

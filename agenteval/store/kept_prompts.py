@@ -7,6 +7,7 @@ from typing import Any
 
 from agenteval.core.call import ToolCall
 from agenteval.core.trial import Message, Trial
+from agenteval.store.location import as_written
 
 Prompts = Mapping[str, Sequence[Message]]  # by the label of the agent
 NO_PROMPTS: Prompts = {}
@@ -54,6 +55,7 @@ def _data(message: Message) -> str:
     return json.dumps(fields)
 
 
+@as_written()
 def _message(data: str) -> Message:
     stored = json.loads(data)
     return Message(**(stored | {"calls": tuple(map(written_call, stored["calls"]))}))

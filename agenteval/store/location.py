@@ -6,8 +6,8 @@ import os
 import re
 import sqlite3
 import zlib
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -122,7 +122,7 @@ def _tables(file: str) -> list[str]:
     try:
         with closing(connected(file)) as asked:
             found = asked.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
-    except sqlite3.DatabaseError:
+    except (sqlite3.DatabaseError, UnicodeDecodeError):
         return []
     return [name for (name,) in found]
 
@@ -254,6 +254,15 @@ def packed(value: str) -> str:
     squeezed = squeezing.compress(value.encode("utf-8", "surrogatepass")) + squeezing.flush()
     short = PACKED + base64.b64encode(squeezed).decode("ascii")
     return short if len(short) < len(plain.encode()) else plain
+
+
+@contextmanager
+def as_written() -> Iterator[None]:
+    """Around what makes a value of ours of a row. Raises HostError where it was damaged there."""
+    try:
+        yield
+    except (ValueError, TypeError, KeyError, AttributeError, zlib.error) as error:
+        raise fault("of this run", f"a value is no text of ours: {error}") from error
 
 
 def from_column(stored: str) -> str:

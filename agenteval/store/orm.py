@@ -31,6 +31,7 @@ from agenteval.store.connections import WAIT_SECONDS, Bound, all_or_none, is_fau
 from agenteval.store.location import Location
 from agenteval.store.migration import check_schema, make_tables
 from agenteval.store.rows import ExactText
+from agenteval.store.summaries import decoded
 
 
 class ImportedRow(SQLModel, table=True):
@@ -71,7 +72,8 @@ def engine_of(where: Location) -> Engine:
     try:
         url = URL.create("sqlite", database=where.file) if where.file else where.url
         # Each claim of a run has a connection for as long as it is held.
-        more: dict[str, int] = {} if where.url.startswith("sqlite") else {"max_overflow": -1}
+        file = where.url.startswith("sqlite")
+        more: dict[str, Any] = {"json_deserializer": decoded} if file else {"max_overflow": -1}
         engine = create_engine(url, **more)
         if engine.dialect.name == "sqlite":
             _prepare_sqlite(engine)

@@ -9,7 +9,7 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,7 +24,7 @@ from agenteval.core.summary import TrialSummary
 from agenteval.core.trial import HandshakeStep
 from agenteval.errors import Cause, UsageError, fault, is_damage
 from agenteval.store.connections import is_current, no_store
-from agenteval.store.location import Known, Location, connected, from_column
+from agenteval.store.location import Known, Location, as_written, connected, from_column
 
 Query = Callable[..., Sequence[Any]]  # SQL text and its parameters by name; rows
 Values = dict[str, Any]  # of one row, by column
@@ -69,6 +69,7 @@ def summaries(query: Query, run_id: str) -> tuple[TrialSummary, ...]:
     return tuple(_summary(*row) for row in query(_TRIALS, run=run_id))
 
 
+@as_written()
 def _summary(scenario: str, number: int, seed: int, outcome: str, *counted: Any) -> TrialSummary:
     """Without an outcome it was in flight when the run died: void, and nothing of it counted."""
     if not outcome:
@@ -138,16 +139,23 @@ def opened(store: str) -> Iterator[Query]:
         return
     connection = connected(where.file)
     try:
-        if not is_current(connection.execute):
+        if not is_current(lambda sql, named: _rows(connection, sql, **named)):
             _widen(where)
         connection.execute("BEGIN")  # all that is asked is of one moment, also of a run under way
-        yield lambda sql, **named: connection.execute(sql, named).fetchall()
+        yield partial(_rows, connection)
     except sqlite3.DatabaseError as error:
         if is_damage(str(error)) or "disk" in str(error):  # it is full, or fails
             raise fault(str(where), str(error)) from error
         raise UsageError(no_store(str(where), str(error))) from error
     finally:
         connection.close()
+
+
+def _rows(connection: sqlite3.Connection, sql: str, **named: Any) -> Sequence[Any]:
+    try:
+        return connection.execute(sql, named).fetchall()
+    except UnicodeDecodeError as error:  # so it tells of a schema that is damaged
+        raise sqlite3.DatabaseError(f"a name in the file is malformed: {error}") from error
 
 
 def _widen(where: Location) -> None:
@@ -183,10 +191,11 @@ def tables_known(query: Query) -> list[str]:
 
 
 def decoded(column: Any) -> Any:
-    """A JSON column: SQLite gives its text, other databases its value."""
+    """A JSON column: SQLite gives its text, other databases its value. Raises HostError."""
     if not isinstance(column, str):
         return column
     try:
         return msgspec.json.decode(column)
     except msgspec.DecodeError:  # half a surrogate pair, which the standard library reads
-        return json.loads(column)
+        with as_written():
+            return json.loads(column)

@@ -1,17 +1,18 @@
 """A store looked after: runs copied and taken out, damage looked for, space given back."""
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Table, bindparam, delete, insert, select, text, update
+from sqlalchemy import JSON, Connection, Table, bindparam, delete, insert, select, text, update
 from sqlmodel import SQLModel
 
-from agenteval.errors import UsageError
+from agenteval.errors import HostError, UsageError
 from agenteval.store.ingesting import LogFileRow, SessionRow
 from agenteval.store.location import PACKED, Location
-from agenteval.store.rows import TurnRow
+from agenteval.store.rows import ExactText, TurnRow
 from agenteval.store.sql import SqlStore
 
 BATCH = 500  # rows held at a time: a turn keeps a whole reply
@@ -135,6 +136,19 @@ def faults(store: SqlStore) -> Iterator[str]:
         for what, asked in _AMISS.items():
             if rows := connection.execute(text(asked)).scalar_one():
                 yield f"{rows} {what}"
+        for table in SQLModel.metadata.sorted_tables:
+            yield from _unread(connection, table)
+
+
+def _unread(connection: Connection, table: Table) -> Iterator[str]:
+    """A line for each column with a value that was damaged in its place, where no page shows it."""
+    for column in table.c:
+        if isinstance(column.type, JSON | ExactText):
+            try:
+                rows = connection.execute(select(column).execution_options(yield_per=BATCH))
+                deque(rows, maxlen=0)
+            except HostError:
+                yield f"{table.name}.{column.name} has a value that cannot be read"
 
 
 def compact(store: SqlStore) -> None:
