@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from agenteval.core.recovery import COUNTING
 from agenteval.errors import AgentevalError, UsageError, fault, is_damage
-from agenteval.store.location import SCHEMA
+from agenteval.store.location import SCHEMA, Telling
 
 Bound = tuple[Any, ...]  # values as a driver takes them
 WAIT_SECONDS = 10.0  # for what another process writes
@@ -68,7 +68,9 @@ class FileConnection:
         """Raises sqlite3.Error and OSError where it cannot be opened."""
         Path(file).parent.mkdir(parents=True, exist_ok=True)
         self._shown = shown
-        self._connection = sqlite3.connect(file, timeout=WAIT_SECONDS, isolation_level=None)
+        self._connection = sqlite3.connect(
+            file, timeout=WAIT_SECONDS, isolation_level=None, factory=Telling
+        )
         try:
             for setting in ("journal_mode=WAL", "synchronous=NORMAL"):
                 self._connection.execute(f"PRAGMA {setting}")
@@ -105,8 +107,6 @@ class FileConnection:
     def _done(self, sql: str, values: Any) -> list[Any]:
         try:
             return self._connection.execute(sql, values).fetchall()
-        except UnicodeDecodeError as error:  # so it tells of a schema that is damaged
-            raise fault(self._shown, f"a name in the file is malformed: {error}") from error
         except sqlite3.Error as error:
             failed = isinstance(error, sqlite3.OperationalError | sqlite3.InterfaceError)
             if is_fault(str(error), error=failed or type(error) is sqlite3.DatabaseError):

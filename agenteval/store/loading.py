@@ -17,8 +17,8 @@ from agenteval.core.run import Crash, Effort, Look, Options, Run
 from agenteval.core.summary import ImportedCounts, RunSummary, TrialSummary, World
 from agenteval.core.trial import Message, Trial
 from agenteval.errors import Cause, UsageError
-from agenteval.store.kept_prompts import messages_of, prompts_of
-from agenteval.store.location import as_written, from_column, meant
+from agenteval.store.kept_texts import as_written, from_column, messages_of, prompts_of
+from agenteval.store.location import meant
 from agenteval.store.mapping import trial_value
 from agenteval.store.summaries import Query, decoded, known, summaries, tables_known
 

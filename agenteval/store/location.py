@@ -1,17 +1,15 @@
-"""Where a store is, which schema it must have, what names a run in it, what text it can hold."""
+"""Where a store is, which schema it must have, and what names a run in it."""
 
-import base64
-import json
 import os
 import re
 import sqlite3
-import zlib
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from agenteval.errors import UsageError, fault
+from agenteval.errors import UsageError
 
 SCHEMA = 19  # raised with every change of a table; `store.migration` adds what an older one lacks
 _SQLITE, _BY_DRIVER = "sqlite:///", "sqlite+pysqlite:///"
@@ -102,6 +100,16 @@ class Location:
         return place + mark + re.sub(_SECRET, r"\1***", options)
 
 
+class Telling(sqlite3.Connection):
+    """What the module tells of a damaged schema is no error of a database."""
+
+    def execute(self, sql: str, values: Any = (), /) -> sqlite3.Cursor:
+        try:
+            return super().execute(sql, values)
+        except UnicodeDecodeError as error:
+            raise sqlite3.DatabaseError(f"a name in the file is malformed: {error}") from error
+
+
 def connected(file: str) -> sqlite3.Connection:
     """To read: SQLite keeps files beside a store even for that.
 
@@ -112,7 +120,7 @@ def connected(file: str) -> sqlite3.Connection:
     if not os.access(lies.parent, os.W_OK) and not Path(f"{lies}-wal").exists():
         asks = "mode=ro&immutable=1"
     try:
-        return sqlite3.connect(f"{lies.as_uri()}?{asks}", uri=True)
+        return sqlite3.connect(f"{lies.as_uri()}?{asks}", uri=True, factory=Telling)
     except sqlite3.OperationalError as error:
         raise UsageError(f"--store {file}: {error}; give one that you may read") from error
 
@@ -122,7 +130,7 @@ def _tables(file: str) -> list[str]:
     try:
         with closing(connected(file)) as asked:
             found = asked.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
-    except (sqlite3.DatabaseError, UnicodeDecodeError):
+    except sqlite3.DatabaseError:
         return []
     return [name for (name,) in found]
 
@@ -227,58 +235,3 @@ def _named(word: str, runs: Sequence[Known], *, whatever: bool) -> Known | None:
     elif not whatever:  # a simulated run is meant where there is no other
         usable = [run for run in usable if not run.simulated] or usable
     return usable[back] if back < len(usable) else None
-
-
-MARK = "\x02json:"
-PACKED = "\x02zlib:"
-_MARKS = (MARK, PACKED)
-_WORTH = 512  # characters; most shorter ones get longer
-# Level, method, window, memory: of a reply of 2 KB most of the time went into zlib's usual 256 KB.
-_SQUEEZED = (4, zlib.DEFLATED, 14, 5)
-
-
-def to_column(value: str) -> str:
-    """As it is, or as MARK and its JSON in ASCII where a database would refuse it."""
-    if value.isascii() and "\0" not in value and not value.startswith(_MARKS):
-        return value  # nearly all
-    marked = value.startswith(_MARKS) or "\0" in value or _has_surrogate(value)
-    return MARK + json.dumps(value) if marked else value
-
-
-def packed(value: str) -> str:
-    """As `to_column`, compressed where that makes it shorter."""
-    plain = to_column(value)
-    if len(value) < _WORTH:
-        return plain
-    squeezing = zlib.compressobj(*_SQUEEZED)
-    squeezed = squeezing.compress(value.encode("utf-8", "surrogatepass")) + squeezing.flush()
-    short = PACKED + base64.b64encode(squeezed).decode("ascii")
-    return short if len(short) < len(plain.encode()) else plain
-
-
-@contextmanager
-def as_written() -> Iterator[None]:
-    """Around what makes a value of ours of a row. Raises HostError where it was damaged there."""
-    try:
-        yield
-    except (ValueError, TypeError, KeyError, AttributeError, zlib.error) as error:
-        raise fault("of this run", f"a value is no text of ours: {error}") from error
-
-
-def from_column(stored: str) -> str:
-    """Raises HostError where the file was damaged within the text."""
-    try:
-        if stored.startswith(PACKED):
-            squeezed = base64.b64decode(stored.removeprefix(PACKED))
-            return zlib.decompress(squeezed).decode("utf-8", "surrogatepass")
-        return str(json.loads(stored.removeprefix(MARK))) if stored.startswith(MARK) else stored
-    except (ValueError, zlib.error) as error:
-        raise fault("of this run", f"{stored[:20]!r} is no text of ours: {error}") from error
-
-
-def _has_surrogate(value: str) -> bool:
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return True
-    return False

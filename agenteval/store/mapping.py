@@ -21,8 +21,7 @@ from agenteval.core.trial import (
     Usage,
 )
 from agenteval.errors import Cause
-from agenteval.store.kept_prompts import NO_PROMPTS, Prompts, call_fields, written_call
-from agenteval.store.location import as_written
+from agenteval.store.kept_texts import NO_PROMPTS, Prompts, as_written, call_fields, written_call
 from agenteval.store.summaries import INTERRUPTED, Values, summary_values
 
 if TYPE_CHECKING:  # an ORM, which those that read by plain SQL do without

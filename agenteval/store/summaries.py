@@ -9,7 +9,7 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,7 +24,8 @@ from agenteval.core.summary import TrialSummary
 from agenteval.core.trial import HandshakeStep
 from agenteval.errors import Cause, UsageError, fault, is_damage
 from agenteval.store.connections import is_current, no_store
-from agenteval.store.location import Known, Location, as_written, connected, from_column
+from agenteval.store.kept_texts import as_written, from_column
+from agenteval.store.location import Known, Location, connected
 
 Query = Callable[..., Sequence[Any]]  # SQL text and its parameters by name; rows
 Values = dict[str, Any]  # of one row, by column
@@ -139,23 +140,16 @@ def opened(store: str) -> Iterator[Query]:
         return
     connection = connected(where.file)
     try:
-        if not is_current(lambda sql, named: _rows(connection, sql, **named)):
+        if not is_current(connection.execute):
             _widen(where)
         connection.execute("BEGIN")  # all that is asked is of one moment, also of a run under way
-        yield partial(_rows, connection)
+        yield lambda sql, **named: connection.execute(sql, named).fetchall()
     except sqlite3.DatabaseError as error:
         if is_damage(str(error)) or "disk" in str(error):  # it is full, or fails
             raise fault(str(where), str(error)) from error
         raise UsageError(no_store(str(where), str(error))) from error
     finally:
         connection.close()
-
-
-def _rows(connection: sqlite3.Connection, sql: str, **named: Any) -> Sequence[Any]:
-    try:
-        return connection.execute(sql, named).fetchall()
-    except UnicodeDecodeError as error:  # so it tells of a schema that is damaged
-        raise sqlite3.DatabaseError(f"a name in the file is malformed: {error}") from error
 
 
 def _widen(where: Location) -> None:

@@ -11,7 +11,8 @@ from sqlmodel import SQLModel
 
 from agenteval.errors import HostError, UsageError
 from agenteval.store.ingesting import LogFileRow, SessionRow
-from agenteval.store.location import PACKED, Location
+from agenteval.store.kept_texts import PACKED
+from agenteval.store.location import Location
 from agenteval.store.rows import ExactText, TurnRow
 from agenteval.store.sql import SqlStore
 
@@ -141,12 +142,12 @@ def faults(store: SqlStore) -> Iterator[str]:
 
 
 def _unread(connection: Connection, table: Table) -> Iterator[str]:
-    """A line for each column with a value that was damaged in its place, where no page shows it."""
+    """A line for each column with a value that was damaged in its place."""
     for column in table.c:
         if isinstance(column.type, JSON | ExactText):
+            read = select(column).execution_options(yield_per=BATCH)
             try:
-                rows = connection.execute(select(column).execution_options(yield_per=BATCH))
-                deque(rows, maxlen=0)
+                deque(connection.execute(read), maxlen=0)
             except HostError:
                 yield f"{table.name}.{column.name} has a value that cannot be read"
 

@@ -14,7 +14,7 @@ from sqlalchemy import update
 
 from agenteval.errors import HostError
 from agenteval.protocols import TrialKey
-from agenteval.store.location import PACKED
+from agenteval.store.kept_texts import PACKED
 from agenteval.store.rows import TurnRow
 from agenteval.store.sql import SqlStore
 from agenteval.testing import run, trial
