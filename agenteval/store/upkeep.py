@@ -1,6 +1,5 @@
 """A store looked after: runs copied and taken out, damage looked for, space given back."""
 
-from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -134,22 +133,20 @@ def faults(store: SqlStore) -> Iterator[str]:
                 lost = lost.where(key.parent.is_not(None), key.column.is_(None))
                 if rows := len(connection.execute(lost).all()):
                     yield f"{rows} rows of {table.name} belong to no row of {above.name}"
+            yield from _unread(connection, table)
         for what, asked in _AMISS.items():
             if rows := connection.execute(text(asked)).scalar_one():
                 yield f"{rows} {what}"
-        for table in SQLModel.metadata.sorted_tables:
-            yield from _unread(connection, table)
 
 
 def _unread(connection: Connection, table: Table) -> Iterator[str]:
     """A line for each column with a value that was damaged in its place."""
-    for column in table.c:
-        if isinstance(column.type, JSON | ExactText):
-            read = select(column).execution_options(yield_per=BATCH)
-            try:
-                deque(connection.execute(read), maxlen=0)
-            except HostError:
-                yield f"{table.name}.{column.name} has a value that cannot be read"
+    for column in (one for one in table.c if isinstance(one.type, JSON | ExactText)):
+        some = select(column).execution_options(yield_per=BATCH)
+        try:
+            sum(1 for _ in connection.execute(some))
+        except HostError:
+            yield f"{table.name}.{column.name} has a value that cannot be read"
 
 
 def compact(store: SqlStore) -> None:
