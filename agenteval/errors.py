@@ -93,7 +93,7 @@ def unwritten(what: str, error: OSError, cure: str = "") -> AgentevalError:
     return UsageError(f"{said}; {cure}" if cure else said)
 
 
-_DAMAGED = ("is malformed", "Could not decode", "is no text of ours")
+_DAMAGED = ("is malformed", "Could not decode", "codec can't decode", "is no text of ours")
 
 
 def is_damage(said: str) -> bool:
@@ -101,9 +101,12 @@ def is_damage(said: str) -> bool:
     return any(words in said for words in _DAMAGED)
 
 
+_SAID = 500  # characters: SQLite tells the whole of a text that it cannot read
+
+
 def fault(shown: str, said: str) -> HostError:
     """One line of what a store can do nothing about: damage, a full disk, a lost connection."""
-    what = " ".join(said.split())
+    what = " ".join(said.split())[:_SAID]
     if is_damage(what):
         return HostError(
             f"--store {shown}: the file is damaged ({what}). Bring a copy of it back, or save what "

@@ -19,7 +19,7 @@ from agenteval.core.summary import ImportedCounts
 from agenteval.core.trial import CallRecord, Trial
 from agenteval.store import mapping
 from agenteval.store.connections import Bound
-from agenteval.store.location import packed, to_column
+from agenteval.store.kept_texts import packed, to_column
 from agenteval.store.summaries import Values
 
 # Columns but a row's own number, those marked: {} of JSON, * of any text, ~ of text that is packed.

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from agenteval.errors import HostError
-from agenteval.store.location import MARK, from_column, to_column
+from agenteval.store.kept_texts import MARK, from_column, to_column
 from agenteval.store.summaries import Query
 
 SIZE = 50  # calls a page

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from agenteval.core.recovery import COUNTING
 from agenteval.errors import AgentevalError, UsageError, fault, is_damage
-from agenteval.store.location import SCHEMA
+from agenteval.store.location import SCHEMA, Telling
 
 Bound = tuple[Any, ...]  # values as a driver takes them
 WAIT_SECONDS = 10.0  # for what another process writes
@@ -68,7 +68,9 @@ class FileConnection:
         """Raises sqlite3.Error and OSError where it cannot be opened."""
         Path(file).parent.mkdir(parents=True, exist_ok=True)
         self._shown = shown
-        self._connection = sqlite3.connect(file, timeout=WAIT_SECONDS, isolation_level=None)
+        self._connection = sqlite3.connect(
+            file, timeout=WAIT_SECONDS, isolation_level=None, factory=Telling
+        )
         try:
             for setting in ("journal_mode=WAL", "synchronous=NORMAL"):
                 self._connection.execute(f"PRAGMA {setting}")
@@ -149,11 +151,13 @@ def is_fault(said: str, *, error: bool) -> bool:
     return error and not said.startswith("no such ") and not said.endswith(": syntax error")
 
 
-# What libpq says of a server that is down, starts or is full; not of a name that it does not know.
-# And SQLite of a disk.
+# What libpq says of a server that is down, starts or is full, and of a resolver that is; not of a
+# name that nobody knows. What poolers say of theirs, and SQLite of a disk.
 _AWAY = re.compile(
     "Is the server running|the database system is|timeout expired|closed the connection"
-    "|too many clients|remaining connection slots|disk is full|disk I/O error"
+    "|too many (clients|connections)|no more connections allowed|remaining connection slots"
+    "|Temporary failure in name resolution|[Cc]onnection reset|SYSCALL error|terminating connection"
+    "|disk is full|disk I/O error"
 )
 
 
@@ -168,6 +172,7 @@ def unopened(shown: str, error: Exception) -> AgentevalError:
     """The user's error, unless the file is damaged or the server is away for now."""
     said = str(error)
     reason = re.sub(r"'[^'\s]*@", "'***@", said.splitlines()[0])  # of a password with an @ in it
+    reason = re.sub(r"(?<=host ')[^']*[&=][^']*", "***", reason)  # of one that is an option
     if is_damage(reason) or _AWAY.search(said):
         return fault(shown, reason)
     if NO_DATABASE in reason:

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 from agenteval.core.counts import Cluster
 from agenteval.core.outcome import Outcome
 from agenteval.errors import UsageError
-from agenteval.store.location import from_column
+from agenteval.store.kept_texts import from_column
 from agenteval.store.summaries import Query, decoded
 
 _LISTED = """SELECT id, model, simulated, started, seed, trials_planned, complete, scenarios,

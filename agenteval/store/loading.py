@@ -17,8 +17,8 @@ from agenteval.core.run import Crash, Effort, Look, Options, Run
 from agenteval.core.summary import ImportedCounts, RunSummary, TrialSummary, World
 from agenteval.core.trial import Message, Trial
 from agenteval.errors import Cause, UsageError
-from agenteval.store.kept_prompts import messages_of, prompts_of
-from agenteval.store.location import from_column, meant
+from agenteval.store.kept_texts import as_written, from_column, messages_of, prompts_of
+from agenteval.store.location import meant
 from agenteval.store.mapping import trial_value
 from agenteval.store.summaries import Query, decoded, known, summaries, tables_known
 
@@ -110,6 +110,7 @@ def without_trials(query: Query, run: str) -> Run:
     )
 
 
+@as_written()
 def _run(query: Query, run: str) -> Run:
     (row,) = _rows(query, RUN, "FROM run AS one WHERE id = :run", run)
     known = vars(row)
@@ -230,6 +231,7 @@ def _rows(query: Query, columns: str, source: str, run: Any = None, **named: Any
         yield SimpleNamespace(**dict(zip(names, values, strict=True)))
 
 
+@as_written()
 def imported(query: Query, table: str) -> ImportedCounts:
     """The imported counts of this id."""
     name, when, source, card, trials, by_trial, calls, by_class = query(_TABLE, run=table)[0]

@@ -1,24 +1,27 @@
-"""Where a store is, which schema it must have, what names a run in it, what text it can hold."""
+"""Where a store is, which schema it must have, and what names a run in it."""
 
-import base64
-import json
 import os
 import re
 import sqlite3
-import zlib
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from agenteval.errors import UsageError, fault
+from agenteval.errors import UsageError
 
 SCHEMA = 19  # raised with every change of a table; `store.migration` adds what an older one lacks
 _SQLITE, _BY_DRIVER = "sqlite:///", "sqlite+pysqlite:///"
 
 # Options of a URL, but those of which everybody knows that they are no secret.
 _OPEN = "user|host|hostaddr|port|dbname|service|sslmode|timeout|connect_timeout|mode|cache|uri"
-_SECRET = rf"((?:^|&)(?!(?:{_OPEN})=)[^&=]*=)[^&]*"
+_SECRET = rf"((?:^|&)(?!(?:{_OPEN})=)(?:[^&=]*=|(?=[^&=]+(?:&|$))))[^&]*"
+# What is meant for a server, and is none: as a file it would keep each shard's run by itself.
+_NO_URL = re.compile(
+    r"(?is)((?:postgres(?:ql)?|mysql|mariadb|oracle|mssql|sqlite|file)(?:\+\w+)?:(?!//)"
+    r"|(?:host|hostaddr|port|dbname|user|password|service)\s*=).*"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +36,7 @@ class Location:
             return f"{_SQLITE}{self.given}"
         if self.given.startswith(_BY_DRIVER):
             return self.given.replace(_BY_DRIVER, _SQLITE, 1)
-        return re.sub(r"^postgres(ql)?://", "postgresql+psycopg://", self.given)
+        return re.sub(r"(?i)^postgres(ql)?://", "postgresql+psycopg://", self.given)
 
     @property
     def file(self) -> str | None:
@@ -62,6 +65,11 @@ class Location:
         """
         if self.url in {"sqlite://", _SQLITE, f"{_SQLITE}:memory:"}:
             raise UsageError(f"--store {str(self)!r}: keeps no run; name a file, such as runs.db")
+        if self._is_no_url:
+            raise UsageError(
+                f"--store {self}: neither a file nor a URL; write postgresql://HOST/NAME or the "
+                "path of a file"
+            )
         if self.file is None or not Path(self.file).exists():
             return
         if Path(self.file).is_dir():
@@ -72,17 +80,34 @@ class Location:
                 "another file"
             )
 
+    @property
+    def _is_no_url(self) -> bool:
+        """Of a URL that lacks its slashes, and of what psql takes: "host=db dbname=runs"."""
+        return "://" not in self.given and bool(_NO_URL.fullmatch(self.given))
+
     def __str__(self) -> str:
         """As it may be printed: a database URL can hold a password, in one of two places.
 
         Where it cannot be told whether a "?" is of the password, all that follows is left out.
         """
+        if self._is_no_url:
+            return _NO_URL.sub(r"\1***", self.given)
         if "://" not in self.given:
             return self.given
         known = re.sub(r"(?s)(?<=://)([^:/]*):([^@]*\?.*@.*)", r"\1:***", self.given)
         known = re.sub(r"(?<=://)([^:/]*):[^?]*@", r"\1:***@", known)
         place, mark, options = known.partition("?")
         return place + mark + re.sub(_SECRET, r"\1***", options)
+
+
+class Telling(sqlite3.Connection):
+    """What the module tells of a damaged schema is no error of a database."""
+
+    def execute(self, sql: str, values: Any = (), /) -> sqlite3.Cursor:
+        try:
+            return super().execute(sql, values)
+        except UnicodeDecodeError as error:
+            raise sqlite3.DatabaseError(f"a name in the file is malformed: {error}") from error
 
 
 def connected(file: str) -> sqlite3.Connection:
@@ -95,7 +120,7 @@ def connected(file: str) -> sqlite3.Connection:
     if not os.access(lies.parent, os.W_OK) and not Path(f"{lies}-wal").exists():
         asks = "mode=ro&immutable=1"
     try:
-        return sqlite3.connect(f"{lies.as_uri()}?{asks}", uri=True)
+        return sqlite3.connect(f"{lies.as_uri()}?{asks}", uri=True, factory=Telling)
     except sqlite3.OperationalError as error:
         raise UsageError(f"--store {file}: {error}; give one that you may read") from error
 
@@ -210,49 +235,3 @@ def _named(word: str, runs: Sequence[Known], *, whatever: bool) -> Known | None:
     elif not whatever:  # a simulated run is meant where there is no other
         usable = [run for run in usable if not run.simulated] or usable
     return usable[back] if back < len(usable) else None
-
-
-MARK = "\x02json:"
-PACKED = "\x02zlib:"
-_MARKS = (MARK, PACKED)
-_WORTH = 512  # characters; most shorter ones get longer
-# Level, method, window, memory: of a reply of 2 KB most of the time went into zlib's usual 256 KB.
-_SQUEEZED = (4, zlib.DEFLATED, 14, 5)
-
-
-def to_column(value: str) -> str:
-    """As it is, or as MARK and its JSON in ASCII where a database would refuse it."""
-    if value.isascii() and "\0" not in value and not value.startswith(_MARKS):
-        return value  # nearly all
-    marked = value.startswith(_MARKS) or "\0" in value or _has_surrogate(value)
-    return MARK + json.dumps(value) if marked else value
-
-
-def packed(value: str) -> str:
-    """As `to_column`, compressed where that makes it shorter."""
-    plain = to_column(value)
-    if len(value) < _WORTH:
-        return plain
-    squeezing = zlib.compressobj(*_SQUEEZED)
-    squeezed = squeezing.compress(value.encode("utf-8", "surrogatepass")) + squeezing.flush()
-    short = PACKED + base64.b64encode(squeezed).decode("ascii")
-    return short if len(short) < len(plain.encode()) else plain
-
-
-def from_column(stored: str) -> str:
-    """Raises HostError where the file was damaged within the text."""
-    try:
-        if stored.startswith(PACKED):
-            squeezed = base64.b64decode(stored.removeprefix(PACKED))
-            return zlib.decompress(squeezed).decode("utf-8", "surrogatepass")
-        return str(json.loads(stored.removeprefix(MARK))) if stored.startswith(MARK) else stored
-    except (ValueError, zlib.error) as error:
-        raise fault("of this run", f"{stored[:20]!r} is no text of ours: {error}") from error
-
-
-def _has_surrogate(value: str) -> bool:
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return True
-    return False

@@ -21,7 +21,7 @@ from agenteval.core.trial import (
     Usage,
 )
 from agenteval.errors import Cause
-from agenteval.store.kept_prompts import NO_PROMPTS, Prompts, call_fields, written_call
+from agenteval.store.kept_texts import NO_PROMPTS, Prompts, as_written, call_fields, written_call
 from agenteval.store.summaries import INTERRUPTED, Values, summary_values
 
 if TYPE_CHECKING:  # an ORM, which those that read by plain SQL do without
@@ -85,6 +85,7 @@ def _timing(row: "TurnRow") -> Timing | None:
     return Timing(row.first_piece, row.pieces, *gaps)
 
 
+@as_written()
 def malformed_value(stored: dict[str, Any]) -> MalformedCall:
     return MalformedCall(**(stored | {"blame": Blame(stored["blame"])}))
 
@@ -151,6 +152,7 @@ def _verdict(row: "CallRow") -> Verdict:
     return Allowed() if row.allowed else Denied.explained([*map(_finding, row.findings)])
 
 
+@as_written()
 def _finding(stored: dict[str, Any]) -> Finding:
     return Finding(
         failure_class=stored["failure_class"],
@@ -167,6 +169,7 @@ def _execution(row: "CallRow") -> Execution | None:
     return Execution(row.exit_code, output, row.seconds, row.limit, row.cut)
 
 
+@as_written()
 def trial_value(
     row: "TrialRow", turns: "list[TurnRow]", calls: "list[CallRow]", prompts: Prompts = NO_PROMPTS
 ) -> Trial:

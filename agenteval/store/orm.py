@@ -16,7 +16,13 @@ from sqlalchemy import (
     event,
     text,
 )
-from sqlalchemy.exc import DatabaseError, InterfaceError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import (
+    DatabaseError,
+    InterfaceError,
+    InternalError,
+    OperationalError,
+    SQLAlchemyError,
+)
 from sqlmodel import Field, SQLModel
 
 from agenteval.errors import UsageError, fault
@@ -25,6 +31,7 @@ from agenteval.store.connections import WAIT_SECONDS, Bound, all_or_none, is_fau
 from agenteval.store.location import Location
 from agenteval.store.migration import check_schema, make_tables
 from agenteval.store.rows import ExactText
+from agenteval.store.summaries import decoded
 
 
 class ImportedRow(SQLModel, table=True):
@@ -65,7 +72,8 @@ def engine_of(where: Location) -> Engine:
     try:
         url = URL.create("sqlite", database=where.file) if where.file else where.url
         # Each claim of a run has a connection for as long as it is held.
-        more: dict[str, int] = {} if where.url.startswith("sqlite") else {"max_overflow": -1}
+        file = where.url.startswith("sqlite")
+        more: dict[str, Any] = {"json_deserializer": decoded} if file else {"max_overflow": -1}
         engine = create_engine(url, **more)
         if engine.dialect.name == "sqlite":
             _prepare_sqlite(engine)
@@ -131,12 +139,15 @@ def _prepare_sqlite(engine: Engine) -> None:
 
 
 def _tell_of_faults(engine: Engine, shown: str) -> None:
-    """Make one line of what the database can do nothing about: a full disk, a lost connection."""
+    """Make one line of what the database can do nothing about: a full disk, a lost connection.
+
+    PostgreSQL's internal errors are a damaged page, and a server that only reads for now.
+    """
 
     @event.listens_for(engine, "handle_error")
     def _told(failed: Any) -> None:
         error, said = failed.sqlalchemy_exception, str(failed.original_exception)
-        at_work = isinstance(error, OperationalError | InterfaceError)
+        at_work = isinstance(error, OperationalError | InterfaceError | InternalError)
         if is_fault(said, error=at_work or type(error) is DatabaseError):
             raise fault(shown, said) from error
         if said.startswith("permission denied"):

@@ -23,7 +23,7 @@ from agenteval.store.bound_rows import (
     TableWriter,
 )
 from agenteval.store.connections import Bound, Connection
-from agenteval.store.kept_prompts import prompt_values
+from agenteval.store.kept_texts import prompt_values
 from agenteval.store.location import Location
 
 # Also where another process of the same run kept it, or this one for another trial.

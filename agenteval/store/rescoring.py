@@ -11,7 +11,7 @@ from sqlmodel import Field, Session, SQLModel, col, select
 from agenteval.core.call import ToolCall, Verdict
 from agenteval.core.summary import summarize
 from agenteval.core.trial import CallRecord
-from agenteval.store.kept_prompts import written_call
+from agenteval.store.kept_texts import written_call
 from agenteval.store.mapping import call_value, trial_value, verdict_values
 from agenteval.store.rows import CallRow, RunRow, TrialRow, TurnRow
 from agenteval.store.summaries import summary_values

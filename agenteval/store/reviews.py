@@ -6,7 +6,7 @@ from typing import Any
 
 from agenteval.store.bound_rows import REVIEW, TableWriter
 from agenteval.store.connections import Connection
-from agenteval.store.location import from_column
+from agenteval.store.kept_texts import from_column
 from agenteval.store.summaries import Query
 
 ALLOWED = "allowed"

@@ -6,7 +6,7 @@ from sqlalchemy import JSON, Column, Dialect, Index, Text, UniqueConstraint, fal
 from sqlalchemy.types import TypeDecorator
 from sqlmodel import Field, SQLModel
 
-from agenteval.store.location import from_column, packed, to_column
+from agenteval.store.kept_texts import from_column, packed, to_column
 
 
 class ExactText(TypeDecorator[str]):

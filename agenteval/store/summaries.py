@@ -24,7 +24,8 @@ from agenteval.core.summary import TrialSummary
 from agenteval.core.trial import HandshakeStep
 from agenteval.errors import Cause, UsageError, fault, is_damage
 from agenteval.store.connections import is_current, no_store
-from agenteval.store.location import Known, Location, connected, from_column
+from agenteval.store.kept_texts import as_written, from_column
+from agenteval.store.location import Known, Location, connected
 
 Query = Callable[..., Sequence[Any]]  # SQL text and its parameters by name; rows
 Values = dict[str, Any]  # of one row, by column
@@ -69,6 +70,7 @@ def summaries(query: Query, run_id: str) -> tuple[TrialSummary, ...]:
     return tuple(_summary(*row) for row in query(_TRIALS, run=run_id))
 
 
+@as_written()
 def _summary(scenario: str, number: int, seed: int, outcome: str, *counted: Any) -> TrialSummary:
     """Without an outcome it was in flight when the run died: void, and nothing of it counted."""
     if not outcome:
@@ -183,10 +185,11 @@ def tables_known(query: Query) -> list[str]:
 
 
 def decoded(column: Any) -> Any:
-    """A JSON column: SQLite gives its text, other databases its value."""
+    """A JSON column: SQLite gives its text, other databases its value. Raises HostError."""
     if not isinstance(column, str):
         return column
     try:
         return msgspec.json.decode(column)
     except msgspec.DecodeError:  # half a surrogate pair, which the standard library reads
-        return json.loads(column)
+        with as_written():
+            return json.loads(column)

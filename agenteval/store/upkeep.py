@@ -5,13 +5,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Table, bindparam, delete, insert, select, text, update
+from sqlalchemy import JSON, Connection, Table, bindparam, delete, insert, select, text, update
 from sqlmodel import SQLModel
 
-from agenteval.errors import UsageError
+from agenteval.errors import HostError, UsageError
 from agenteval.store.ingesting import LogFileRow, SessionRow
-from agenteval.store.location import PACKED, Location
-from agenteval.store.rows import TurnRow
+from agenteval.store.kept_texts import PACKED
+from agenteval.store.location import Location
+from agenteval.store.rows import ExactText, TurnRow
 from agenteval.store.sql import SqlStore
 
 BATCH = 500  # rows held at a time: a turn keeps a whole reply
@@ -132,9 +133,20 @@ def faults(store: SqlStore) -> Iterator[str]:
                 lost = lost.where(key.parent.is_not(None), key.column.is_(None))
                 if rows := len(connection.execute(lost).all()):
                     yield f"{rows} rows of {table.name} belong to no row of {above.name}"
+            yield from _unread(connection, table)
         for what, asked in _AMISS.items():
             if rows := connection.execute(text(asked)).scalar_one():
                 yield f"{rows} {what}"
+
+
+def _unread(connection: Connection, table: Table) -> Iterator[str]:
+    """A line for each column with a value that was damaged in its place."""
+    for column in (one for one in table.c if isinstance(one.type, JSON | ExactText)):
+        some = select(column).execution_options(yield_per=BATCH)
+        try:
+            sum(1 for _ in connection.execute(some))
+        except HostError:
+            yield f"{table.name}.{column.name} has a value that cannot be read"
 
 
 def compact(store: SqlStore) -> None:

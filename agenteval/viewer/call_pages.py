@@ -23,8 +23,8 @@ from agenteval.store.call_search import (
     calls_page,
     grouped,
 )
+from agenteval.store.kept_texts import from_column
 from agenteval.store.loading import load_trial, without_trials
-from agenteval.store.location import from_column
 from agenteval.store.reviews import ALLOWED, Review, reviews
 from agenteval.store.summaries import Query
 from agenteval.taxonomy.catalogue import failure_classes

@@ -14,7 +14,7 @@ from sqlalchemy import update
 
 from agenteval.errors import HostError
 from agenteval.protocols import TrialKey
-from agenteval.store.location import PACKED
+from agenteval.store.kept_texts import PACKED
 from agenteval.store.rows import TurnRow
 from agenteval.store.sql import SqlStore
 from agenteval.testing import run, trial
@@ -123,6 +123,54 @@ def test_a_text_that_was_damaged_in_its_place_is_told_as_damage(project, reply) 
         database.execute("UPDATE turn SET raw = ?", [reply])
     with pytest.raises(HostError, match="the file is damaged"):
         raws()
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "words"),
+    [
+        ("run.card", '{"nbme": "m"}', ("show", "last", "--details")),
+        ("run.card", '{"name": "m"', ("run", "--resume", "last")),
+        ("run.second_reader", '{"agreed" 1}', ("rescore", "last")),
+        ("turn.repairs", '[{"hint": ""}]', ("transcript", "last", "notes#1")),
+        ("call.findings", "[{]", ("store", "export", "--file", "copy.db")),
+        ("turn.garbles", '[{"kind": 1}]', ("transcript", "last", "notes#1")),
+        ("trial.goal", '[{"held" true}]', ("show", "last")),
+        ("trial.handshake", "[1]", ("show", "last")),
+        ("trial.outcome", "compleued", ("compare", "last", "last")),
+    ],
+)
+def test_a_value_that_was_damaged_in_its_place_is_one_line(
+    cli, project, column, value, words
+) -> None:
+    filled()
+    table, _, name = column.partition(".")
+    with closing(sqlite3.connect(STORE)) as database, database:
+        database.execute(f"UPDATE {table} SET {name} = ?", [value])
+    told = cli(*words)
+    assert (told.code, "the file is damaged (" in told.err, told.err.count("\n")) == (4, True, 1)
+
+
+def test_values_that_were_damaged_in_their_place_are_found(cli, project) -> None:
+    filled()
+    with closing(sqlite3.connect(STORE)) as database, database:
+        database.execute("UPDATE run SET card = '{'")
+        database.execute("UPDATE turn SET raw = ?", [f"{PACKED}!"])
+    found = cli("store", "check")
+    said = [f"{at} has a value that cannot be read" for at in ("run.card", "turn.raw")]
+    assert (found.code, [one in found.err for one in said]) == (4, [True, True])
+
+
+def test_a_schema_that_is_no_text_is_damage(cli, project) -> None:
+    filled()
+    with closing(sqlite3.connect(STORE)) as database:
+        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    file = Path(STORE)
+    file.write_bytes(
+        file.read_bytes().replace(b"CREATE TABLE run (", b"CREATE \xce\xceBLE run (", 1)
+    )
+    for words in (("store", "check"), ("show",), ("finish", "last")):
+        told = cli(*words)
+        assert (told.code, "the file is damaged (" in told.err) == (4, True)
 
 
 @pytest.mark.parametrize("what", ["check", "vacuum"])

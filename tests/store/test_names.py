@@ -6,16 +6,9 @@ import random
 import pytest
 
 from agenteval.errors import UsageError
+from agenteval.store.kept_texts import PACKED, from_column, packed
 from agenteval.store.listed import begun_since
-from agenteval.store.location import (
-    PACKED,
-    Known,
-    Location,
-    from_column,
-    meant,
-    packed,
-    passed_over,
-)
+from agenteval.store.location import Known, Location, meant, passed_over
 
 IDS = ["20260103-b", "20260102-a", "20260102-a-2", "20260101-a", "20251231-x", "20251230-y"]
 RUNS = [Known(run) for run in IDS]
@@ -162,6 +155,13 @@ def test_a_model_of_which_no_trial_counts_is_told_with_its_run():
         ("postgresql://host:5432/db?password=hunter@2", "postgresql://host:***"),
         ("postgresql://h/db?user=me&password=hunter2", "postgresql://h/db?user=me&password=***"),
         (
+            "postgresql://h/db?password=hun&ter2&user=me",
+            "postgresql://h/db?password=***&***&user=me",
+        ),
+        ("postgres:/me:hunter2@host/db", "postgres:***"),
+        ("postgresql:me:hunter2@host/db", "postgresql:***"),
+        ("host=h dbname=db password=hunter2", "host=***"),
+        (
             "postgresql://h/db?p%61ssword=hunter2&user=u@c",
             "postgresql://h/db?p%61ssword=***&user=u@c",
         ),
@@ -172,6 +172,21 @@ def test_a_model_of_which_no_trial_counts_is_told_with_its_run():
 )
 def test_a_store_is_shown_without_the_password_in_its_url(url, shown):
     assert str(Location(url)) == shown
+
+
+@pytest.mark.parametrize(
+    "word", ["postgres:/me:hunter2@host/db", "dbname=db password=hunter2", "sqlite:/runs.db"]
+)
+def test_what_is_meant_for_a_server_makes_no_file_of_its_name(word):
+    with pytest.raises(UsageError, match=r"neither a file nor a URL") as error:
+        Location(word).check_ours()
+    assert "hunter2" not in str(error.value)
+
+
+def test_a_file_may_be_called_much_like_it():
+    for word in ("lr=1/runs.db", "C:/runs.db", "postgres/runs.db", "POSTGRES://host/db"):
+        Location(word).check_ours()
+    assert Location("POSTGRES://host/db").url == "postgresql+psycopg://host/db"
 
 
 @pytest.mark.parametrize(

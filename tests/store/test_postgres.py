@@ -193,6 +193,20 @@ def test_each_question_to_a_server_that_died_is_one_line_until_it_is_back() -> N
         assert store.load("r1").trials == (TRIAL,)
 
 
+def test_a_server_that_only_reads_is_read_and_says_in_one_line_that_nothing_is_written(
+    postgres,
+) -> None:
+    name = postgres.new()
+    with closing(SqlStore(postgres.url(name))) as store:
+        store.add(NEW_RUN)
+    with postgres.asks() as connection:
+        connection.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
+    with closing(SqlStore(postgres.url(name))) as store:
+        assert store.load("r1").id == "r1"
+        with pytest.raises(HostError, match=r"^--store .*in a read-only transaction\. What was"):
+            store.tag("r1", ["old"], None, off=False)
+
+
 def ids(url: str) -> list[str]:
     with opened(url) as query:
         return [run.id for run in known(query)]

@@ -325,6 +325,21 @@ def test_a_password_that_the_driver_takes_for_a_host_is_not_told() -> None:
     said = "failed to resolve host '2@nowhere': Name or service not known"
     told = str(unopened("postgresql://me:***@nowhere", ValueError(said)))
     assert "(failed to resolve host '***@nowhere': Name or" in told
+    said = "failed to resolve host 'hun&ter2=x': Name or service not known"
+    assert "'***'" in str(unopened("postgresql://h", ValueError(said)))
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "failed to resolve host 'db': [Errno -3] Temporary failure in name resolution",
+        'FATAL:  too many connections for role "me"',
+        "FATAL:  no more connections allowed (max_client_conn)",
+        "SSL SYSCALL error: EOF detected",
+    ],
+)
+def test_what_passes_by_itself_is_no_fault_of_the_user_s(said) -> None:
+    assert isinstance(unopened("postgresql://h", ValueError(said)), HostError)
 
 
 def test_a_file_that_is_no_database_is_one_line_and_stays_as_it_is(tmp_path: Path) -> None:

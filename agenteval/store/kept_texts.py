@@ -1,12 +1,19 @@
-"""What agents began with, as it is stored: each message once in a run, named by its digest."""
+"""Texts as they are stored: what a database would refuse, what is long, and what agents began with.
 
+Of these each message once in a run, named by its digest.
+"""
+
+import base64
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from agenteval.core.call import ToolCall
 from agenteval.core.trial import Message, Trial
+from agenteval.errors import fault
 
 Prompts = Mapping[str, Sequence[Message]]  # by the label of the agent
 NO_PROMPTS: Prompts = {}
@@ -14,6 +21,15 @@ Query = Callable[..., Sequence[Sequence[Any]]]
 
 _ALL = "SELECT digest, data FROM message WHERE run_id = :run"
 _ONE = f"{_ALL} AND digest = :digest"
+
+
+@contextmanager
+def as_written() -> Iterator[None]:
+    """Around what makes a value of ours of a row. Raises HostError where it was damaged there."""
+    try:
+        yield
+    except (ValueError, TypeError, KeyError, AttributeError, zlib.error) as error:
+        raise fault("of this run", f"a value is no text of ours: {error}") from error
 
 
 def prompt_values(trial: Trial) -> tuple[dict[str, list[str]], dict[str, str]]:
@@ -54,6 +70,7 @@ def _data(message: Message) -> str:
     return json.dumps(fields)
 
 
+@as_written()
 def _message(data: str) -> Message:
     stored = json.loads(data)
     return Message(**(stored | {"calls": tuple(map(written_call, stored["calls"]))}))
@@ -72,3 +89,49 @@ def call_fields(call: ToolCall) -> dict[str, Any]:
 
 def written_call(stored: dict[str, Any]) -> ToolCall:
     return ToolCall(*map(stored.__getitem__, ("id", "name", "raw", "arguments", "garbled")))
+
+
+MARK = "\x02json:"
+PACKED = "\x02zlib:"
+_MARKS = (MARK, PACKED)
+_WORTH = 512  # characters; most shorter ones get longer
+# Level, method, window, memory: of a reply of 2 KB most of the time went into zlib's usual 256 KB.
+_SQUEEZED = (4, zlib.DEFLATED, 14, 5)
+
+
+def to_column(value: str) -> str:
+    """As it is, or as MARK and its JSON in ASCII where a database would refuse it."""
+    if value.isascii() and "\0" not in value and not value.startswith(_MARKS):
+        return value  # nearly all
+    marked = value.startswith(_MARKS) or "\0" in value or _has_surrogate(value)
+    return MARK + json.dumps(value) if marked else value
+
+
+def packed(value: str) -> str:
+    """As `to_column`, compressed where that makes it shorter."""
+    plain = to_column(value)
+    if len(value) < _WORTH:
+        return plain
+    squeezing = zlib.compressobj(*_SQUEEZED)
+    squeezed = squeezing.compress(value.encode("utf-8", "surrogatepass")) + squeezing.flush()
+    short = PACKED + base64.b64encode(squeezed).decode("ascii")
+    return short if len(short) < len(plain.encode()) else plain
+
+
+def from_column(stored: str) -> str:
+    """Raises HostError where the file was damaged within the text."""
+    try:
+        if stored.startswith(PACKED):
+            squeezed = base64.b64decode(stored.removeprefix(PACKED))
+            return zlib.decompress(squeezed).decode("utf-8", "surrogatepass")
+        return str(json.loads(stored.removeprefix(MARK))) if stored.startswith(MARK) else stored
+    except (ValueError, zlib.error) as error:
+        raise fault("of this run", f"{stored[:20]!r} is no text of ours: {error}") from error
+
+
+def _has_surrogate(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
