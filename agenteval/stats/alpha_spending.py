@@ -4,7 +4,7 @@ After O'Brien and Fleming: next to nothing at first, nearly all at the end, so t
 never stopped loses little.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from math import ceil, erfc, exp, log10, sqrt, tau
 from statistics import NormalDist
@@ -29,6 +29,16 @@ def elsewhere_told(looks: Sequence[Look], baseline: str) -> Iterator[str]:
         yield (
             f"The candidate's run was held against another baseline before ({told}): a baseline "
             "that is chosen with the figures at hand proves less."
+        )
+
+
+def tried_told(verdicts: Mapping[str, int], over: str) -> Iterator[str]:
+    """That other runs of the candidate did not pass: each has a level of its own."""
+    if failed := {verdict: runs for verdict, runs in verdicts.items() if verdict != "PASS"}:
+        told = ", ".join(f"{runs} {verdict}" for verdict, runs in sorted(failed.items()))
+        yield (
+            f"Other runs of the candidate did not pass over {over} ({told}): a run that is played "
+            "anew until it passes proves less, as each may pass by luck."
         )
 
 

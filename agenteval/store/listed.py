@@ -1,6 +1,6 @@
 """Runs, their trials and imported counts as a list has them: each in a few figures."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -24,6 +24,9 @@ _TRIALS = """SELECT scenario, number, seed, outcome, calls, errors, seconds, goa
     FROM trial WHERE run_id = :run AND NOT replaced {}
     AND (scenario, number) > (:scenario, :number) ORDER BY scenario, number LIMIT :size"""
 _VERDICTS = "SELECT run_id, verdict FROM look ORDER BY number"
+_OF_OTHERS = """SELECT look.run_id, look.verdict FROM look JOIN run ON run.id = look.run_id
+    JOIN run AS base ON base.id = look.baseline
+    WHERE run.id <> :run AND run.model = :model AND base.model = :over ORDER BY look.number"""
 _COUNTED = "SELECT id, card, calls, by_class, source, imported FROM imported ORDER BY imported DESC"
 
 
@@ -141,6 +144,12 @@ def listed(query: Query, ids: Sequence[str] | None = None) -> list[Listed]:
         _listed(*row, trials=trials[row[0]], verdicts=verdicts)
         for row in query(_LISTED.format(ours[0]), **named)
     ]
+
+
+def verdicts_of_others(query: Query, run: str, *, model: str, over: str) -> Mapping[str, int]:
+    """How many other runs of a model ended a gate over this other model by each verdict."""
+    last = {other: verdict for other, verdict in query(_OF_OTHERS, run=run, model=model, over=over)}  # noqa: C416 -- rows are no pairs
+    return Counter(last.values())
 
 
 def listed_trials(

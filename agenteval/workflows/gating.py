@@ -17,10 +17,11 @@ from agenteval.errors import UsageError
 from agenteval.report.gate_view import GateView, gate_view
 from agenteval.report.provenance import without_told
 from agenteval.report.voids import rejudged_told, retried_told, spoilt_told
-from agenteval.stats.alpha_spending import LEAST, level_told, levels_at
+from agenteval.stats.alpha_spending import LEAST, level_told, levels_at, tried_told
 from agenteval.stats.criteria import Rules
 from agenteval.stats.estimand import Estimand, estimand
 from agenteval.stats.promotion import LEVEL, GateVerdict, judge_gate
+from agenteval.store.listed import verdicts_of_others
 from agenteval.store.loading import load_summary
 from agenteval.store.sql import keep_look
 from agenteval.store.summaries import opened
@@ -57,11 +58,12 @@ def judged(  # noqa: PLR0913 -- what a gate is asked for
     )
     if not kept and not after.complete and judgement.verdict is GateVerdict.PASS:
         judgement = replace(judgement, verdict=GateVerdict.INCONCLUSIVE)
+    over = before.model if judgement.verdict is GateVerdict.PASS else ""
     told = (
         *without_told(left),
         *look_told(look, asked, after, kept=kept),
         *_hidden(before, _place(baseline, store), "The baseline"),
-        *_hidden(after, _place(candidate, store), "The candidate"),
+        *_hidden(after, _place(candidate, store), "The candidate", over=over),
     )
     return gate_view(judgement, before, after, rules=source, told=told)
 
@@ -71,14 +73,15 @@ def _place(word: str, store: str) -> str:
     return word if Path(word).is_file() else store
 
 
-def _hidden(run: RunSummary, store: str, who: str) -> Sequence[str]:
-    """What its counts do not show: trials played again, calls judged again or spoilt."""
+def _hidden(run: RunSummary, store: str, who: str, *, over: str = "") -> Sequence[str]:
+    """What its counts do not show: trials or runs played again, calls judged again or spoilt."""
     if run.of_counts:
         return ()
     with opened(store) as query:
         again, moved = replayed(query, run.id), rejudged(query, run.id)
         blames, lost = report.arrivals.blamed(garbled(query, run.id))
-    told = *retried_told(who, again), *rejudged_told(who, moved)
+        tried = verdicts_of_others(query, run.id, model=run.model, over=over) if over else {}
+    told = *retried_told(who, again), *rejudged_told(who, moved), *tried_told(tried, over)
     return *told, *spoilt_told(who, blames, run.calls + lost)
 
 
@@ -203,10 +206,7 @@ def declared(about: str | None) -> Estimand:
 
 
 def run_summary(run: str, store: str) -> RunSummary:
-    """What has ended of a run by what names it, or the newest of another store's file.
-
-    Raises UsageError.
-    """
+    """What has ended of a run, or of the newest of another store's file. Raises UsageError."""
     if run.endswith(".csv"):
         raise UsageError(f"{run}: a table; `agenteval import counts {as_word(run)}` gives it an id")
     elsewhere = Path(run).is_file()

@@ -80,6 +80,22 @@ def test_a_trial_in_flight_is_no_trial_yet_and_spends_nothing(candidate):
     assert (code, late["verdict"], late["level"]) == (0, "PASS", 0.05)
 
 
+def test_a_pass_tells_which_other_runs_of_the_candidate_did_not(candidate):
+    keep(run(played(1), run_id="older", model=card("older")), STORE)
+    for name, model in (("try-1", "new"), ("try-2", "new"), ("base-2", "old")):
+        keep(run(played(1), played(2), run_id=name, model=card(model)), STORE)
+        code, told = candidate.judged(where=name)
+        assert (code, "did not pass over" in str(told["remarks"])) == (3, False)
+    assert candidate.cli("gate", "--baseline", "older", "--candidate", "try-1").code == 3
+    candidate.play(PLANNED)
+    code, told = candidate.judged()
+    tried = [one for one in told["remarks"] if "Other runs of the candidate" in one]
+    assert (code, [one.partition(":")[0] for one in tried]) == (
+        0,
+        ["Other runs of the candidate did not pass over old (2 INCONCLUSIVE)"],
+    )
+
+
 @pytest.mark.parametrize("width", [80, 70])
 def test_no_limit_and_no_verdict_is_cut_in_a_narrow_terminal(candidate, width):
     candidate.play(PLANNED)
