@@ -14,7 +14,15 @@ from pathlib import Path
 from machine import Machine
 from mock_server import mock
 from page import ENOUGH, Options, page
-from parts_of_suite import classifier, orchestrators, reading, sandbox, starts
+from parts_of_suite import (
+    classifier,
+    longer_trials,
+    orchestrators,
+    reading,
+    sandbox,
+    starts,
+    whole_runs,
+)
 from peer_places import PEERS, PROJECT, made
 
 PAGE = PROJECT / "docs" / "benchmarks.md"
@@ -27,6 +35,8 @@ async def measured(asked: Options, machine: Machine) -> str:
     if asked.trials >= ENOUGH:
         async with mock() as url:
             tables.append(await asyncio.to_thread(orchestrators, url, asked, machine))
+            tables.append(await asyncio.to_thread(longer_trials, url, asked, machine))
+            tables.append(await whole_runs(url, asked, machine))
     tables.append(classifier(asked, machine))
     tables.append(await sandbox(asked, machine))
     tables.append(starts(asked, machine))

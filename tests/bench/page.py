@@ -79,7 +79,7 @@ def page(parts: Sequence[Part], asked: Options, machine: Machine) -> str:
         )
     if asked.trials < ENOUGH:
         opening.append(
-            f"The table of orchestrators is left out: with fewer than {ENOUGH} trials more, what a "
-            "start takes by chance is larger than what calls take."
+            f"What a call of an orchestrator takes is left out: with fewer than {ENOUGH} trials "
+            "more, what a start takes by chance is larger than what calls take."
         )
     return "\n\n".join([*opening, *(part.text() for part in parts)]).rstrip() + "\n"

@@ -19,7 +19,7 @@ import bench_classify
 import bench_ingest
 import bench_reading
 import bench_sandbox
-from bench_client import Cost, per_call
+from bench_client import CROWDS, Cost, per_call, per_run
 from machine import Machine
 from page import Options, Part, figure, middle, ratio
 from peer_places import PEERS
@@ -30,6 +30,7 @@ from agenteval.sandbox.launch import interpreter
 
 BARE = "openai"
 OWN = "agenteval run"
+LONG = 50  # turns
 # A command that is installed has its modules compiled.
 COMPILED = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
 
@@ -84,6 +85,48 @@ def orchestrators(url: str, asked: Options, machine: Machine) -> Part:
         "`openai` is the bare SDK in a loop. Where a column is empty the program was measured with "
         "whole replies alone.",
     )  # fmt: skip
+
+
+def longer_trials(url: str, asked: Options, machine: Machine) -> Part:
+    """Short trials again, so that both lengths stand in the same repeats."""
+    costs: dict[tuple[str, str, int], list[float]] = {}
+    (bare,) = (peer for peer in PEERS if peer.name == BARE)
+    for _ in range(asked.repeats):
+        for turns in (asked.turns, LONG):
+            for (name, form), one in per_call(url, turns, asked.trials, [bare], {}).items():
+                costs.setdefault((name, form, turns), []).append(one.own)
+        machine.note()
+    rows = []
+    for form in ("whole", "33 pieces"):
+        short = costs[OWN, form, asked.turns]
+        for turns in (asked.turns, LONG):
+            own, sdk = costs[OWN, form, turns], costs[BARE, form, turns]
+            rows.append(
+                [f"{form}, {turns} turns", middle(sdk), middle(own), ratio(own, sdk),
+                 ratio(own, short)]
+            )  # fmt: skip
+    return Part(
+        "A call of a longer trial",
+        "As above, of the bare SDK and `agenteval run` alone. The SDK walks every message of a "
+        "request, so that its calls cost more with each turn.",
+        ["", "openai, ms", "agenteval run, ms", "of the bare SDK", f"of {asked.turns} turns"],
+        rows,
+    )
+
+
+async def whole_runs(url: str, asked: Options, machine: Machine) -> Part:
+    spent: dict[str, list[float]] = {}
+    for _ in range(asked.repeats):
+        for name, one in (await per_run(url, CROWDS)).items():
+            spent.setdefault(name, []).append(one)
+        machine.note()
+    return Part(
+        "What a run takes once",
+        "`agenteval run` of notes/append, in 33 pieces: CPU until its first words on a terminal, "
+        "and the peak memory of its process.",
+        ["", ""],
+        [[name, middle(each)] for name, each in spent.items()],
+    )
 
 
 def classifier(asked: Options, machine: Machine) -> Part:
