@@ -20,7 +20,6 @@ import bench_ingest
 import bench_reading
 import bench_sandbox
 from bench_client import CROWDS, Cost, per_call, per_run
-from machine import Machine
 from page import Options, Part, figure, middle, ratio
 from peer_places import PEERS
 
@@ -35,13 +34,12 @@ LONG = 50  # turns
 COMPILED = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
 
 
-def orchestrators(url: str, asked: Options, machine: Machine) -> Part:
+def orchestrators(url: str, asked: Options) -> Part:
     costs: dict[tuple[str, str], list[Cost]] = {}
     failed: dict[str, str] = {}
     for _ in range(asked.repeats):
         for key, one in per_call(url, asked.turns, asked.trials, PEERS, failed).items():
             costs.setdefault(key, []).append(one)
-        machine.note()
     if BARE in failed:
         raise SystemExit(f"{BARE}: {failed[BARE]}")
 
@@ -87,7 +85,7 @@ def orchestrators(url: str, asked: Options, machine: Machine) -> Part:
     )  # fmt: skip
 
 
-def longer_trials(url: str, asked: Options, machine: Machine) -> Part:
+def longer_trials(url: str, asked: Options) -> Part:
     """Short trials again, so that both lengths stand in the same repeats."""
     costs: dict[tuple[str, str, int], list[float]] = {}
     (bare,) = (peer for peer in PEERS if peer.name == BARE)
@@ -95,7 +93,6 @@ def longer_trials(url: str, asked: Options, machine: Machine) -> Part:
         for turns in (asked.turns, LONG):
             for (name, form), one in per_call(url, turns, asked.trials, [bare], {}).items():
                 costs.setdefault((name, form, turns), []).append(one.own)
-        machine.note()
     rows = []
     for form in ("whole", "33 pieces"):
         short = costs[OWN, form, asked.turns]
@@ -114,12 +111,11 @@ def longer_trials(url: str, asked: Options, machine: Machine) -> Part:
     )
 
 
-async def whole_runs(url: str, asked: Options, machine: Machine) -> Part:
+async def whole_runs(url: str, asked: Options) -> Part:
     spent: dict[str, list[float]] = {}
     for _ in range(asked.repeats):
         for name, one in (await per_run(url, CROWDS)).items():
             spent.setdefault(name, []).append(one)
-        machine.note()
     return Part(
         "What a run takes once",
         "`agenteval run` of notes/append, in 33 pieces: CPU until its first words on a terminal, "
@@ -129,7 +125,7 @@ async def whole_runs(url: str, asked: Options, machine: Machine) -> Part:
     )
 
 
-def classifier(asked: Options, machine: Machine) -> Part:
+def classifier(asked: Options) -> Part:
     texts = bench_classify.corpus(bench_classify.OWN)
     some = texts[:: max(1, len(texts) // bench_classify.BASHLEX_SAMPLE)]
     readers: dict[str, tuple[str, Callable[[str], object]]] = {
@@ -144,7 +140,6 @@ def classifier(asked: Options, machine: Machine) -> Part:
         for name, (_, read) in readers.items():
             each = (bench_classify.seconds(read, text) for text in some)
             spent.setdefault(name, []).append(1e6 * sum(each) / len(some))
-        machine.note()
     reference = next(iter(spent.values()))
     return Part(
         "A command is read and judged",
@@ -224,7 +219,7 @@ def _container(folder: str) -> Iterator[_Fresh | None]:
         subprocess.run(["podman", "kill", name], capture_output=True, check=False)
 
 
-async def sandbox(asked: Options, machine: Machine) -> Part:
+async def sandbox(asked: Options) -> Part:
     spent: dict[str, list[float]] = {}
     async with AsyncExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory())
@@ -244,7 +239,6 @@ async def sandbox(asked: Options, machine: Machine) -> Part:
             each = await bench_sandbox.per_call(worlds, bench_sandbox.SCRIPT, CALLS)
             for name, one in each.items():
                 spent.setdefault(name, []).append(one)
-            machine.note()
     plain = spent["a plain process"]
     return Part(
         "A command is run in a sandbox",
@@ -267,12 +261,11 @@ STARTS = {
 }
 
 
-def starts(asked: Options, machine: Machine) -> Part:
+def starts(asked: Options) -> Part:
     spent: dict[str, list[float]] = {}
     for _ in range(asked.repeats):
         for name, words in STARTS.items():
             spent.setdefault(name, []).append(1000 * started(*words))
-        machine.note()
     bare = spent["python -c ''"]
     return Part(
         "A command starts",
@@ -293,7 +286,7 @@ def started(*words: str) -> float:
     return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
 
 
-def reading(asked: Options, machine: Machine) -> Part:
+def reading(asked: Options) -> Part:
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         for size in (one for one in bench_reading.SIZES if one <= asked.largest):
@@ -307,7 +300,6 @@ def reading(asked: Options, machine: Machine) -> Part:
             for _ in range(asked.repeats):
                 for name, one in _read(folder, store, logs).items():
                     spent.setdefault(name, []).append(one)
-                machine.note()
             for name, each in spent.items():
                 runs = bench_reading.COMMANDS.get(name, (1, ()))[0]
                 seconds = median(one for one, _ in each)

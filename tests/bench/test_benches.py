@@ -3,12 +3,15 @@
 What the others measure with is played by test_budgets.
 """
 
+import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 from bench_view import made
+from machine import Watch
 
 BENCH = Path(__file__).parent
 
@@ -43,3 +46,14 @@ def test_a_benchmark_measures(name: str, words: tuple[str, ...], told: str) -> N
 def test_the_benchmark_of_pages_asks_for_each_page_of_a_store(tmp_path: Path) -> None:
     store = made(tmp_path / "few.db", runs=12, trials=40)
     assert "two runs compared" in measured("view", str(store))
+
+
+def test_work_of_processes_that_are_not_reaped_is_other_work() -> None:
+    watch = Watch()
+    spinning = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    time.sleep(1)
+    spinning.kill()
+    before = watch.others()
+    spinning.wait()
+    spun = 1 / (os.cpu_count() or 1)  # of a quiet machine's time; a crowd leaves less of it
+    assert before - watch.others() > 0.2 * spun
