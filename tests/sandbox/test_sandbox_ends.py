@@ -3,6 +3,8 @@
 import asyncio
 import os
 import signal
+import subprocess
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +16,7 @@ from users import USERS, start
 
 from agenteval.core.scenario import Limits
 from agenteval.errors import InfrastructureError, UsageError
-from agenteval.sandbox.backends import BACKENDS
+from agenteval.sandbox.backends import AUTOMATIC, BACKENDS
 
 
 def family(pid: int) -> set[int]:
@@ -175,3 +177,34 @@ async def test_what_runs_inside_is_never_root_outside_nor_the_user_of_another_tr
     me = os.geteuid()
     assert (len(users) >= 2, 0 in users) == (True, False)
     assert set(users) == {me} if me else len(set(users)) == 2
+
+
+# An evaluator that plays two trials, one after another: seconds of its commands, and its own.
+WORKING = """
+import asyncio, os, sys
+from agenteval.core.scenario import Limits
+from agenteval.sandbox.backends import BACKENDS
+
+COUNTS = "n=0; while [ $n -lt 500000 ]; do n=$((n+1)); done; times"
+
+async def main():
+    backend, spent = BACKENDS[sys.argv[1]](), 0.0
+    for _ in range(2):
+        async with backend.open({}, Limits()) as sandbox:
+            said = (await sandbox.run(["sh", "-c", COUNTS])).output
+            spent += float(said.split()[0].removeprefix("0m").removesuffix("s"))
+    return spent
+
+print(asyncio.run(main()), sum(os.times()[:2]))
+"""
+
+
+@pytest.mark.parametrize("name", [*AUTOMATIC, "none"])
+def test_what_commands_use_is_told_of_the_evaluators_children(name):
+    words = [sys.executable, "-c", WORKING, installed(name)]
+    before = sum(os.times()[2:4])
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    used = sum(os.times()[2:4]) - before
+    commands, own = map(float, done.stdout.split())
+    assert commands > 0.2
+    assert used - own > 0.95 * commands

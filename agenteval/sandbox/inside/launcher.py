@@ -11,6 +11,7 @@ import marshal
 import os
 import signal
 import socket
+import time
 
 from agenteval.sandbox.inside import control_group, linux, namespace, prefork, runner, wire
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 FIRST_UID, INSIDE = 2_000_000_000, 1000
 SCOPE, END = "scope", b"end"  # a group that is made for us; the sender's last word
+WORLDS_SECONDS = 0.5  # for the last worlds to end by themselves
 LACKING = "!"  # before the reason why a group cannot be divided
 
 
@@ -31,7 +33,7 @@ def main(fd: int, code: bytes, group: str, *, warm: bool) -> None:
     """
     control = socket.socket(fileno=fd)
     evaluator = os.getppid()
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps
+    signal.signal(signal.SIGCHLD, _reap)
     own = _own_group(control) if group == SCOPE else ""
     modules = marshal.loads(code)
     names = [name for name, _ in modules]
@@ -41,6 +43,8 @@ def main(fd: int, code: bytes, group: str, *, warm: bool) -> None:
     while True:
         kind, fds, _, _ = socket.recv_fds(control, 64, 2)
         if not kind or kind == END:
+            if kind:
+                _wait_for_worlds()
             _leave(own or group, 0 if own or kind else evaluator)
         start = {b"namespaces": _namespaces, b"program": _program, b"none": _bare}[kind]
         try:
@@ -49,6 +53,27 @@ def main(fd: int, code: bytes, group: str, *, warm: bool) -> None:
             _refused(fds[0], error)
         for one in fds:
             os.close(one)
+
+
+def _reap(*_: object) -> int:
+    """Those that have ended; -1 when no child is left, 0 when some run.
+
+    Not left to the kernel: that would keep what they used from what our parent's children used.
+    """
+    try:
+        while pid := os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        return -1
+    return pid
+
+
+def _wait_for_worlds() -> None:
+    """The last ones are ending: their sockets have closed."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    until = time.monotonic() + WORLDS_SECONDS
+    while _reap() == 0 and time.monotonic() < until:
+        time.sleep(0.005)
 
 
 def _own_group(control: socket.socket) -> str:
