@@ -11,7 +11,6 @@ queue: no model, sandbox or database takes part.
 import heapq
 import os
 import random
-import resource
 import subprocess
 import sys
 import tempfile
@@ -40,7 +39,7 @@ class Costs:
     """Seconds a call: what its model takes, its shard, and the store, for all shards."""
 
     model: float = 2.0  # assumed: it is the server's, and every server has its own
-    core: float = 0.0054  # of processor 4.9 ms; 0.5 ms to write to PostgreSQL and wait for its disk
+    core: float = 0.0225  # of processor 22 ms; 0.5 ms to write to PostgreSQL and wait for its disk
     store: float = 1 / 3500
     slots: int = 32  # trials at a time in a shard
 
@@ -118,22 +117,30 @@ def rows(sizes: tuple[int, ...] = SIZES) -> Iterator[str]:
             )
 
 
-def core_seconds() -> tuple[float, float]:
-    """Processor time, and bytes of store, a call: between a run of few trials and one of many."""
+PLAY = """
+import atexit, os, sys
+atexit.register(lambda: print(*os.times()[:4], file=open("used", "w")))
+from agenteval.__main__ import main
+main()
+"""
+
+
+def core_seconds() -> tuple[float, float, float]:
+    """What a call more takes: the evaluator's processor, that of its processes, bytes of store."""
     points = []
     for trials in (FEW, MANY):
-        with tempfile.TemporaryDirectory() as folder:
-            before = resource.getrusage(resource.RUSAGE_CHILDREN)
-            command = [sys.executable, "-m", "agenteval", *RUN, str(trials)]
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            command = [sys.executable, "-c", PLAY, *RUN, str(trials)]
             subprocess.run(command, cwd=folder, check=False, capture_output=True)
-            after = resource.getrusage(resource.RUSAGE_CHILDREN)
-            spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-            file = Path(folder) / "runs.db"
+            used = [float(word) for word in (folder / "used").read_text().split()]
+            file = folder / "runs.db"
             with closing(SqlStore(str(file))) as store, store.connect() as asked:
                 calls = asked.exec_driver_sql("SELECT count(*) FROM call").scalar_one()
-            points.append((spent, file.stat().st_size, calls))
-    (spent, size, calls), (more, larger, many) = points
-    return (more - spent) / (many - calls), (larger - size) / (many - calls)
+            points.append((sum(used[:2]), sum(used[2:]), file.stat().st_size, calls))
+    (*few, calls), (*many, more) = points
+    own, others, size = [(b - a) / (more - calls) for a, b in zip(few, many, strict=True)]
+    return own, others, size
 
 
 def written(url: str, who: str, trials: int) -> None:
@@ -182,8 +189,9 @@ def calls_stored(url: str, writers: int, trials: int = 1000) -> float:
 def measured() -> Iterator[str]:
     from postgres import DURABLE, FAST, serving  # noqa: PLC0415 -- its driver, for this alone
 
-    core, size = core_seconds()
-    yield f"core: {core * 1000:.1f} ms of processor a call, {size:,.0f} bytes of store a call"
+    own, others, size = core_seconds()
+    yield f"evaluator: {own * 1000:.1f} ms of processor a call, {size:,.0f} bytes of store a call"
+    yield f"worlds, judges and second reader: {others * 1000:.1f} ms of processor a call"
     for name, options in (("each commit on disk", DURABLE), ("fsync off", FAST)):
         with serving(options) as server:
             url = server.url(server.new())

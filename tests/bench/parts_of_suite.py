@@ -75,8 +75,9 @@ def orchestrators(url: str, asked: Options) -> Part:
         "a world for each trial, each call judged, read twice, contained and stored, the goal "
         "asked after each turn, the report written. Milliseconds of own CPU for a call more: the "
         f"difference between 8 and {8 + asked.trials} trials. Beside it CPU in the processes that "
-        "were started: of agenteval its sandbox and second reader, of the others a shell that "
-        "prints the result.",
+        "were started: of agenteval its worlds, where each command runs as the Python script that "
+        "it names, the goal's questions and the second reader; of the others a shell that prints "
+        "the result of a played trial.",
         ["", "whole, ms", "of the bare SDK", "33 pieces, ms", "of the bare SDK",
          "in processes it started, ms", "peak, MB", "what it leaves out"],
         rows,
