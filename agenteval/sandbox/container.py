@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import shutil
 import socket
 import tempfile
@@ -147,11 +148,18 @@ def _runner(limits: Limits, *, prefork: bool) -> dict[str, Any]:
     return spec | {"filter": {"loopback": limits.loopback}}
 
 
+_RUNTIME_FAILED = re.compile(r" failed: exit status \d+$")
+
+
 def _last_line(complaints: IO[bytes]) -> str:
-    """The last thing the engine said, but for docker's advice to read its help."""
+    """The last thing the engine said, but for docker's advice to read its help.
+
+    Where that is only that its runtime failed, what was said before it too: the runtime's reason.
+    """
     text = os.pread(complaints.fileno(), 1 << 16, 0).decode(errors="replace")
     lines = [line for line in text.splitlines() if line and "docker run --help" not in line]
-    return lines[-1] if lines else ""
+    told = 2 if lines and _RUNTIME_FAILED.search(lines[-1]) else 1
+    return "; ".join(reversed(lines[-told:]))
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:

@@ -98,6 +98,18 @@ SAID = {  # of an image that is not there, by engine
         "Run 'docker run --help' for more information\n"
     ),
 }
+START_FAILED = "Error: `/usr/bin/runc start 2952` failed: exit status 1"
+
+
+async def test_of_a_runtime_that_failed_its_own_reason_is_told(monkeypatch, tmp_path):
+    engine = tmp_path / "podman"
+    engine.write_text(f"#!/bin/sh\necho 'no space left'>&2; echo '{START_FAILED}' >&2\n")
+    engine.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setenv("AGENTEVAL_CONTAINER_ENGINE", "podman")
+    with pytest.raises(InfrastructureError, match=f"{START_FAILED}; no space left"):
+        async with Container().open({}, Limits()):
+            pass
 
 
 @pytest.mark.parametrize("name", SAID)
