@@ -84,7 +84,7 @@ class Container:
                 + wire.request(_runner(limits, prefork=self._prefork))
             )
             try:
-                await greet(link, first, lambda: _last_line(complaints))
+                await greet(link, first, lambda: _reason(complaints))
                 yield link
             finally:
                 await link.close()
@@ -151,7 +151,7 @@ def _runner(limits: Limits, *, prefork: bool) -> dict[str, Any]:
 _RUNTIME_FAILED = re.compile(r" failed: exit status \d+$")
 
 
-def _last_line(complaints: IO[bytes]) -> str:
+def _reason(complaints: IO[bytes]) -> str:
     """The last thing the engine said, but for docker's advice to read its help.
 
     Where that is only that its runtime failed, what was said before it too: the runtime's reason.

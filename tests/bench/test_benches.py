@@ -48,12 +48,16 @@ def test_the_benchmark_of_pages_asks_for_each_page_of_a_store(tmp_path: Path) ->
     assert "two runs compared" in measured("view", str(store))
 
 
+WORKS = "import time\nwhile time.process_time() < 0.3: pass\nprint(flush=True)\ninput()"
+
+
 def test_work_of_processes_that_are_not_reaped_is_other_work() -> None:
     watch = Watch()
-    spinning = subprocess.Popen([sys.executable, "-c", "while True: pass"])
-    time.sleep(1)
-    spinning.kill()
+    working = subprocess.Popen(
+        [sys.executable, "-c", WORKS], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    working.stdout.readline()
     before = watch.others()
-    spinning.wait()
-    spun = 1 / (os.cpu_count() or 1)  # of a quiet machine's time; a crowd leaves less of it
-    assert before - watch.others() > 0.2 * spun
+    working.communicate(b"\n")
+    processors = (time.monotonic() - watch.since) * (os.cpu_count() or 1)
+    assert (before - watch.others()) * processors > 0.2
