@@ -15,6 +15,8 @@ loudly.
 """
 
 import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from typing import TypeVar
 
@@ -136,7 +138,23 @@ class UnservedError(InfrastructureError):
         self.after, self.works = after, works
 
 
-def first(errors: ExceptionGroup[Failed]) -> Failed:
-    """The error that came first, however deep."""
-    error = errors.exceptions[0]
-    return first(error) if isinstance(error, ExceptionGroup) else error
+@contextmanager
+def unwrapped(*kinds: type[AgentevalError]) -> Iterator[None]:
+    """Raise the first error of these kinds by itself, in place of a TaskGroup's group of them.
+
+    A group that holds any other error goes on as it is. No `except*`: before Python 3.11.4 what is
+    raised within one is wrapped in a group again (python/cpython#103590).
+    """
+    try:
+        yield
+    except ExceptionGroup as group:
+        expected, unforeseen = group.split(kinds)
+        if expected is None or unforeseen is not None:
+            raise
+        raise first_error(expected) from None
+
+
+def first_error(group: ExceptionGroup[Failed]) -> Failed:
+    """Return the error of the task that failed first, however deeply groups are nested."""
+    error = group.exceptions[0]
+    return first_error(error) if isinstance(error, ExceptionGroup) else error

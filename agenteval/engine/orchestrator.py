@@ -27,7 +27,8 @@ from agenteval.errors import (
     HostError,
     InfrastructureError,
     UsageError,
-    first,
+    first_error,
+    unwrapped,
 )
 from agenteval.protocols import (
     Health,
@@ -60,7 +61,7 @@ def made(key: TrialKey, make: Callable[[], T]) -> T:
 def void_of(key: TrialKey, error: Exception) -> InfrastructureError:
     """What broke the trial; with its traceback where nobody foresaw it."""
     if isinstance(error, ExceptionGroup):
-        return void_of(key, first(error))
+        return void_of(key, first_error(error))
     if isinstance(error, InfrastructureError):
         return error
     if isinstance(error, TemplateError):
@@ -125,14 +126,12 @@ class Orchestrator:
         by_name = {stage.scenario.name: stage for stage in stages}
         free = asyncio.Semaphore(self.concurrency)
         running = asyncio.Semaphore(2 * (os.cpu_count() or 1))
-        try:
+        with unwrapped(UsageError, HostError):
             async with asyncio.TaskGroup() as group:
                 for key in keys:
                     await free.acquire()
                     task = group.create_task(self._trial(by_name[key.scenario], key, running))
                     task.add_done_callback(lambda _: free.release())
-        except* (UsageError, HostError) as errors:
-            raise first(errors) from None
 
     async def _trial(self, stage: Stage, key: TrialKey, running: asyncio.Semaphore) -> None:
         if not self.recorder.begin(key):

@@ -13,7 +13,7 @@ from agenteval.core.loops import looped
 from agenteval.core.outcome import Ending
 from agenteval.core.prompt.prompt import Prompt
 from agenteval.core.trial import CallRecord, Execution, Turn
-from agenteval.errors import AgentevalError, Cause, InfrastructureError, OutgrownError, first
+from agenteval.errors import AgentevalError, Cause, InfrastructureError, OutgrownError, unwrapped
 from agenteval.harness.app_server import Allows, AppServer
 from agenteval.harness.dialogue import Asked, Dialogue, Did, Seen, is_unread, seen_in
 from agenteval.harness.http_server import Answer, Request, UnreadableError
@@ -91,13 +91,16 @@ class HarnessLoop:
     async def play(self) -> Ending:
         """Raises InfrastructureError when server or sandbox fails, or the program itself."""
         try:
-            async with self._group:
-                within = self.seconds * 4 + FIRST  # a slow server is given more; we end it before
-                ran = self._group.create_task(self.sandbox.run(FORWARDER, seconds=within))
-                await self._watched()
-                self._hang_up()
-        except* AgentevalError as errors:
-            self._failure = self._failure or first(errors)
+            with unwrapped(AgentevalError):
+                async with self._group:
+                    within = (
+                        self.seconds * 4 + FIRST
+                    )  # a slow server is given more; we end it first
+                    ran = self._group.create_task(self.sandbox.run(FORWARDER, seconds=within))
+                    await self._watched()
+                    self._hang_up()
+        except AgentevalError as error:
+            self._failure = self._failure or error
         finally:
             self._is_up()
             self.played.refused += self.way.strangers

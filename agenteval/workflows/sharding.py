@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 
 from agenteval.core.run import Options, Run
-from agenteval.errors import HostError, UsageError, first
+from agenteval.errors import HostError, UsageError, unwrapped
 from agenteval.protocols import TrialKey
 from agenteval.store.location import Location
 from agenteval.store.recorder import Hold
@@ -87,15 +87,13 @@ async def play_beside_others(
     note: Callable[[str], None],
 ) -> None:
     """Until every trial has ended, whoever played it. Raises UsageError and HostError."""
-    try:
+    with unwrapped(UsageError, HostError):
         async with asyncio.TaskGroup() as group:
             telling = group.create_task(_tell(shard))
             try:
                 await _play_what_is_left(shard, store, keys, play, note)
             finally:
                 telling.cancel()
-    except* (UsageError, HostError) as errors:
-        raise first(errors) from None
 
 
 async def _tell(shard: Shard) -> None:

@@ -12,7 +12,7 @@ from agenteval.config.models import SIMULATED, ModelEntry, load_models, resolve
 from agenteval.config.roots import roots
 from agenteval.core.chance import Chance
 from agenteval.core.trial import Message, Turn
-from agenteval.errors import InfrastructureError, UsageError, first
+from agenteval.errors import InfrastructureError, UsageError, unwrapped
 from agenteval.models.identity import SIMULATOR
 from agenteval.models.openai_client import OpenAIModel
 from agenteval.protocols import Model
@@ -66,11 +66,9 @@ async def probe(model: Model, prompts: Sequence[tuple[Message, ...]], concurrenc
     """Ask all prompts once, so many at the same time. Raises what only the user can mend."""
     free = asyncio.Semaphore(concurrency)
     started = time.perf_counter()
-    try:
+    with unwrapped(UsageError):
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(_asked(model, prompt, free)) for prompt in prompts]
-    except* UsageError as errors:
-        raise first(errors) from None
     seconds = time.perf_counter() - started
     results = [task.result() for task in tasks]
     return Probed(

@@ -1,5 +1,6 @@
 """The numbers that the house keeps, and what each of its modules owes."""
 
+import ast
 import re
 
 import pytest
@@ -40,6 +41,17 @@ def test_an_import_within_a_function_says_why_it_stands_there(house: House) -> N
         if not re.search(r"PLC0415 --? \S", module.text.splitlines()[line - 1])
     ]
     assert silent == []
+
+
+def test_nothing_is_raised_within_an_except_star(house: House) -> None:
+    """Before Python 3.11.4 it is wrapped in a group, and a user's error ends in a traceback."""
+    stars = [
+        f"{name}:{node.lineno}"
+        for name, module in house.modules.items()
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.TryStar)
+    ]
+    assert stars == [], "use errors.unwrapped"
 
 
 def test_no_module_is_a_drawer_for_odds_and_ends(house: House) -> None:
