@@ -1,18 +1,33 @@
-"""What `tests/house` allows, to be lowered with each figure that gets better; and the aims."""
+"""What `tests/house` allows: today's figure, to be lowered whenever it gets better; and the aim.
 
-BOUNDS: dict[str, tuple[int, int | None]] = {
-    "modules": (394, 220),  # lowered again as rooms are merged
-    "small modules with one importer": (0, 0),
+Without an aim a figure is only kept from growing.
+"""
+
+BOUNDS: dict[str, tuple[float, float | None]] = {
+    "modules": (394, 220),
+    "single importers": (97, 40),
+    "modules in circles": (38, 0),
     "base names used more than once": (0, 0),
-    "longest chain of imports": (16, None),
     "imports inside functions": (20, 20),
+    "public names used at home alone": (163, 0),
     "lines a module, most": (600, 600),
-    "lines a function, median": (7, 10),
+    "lines a function, median": (8, 10),
     "lines a function, 9 of 10": (18, 26),
     "lines a function, most": (40, 40),
+    "tokens a line of code": (10.2, 8.5),
+    "lines a comment": (207, 50),
+    "bare names: functions": (195, 0),
+    "bare names: arguments": (296, 0),
+    "bare names: variables": (620, 0),
+    "metaphors": (43, 0),
+    "docstrings without a verb or a noun": (1012, 0),
     "broad excepts": (5, 5),
     "packages without a front door": (0, 0),
 }
+
+# Modules that a walk passes through, and calls back up into a module that imports the caller's.
+# The aims are 18 modules for a verdict, 25 for a gate, and no step back up.
+WALKS = {"a verdict": (32, 0), "a gate": (38, 6)}
 
 # What nobody foresaw within a trial makes that one void, with its traceback: no reply of a model
 # and no slip of a scenario may end the other trials of a run. A plug-in that cannot be loaded is

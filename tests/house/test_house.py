@@ -2,10 +2,12 @@
 
 import ast
 import re
+from pathlib import Path
 
 import pytest
 from bounds import BOUNDS, CATCH_EVERYTHING
 from survey import House, table
+from wording import Wording
 
 
 @pytest.fixture(scope="module")
@@ -14,8 +16,8 @@ def house() -> House:
 
 
 def test_no_number_of_the_house_is_above_its_bound(house: House) -> None:
-    found = house.numbers()
-    above = {name: found[name] for name, (bound, _) in BOUNDS.items() if found[name] > bound}
+    figures = house.numbers()
+    above = {name: figures[name] for name, (bound, _) in BOUNDS.items() if figures[name] > bound}
     assert above == {}, "see `make house`"
 
 
@@ -101,13 +103,13 @@ def test_a_package_says_which_of_its_modules_to_read_first(house: House) -> None
 
 def test_the_table_has_a_line_for_each_number(house: House) -> None:
     lines = table(house, BOUNDS).splitlines()
-    assert [line[:34].rstrip() for line in lines[1 : 1 + len(house.numbers())]] == [
+    assert [line[:38].rstrip() for line in lines[1 : 1 + len(house.numbers())]] == [
         *house.numbers()
     ]
 
 
-def test_a_small_house_is_counted_as_it_is(tmp_path) -> None:
-    """Three floors, an import that only types need, one within a function, and two namesakes."""
+def test_a_small_house_is_counted_as_it_is(tmp_path: Path) -> None:
+    """A circle that needs TYPE_CHECKING, an import within a function, and two namesakes."""
     for name, text in {
         "__init__.py": '"""A house: begin with `ground`, and roof.py above it."""',
         "cellar/__init__.py": "",
@@ -124,9 +126,56 @@ def test_a_small_house_is_counted_as_it_is(tmp_path) -> None:
         (tmp_path / "house" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "house" / name).write_text(text)
     small = House(tmp_path / "house")
-    chain = ["house.roof", "house.gate", "house.ground", "house.cellar.gate"]
-    assert (small.chain, small.repeated) == (chain, {"gate": 2})
-    assert small.slivers == ["house.cellar.gate", "house.gate", "house.ground"]
+    assert small.circles == [["house.gate", "house.roof"]]
+    assert small.repeated_stems == {"gate": 2}
+    assert small.single_importers == [
+        "house.cellar.gate",
+        "house.gate",
+        "house.ground",
+        "house.roof",
+    ]
     assert small.without_front_door == ["house.attic", "house.cellar"]
     figures = small.numbers()
     assert (figures["broad excepts"], figures["imports inside functions"]) == (1, 1)
+
+
+def test_a_part_of_a_package_that_imports_it_when_first_used_counts_as_imported(
+    tmp_path: Path,
+) -> None:
+    for name, text in {
+        "__init__.py": "",
+        "store/__init__.py": "from house.lazily import submodules\n__getattr__ = submodules()\n",
+        "store/sql.py": "from house import store as s\n\ndef f():\n    return s.orm.rows()\n",
+        "store/orm.py": "from house.store import sql\n\ndef rows():\n    return sql.f()\n",
+    }.items():
+        (tmp_path / "house" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "house" / name).write_text(text)
+    assert House(tmp_path / "house").circles == [["house.store.orm", "house.store.sql"]]
+
+
+WORDING = '''
+"""What a module holds."""
+
+def told(seen, name):
+    """Return the name."""
+    short = [one for one in seen]
+    found = short
+    size = len(short)
+
+    return found, size, seen, name
+
+
+class Guest:
+    kept: int
+'''
+
+
+def test_names_that_say_nothing_are_counted_where_they_live_longer_than_three_lines() -> None:
+    wording = Wording(WORDING, ast.parse(WORDING))
+    assert wording.bare_names == [
+        ("function", "told", 4),
+        ("argument", "seen", 4),
+        ("variable", "kept", 14),
+    ]
+    assert wording.metaphors == [("Guest", 13)]
+    assert wording.bare_docstrings == [("What a module holds.", 2)]
