@@ -32,7 +32,7 @@ test-slow: $(READY) ## the others: campaigns in short form, every page and scena
 lowest: $(READY) ## tests with the lowest version of each dependency that pyproject.toml allows
 	@sh .ci/lowest $(PYTEST)
 
-pythons: ## the demo and the quick tests on the distribution's own python3 and on the newest Python here
+pythons: ## the demo and the quick tests on the own python3 of this distribution, and on the newest that Debian has
 	@sh .ci/pythons
 
 wheel: $(READY) ## build dist/, and play every scenario once from the wheel alone, in an empty folder
