@@ -9,12 +9,8 @@ docs/python.md tells the rest. Each name is imported when it is first used. Who 
 begins with `protocols`: the seams, on one screen.
 """
 
+from agenteval._version import __version__ as __version__
 from agenteval.lazily import attributes
-
-try:
-    from agenteval._version import __version__ as __version__
-except ModuleNotFoundError:  # a checkout from which nothing was installed
-    __version__ = "0.0.0"
 
 # Name to module.
 _HOMES = {

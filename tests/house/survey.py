@@ -289,9 +289,8 @@ def _module_name(path: Path, package: Path) -> str:
 
 
 def _is_foreign(path: Path, package: Path) -> bool:
-    """True of fixtures that are shipped within the package, and of what a build wrote."""
-    parts = {*path.relative_to(package).parts}
-    return path.name == "_version.py" or bool({"shipped", "skeleton_files"} & parts)
+    """True of fixtures that are shipped within the package."""
+    return bool({"shipped", "skeleton_files"} & {*path.relative_to(package).parts})
 
 
 def _imports(tree: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:

@@ -10,7 +10,7 @@ from agenteval.taxonomy.catalogue import failure_classes
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 ARCHITECTURE = (ROOT / "ARCHITECTURE.md").read_text()
-UNSAID = {"__main__", "_version"}  # the door itself, and what the build writes
+UNSAID = {"__main__", "_version"}  # the entry point, and one constant
 
 
 def kept_layers() -> list[set[str]]:
