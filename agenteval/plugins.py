@@ -136,7 +136,7 @@ def of_folder(folder: str) -> list[tuple[str, str, str]]:
 
 def _is_of_project(folder: str) -> bool:
     """Whether a folder of `sys.path` is the working folder, or is the project's around it."""
-    if not os.path.isabs(folder):
+    if not os.path.isabs(folder):  # noqa: PTH117 -- start-up
         return True
     place, here = os.path.realpath(folder), os.path.realpath(os.curdir)
     libraries = [*site.getsitepackages(), site.getusersitepackages()]

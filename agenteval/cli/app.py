@@ -125,7 +125,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     ),
     "trust": (
         "project_trust:trust",
-        "Confirm a project as it is now: its keys go where it says, until one of its files changes.",
+        "Confirm a project: its keys go where it says, until one of its files changes.",
     ),
     "doctor": (
         "machine:doctor",

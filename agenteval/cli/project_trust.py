@@ -1,4 +1,4 @@
-"""`agenteval trust` and `agenteval doctor --project`: what a folder would do, and the user's word."""
+"""`agenteval trust`, `doctor --project`: what a folder would do, and the user's word for it."""
 
 import sys
 from pathlib import Path
@@ -28,7 +28,7 @@ def trust(
     remove: Removing = False,
     as_json: AsJson = False,
 ) -> None:
-    """Confirm a project as it is now: its keys go where it says, until one of its files changes.
+    """Confirm a project: its keys go where it says, until one of its files changes.
 
     Counted are agenteval.toml, gate.toml, allow lists and arms. `agenteval doctor --project` shows
     them first.
@@ -122,17 +122,19 @@ def confirms(error: UntrustedError) -> bool:
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return False
     project = workflows.projects.examine(Path(error.project))
-    _say(f"{project.folder}/agenteval.toml, which you have not confirmed, wants keys sent:", True)
+    _say(
+        f"{project.folder}/agenteval.toml, which you have not confirmed, wants keys sent:", err=True
+    )
     for one in project.models:
         if one.is_set and not one.may_send:
-            _say(f"  the key in {one.variable} to {one.url}", True)
-    _say(f"agenteval doctor --project {as_word(project.folder)} shows all of it.", True)
+            _say(f"  the key in {one.variable} to {one.url}", err=True)
+    _say(f"agenteval doctor --project {as_word(project.folder)} shows all of it.", err=True)
     if not typer.confirm("Trust it, until one of its files changes?", default=False, err=True):
         return False
     word.confirm(Path(project.folder), project.digest)
     return True
 
 
-def _say(line: str, to_stderr: bool = False) -> None:  # noqa: FBT001, FBT002 -- as echo's `err`
+def _say(line: str, *, err: bool = False) -> None:
     """One line, whatever a name in it holds."""
-    typer.echo(visible(line.replace("\n", "\u240a").replace("\t", "\u2409")), err=to_stderr)
+    typer.echo(visible(line.replace("\n", "\u240a").replace("\t", "\u2409")), err=err)

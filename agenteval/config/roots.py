@@ -67,10 +67,10 @@ def find_project(here: Path) -> Search:
     Else `here` itself. The search ends at the root of a repository, at the home folder, at another
     file system, and before a folder or file that is another user's.
     """
-    ours, device = shipped(), os.stat(here).st_dev
+    ours, device = shipped(), here.stat().st_dev
     for folder in (here, *here.parents):
         file = folder / PROJECT_FILE
-        is_project = file.is_file() if folder == here else os.path.isfile(file)
+        is_project = _is_file(file)
         if folder == ours and is_project:
             return Search(folder)
         reason = _foreign(folder, device) or (is_project and _foreign(file)) or ""
@@ -87,7 +87,7 @@ def _passed_over(here: Path, folder: Path, reason: str) -> Search:
     """What is above the border, or in it; used all the same where the user has confirmed it."""
     project = None if folder == here else here
     has_parts = folder == here and any(os.path.lexists(here / part) for part in PARTS)
-    above = (one for one in (folder, *folder.parents) if os.path.isfile(one / PROJECT_FILE))
+    above = (one for one in (folder, *folder.parents) if _is_file(one / PROJECT_FILE))
     refused = here if has_parts else next(above, None)
     if refused is None:
         return Search(project)
@@ -99,14 +99,21 @@ def _passed_over(here: Path, folder: Path, reason: str) -> Search:
 
 def home() -> Path | None:
     """The user's home folder; None where the environment names none by an absolute path."""
-    place = os.path.expanduser("~")  # noqa: PTH111 -- Path.home raises where there is none
-    return Path(os.path.realpath(place)) if os.path.isabs(place) else None
+    place = Path(os.path.expanduser("~"))  # noqa: PTH111 -- Path.home raises where there is none
+    return Path(os.path.realpath(place)) if place.is_absolute() else None
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # before Python 3.14, where a folder above cannot be entered
+        return False
 
 
 def _foreign(path: Path, device: int | None = None) -> str:
     """Why a folder or file is not the user's own alone; empty where it is."""
     try:
-        status = os.stat(path)
+        status = path.stat()
     except OSError as error:
         return f"cannot be looked at ({error.strerror})"
     if device not in {None, status.st_dev}:
@@ -183,16 +190,18 @@ def _same(path: Path, other: Path) -> bool:
     try:
         first, second = path.lstat(), other.stat()
         if stat.S_ISDIR(first.st_mode) and stat.S_ISDIR(second.st_mode):
-            names = [
-                {one for one in os.listdir(at) if one != "__pycache__"} for at in (path, other)
-            ]
-            return names[0] == names[1] and all(_same(path / one, other / one) for one in names[0])
+            names = _names(path)
+            return names == _names(other) and all(_same(path / one, other / one) for one in names)
         is_file = stat.S_ISREG(first.st_mode) and stat.S_ISREG(second.st_mode)
         if not is_file or first.st_size != second.st_size:
             return False
         return path.read_bytes() == other.read_bytes()
     except OSError:
         return False
+
+
+def _names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()} - {"__pycache__"}
 
 
 def find_rules(roots: Sequence[Path]) -> Path:

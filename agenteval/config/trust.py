@@ -173,12 +173,12 @@ def pinned() -> frozenset[str]:
     """The digests and folders in AGENTEVAL_TRUST. Raises UsageError for what is neither."""
     words = os.environ.get(VARIABLE, "").replace(",", " ").split()
     for word in words:
-        if not word.startswith("sha256:") and not os.path.isabs(word):
+        if not word.startswith("sha256:") and not Path(word).is_absolute():
             raise UsageError(
                 f"{VARIABLE}={word}: neither a digest (sha256:...) nor an absolute path; "
                 "`agenteval doctor --project` prints the digest of a project"
             )
-    return frozenset(os.path.realpath(one) if os.path.isabs(one) else one for one in words)
+    return frozenset(os.path.realpath(one) if one.startswith("/") else one for one in words)
 
 
 def digest(project: Path, content: bytes | None = None) -> str:
@@ -221,8 +221,8 @@ def _open_at_once(path: str, flags: int) -> int:
 
 def user_file() -> Path | None:
     """`$XDG_CONFIG_HOME/agenteval/trust.toml`; None where no absolute path is known for it."""
-    given = os.environ.get("XDG_CONFIG_HOME", "")
-    if os.path.isabs(given):  # XDG: a relative one, which would be a project's, does not count
+    given = Path(os.environ.get("XDG_CONFIG_HOME", ""))
+    if given.is_absolute():  # XDG: a relative one, which would be a project's, does not count
         return Path(given, "agenteval", FILE)
     base = home()
     return base / ".config" / "agenteval" / FILE if base else None

@@ -40,7 +40,7 @@ class Heard:
                 self.end_headers()
                 self.wfile.write(body)
 
-            do_POST = do_GET
+            do_POST = do_GET  # noqa: N815 -- the name that http.server calls
 
             def log_message(self, *_: object) -> None: ...
 
@@ -87,6 +87,7 @@ def command(clone, environment) -> Command:
     def started(*words: str, at: Path = clone / "src", **more: str):
         return subprocess.run(
             [sys.executable, "-P", "-m", "agenteval", *words],
+            check=False,
             cwd=at,
             env=environment | more,
             stdin=subprocess.DEVNULL,
@@ -116,7 +117,8 @@ def test_a_key_of_a_project_that_nobody_confirmed_goes_nowhere(
     done = command(*words, at=clone)
     assert (heard.keys, done.returncode, done.stdout) == ([], 2, ""), done.stderr
     *_, line = done.stderr.splitlines()
-    assert "DEPLOY_TOKEN" in line and f"agenteval trust {clone}" in line, done.stderr
+    wanted = ("DEPLOY_TOKEN", f"agenteval trust {clone}")
+    assert [part for part in wanted if part not in line] == []
 
 
 def test_a_confirmed_project_is_used_until_one_of_its_files_changes(command, clone, heard) -> None:
@@ -303,6 +305,7 @@ def test_a_module_of_the_working_folder_is_not_imported_by_python_m(clone, envir
         (clone / f"{name}.py").write_text("open('imported', 'w')\n")
     done = subprocess.run(
         [sys.executable, "-m", "agenteval", "classify", "ls", "--allowlist", "demo"],
+        check=False,
         cwd=clone,
         env=environment,
         capture_output=True,
