@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 from typer import Argument, CallbackParam, Option
 from typer import Context as Called
 
+from agenteval import config
 from agenteval.config import roots
-from agenteval.config.trust import bind
 from agenteval.core.plain import as_word
 from agenteval.dialects import NAMES
 
@@ -57,7 +57,8 @@ Baseline = Annotated[
 
 def _bind(urls: "str | list[str] | None") -> "str | list[str] | None":
     """The URLs, to which the user has the usual key sent by naming them."""
-    bind(" ".join([urls] if isinstance(urls, str) else urls or ()))
+    if urls:
+        config.trust.bind(urls if isinstance(urls, str) else " ".join(urls))
     return urls
 
 

@@ -2,17 +2,18 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agenteval import workflows
+from agenteval import config, workflows
 from agenteval.cli.options import AsJson
 from agenteval.cli.output import print_json
-from agenteval.config import trust as word
 from agenteval.core.plain import as_word, visible
 from agenteval.errors import UntrustedError, UsageError
-from agenteval.workflows.projects import ModelAccess, Project
+
+if TYPE_CHECKING:
+    from agenteval.workflows.projects import ModelAccess, Project
 
 Folder = Annotated[str, typer.Argument(help="The project's folder. Default: the one around here.")]
 Listing = Annotated[bool, typer.Option("--list", help="List what was confirmed.")]
@@ -56,13 +57,13 @@ def trust(
 
 def _remove(name: str) -> None:
     given = name if "://" in name else str(Path(name).resolve())
-    if not word.forget(given):
+    if not config.trust.forget(given):
         raise UsageError(f"{given}: was not confirmed; `agenteval trust --list` lists what was")
     _say(f"not trusted any more: {given}")
 
 
 def _list(*, as_json: bool) -> None:
-    record = word.load_record()
+    record = config.trust.load_record()
     states = {one: workflows.projects.state_of(one, pin) for one, pin in record.projects.items()}
     if as_json:
         projects = {one: {"digest": record.projects[one], "now": states[one]} for one in states}
@@ -74,8 +75,8 @@ def _list(*, as_json: bool) -> None:
         _say(f"origin {origin}: {', '.join(names)}")
     for origin, names in record.runs.items():
         _say(f"origin {origin}: {', '.join(names)}, for runs that go on there")
-    if record == word.Record():
-        _say(f"nothing was confirmed; {word.user_file()} would have it")
+    if record == config.trust.Record():
+        _say(f"nothing was confirmed; {config.trust.user_file()} would have it")
 
 
 def show_project(folder: str, *, as_json: bool) -> None:
@@ -87,7 +88,7 @@ def show_project(folder: str, *, as_json: bool) -> None:
         _print_project(project)
 
 
-def _print_project(project: Project) -> None:
+def _print_project(project: "Project") -> None:
     state = "trusted" if project.is_trusted else "not trusted"
     _say(f"project {project.folder}: {state}")
     _say(f"  digest  {project.digest}")
@@ -107,11 +108,11 @@ def _print_project(project: Project) -> None:
         _say(f"To let its keys go where it says: agenteval trust {as_word(project.folder)}")
 
 
-def _access(one: ModelAccess, what: str) -> str:
+def _access(one: "ModelAccess", what: str) -> str:
     return f"model {one.name}  {one.url}  key in {one.variable}: {what}"
 
 
-def _sent(one: ModelAccess) -> str:
+def _sent(one: "ModelAccess") -> str:
     if not one.is_set:
         return "not set here, so nothing is sent"
     return "is sent" if one.may_send else "is not sent before you confirm it"
@@ -131,7 +132,7 @@ def confirms(error: UntrustedError) -> bool:
     _say(f"agenteval doctor --project {as_word(project.folder)} shows all of it.", err=True)
     if not typer.confirm("Trust it, until one of its files changes?", default=False, err=True):
         return False
-    word.confirm(Path(project.folder), project.digest)
+    config.trust.confirm(Path(project.folder), project.digest)
     return True
 
 

@@ -48,7 +48,7 @@ def roots(start: Path | None = None) -> tuple[Path, ...]:
 
     One line on standard error names a project above this folder, and one that is passed over.
     """
-    here = (start or Path.cwd()).resolve()
+    here = (start or working_folder()).resolve()
     search = find_project(here)
     if search.refused:
         announce(
@@ -59,6 +59,14 @@ def roots(start: Path | None = None) -> tuple[Path, ...]:
     if start is None and search.project not in {None, here}:
         announce(f"the project is {search.project}, whose {PROJECT_FILE} is the nearest upwards")
     return tuple(dict.fromkeys(filter(None, (search.project, shipped()))))
+
+
+def working_folder() -> Path:
+    """Raises UsageError where it was removed."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError as error:
+        raise UsageError("the working folder is gone: enter one that is there") from error
 
 
 def find_project(here: Path) -> Search:
@@ -250,7 +258,7 @@ def _starts(target: str, places: Sequence[Path]) -> Sequence[Path]:
     below = (*(place / target for place in places), *_by_path(target, places))
     path = Path(target)
     is_explicit = path.is_absolute() or target.startswith(".")
-    if is_explicit or find_project(Path.cwd()).project is not None:
+    if is_explicit or find_project(working_folder()).project is not None:
         return (path, *below)
     return (*below, path)
 

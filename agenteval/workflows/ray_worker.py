@@ -73,7 +73,7 @@ class Worker:
         known = {one.name for one in fields(Part)}  # another version's may have more
         part = Part(**{name: one for name, one in order["part"].items() if name in known})
         check_like_driver(part, order)
-        for url, variable in order["keys"]:
+        for url, variable in order.get("keys", ()):
             bind(url, variable)
         if Path(order["folder"]).is_dir():
             os.chdir(order["folder"])

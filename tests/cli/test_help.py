@@ -85,6 +85,7 @@ WORDS_OF_THEIR_OWN = {
     "--json": "classify prints a line a call",
     "--model": "show lists runs of it",
     "--out": "gate writes its reports there, scenarios world a world",
+    "--project": "doctor lists what a folder would do, ingest takes sessions in folders",
     "--redact": "export does it to a dataset unless told otherwise",
     "--report": "each has a default of its own",
     "--since": "ingest has sessions, show has runs",

@@ -234,6 +234,44 @@ def test_a_redirect_does_not_take_the_key_along(command, heard, words) -> None:
     assert (heard.secrets > 0, other.keys) == (True, [])
 
 
+@pytest.mark.parametrize(
+    ("call", "heard_keys"),
+    [
+        ("agenteval.run('m', ['mail/draft'], trials=1)", []),
+        ("agenteval.run('x', ['mail/draft'], trials=1, base_url='{url}')", ["Bearer usual"]),
+    ],
+    ids=["a file that was found", "an argument"],
+)
+def test_from_python_an_argument_is_the_users_word_and_a_file_is_not(
+    clone, environment, heard, call, heard_keys
+) -> None:
+    program = f"import agenteval\n{call.format(url=heard.url)}"
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", program],
+        check=False,
+        cwd=clone,
+        env=environment | {"OPENAI_API_KEY": "usual"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    error = done.stderr.splitlines()[-1].partition(":")[0]
+    wanted = "UsageError" if heard_keys else "UntrustedError"
+    assert (error, heard.keys) == (f"agenteval.errors.{wanted}", heard_keys), done.stderr
+
+
+def test_one_place_reads_keys_and_all_that_asks_goes_through_it() -> None:
+    """A header with a key is written where `key_of` gives it; nobody else reads the variable."""
+    package = Path(trust.__file__).parents[1]
+    texts = {
+        path: path.read_text() for path in package.rglob("*.py") if "shipped" not in path.parts
+    }
+    bearers = {path.name for path, text in texts.items() if "Bearer {" in text}
+    assert bearers == {"health.py", "identity.py", "openai_client.py", "simulated.py"}
+    askers = {path.name for path, text in texts.items() if "key_for(" in text}
+    assert askers == {"trust.py", "identity.py"}
+
+
 def test_a_name_that_hides_a_shipped_one_says_whose_it_is(command, clone) -> None:
     (clone / "allowlists").mkdir()
     (clone / "allowlists" / "demo.toml").write_text('[bash]\nallow = ["rm *"]\n')
