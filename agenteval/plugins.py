@@ -157,8 +157,9 @@ def _project_root(here: str) -> str:
 
 
 def _entry_points(folder: str) -> Iterator[bytes]:
+    folder = folder or "."
     try:
-        names = os.listdir(folder or ".")  # noqa: PTH208 -- start-up
+        names = os.listdir(folder)  # noqa: PTH208 -- start-up
     except OSError:
         return
     for name in names:

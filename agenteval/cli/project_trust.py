@@ -56,7 +56,7 @@ def trust(
 
 
 def _remove(name: str) -> None:
-    given = name if "://" in name else str(Path(name).resolve())
+    given = config.trust.origin_of(name) if "://" in name else str(Path(name).resolve())
     if not config.trust.forget(given):
         raise UsageError(f"{given}: was not confirmed; `agenteval trust --list` lists what was")
     _say(f"not trusted any more: {given}")

@@ -63,11 +63,12 @@ _claims: dict[Pair, _Claim] = {}
 
 
 def origin_of(url: str) -> str:
-    """Scheme, host and port of a URL, written in one way."""
+    """Scheme, host and port of a URL, written in one way. Raises ValueError."""
     parts = urlsplit(url)
-    host = parts.hostname or ""
-    shown = f"[{host}]" if ":" in host else host
-    return f"{parts.scheme}://{shown}:{parts.port or _PORTS.get(parts.scheme, 0)}"
+    if parts.scheme not in _PORTS or not parts.hostname:
+        raise ValueError(url)
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    return f"{parts.scheme}://{host}:{parts.port or _PORTS[parts.scheme]}"
 
 
 def bind(urls: str, variable: str = USUAL_KEY) -> None:
@@ -239,7 +240,16 @@ def load_record() -> Record:
             return Record()
     tables = read_toml(path)
     _check(path, tables)
+    for name in ("origins", "runs"):  # a person leaves the usual port away
+        tables[name] = {_origin(path, url): names for url, names in tables.get(name, {}).items()}
     return Record(**tables)
+
+
+def _origin(path: Path, url: str) -> str:
+    try:
+        return origin_of(url)
+    except ValueError as error:
+        raise UsageError(f"{path}: {url!r}: no origin such as https://host:443") from error
 
 
 def _check(path: Path, tables: Mapping[str, Any]) -> None:

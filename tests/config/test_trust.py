@@ -121,7 +121,7 @@ def test_the_usual_key_goes_where_the_environment_says(clone, monkeypatch) -> No
 
 
 def test_the_users_own_file_binds_a_key_to_an_origin(clone) -> None:
-    trust.save_record(trust.Record(origins={"http://models.example:8000": ["MINE"]}))
+    trust.save_record(trust.Record(origins={"HTTP://models.example:8000/v1": ["MINE"]}))
     file = trust.user_file()
     assert file
     assert file.stat().st_mode & 0o777 == 0o600
@@ -143,7 +143,15 @@ def test_a_relative_folder_of_settings_is_a_projects_and_counts_for_nothing(
 
 
 @pytest.mark.parametrize(
-    "content", ["[origins]\na = 1\n", "[projects]\na = []\n", "origins = 3\n", "[other]\n", "x ="]
+    "content",
+    [
+        "[origins]\na = 1\n",
+        "[origins]\nhost = []\n",
+        "[projects]\na = []\n",
+        "origins = 3\n",
+        "[other]\n",
+        "x =",
+    ],
 )
 def test_a_file_of_the_user_that_is_none_is_an_error_with_its_place(clone, content) -> None:
     trust.save_record(trust.Record())
