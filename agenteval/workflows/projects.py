@@ -182,6 +182,8 @@ def _kind(path: Path) -> str:
 def confirm(folder: Path) -> Project:
     """Confirm the project of this folder as it is now. Raises UsageError."""
     project = examine(folder)
+    if not any(os.path.lexists(Path(project.folder, part)) for part in PARTS):
+        raise UsageError(f"{project.folder}: no project: it has none of {', '.join(PARTS)}")
     if project.problem:
         raise UsageError(f"{project.folder}: not confirmed: {project.problem}")
     trust.confirm(Path(project.folder), project.digest)

@@ -73,7 +73,7 @@ def clone(tmp_path, heard) -> Path:
 
 @pytest.fixture
 def environment(tmp_path) -> dict[str, str]:
-    kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
+    kept = {name: os.environ[name] for name in ("PATH", "LANG", "PYTHONPATH") if name in os.environ}
     return kept | {
         "HOME": str(tmp_path / "home"),
         "XDG_CONFIG_HOME": str(tmp_path / "config"),
@@ -130,6 +130,12 @@ def test_a_confirmed_project_is_used_until_one_of_its_files_changes(command, clo
     assert "changed, so not trusted any more" in command("trust", "--list").stdout
     assert command("trust", "--remove", str(clone)).returncode == 0
     assert command("trust", "--list").stdout.startswith("nothing was confirmed")
+
+
+def test_a_folder_that_is_no_project_is_not_confirmed(command, tmp_path) -> None:
+    done = command("trust", at=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"{tmp_path}: no project" in done.stderr
 
 
 def test_a_pipeline_pins_the_digest_that_the_refusal_tells(command, heard) -> None:
@@ -333,7 +339,8 @@ def test_a_plug_in_of_the_working_folder_is_named_and_not_imported(command, clon
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: evil\nVersion: 1\n")
     (metadata / "entry_points.txt").write_text("[agenteval.failure_classes]\nx = evil:run\n")
     (clone / "evil.py").write_text("open('imported', 'w')\n")
-    done = command("classify", "ls", "--allowlist", "demo", at=clone, PYTHONPATH=str(clone))
+    path = os.pathsep.join(filter(None, [str(clone), os.environ.get("PYTHONPATH", "")]))
+    done = command("classify", "ls", "--allowlist", "demo", at=clone, PYTHONPATH=path)
     assert (done.returncode, (clone / "imported").exists()) == (0, False)
     assert f"evil:run of {clone}: a project's; install it to trust it" in done.stderr
 

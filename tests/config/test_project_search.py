@@ -87,6 +87,20 @@ def test_a_group_is_nobody_else_where_it_is_the_users_own(deep, tmp_path) -> Non
 
 
 @AS_ROOT
+def test_another_file_system_is_not_entered(deep, tmp_path) -> None:
+    python = f"{sys.executable} -P -c"
+    asked = "from agenteval.config.roots import *; print(find_project(Path.cwd()))"
+    steps = f"mount -t tmpfs -o mode=755 none {deep} && cd {deep} && {python} '{asked}'"
+    done = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", steps], check=False, capture_output=True, text=True
+    )
+    if done.returncode:
+        pytest.skip(f"nothing can be mounted here: {done.stderr.strip()}")
+    wanted = Search(deep, tmp_path, f"{deep.parent} is on another file system")
+    assert done.stdout.strip() == str(wanted)
+
+
+@AS_ROOT
 def test_a_group_of_others_is_others(deep, tmp_path) -> None:
     os.chown(tmp_path, 0, 100)
     tmp_path.chmod(0o775)
