@@ -237,9 +237,9 @@ def find(target: str, places: Sequence[Path]) -> Iterator[tuple[str, Path]]:
         folders = sorted(file.parent for file in start.rglob(FILE)) if start.is_dir() else []
         if folders:
             base = _base(start, places)
-            named = [(_name(folder, base), folder) for folder in folders]
-            _note_hidden_scenarios(named, base)
-            yield from named
+            scenario_folders = [(_name(folder, base), folder) for folder in folders]
+            _note_hidden_scenarios(scenario_folders, base)
+            yield from scenario_folders
             return
     for start in starts:
         if start.is_dir():
@@ -263,11 +263,13 @@ def _starts(target: str, places: Sequence[Path]) -> Sequence[Path]:
     return (*below, path)
 
 
-def _note_hidden_scenarios(named: Sequence[tuple[str, Path]], base: Path) -> None:
+def _note_hidden_scenarios(scenario_folders: Sequence[tuple[str, Path]], base: Path) -> None:
     ours = shipped() / SCENARIOS
-    hiding = [name for name, folder in named if is_hiding(folder, ours / name)]
-    if hiding:
-        names = ", ".join(hiding[:3]) + (f" and {len(hiding) - 3} more" if hiding[3:] else "")
+    hiding_names = [name for name, folder in scenario_folders if is_hiding(folder, ours / name)]
+    if hiding_names:
+        names = ", ".join(hiding_names[:3]) + (
+            f" and {len(hiding_names) - 3} more" if hiding_names[3:] else ""
+        )
         announce(f"scenario {names} is of {base}, which hides the shipped ones of these names")
 
 

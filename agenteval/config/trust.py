@@ -29,7 +29,7 @@ from agenteval.config.roots import (
 )
 from agenteval.config.toml import LARGEST, read_toml
 from agenteval.core.plain import as_word
-from agenteval.errors import UntrustedError, UsageError, unwritten
+from agenteval.errors import AgentevalError, UntrustedError, UsageError, unwritten
 
 USUAL_KEY = "OPENAI_API_KEY"  # belongs to each URL that the user names himself
 URL_VARIABLES = ("AGENTEVAL_BASE_URL", "OPENAI_BASE_URL")
@@ -58,7 +58,7 @@ class _Claim:
     content: bytes  # of that file, as it was read
 
 
-_bound: set[Pair] = set()  # by the user, in this process
+_bound_pairs: set[Pair] = set()  # by the user, in this process
 _claims: dict[Pair, _Claim] = {}
 
 
@@ -73,7 +73,7 @@ def origin_of(url: str) -> str:
 
 def bind(urls: str, variable: str = USUAL_KEY) -> None:
     """The user names these URLs, apart by blanks: the key of the variable may go there."""
-    _bound.update((origin_of(url), variable) for url in urls.split() if _is_url(url))
+    _bound_pairs.update((origin_of(url), variable) for url in urls.split() if _is_url(url))
 
 
 def _is_url(url: str) -> bool:
@@ -97,15 +97,15 @@ def key_for(variable: str, url: str) -> str:
     key = os.environ.get(variable, "").strip()
     if not key or may_send(variable, url):
         return key
-    origin, claimed = origin_of(url), _claims.get((origin_of(url), variable))
-    if (origin, USUAL_KEY) in _named() and variable != USUAL_KEY:
+    origin, project_claim = origin_of(url), _claims.get((origin_of(url), variable))
+    if (origin, USUAL_KEY) in _user_pairs() and variable != USUAL_KEY:
         announce(
             f"{variable} is not sent to {origin}: {_whose(variable)} names that variable, and "
             f"nobody confirmed it; `agenteval trust` does"
         )
         return ""
-    if claimed:
-        raise refusal(claimed.project, variable, origin, digest(claimed.project, claimed.content))
+    if project_claim:
+        raise _refusal(project_claim, variable, origin)
     raise UsageError(
         f"{variable} is not sent to {origin}: no configuration of yours names that server. Give "
         f"--base-url {as_word(url)}, or write under [origins] of {user_file()}: "
@@ -113,13 +113,14 @@ def key_for(variable: str, url: str) -> str:
     )
 
 
-def refusal(project: Path, variable: str, origin: str, pinned: str) -> UntrustedError:
+def _refusal(project_claim: _Claim, variable: str, origin: str) -> UntrustedError:
     """One line: what, where, and how to allow it."""
-    folder = as_word(str(project))
+    project, content = project_claim.project, project_claim.content
+    folder, pin = as_word(str(project)), digest(project, content)
     return UntrustedError(
         f"{project / PROJECT_FILE}: wants the key in {variable} sent to {origin}, and you have "
         f"not confirmed that; nothing was sent. Look at it: agenteval doctor --project {folder}; "
-        f"allow it: agenteval trust {folder}, or in CI {VARIABLE}={pinned}",
+        f"allow it: agenteval trust {folder}, or in CI {VARIABLE}={pin}",
         str(project),
     )
 
@@ -127,22 +128,22 @@ def refusal(project: Path, variable: str, origin: str, pinned: str) -> Untrusted
 def may_send(variable: str, url: str) -> bool:
     """Whether the user bound the variable to the origin of this URL."""
     pair = (origin_of(url), variable)
-    if pair in _named():
+    if pair in _user_pairs():
         return True
     record = load_record()
     if variable in record.origins.get(pair[0], ()):
         return True
-    if claimed := _claims.get(pair):
-        return is_trusted(claimed.project, claimed.content)
+    if project_claim := _claims.get(pair):
+        return is_trusted(project_claim.project, project_claim.content)
     if variable in record.runs.get(pair[0], ()):
         return True
-    return (pair[0], USUAL_KEY) in _named() and _is_of_trusted(variable)
+    return (pair[0], USUAL_KEY) in _user_pairs() and _is_of_trusted(variable)
 
 
-def _named() -> set[Pair]:
+def _user_pairs() -> set[Pair]:
     """What the user bound in this process and in its environment."""
     urls = " ".join(os.environ.get(name, "") for name in URL_VARIABLES)
-    return _bound | {(origin_of(url), USUAL_KEY) for url in urls.split() if _is_url(url)}
+    return _bound_pairs | {(origin_of(url), USUAL_KEY) for url in urls.split() if _is_url(url)}
 
 
 def _is_of_trusted(variable: str) -> bool:
@@ -163,14 +164,14 @@ def is_trusted(project: Path, content: bytes | None = None) -> bool:
     """Whether the user confirmed the project as it is, with this content of agenteval.toml."""
     if project == shipped():
         return True
-    pins = pinned()
+    pins = pinned_words()
     if str(project) in pins:
         return True
-    confirmed = load_record().projects.get(str(project))
-    return bool(pins or confirmed) and digest(project, content) in {*pins, confirmed}
+    confirmed_digest = load_record().projects.get(str(project))
+    return bool(pins or confirmed_digest) and digest(project, content) in {*pins, confirmed_digest}
 
 
-def pinned() -> frozenset[str]:
+def pinned_words() -> frozenset[str]:
     """The digests and folders in AGENTEVAL_TRUST. Raises UsageError for what is neither."""
     words = os.environ.get(VARIABLE, "").replace(",", " ").split()
     for word in words:
@@ -222,9 +223,9 @@ def _open_at_once(path: str, flags: int) -> int:
 
 def user_file() -> Path | None:
     """`$XDG_CONFIG_HOME/agenteval/trust.toml`; None where no absolute path is known for it."""
-    given = Path(os.environ.get("XDG_CONFIG_HOME", ""))
-    if given.is_absolute():  # XDG: a relative one, which would be a project's, does not count
-        return Path(given, "agenteval", FILE)
+    config_home = Path(os.environ.get("XDG_CONFIG_HOME", ""))
+    if config_home.is_absolute():  # XDG: a relative one, which would be a project's, does not count
+        return Path(config_home, "agenteval", FILE)
     base = home()
     return base / ".config" / "agenteval" / FILE if base else None
 
@@ -289,32 +290,34 @@ def confirm(project: Path, pin: str) -> None:
 
 
 def forget(name: str) -> bool:
-    """Take back a project or an origin; whether there was one. Raises UsageError."""
+    """Take back a project or an origin; whether it was there. Raises UsageError."""
     record = load_record()
     tables = {one: dict(getattr(record, one)) for one in Record.__dataclass_fields__}
-    had = [table.pop(name, None) for table in tables.values()]
-    if any(one is not None for one in had):
+    removals = [table.pop(name, None) for table in tables.values()]
+    if any(one is not None for one in removals):
         save_record(Record(**tables))
         return True
     return False
 
 
 def remember_origin(url: str) -> None:
-    """Keep that the user had this URL written into a file of his, where the usual key is set."""
+    """Keep that the user put this URL into a file of his, where the usual key is set."""
     origin, record = origin_of(url), load_record()
     there = record.origins.get(origin, ())
     if os.environ.get(USUAL_KEY) and USUAL_KEY not in there:
-        with suppress(UsageError):  # as below
+        with suppress(AgentevalError):  # as below
             save_record(replace(record, origins={**record.origins, origin: [*there, USUAL_KEY]}))
 
 
 def remember_run(variable: str, url: str) -> None:
-    """Keep that a run was given this URL by the user, so that the run can go on without it."""
+    """Keep that the user gave a run this URL, so that it can go on without it."""
     origin = origin_of(url)
-    if not os.environ.get(variable) or (origin, variable) not in _named():
+    if not os.environ.get(variable) or (origin, variable) not in _user_pairs():
         return
     record = load_record()
     there = record.runs.get(origin, ())
     if variable not in there:
-        with suppress(UsageError):  # a home that cannot be written: then --base-url is asked for
+        with suppress(
+            AgentevalError
+        ):  # a home that cannot be written: then --base-url is asked for
             save_record(replace(record, runs={**record.runs, origin: [*there, variable]}))

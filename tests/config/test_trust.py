@@ -19,7 +19,7 @@ def clone(project, monkeypatch) -> Path:
     """A project with a key variable that is set, and nothing that the user bound so far."""
     (project / "agenteval.toml").write_text(FILE)
     monkeypatch.setenv("MINE", "secret")
-    monkeypatch.setattr(trust, "_bound", set())
+    monkeypatch.setattr(trust, "_bound_pairs", set())
     monkeypatch.setattr(trust, "_claims", {})
     load_models([project])
     return project
@@ -168,7 +168,7 @@ def test_a_run_goes_on_where_the_user_sent_it_and_no_project_may_go_there(
     monkeypatch.setenv("OPENAI_API_KEY", "usual")
     trust.bind("http://rig.example/v1")
     trust.remember_run("OPENAI_API_KEY", "http://rig.example/v1")
-    monkeypatch.setattr(trust, "_bound", set())
+    monkeypatch.setattr(trust, "_bound_pairs", set())
     assert trust.key_for("OPENAI_API_KEY", "http://rig.example/v1") == "usual"
     trust.claim(clone, b"", [("http://rig.example:80", "OPENAI_API_KEY")])
     assert not trust.may_send("OPENAI_API_KEY", "http://rig.example/v1")
