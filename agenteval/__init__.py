@@ -9,6 +9,12 @@ docs/python.md tells the rest. Each name is imported when it is first used. Who 
 begins with `protocols`: the seams, on one screen.
 """
 
+import sys
+
+# `python -m agenteval` puts the working folder before all libraries: a numpy.py there would run.
+if sys.argv[:1] == ["-m"] and "agenteval" in sys.orig_argv and not sys.flags.safe_path:
+    del sys.path[0]
+
 from agenteval._version import __version__ as __version__
 from agenteval.lazily import attributes
 

@@ -3,6 +3,7 @@
 import os
 import re
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import typer
@@ -11,7 +12,7 @@ from agenteval.cli.app import app
 from agenteval.cli.options import FAULT, GIVEN_STORE, at_store
 from agenteval.cli.output import let_go, reader_may_go
 from agenteval.core.plain import visible
-from agenteval.errors import CutOffError, HostError, UsageError, is_of_the_host
+from agenteval.errors import CutOffError, HostError, UntrustedError, UsageError, is_of_the_host
 
 # agent-eval of Allen AI and agent-evaluation of AWS, as their metadata folders are called.
 _OTHERS = ("agent_eval-", "agent_evaluation-")
@@ -53,10 +54,11 @@ def main() -> None:
     _open_closed()
     if beside := warning():
         print(f"agenteval: {beside}", file=sys.stderr)  # noqa: T201 -- before any console exists
-    GIVEN_STORE.set("")
+    # What a Python that we start imports does not come out of the working folder.
+    os.environ.setdefault("PYTHONSAFEPATH", "1")
     failed = 2
     try:
-        code = app(prog_name="agenteval", standalone_mode=False)
+        code = _run()
         with reader_may_go():
             sys.stdout.flush()
         sys.exit(code)
@@ -76,6 +78,19 @@ def main() -> None:
     if told:
         print(f"agenteval: {visible(at_store(told))}", file=sys.stderr)  # noqa: T201 -- before any console exists
     sys.exit(failed)
+
+
+def _run() -> int | None:
+    """The exit code of the command; begun again where the user confirms a project meanwhile."""
+    while True:
+        GIVEN_STORE.set("")
+        try:
+            code: int | None = app(prog_name="agenteval", standalone_mode=False)
+        except UntrustedError as error:
+            if not import_module("agenteval.cli.project_trust").confirms(error):
+                raise
+        else:
+            return code
 
 
 def _unread(error: OSError) -> tuple[str, int]:

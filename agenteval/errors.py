@@ -5,6 +5,7 @@ A model's mistake is never an exception: it is a measurement (`core.call.Finding
     AgentevalError
      +-- UsageError            the user's: one line that says what, where and how to mend it; exit 2
      |    +-- UnansweredError  no server is there
+     |    +-- UntrustedError   a project's file wants a key sent that nobody confirmed
      +-- CutOffError           Ctrl-C while runs were played: one line; exit 130
      +-- InfrastructureError   the machine's or the server's: the trial it struck becomes void
      +-- HostError             the machine's, and nothing can go on: one line; exit 4
@@ -57,6 +58,14 @@ class UsageError(AgentevalError):
 
 class UnansweredError(UsageError):
     """No server answers at this URL, or none that is in order."""
+
+
+class UntrustedError(UsageError):
+    """A file of `project` wants a key sent, and the user has not confirmed it."""
+
+    def __init__(self, message: str, project: str) -> None:
+        super().__init__(message)
+        self.project = project
 
 
 class CutOffError(AgentevalError):

@@ -2,9 +2,13 @@
 
 A group is named after what it adds to: `agenteval.criteria`, `agenteval.dialects`,
 `agenteval.failure_classes`, `agenteval.formats`, `agenteval.sandboxes`.
+
+Each is named on standard error before it is imported. What is found through the working folder or
+its project is a stranger's, and is not imported: to install a distribution is to trust it.
 """
 
 import os
+import site
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
@@ -65,20 +69,38 @@ def _fits(group: str, name: str, fits: Callable[[Any], bool]) -> bool:
 def _loaded(group: str) -> Mapping[str, _Plugin]:
     if group not in _groups():
         return {}
-    from importlib.metadata import entry_points  # noqa: PLC0415 -- start-up: it takes 20 ms
-
     found: dict[str, _Plugin] = {}
-    for point in sorted(entry_points(group=group), key=lambda each: each.name):
-        source = f"{point.dist.name}/{point.dist.version}" if point.dist else "?"
+    for point, source in sorted(_points(group), key=lambda each: each[0].name):
         if point.name in found:
             first = found[point.name].source
             leave_out(group, point.name, f"{source}: {first} has one of that name too")
             continue
+        sys.stderr.write(f"agenteval: plug-in {point.name} ({group}) of {source} is imported\n")
         try:
             found[point.name] = _Plugin(called(point.load), source)
         except PluginError as error:
             leave_out(group, point.name, f"{source}: {error}")
     return found
+
+
+def _points(group: str) -> Iterator[tuple[Any, str]]:
+    """The entry points of what is installed, each with its distribution as `name/version`.
+
+    The first distribution of a name counts, as in Python itself, but for those of a project.
+    """
+    from importlib.metadata import distributions  # noqa: PLC0415 -- start-up: it takes 20 ms
+
+    folders = [folder for folder in sys.path if not _is_of_project(folder)]
+    names = set()
+    for dist in distributions(path=folders):
+        name = dist.name.lower().replace("_", "-")
+        if name not in names:
+            yield from (
+                (point, f"{dist.name}/{dist.version}")
+                for point in dist.entry_points
+                if point.group == group
+            )
+        names.add(name)
 
 
 @cache
@@ -88,19 +110,56 @@ def _groups() -> frozenset[str]:
     Every command asks, so it has to be quick: importing what knows all about entry points takes
     ten times as long as looking through their files for our name.
     """
-    return frozenset(
-        line.strip().strip(b"[]").decode(errors="replace")
-        for folder in dict.fromkeys(sys.path)
-        for text in _entry_points(folder)
-        if _OURS in text
-        for line in text.splitlines()
-        if line.startswith(_OURS)
-    )
+    points = {folder: added for folder in sys.path if (added := of_folder(folder))}
+    of_project = {folder for folder in points if _is_of_project(folder)}
+    installed = {point for folder in points.keys() - of_project for point in points[folder]}
+    for folder in sorted(of_project):
+        for group, name, value in points[folder]:
+            if (group, name, value) not in installed:  # as one is that is installed to be edited
+                where = os.path.realpath(folder)
+                leave_out(group, name, f"{value} of {where}: a project's; install it to trust it")
+    return frozenset(group for group, _, _ in installed)
+
+
+def of_folder(folder: str) -> list[tuple[str, str, str]]:
+    """Group, name and value of each plug-in of ours whose distribution lies in this folder."""
+    texts = [text for text in _entry_points(folder) if _OURS in text]
+    found, group = [], ""
+    for line in b"\n".join(texts).decode(errors="replace").splitlines():
+        if line.startswith("["):
+            group = line.strip().strip("[]")
+        elif group.startswith("agenteval.") and line.strip():
+            name, _, value = line.partition("=")
+            found.append((group, name.strip(), value.strip()))
+    return found
+
+
+def _is_of_project(folder: str) -> bool:
+    """Whether a folder of `sys.path` is the working folder, or is the project's around it."""
+    if not os.path.isabs(folder):  # noqa: PTH117 -- start-up
+        return True
+    place, here = os.path.realpath(folder), os.path.realpath(os.curdir)
+    libraries = [*site.getsitepackages(), site.getusersitepackages()]
+    if place in map(os.path.realpath, libraries):  # of a virtual environment in the project
+        return False
+    root = _project_root(here)
+    return place == here or (root != "/" and os.path.commonpath([place, root]) == root)
+
+
+def _project_root(here: str) -> str:
+    """The nearest folder upwards with an agenteval.toml or a repository, else `here`."""
+    folder = here
+    while folder != os.path.dirname(folder):  # noqa: PTH120 -- start-up
+        if any(os.path.lexists(f"{folder}/{name}") for name in (".git", "agenteval.toml")):
+            return folder
+        folder = os.path.dirname(folder)  # noqa: PTH120 -- as above
+    return here
 
 
 def _entry_points(folder: str) -> Iterator[bytes]:
+    folder = folder or "."
     try:
-        names = os.listdir(folder or ".")  # noqa: PTH208 -- start-up
+        names = os.listdir(folder)  # noqa: PTH208 -- start-up
     except OSError:
         return
     for name in names:

@@ -85,8 +85,12 @@ def project(tmp_path, monkeypatch) -> Path:
     """A project of the user's own, and the current folder; its parts are the shipped ones."""
     (tmp_path / "agenteval.toml").write_text("")
     monkeypatch.chdir(tmp_path)
-    for name in ("AGENTEVAL_BASE_URL", "OPENAI_BASE_URL", "AGENTEVAL_MODEL", "OPENAI_API_KEY"):
+    for name in (
+        *("AGENTEVAL_BASE_URL", "OPENAI_BASE_URL", "AGENTEVAL_MODEL", "OPENAI_API_KEY"),
+        "AGENTEVAL_TRUST",
+    ):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / ".config"))
     monkeypatch.setenv("COLUMNS", "120")
     return tmp_path
 

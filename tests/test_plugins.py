@@ -68,7 +68,9 @@ def forget() -> None:
 
 
 def told(capsys: pytest.CaptureFixture[str]) -> str:
-    return capsys.readouterr().err
+    """What was said but for the names of the plug-ins that are imported."""
+    lines = capsys.readouterr().err.splitlines(keepends=True)
+    return "".join(line for line in lines if not line.endswith(" is imported\n"))
 
 
 @pytest.mark.usefixtures("plugged")
@@ -108,6 +110,31 @@ def test_a_plug_in_that_ends_its_program_is_left_out_and_decides_no_exit_code(
     forget()
     assert "ends" not in plugins.load("agenteval.criteria")
     assert SILENT.format("ends", "criteria", "gone/3: SystemExit: 0") in told(capsys)
+
+
+@pytest.mark.usefixtures("plugged")
+def test_a_plug_in_is_named_before_it_is_imported(capsys) -> None:
+    plugins.load("agenteval.criteria")
+    lines = capsys.readouterr().err.splitlines()
+    named = "agenteval: plug-in {} (agenteval.criteria) of agenteval-example/1.2 is imported"
+    wanted = [named.format(name) for name in ("cheated", "silent", "spaced", "taken")]
+    assert [line for line in lines if line.endswith(" is imported")] == wanted
+
+
+@pytest.mark.usefixtures("plugged")
+def test_a_projects_distribution_takes_no_installed_ones_place(
+    installed, tmp_path, monkeypatch, capsys
+) -> None:
+    evil = tmp_path / "agenteval_example-9.dist-info"
+    evil.mkdir()
+    (evil / "METADATA").write_text("Metadata-Version: 2.1\nName: agenteval-example\nVersion: 9\n")
+    (evil / "entry_points.txt").write_text("[agenteval.criteria]\nsilent = os:sep\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend("")
+    forget()
+    assert plugins.load("agenteval.criteria")["silent"] != os.sep
+    why = f"os:sep of {tmp_path}: a project's; install it to trust it"
+    assert SILENT.format("silent", "criteria", why) in told(capsys)
 
 
 @pytest.mark.usefixtures("plugged")

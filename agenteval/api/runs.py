@@ -9,6 +9,7 @@ from typing import Any, Literal, TypedDict, Unpack, get_args
 
 from agenteval.api.results import RunResult, load, named, text_of
 from agenteval.config.roots import DEFAULT_ARM, DEFAULT_STORE
+from agenteval.config.trust import bind
 from agenteval.core.run import Options
 from agenteval.errors import UsageError
 from agenteval.protocols import TrialKey
@@ -109,10 +110,11 @@ async def run_async(
 ) -> RunResult:
     """As `run`, to be awaited. Cancelled, it closes what it opened; what was played is stored."""
     asked = _checked(settings)
+    bind(asked_url := _joined(asked["base_url"]) or "")
     options = Options(
         targets=_names(scenarios),
         model=[text_of("model", model)],
-        base_url=_joined(asked["base_url"]),
+        base_url=asked_url or None,
         trials=asked["trials"],
         seed=asked["seed"],
         concurrency=str(asked["concurrency"]),

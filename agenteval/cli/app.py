@@ -123,6 +123,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "hook:guard",
         "Be a shell that runs a command only if the allow list has it, and keeps the log.",
     ),
+    "trust": (
+        "project_trust:trust",
+        "Confirm a project: its keys go where it says, until one of its files changes.",
+    ),
     "doctor": (
         "machine:doctor",
         "Try every sandbox with real commands and a battery of escapes; say what mends a failure.",

@@ -10,6 +10,7 @@ from agenteval.cli import options as o
 from agenteval.cli import output
 from agenteval.cli.options import AsJson, BaseUrl
 from agenteval.cli.output import print_json, reader_may_go
+from agenteval.cli.project_trust import show_project
 from agenteval.core import plain
 from agenteval.errors import UsageError
 
@@ -105,11 +106,23 @@ def init(
         typer.echo(f"Next: agenteval run --model {first}")
 
 
-def doctor(*, as_json: AsJson = False) -> None:
+def doctor(
+    folder: Annotated[
+        str, typer.Argument(help="With --project: another folder than this one.")
+    ] = "",
+    *,
+    project: Annotated[
+        bool, typer.Option("--project", help="Only list what a folder would do, and do nothing.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
     """Try every sandbox with real commands and a battery of escapes; say what mends a failure.
 
     Hostile replies, worlds, modules and words are given to what reads them: parser, judge, tests,
     store and report.
+
+    With --project: the models of a folder with their URLs and the variables of their keys, the
+    names that hide shipped ones, links, scripts and plug-ins. None of it is acted on.
 
     Exits 1 when no sandbox works that a run would choose by itself, or when one of these does harm.
 
@@ -117,7 +130,16 @@ def doctor(*, as_json: AsJson = False) -> None:
     - `agenteval doctor`
 
     - `agenteval doctor --json`
+
+    - `agenteval doctor --project clone`
     """
+    if project:
+        show_project(folder or ".", as_json=as_json)
+        return
+    if folder:
+        raise UsageError(
+            f"doctor: got unexpected extra argument(s) ({folder}). See agenteval doctor --help"
+        )
     found = workflows.doctor.examine()
     with reader_may_go():
         _print_doctor(found, as_json=as_json)

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from typer import Argument, CallbackParam, Option
 from typer import Context as Called
 
+from agenteval import config
 from agenteval.config import roots
 from agenteval.core.plain import as_word
 from agenteval.dialects import NAMES
@@ -52,9 +53,19 @@ Baseline = Annotated[
     str | None,
     Option(help="The run to compare with: an id, a model, a label, or another store's file."),
 ]
+
+
+def _bind(urls: "str | list[str] | None") -> "str | list[str] | None":
+    """The URLs, to which the user has the usual key sent by naming them."""
+    if urls:
+        config.trust.bind(urls if isinstance(urls, str) else " ".join(urls))
+    return urls
+
+
 BaseUrl = Annotated[
     str | None,
     Option(
+        callback=_bind,
         envvar=["AGENTEVAL_BASE_URL", "OPENAI_BASE_URL"],
         help="Server to use instead of the one in agenteval.toml, such as http://HOST:8000/v1.",
     ),
@@ -63,6 +74,7 @@ BaseUrls = Annotated[
     list[str] | None,
     Option(
         "--base-url",
+        callback=_bind,
         envvar=["AGENTEVAL_BASE_URL", "OPENAI_BASE_URL"],
         help="Server to use instead of the one in agenteval.toml, such as http://HOST:8000/v1; "
         "repeated, servers that share the trials.",

@@ -1,15 +1,15 @@
 """What the user wrote, read and checked: begin with `scenario_files`, and `allowlists` beside it.
 
-`toml` tells what is wrong with a file, `roots` where named things are found, `models` and
-`gate_rules` are agenteval.toml and gate.toml.
+`toml` tells what is wrong with a file, `roots` where named things are found, `trust` whose word
+counts, `models` and `gate_rules` are agenteval.toml and gate.toml.
 """
 
 from agenteval.lazily import submodules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from agenteval.config import gate_rules
+    from agenteval.config import gate_rules, trust
 else:  # what shows runs reads a gate.toml where the user has one, and is quicker without
     __getattr__ = submodules(__name__)
 
-__all__ = ["gate_rules"]
+__all__ = ["gate_rules", "trust"]

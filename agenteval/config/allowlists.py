@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from agenteval.config import allowlist_tables as tables
+from agenteval.config.roots import LISTS, note_hidden, shipped
 from agenteval.config.toml import known_keys, read_toml
 from agenteval.core.call import BASH
 from agenteval.core.policy.arguments import READ, WRITE, ToolRule
@@ -18,7 +19,7 @@ from agenteval.core.policy.policy import Policy
 from agenteval.core.shell.leaves import Construct
 from agenteval.errors import UsageError
 
-FOLDER = "allowlists"
+FOLDER = LISTS
 _T = TypeVar("_T", bound=str)
 
 
@@ -40,6 +41,7 @@ def find(name_or_path: str, roots: Sequence[Path]) -> Path:
     for root in roots:
         path = root / FOLDER / f"{name_or_path}.toml"
         if path.is_file():
+            note_hidden("allow list", name_or_path, path, shipped() / FOLDER / path.name)
             return path
     known = sorted({path.stem for root in roots for path in (root / FOLDER).glob("*.toml")})
     folders = ", ".join(str(root / FOLDER) for root in roots)

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from agenteval.config.roots import roots
+from agenteval.config.roots import ARMS, announce, note_hidden, roots, shipped
 from agenteval.config.toml import load_toml
 from agenteval.core.cards import OURS
 from agenteval.core.policy.policy import Policy
@@ -18,7 +18,7 @@ from agenteval.core.prompt.profile import PARAMETERS, Form, Parameter, Profile, 
 from agenteval.dialects.registry import dialects
 from agenteval.errors import UsageError
 
-FOLDER = "arms"
+FOLDER = ARMS
 
 
 class _Schema(BaseModel):
@@ -105,10 +105,19 @@ def _arms(where: tuple[Path, ...]) -> Mapping[str, Arm]:
         folder = root / FOLDER
         for path in sorted(folder.rglob("*.toml")):
             name = path.relative_to(folder).with_suffix("").as_posix()
+            if root != shipped():
+                _note_hidden(name, path)
             found[name] = _arm(name, load_toml(path, _File))
     for name, dialect in dialects().items():
         found[name] = _of_dialect(name, dialect.profile)
     return found
+
+
+def _note_hidden(name: str, path: Path) -> None:
+    """Of one that is made and not read from a file there is nothing to be alike."""
+    if name == STRICT.name:
+        announce(f"arm {name} is {path}, which hides the one that agenteval has")
+    note_hidden("arm", name, path, shipped() / FOLDER / f"{name}.toml")
 
 
 def arm_named(name: str) -> Arm:

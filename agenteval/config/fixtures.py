@@ -4,12 +4,12 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
+from agenteval.config.roots import FIXTURES, note_hidden, shipped
 from agenteval.core.policy.policy import Policy
 from agenteval.core.prompt.variant import WorldError, database
 from agenteval.core.scenario import Scenario
 from agenteval.errors import UsageError
 
-FIXTURES = "fixtures"
 WORLD = "world.sql"
 FILES = "files"
 
@@ -52,6 +52,7 @@ def _folder(scenario: Scenario, roots: Sequence[Path]) -> Path:
     for root in roots:
         folder = root / FIXTURES / scenario.fixture
         if (folder / FILES).is_dir():
+            _note_hidden(scenario.fixture, folder)
             return folder
     known = sorted(
         {folder.parent.name for root in roots for folder in (root / FIXTURES).glob(f"*/{FILES}")}
@@ -75,4 +76,11 @@ def _files(folder: Path) -> Mapping[str, bytes]:
 def find_world(fixture: str, roots: Sequence[Path]) -> Path | None:
     """The script that makes the fixture's database; None when it brings one as a file."""
     places = (root / FIXTURES / fixture / WORLD for root in roots)
-    return next((path for path in places if path.is_file()), None)
+    path = next((path for path in places if path.is_file()), None)
+    if path:
+        _note_hidden(fixture, path.parent)
+    return path
+
+
+def _note_hidden(name: str, folder: Path) -> None:
+    note_hidden("fixture", name, folder, shipped() / FIXTURES / name)

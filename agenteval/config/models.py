@@ -7,8 +7,9 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
+from agenteval.config import trust
 from agenteval.config.roots import PROJECT_FILE
-from agenteval.config.toml import load_toml
+from agenteval.config.toml import check, parse, read_content
 from agenteval.core.cards import ModelCard, Rule, usual
 from agenteval.core.text_calls.dialects import DIALECTS
 from agenteval.errors import UsageError
@@ -18,6 +19,8 @@ SIMULATED = "sim/"
 
 def checked_url(url: str) -> str:
     """The URL as given; raises ValueError when no server can stand there."""
+    if "\\" in url or not url.isprintable() or " " in url:  # readers of URLs differ in the host
+        raise ValueError("no http(s) URL such as http://localhost:8000/v1")
     parts = urlsplit(url)  # ValueError for half an IPv6 address
     try:
         port = parts.port
@@ -83,7 +86,7 @@ class ModelEntry(_Strict):
 
     base_url: Annotated[str, BeforeValidator(_joined), AfterValidator(checked_urls)]
     model: str = Field(min_length=1, description="the id the server knows it by")
-    api_key_env: str = "OPENAI_API_KEY"
+    api_key_env: str = trust.USUAL_KEY
     architecture: Literal["dense", "moe", ""] = ""
     total_parameters: float | None = Field(default=None, gt=0, description="billions")
     active_parameters: float | None = Field(default=None, gt=0, description="billions")
@@ -162,12 +165,24 @@ class ProjectFile(_Strict):
 
 
 def load_models(roots: Sequence[Path]) -> Mapping[str, ModelEntry]:
-    """The models of the first agenteval.toml found under `roots`."""
+    """The models of the first agenteval.toml found under `roots`.
+
+    The file binds no key to its URLs: `trust.key_for` asks who confirmed it.
+    """
     for root in roots:
         path = root / PROJECT_FILE
         if path.is_file():
-            return load_toml(path, ProjectFile).models
+            content = read_content(path)
+            entries = check(path, parse(path, content), ProjectFile).models
+            trust.claim(root, content, pairs_of(entries))
+            return entries
     return {}
+
+
+def pairs_of(entries: Mapping[str, ModelEntry]) -> list[trust.Pair]:
+    """Each origin, with the variable whose key would go there."""
+    every = [one for entry in entries.values() for one in entry.each]
+    return [(trust.origin_of(one.base_url), one.api_key_env) for one in every]
 
 
 def resolve(name: str, configured: Mapping[str, ModelEntry], base_url: str | None) -> ModelEntry:

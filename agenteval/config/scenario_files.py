@@ -20,15 +20,14 @@ from agenteval.config.agents import (
 )
 from agenteval.config.fixtures import find_world
 from agenteval.config.proofread import INSTRUCTIONS, proofread
-from agenteval.config.roots import FILE, find, first
+from agenteval.config.roots import FILE, SCENARIOS, find, first
 from agenteval.config.toml import load_toml
 from agenteval.core.chance import Draw
 from agenteval.core.scenario import Check, CodeTest, Limits, Scenario, Step, Trace
 from agenteval.errors import UsageError
 from agenteval.taxonomy.catalogue import failure_classes
 
-FOLDER = "scenarios"
-
+FOLDER = SCENARIOS
 _STRICT = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 

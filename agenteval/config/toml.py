@@ -13,18 +13,36 @@ if TYPE_CHECKING:  # pydantic costs 100 ms of start-up, and an allow list is rea
     Schema = TypeVar("Schema", bound=BaseModel)
 
 
+LARGEST = 4 << 20  # bytes
+
+
 def read_toml(path: Path) -> dict[str, Any]:
     """The file's tables. Raises UsageError when it cannot be read or is not TOML."""
+    return parse(path, read_content(path))
+
+
+def read_content(path: Path) -> bytes:
+    """The file's bytes. Raises UsageError when it cannot be read, or is too large."""
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        with path.open("rb") as file:
+            content = file.read(LARGEST + 1)
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise UsageError(f"{str(path)!r}: no file can be named so ({error})") from error
+    if len(content) > LARGEST:
+        raise UsageError(f"{path}: has more than {LARGEST >> 20} MB, which no file of rules needs")
+    return content
+
+
+def parse(path: Path, content: bytes) -> dict[str, Any]:
+    """The tables in what was read from `path`. Raises UsageError when it is not TOML."""
+    try:
+        text = content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as error:
         raise UsageError(
             f"{path}: not UTF-8 text (byte {error.start}): save it as UTF-8"
         ) from error
-    except ValueError as error:
-        raise UsageError(f"{str(path)!r}: no file can be named so ({error})") from error
     try:
         return tomllib.loads(text)
     except ValueError as error:  # more than tomllib's own, as for a number of 5000 digits

@@ -134,10 +134,10 @@ def _commands(program: Program, folder: Path) -> Iterator[Sequence[str]]:
         quiet = ("--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error")
         yield ("npm", "install", *quiet, "--prefix", str(folder), f"{package}@{program.version}")
         return
-    yield (sys.executable, "-m", "venv", str(folder))
+    yield (sys.executable, "-P", "-m", "venv", str(folder))
     pinned = f"{program.package}=={program.version}"
     python = str(folder / "bin" / "python")
-    yield (python, "-m", "pip", "install", "--quiet", pinned, "mcp")  # it imports mcp untold
+    yield (python, "-P", "-m", "pip", "install", "--quiet", pinned, "mcp")  # it imports mcp untold
 
 
 def _note(program: Program, folder: Path) -> None:

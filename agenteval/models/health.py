@@ -45,14 +45,14 @@ class Pages:
 
     def __init__(self, entry: ModelEntry) -> None:
         self._root = entry.base_url.rstrip("/").removesuffix("/v1")
-        self._key = entry.api_key_env
+        self._entry = entry
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
         self._session = aiohttp.ClientSession(
             timeout=aiohttp.ClientTimeout(total=SECONDS),
             trust_env=False,
-            headers={"Authorization": f"Bearer {key_of(self._key)}"},
+            headers={"Authorization": f"Bearer {key_of(self._entry)}"},
         )
         return self
 

@@ -9,7 +9,6 @@ page tells nothing.
 import asyncio
 import hashlib
 import json
-import os
 import socket
 import sys
 import time
@@ -21,6 +20,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from agenteval.config.models import ModelEntry
+from agenteval.config.trust import key_for
 from agenteval.core.plain import excerpt, legible
 from agenteval.errors import UnansweredError, UsageError
 from agenteval.models.failures import RefusedError, refusal
@@ -44,11 +44,16 @@ LARGEST = 4 << 20  # bytes of a page
 FAILURES = (OSError, HTTPException, ValueError)  # ValueError of a URL that no header can hold
 
 
-def key_of(variable: str) -> str:
-    """The key in this variable; servers that want none get a placeholder, as the SDK insists."""
-    key = os.environ.get(variable, "").strip()
+def key_of(entry: ModelEntry) -> str:
+    """The key for this entry's server; one that gets none has a placeholder, as the SDK insists.
+
+    All that asks a server takes its key from here. Raises as `config.trust.key_for`.
+    """
+    key = key_for(entry.api_key_env, entry.base_url)
     if not key.isascii() or not key.isprintable():
-        raise UsageError(f"{variable}: the key holds characters that no HTTP header may carry")
+        raise UsageError(
+            f"{entry.api_key_env}: the key holds characters that no HTTP header may carry"
+        )
     return key or "none"
 
 
@@ -97,7 +102,7 @@ def exchanged(
     """Status and body of one page, as much as comes in this time. Raises what FAILURES has."""
     parts, began = urlsplit(url), time.perf_counter()
     kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
-    headers = {"Authorization": f"Bearer {key_of(entry.api_key_env)}", "Connection": "close"}
+    headers = {"Authorization": f"Bearer {key_of(entry)}", "Connection": "close"}
     headers |= {"Content-Type": "application/json"} if content else {}
     with closing(kind(parts.hostname or "", parts.port, timeout=seconds)) as connection:
         connection.connect()

@@ -16,6 +16,7 @@ from typing import Any, Self
 import aiohttp
 
 from agenteval.config.models import ModelEntry
+from agenteval.config.trust import USUAL_KEY, may_send
 from agenteval.core.cards import FIELD
 from agenteval.core.chunk import ReplyError
 from agenteval.core.malformed import Asked, Received
@@ -162,9 +163,11 @@ class OpenAIModel:
 
 def _headers(entry: ModelEntry) -> dict[str, str]:
     """What goes beside a body: the key, and what settings of the SDK in the environment ask."""
-    if not any(name.startswith("OPENAI_") and name not in GIVEN for name in os.environ):
+    key = key_of(entry)
+    has_settings = any(name.startswith("OPENAI_") and name not in GIVEN for name in os.environ)
+    if not has_settings or not may_send(USUAL_KEY, entry.base_url):  # they may hold a secret
         return {
-            "authorization": f"Bearer {key_of(entry.api_key_env)}",
+            "authorization": f"Bearer {key}",
             "accept": "application/json",
             "content-type": "application/json",
             "user-agent": "agenteval",
@@ -176,9 +179,7 @@ def _headers(entry: ModelEntry) -> dict[str, str]:
 
     # It sends nothing itself. By default it reads all certificates of the system, for 20 ms.
     silent = DefaultHttpxClient(verify=SSLContext(PROTOCOL_TLS_CLIENT))
-    with OpenAI(
-        base_url=entry.base_url, api_key=key_of(entry.api_key_env), http_client=silent
-    ) as sdk:
+    with OpenAI(base_url=entry.base_url, api_key=key, http_client=silent) as sdk:
         given = [*sdk.auth_headers.items(), *sdk.default_headers.items()]
     merged = {name.lower(): value for name, value in given}
     return {name: value for name, value in merged.items() if isinstance(value, str)}

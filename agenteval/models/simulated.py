@@ -86,6 +86,7 @@ class SimulatedServer:
         return ModelEntry(
             base_url=self.base_url,
             model=name,
+            api_key_env="",  # ours, and no key of the user's goes there
             architecture=persona.architecture,
             total_parameters=persona.total_parameters,
             active_parameters=persona.active_parameters,

@@ -9,7 +9,7 @@ from pathlib import Path
 from agenteval import workflows
 from agenteval.config import allowlists, fixtures, proofread, scenario_files
 from agenteval.config.prompts import load_setting
-from agenteval.config.roots import FILE, roots
+from agenteval.config.roots import FILE, FIXTURES, find_project, roots, working_folder
 from agenteval.config.scenario_files import load_scenarios
 from agenteval.core.plain import shortened, visible
 from agenteval.core.prompt.context import posed
@@ -99,7 +99,8 @@ def _tables(database: bytes) -> Iterator[str]:
 
 def write_new(name: str) -> list[Path]:
     """A small scenario that works, in the project's own folders. Raises UsageError."""
-    return write_skeleton(name, root=roots()[0])
+    here = working_folder()
+    return write_skeleton(name, root=find_project(here).project or here)
 
 
 def write_skeleton(name: str, *, root: Path) -> list[Path]:
@@ -127,7 +128,7 @@ def write_skeleton(name: str, *, root: Path) -> list[Path]:
 def _texts(name: str) -> Mapping[Path, str]:
     flat = name.replace("/", "-")
     scenario = Path(scenario_files.FOLDER) / name
-    fixture = Path(fixtures.FIXTURES) / flat
+    fixture = Path(FIXTURES) / flat
     places = {
         scenario / FILE: "scenario.toml",
         scenario / proofread.INSTRUCTIONS: "instructions.md",

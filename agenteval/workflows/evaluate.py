@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from agenteval import models, workflows
 from agenteval.config.models import SIMULATED, ModelEntry, load_models, resolve
 from agenteval.config.roots import roots
+from agenteval.config.trust import remember_run
 from agenteval.core.cards import ModelCard
 from agenteval.core.prompt.setting import Setting
 from agenteval.core.run import Run
@@ -118,8 +119,12 @@ class Session:
         try:
             await self._play_all()
         except UsageError as error:
-            kept = f". What was played is stored: agenteval show {' '.join(self.started)}"
-            raise UsageError(f"{error}{kept if self.started else ''}") from error
+            if not self.started:
+                raise
+            stored = " ".join(self.started)
+            raise UsageError(
+                f"{error}. What was played is stored: agenteval show {stored}"
+            ) from error
 
     async def _play_all(self) -> None:
         """Every server is asked before the first trial, so that no typing error costs a run."""
@@ -156,6 +161,8 @@ class Session:
             return None
         entry = resolve(name, configured, self.plan.options.base_url)
         await answering(entry, self.progress.note, some=self.plan.joins)
+        for one in entry.each:
+            remember_run(one.api_key_env, one.base_url)
         return entry
 
     @asynccontextmanager

@@ -13,10 +13,11 @@ import tomli_w
 from agenteval import models
 from agenteval.config.models import ModelEntry, at_url, load_models
 from agenteval.config.roots import GATE_FILE, PROJECT_FILE, roots, shipped
+from agenteval.config.trust import bind, remember_origin
 from agenteval.core.cards import COST, ModelCard
 from agenteval.core.run import Run
 from agenteval.errors import UnansweredError, UsageError
-from agenteval.models.identity import SIMULATOR, served, told
+from agenteval.models.identity import SIMULATOR, key_of, served, told
 from agenteval.models.persona import NAMES
 
 if TYPE_CHECKING:
@@ -52,6 +53,8 @@ def list_models(
     """
     entries = load_models(roots()) if base_url is None else {base_url: at_url(base_url, "any")}
     each = [(name, one) for name, entry in entries.items() for one in entry.each]
+    for _, entry in each:
+        key_of(entry)  # who may not have it is told before anybody is asked
     answers = asyncio.run(ask_all([entry for _, entry in each]))
     listed = [Listed(*one, answer) for one, answer in zip(each, answers, strict=True)]
     return [_probed(one) for one in listed] if probe else listed, NAMES
@@ -183,6 +186,8 @@ def init(urls: Sequence[str]) -> Sequence[tuple[Path, Sequence[str]]]:
     found = asyncio.run(_found(urls))
     text = HEAD + "\n".join(_entry_text(name, *about) for name, about in found.items())
     path.write_text(text, encoding="utf-8")
+    for url in urls:
+        remember_origin(url)
     written: list[tuple[Path, Sequence[str]]] = [(path, list(found))]
     if not gate.exists():
         gate.write_bytes((shipped() / GATE_FILE).read_bytes())
@@ -194,6 +199,7 @@ async def _found(urls: Sequence[str]) -> dict[str, tuple[ModelEntry, Mapping[str
     """By the name that a model gets; what its server tells beside it."""
     found: dict[str, tuple[ModelEntry, Mapping[str, str]]] = {}
     for url in urls:
+        bind(url)
         entry = await _listing(at_url(url, "any"))
         owners = await served(entry)
         if not owners:

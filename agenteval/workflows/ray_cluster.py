@@ -14,7 +14,11 @@ from typing import Any
 from uuid import uuid4
 
 from agenteval import workflows
+from agenteval.config import trust
+from agenteval.config.models import SIMULATED, load_models, resolve
+from agenteval.config.roots import roots
 from agenteval.errors import AgentevalError, HostError, UsageError
+from agenteval.models.identity import key_of
 from agenteval.protocols import Progress
 from agenteval.report.side import Side
 from agenteval.store.location import Location
@@ -89,6 +93,17 @@ def shares(job: Part, processors: int, trials: int) -> list[Part]:
     return parts
 
 
+def _granted(plan: Plan) -> list[trust.Pair]:
+    """Where the workers may send which key, by the word of who starts them. Raises UsageError."""
+    configured, granted = load_models(roots()), []
+    for name in plan.options.model:
+        if not name.startswith(SIMULATED):
+            for one in resolve(name, configured, plan.options.base_url).each:
+                key_of(one)  # who may not have it is told before a worker begins
+                granted += [(one.base_url, one.api_key_env)]
+    return [pair for pair in granted if trust.may_send(pair[1], pair[0])]
+
+
 def _order(plan: Plan, suite: Mapping[str, str]) -> Order:
     file = Location(plan.store).file
     return {
@@ -98,6 +113,7 @@ def _order(plan: Plan, suite: Mapping[str, str]) -> Order:
         "store": str(Path(file).absolute()) if file else plan.store,
         "host": os.uname().nodename if file else "",
         "suite": suite,
+        "keys": _granted(plan),
     }
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agenteval import workflows
+from agenteval.config.trust import bind
 from agenteval.core.run import Options
 from agenteval.errors import UsageError
 from agenteval.protocols import Observer, Progress, TrialKey
@@ -72,6 +73,8 @@ class Worker:
         known = {one.name for one in fields(Part)}  # another version's may have more
         part = Part(**{name: one for name, one in order["part"].items() if name in known})
         check_like_driver(part, order)
+        for url, variable in order.get("keys", ()):
+            bind(url, variable)
         if Path(order["folder"]).is_dir():
             os.chdir(order["folder"])
         telling = Telling(told.put_nowait_batch)

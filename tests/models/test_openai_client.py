@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from agenteval.config.models import ModelEntry, Timeouts
+from agenteval.config.trust import bind
 from agenteval.core.call import ToolCall
 from agenteval.core.trial import Message, Usage
 from agenteval.errors import InfrastructureError, UsageError
@@ -43,6 +44,7 @@ def entry(url: str, **settings: object) -> ModelEntry:
 
 
 async def ask(url: str, messages: list[Message] = FIRST, **settings: object):
+    bind(url)
     async with OpenAIModel(entry(url, **settings)) as model:
         return await model.ask(messages, [], seed=1)
 

@@ -83,6 +83,7 @@ def project(tmp_path, monkeypatch) -> Path:
     monkeypatch.chdir(tmp_path)
     for name in ("AGENTEVAL_BASE_URL", "OPENAI_BASE_URL", "OPENAI_API_KEY"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AGENTEVAL_TRUST", str(tmp_path))
     return tmp_path
 
 

@@ -6,6 +6,7 @@ from played import SAMPLING, inside, play
 from proxy import KEY
 
 from agenteval.config.models import ModelEntry
+from agenteval.config.trust import bind
 from agenteval.core.trial import Message
 from agenteval.errors import InfrastructureError, UsageError
 from agenteval.models.identity import served, told
@@ -30,8 +31,9 @@ pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("proxied")]
 
 
 @pytest.fixture
-def key(monkeypatch) -> None:
+def key(proxied, monkeypatch) -> None:
     monkeypatch.setenv("LITELLM_KEY", KEY)
+    bind(proxied, "LITELLM_KEY")
 
 
 def entry(address: str, **more: object) -> ModelEntry:

@@ -4,6 +4,7 @@ import pytest
 from proxy import KEY
 
 from agenteval.config.models import ModelEntry
+from agenteval.config.trust import bind
 from agenteval.core.outcome import Ending
 from agenteval.core.run import Crash
 from agenteval.core.trial import Message, Turn
@@ -49,6 +50,7 @@ async def test_a_reply_that_llama_cpp_cuts_at_its_end_fills_the_context_that_it_
 @pytest.mark.xdist_group("proxied")
 async def test_a_proxy_has_a_page_that_asks_no_model(proxied, monkeypatch) -> None:
     monkeypatch.setenv("LITELLM_KEY", KEY)
+    bind(proxied, "LITELLM_KEY")
     entry = ModelEntry(base_url=f"{proxied}/v1", model="markov", api_key_env="LITELLM_KEY")
     async with Pages(entry) as pages:
         alive = await pages.get("/health/liveliness")

@@ -13,6 +13,7 @@ from scripted_server import scripted
 from test_server_probe import completion, server
 
 from agenteval.config.models import at_url
+from agenteval.config.trust import bind
 from agenteval.core.cards import FITTED, FREE, NOT_OBSERVABLE, THROUGH
 from agenteval.core.cards import INVENTED as ASKED_FOR
 from agenteval.models.server_questions import NO_TOOL, asked
@@ -164,6 +165,7 @@ def test_what_a_grammar_hides_is_marked_and_left_out_of_comparisons(split, proje
 @pytest.mark.xdist_group("proxied")
 async def test_a_grammar_is_seen_through_a_proxy(llama, proxied, monkeypatch) -> None:
     monkeypatch.setenv("LITELLM_KEY", KEY)
+    bind(proxied, "LITELLM_KEY")
     entry = at_url(f"{proxied}/v1", "markov").model_copy(update={"api_key_env": "LITELLM_KEY"})
     direct = await asked(at_url(f"{llama}/v1", "markov"))
     through = await asked(entry)

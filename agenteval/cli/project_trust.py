@@ -1,0 +1,141 @@
+"""`agenteval trust`, `doctor --project`: what a folder would do, and the user's word for it."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agenteval import config, workflows
+from agenteval.cli.options import AsJson
+from agenteval.cli.output import print_json
+from agenteval.core.plain import as_word, visible
+from agenteval.errors import UntrustedError, UsageError
+
+if TYPE_CHECKING:
+    from agenteval.workflows.projects import ModelAccess, Project
+
+Folder = Annotated[str, typer.Argument(help="The project's folder. Default: the one around here.")]
+Listing = Annotated[bool, typer.Option("--list", help="List what was confirmed.")]
+Removing = Annotated[
+    bool, typer.Option("--remove", help="Take it back, of a project or of an origin.")
+]
+
+
+def trust(
+    folder: Folder = ".",
+    *,
+    listing: Listing = False,
+    remove: Removing = False,
+    as_json: AsJson = False,
+) -> None:
+    """Confirm a project: its keys go where it says, until one of its files changes.
+
+    Counted are agenteval.toml, gate.toml, allow lists and arms. `agenteval doctor --project` shows
+    them first.
+
+    Examples:
+    - `agenteval trust`
+
+    - `agenteval trust --list`
+
+    - `agenteval trust --remove https://api.example.com:443`
+    """
+    if listing:
+        _list(as_json=as_json)
+    elif remove:
+        _remove(folder)
+    else:
+        project = workflows.projects.confirm(Path(folder))
+        if as_json:
+            print_json(project.document())
+            return
+        for one in project.models:
+            _say(_access(one, "goes there from now on" if one.is_set else "is not set here"))
+        _say(f"trusted: {project.folder}, until one of its files changes ({project.digest})")
+
+
+def _remove(name: str) -> None:
+    given = config.trust.origin_of(name) if "://" in name else str(Path(name).resolve())
+    if not config.trust.forget(given):
+        raise UsageError(f"{given}: was not confirmed; `agenteval trust --list` lists what was")
+    _say(f"not trusted any more: {given}")
+
+
+def _list(*, as_json: bool) -> None:
+    record = config.trust.load_record()
+    states = {one: workflows.projects.state_of(one, pin) for one, pin in record.projects.items()}
+    if as_json:
+        projects = {one: {"digest": record.projects[one], "now": states[one]} for one in states}
+        print_json({"projects": projects, "origins": record.origins, "runs": record.runs})
+        return
+    for folder, state in states.items():
+        _say(f"project {folder}: {state} ({record.projects[folder]})")
+    for origin, names in record.origins.items():
+        _say(f"origin {origin}: {', '.join(names)}")
+    for origin, names in record.runs.items():
+        _say(f"origin {origin}: {', '.join(names)}, for runs that go on there")
+    if record == config.trust.Record():
+        _say(f"nothing was confirmed; {config.trust.user_file()} would have it")
+
+
+def show_project(folder: str, *, as_json: bool) -> None:
+    """Print what a folder would do. Raises UsageError."""
+    project = workflows.projects.examine(Path(folder))
+    if as_json:
+        print_json(project.document())
+    else:
+        _print_project(project)
+
+
+def _print_project(project: "Project") -> None:
+    state = "trusted" if project.is_trusted else "not trusted"
+    _say(f"project {project.folder}: {state}")
+    _say(f"  digest  {project.digest}")
+    if project.refused:
+        _say(f"  passed over  as {project.refused}")
+    if project.problem:
+        _say(f"  agenteval.toml  cannot be read: {project.problem}")
+    for one in project.models:
+        _say(f"  {_access(one, _sent(one))}")
+    for kind, names in project.brings.items():
+        hidden = project.hides.get(kind, ())
+        marked = [f"{name} (hides the shipped one)" if name in hidden else name for name in names]
+        _say(f"  {kind}  {', '.join(marked)}")
+    for kind, place in project.unusual:
+        _say(f"  {kind}  {place}")
+    if not project.is_trusted:
+        _say(f"To let its keys go where it says: agenteval trust {as_word(project.folder)}")
+
+
+def _access(one: "ModelAccess", what: str) -> str:
+    return f"model {one.name}  {one.url}  key in {one.variable}: {what}"
+
+
+def _sent(one: "ModelAccess") -> str:
+    if not one.is_set:
+        return "not set here, so nothing is sent"
+    return "is sent" if one.may_send else "is not sent before you confirm it"
+
+
+def confirms(error: UntrustedError) -> bool:
+    """Ask, at a terminal, whether the project is trusted; what is confirmed is remembered."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return False
+    project = workflows.projects.examine(Path(error.project))
+    _say(
+        f"{project.folder}/agenteval.toml, which you have not confirmed, wants keys sent:", err=True
+    )
+    for one in project.models:
+        if one.is_set and not one.may_send:
+            _say(f"  the key in {one.variable} to {one.url}", err=True)
+    _say(f"agenteval doctor --project {as_word(project.folder)} shows all of it.", err=True)
+    if not typer.confirm("Trust it, until one of its files changes?", default=False, err=True):
+        return False
+    config.trust.confirm(Path(project.folder), project.digest)
+    return True
+
+
+def _say(line: str, *, err: bool = False) -> None:
+    """One line, whatever a name in it holds."""
+    typer.echo(visible(line.replace("\n", "\u240a").replace("\t", "\u2409")), err=err)

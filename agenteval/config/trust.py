@@ -1,0 +1,323 @@
+"""Where a key may go, and which projects the user has confirmed.
+
+A key belongs to an origin: scheme, host and port. `key_for` alone reads a key, and gives it only
+for an origin that the user bound it to: on the command line, in the environment, in his own file
+(`user_file`), or by confirming the project that names the pair. All else is refused, so that who
+forgets to say where a URL came from sends no key.
+"""
+
+import hashlib
+import os
+import stat
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from agenteval.config.roots import (
+    ARMS,
+    GATE_FILE,
+    LISTS,
+    PROJECT_FILE,
+    announce,
+    home,
+    shipped,
+    stranger,
+)
+from agenteval.config.toml import LARGEST, read_toml
+from agenteval.core.plain import as_word
+from agenteval.errors import AgentevalError, UntrustedError, UsageError, unwritten
+
+USUAL_KEY = "OPENAI_API_KEY"  # belongs to each URL that the user names himself
+URL_VARIABLES = ("AGENTEVAL_BASE_URL", "OPENAI_BASE_URL")
+VARIABLE = "AGENTEVAL_TRUST"  # digests and absolute paths of projects, for CI
+FILE = "trust.toml"
+MOST = 2000  # files of which a digest is made
+_PORTS = {"http": 80, "https": 443}
+
+Pair = tuple[str, str]  # an origin and a variable
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """The user's own file."""
+
+    origins: Mapping[str, Sequence[str]] = field(default_factory=dict)  # variables by origin
+    projects: Mapping[str, str] = field(default_factory=dict)  # digests by folder
+    runs: Mapping[str, Sequence[str]] = field(default_factory=dict)  # of URLs that a run was given
+
+
+@dataclass(frozen=True, slots=True)
+class _Claim:
+    """A project's file that names an origin and a variable."""
+
+    project: Path
+    content: bytes  # of that file, as it was read
+
+
+_bound_pairs: set[Pair] = set()  # by the user, in this process
+_claims: dict[Pair, _Claim] = {}
+
+
+def origin_of(url: str) -> str:
+    """Scheme, host and port of a URL, written in one way. Raises ValueError."""
+    parts = urlsplit(url)
+    if parts.scheme not in _PORTS or not parts.hostname:
+        raise ValueError(url)
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    return f"{parts.scheme}://{host}:{parts.port or _PORTS[parts.scheme]}"
+
+
+def bind(urls: str, variable: str = USUAL_KEY) -> None:
+    """The user names these URLs, apart by blanks: the key of the variable may go there."""
+    _bound_pairs.update((origin_of(url), variable) for url in urls.split() if _is_url(url))
+
+
+def _is_url(url: str) -> bool:
+    try:
+        return bool(origin_of(url))
+    except ValueError:  # which is told where the URL is used
+        return False
+
+
+def claim(project: Path, content: bytes, pairs: Iterable[Pair]) -> None:
+    """A project's agenteval.toml, with this content, names the pairs; that binds nothing yet."""
+    _claims.update(dict.fromkeys(pairs, _Claim(project, content)))
+
+
+def key_for(variable: str, url: str) -> str:
+    """The key in this variable, for this URL; empty where there is none to be sent.
+
+    Raises UntrustedError for a key that a project wants sent and nobody confirmed, and UsageError
+    for a server that the user has not named.
+    """
+    key = os.environ.get(variable, "").strip()
+    if not key or may_send(variable, url):
+        return key
+    origin, project_claim = origin_of(url), _claims.get((origin_of(url), variable))
+    if (origin, USUAL_KEY) in _user_pairs() and variable != USUAL_KEY:
+        announce(
+            f"{variable} is not sent to {origin}: {_whose(variable)} names that variable, and "
+            f"nobody confirmed it; `agenteval trust` does"
+        )
+        return ""
+    if project_claim:
+        raise _refusal(project_claim, variable, origin)
+    raise UsageError(
+        f"{variable} is not sent to {origin}: no configuration of yours names that server. Give "
+        f"--base-url {as_word(url)}, or write under [origins] of {user_file()}: "
+        f'"{origin}" = ["{variable}"]'
+    )
+
+
+def _refusal(project_claim: _Claim, variable: str, origin: str) -> UntrustedError:
+    """One line: what, where, and how to allow it."""
+    project, content = project_claim.project, project_claim.content
+    folder, pin = as_word(str(project)), digest(project, content)
+    return UntrustedError(
+        f"{project / PROJECT_FILE}: wants the key in {variable} sent to {origin}, and you have "
+        f"not confirmed that; nothing was sent. Look at it: agenteval doctor --project {folder}; "
+        f"allow it: agenteval trust {folder}, or in CI {VARIABLE}={pin}",
+        str(project),
+    )
+
+
+def may_send(variable: str, url: str) -> bool:
+    """Whether the user bound the variable to the origin of this URL."""
+    pair = (origin_of(url), variable)
+    if pair in _user_pairs():
+        return True
+    record = load_record()
+    if variable in record.origins.get(pair[0], ()):
+        return True
+    if project_claim := _claims.get(pair):
+        return is_trusted(project_claim.project, project_claim.content)
+    if variable in record.runs.get(pair[0], ()):
+        return True
+    return (pair[0], USUAL_KEY) in _user_pairs() and _is_of_trusted(variable)
+
+
+def _user_pairs() -> set[Pair]:
+    """What the user bound in this process and in its environment."""
+    urls = " ".join(os.environ.get(name, "") for name in URL_VARIABLES)
+    return _bound_pairs | {(origin_of(url), USUAL_KEY) for url in urls.split() if _is_url(url)}
+
+
+def _is_of_trusted(variable: str) -> bool:
+    """Whether a confirmed project names the variable, which goes to a URL of the user's then."""
+    return any(
+        is_trusted(one.project, one.content)
+        for (_, name), one in list(_claims.items())
+        if name == variable
+    )
+
+
+def _whose(variable: str) -> str:
+    files = [one.project / PROJECT_FILE for (_, name), one in _claims.items() if name == variable]
+    return str(files[0]) if files else "no configuration of yours"
+
+
+def is_trusted(project: Path, content: bytes | None = None) -> bool:
+    """Whether the user confirmed the project as it is, with this content of agenteval.toml."""
+    if project == shipped():
+        return True
+    pins = pinned_words()
+    if str(project) in pins:
+        return True
+    confirmed_digest = load_record().projects.get(str(project))
+    return bool(pins or confirmed_digest) and digest(project, content) in {*pins, confirmed_digest}
+
+
+def pinned_words() -> frozenset[str]:
+    """The digests and folders in AGENTEVAL_TRUST. Raises UsageError for what is neither."""
+    words = os.environ.get(VARIABLE, "").replace(",", " ").split()
+    for word in words:
+        if not word.startswith("sha256:") and not Path(word).is_absolute():
+            raise UsageError(
+                f"{VARIABLE}={word}: neither a digest (sha256:...) nor an absolute path; "
+                "`agenteval doctor --project` prints the digest of a project"
+            )
+    return frozenset(os.path.realpath(one) if one.startswith("/") else one for one in words)
+
+
+def digest(project: Path, content: bytes | None = None) -> str:
+    """`sha256:` of all that sends or allows: agenteval.toml, gate.toml, allow lists and arms.
+
+    `content` stands for that of agenteval.toml. Raises UsageError for more than can be looked at.
+    """
+    parts = hashlib.sha256()
+    for number, path in enumerate(_files(project)):
+        is_read = content is not None and path == project / PROJECT_FILE
+        whole = content if is_read and content is not None else _content(path)
+        if number >= MOST or len(whole) > LARGEST:
+            raise UsageError(f"{path}: the project is too large to be confirmed: remove this file")
+        name = os.fsencode(path.relative_to(project))
+        parts.update(b"%d %d " % (len(name), len(whole)) + name + whole)
+    return f"sha256:{parts.hexdigest()}"
+
+
+def _files(project: Path) -> Iterator[Path]:
+    yield from (
+        path for name in (PROJECT_FILE, GATE_FILE) if os.path.lexists(path := project / name)
+    )
+    for folder in (project / LISTS, project / ARMS):
+        yield from sorted(folder.rglob("*.toml"))
+
+
+def _content(path: Path) -> bytes:
+    """Of a regular file, at most one byte more than may be; nothing of a device or a pipe."""
+    try:
+        with open(path, "rb", opener=_open_at_once) as file:
+            is_file = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
+            return file.read(LARGEST + 1) if is_file else b""
+    except OSError:
+        return b""
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY)  # a pipe would be waited for
+
+
+def user_file() -> Path | None:
+    """`$XDG_CONFIG_HOME/agenteval/trust.toml`; None where no absolute path is known for it."""
+    config_home = Path(os.environ.get("XDG_CONFIG_HOME", ""))
+    if config_home.is_absolute():  # XDG: a relative one, which would be a project's, does not count
+        return Path(config_home, "agenteval", FILE)
+    base = home()
+    return base / ".config" / "agenteval" / FILE if base else None
+
+
+def load_record() -> Record:
+    """The user's own file; empty where there is none, or others can write it, which is told."""
+    path = user_file()
+    if path is None or not path.is_file():
+        return Record()
+    for place in (path.parent, path):
+        if reason := stranger(place.stat()):
+            announce(f"{place}: not used, as it {reason}: chmod go-w {as_word(str(place))}")
+            return Record()
+    tables = read_toml(path)
+    _check(path, tables)
+    for name in ("origins", "runs"):  # a person leaves the usual port away
+        tables[name] = {_origin(path, url): names for url, names in tables.get(name, {}).items()}
+    return Record(**tables)
+
+
+def _origin(path: Path, url: str) -> str:
+    try:
+        return origin_of(url)
+    except ValueError as error:
+        raise UsageError(f"{path}: {url!r}: no origin such as https://host:443") from error
+
+
+def _check(path: Path, tables: Mapping[str, Any]) -> None:
+    """Raises UsageError for what is no file of ours."""
+    known = tuple(Record.__dataclass_fields__)
+    for name, table in tables.items():
+        if name not in known or not isinstance(table, dict):
+            raise UsageError(f"{path}: {name}: expected tables of {', '.join(known)}")
+        for key, value in table.items():
+            is_text = isinstance(value, str)
+            is_list = isinstance(value, list) and all(isinstance(one, str) for one in value)
+            if not (is_text if name == "projects" else is_list):
+                raise UsageError(f"{path}: {name}.{key}: expected text, in a list but of projects")
+
+
+def save_record(record: Record) -> None:
+    """Write the user's own file, mode 600. Raises UsageError."""
+    path = user_file()
+    if path is None:
+        raise UsageError("XDG_CONFIG_HOME: set it, or HOME, to an absolute path of yours")
+    import tomli_w  # noqa: PLC0415 -- start-up: few commands write it
+
+    tables = {name: dict(getattr(record, name)) for name in Record.__dataclass_fields__}
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:  # of mode 600
+            file.write(tomli_w.dumps({name: one for name, one in tables.items() if one}).encode())
+        Path(file.name).replace(path)
+    except OSError as error:
+        raise unwritten(str(path), error, "set XDG_CONFIG_HOME to a folder of yours") from error
+
+
+def confirm(project: Path, pin: str) -> None:
+    """Remember that the user confirmed the project as it is by this digest. Raises UsageError."""
+    record = load_record()
+    save_record(replace(record, projects={**record.projects, str(project): pin}))
+
+
+def forget(name: str) -> bool:
+    """Take back a project or an origin; whether it was there. Raises UsageError."""
+    record = load_record()
+    tables = {one: dict(getattr(record, one)) for one in Record.__dataclass_fields__}
+    removals = [table.pop(name, None) for table in tables.values()]
+    if any(one is not None for one in removals):
+        save_record(Record(**tables))
+        return True
+    return False
+
+
+def remember_origin(url: str) -> None:
+    """Keep that the user put this URL into a file of his, where the usual key is set."""
+    origin, record = origin_of(url), load_record()
+    there = record.origins.get(origin, ())
+    if os.environ.get(USUAL_KEY) and USUAL_KEY not in there:
+        with suppress(AgentevalError):  # as below
+            save_record(replace(record, origins={**record.origins, origin: [*there, USUAL_KEY]}))
+
+
+def remember_run(variable: str, url: str) -> None:
+    """Keep that the user gave a run this URL, so that it can go on without it."""
+    origin = origin_of(url)
+    if not os.environ.get(variable) or (origin, variable) not in _user_pairs():
+        return
+    record = load_record()
+    there = record.runs.get(origin, ())
+    if variable not in there:
+        with suppress(
+            AgentevalError
+        ):  # a home that cannot be written: then --base-url is asked for
+            save_record(replace(record, runs={**record.runs, origin: [*there, variable]}))

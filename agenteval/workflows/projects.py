@@ -1,0 +1,197 @@
+"""What a folder would do as a project: `doctor --project` lists it, and `trust` confirms it.
+
+Nothing of it is acted on: files are named, agenteval.toml alone is read, and no link is followed.
+"""
+
+import os
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from agenteval import plugins
+from agenteval.config import trust
+from agenteval.config.models import load_models
+from agenteval.config.roots import (
+    ARMS,
+    FILE,
+    FIXTURES,
+    GATE_FILE,
+    LISTS,
+    PARTS,
+    PROJECT_FILE,
+    SCENARIOS,
+    find_project,
+    is_hiding,
+    shipped,
+)
+from agenteval.errors import UsageError
+
+MOST = 20_000  # entries of a project that are looked at
+_SCRIPTS = (".py", ".sh", ".sql")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelAccess:
+    """A model of agenteval.toml at one of its servers."""
+
+    name: str
+    url: str
+    variable: str
+    is_set: bool  # whether the variable has a key here
+    may_send: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """`brings` has names by kind, `hides` those that shipped ones have too."""
+
+    folder: str
+    refused: str  # why the search passes it over; empty where it does not
+    digest: str
+    is_trusted: bool
+    problem: str
+    models: Sequence[ModelAccess]
+    brings: Mapping[str, Sequence[str]]
+    hides: Mapping[str, Sequence[str]]
+    unusual: Sequence[tuple[str, str]]  # links, devices, scripts, plug-ins: kind and place
+
+    def document(self) -> dict[str, Any]:
+        plain = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        rows = [{name: getattr(one, name) for name in one.__slots__} for one in self.models]
+        return plain | {"models": rows}
+
+
+def project_of(folder: Path) -> Path:
+    """The project that commands in this folder would use, whoever owns it. Raises UsageError."""
+    if not folder.is_dir():
+        raise UsageError(f"{folder}: no folder; name the one of a project")
+    here = folder.resolve()
+    if any(os.path.lexists(here / part) for part in (PROJECT_FILE, GATE_FILE, LISTS, ARMS)):
+        return here
+    return find_project(here).project or here
+
+
+def examine(folder: Path) -> Project:
+    """List what the project of this folder would do. Raises UsageError."""
+    root = project_of(folder)
+    models, problem = _models(root)
+    try:
+        digest, is_trusted = trust.digest(root), trust.is_trusted(root)
+    except UsageError as error:
+        digest, is_trusted, problem = "", False, str(error)
+    brings = {kind: sorted(named) for kind, named in _named(root).items() if named}
+    hides = {
+        kind: [name for name in names if _is_hiding(root, kind, name)]
+        for kind, names in brings.items()
+    }
+    search = find_project(root)
+    return Project(
+        folder=str(root),
+        refused=search.reason if search.refused == root else "",
+        digest=digest,
+        is_trusted=is_trusted,
+        problem=problem,
+        models=models,
+        brings=brings,
+        hides={kind: names for kind, names in hides.items() if names},
+        unusual=list(_unusual(root)),
+    )
+
+
+def _models(root: Path) -> tuple[list[ModelAccess], str]:
+    """Those of agenteval.toml, and what is wrong with that file."""
+    try:
+        entries = load_models([root])
+    except UsageError as error:
+        return [], str(error)
+    return [
+        ModelAccess(
+            name,
+            one.base_url,
+            one.api_key_env,
+            bool(os.environ.get(one.api_key_env, "").strip()),
+            trust.may_send(one.api_key_env, one.base_url),
+        )
+        for name, entry in entries.items()
+        for one in entry.each
+    ], ""
+
+
+def _named(root: Path) -> dict[str, list[str]]:
+    """What a command could name, by the folder or file that has it."""
+    lists, arms = root / LISTS, root / ARMS
+    return {
+        LISTS: [path.stem for path in lists.glob("*.toml")],
+        ARMS: [_below(path.with_suffix(""), arms) for path in arms.rglob("*.toml")],
+        SCENARIOS: [_below(path.parent, root / SCENARIOS) for path in _scenarios(root)],
+        FIXTURES: [path.name for path in (root / FIXTURES).glob("*") if path.is_dir()],
+        GATE_FILE: [GATE_FILE] if os.path.lexists(root / GATE_FILE) else [],
+    }
+
+
+def _scenarios(root: Path) -> Iterator[Path]:
+    return islice((root / SCENARIOS).rglob(FILE), MOST)
+
+
+def _below(path: Path, folder: Path) -> str:
+    return path.relative_to(folder).as_posix()
+
+
+def _is_hiding(root: Path, kind: str, name: str) -> bool:
+    suffix = ".toml" if kind in {LISTS, ARMS} else ""
+    place = Path(kind) if kind == GATE_FILE else Path(kind, f"{name}{suffix}")
+    return is_hiding(root / place, shipped() / place)
+
+
+def _unusual(root: Path) -> Iterator[tuple[str, str]]:
+    """Each link, device, pipe and script of the parts, and plug-ins beside them."""
+    entries = (path for part in PARTS for path in _walk(root / part))
+    for path in islice(entries, MOST):
+        if kind := _kind(path):
+            yield kind, _below(path, root)
+    for group, name, value in plugins.of_folder(str(root)):
+        yield "plug-in", f"{name} ({group}): {value}"
+
+
+def _walk(path: Path) -> Iterator[Path]:
+    """The path and all below it, following no link."""
+    if os.path.lexists(path):
+        yield path
+    if path.is_symlink() or not path.is_dir():
+        return
+    for folder, folders, files in os.walk(path):
+        yield from (Path(folder, name) for name in sorted(folders + files))
+
+
+def _kind(path: Path) -> str:
+    """What makes an entry worth a look; empty of a plain file or folder."""
+    status = path.lstat()
+    if stat.S_ISLNK(status.st_mode):
+        return f"link to {path.readlink()}"
+    if stat.S_ISDIR(status.st_mode):
+        return ""
+    if not stat.S_ISREG(status.st_mode):
+        return "pipe" if stat.S_ISFIFO(status.st_mode) else "device or socket"
+    is_script = path.suffix in _SCRIPTS or status.st_mode & stat.S_IXUSR
+    return "script" if is_script else ""
+
+
+def confirm(folder: Path) -> Project:
+    """Confirm the project of this folder as it is now. Raises UsageError."""
+    project = examine(folder)
+    if not any(os.path.lexists(Path(project.folder, part)) for part in PARTS):
+        raise UsageError(f"{project.folder}: no project: it has none of {', '.join(PARTS)}")
+    if project.problem:
+        raise UsageError(f"{project.folder}: not confirmed: {project.problem}")
+    trust.confirm(Path(project.folder), project.digest)
+    return project
+
+
+def state_of(folder: str, pin: str) -> str:
+    """How a confirmed project is now."""
+    if not Path(folder).is_dir():
+        return "gone"
+    return "as it was" if trust.digest(Path(folder)) == pin else "changed, so not trusted any more"
