@@ -77,7 +77,12 @@ def classify(  # noqa: PLR0913 -- one parameter for each option
     judging = workflows.classify
     show, put = _printer(jsonl, judging.row_name(taxonomy), as_json=as_json, all_count=exit_code)
     view.collect_rarely(_RARELY)
-    with judging.judging(allowlist, only_bash=jsonl is None, second_reader=second_reader) as judge:
+    with judging.judging(
+        allowlist,
+        only_bash=jsonl is None,
+        second_reader=second_reader,
+        warn=lambda line: view.say(f"agenteval: {line}", err=True),
+    ) as judge:
         try:
             bad, denied = _show_all(_calls(command, jsonl), judge, show, source=jsonl)
         finally:
