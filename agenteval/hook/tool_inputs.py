@@ -97,6 +97,7 @@ _LANGUAGES: Final = frozenset(("shell", "language", "lang", "interpreter", "runt
 _VARIABLES: Final = frozenset(("env", "environment", "envs", "environmentvariables", "envvars"))
 _INPUTS: Final = frozenset(("stdin", "stdintext", "stdindata", "stdininput"))
 _MORE_WORDS: Final = frozenset(("args", "arguments", "argv", "arg", "params", "parameters"))
+_OF_CALLS: Final = _MORE_WORDS | {"input", "payload"}  # their texts are no file's
 _COMMANDS: Final = frozenset(
     (
         *("argv", "bash", "sh", "exec", "execute", "run", "program", "executable", "binary"),
@@ -260,8 +261,8 @@ def _is_text(value: object) -> bool:
 class _Search:
     """Looks for what the input of one tool carries.
 
-    `letters` are those of the tool's name; texts are searched for JSON where it is not `is_known`
-    what the tool takes: that of a file is no call.
+    `letters` are those of the tool's name; of a tool that `is_known` no text but that of arguments
+    is searched for JSON: a file's is no call.
     """
 
     def __init__(self, letters: str, *, is_known: bool) -> None:
@@ -278,8 +279,8 @@ class _Search:
         for key, value in keys:
             texts = [*self._texts(key, value, around)]
             yield from texts
-            is_text = isinstance(value, str)
-            if not texts and key not in _VARIABLES and not (is_text and self.is_known):
+            may_be_file = isinstance(value, str) and self.is_known and key not in _OF_CALLS
+            if not texts and key not in _VARIABLES and not may_be_file:
                 for inner in _tables(value, depth):
                     yield from self.carried(inner, around, depth - 1)
 

@@ -40,7 +40,7 @@ _LONE_SURROGATE = re.compile(r"[\ud800-\udfff]")
 _ANY_SERVER = re.compile(r"(?!mcp__[^*]+__)[^(]*\*[^(]*")
 _LISTS = ("allow", "ask", "deny")
 # Of the sandbox, with what counts where they are not given.
-_SWITCHES = {"enabled": False, "autoAllowBashIfSandboxed": True, "allowUnsandboxedCommands": True}
+_SWITCHES = {"enabled": False, "autoAllowBashIfSandboxed": False, "allowUnsandboxedCommands": True}
 _PASSES = frozenset((Construct.PIPE, Construct.CHAIN, Construct.STDERR_REDIRECT))
 _AROUND = _PASSES | {Construct.FILE_REDIRECT, Construct.INPUT_REDIRECT, Construct.HERESTRING}
 
