@@ -281,8 +281,15 @@ class _Search:
             yield from texts
             may_be_file = isinstance(value, str) and self.is_known and key not in _OF_CALLS
             if not texts and key not in _VARIABLES and not may_be_file:
-                for inner in _tables(value, depth):
-                    yield from self.carried(inner, around, depth - 1)
+                yield from self._within(key, value, around, depth)
+
+    def _within(self, key: str, value: object, around: _Around, depth: int) -> Iterator[_Carried]:
+        """What the tables in a value carry, which of a command have to carry one."""
+        tables = [*_tables(value, depth)]
+        found = [each for table in tables for each in self.carried(table, around, depth - 1)]
+        if tables and not found and self._is_command(key, [], around.language):
+            raise _UnreadableError("its command is no text")
+        yield from found
 
     def _texts(self, key: str, value: object, around: _Around) -> Iterator[_Carried]:
         if self.letters in _PATCHERS and isinstance(value, str) and _is_patch(value):

@@ -57,6 +57,14 @@ SHAPES = [
     {"code": BAD, "language": "bash"},
     {"code": "import os; os.system('rm x')", "language": "python"},
     {"code": BAD},
+    {"cmd": {"text": BAD}},
+    {"command": [{"value": BAD}]},
+    {"steps": [{"run": BAD}]},
+    {"exec": {"argv": ["rm", "x"]}},
+    {"command": {"program": "rm", "args": ["x"]}},
+    {"command_base64": "cm0geA=="},
+    {"command": "ls\nrm x"},
+    {"commands": BAD},
 ]
 NAMES = [
     *("Bash", "bash", "BASH", "Bash ", "\u3000Bash", "\uff22\uff41\uff53\uff48", "Ba\u200bsh"),

@@ -29,6 +29,7 @@ from agenteval.dialects.claude_code.engine.rules import (
     allows_command,
     denied_texts,
     fits_subject,
+    forms,
     is_wrapped_too_often,
     unwrapped,
 )
@@ -49,9 +50,19 @@ FREE = frozenset(
     )
 )
 _FILE_TOOLS = frozenset((*FAMILY, *FAMILY.values()))
+_OTHERS_HOME = re.compile(r"~[^/]")
+_IN_PLACE = re.compile(r"-[a-zA-Z]*i|--in-place")
+_DEVICE = re.compile(r"/dev/(?!null\Z)")
 _HOST = re.compile(r"\w+://(?:[^/?#@]*@)?([^/?#:@]*)")
 
 
+# What the sandbox does not spare a rule: wrappers that are not seen through, settings of the shell.
+_UNSPARED = frozenset(
+    (
+        *("timeout", "nice", "time", "nohup", "stdbuf", "env", "exec", "eval"),
+        *("declare", "typeset", "local", "readonly", "export"),
+    )
+)
 _MONITOR = "monitor"  # runs its command in the shell, under the rules for Bash
 _LEAVES = "dangerouslyDisableSandbox"  # the argument by which a command asks to leave the sandbox
 
@@ -144,13 +155,9 @@ class ClaudeCode:
         files = self._files(root)
         if any(_is_never(command, files) for command in reading.commands):
             return False
-        if is_held and (reading.is_clear or not self._has_rules_against()):
+        if is_held and reading.is_clear and _are_spared(reading.commands):
             return True
         return self._allows_reading(reading, text, files)
-
-    def _has_rules_against(self) -> bool:
-        """Whether some command is denied or asked about, which an unclear text may hide."""
-        return any(rule.tool == BASH and rule.what for rule in (*self.deny, *self.ask))
 
     def _allows_reading(self, reading: Reading, text: str, files: FileRules) -> bool:
         rules = [rule for rule in self.allow if rule.tool == BASH]
@@ -237,6 +244,31 @@ class ClaudeCode:
         if self.mode == "bypassPermissions":
             return True
         return not any(map(fits, self.ask)) and (any(map(fits, self.allow)) or free)
+
+
+def _are_spared(commands: Sequence[Command]) -> bool:
+    """Whether the sandbox spares commands a rule; not where one writes and another moves there."""
+    inner = [unwrapped(command, loosely=True) for command in commands if command.words]
+    moves = any(command.argv[0] == "cd" for command in inner)
+    return (
+        len(inner) == len(commands)
+        and all(map(_is_spared, commands))
+        and not (moves and any(touched(command).writes for command in inner))
+    )
+
+
+def _is_spared(command: Command) -> bool:
+    """Whether it can be told what a command runs, and what it does to the shell."""
+    inner = unwrapped(command, loosely=True)
+    program = inner.words[0].text
+    return (
+        any(form.words and not form.assignments for form in forms(command))
+        and not is_guarded(inner)
+        and program not in _UNSPARED
+        and not (program == "sed" and any(_IN_PLACE.match(word.text) for word in inner.words))
+        and not any(_OTHERS_HOME.match(word.raw) for word in inner.words)
+        and not any(_DEVICE.match(redirect.target.text) for redirect in command.redirects)
+    )
 
 
 def _is_never(command: Command, files: FileRules) -> bool:
