@@ -124,6 +124,8 @@ _PATCHED: Final = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (
 
 def canonical(name: str) -> str:
     """The name as it is compared: NFKC, without case, blanks around it, signs without a width."""
+    if name.isascii():
+        return name.strip().lower()
     folded = unicodedata.normalize("NFKC", name).casefold()
     seen = "".join(each for each in folded if unicodedata.category(each) != "Cf")
     return seen.strip()

@@ -50,7 +50,7 @@ FREE = frozenset(
     )
 )
 _FILE_TOOLS = frozenset((*FAMILY, *FAMILY.values()))
-_OTHERS_HOME = re.compile(r"~[^/]")
+_EXPANDED = re.compile(r"~[^/]|=")  # what some shell takes for a path elsewhere
 _IN_PLACE = re.compile(r"-[a-zA-Z]*i|--in-place")
 _DEVICE = re.compile(r"/dev/(?!null\Z)")
 _HOST = re.compile(r"\w+://(?:[^/?#@]*@)?([^/?#:@]*)")
@@ -69,17 +69,18 @@ _LEAVES = "dangerouslyDisableSandbox"  # the argument by which a command asks to
 
 @dataclass(frozen=True, slots=True)
 class Sandbox:
-    """A sandbox whose commands need no rule, as its documentation says; it was not asked.
+    """A sandbox whose commands need no rule.
 
-    `excluded` are rules for commands that run outside of it. Unless it `may_be_left`, a call that
-    asks to be run outside is run inside nonetheless.
+    `excluded` are rules for commands that run outside of it, wherever in a text such a one stands:
+    2.1.330 looks at a text of one command only. Unless it `may_be_left`, a call that asks to be run
+    outside is run inside nonetheless.
     """
 
     excluded: tuple[ToolSpecifier, ...] = ()
     may_be_left: bool = True
 
     def holds(self, reading: Reading, text: str) -> bool:
-        """Whether all of a text runs inside; a program by its bare name is taken with any words."""
+        """Whether all of a text runs inside; a program's bare name is taken with any words."""
         parts = [text.strip()]
         for command in (*reading.commands, *reading.hidden):
             parts += denied_texts(command)
@@ -147,7 +148,7 @@ class ClaudeCode:
         if unreadable_text(text):
             return False
         reading = read(text, self.home or _NO_HOME, root)
-        is_held = self.sandbox is not None and self.sandbox.holds(reading, text)
+        is_held = self._is_held(reading, text)
         if self._is_refused(reading, text, is_held=is_held):
             return False
         if self.mode == "bypassPermissions":
@@ -158,6 +159,11 @@ class ClaudeCode:
         if is_held and reading.is_clear and _are_spared(reading.commands):
             return True
         return self._allows_reading(reading, text, files)
+
+    def _is_held(self, reading: Reading, text: str) -> bool:
+        """Whether a text runs in a sandbox that spares it a rule; while planning it spares none."""
+        sandbox = None if self.mode == "plan" else self.sandbox
+        return sandbox is not None and sandbox.holds(reading, text)
 
     def _allows_reading(self, reading: Reading, text: str, files: FileRules) -> bool:
         rules = [rule for rule in self.allow if rule.tool == BASH]
@@ -266,7 +272,7 @@ def _is_spared(command: Command) -> bool:
         and not is_guarded(inner)
         and program not in _UNSPARED
         and not (program == "sed" and any(_IN_PLACE.match(word.text) for word in inner.words))
-        and not any(_OTHERS_HOME.match(word.raw) for word in inner.words)
+        and not any(_EXPANDED.match(word.text) for word in inner.words)
         and not any(_DEVICE.match(redirect.target.text) for redirect in command.redirects)
     )
 
