@@ -1,7 +1,7 @@
 """Which keys of a harness's settings its verdicts follow here, and which they would have to."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from agenteval.core.nearest import names
@@ -11,7 +11,7 @@ _NOTHING: tuple[object, ...] = (None, "", [], {})
 Words = Iterable[str]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class SettingsKeys:
     """All keys that are known, dotted; `*` stands for a name that the user chose.
 
@@ -22,6 +22,16 @@ class SettingsKeys:
     modelled: frozenset[str]
     harmless: frozenset[str]
     unmodelled: Mapping[str, str]
+    _tables: Mapping[tuple[str, ...], frozenset[str]] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        tables: dict[tuple[str, ...], set[str]] = {}
+        for key in (*self.modelled, *self.harmless, *self.unmodelled):
+            *above, last = key.split(".")
+            for depth, name in enumerate((*above, last)):
+                tables.setdefault(tuple(above[:depth]), set()).add(name)
+        frozen = {place: frozenset(known) for place, known in tables.items()}
+        object.__setattr__(self, "_tables", frozen)
 
     @classmethod
     def of(cls, modelled: Words, harmless: Words, unmodelled: Mapping[str, str]) -> "SettingsKeys":
@@ -64,11 +74,7 @@ class SettingsKeys:
 
     def _below(self, place: tuple[str, ...]) -> frozenset[str]:
         """The keys that are declared in a table."""
-        every = (key.split(".") for key in (*self.modelled, *self.harmless, *self.unmodelled))
-        depth = len(place)
-        return frozenset(
-            key[depth] for key in every if len(key) > depth and tuple(key[:depth]) == place
-        )
+        return self._tables.get(place, frozenset())
 
     def _meant(self, place: tuple[str, ...], key: str) -> str:
         near = names(self._below(place)).nearest(key)

@@ -74,17 +74,32 @@ _VIEWS, _EDITS = frozenset(("view",)), frozenset(("create", "str_replace", "inse
 HARMLESS_IN: Final[Mapping[str, tuple[str, ...]]] = {
     "claude-code": (
         *("glob", "grep", "ls", "websearch", "webfetch", "todowrite", "todoread", "task", "agent"),
-        *("bashoutput", "killshell", "killbash", "exitplanmode", "enterplanmode"),
+        *("bashoutput", "killshell", "killbash", "exitplanmode", "enterplanmode", "sendmessage"),
         *("askuserquestion", "taskcreate", "taskget", "tasklist", "taskupdate", "taskoutput"),
         *("taskstop", "toolsearch", "lsp", "listmcpresourcestool", "readmcpresourcetool"),
+        "structuredoutput",
     ),
-    "codex": (*("update_plan", "web_search", "list_dir", "grep_files", "request_user_input"),),
-    "opencode": (*("list", "question", "plan_exit", "plan_enter", "codesearch", "invalid"),),
+    "codex": (
+        *(
+            "update_plan",
+            "web_search",
+            "list_dir",
+            "grep_files",
+            "request_user_input",
+            "wait_agent",
+        ),
+        *("spawn_agent", "send_input", "close_agent", "resume_agent", "tool_search"),
+        *("list_mcp_resources", "list_mcp_resource_templates", "read_mcp_resource"),
+    ),
+    "opencode": (
+        *("glob", "grep", "list", "webfetch", "websearch", "codesearch", "todowrite", "todoread"),
+        *("task", "question", "plan_exit", "plan_enter", "lsp", "invalid"),
+    ),
     "gemini, qwen": (
         *("list_directory", "search_file_content", "grep_search", "web_fetch", "write_todos"),
         *("google_web_search", "todo_write", "exit_plan_mode", "enter_plan_mode", "ask_user"),
     ),
-    "inspect": (*("submit", "think"),),
+    "inspect": ("submit", "think"),
 }
 HARMLESS: Final = frozenset(chain.from_iterable(HARMLESS_IN.values()))
 _PATHS: Final = frozenset(

@@ -186,6 +186,17 @@ def test_a_patch_writes_the_files_that_it_names(text, why, key, tmp_path) -> Non
     assert (f"({why})" in said) if why else (said == "")
 
 
+@pytest.mark.parametrize("line", ["Update File: {}", "Delete File: {}", "Move to: {}"])
+def test_no_patch_writes_what_the_hook_goes_by(line, tmp_path) -> None:
+    hook = Hook(tmp_path, '[write]\nallow = ["**"]\n')
+    for file in (tmp_path / "rules.toml", "rules.toml", tmp_path / "state/calls.jsonl"):
+        text = f"*** Begin Patch\n*** Update File: x\n*** {line.format(file)}\n*** End Patch"
+        assert "(blocked-path)" in hook.denial("codex", "apply_patch", {"command": text})
+    for key in ("file_path", "File", "target_file"):
+        given = {key: str(tmp_path / "rules.toml")}
+        assert "(blocked-path)" in hook.denial("claude-code", "Write", given)
+
+
 def test_what_only_begins_as_a_patch_is_judged_as_a_command(tmp_path) -> None:
     hook = Hook(tmp_path, '[bash]\nallow = ["ls"]\n[write]\nallow = ["**"]\n')
     text = PATCH.format("x") + "\nrm x"
