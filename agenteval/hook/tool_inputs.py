@@ -134,6 +134,7 @@ _OF_SHELLS: Final = re.compile(
 )
 _TEXT_BEHIND: Final = ("-c", "-lc", "-cl")
 _QUIET: Final = frozenset(("-l", "--login", "--norc", "--noprofile", "--posix"))
+_ENCODED: Final = re.compile("base64|b64|hex|encoded|gzip")
 _PATCHED: Final = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+)$", re.MULTILINE)
 
 
@@ -325,11 +326,17 @@ class _Search:
             return False
         if key == "shell" and isinstance(value, str) and not re.search(r"\s", value.strip()):
             return False  # it names the shell
+        if _is_encoded(key) and value:
+            raise _UnreadableError("its command is encoded")
         is_shell = self.is_shell or bool(language)
         if key == "code" and not is_shell:
             raise _UnreadableError("code of a language that is not named cannot be read")
         is_typed = key in _TYPED and is_shell and isinstance(value, str)
         return is_typed or key in _COMMANDS or "command" in key or "cmd" in key
+
+
+def _is_encoded(key: str) -> bool:
+    return _ENCODED.search(key) is not None and ("command" in key or "cmd" in key)
 
 
 def _around(keys: Sequence[tuple[str, object]], outer: _Around) -> _Around:

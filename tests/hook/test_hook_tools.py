@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from agenteval.__main__ import app
-from agenteval.config.allowlists import load_policy
+from agenteval.config.allowlists import load_any, load_policy
 from agenteval.hook.installing import command
 from agenteval.hook.judging import Judging, decide
 from agenteval.hook.production_log import ProductionLog
@@ -135,6 +135,39 @@ def test_nor_does_one_through_the_approver_of_inspect(rules, tmp_path) -> None:
     passed = [call for call in calls
               if not decide(read_call("", *call, "/w", "/w"), policy, "/w").denial]  # fmt: skip
     assert passed == []
+
+
+LISTS = {
+    "settings.json": {"permissions": {"allow": ["Bash(ls:*)", "Bash(git status)"]}},
+    "opencode.json": {"permission": {"bash": {"*": "deny", "ls": "allow", "ls *": "allow"}}},
+    "codex.rules": 'prefix_rule(pattern=["ls"], decision="allow")\n',
+}
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_nor_does_one_under_the_rules_of_another_harness(name, tmp_path) -> None:
+    if name == "codex.rules":
+        pytest.importorskip("starlark")
+    text = LISTS[name]
+    (tmp_path / name).write_text(text if isinstance(text, str) else json.dumps(text))
+    policy = load_any(str(tmp_path / name), roots=())
+    # `ls` in another folder, or with an input, is what these rules allow of Bash too.
+    shapes = [shape for shape in SHAPES if not {"stdin", "cwd", "workingDirectory"} & {*shape}]
+    calls = [(tool, shape) for tool in NAMES for shape in shapes]
+    passed = [call for call in calls
+              if not decide(read_call("", *call, "/w", "/w"), policy, "/w").denial]  # fmt: skip
+    assert (passed, len(shapes) > 30) == ([], True)
+
+
+def test_a_rule_of_another_harness_that_names_a_server_opens_its_tools(tmp_path) -> None:
+    settings = {"permissions": {"allow": ["mcp__shell", "PowerShell"]}}
+    (tmp_path / "settings.json").write_text(json.dumps(settings))
+    policy = load_any(f"claude-code:{tmp_path}/settings.json", roots=())
+    given = {"command": BAD}
+    tools = ("mcp__shell__exec", "mcp__other__exec", "PowerShell", "TodoWrite")
+    readings = [read_call("", tool, given, "/w", "/w") for tool in tools]
+    denied = [one.tool for one in readings if decide(one, policy, "/w").denial]
+    assert denied == ["mcp__other__exec", "TodoWrite"]
 
 
 GOOD = [
