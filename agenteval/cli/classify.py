@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
@@ -74,16 +75,20 @@ def classify(  # noqa: PLR0913 -- one parameter for each option
 
     - `agenteval classify --allowlist allowlists/demo.toml - < command.sh`
     """
-    judging = workflows.classify
-    show, put = _printer(jsonl, judging.row_name(taxonomy), as_json=as_json, all_count=exit_code)
+    show, put = _printer(jsonl, taxonomy, as_json=as_json, all_count=exit_code)
     view.collect_rarely(_RARELY)
-    with judging.judging(allowlist, only_bash=jsonl is None, second_reader=second_reader) as judge:
+    judging = partial(workflows.classify.judging, allowlist, only_bash=jsonl is None)
+    with judging(second_reader=second_reader, warn=_warn) as judge:
         try:
             bad, denied = _show_all(_calls(command, jsonl), judge, show, source=jsonl)
         finally:
             put()
     if bad or (exit_code and denied):
         raise typer.Exit(2 if bad else 1)
+
+
+def _warn(line: str) -> None:
+    view.say(f"agenteval: {line}", err=True)
 
 
 def _show_all(
@@ -129,7 +134,7 @@ def _standard_input() -> TextIO:
 
 
 def _printer(
-    source: str | None, row: Callable[[str], str], *, as_json: bool, all_count: bool
+    source: str | None, taxonomy: str, *, as_json: bool, all_count: bool
 ) -> "tuple[Callable[[ToolCall, Verdict], None], Callable[[], None]]":
     """What shows a verdict, and what shows those that are left: of a file many at a time.
 
@@ -137,6 +142,7 @@ def _printer(
     """
     # Without a terminal the colours are left out by typer, but it knows no NO_COLOR.
     color = False if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" else None
+    row = workflows.classify.row_name(taxonomy)
     text_of = view.as_json if as_json else view.as_text
     waiting: list[str] = []
 

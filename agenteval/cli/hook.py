@@ -4,14 +4,15 @@ import os
 import signal
 import sys
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from agenteval.core.plain import visible
 from agenteval.errors import UsageError
-from agenteval.hook import asking, installing, resident
+from agenteval.hook import asking, coverage, installing, resident
 from agenteval.hook.production_log import LOG, ProductionLog
 
 app = typer.Typer(
@@ -57,6 +58,8 @@ def install(  # noqa: PLR0913 -- one parameter for each option
     - `agenteval hook install --for codex --allowlist demo --user --observe --yes`
     """
     words = installing.command(harness, allowlist, observe=observe, fail=fail, log=log)
+    for line in coverage.lines(harness, allowlist, observe=observe):
+        typer.echo(visible(line))
     change = installing.installed(harness, words, user=user, fail=fail)
     if _made(change, yes=yes, nothing="the hook is there already"):
         typer.echo(f"{change.note}\nNext: agenteval hook status")
@@ -129,7 +132,7 @@ def status() -> None:
             events.append(line)
         else:
             at, model, verdict = (str(line.get(key) or "?") for key in ("at", "model", "verdict"))
-            seen[at[:10], model, verdict] += 1
+            seen[at[:10], model, verdict + _why_unjudged(line)] += 1
     typer.echo(f"log: {folder / LOG}")
     for (day, model, verdict), count in sorted(seen.items()):
         typer.echo(visible(f"  {day}  {model}  {verdict}: {count}"))
@@ -137,6 +140,13 @@ def status() -> None:
         told = {key: value for key, value in line.items() if key not in {"v", "at", "event"}}
         said = ", ".join(f"{key} {value}" for key, value in told.items() if value != "")
         typer.echo(visible(f"  {line.get('at', '?')}  {line['event']}: {said}"))
+
+
+def _why_unjudged(line: Mapping[str, Any]) -> str:
+    """What is known of a call that was not judged, and whether it was denied all the same."""
+    if "effect" not in line:
+        return ""
+    return f" ({line['effect']}{'' if line.get('ran') else ', denied'})"
 
 
 @app.command()

@@ -11,6 +11,7 @@ from agenteval.core.policy.arguments import ToolRule, compile_schema
 from agenteval.core.policy.bash import THROUGH, BashRules, ScriptRule
 from agenteval.core.policy.command_line import Argument, CommandLine, Kind, OneOf, Parser
 from agenteval.core.policy.patterns import CommandPattern, PathRules
+from agenteval.core.policy.policy import OtherTools
 from agenteval.core.shell.leaves import Construct
 
 REST = "..."  # as argparse writes what takes all that is left
@@ -89,7 +90,10 @@ class ToolTable(Table, frozen=True):
 
 
 class AllowList(Table, frozen=True):
-    """A whole file. A tool exists when its table does, even an empty one."""
+    """A whole file. A tool exists when its table does, even an empty one.
+
+    `other_tools` says what a hook does with a tool that is neither listed nor known.
+    """
 
     description: str = ""
     extends: str = ""
@@ -99,6 +103,7 @@ class AllowList(Table, frozen=True):
     read: PathTable | None = None
     write: PathTable | None = None
     tools: dict[str, ToolTable] = {}
+    other_tools: OtherTools | None = None  # at the top: `tools.other` is a tool of that name
 
 
 # The tables by the last name of the key that leads to them.

@@ -96,6 +96,7 @@ def policy(
         tools=tools,
         files=frozenset(allow_list.files),
         stated=frozenset(allow_list.stated),
+        other_tools=allow_list.other_tools or "deny",
     )
 
 
@@ -180,6 +181,7 @@ def _joined(base: tables.AllowList, own: tables.AllowList) -> tables.AllowList:
         read=_joined_paths(base.read, own.read),
         write=_joined_paths(base.write, own.write),
         tools={**base.tools, **own.tools},
+        other_tools=own.other_tools or base.other_tools,
     )
 
 
@@ -225,8 +227,15 @@ def _digest(allow_list: tables.AllowList) -> str:
         "files": sorted(allow_list.files),
         "stated": sorted(allow_list.stated),
     }
+    if allow_list.other_tools in {None, "deny"}:  # what a list says that does not name it
+        del rules["other_tools"]
     canonical = msgspec.json.encode(rules, order="deterministic")
     return hashlib.sha256(canonical).hexdigest()[:12]
+
+
+def policy_warnings(given: str, policy: Policy) -> Iterator[str]:
+    """A line for each key of another harness's settings that the verdicts do not follow."""
+    return (f"{given}: {unheeded.line}" for unheeded in policy.unheeded)
 
 
 def load_any(given: str, *, roots: Sequence[Path], only_bash: bool = False) -> Policy:

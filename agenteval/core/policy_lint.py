@@ -21,6 +21,8 @@ class Trouble(StrEnum):
     QUOTED = "matches only where the word is quoted"
     SHADOWED = "says nothing new"
     WIDE = "lets more through"
+    UNHEEDED = "is not heeded"
+    UNKNOWN = "is not known"
 
 
 @dataclass(frozen=True, slots=True)

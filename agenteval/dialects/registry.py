@@ -10,7 +10,7 @@ from typing import Any
 from agenteval import plugins
 from agenteval.core.call import BASH
 from agenteval.core.policy.policy import Policy
-from agenteval.core.policy_lint import Remark
+from agenteval.core.policy_lint import Remark, Trouble
 from agenteval.core.policy_lint import lint as lint_any
 from agenteval.core.prompt.profile import STRICT, Profile
 from agenteval.dialects import NAMES
@@ -112,14 +112,22 @@ def dialect_of(policy: Policy) -> Dialect | None:
 
 
 def lint(policy: Policy) -> list[Remark]:
-    """Everything that is wrong with the rules for bash, as the one who decides takes them."""
+    """Everything that is wrong with the rules for bash, as the one who decides takes them.
+
+    The keys of its file that no verdict follows come first.
+    """
     dialect = dialect_of(policy)
-    return dialect.lint(policy) if dialect else lint_any(policy)
+    remarks = [
+        Remark(key, Trouble.UNHEEDED if is_known else Trouble.UNKNOWN, reason)
+        for key, reason, is_known in policy.unheeded
+    ]
+    return remarks + (dialect.lint(policy) if dialect else lint_any(policy))
 
 
 def left_behind(policy: Policy) -> Iterator[str]:
     """The rules of another harness that no list for anyone else can hold, a line for each."""
     dialect, engine = dialect_of(policy), policy.engine
+    yield from (unheeded.line for unheeded in policy.unheeded)
     if dialect is None or engine is None:
         return
     yield from dialect.left_behind(engine)

@@ -18,11 +18,9 @@ from inspect_ai.util import store
 
 from agenteval.config.allowlists import load_any
 from agenteval.config.roots import roots
-from agenteval.core.call import BASH, Denied
-from agenteval.core.policy.policy import Policy, World
-from agenteval.hook.judging import reason
-from agenteval.hook.payloads import ours
-from agenteval.taxonomy.judge import judge
+from agenteval.core.policy.policy import Policy
+from agenteval.hook.judging import decide
+from agenteval.hook.tool_inputs import read_call
 
 KEPT: Final = "agenteval:calls"  # where a sample keeps the class of each call, "" of an allowed one
 
@@ -34,7 +32,8 @@ def allow_list(
     """Reject what an allow list denies, with the class and the cure; approve everything else.
 
     Paths of a rule count from `root`. With `observe` nothing is rejected, and the scorer counts.
-    Tools that the list does not speak of are approved, and not counted.
+    A call that is not judged is not counted: a tool without effect is approved, and an unknown one
+    only where the list has `other_tools = "pass"`.
     """
     policy = _policy(allowlist)
 
@@ -42,27 +41,19 @@ def allow_list(
         message: str, call: ToolCall, view: ToolCallView, history: list[ChatMessage]
     ) -> Approval:
         del message, view, history
-        denial = _denial(call, policy, root)
-        if denial is None:
-            return Approval(decision="approve", explanation="no matter of the allow list")
-        told, failure_class = denial
-        store().set(KEPT, [*store().get(KEPT, []), failure_class])
-        if not failure_class or observe:
-            return Approval(decision="approve", metadata={"class": failure_class})
-        return Approval(decision="reject", explanation=told, metadata={"class": failure_class})
+        reading = read_call(call.id, call.function, _arguments(call), root, root)
+        decision = decide(reading, policy, root)
+        failure_class = ""
+        if decision.verdict is not None:
+            primary = decision.verdict.primary
+            failure_class = primary.failure_class if primary else ""
+            store().set(KEPT, [*store().get(KEPT, []), failure_class])
+        metadata = {"class": failure_class, "effect": str(decision.effect)}
+        if decision.denial and not observe:
+            return Approval(decision="reject", explanation=decision.denial, metadata=metadata)
+        return Approval(decision="approve", metadata=metadata)
 
     return approve
-
-
-def _denial(call: ToolCall, policy: Policy, root: str) -> tuple[str, str] | None:
-    """What the model reads and the class, both "" of an allowed call; None for other tools."""
-    meant = ours(call.id, call.function, _arguments(call), root, root)
-    if meant.name != BASH and policy.tool(meant.name) is None:
-        return None
-    verdict = judge(meant, policy, World(root=root))
-    if isinstance(verdict, Denied):
-        return reason(verdict, policy), verdict.primary.failure_class
-    return "", ""
 
 
 def _arguments(call: ToolCall) -> dict[str, Any]:

@@ -12,13 +12,15 @@ from agenteval.config.allowlists import files_of, load_any
 from agenteval.config.roots import roots
 from agenteval.core.call import BASH, Denied, ToolCall, Verdict
 from agenteval.core.plain import is_json, visible
-from agenteval.core.policy.arguments import WRITE, path_argument
+from agenteval.core.policy.arguments import READ, WRITE, path_argument
 from agenteval.core.policy.patterns import PathRules
 from agenteval.core.policy.policy import Policy, World
 from agenteval.errors import UsageError
 from agenteval.hook.payloads import HARNESSES, Answer, Asked, Harness, UnreadableCallError
 from agenteval.hook.production_log import LOG, NOT_JUDGED, ProductionLog, tell_fault
+from agenteval.hook.tool_inputs import Effect, Reading, canonical
 from agenteval.taxonomy.catalogue import TAXONOMY_VERSION
+from agenteval.taxonomy.failure_class import as_fault
 from agenteval.taxonomy.judge import deny, judge
 
 Line = dict[str, Any]
@@ -51,6 +53,18 @@ def wanted(words: Sequence[str]) -> Wanted:
         raise ValueError(f"expected --allowlist FILE and --for one of {', '.join(HARNESSES)}")
     fail, log = given.get("--fail", "closed"), given.get("--log", "")
     return Wanted(given["--for"], given["--allowlist"], "--observe" in given, fail == "open", log)
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What becomes of a call. Without a verdict nothing was judged, and `effect` says why.
+
+    `denial` is what the model reads where the hook enforces; "" of a call that goes on.
+    """
+
+    verdict: Verdict | None
+    denial: str = ""
+    effect: Effect = Effect.JUDGED
 
 
 @dataclass(slots=True)
@@ -108,21 +122,20 @@ class Judging:
         harness = HARNESSES[asking.harness]
         policy = self._policy(asking, lines)
         asked = harness.read(payload, variables)
-        verdict = self._verdict(asked, policy)
+        decision = self._decision(asked, policy)
         answer = Answer()
-        if isinstance(verdict, Denied) and not asking.observe:
-            answer = harness.denied(reason(verdict, policy))
-        lines.append(_line(asking, asked, policy, verdict))
+        if decision.denial and not asking.observe:
+            answer = harness.denied(decision.denial)
+        lines.append(_line(asking, asked, policy, decision))
         return answer
 
-    def _verdict(self, asked: Asked, policy: Policy) -> Verdict | None:
-        """None for a call of a tool that the policy does not speak of: it is the harness's own."""
-        call, world = asked.call, World(root=asked.root)
-        if call.name == WRITE and self._is_ours(call, asked):
-            return deny(call, replace(policy, write=PathRules()), world)
-        if call.name != BASH and policy.tool(call.name) is None:
-            return None
-        return judge(call, policy, world)
+    def _decision(self, asked: Asked, policy: Policy) -> Decision:
+        """Deny a file tool what is ours; all else as the policy says."""
+        for call in asked.reading.calls:
+            if call.name == WRITE and self._is_ours(call, asked):
+                closed = replace(policy, write=PathRules())
+                return _judged(deny(call, closed, World(root=asked.root)), closed)
+        return decide(asked.reading, policy, asked.root)
 
     def _is_ours(self, call: ToolCall, asked: Asked) -> bool:
         """Whether a file tool would write what the hook goes by, or what it keeps.
@@ -181,15 +194,88 @@ def reason(verdict: Denied, policy: Policy) -> str:
     )
 
 
-def _line(asking: Wanted, asked: Asked, policy: Policy, verdict: Verdict | None) -> Line:
+def decide(reading: Reading, policy: Policy, root: str) -> Decision:
+    """Decide on a call as it was read: by the rules for what it does, or by its tool's name."""
+    listed = _listed(reading.name, policy) if reading.own else ""
+    if reading.own is None or not listed:
+        return _of_calls(reading, policy, root) if reading.calls else _unknown(reading, policy)
+    own = _judged(judge(replace(reading.own, name=listed), policy, World(root=root)), policy)
+    if own.denial or _opens_all(listed, policy):
+        return own
+    # The harness has the tool, and nobody named it for what it carries.
+    if reading.effect is Effect.UNREADABLE:
+        return own if listed == _POWERSHELL else _unknown(reading, policy)
+    return _of_calls(reading, policy, root) if reading.calls else own
+
+
+_POWERSHELL: Final = "powershell"  # has rules of its own in Claude Code's settings
+
+
+def _opens_all(listed: str, policy: Policy) -> bool:
+    """Whether a list names a tool itself: its own tables do, another harness's only by a rule."""
+    return policy.engine is None or listed not in policy.tools
+
+
+def _of_calls(reading: Reading, policy: Policy, root: str) -> Decision:
+    """The first denial of what the call does; without rules for files a read has no effect."""
+    decision = Decision(None, effect=Effect.NONE)
+    for call in reading.calls:
+        if call.name != BASH and policy.tool(call.name) is None:
+            if call.name == READ or policy.other_tools == "pass":
+                continue
+            return _unknown(replace(reading, effect=Effect.UNKNOWN), policy)
+        decision = _judged(judge(call, policy, World(root=root)), policy)
+        if decision.denial:
+            break
+    return decision
+
+
+def _judged(verdict: Verdict, policy: Policy) -> Decision:
+    return Decision(verdict, reason(verdict, policy) if isinstance(verdict, Denied) else "")
+
+
+def _unknown(reading: Reading, policy: Policy) -> Decision:
+    """The decision on a call that no rule is about: only a known tool without effect passes."""
+    is_open = reading.effect is Effect.UNKNOWN and policy.other_tools == "pass"
+    if is_open or reading.effect is Effect.NONE:
+        return Decision(None, effect=reading.effect)
+    why = reading.reason or "this tool is not in the list"
+    denial = (
+        f"Denied as {reading.effect} by the allow list {policy.name}: {as_fault(reading.tool)}: "
+        f"{why}. {_cure(reading, policy)}"
+    )
+    return Decision(None, denial.strip(), reading.effect)
+
+
+def _cure(reading: Reading, policy: Policy) -> str:
+    """How who keeps the list allows such a call; "" where nothing does."""
+    if any(call.name == WRITE for call in reading.calls):
+        return 'Its owner can allow file tools there: [write] with allow = ["**"].'
+    if reading.own is None:
+        return ""
+    if policy.engine is not None:
+        return "Its owner can allow it there by a rule for that tool."
+    own = f"[tools.{json.dumps(reading.name)}]"
+    others = ', or all such tools: other_tools = "pass"'
+    return f"Its owner can allow it there: {own}{others * (reading.effect is Effect.UNKNOWN)}."
+
+
+def _listed(name: str, policy: Policy) -> str:
+    """The list's own spelling of a tool's name; "" for a tool that is not in it."""
+    own = (each for each in policy.tools if canonical(each) == name)
+    return next(own, name if policy.engine and policy.tool(name) else "")
+
+
+def _line(asking: Wanted, asked: Asked, policy: Policy, decision: Decision) -> Line:
+    verdict = decision.verdict
     line: Line = {
         "harness": asking.harness,
         "session": asked.session,
         "agent": asked.agent,
         "model": asked.model,
         "cwd": asked.cwd,
-        "tool": asked.tool,
-        "call": asked.call.id,
+        "tool": asked.reading.tool,
+        "call": asked.reading.id,
         "arguments": _kept(asked.arguments),
         "mode": "observe" if asking.observe else "enforce",
         "verdict": NOT_JUDGED,
@@ -197,8 +283,9 @@ def _line(asking: Wanted, asked: Asked, policy: Policy, verdict: Verdict | None)
         "digest": policy.digest,
         "taxonomy": TAXONOMY_VERSION,
     }
-    if verdict is not None:
-        line["verdict"] = "allowed" if verdict.allowed else "denied"
+    if verdict is None:
+        return line | {"effect": decision.effect, "ran": asking.observe or not decision.denial}
+    line["verdict"] = "allowed" if verdict.allowed else "denied"
     if isinstance(verdict, Denied):
         found = verdict.primary
         told = {"class": found.failure_class, "evidence": found.evidence.text, "hint": found.hint}

@@ -4,14 +4,13 @@ Pure, but for the model of Claude Code, which stands in its transcript only.
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from agenteval.core.call import BASH, ToolCall
-from agenteval.core.policy.arguments import WRITE, path_argument
-from agenteval.core.policy.patterns import normalise
+from agenteval.core.call import BASH
+from agenteval.hook.tool_inputs import Reading, command_of, read_call
 
 TAIL: Final = 1 << 16  # bytes of a transcript in which the model that speaks is looked for
 
@@ -22,10 +21,9 @@ class UnreadableCallError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A call as it was asked about. `call` has our names; `arguments` are the harness's own."""
+    """A call as it was asked about, and what it would do; `arguments` are the harness's own."""
 
-    call: ToolCall
-    tool: str
+    reading: Reading
     root: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
     session: str = ""
@@ -51,28 +49,18 @@ class Harness:
     denied: Callable[[str], Answer]
 
 
-_TOOLS: Final[Mapping[str, str]] = {
-    **dict.fromkeys(("bash", "exec_command", "shell", "shell_command", "local_shell"), BASH),
-    "read": "read",
-    **dict.fromkeys(("write", "edit", "multiedit", "notebookedit"), WRITE),
-}
-_SHELLS: Final = ("-c", "-lc", "-cl")
-_QUIET: Final = frozenset(("-l", "--login", "--norc", "--noprofile", "--posix"))
-
-
 def _hooked(payload: bytes, variables: Mapping[str, str]) -> Asked:
     """Claude Code and Codex send the same keys; the root is where the session began."""
     sent = _object(payload)
     tool, arguments = sent.get("tool_name"), sent.get("tool_input")
     if not isinstance(tool, str):
         raise UnreadableCallError("it has no tool_name")
-    given = arguments if isinstance(arguments, dict) else {}
+    given = _arguments(arguments)
     cwd = str(sent.get("cwd") or variables["cwd"])
     root = variables.get("CLAUDE_PROJECT_DIR") or cwd
     identifier = str(sent.get("tool_use_id") or "")
     return Asked(
-        call=ours(identifier, tool, given, cwd, root),
-        tool=tool,
+        reading=read_call(identifier, tool, given, cwd, root),
         root=root,
         arguments=given,
         session=str(sent.get("session_id") or ""),
@@ -88,12 +76,11 @@ def _plugged(payload: bytes, variables: Mapping[str, str]) -> Asked:
     tool, arguments = sent.get("tool"), sent.get("args")
     if not isinstance(tool, str):
         raise UnreadableCallError("it has no tool")
-    given = arguments if isinstance(arguments, dict) else {}
+    given = _arguments(arguments)
     root = str(sent.get("directory") or variables["cwd"])
     cwd = str(given.get("workdir") or root)
     return Asked(
-        call=ours(str(sent.get("call") or ""), tool, given, cwd, root),
-        tool=tool,
+        reading=read_call(str(sent.get("call") or ""), tool, given, cwd, root),
         root=root,
         arguments=given,
         session=str(sent.get("session") or ""),
@@ -113,15 +100,9 @@ def _guarded(payload: bytes, variables: Mapping[str, str]) -> Asked:
             "its standard input"
         )
     cwd = variables["cwd"]
-    return Asked(_bash("", command), words[0], cwd, {"command": command}, cwd=cwd)
-
-
-def command_of(words: Sequence[str]) -> str | None:
-    """The command that a shell with these words runs; None where it is not just one behind -c."""
-    rest = list(words)
-    while rest and rest[0] in _QUIET:
-        rest.pop(0)
-    return rest[1] if len(rest) == 2 and rest[0] in _SHELLS else None
+    arguments = {"command": command}
+    reading = replace(read_call("", BASH, arguments, cwd, cwd), tool=words[0])
+    return Asked(reading, cwd, arguments, cwd=cwd)
 
 
 def _object(payload: bytes) -> Mapping[str, Any]:
@@ -134,25 +115,11 @@ def _object(payload: bytes) -> Mapping[str, Any]:
     return sent
 
 
-def ours(identifier: str, tool: str, arguments: Mapping[str, Any], cwd: str, root: str) -> ToolCall:
-    """The call in our names. A command that starts elsewhere than the session says where."""
-    name = _TOOLS.get(tool.lower())
-    if name == BASH:
-        command = arguments.get("command", arguments.get("cmd"))
-        if not isinstance(command, str):
-            return ToolCall(identifier, BASH, json.dumps(arguments), arguments)
-        call = _bash(identifier, command)
-        if normalise(cwd, root) == ".":
-            return call
-        return replace(call, arguments={"command": command, "cwd": cwd})
-    if name == WRITE:  # an edit opens what a write opens
-        path = path_argument(arguments)
-        return ToolCall(identifier, WRITE, json.dumps(arguments), {"path": path, "content": ""})
-    return ToolCall(identifier, name or tool, json.dumps(arguments), arguments)
-
-
-def _bash(identifier: str, command: str) -> ToolCall:
-    return ToolCall(identifier, BASH, command, {"command": command})
+def _arguments(sent: object) -> Mapping[str, Any]:
+    """The input of a tool; one that is no table stands under `input`."""
+    if isinstance(sent, dict):
+        return sent
+    return {} if sent is None else {"input": sent}
 
 
 def _speaking(transcript: object) -> str:

@@ -96,6 +96,8 @@ def other_shell(call: DeniedCall) -> Seen | None:
     No class before this one explains it. What the gate can't read in one way only is denied.
     """
     stop = call.stop
+    if call.call.command is None:
+        return Seen(call.whole, f"no rule allows this call of {call.call.name}")
     if stop and stop.reason is Obstacle.LENGTH:
         length = length_in_bytes(call.text)
         return Seen(call.whole, f"{length} bytes of text; bash takes at most {LONGEST}")

@@ -62,7 +62,7 @@ class Ways:
     def hint(self, found: FailureClass, seen: Seen) -> str:
         """The fault and the nearest way, or how such a call is mended in general."""
         if not self.is_command:
-            return seen.hint or found.cure
+            return seen.hint or found.cure_in_general
         fault = as_fault(seen.hint) if seen.hint else ""
         if way := self._mended(found.id):
             return joined(fault, f"Run `{way}`.")

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, TextIO
 import msgspec
 
 from agenteval import engine
-from agenteval.config.allowlists import load_any
+from agenteval.config.allowlists import load_any, policy_warnings
 from agenteval.config.roots import roots
 from agenteval.core.call import ToolCall, Verdict
 from agenteval.errors import UsageError
@@ -136,9 +136,16 @@ def judge_by(allowlist: str, *, only_bash: bool) -> Judge:
 
 
 @contextmanager
-def judging(allowlist: str, *, only_bash: bool, second_reader: bool) -> Iterator[Judge]:
-    """As `judge_by`; the second reader may object to an allowed command, as it may in a run."""
+def judging(
+    allowlist: str, *, only_bash: bool, second_reader: bool, warn: Callable[[str], None]
+) -> Iterator[Judge]:
+    """As `judge_by`; the second reader may object to an allowed command, as it may in a run.
+
+    `warn` is given a line for each key of the list's file that the verdicts do not follow.
+    """
     policy = load_any(allowlist, roots=roots(), only_bash=only_bash)
+    for line in policy_warnings(allowlist, policy):
+        warn(line)
     judge = judge_many(policy)
     if second_reader:
         denied = partial(deny, policy=policy)

@@ -75,6 +75,7 @@ def to_toml(policy: Policy) -> str:
         "description": policy.description,
         "files": sorted(policy.files),
         "stated": sorted(policy.stated),
+        "other_tools": "pass" * (policy.other_tools == "pass"),
     }
     if policy.engine is not None:
         return tomli_w.dumps(_filled({**tables, "bash": bash}))

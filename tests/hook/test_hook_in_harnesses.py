@@ -39,7 +39,8 @@ def started(name: str, url: str, env: dict[str, str]) -> tuple[list[str], dict[s
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
             "DISABLE_AUTOUPDATER": "1",
         }
-        words = ["-p", "go", "--model", MODEL, "--tools", "Bash", "--allowedTools", "Bash"]
+        tools = "Bash,Monitor"
+        words = ["-p", "go", "--model", MODEL, "--tools", tools, "--allowedTools", tools]
         return words, env | more
     if name == "codex":
         provider = f'model_providers.p={{name="p",base_url="{url}/v1",wire_api="responses"}}'
@@ -130,6 +131,22 @@ def test_what_is_denied_does_not_run_and_the_model_reads_why(
         assert "Denied by the allow list rules (pipe-to-filter): `| head -5`" in model.heard[BAD]
     assert logged(name, place.home, tmp_path) == {GOOD: "ran", BAD: "ran" if observe else "denied"}
     assert in_production(log, tmp_path / "hook.db") == [(MODEL, lines[0]["at"][:10], 1, 2)]
+
+
+@pytest.mark.slow
+def test_monitor_of_claude_code_is_asked_about_and_judged_as_bash(
+    tmp_path, monkeypatch, stopped
+) -> None:
+    found, place = program("claude-code", monkeypatch, cache()), Place(tmp_path, "claude-code")
+    place.hook("install", "--allowlist", "../rules.toml")
+    with told(GOOD, BAD, tool="Monitor") as model:
+        said = place.played(found, model.url)
+    log = stopped / "agenteval/hook/calls.jsonl"
+    lines = [one for one in map(json.loads, log.read_text().splitlines()) if "tool" in one]
+    assert [(one["tool"], one["verdict"]) for one in lines] == [
+        ("Monitor", "allowed"), ("Monitor", "denied")], said  # fmt: skip
+    assert "Denied by the allow list rules (pipe-to-filter)" in model.heard[BAD]
+    assert "ran-bad" not in place.ran
 
 
 @pytest.mark.slow

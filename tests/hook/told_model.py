@@ -16,6 +16,7 @@ from agenteval.harness.translation import Passage, beside, say_once, wanted
 @dataclass
 class TellModel:
     commands: Sequence[str]
+    tool: str = ""  # which runs them, where it is not the harness's own bash
     heard: dict[str, str] = field(default_factory=dict)
     url: str = ""
 
@@ -43,6 +44,10 @@ class TellModel:
                 self.heard[self.commands[int(ident.rpartition("-")[2])]] = text_of(message)
         if len(self.heard) == len(self.commands):
             return None
+        if self.tool:
+            more = {"description": "look", "timeout_ms": 2000}
+            given = {"command": self.commands[len(self.heard)], **more}
+            return f"told-{len(self.heard)}", self.tool, json.dumps(given)
         form = forms["bash"]
         arguments = {form.parameters[0].name: self.commands[len(self.heard)]}
         for name in json.loads(form.whole or "{}").get("required", ()):
@@ -51,8 +56,8 @@ class TellModel:
 
 
 @contextmanager
-def told(*commands: str) -> Iterator[TellModel]:
-    model, ready, over = TellModel(commands), threading.Event(), threading.Event()
+def told(*commands: str, tool: str = "") -> Iterator[TellModel]:
+    model, ready, over = TellModel(commands, tool), threading.Event(), threading.Event()
 
     async def run() -> None:
         server = await asyncio.start_server(model.serve, "127.0.0.1", 0, limit=1 << 23)

@@ -1,5 +1,6 @@
 """What a hint proposes is allowed: under every shipped list, and under generated ones."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +18,12 @@ from agenteval.core.policy.command_line import Argument, CommandLine, Kind, OneO
 from agenteval.core.policy.examples import examples
 from agenteval.core.policy.patterns import CommandPattern, PathRules
 from agenteval.core.policy.policy import UNKNOWN_WORLD, Policy, World
+from agenteval.core.shell.facts import ShellFacts
+from agenteval.core.span import Span
+from agenteval.taxonomy.catalogue import failure_classes
+from agenteval.taxonomy.denied import DeniedCall
+from agenteval.taxonomy.failure_class import Seen, malformed, tool
+from agenteval.taxonomy.hints import Ways
 from agenteval.taxonomy.judge import deny, judge
 from agenteval.taxonomy.residue import typographic
 
@@ -427,3 +434,20 @@ def test_a_hint_does_not_propose_what_was_sent() -> None:
     assert "it lies outside the workspace" in said.primary.hint
     assert "/etc/**" not in said.primary.hint
     assert "no script outside the workspace may run" in hint("uv run /abs/a.py", policy)
+
+
+_CALLS = [tool("webfetch", url="https://x.org"), tool("monitor", other=1), tool("skill", skill="x")]
+_CALLS += [malformed("bash", "{"), tool("bash", command=""), *map(bash, ["{a,b}", "ls &", "$x"])]
+
+
+@pytest.mark.parametrize(
+    "policy", [DEMO, Policy("nothing"), Policy("a", tools={"skill": ToolRule("skill")})]
+)
+def test_no_hint_of_any_class_has_an_unfilled_place(policy: Policy) -> None:
+    calls = [*_CALLS, *(call for each in failure_classes() for call in each.bad)]
+    hints = [finding.hint for call in calls for finding in deny(call, policy).findings]
+    for each in failure_classes():
+        for call in _CALLS:
+            known = (call, call.raw, policy, UNKNOWN_WORLD, ShellFacts(""), (), {}, False)
+            hints.append(Ways(DeniedCall(*known)).hint(each, Seen(Span(0, 0, ""))))
+    assert [hint for hint in hints if re.search(r"\{[a-z]+\}", hint.replace("{a,b}", ""))] == []

@@ -4,7 +4,7 @@ import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from agenteval.core.call import (
     BASH,
@@ -86,6 +86,26 @@ class Stopping(Protocol):
         ...
 
 
+OtherTools = Literal["deny", "pass"]
+
+
+class UnheededKey(NamedTuple):
+    """A key of a harness's settings that may change verdicts and changes none here.
+
+    `reason` says what it would do, or for an unknown one what may have been meant.
+    """
+
+    key: str
+    reason: str
+    is_known: bool = True
+
+    @property
+    def line(self) -> str:
+        """The warning about it."""
+        said = "is not heeded" if self.is_known else "is not known"
+        return f"{self.key}: {said}: {self.reason}"
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Policy:
     """A named set of rules; two are the same when their digests are.
@@ -93,6 +113,8 @@ class Policy:
     `tools` holds every tool there is, bash, read and write among them. `files` are paths that the
     allow list itself says exist, for when no fixture does. `stated` names the failure classes
     that a scenario's instructions warn of. With an `engine` the other rules only explain.
+    `other_tools` is what a hook does with a tool that is neither listed nor known. `unheeded` are
+    the keys of another harness's settings that the verdicts do not follow.
     """
 
     name: str
@@ -105,6 +127,8 @@ class Policy:
     files: frozenset[str] = frozenset()
     stated: frozenset[str] = frozenset()
     engine: Engine | None = None
+    other_tools: OtherTools = "deny"
+    unheeded: tuple[UnheededKey, ...] = ()
     takes_any_command: bool = field(init=False)  # no schema says what its bash takes beside one
 
     def __post_init__(self) -> None:

@@ -12,7 +12,8 @@ from agenteval.core.policy.patterns import CommandPattern, PathRules
 from agenteval.core.policy.policy import Policy
 from agenteval.core.shell.leaves import Construct
 from agenteval.dialects.claude_code.engine.rules import ToolSpecifier
-from agenteval.dialects.claude_code.engine.verdict import FREE, ClaudeCode
+from agenteval.dialects.claude_code.engine.verdict import FREE, ClaudeCode, Sandbox
+from agenteval.dialects.claude_code.keys import unheeded
 from agenteval.dialects.config_files import (
     Written,
     commands,
@@ -38,6 +39,8 @@ _LONE_SURROGATE = re.compile(r"[\ud800-\udfff]")
 # A pattern for tools that Claude Code does not heed in `allow`: it names no server.
 _ANY_SERVER = re.compile(r"(?!mcp__[^*]+__)[^(]*\*[^(]*")
 _LISTS = ("allow", "ask", "deny")
+# Of the sandbox, with what counts where they are not given.
+_SWITCHES = {"enabled": False, "autoAllowBashIfSandboxed": False, "allowUnsandboxedCommands": True}
 _PASSES = frozenset((Construct.PIPE, Construct.CHAIN, Construct.STDERR_REDIRECT))
 _AROUND = _PASSES | {Construct.FILE_REDIRECT, Construct.INPUT_REDIRECT, Construct.HERESTRING}
 
@@ -53,19 +56,43 @@ def read(path: Path) -> Policy:
     allow = tuple(rule for rule in allow if not _ANY_SERVER.fullmatch(rule.tool))
     mode = _mode(path, permissions)
     folders = tuple(_folders(path, permissions))
-    engine = ClaudeCode(allow, ask, deny, mode, folders, at_home)
+    engine = ClaudeCode(allow, ask, deny, mode, folders, at_home, _sandbox(path, content))
+    sandboxed = (engine.sandbox,) if engine.sandbox else ()
     commands = [_pattern(rule.what) or "*" for rule in allow if rule.tool == "bash"]
     everything = PathRules(("**",))
     return Policy(
         name=path.stem,
-        digest=digest([engine.name, mode, *map(str, (allow, ask, deny, *folders))]),
+        digest=digest([engine.name, mode, *map(str, (allow, ask, deny, *folders, *sandboxed))]),
         description=f"{engine.name} permissions of {path.name}",
         bash=BashRules((CommandPattern.parse(rule) for rule in commands), constructs=_PASSES),
         read=everything,
         write=everything,
         tools={name: ToolRule(name) for name in _TOOLS},
         engine=engine,
+        unheeded=tuple(unheeded(content)),
     )
+
+
+def _sandbox(path: Path, content: Mapping[str, Any]) -> Sandbox | None:
+    """The sandbox that spares its commands a rule; None where there is none, or it spares none."""
+    table = content.get("sandbox", {})
+    if not isinstance(table, Mapping):
+        raise UsageError(f"{path}: sandbox: expected a table, got {shown(table)}")
+    is_on, is_open, may_be_left = (_switch(path, table, key) for key in _SWITCHES)
+    excluded = table.get("excludedCommands", [])
+    if not isinstance(excluded, list) or not all(isinstance(text, str) for text in excluded):
+        raise UsageError(
+            f"{path}: sandbox.excludedCommands: expected a list of commands, got {shown(excluded)}"
+        )
+    rules = tuple(ToolSpecifier(BASH, "" if text in {"*", ":*"} else text) for text in excluded)
+    return Sandbox(rules, may_be_left) if is_on and is_open else None
+
+
+def _switch(path: Path, table: Mapping[str, Any], key: str) -> bool:
+    value = table.get(key, _SWITCHES[key])
+    if not isinstance(value, bool):
+        raise UsageError(f"{path}: sandbox.{key}: expected true or false, got {shown(value)}")
+    return value
 
 
 def _mode(path: Path, permissions: Mapping[str, Any]) -> str:
@@ -147,5 +174,7 @@ def left_behind(engine: ClaudeCode) -> Iterator[str]:
                 yield f"permissions.{key}: {rule}"
     if engine.mode != "default":
         yield f"permissions.defaultMode: {engine.mode}"
+    if engine.sandbox:
+        yield "sandbox: that a command which runs in it needs no rule"
     for folder in engine.folders:
         yield f"permissions.additionalDirectories: {folder}"

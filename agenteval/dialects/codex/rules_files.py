@@ -16,6 +16,7 @@ from agenteval.core.policy.patterns import CommandPattern, PathRules
 from agenteval.core.policy.policy import Policy
 from agenteval.core.shell.leaves import Construct
 from agenteval.dialects.codex.engine import APPROVALS, Approval, Codex, PrefixRule
+from agenteval.dialects.codex.keys import unheeded
 from agenteval.dialects.codex.rule_calls import RuleCall, check, places_of, rule_of, try_examples
 from agenteval.dialects.config_files import (
     Written,
@@ -39,7 +40,8 @@ def read(path: Path, approval: Approval = "untrusted") -> Policy:
     if not files:
         raise UsageError(f"{path}: a folder without any .rules file")
     engine = replace(_engine(files), approval=approval)
-    return of_engine(engine, path.stem, f"codex rules of {path.name}")
+    policy = of_engine(engine, path.stem, f"codex rules of {path.name}")
+    return replace(policy, unheeded=tuple(unheeded(path)))
 
 
 def of_engine(engine: Codex, name: str, description: str) -> Policy:

@@ -4,6 +4,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from agenteval.core.call import BASH
 from agenteval.core.policy.arguments import ToolRule
 from agenteval.core.policy.bash import BashRules
 from agenteval.core.policy.patterns import CommandPattern, PathRules
-from agenteval.core.policy.policy import Policy
+from agenteval.core.policy.policy import Policy, UnheededKey
 from agenteval.core.policy_lint import Remark, Trouble
 from agenteval.core.policy_lint import lint as lint_any
 from agenteval.core.shell.leaves import Construct
@@ -40,6 +41,7 @@ from agenteval.dialects.opencode.engine.current import (
     wildcard,
 )
 from agenteval.dialects.opencode.engine.version_1_0 import OpenCode10
+from agenteval.dialects.opencode.keys import unheeded
 from agenteval.errors import UsageError
 
 _HOME = re.compile(r"\A(~|\$HOME)(?=/|\Z)")
@@ -77,7 +79,12 @@ def read(path: Path) -> Policy:
     own = tuple(rule for table in _layers(content) for rule in _own_rules(path, table))
     if content.get("default_agent") == "plan":
         own = (*PLAN, *own)
-    return policy_of(path, OpenCode((*DEFAULTS, *own), home=home(path)), own)
+    policy = policy_of(path, OpenCode((*DEFAULTS, *own), home=home(path)), own)
+    return replace(policy, unheeded=_unheeded(path, content))
+
+
+def _unheeded(path: Path, content: Mapping[str, Any]) -> tuple[UnheededKey, ...]:
+    return tuple(unheeded(content, is_agent=path.suffix == ".md"))
 
 
 def read_as_1_0(path: Path) -> Policy:
@@ -85,13 +92,15 @@ def read_as_1_0(path: Path) -> Policy:
 
     There an agent's own section takes away that it asks about folders outside the project.
     """
-    layers = list(_layers(_content(path)))
+    content = _content(path)
+    layers = list(_layers(content))
     own = [rule for table in layers for rule in _rules(path, _permission(path, table))]
     is_agent = path.suffix == ".md" or len(layers) > 1
     if is_agent and any("permission" in table for table in layers):
         own.insert(0, PermissionRule("external_directory", "*", "allow"))
     switches = {name: on for table in layers for name, on in _switches(path, table).items()}
-    return policy_of(path, OpenCode10.of(own, switches, home(path)), tuple(own))
+    policy = policy_of(path, OpenCode10.of(own, switches, home(path)), tuple(own))
+    return replace(policy, unheeded=_unheeded(path, content))
 
 
 def _content(path: Path) -> dict[str, Any]:

@@ -6,7 +6,7 @@ denial. Seen by running 2.1.330 (docs/dialects.md says what was left out).
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from agenteval.core.call import BASH
@@ -29,6 +29,7 @@ from agenteval.dialects.claude_code.engine.rules import (
     allows_command,
     denied_texts,
     fits_subject,
+    forms,
     is_wrapped_too_often,
     unwrapped,
 )
@@ -49,14 +50,52 @@ FREE = frozenset(
     )
 )
 _FILE_TOOLS = frozenset((*FAMILY, *FAMILY.values()))
+_EXPANDED = re.compile(r"~[^/]|=")  # what some shell takes for a path elsewhere
+_IN_PLACE = re.compile(r"-[a-zA-Z]*i|--in-place")
+_DEVICE = re.compile(r"/dev/(?!null\Z)")
 _HOST = re.compile(r"\w+://(?:[^/?#@]*@)?([^/?#:@]*)")
+
+
+# What the sandbox does not spare a rule: wrappers that are not seen through, settings of the shell.
+_UNSPARED = frozenset(
+    (
+        *("timeout", "nice", "time", "nohup", "stdbuf", "env", "exec", "eval"),
+        *("declare", "typeset", "local", "readonly", "export"),
+    )
+)
+_MONITOR = "monitor"  # runs its command in the shell, under the rules for Bash
+_LEAVES = "dangerouslyDisableSandbox"  # the argument by which a command asks to leave the sandbox
+
+
+@dataclass(frozen=True, slots=True)
+class Sandbox:
+    """A sandbox whose commands need no rule.
+
+    `excluded` are rules for commands that run outside of it, wherever in a text such a one stands:
+    2.1.330 looks at a text of one command only. Unless it `may_be_left`, a call that asks to be run
+    outside is run inside nonetheless.
+    """
+
+    excluded: tuple[ToolSpecifier, ...] = ()
+    may_be_left: bool = True
+
+    def holds(self, reading: Reading, text: str) -> bool:
+        """Whether all of a text runs inside; a program's bare name is taken with any words."""
+        parts = [text.strip()]
+        for command in (*reading.commands, *reading.hidden):
+            parts += denied_texts(command)
+        return not any(
+            rule.fits_text(part) or (rule.is_exact and part.startswith(f"{rule.what} "))
+            for rule in self.excluded
+            for part in parts
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class ClaudeCode:
     """The rules of one settings.json; `mode` is its defaultMode, `folders` count as the project.
 
-    `home` is what `~` stands for in a path.
+    `home` is what `~` stands for in a path. `sandbox` is None where its commands need rules too.
     """
 
     allow: tuple[ToolSpecifier, ...]
@@ -65,6 +104,7 @@ class ClaudeCode:
     mode: str = "default"
     folders: tuple[str, ...] = ()
     home: str = ""
+    sandbox: Sandbox | None = None
     name: str = "claude-code"
 
     def knows(self, tool: str) -> bool:
@@ -75,7 +115,9 @@ class ClaudeCode:
         tool = RENAMED.get(tool, tool)
         if tool == BASH:
             start = absolute(str(arguments.get("workdir") or root), root)  # its own bash knows none
-            return start == root and self.allows_command(arguments["command"], root)
+            return start == root and self._allows_shell(arguments, root)
+        if tool == _MONITOR and isinstance(arguments.get("command"), str):
+            return self._allows_monitor(arguments, root)
         if subject := _subject(tool, arguments):
             is_free = tool in FREE and self.mode != "plan"
             return self._decide(
@@ -86,18 +128,42 @@ class ClaudeCode:
             return all(self._files(root).allows_tool(tool, path) for path in paths)
         return self._decide(lambda rule: rule.names(tool) and not rule.what, free=tool in FREE)
 
+    def _allows_monitor(self, arguments: Mapping[str, Any], root: str) -> bool:
+        """As Bash, under rules for the whole tool besides (anthropics/claude-code#95615)."""
+        about = [rule for rule in (*self.deny, *self.ask) if rule.names(_MONITOR)]
+        if about:
+            return False
+        is_open = any(rule.tool == _MONITOR and not rule.what for rule in self.allow)
+        text, home = arguments["command"], self.home or _NO_HOME
+        if is_open and not unreadable_text(text):
+            return not self._is_refused(read(text, home, root), text)
+        return self._allows_shell(arguments, root)
+
+    def _allows_shell(self, arguments: Mapping[str, Any], root: str) -> bool:
+        leaves = self.sandbox and self.sandbox.may_be_left and arguments.get(_LEAVES)
+        engine = replace(self, sandbox=None) if leaves else self
+        return engine.allows_command(arguments["command"], root)
+
     def allows_command(self, text: str, root: str) -> bool:
         if unreadable_text(text):
             return False
         reading = read(text, self.home or _NO_HOME, root)
-        if self._is_refused(reading, text):
+        is_held = self._is_held(reading, text)
+        if self._is_refused(reading, text, is_held=is_held):
             return False
         if self.mode == "bypassPermissions":
             return True
         files = self._files(root)
         if any(_is_never(command, files) for command in reading.commands):
             return False
+        if is_held and reading.is_clear and _are_spared(reading.commands):
+            return True
         return self._allows_reading(reading, text, files)
+
+    def _is_held(self, reading: Reading, text: str) -> bool:
+        """Whether a text runs in a sandbox that spares it a rule; while planning it spares none."""
+        sandbox = None if self.mode == "plan" else self.sandbox
+        return sandbox is not None and sandbox.holds(reading, text)
 
     def _allows_reading(self, reading: Reading, text: str, files: FileRules) -> bool:
         rules = [rule for rule in self.allow if rule.tool == BASH]
@@ -129,13 +195,15 @@ class ClaudeCode:
             self.allow, self.ask, self.deny, self.mode, self.folders, self.home or _NO_HOME, root
         )
 
-    def _is_refused(self, reading: Reading, text: str) -> bool:
+    def _is_refused(self, reading: Reading, text: str, *, is_held: bool = False) -> bool:
         """Whether a rule that denies or asks fits any command in it, however it is wrapped.
 
-        One that is wrapped too often to tell is refused in any case.
+        One that is wrapped too often to tell is refused in any case. Where the sandbox holds it,
+        it is not asked about as a command of Bash, but as one of its own rules.
         """
         commands = (*reading.commands, *reading.hidden)
-        rules = [rule for rule in (*self.deny, *self.ask) if rule.tool == BASH]
+        asks = [rule for rule in self.ask if rule.what or not is_held]
+        rules = [rule for rule in (*self.deny, *asks) if rule.tool == BASH]
         return (
             any(rule.is_exact and rule.what == text.strip() for rule in rules)
             or any(map(is_wrapped_too_often, commands))
@@ -182,6 +250,31 @@ class ClaudeCode:
         if self.mode == "bypassPermissions":
             return True
         return not any(map(fits, self.ask)) and (any(map(fits, self.allow)) or free)
+
+
+def _are_spared(commands: Sequence[Command]) -> bool:
+    """Whether the sandbox spares commands a rule; not where one writes and another moves there."""
+    inner = [unwrapped(command, loosely=True) for command in commands if command.words]
+    moves = any(command.argv[0] == "cd" for command in inner)
+    return (
+        len(inner) == len(commands)
+        and all(map(_is_spared, commands))
+        and not (moves and any(touched(command).writes for command in inner))
+    )
+
+
+def _is_spared(command: Command) -> bool:
+    """Whether it can be told what a command runs, and what it does to the shell."""
+    inner = unwrapped(command, loosely=True)
+    program = inner.words[0].text
+    return (
+        any(form.words and not form.assignments for form in forms(command))
+        and not is_guarded(inner)
+        and program not in _UNSPARED
+        and not (program == "sed" and any(_IN_PLACE.match(word.text) for word in inner.words))
+        and not any(_EXPANDED.match(word.text) for word in inner.words)
+        and not any(_DEVICE.match(redirect.target.text) for redirect in command.redirects)
+    )
 
 
 def _is_never(command: Command, files: FileRules) -> bool:

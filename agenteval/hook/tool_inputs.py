@@ -1,0 +1,437 @@
+"""What a tool call of a harness would do: read from its input, and from its name only where known.
+
+A tool is a shell when its input carries a command, whoever offers it: `Bash`, `Monitor`, a tool of
+an MCP server. Names and keys are compared as `canonical` and `_letters` fold them.
+"""
+
+import json
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from itertools import chain
+from typing import Any, Final
+
+from agenteval.core.call import BASH, ToolCall
+from agenteval.core.policy.arguments import READ, WRITE
+from agenteval.core.policy.patterns import normalise
+from agenteval.core.shell.programs import base_name
+from agenteval.core.shell.words import quoted
+
+DEPTH: Final = 8  # tables within tables in which a command is looked for
+
+
+class Effect(StrEnum):
+    """What is known of a call before any policy is asked."""
+
+    JUDGED = "judged"  # it runs commands, reads or writes files
+    NONE = "no effect"  # a known tool that changes nothing on this machine
+    UNREADABLE = "unreadable"  # it runs what no reader here can read
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A call as it was read. `calls` are what it does in our names: all have to be allowed.
+
+    `own` is the call under the harness's name of the tool, for a policy that lists it; None for
+    a tool whose effect is known by its name, which no such listing changes.
+    """
+
+    id: str
+    tool: str
+    effect: Effect
+    calls: tuple[ToolCall, ...] = ()
+    own: ToolCall | None = None
+    reason: str = ""
+
+    @property
+    def name(self) -> str:
+        return canonical(self.tool)
+
+
+# By their letters alone: a name that is taken for one of these by mistake is judged, not let pass.
+_SHELLS: Final = frozenset(
+    (
+        *("bash", "sh", "shell", "shellcommand", "localshell", "localshellcall", "containerexec"),
+        *("execcommand", "exec", "runshellcommand", "executebash", "executecommand", "monitor"),
+        *("runcommand", "runterminalcmd", "runinterminal", "terminal", "unifiedexec"),
+    )
+)
+_WRITERS: Final = frozenset(
+    (
+        *("write", "edit", "multiedit", "notebookedit", "writefile", "editfile", "createfile"),
+        *("replace", "searchreplace", "strreplace", "patch", "applypatch", "savefile"),
+    )
+)
+_READERS: Final = frozenset(("read", "readfile", "readmanyfiles", "notebookread", "viewimage"))
+_EDITORS: Final = frozenset(("strreplacebasededittool", "strreplaceeditor", "texteditor"))
+_PATCHERS: Final = frozenset(("applypatch", "patch"))
+_TYPISTS: Final = frozenset(("writestdin", "bashsession"))  # type into what a command has started
+_VIEWS, _EDITS = frozenset(("view",)), frozenset(("create", "str_replace", "insert", "undo_edit"))
+# Whole names: a tool of another's that only looks like one of these is unknown.
+HARMLESS_IN: Final[Mapping[str, tuple[str, ...]]] = {
+    "claude-code": (
+        *("glob", "grep", "ls", "websearch", "webfetch", "todowrite", "todoread", "task", "agent"),
+        *("bashoutput", "killshell", "killbash", "exitplanmode", "enterplanmode", "sendmessage"),
+        *("askuserquestion", "taskcreate", "taskget", "tasklist", "taskupdate", "taskoutput"),
+        *("taskstop", "toolsearch", "lsp", "listmcpresourcestool", "readmcpresourcetool"),
+        "structuredoutput",
+    ),
+    "codex": (
+        *(
+            "update_plan",
+            "web_search",
+            "list_dir",
+            "grep_files",
+            "request_user_input",
+            "wait_agent",
+        ),
+        *("spawn_agent", "send_input", "close_agent", "resume_agent", "tool_search"),
+        *("list_mcp_resources", "list_mcp_resource_templates", "read_mcp_resource"),
+    ),
+    "opencode": (
+        *("glob", "grep", "list", "webfetch", "websearch", "codesearch", "todowrite", "todoread"),
+        *("task", "question", "plan_exit", "plan_enter", "lsp", "invalid"),
+    ),
+    "gemini, qwen": (
+        *("list_directory", "search_file_content", "grep_search", "web_fetch", "write_todos"),
+        *("google_web_search", "todo_write", "exit_plan_mode", "enter_plan_mode", "ask_user"),
+    ),
+    "inspect": ("submit", "think"),
+}
+HARMLESS: Final = frozenset(chain.from_iterable(HARMLESS_IN.values()))
+_PATHS: Final = frozenset(
+    ("path", "filepath", "notebookpath", "absolutepath", "targetfile", "file", "filename", "paths")
+)
+_FOLDERS: Final = frozenset(
+    ("workdir", "cwd", "workingdirectory", "workingdir", "directory", "dir", "folder", "chdir")
+)
+_LANGUAGES: Final = frozenset(("shell", "language", "lang", "interpreter", "runtime", "kernel"))
+_VARIABLES: Final = frozenset(("env", "environment", "envs", "environmentvariables", "envvars"))
+_INPUTS: Final = frozenset(("stdin", "stdintext", "stdindata", "stdininput"))
+_MORE_WORDS: Final = frozenset(("args", "arguments", "argv", "arg", "params", "parameters"))
+_OF_CALLS: Final = _MORE_WORDS | {"input", "payload"}  # their texts are no file's
+_COMMANDS: Final = frozenset(
+    (
+        *("argv", "bash", "sh", "exec", "execute", "run", "program", "executable", "binary"),
+        *("shell", "script", "scripts", "entrypoint", "oneliner"),
+    )
+)
+_TYPED: Final = frozenset(("input", "text", "chars", "keys", "keystrokes", "line", "code"))
+_NO_SHELLS: Final = frozenset(("task", "slashcommand"))  # their `command` is one of the harness
+# What a call asks for beside its command, by what the engines of the dialects read.
+_RIGHTS: Final = {
+    each.replace("_", "").lower(): each
+    for each in ("sandbox_permissions", "with_escalated_permissions", "dangerouslyDisableSandbox")
+}
+_SHELL_NAMES: Final = frozenset(("sh", "bash", "dash", "zsh", "ksh"))
+_SHELL_FOLDERS: Final = frozenset(("", "/bin", "/usr/bin", "/usr/local/bin", "/opt/homebrew/bin"))
+# Words of a tool's name behind which a text is typed into a shell.
+_OF_SHELLS: Final = re.compile(
+    "bash|shell|terminal|console|stdin|process|exec|command|tmux|ssh|tty|session"
+)
+_TEXT_BEHIND: Final = ("-c", "-lc", "-cl")
+_QUIET: Final = frozenset(("-l", "--login", "--norc", "--noprofile", "--posix"))
+_ENCODED: Final = re.compile("base64|b64|hex|encoded|gzip")
+_PATCHED: Final = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+)$", re.MULTILINE)
+
+
+def canonical(name: str) -> str:
+    """The name as it is compared: NFKC, without case, blanks around it, signs without a width."""
+    if name.isascii():
+        return name.strip().lower()
+    folded = unicodedata.normalize("NFKC", name).casefold()
+    seen = "".join(each for each in folded if unicodedata.category(each) != "Cf")
+    return seen.strip()
+
+
+def _letters(name: str) -> str:
+    return "".join(filter(str.isalnum, canonical(name)))
+
+
+def _is_legible(name: str) -> bool:
+    """Whether a name holds a letter, and nothing that two programs may read differently."""
+    odd = {"Cc", "Cs", "Co", "Cn", "Zl", "Zp"}
+    return bool(_letters(name)) and odd.isdisjoint(map(unicodedata.category, name))
+
+
+class _UnreadableError(ValueError):
+    """Why no reader here can read what a call runs; never leaves this module."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Carried:
+    """A text that a call carries: a command, or with `is_patch` the patch of an editing tool."""
+
+    text: str
+    folder: object = None
+    is_patch: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Around:
+    """What the tables around a command say of it: where it starts, by whom, with what."""
+
+    folder: object = None
+    language: str = ""
+    variables: tuple[str, ...] = ()
+    typed: str = ""
+    more: tuple[str, ...] = field(default=())
+
+
+def command_of(words: Sequence[str]) -> str | None:
+    """The command that a shell with these words runs; None where it is not just one behind -c."""
+    rest = list(words)
+    while rest and rest[0] in _QUIET:
+        rest.pop(0)
+    return rest[1] if len(rest) == 2 and rest[0] in _TEXT_BEHIND else None
+
+
+def read_call(
+    identifier: str, tool: str, arguments: Mapping[str, Any], cwd: str, root: str
+) -> Reading:
+    """Read a call of any harness. `cwd` is where the session stands, `root` where it began."""
+    if not _is_legible(tool):
+        return Reading(identifier, tool, Effect.UNREADABLE, reason=f"{tool!r} is no tool's name")
+    letters = _letters(tool)
+    is_file_tool = letters in _WRITERS | _READERS | _EDITORS
+    is_harmless = canonical(tool) in HARMLESS or letters in _TYPISTS
+    is_known = is_file_tool or letters in _SHELLS | _TYPISTS
+    own = None if is_known else ToolCall(identifier, tool, json.dumps(arguments), arguments)
+    reading = Reading(identifier, tool, Effect.JUDGED, own=own)
+    try:
+        search = _Search(letters, is_known=is_file_tool or is_harmless)
+        carried = tuple(search.carried(arguments, _Around(), DEPTH))
+        _check_language(letters, carried)
+    except _UnreadableError as error:
+        return replace(reading, effect=Effect.UNREADABLE, reason=str(error))
+    rights = {_RIGHTS[_letters(key)]: value for key, value in arguments.items()
+              if _letters(key) in _RIGHTS}  # fmt: skip
+    calls = [*_bash_calls(identifier, carried, rights, cwd, root)]
+    calls += _file_calls(identifier, letters, arguments, carried)
+    if not calls and letters in _SHELLS:
+        calls.append(ToolCall(identifier, BASH, json.dumps(arguments), _without_command(arguments)))
+    if calls:
+        return replace(reading, calls=tuple(calls))
+    return replace(reading, effect=Effect.NONE if is_harmless else Effect.UNKNOWN)
+
+
+def _without_command(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The arguments of a shell that carry no command, none of which is to be taken for one."""
+    return {key: value for key, value in arguments.items() if key != "command"}
+
+
+def _check_language(letters: str, carried: Sequence[_Carried]) -> None:
+    is_other = "powershell" in letters or "pwsh" in letters
+    if is_other and any(not each.is_patch for each in carried):
+        raise _UnreadableError("a command of PowerShell cannot be read by a reader of bash")
+
+
+def _bash_calls(
+    identifier: str, carried: Sequence[_Carried], rights: Mapping[str, Any], cwd: str, root: str
+) -> Iterator[ToolCall]:
+    """A command that starts elsewhere than the session began says where."""
+    for each in carried:
+        if each.is_patch:
+            continue
+        more = dict(rights)
+        if normalise(cwd, root) != ".":
+            more["cwd"] = cwd
+        if each.folder is not None:
+            more["workdir"] = each.folder
+        yield ToolCall(identifier, BASH, each.text, {"command": each.text, **more})
+
+
+def _file_calls(
+    identifier: str, letters: str, arguments: Mapping[str, Any], carried: Sequence[_Carried]
+) -> Iterator[ToolCall]:
+    paths = [*_paths(arguments)]
+    is_view = letters in _EDITORS and _action(arguments) in _VIEWS
+    if letters in _READERS or is_view:
+        others = {key: value for key, value in arguments.items() if _letters(key) not in _PATHS}
+        for one in [{"path": path} for path in paths] or [{}]:
+            yield ToolCall(identifier, READ, json.dumps(arguments), {**others, **one})
+    elif letters in _WRITERS | _EDITORS:
+        patches = [each.text for each in carried if each.is_patch]
+        paths += [path.strip() for text in patches for path in _PATCHED.findall(text)]
+        for path in dict.fromkeys(paths) or (None,):
+            given = {"path": path, "content": ""}  # an edit opens what a write opens
+            yield ToolCall(identifier, WRITE, json.dumps(arguments), given)
+
+
+def _action(arguments: Mapping[str, Any]) -> str:
+    given = next((arguments[key] for key in arguments if _letters(key) == "command"), "")
+    return given if isinstance(given, str) else ""
+
+
+def _paths(arguments: Mapping[str, Any]) -> Iterator[str]:
+    for key, value in arguments.items():
+        if _letters(key) in _PATHS:
+            yield from filter(_is_text, value if isinstance(value, list) else [value])
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+class _Search:
+    """Looks for what the input of one tool carries.
+
+    `letters` are those of the tool's name; of a tool that `is_known` no text but that of arguments
+    is searched for JSON: a file's is no call.
+    """
+
+    def __init__(self, letters: str, *, is_known: bool) -> None:
+        self.letters = letters
+        self.is_known = is_known
+        self.is_shell = letters in _SHELLS or _OF_SHELLS.search(letters) is not None
+
+    def carried(self, table: Mapping[str, Any], around: _Around, depth: int) -> Iterator[_Carried]:
+        """Every command and patch in a table and in the tables within it."""
+        if depth == 0:
+            raise _UnreadableError("its input nests too deeply")
+        keys = [(_letters(key), value) for key, value in table.items()]
+        around = _around(keys, around)
+        for key, value in keys:
+            texts = [*self._texts(key, value, around)]
+            yield from texts
+            may_be_file = isinstance(value, str) and self.is_known and key not in _OF_CALLS
+            if not texts and key not in _VARIABLES and not may_be_file:
+                yield from self._within(key, value, around, depth)
+
+    def _within(self, key: str, value: object, around: _Around, depth: int) -> Iterator[_Carried]:
+        """What the tables in a value carry, which of a command have to carry one."""
+        tables = [*_tables(value, depth)]
+        found = [each for table in tables for each in self.carried(table, around, depth - 1)]
+        if tables and not found and self._is_command(key, [], around.language):
+            raise _UnreadableError("its command is no text")
+        yield from found
+
+    def _texts(self, key: str, value: object, around: _Around) -> Iterator[_Carried]:
+        if self.letters in _PATCHERS and isinstance(value, str) and _is_patch(value):
+            yield _Carried(value, is_patch=True)
+            return
+        if not isinstance(value, str | list) or not self._is_command(key, value, around.language):
+            return
+        for text in _commands(key, value, around.more):
+            if text.strip():
+                yield _Carried(_complete(text, around), around.folder)
+
+    def _is_command(self, key: str, value: str | list[Any], language: str) -> bool:
+        if key in _VARIABLES or (key == "command" and self.letters in _NO_SHELLS):
+            return False
+        if self.letters in _EDITORS and key == "command" and str(value) in _VIEWS | _EDITS:
+            return False
+        if key == "shell" and isinstance(value, str) and not re.search(r"\s", value.strip()):
+            return False  # it names the shell
+        if _is_encoded(key) and value:
+            raise _UnreadableError("its command is encoded")
+        is_shell = self.is_shell or bool(language)
+        if key == "code" and not is_shell:
+            raise _UnreadableError("code of a language that is not named cannot be read")
+        is_typed = key in _TYPED and is_shell and isinstance(value, str)
+        return is_typed or key in _COMMANDS or "command" in key or "cmd" in key
+
+
+def _is_encoded(key: str) -> bool:
+    return _ENCODED.search(key) is not None and ("command" in key or "cmd" in key)
+
+
+def _around(keys: Sequence[tuple[str, object]], outer: _Around) -> _Around:
+    """What a table says of the commands in it, or else the table around it."""
+    around = outer
+    words: tuple[str, ...] = ()
+    for key, value in keys:
+        if key in _FOLDERS and value not in (None, ""):
+            around = replace(around, folder=value)
+        elif key in _LANGUAGES and isinstance(value, str) and not re.search(r"\s\S", value.strip()):
+            around = replace(around, language=value.strip())
+        elif key in _VARIABLES and value:
+            around = replace(around, variables=(*around.variables, *_assignments(value)))
+        elif key in _INPUTS and isinstance(value, str):
+            around = replace(around, typed=value)
+        elif key in _MORE_WORDS:
+            words += tuple(_words(value))
+    return replace(around, more=words)
+
+
+def _assignments(value: object) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        yield from (f"{name}={quoted(str(text))}" for name, text in value.items())
+    elif isinstance(value, list):
+        for each in value:
+            name, _, text = str(each).partition("=")
+            yield f"{name}={quoted(text)}"
+    else:
+        yield str(value)
+
+
+def _words(value: object) -> Iterator[str]:
+    if isinstance(value, str) and not value.lstrip().startswith(("{", "[")):
+        yield value
+    elif isinstance(value, list):
+        yield from (quoted(str(each)) for each in value if isinstance(each, str | int | float))
+
+
+def _commands(key: str, value: str | list[Any], more: Sequence[str]) -> Iterator[str]:
+    """The commands that a value may be: a text, the words of one, a list of some."""
+    if isinstance(value, str):
+        yield " ".join((value, *more)) if key != "argv" else value
+        return
+    for inner in value:
+        if isinstance(inner, list):
+            yield from _commands(key, inner, ())
+    words = [str(each) for each in value if isinstance(each, str | int | float)]
+    if not words:
+        return
+    is_list = key.endswith("s") or re.search(r"\s", words[0].strip()) is not None
+    if is_list:
+        yield from words
+    if not key.endswith("s"):
+        behind = () if key == "argv" else more
+        yield _shell_text(words) or " ".join((*map(quoted, words), *behind))
+
+
+def _shell_text(words: Sequence[str]) -> str | None:
+    """The text of `bash -c TEXT`, where that is what the words are."""
+    return command_of(words[1:]) if _is_shell_program(words[0]) else None
+
+
+def _is_shell_program(program: str) -> bool:
+    folder = program.rpartition("/")[0]
+    return folder in _SHELL_FOLDERS and base_name(program) in _SHELL_NAMES
+
+
+def _complete(text: str, around: _Around) -> str:
+    """The command with the variables and the input that the call gives it, as bash writes them."""
+    if around.language and not _is_shell_program(around.language.lower()):
+        told = around.language[:40]
+        raise _UnreadableError(f"a command of {told!r} cannot be read by a reader of bash")
+    text = " ".join((*around.variables, text))
+    return f"{text} <<< {quoted(around.typed)}" if around.typed else text
+
+
+def _is_patch(text: str) -> bool:
+    inner = text.strip()
+    return inner.startswith("*** Begin Patch") and inner.endswith("*** End Patch")
+
+
+def _tables(value: object, depth: int) -> Iterator[Mapping[str, Any]]:
+    """The tables in a value: it may be one, a list of some, or the JSON text of one."""
+    if isinstance(value, Mapping):
+        yield value
+    elif isinstance(value, list):
+        if depth == 0:
+            raise _UnreadableError("its input nests too deeply")
+        for each in value:
+            yield from _tables(each, depth - 1)
+    elif isinstance(value, str) and value.lstrip()[:1] in {"{", "["}:
+        try:
+            inner = json.loads(value)
+        except ValueError:
+            return
+        except RecursionError as error:
+            raise _UnreadableError("its input nests too deeply") from error
+        yield from _tables(inner, depth - 1)
