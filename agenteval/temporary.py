@@ -1,4 +1,4 @@
-"""Temporary folders that do not outlive their evaluator for long, whoever kills it."""
+"""Folders that one process has: temporary ones, and those that are locked for a change."""
 
 import fcntl
 import os
@@ -25,6 +25,18 @@ def temporary_folder() -> Iterator[Path]:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+        os.close(held)
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Be the only process that changes what lies in this folder; others wait. It is made."""
+    folder.mkdir(parents=True, exist_ok=True)
+    held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        yield
+    finally:
         os.close(held)
 
 

@@ -98,3 +98,23 @@ def test_a_folder_of_another_user_stays(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with temporary.temporary_folder():
         assert other.is_dir()
+
+
+ADDS = """
+import sys, time
+from pathlib import Path
+from agenteval.temporary import locked
+folder = Path(sys.argv[1])
+for _ in range(20):
+    with locked(folder):
+        number = int((folder / "n").read_text()) if (folder / "n").exists() else 0
+        time.sleep(0.001)
+        (folder / "n").write_text(str(number + 1))
+"""
+
+
+def test_a_locked_folder_is_changed_by_one_process_at_a_time(tmp_path) -> None:
+    place = tmp_path / "made"
+    adding = [subprocess.Popen([sys.executable, "-c", ADDS, str(place)]) for _ in range(4)]
+    codes = [one.wait(60) for one in adding]
+    assert (codes, (place / "n").read_text()) == ([0] * 4, "80")

@@ -159,6 +159,7 @@ def stop() -> None:
     pid = _running(Path(asking.folder()))
     if pid:
         os.kill(pid, signal.SIGTERM)
+        os.kill(pid, signal.SIGCONT)  # one that is stopped would not hear of it
     typer.echo(f"ended {pid}" if pid else "it does not run")
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 LONGEST_BODY: Final = 64 << 20  # bytes
+REQUEST_SECONDS: Final = 60.0  # in which a request is to be whole, whatever comes of it meanwhile
 _WORDS = {200: "OK", 400: "Bad Request", 403: "Forbidden", 404: "Not Found", 503: "Unavailable"}
 STREAM, JSON = "text/event-stream", "application/json"
 
@@ -33,6 +34,15 @@ class Request:
 async def read_request(reader: asyncio.StreamReader) -> Request | None:
     """The request of a connection; None when it closes before one. Raises UnreadableError."""
     try:
+        async with asyncio.timeout(REQUEST_SECONDS):
+            return await _request(reader)
+    except TimeoutError as error:
+        said = f"no whole request came within {REQUEST_SECONDS:g} s"
+        raise UnreadableError(said) from error
+
+
+async def _request(reader: asyncio.StreamReader) -> Request | None:
+    try:
         head = await reader.readuntil(b"\r\n\r\n")
     except asyncio.IncompleteReadError:
         return None
@@ -55,12 +65,12 @@ async def read_request(reader: asyncio.StreamReader) -> Request | None:
 async def _body(reader: asyncio.StreamReader, headers: Mapping[str, str]) -> bytes:
     if headers.get("transfer-encoding", "").lower() != "chunked":
         return await reader.readexactly(_sized(int(headers.get("content-length", 0))))
-    body = b""
+    body = bytearray()
     while size := int((await reader.readline()).partition(b";")[0], 16):
         body += await reader.readexactly(_sized(size + len(body)) - len(body))
         await reader.readline()
     await reader.readline()
-    return body
+    return bytes(body)
 
 
 def _sized(size: int) -> int:

@@ -19,6 +19,7 @@ from typing import Final
 
 from agenteval.errors import UsageError
 from agenteval.harness.recipes import CHAT, FOLDER, MODEL, PROGRAMS, Program
+from agenteval.temporary import locked
 
 SECONDS: Final = 900
 MARK: Final = "agenteval.json"  # written last: an installation without it is half of one
@@ -94,19 +95,25 @@ def install(name: str) -> Installed:
     """As `installed`, got when it is not there. Raises UsageError."""
     program = program_of(name)
     folder = _folder(program)
-    if not (folder / MARK).is_file():
-        new = folder.with_name(f"{folder.name}.new")
-        shutil.rmtree(new, ignore_errors=True)
-        new.mkdir(parents=True)
-        try:
-            _get(program, new)
-            _note(program, new)
-        except BaseException:
-            shutil.rmtree(new, ignore_errors=True)
-            raise
-        shutil.rmtree(folder, ignore_errors=True)
-        new.rename(folder)
+    with locked(folder.parent):  # who installs the same at this time has it when he has waited
+        if not (folder / MARK).is_file():
+            _renew(program, folder)
     return installed(name)
+
+
+def _renew(program: Program, folder: Path) -> None:
+    """Get it into a new folder, which takes the place of the old one when it is whole."""
+    new = folder.with_name(f"{folder.name}.new")
+    shutil.rmtree(new, ignore_errors=True)
+    new.mkdir()
+    try:
+        _get(program, new)
+        _note(program, new)
+    except BaseException:
+        shutil.rmtree(new, ignore_errors=True)
+        raise
+    shutil.rmtree(folder, ignore_errors=True)
+    new.rename(folder)
 
 
 def _folder(program: Program) -> Path:

@@ -28,6 +28,7 @@ from agenteval.temporary import temporary_folder
 
 INSIDE: Final = "/run/model"  # where the socket stands in the world
 COMES_SECONDS = 20.0
+MOST_REQUESTS: Final = 64  # of one program at the same time: each holds its body and a descriptor
 ROOM: Final = 256 << 20  # bytes of a program's home
 # Bytes that one piece of news may have: JSON writes a control character as six.
 LINE = 6 * forwarder.LONGEST + (1 << 16)
@@ -53,6 +54,7 @@ class TrialSocket:
     strangers: int = 0
     _serve: Serve | None = None
     _keeper: int = 0
+    _requests: int = 0  # under way
     _came: asyncio.Event = field(default_factory=asyncio.Event)
     _streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
@@ -99,11 +101,17 @@ class TrialSocket:
             self._keeper, self._streams = _peer(writer), (reader, writer)
             self._came.set()
             return
-        if _peer(writer) != self._keeper:
-            self.strangers += 1
-        else:
-            await self._answered(reader, Answer(writer))
-        writer.close()
+        self._requests += 1
+        try:
+            if _peer(writer) != self._keeper:
+                self.strangers += 1
+            elif self._requests > MOST_REQUESTS:
+                await _refuse(reader, Answer(writer))
+            else:
+                await self._answered(reader, Answer(writer))
+        finally:
+            self._requests -= 1
+            writer.close()
 
     async def _answered(self, reader: asyncio.StreamReader, answer: Answer) -> None:
         try:
@@ -127,6 +135,14 @@ async def _line(reader: asyncio.StreamReader) -> bytes:
         return await reader.readline()
     except (ValueError, ConnectionError):  # longer than anything he says
         return b""
+
+
+async def _refuse(reader: asyncio.StreamReader, answer: Answer) -> None:
+    """What it asks is read first: a connection closed over unread bytes shows no answer."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(1):
+            await reader.read(1 << 16)
+    await answer.refuse(503, f"over {MOST_REQUESTS} requests at the same time")
 
 
 def _peer(writer: asyncio.StreamWriter) -> int:

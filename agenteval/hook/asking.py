@@ -13,6 +13,7 @@ import sys
 import time
 
 PATIENCE = 8.0  # seconds for all, of which a first start of the resident takes some tenths
+LOOK_AFTER = 0.25  # seconds without an answer after which it is seen whether the resident runs
 MOST = 1 << 24  # bytes of a call: no harness sends as much
 # Who is at the other end: its user stands at the same place of both structures.
 PEER = (
@@ -97,68 +98,122 @@ def _places(program: str) -> list[str]:
 def ask(options: list[str], payload: bytes) -> tuple[int, bytes, bytes]:
     """The resident's exit code, and what is to be said on standard output and error."""
     here, place, until = posix.getcwd(), folder(), time.monotonic() + PATIENCE
-    _check(place)
+    check_folder(place)
     posix.chdir(place)  # a socket's path may have no more than 107 bytes
     try:
-        talk = _reached(place, until)
+        talk, pid = _connected(place, until)
     finally:
         posix.chdir(here)
-    peer = talk.getsockopt(*PEER)
-    if int.from_bytes(peer[4:8], sys.byteorder) != posix.getuid():
-        raise NoAnswerError("the socket is another user's")
     words = [f"cwd={here}", *(f"{name}={_variable(name)}" for name in _VARIABLES), *options]
     head = "\0".join(words).encode("utf-8", "surrogateescape")
-    _wait(talk, until)
-    talk.sendall(b"%d\n%b%b" % (len(head), head, payload))
+    _send(talk, b"%d\n%b%b" % (len(head), head, payload), pid, until)
     talk.shutdown(_socket.SHUT_WR)
-    _wait(talk, until)
-    told = b""
-    while part := talk.recv(1 << 16):
-        told += part
-        _wait(talk, until)
-    code, length, rest = told.split(b"\n", 2) if told.count(b"\n") > 1 else (b"", b"", b"")
+    answer = b""
+    while part := _received(talk, pid, until):
+        answer += part
+    code, length, rest = answer.split(b"\n", 2) if answer.count(b"\n") > 1 else (b"", b"", b"")
     if not code:
         raise NoAnswerError("the resident process broke off")
     return int(code), rest[: int(length)], rest[int(length) :]
 
 
-def _check(place: str) -> None:
-    """The folder, made where there is none, is this user's own, and nobody else may open it."""
+def check_folder(place: str) -> None:
+    """Make the folder where there is none; it is this user's own, and nobody else may open it.
+
+    Nobody but this user and root may put another in its place, or could have.
+    """
     at = ""
     for part in place.split("/")[1:]:
         at = f"{at}/{part}"
-        try:
+        try:  # noqa: SIM105 -- contextlib would be imported for each call
             posix.mkdir(at, 0o700)
         except FileExistsError:
-            continue
-    found = posix.stat(place)
-    if found.st_uid != posix.getuid() or found.st_mode & 0o077:
+            pass
+        if {posix.lstat(at).st_uid, posix.stat(at).st_uid} - {0, posix.getuid()}:
+            raise NoAnswerError(f"{at} is another user's: set XDG_STATE_HOME to a folder of yours")
+        # In a sticky folder nobody renames what is another user's.
+        if at != place and posix.stat(at).st_mode & 0o1002 == 0o002:
+            raise NoAnswerError(f"everybody may write to {at}: chmod o-w it")
+    there = posix.lstat(place)
+    if there.st_mode & 0o170000 != 0o040000:
+        raise NoAnswerError(f"{place} is a link or no folder: move it out of the way")
+    if there.st_uid != posix.getuid() or there.st_mode & 0o077:
         raise NoAnswerError(f"{place} is open to others: chmod 700 it, as its owner")
 
 
-def _reached(place: str, until: float) -> "_socket.socket":
-    """The way to the resident process, which is started where there is none."""
+def _connected(place: str, until: float) -> "tuple[_socket.socket, int]":
+    """The way to the resident process, which is started where there is none, and its number."""
     started = False
     while time.monotonic() < until:
         talk = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
-        _wait(talk, until)  # without it a full queue is waited for without an end
+        talk.settimeout(LOOK_AFTER)  # without it a full queue is waited for without an end
         try:
             talk.connect("socket")
         except (FileNotFoundError, ConnectionRefusedError):
             if not started:
                 started = True
                 _start(place)
-        except BlockingIOError:
-            pass  # as many wait as may
+        except (BlockingIOError, TimeoutError):
+            _check_running(_kept_number())  # as many wait as may
         else:
-            return talk
+            return talk, _number(talk)
         time.sleep(0.01)
     raise NoAnswerError(f"the resident process takes no call: see {place}/resident.err")
 
 
-def _wait(talk: "_socket.socket", until: float) -> None:
-    """What is done next with the socket ends in time: with a TimeoutError, where nothing comes."""
-    talk.settimeout(max(until - time.monotonic(), 0.001))
+def _number(talk: "_socket.socket") -> int:
+    """The process at the other end, which is this user's; 0 where the system does not tell."""
+    peer = talk.getsockopt(*PEER)
+    if int.from_bytes(peer[4:8], sys.byteorder) != posix.getuid():
+        raise NoAnswerError("the socket is another user's")
+    return int.from_bytes(peer[:4], sys.byteorder) if PEER[2] == 12 else 0
+
+
+def _kept_number() -> int:
+    try:
+        file = posix.open("pid", posix.O_RDONLY)
+    except OSError:
+        return 0
+    number = posix.read(file, 20).strip()
+    posix.close(file)
+    return int(number) if number.isdigit() else 0
+
+
+def _check_running(pid: int) -> None:
+    """Raises NoAnswerError for a process that is stopped: it would be waited for in vain."""
+    try:
+        file = posix.open(f"/proc/{pid}/stat", posix.O_RDONLY)
+        state = posix.read(file, 4096).rpartition(b")")[2].split()[0]
+        posix.close(file)
+    except (OSError, IndexError):  # of another system, or gone: then the socket says so
+        return
+    if state in (b"T", b"t"):
+        raise NoAnswerError(f"the resident process {pid} is stopped: `agenteval hook stop` ends it")
+
+
+def _send(talk: "_socket.socket", question: bytes, pid: int, until: float) -> None:
+    rest = memoryview(question)
+    while rest:
+        talk.settimeout(LOOK_AFTER)
+        try:
+            rest = rest[talk.send(rest) :]
+        except TimeoutError:
+            _check_in_time(pid, until)
+
+
+def _received(talk: "_socket.socket", pid: int, until: float) -> bytes:
+    talk.settimeout(LOOK_AFTER)
+    while True:
+        try:
+            return talk.recv(1 << 16)
+        except TimeoutError:
+            _check_in_time(pid, until)
+
+
+def _check_in_time(pid: int, until: float) -> None:
+    _check_running(pid)
+    if time.monotonic() > until:
+        raise NoAnswerError(f"the resident process takes longer than {PATIENCE:g} s")
 
 
 def _start(place: str) -> None:

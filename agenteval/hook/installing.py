@@ -18,6 +18,7 @@ from agenteval.config.roots import roots
 from agenteval.core.shell.words import quoted
 from agenteval.errors import UsageError
 from agenteval.hook import settings_text
+from agenteval.temporary import locked
 
 BACKUP: Final = ".before-agenteval"
 SECONDS: Final = 30  # after which a harness goes on without an answer; our client ends long before
@@ -59,14 +60,25 @@ class Change:
         return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
 
     def make(self) -> None:
-        """Write it whole or not at all; the file as it was stays beside it while it differs."""
+        """Write it whole or not at all; the file as it was stays beside it while it differs.
+
+        Raises UsageError where another process has changed the file since it was read.
+        """
+        with locked(self.file.parent):
+            now = _text(self.file)
+            if now not in {self.before, self.after}:
+                raise UsageError(f"{self.file} was changed meanwhile: start this command again")
+            if now == self.before:
+                self._write_locked()
+        if self.after is None:
+            with contextlib.suppress(OSError):
+                self.file.parent.rmdir()  # where it was made for this file
+
+    def _write_locked(self) -> None:
         backup = Path(f"{self.file}{BACKUP}")
         if self.after is None:
             self.file.unlink()
-            with contextlib.suppress(OSError):
-                self.file.parent.rmdir()  # where it was made for this file
             return
-        self.file.parent.mkdir(parents=True, exist_ok=True)
         if self.before is not None and not backup.exists():
             _write(backup, self.before, like=self.file)
         _write(self.file, self.after, like=self.file)
@@ -160,10 +172,14 @@ def there(file: Path) -> str:
 
 def write_shell(file: Path, words: Sequence[str]) -> None:
     """A program that is a guarded shell. Raises UsageError where something is in its place."""
-    if file.exists():
-        raise UsageError(f"--write {file}: is there already: name a new file, or move that one")
     line = command_line(words, fails_closed=False)
-    file.write_text(f'#!/bin/sh\nexec {line} "$@"\n', encoding="utf-8")
+    try:
+        with file.open("x", encoding="utf-8") as new:
+            new.write(f'#!/bin/sh\nexec {line} "$@"\n')
+    except FileExistsError as error:
+        raise UsageError(
+            f"--write {file}: is there already: name a new file, or move that one"
+        ) from error
     file.chmod(0o755)
 
 

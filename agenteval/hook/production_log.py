@@ -8,11 +8,14 @@ import contextlib
 import fcntl
 import json
 import os
+import sys
 import traceback
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
+
+from agenteval.serving.bounds import Repeats
 
 LOG: Final = "calls.jsonl"
 FORMAT: Final = 1
@@ -84,7 +87,16 @@ def time_of(now: datetime) -> str:
     return f"{now:%Y-%m-%dT%H:%M:%S}.{now.microsecond // 1000:03d}Z"
 
 
+_REPEATS: Final = Repeats()
+
+
+def tell(line: str) -> None:
+    """Write a line to resident.err, if that has room: once a minute while it repeats."""
+    if text := _REPEATS.line(line):
+        with contextlib.suppress(OSError):
+            print(text, file=sys.stderr, flush=True)  # noqa: T201 -- the resident's own log
+
+
 def tell_fault() -> None:
-    """Put the fault in hand into resident.err, if that has room."""
-    with contextlib.suppress(OSError):
-        traceback.print_exc()
+    """Write the exception in hand to resident.err, as `tell` does."""
+    tell(traceback.format_exc().rstrip())

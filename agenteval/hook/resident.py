@@ -1,4 +1,4 @@
-"""The process that stays: it has the policies read, and answers the clients of one user.
+"""The resident process of the hook: it has the policies read, and answers the clients of one user.
 
 The first client starts it, `agenteval hook stop` ends it, and so does half an hour without a call.
 It keeps the log: each call, when it started and when it ended; of one that was killed the next
@@ -11,18 +11,17 @@ import os
 import signal
 import socket
 import sys
-import threading
 import time
 from pathlib import Path
 from types import FrameType
 from typing import Final
 
 from agenteval.hook import asking
+from agenteval.hook.clients import Clients
 from agenteval.hook.judging import Judging
-from agenteval.hook.production_log import LOG, ProductionLog, tell_fault
+from agenteval.hook.production_log import LOG, ProductionLog, tell, tell_fault
+from agenteval.serving.bounds import Listener
 
-IDLE: Final = 1800.0  # seconds without a call after which it ends
-SLOW: Final = 5.0  # seconds that a client may take to say what it asks
 PID: Final = "pid"
 
 
@@ -32,6 +31,11 @@ class _EndedError(Exception):
 
 def main(folder: str) -> int:
     """Listen until nobody asks any more. Another one that is there already stays."""
+    try:
+        asking.check_folder(folder)
+    except asking.NoAnswerError as error:
+        tell(str(error))
+        return 1
     os.chdir(folder)
     os.closerange(3, 1 << 10)  # what a harness left open: whoever waits for its end would wait
     os.umask(0o077)
@@ -43,12 +47,11 @@ def main(folder: str) -> int:
     _begin(log)
     why = "idle"
     try:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
+        with Listener(socket.AF_UNIX, socket.SOCK_STREAM, tell=tell) as listener:
             Path("socket").unlink(missing_ok=True)
-            listening.bind("socket")
-            listening.listen(128)
-            listening.settimeout(IDLE)
-            why = _serve(listening, judging)
+            listener.bind("socket")
+            listener.listen(128)
+            why = Clients(listener, judging).serve()
     except _EndedError:
         why = "SIGTERM"
     finally:
@@ -99,60 +102,6 @@ def _left() -> int:
         return int(Path(PID).read_text(encoding="utf-8"))
     except (FileNotFoundError, ValueError):  # what holds no number is of no process
         return 0
-
-
-def _serve(listening: socket.socket, judging: Judging) -> str:
-    """Why it ends."""
-    code = _code()
-    while True:
-        try:
-            talk, _ = listening.accept()
-        except TimeoutError:
-            return "idle"
-        threading.Thread(target=_answer, args=(talk, judging), daemon=True).start()
-        if code != _code():
-            time.sleep(0.2)  # the call in hand is answered by the old one
-            return "new code"
-
-
-def _code() -> float:
-    """When the code that runs here was written; 0 where it is gone."""
-    try:
-        return Path(asking.__file__).stat().st_mtime
-    except OSError:
-        return 0.0
-
-
-def _answer(talk: socket.socket, judging: Judging) -> None:
-    with talk, contextlib.suppress(OSError):
-        talk.settimeout(SLOW)
-        peer = talk.getsockopt(*asking.PEER)
-        if int.from_bytes(peer[4:8], sys.byteorder) != os.getuid():
-            return
-        asked = _read(talk)
-        if asked is None:
-            return
-        words, payload = asked
-        variables = dict(word.partition("=")[::2] for word in words[:2])
-        answer = judging.reply(words[2:], variables, payload)
-        # A reason quotes what a model wrote, and that may be no text.
-        out = answer.out.encode("utf-8", "backslashreplace")
-        err = answer.err.encode("utf-8", "backslashreplace")
-        talk.sendall(b"%d\n%d\n%b%b" % (answer.code, len(out), out, err))
-
-
-def _read(talk: socket.socket) -> tuple[list[str], bytes] | None:
-    """The words and the payload of a client; None from one that speaks otherwise."""
-    told = bytearray()
-    while part := talk.recv(1 << 16):
-        told += part
-        if len(told) > 2 * asking.MOST:
-            return None
-    length, _, rest = bytes(told).partition(b"\n")
-    if not length.isdigit() or len(rest) < int(length):
-        return None
-    head = rest[: int(length)].decode("utf-8", "surrogateescape")
-    return head.split("\0"), rest[int(length) :]
 
 
 if __name__ == "__main__":

@@ -52,7 +52,11 @@ class Pages:
         self._session = aiohttp.ClientSession(
             timeout=aiohttp.ClientTimeout(total=SECONDS),
             trust_env=False,
-            headers={"Authorization": f"Bearer {key_of(self._entry)}"},
+            auto_decompress=False,  # a small page may be a large one, packed
+            headers={
+                "Authorization": f"Bearer {key_of(self._entry)}",
+                "Accept-Encoding": "identity",
+            },
         )
         return self
 

@@ -10,6 +10,7 @@ import asyncio
 import hashlib
 import json
 import socket
+import ssl
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -105,11 +106,12 @@ def exchanged(
     headers = {"Authorization": f"Bearer {key_of(entry)}", "Connection": "close"}
     headers |= {"Content-Type": "application/json"} if content else {}
     with closing(kind(parts.hostname or "", parts.port, timeout=seconds)) as connection:
-        connection.connect()
         # The timeout of a socket is set anew with each byte: a server that drips would go on.
-        late = Timer(seconds, _hang_up, (connection.sock,))
+        opened: list[socket.socket] = []
+        late = Timer(seconds, _hang_up, (opened,))
         late.start()
         try:
+            _connect(connection, began + seconds, opened)
             connection.request("POST" if content else "GET", parts.path, content, headers)
             reply = connection.getresponse()
             body = reply.read(LARGEST)
@@ -122,9 +124,37 @@ def exchanged(
         return reply.status, body
 
 
-def _hang_up(connection: socket.socket) -> None:
+def _connect(connection: HTTPConnection, end: float, opened: list[socket.socket]) -> None:
+    """Connect to the first address of the host that answers, each within its share of the time.
+
+    The last of `opened` is the socket that is in use.
+    """
+    host, port = connection.host, connection.port
+    addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    for number, (family, kind, protocol, _, address) in enumerate(addresses):
+        opened.append(socket.socket(family, kind, protocol))
+        left = max(end - time.perf_counter(), 0.001)
+        opened[-1].settimeout(left / (len(addresses) - number))
+        try:
+            opened[-1].connect(address)
+            break
+        except OSError:
+            opened[-1].close()
+            if number == len(addresses) - 1:
+                raise
+    connection.sock = opened[-1]
+    connection.sock.settimeout(connection.timeout)
+    if isinstance(connection, HTTPSConnection):
+        wrap = ssl.create_default_context().wrap_socket
+        connection.sock = wrap(connection.sock, server_hostname=host, do_handshake_on_connect=False)
+        opened.append(connection.sock)
+        connection.sock.do_handshake()
+
+
+def _hang_up(opened: list[socket.socket]) -> None:
     with suppress(OSError):
-        connection.shutdown(socket.SHUT_RDWR)
+        for connection in opened[-1:]:
+            connection.shutdown(socket.SHUT_RDWR)
 
 
 def _check_time(began: float, seconds: float) -> None:

@@ -5,10 +5,10 @@ import hashlib
 import socket
 import threading
 from collections.abc import AsyncIterator, Iterable, Sequence
+from dataclasses import replace
 from random import Random
 from typing import Self, cast
 
-import uvicorn
 from pydantic import ValidationError
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -24,6 +24,8 @@ from agenteval.models.conversation import Memory, past_calls, since, text, turns
 from agenteval.models.identity import SIMULATOR
 from agenteval.models.persona import NAMES, load_persona
 from agenteval.models.player import Player, Reply
+from agenteval.serving import http
+from agenteval.serving.bounds import Bounds, bounds
 
 _STRANGER = Reply("", "I am a simulated model, and this is none of the scenarios I was given.")
 
@@ -48,17 +50,8 @@ class SimulatedServer:
             ],
             exception_handlers={HTTPException: _as_openai},
         )
-        self._server = uvicorn.Server(
-            uvicorn.Config(
-                app,
-                http="h11",
-                ws="none",
-                loop="asyncio",
-                lifespan="off",
-                log_config=None,
-                timeout_graceful_shutdown=1,  # a request that never ends would be waited for
-            )
-        )
+        self._limits = _limits()
+        self._server = http.server(app, self._limits)
 
     async def __aenter__(self) -> Self:
         # It listens from here on: a request that comes before the thread is ready waits its turn.
@@ -67,9 +60,8 @@ class SimulatedServer:
         # waits 40 ms for the client's acknowledgement of its headers.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.base_url = f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
-        self._thread = threading.Thread(
-            target=self._server.run, kwargs={"sockets": [listener]}, daemon=True
-        )
+        serves = http.serve(self._server, listener, self._limits)
+        self._thread = threading.Thread(target=asyncio.run, args=(serves,), daemon=True)
         self._thread.start()
         return self
 
@@ -144,6 +136,12 @@ class SimulatedServer:
             reply=reply,
             prompt_tokens=sum(len(text(message)) for message in messages) // CHARACTERS_PER_TOKEN,
         )
+
+
+def _limits() -> Bounds:
+    """The bounds of a server whose only peer is a run, with a connection for each of its trials."""
+    most = 4 * bounds().connections
+    return replace(bounds(), connections=most, per_peer=most, answer=600.0)
 
 
 async def _health(_: Request) -> Response:

@@ -146,8 +146,8 @@ class Transport:
 
 
 def cause(error: BaseException) -> str:
-    """The innermost reason: what wraps it says less."""
-    while error.__cause__ is not None:
+    """The innermost reason: what wraps it says less, but for a time that ran out."""
+    while error.__cause__ is not None and not isinstance(error.__cause__, TimeoutError):
         error = error.__cause__
     said = str(error).removeprefix("400, message:")  # aiohttp's parser: no status of the server's
     return " ".join(said.split()) or type(error).__name__

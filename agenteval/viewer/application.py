@@ -6,12 +6,11 @@ import json
 import socket
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import parse_qsl
 
-import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -27,6 +26,8 @@ from starlette.types import ASGIApp
 
 from agenteval import store as parts
 from agenteval.errors import HostError, UsageError
+from agenteval.serving import http
+from agenteval.serving.bounds import Bounds, bounds
 from agenteval.store.reviews import ALLOWED, reviews
 from agenteval.store.summaries import Query, opened
 from agenteval.taxonomy.catalogue import failure_classes
@@ -43,9 +44,9 @@ _NEWEST = """SELECT max(one.id) FROM "call" AS one JOIN trial ON trial.id = one.
     WHERE trial.run_id = :run AND trial.outcome = ''"""
 
 
-def application(store: str, guard: Guard) -> ASGIApp:
+def application(store: str, guard: Guard, limits: Bounds | None = None) -> ASGIApp:
     """Over the store at this file or URL, which is read anew for each page."""
-    viewer = _Viewer(store, guard)
+    viewer = _Viewer(store, guard, limits or bounds())
     named = [
         Route(f"/{name}", viewer.page_of(name), methods=["GET", "HEAD"])
         for name in PAGES
@@ -70,6 +71,8 @@ def application(store: str, guard: Guard) -> ASGIApp:
 class _Viewer:
     store: str
     guard: Guard
+    limits: Bounds
+    streams: dict[object, None] = field(default_factory=dict)  # of events, the oldest first
 
     def first(self, request: Request) -> Response:
         """The list of runs; the address that the program printed brings the token."""
@@ -150,7 +153,23 @@ class _Viewer:
         return StreamingResponse(self._changes(run), media_type="text/event-stream")
 
     async def _changes(self, run: str) -> AsyncIterator[str]:
-        """An event whenever more of the run is stored, until it is complete."""
+        """An event whenever more of the run is stored, until it is complete.
+
+        A browser asks again where the stream ends before: at its lifetime, or for a newer one.
+        """
+        stream, last = object(), asyncio.get_running_loop().time() + self.limits.stream
+        if len(self.streams) >= self.limits.streams:
+            self.streams.pop(next(iter(self.streams)))
+        self.streams[stream] = None
+        try:
+            async for event in self._news(run):
+                yield event
+                if stream not in self.streams or asyncio.get_running_loop().time() > last:
+                    return
+        finally:
+            self.streams.pop(stream, None)
+
+    async def _news(self, run: str) -> AsyncIterator[str]:
         seen = None
         while True:
             state = await run_in_threadpool(self._state, run)
@@ -219,12 +238,6 @@ def serve(store: str, host: str, port: int, told: Callable[[str], None]) -> None
         guard = Guard.of(host, listener.getsockname()[1])
         named = f"[{host}]" if ":" in host else host
         told(f"http://{named}:{guard.port}/?token={guard.token}")
-        config = uvicorn.Config(
-            application(store, guard),
-            http="h11",
-            ws="none",
-            lifespan="off",
-            log_config=None,
-            timeout_graceful_shutdown=1,  # who watches a run never ends by himself
-        )
-        uvicorn.Server(config).run(sockets=[listener])
+        limits = bounds()
+        viewer = http.server(application(store, guard, limits), limits)
+        asyncio.run(http.serve(viewer, listener, limits))

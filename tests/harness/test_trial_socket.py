@@ -7,9 +7,10 @@ import pytest
 
 from agenteval.core.scenario import Limits
 from agenteval.errors import InfrastructureError
+from agenteval.harness import http_server
 from agenteval.harness.forwarder import LONGEST
 from agenteval.harness.recipes import PORT, SetUp
-from agenteval.harness.trial_socket import FORWARDER, INSIDE, opened
+from agenteval.harness.trial_socket import FORWARDER, INSIDE, MOST_REQUESTS, opened
 from agenteval.protocols import Guest
 from agenteval.sandbox.backends import Bubblewrap
 
@@ -126,3 +127,30 @@ async def test_a_forwarder_that_does_not_come_is_the_machines_fault(monkeypatch)
     async with opened() as way:
         with pytest.raises(InfrastructureError, match="did not come up"):
             await way.order(SetUp((), {}, {}), None)
+
+
+async def ask_half(path: str, sent: bytes = b"POST /v1/x HTTP/1.1\r\ncontent-le"):
+    reader, writer = await asyncio.open_unix_connection(path)
+    writer.write(sent)
+    return reader, writer
+
+
+async def test_half_requests_of_a_program_are_counted_and_have_an_end(monkeypatch) -> None:
+    monkeypatch.setattr(http_server, "REQUEST_SECONDS", 1.0)
+
+    async def serve(request, answer) -> None:
+        await answer.whole(b"heard")
+
+    async with opened() as way:
+        peers = [await ask_half(way.path, b"")]  # as the forwarder's own
+        await way.order(order(""), serve)
+        peers += [await ask_half(way.path) for _ in range(MOST_REQUESTS)]
+        more = await ask_half(way.path)
+        refused = await more[0].read()
+        late = [await reader.read() for reader, _ in peers[1:]]
+        again = await ask_half(way.path, b"POST /v1/x HTTP/1.1\r\ncontent-length: 0\r\n\r\n")
+        heard = await again[0].read()
+        for _, writer in (*peers, more, again):
+            writer.close()
+    begins = {answer.split(b" ")[1] for answer in late}
+    assert (refused.split(b" ")[1], begins, heard[-5:]) == (b"503", {b"400"}, b"heard")

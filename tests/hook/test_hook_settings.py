@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from agenteval.__main__ import main
 from agenteval.errors import UsageError
+from agenteval.hook import installing
 from agenteval.hook.installing import entry_of
 from agenteval.hook.settings_text import with_hook, without_hook
 
@@ -215,3 +216,41 @@ def test_a_plug_in_of_that_name_by_somebody_else_is_not_taken_away(hook, project
     file.write_text("export const Mine = 1\n")
     assert "is not the plug-in" in hook("remove", "--for", "opencode", "--yes", code=2)
     assert file.read_text() == "export const Mine = 1\n"
+
+
+def at_once(times: int, *words: str) -> list[tuple[int, str]]:
+    """The exit codes and the lines on standard error of so many that start together."""
+    command = [sys.executable, "-m", "agenteval", *words]
+    running = [
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for _ in range(times)
+    ]
+    errors = [one.communicate(timeout=60)[1] for one in running]
+    return [(one.returncode, error) for one, error in zip(running, errors, strict=True)]
+
+
+def test_six_installations_at_once_put_in_one_hook_and_keep_the_file_as_it_was(project) -> None:
+    file = project / ".claude" / "settings.json"
+    file.parent.mkdir()
+    file.write_text(SETTINGS)
+    done = at_once(6, "hook", "install", "--for", "claude-code", *PUT)
+    text = file.read_text()
+    backup = file.with_name("settings.json.before-agenteval").read_text()
+    assert (done, text.count("client.py"), backup) == ([(0, "")] * 6, 1, SETTINGS)
+
+
+def test_a_change_made_while_a_diff_was_looked_at_is_not_lost(project) -> None:
+    file = project / ".claude" / "settings.json"
+    words = installing.command("claude-code", "rules.toml", observe=False, fail="closed")
+    change = installing.installed("claude-code", words, user=False, fail="closed")
+    file.parent.mkdir()
+    file.write_text('{"theirs": 1}')
+    with pytest.raises(UsageError, match=r"settings\.json was changed meanwhile: start this"):
+        change.make()
+    assert file.read_text() == '{"theirs": 1}'
+
+
+def test_of_two_guarded_shells_written_at_once_one_is_told_that_it_is_there(project) -> None:
+    words = ("guard", "--allowlist", "rules.toml", "--write", "guarded", "--", "bash")
+    codes = [code for code, _ in at_once(2, *words)]
+    assert (sorted(codes), (project / "guarded").read_text().count("exec ")) == ([0, 2], 1)

@@ -1,0 +1,1 @@
+"""Bounds for every server of ours: read `bounds` first; `http` applies them to uvicorn."""
