@@ -53,15 +53,16 @@ def judged(  # noqa: PLR0913 -- what a gate is asked for
         before, after = (replace(one, trials=without(one.trials, left)) for one in (before, after))
     look = looked(before, after)
     judgement = judge_gate(before, after, asked, level=look.level)
-    kept = look.is_known(asked) or keep_look(
-        _place(candidate, store), after.id, look.kept_as(after, asked, judgement.verdict)
-    )
-    if not kept and not after.complete and judgement.verdict is GateVerdict.PASS:
+    unkept = ""
+    if not look.is_known(asked):
+        seen = look.kept_as(after, asked, judgement.verdict)
+        unkept = keep_look(_place(candidate, store), after.id, seen)
+    if unkept and not after.complete and judgement.verdict is GateVerdict.PASS:
         judgement = replace(judgement, verdict=GateVerdict.INCONCLUSIVE)
     over = before.model if judgement.verdict is GateVerdict.PASS else ""
     told = (
         *without_told(left),
-        *look_told(look, asked, after, kept=kept),
+        *look_told(look, asked, after, unkept),
         *_hidden(before, _place(baseline, store), "The baseline"),
         *_hidden(after, _place(candidate, store), "The candidate", over=over),
     )
@@ -148,8 +149,8 @@ def _digest(value: object) -> str:
     return hashlib.sha256(repr(value).encode()).hexdigest()[:12]
 
 
-def look_told(look: Looked, rules: Rules, candidate: RunSummary, *, kept: bool) -> Iterator[str]:
-    """Which look this is, unless it is the only one."""
+def look_told(look: Looked, rules: Rules, candidate: RunSummary, unkept: str) -> Iterator[str]:
+    """Which look this is, unless it is the only one; `unkept` is why it was not kept."""
     if any(one.planned for one in look.before):
         last = look.before[-1]
         yield (
@@ -178,14 +179,14 @@ def look_told(look: Looked, rules: Rules, candidate: RunSummary, *, kept: bool) 
             "The same trials were judged by other allow lists or another taxonomy before: what "
             "judges, chosen with the figures at hand, proves less."
         )
-    if not kept:
+    if unkept:
         held = (
             "As the run may go on, a PASS would be one of any number of looks, and counts as "
             "INCONCLUSIVE."
             if not candidate.complete
             else "As the run is complete, the verdict is the same without it."
         )
-        yield f"This look could not be kept, as the store cannot be written. {held}"
+        yield f"This look could not be kept, as {unkept}. {held}"
 
 
 def _rescored(run: RunSummary, word: str, store: str) -> RunSummary:
