@@ -1,16 +1,19 @@
 """A gate over two stored runs: its rules and their counts read, checked and judged."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
+import logging
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from agenteval import config, report, workflows
-from agenteval.config.roots import GATE_FILE, find_rules, roots, shipped
+from agenteval.config.dropped_keys import renew
+from agenteval.config.roots import GATE_FILE, find_rules, roots
 from agenteval.config.toml import read_toml
 from agenteval.core.differing import differing_arms, differing_asked, unlike_classes
-from agenteval.core.plain import as_word
+from agenteval.core.plain import as_word, visible
 from agenteval.core.run import ALLOW_LISTS, TAXONOMY, Conditions, Look
 from agenteval.core.summary import RunSummary, without
 from agenteval.errors import UsageError
@@ -197,13 +200,30 @@ def _rescored(run: RunSummary, word: str, store: str) -> RunSummary:
 
 
 def declared(about: str | None) -> Estimand:
-    """What figures are about: as asked here, else as gate.toml declares it. Raises UsageError."""
+    """What figures are about: as asked here, else as gate.toml declares it. Raises UsageError.
+
+    Nothing else in gate.toml is looked at: who shows a run needs no rules of a gate.
+    """
     if about is not None:
         return estimand(about)
     found = find_rules(roots())
-    if found == shipped() / GATE_FILE:  # which a test checks: pydantic would take half of `show`
-        return Estimand(read_toml(found)["about"])
-    return config.gate_rules.load_rules(found).about
+    try:
+        tables = read_toml(found)
+        kept = {name: tables[name] for name in ("about", "plan") if name in tables}
+        return Estimand(_about_of(found, kept))
+    except (UsageError, ValueError) as error:
+        said = str(error).partition("\n")[0]
+        told = f"{said}; figures are about {Estimand.THESE} scenarios, as without that file"
+        logging.getLogger(__name__).warning("agenteval: %s", visible(told))
+        return Estimand.THESE
+
+
+def _about_of(path: Path, tables: Mapping[str, Any]) -> Any:
+    try:
+        renewed, _ = renew(GATE_FILE, path, tables)
+    except UsageError:  # of which a gate is told
+        return Estimand.THESE
+    return renewed.get("about", Estimand.THESE)
 
 
 def run_summary(run: str, store: str) -> RunSummary:
