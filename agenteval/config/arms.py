@@ -100,31 +100,43 @@ def arms(where: Sequence[Path] | None = None) -> Mapping[str, Arm]:
 
 @cache
 def _arms(where: tuple[Path, ...]) -> Mapping[str, Arm]:
-    found = {STRICT.name: STRICT}
+    return {name: _read(name, where) for name in _places(where)}
+
+
+def _places(where: Sequence[Path]) -> Mapping[str, Path | None]:
+    """Each arm by its name, with its file where it has one."""
+    places: dict[str, Path | None] = {STRICT.name: None}
     for root in reversed(where):
         folder = root / FOLDER
         for path in sorted(folder.rglob("*.toml")):
-            name = path.relative_to(folder).with_suffix("").as_posix()
-            found[name] = _arm(name, load_toml(path, _File))
-    for name, dialect in dialects().items():
-        found[name] = _of_dialect(name, dialect.profile)
-    return found
+            places[path.relative_to(folder).with_suffix("").as_posix()] = path
+    return places | dict.fromkeys(dialects())
+
+
+@cache
+def _read(name: str, where: tuple[Path, ...]) -> Arm:
+    """The arm of this name, of which no other file is read. Raises UsageError."""
+    if name in dialects():
+        return _of_dialect(name, dialects()[name].profile)
+    path = _places(where)[name]
+    return STRICT if path is None else _arm(name, load_toml(path, _File))
 
 
 def arm_named(name: str) -> Arm:
     """An arm, or one with denials of another kind, as in `taught/tools+user`. Raises UsageError."""
     base, plus, kind = name.partition("+")
-    known = arms()
+    known = _places(where := roots())
     if base not in known:
         raise UsageError(f"--arm: no arm {base!r}. Known: {', '.join(known)}")
+    arm = _read(base, where)
     if not plus:
-        return known[base]
+        return arm
     found = next((each for each in KINDS if each == kind), None)
     if found is None:
         raise UsageError(f"--arm {name}: no kind of denial {kind!r}. Known: {', '.join(KINDS)}")
-    if known[base].words != OURS:
+    if arm.words != OURS:
         raise UsageError(f"--arm {name}: {base} has denials of its own words; name it alone")
-    return known[base].telling(found)
+    return arm.telling(found)
 
 
 def judging(arm: Arm, policy: Policy) -> Policy:
