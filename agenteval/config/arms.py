@@ -1,6 +1,7 @@
 """The arms there are: `strict`, the files of arms/ here and in agenteval, and the dialects'."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache, lru_cache
 from pathlib import Path
@@ -158,11 +159,18 @@ def _judging(engine: str, policy: Policy) -> Policy:
 def spoken(schemas: Sequence[Mapping[str, Any]]) -> Profile:
     """The profile whose forms these are, or else one of the tools that are recognised."""
     functions = [schema["function"] for schema in schemas]
-    for arm in arms().values():
+    for arm in _readable(roots()):
         known = [form.schema()["function"] for form in arm.profile.forms.values()]
         if all(function in known for function in functions):
             return arm.profile
     return replace(STRICT.profile, forms=recognised(schemas) or STRICT.profile.forms)
+
+
+def _readable(where: tuple[Path, ...]) -> Iterator[Arm]:
+    """All but those whose file is broken: who plays such an arm is told of it."""
+    for name in _places(where):
+        with suppress(UsageError):
+            yield _read(name, where)
 
 
 def _arm(name: str, file: _File) -> Arm:
