@@ -104,7 +104,10 @@ def unwritten(what: str, error: OSError, cure: str = "") -> AgentevalError:
     return UsageError(f"{said}; {cure}" if cure else said)
 
 
-_DAMAGED = ("is malformed", "Could not decode", "codec can't decode", "is no text of ours")
+_DAMAGED = (
+    *("is malformed", "Could not decode", "codec can't decode", "is no text of ours"),
+    "user-defined function raised",  # ours, which counts the calls of an older store
+)
 
 
 def is_damage(said: str) -> bool:

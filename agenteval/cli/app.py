@@ -48,7 +48,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "view": ("runs:view", "Look at runs, calls and transcripts in a browser."),
     "store": (
         "runs:stores",
-        "Look a store through for damage, make it small, or copy it into a file.",
+        "Look a store through for damage, upgrade it, make it small, or copy it into a file.",
     ),
     "speed": (
         "machine:speed",

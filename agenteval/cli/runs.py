@@ -122,7 +122,7 @@ def finish(
 
 
 stores = typer.Typer(
-    help="Look a store through for damage, make it small, or copy it into a file.",
+    help="Look a store through for damage, upgrade it, make it small, or copy it into a file.",
     no_args_is_help=True,
     add_completion=False,
 )
@@ -130,7 +130,7 @@ stores = typer.Typer(
 
 @stores.callback()
 def _stores() -> None:
-    """Look a store through for damage, make it small, or copy it into a file."""
+    """Look a store through for damage, upgrade it, make it small, or copy it into a file."""
 
 
 @stores.command()
@@ -146,6 +146,19 @@ def check(*, store: o.Store = o.DEFAULT_STORE) -> None:
     with output.reader_may_go():
         typer.echo("\n".join(found) or "nothing is wrong", err=bool(found))
     raise typer.Exit(o.FAULT if found else 0)
+
+
+@stores.command()
+def upgrade(*, store: o.Store = o.DEFAULT_STORE) -> None:
+    """Give a store of an older agenteval the tables of today, after a copy of it was made.
+
+    The copy is FILE.schemaN beside the store, N being the schema that it had. Commands that only
+    read never change an older store; the first that writes upgrades it in the same way.
+
+    Examples:
+    - `agenteval store upgrade --store reports/agenteval.db`
+    """
+    output.say(workflows.shelf.upgraded(store))
 
 
 @stores.command()

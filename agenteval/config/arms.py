@@ -1,6 +1,7 @@
 """The arms there are: `strict`, the files of arms/ here and in agenteval, and the dialects'."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache, lru_cache
 from pathlib import Path
@@ -100,17 +101,30 @@ def arms(where: Sequence[Path] | None = None) -> Mapping[str, Arm]:
 
 @cache
 def _arms(where: tuple[Path, ...]) -> Mapping[str, Arm]:
-    found = {STRICT.name: STRICT}
+    return {name: _read(name, where) for name in _places(where)}
+
+
+def _places(where: Sequence[Path]) -> Mapping[str, Path | None]:
+    """Return each arm's file by the arm's name; None for an arm that has no file."""
+    places: dict[str, Path | None] = {STRICT.name: None}
     for root in reversed(where):
         folder = root / FOLDER
         for path in sorted(folder.rglob("*.toml")):
-            name = path.relative_to(folder).with_suffix("").as_posix()
-            if root != shipped():
-                _note_hidden(name, path)
-            found[name] = _arm(name, load_toml(path, _File))
-    for name, dialect in dialects().items():
-        found[name] = _of_dialect(name, dialect.profile)
-    return found
+            places[path.relative_to(folder).with_suffix("").as_posix()] = path
+    return places | dict.fromkeys(dialects())
+
+
+@cache
+def _read(name: str, where: tuple[Path, ...]) -> Arm:
+    """Return the arm of this name; no other arm's file is read. Raises UsageError."""
+    if name in dialects():
+        return _of_dialect(name, dialects()[name].profile)
+    path = _places(where)[name]
+    if path is None:
+        return STRICT
+    if not path.is_relative_to(shipped()):
+        _note_hidden(name, path)
+    return _arm(name, load_toml(path, _File))
 
 
 def _note_hidden(name: str, path: Path) -> None:
@@ -123,17 +137,18 @@ def _note_hidden(name: str, path: Path) -> None:
 def arm_named(name: str) -> Arm:
     """An arm, or one with denials of another kind, as in `taught/tools+user`. Raises UsageError."""
     base, plus, kind = name.partition("+")
-    known = arms()
+    known = _places(where := roots())
     if base not in known:
         raise UsageError(f"--arm: no arm {base!r}. Known: {', '.join(known)}")
+    arm = _read(base, where)
     if not plus:
-        return known[base]
+        return arm
     found = next((each for each in KINDS if each == kind), None)
     if found is None:
         raise UsageError(f"--arm {name}: no kind of denial {kind!r}. Known: {', '.join(KINDS)}")
-    if known[base].words != OURS:
+    if arm.words != OURS:
         raise UsageError(f"--arm {name}: {base} has denials of its own words; name it alone")
-    return known[base].telling(found)
+    return arm.telling(found)
 
 
 def judging(arm: Arm, policy: Policy) -> Policy:
@@ -155,11 +170,18 @@ def _judging(engine: str, policy: Policy) -> Policy:
 def spoken(schemas: Sequence[Mapping[str, Any]]) -> Profile:
     """The profile whose forms these are, or else one of the tools that are recognised."""
     functions = [schema["function"] for schema in schemas]
-    for arm in arms().values():
+    for arm in _readable(roots()):
         known = [form.schema()["function"] for form in arm.profile.forms.values()]
         if all(function in known for function in functions):
             return arm.profile
     return replace(STRICT.profile, forms=recognised(schemas) or STRICT.profile.forms)
+
+
+def _readable(where: tuple[Path, ...]) -> Iterator[Arm]:
+    """All but those whose file is broken: who plays such an arm is told of it."""
+    for name in _places(where):
+        with suppress(UsageError):
+            yield _read(name, where)
 
 
 def _arm(name: str, file: _File) -> Arm:

@@ -1,6 +1,7 @@
 """gate.toml: what a candidate must hold, read and checked."""
 
 import hashlib
+import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -8,8 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
 
+from agenteval.config.dropped_keys import renew
 from agenteval.config.roots import GATE_FILE, find_rules, roots, shipped
-from agenteval.config.toml import load_toml
+from agenteval.config.toml import check, read_toml
+from agenteval.core.plain import visible
 from agenteval.errors import UsageError
 from agenteval.stats.criteria import CRITERIA, Rules
 from agenteval.stats.estimand import Estimand, estimand
@@ -79,8 +82,14 @@ class _GateFile(_Strict):
 
 
 def load_rules(path: Path) -> Rules:
-    """Raises UsageError: one line with the file, the key and what was expected there."""
-    file = load_toml(path, _GateFile)
+    """Raises UsageError: one line with the file, the key and what was expected there.
+
+    A key of an earlier agenteval is read where its meaning is kept, and a line of the log says so.
+    """
+    tables, warnings = renew(GATE_FILE, path, read_toml(path))
+    file = check(path, tables, _GateFile)
+    for warning in warnings:
+        logging.getLogger(__name__).warning("agenteval: %s", visible(warning))
     _check_classes(path, "budgets.classes", list(file.budgets.classes))
     _check_classes(path, "never.classes", file.never.classes)
     twice = set(file.never.classes) & set(file.budgets.classes)

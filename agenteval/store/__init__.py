@@ -2,15 +2,16 @@
 
 `recorder` writes a run as it happens, `loading` reads it, `summaries` reads what figures are made
 from, and `shards` says which process has a trial: all by plain SQL, through `connections`. `orm`
-makes and widens tables, and speaks to any database that is no file of SQLite.
+makes tables and speaks to any database that is no file of SQLite. A store of an older schema is
+read by `older` as it is, and changed by `migration` after `backup` has copied it.
 """
 
 from agenteval.lazily import submodules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from agenteval.store import ingesting, orm, rescoring, sql, upkeep
+    from agenteval.store import ingesting, older, orm, rescoring, sql, upkeep
 else:
     __getattr__ = submodules(__name__)
 
-__all__ = ["ingesting", "orm", "rescoring", "sql", "upkeep"]
+__all__ = ["ingesting", "older", "orm", "rescoring", "sql", "upkeep"]

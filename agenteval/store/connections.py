@@ -72,9 +72,10 @@ class FileConnection:
             file, timeout=WAIT_SECONDS, isolation_level=None, factory=Telling
         )
         try:
-            for setting in ("journal_mode=WAL", "synchronous=NORMAL"):
-                self._connection.execute(f"PRAGMA {setting}")
-        except sqlite3.Error:
+            self._connection.execute("PRAGMA synchronous=NORMAL")
+            if version_of(self._done) == SCHEMA or not self._count_tables():
+                self.log_ahead()
+        except (sqlite3.Error, AgentevalError):
             self._connection.close()
             raise
 
@@ -90,17 +91,24 @@ class FileConnection:
     def close(self) -> None:
         self._connection.close()
 
+    def log_ahead(self) -> None:
+        """Put the file into WAL mode. An older one is left as it is until it has been copied."""
+        self.ask("PRAGMA journal_mode=WAL")
+
     def is_current(self) -> bool:
         """As `is_current`; a new file is given the tables of today."""
-        if _version(self._done) == 0:
+        if version_of(self._done) == 0:
             self._make()
         return is_current(self._done)
 
+    def _count_tables(self) -> int:
+        return int(self.ask("SELECT count(*) FROM sqlite_master")[0][0])
+
     def _make(self) -> None:
         with self.together():
-            if self.ask("SELECT count(*) FROM sqlite_master")[0][0]:
+            if self._count_tables():
                 return  # of a time when no number was kept, or made by another process just now
-            for statement in _tables():
+            for statement in statements():
                 self.ask(statement)
             self.ask(f"PRAGMA user_version={SCHEMA}")
 
@@ -120,20 +128,21 @@ Rows = Callable[[str, Mapping[str, int]], Iterable[Any]]  # of a statement and i
 def is_current(rows: Rows) -> bool:
     """Whether a file has the tables of today, and all its trials are counted as today.
 
-    What is of an earlier day, or of a later one, `store.orm` has to widen or to refuse.
+    What is of an earlier day is read through `store.older`, or upgraded by `store.orm`.
     """
-    if _version(rows) != SCHEMA:
+    if version_of(rows) != SCHEMA:
         return False
     [(uncounted,)] = rows(_UNCOUNTED, {"counting": COUNTING})
     return not uncounted
 
 
-def _version(rows: Rows) -> int:
+def version_of(rows: Rows) -> int:
+    """The number of a file's schema; 0 where it has none."""
     [(version,)] = rows("PRAGMA user_version", {})
     return int(version)
 
 
-def _tables() -> list[str]:
+def statements() -> list[str]:
     """The statements that make all tables of an SQLite store, with their indexes."""
     text = files(__package__).joinpath("tables.sql").read_text(encoding="utf-8")
     return [statement for statement in text.split(";\n") if statement.strip()]

@@ -162,6 +162,18 @@ def _trials(query: Query, run: str, *, raw: bool) -> Iterator[Trial]:
     return _made(query, rows, messages_of(query, run), raw=raw)
 
 
+def trial_of_row(query: Query, number: int) -> Trial:
+    """The trial of the row with this number, without its prompts and the bytes of its replies."""
+    rows = list(_rows(query, TRIAL, "FROM trial AS one WHERE id = :run", number))
+    (trial,) = _made(query, [_unprompted(row) for row in rows], {}, raw=False)
+    return trial
+
+
+def _unprompted(row: Any) -> Any:
+    row.prompts = {}
+    return row
+
+
 def _made(
     query: Query, rows: Sequence[Any], messages: Mapping[str, Message], *, raw: bool
 ) -> Iterator[Trial]:

@@ -110,19 +110,45 @@ class Telling(sqlite3.Connection):
             raise sqlite3.DatabaseError(f"a name in the file is malformed: {error}") from error
 
 
-def connected(file: str) -> sqlite3.Connection:
-    """To read: SQLite keeps files beside a store even for that.
+def check_version(version: int, shown: str) -> None:
+    """Raises UsageError for a store that a newer agenteval wrote."""
+    if version > SCHEMA:
+        raise UsageError(
+            f"--store {shown}: written with schema {version}, this agenteval has {SCHEMA}; "
+            "use the agenteval that wrote it, or give another --store"
+        )
 
-    In a folder that cannot be written it is read as it lies there, where nobody writes it.
-    Raises UsageError where the file cannot be opened.
-    """
-    lies, asks = Path(file).absolute(), "mode=rw"
-    if not os.access(lies.parent, os.W_OK) and not Path(f"{lies}-wal").exists():
-        asks = "mode=ro&immutable=1"
+
+def connected(file: str) -> sqlite3.Connection:
+    """To read. Raises UsageError where the file cannot be opened."""
+    path = Path(file).resolve()
     try:
-        return sqlite3.connect(f"{lies.as_uri()}?{asks}", uri=True, factory=Telling)
+        return sqlite3.connect(f"{path.as_uri()}?{_mode(path)}", uri=True, factory=Telling)
     except sqlite3.OperationalError as error:
         raise UsageError(f"--store {file}: {error}; give one that you may read") from error
+
+
+def _mode(file: Path) -> str:
+    """How SQLite opens a store that is to be read.
+
+    It keeps files beside a store even for that, and only who may write it takes them away again.
+    Where that cannot be, the file is read as it lies there, unless a log beside it says more. Who
+    may write it also moves a log that a killed process left into the file: not into an older one.
+    """
+    log = Path(f"{file}-wal")
+    has_log = log.exists() and log.stat().st_size > 0
+    if not all(os.access(place, os.W_OK) for place in (file, file.parent)):
+        return "mode=ro" if has_log else "mode=ro&immutable=1"
+    return "mode=ro" if has_log and _version_in(file) != SCHEMA else "mode=rw"
+
+
+def _version_in(file: Path) -> int:
+    """The number of the schema, where SQLite's header has it; 0 where it cannot be read."""
+    try:
+        with file.open("rb") as opened:
+            return int.from_bytes(opened.read(64)[60:], "big")
+    except OSError:
+        return 0
 
 
 def _tables(file: str) -> list[str]:

@@ -1,21 +1,26 @@
-"""Tables as this version needs them: made when new, and widened when an older version made them.
+"""Tables as this version needs them: made when new, and upgraded when an older version made them.
 
 A change of schema so far adds columns, each with a default for the rows that are there or filled
-from them, or frees the rows of a constraint. It is done in place: nothing stored is lost, and doing
-it twice, or half of it, does no harm.
+from them, or frees the rows of a constraint. All of it is one transaction: whatever happens to the
+process, the database is as it was or as it should be. A file of SQLite is copied before.
 """
 
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, Engine, Inspector, inspect
-from sqlalchemy.exc import OperationalError, ProgrammingError
+from sqlalchemy.exc import OperationalError
 from sqlmodel import Session, SQLModel, col, select
 
 from agenteval.core.recovery import COUNTING
 from agenteval.core.run import judged_by
 from agenteval.core.summary import summarize
-from agenteval.errors import UsageError
-from agenteval.store.location import SCHEMA
+from agenteval.store.backup import back_up
+from agenteval.store.location import SCHEMA, check_version
 from agenteval.store.mapping import trial_value
 from agenteval.store.rows import CallRow, RunRow, TrialRow, TurnRow
 from agenteval.store.summaries import summary_values
@@ -28,28 +33,29 @@ CALLS = SQLModel.metadata.tables[str(CallRow.__tablename__)]
 TURNS = SQLModel.metadata.tables[str(TurnRow.__tablename__)]
 # Its place is taken by one that has the class too, so that calls are counted without being read.
 _CALLS_BY_TRIAL = "DROP INDEX IF EXISTS ix_call_trial_id"
-OLDEST = 2  # the first schema that was released
 # Once there was no outcome of this name; what ended the trial was always kept.
 _TIMED_OUT = """UPDATE trial SET outcome = 'timed-out'
     WHERE outcome = 'out-of-turns' AND ending = 'time'"""
 # Nothing of a trial without sub-agents was counted differently by the third way to count.
 _COUNTED = "UPDATE trial SET counting = 4 WHERE counting = 3 AND CAST(agent_calls AS TEXT) = '{}'"
-STEPS = 40  # more than there are tables and columns to add: each may be lost to another process
+ALONE_SECONDS = 3600.0  # to wait for another process that upgrades the same file
 
 
-def check_schema(engine: Engine, shown: str) -> None:
-    """Raises UsageError for a store that another version's schema cannot be widened from.
+@dataclass(frozen=True, slots=True)
+class Upgrade:
+    """From which schema to which. `copy` is the file as it was; None of a database on a server."""
 
-    Asked before anything is altered. Older releases kept no number in PostgreSQL.
-    """
-    with engine.connect() as connection:
-        found = _kept(connection)
-    if found and not OLDEST <= found <= SCHEMA:
-        engine.dispose()  # nobody gets the store that would close it
-        raise UsageError(
-            f"--store {shown}: written with schema {found}, this agenteval has {SCHEMA}; "
-            "use the agenteval that wrote it, or give another --store"
+    before: int
+    after: int
+    copy: Path | None
+
+    def told(self, shown: str) -> str:
+        kept = (
+            f"as it was, it is kept in {self.copy}"
+            if self.copy
+            else "in one transaction; no copy was made, as a dump is yours to make"
         )
+        return f"--store {shown}: upgraded from schema {self.before} to {self.after}; {kept}"
 
 
 _NUMBERED = "agenteval schema "  # the comment on PostgreSQL's table of runs, with the number
@@ -66,97 +72,144 @@ def _kept(connection: Connection) -> int:
     return int(number) if number.isdecimal() else 0
 
 
-# Processes that open a new database of PostgreSQL at once make its tables one after another: what
-# its catalogue says to the later one has no fixed form. The number is nobody else's.
+# Processes that open a database of PostgreSQL at once make its tables one after another: what its
+# catalogue says to the later one has no fixed form. The number is nobody else's.
 _LOCK = "SELECT pg_advisory_xact_lock(7161118931)"
 
 
-def make_tables(engine: Engine) -> None:
-    if _is_whole(engine):
-        return _summarize(engine)
-    with engine.connect() as holding:
-        if engine.dialect.name == "postgresql":
-            holding.exec_driver_sql(_LOCK)
-        return _made(engine)
+def make_tables(engine: Engine, shown: str) -> Upgrade | None:
+    """Make the tables of today, or upgrade those that are there: all of it, or nothing.
 
-
-def _is_whole(engine: Engine) -> bool:
+    Raises UsageError for a database of a newer schema, and HostError where no copy can be made.
+    """
     with engine.connect() as connection:
-        return _kept(connection) == SCHEMA  # the number is written last
+        version = _kept(connection)
+    check_version(version, shown)
+    if version == SCHEMA:
+        with engine.begin() as connection:
+            _summarize(connection)
+        return None
+    with _alone(engine) as connection:
+        version = _kept(connection)
+        if version == SCHEMA:  # another process was quicker
+            return None
+        upgrade = _begun(connection, version, shown) if _has_runs(connection) else None
+        _widen(connection)
+        return upgrade
 
 
-def _made(engine: Engine) -> None:
-    for _ in range(STEPS):
+def is_current(connection: Connection) -> bool:
+    return _kept(connection) == SCHEMA
+
+
+def show_as_today(connection: Connection, shown: str) -> None:
+    """Give the tables of today to this transaction, which is not to be committed.
+
+    Raises UsageError for a database of a newer schema.
+    """
+    check_version(_kept(connection), shown)
+    if is_current(connection):
+        _summarize(connection)
+    else:
+        _lock(connection)
+        _widen(connection)
+
+
+@contextmanager
+def _alone(engine: Engine) -> Iterator[Connection]:
+    """One transaction, in which nobody else alters anything."""
+    with engine.begin() as connection:
+        _lock(connection)
+        yield connection
+
+
+def _lock(connection: Connection) -> None:
+    if connection.dialect.name == "sqlite":
+        _begin_alone(connection)
+    elif connection.dialect.name == "postgresql":
+        connection.exec_driver_sql(_LOCK)
+
+
+def _begin_alone(connection: Connection) -> None:
+    """Wait in short steps, between which Ctrl-C is heard: a copy of gigabytes takes minutes."""
+    end = time.monotonic() + ALONE_SECONDS
+    while True:
         try:
-            return _widen(engine)
-        except (OperationalError, ProgrammingError):
-            continue  # another process made this step between look and change
-    return _widen(engine)
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+        except OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > end:
+                raise
+        else:
+            return
 
 
-def _widen(engine: Engine) -> None:
-    SQLModel.metadata.create_all(engine)
+def _has_runs(connection: Connection) -> bool:
+    return inspect(connection).has_table("run")
+
+
+def _begun(connection: Connection, version: int, shown: str) -> Upgrade:
+    """The upgrade of what is there, whose copy is made now."""
+    if connection.dialect.name != "sqlite":
+        return Upgrade(version, SCHEMA, None)
+    file = connection.exec_driver_sql("PRAGMA database_list").all()[0][2]
+    return Upgrade(version, SCHEMA, back_up(file, version, shown))
+
+
+def _widen(connection: Connection) -> None:
+    SQLModel.metadata.create_all(connection)
     for table in SQLModel.metadata.sorted_tables:
-        there = {column["name"] for column in inspect(engine).get_columns(table.name)}
+        there = {column["name"] for column in inspect(connection).get_columns(table.name)}
         for column in table.columns:
             if column.name not in there:
-                with engine.begin() as connection:
-                    _altering(connection).add_column(table.name, column)
-    _free_numbers(engine)
+                _altering(connection).add_column(table.name, column)
+    _free_numbers(connection)
     for index in (*TRIALS.indexes, *TURNS.indexes, *CALLS.indexes):
-        index.create(engine, checkfirst=True)
-    with engine.begin() as connection:
-        for change in (_CALLS_BY_TRIAL, _TIMED_OUT, _COUNTED):
-            connection.exec_driver_sql(change)
-    _summarize(engine)
-    _tell_judges(engine)
+        index.create(connection, checkfirst=True)
+    for change in (_CALLS_BY_TRIAL, _TIMED_OUT, _COUNTED):
+        connection.exec_driver_sql(change)
+    _summarize(connection)
+    _tell_judges(connection)
     keeps = {
         "sqlite": f"PRAGMA user_version={SCHEMA}",
         "postgresql": f"COMMENT ON TABLE run IS '{_NUMBERED}{SCHEMA}'",
     }
-    with engine.begin() as connection:
-        if engine.dialect.name in keeps and _kept(connection) != SCHEMA:
-            connection.exec_driver_sql(keeps[engine.dialect.name])
+    if connection.dialect.name in keeps:
+        connection.exec_driver_sql(keeps[connection.dialect.name])
 
 
-def _summarize(engine: Engine) -> None:
+def _summarize(connection: Connection) -> None:
     """Count the trials of a time when none was counted, or otherwise than today."""
     ended = TrialRow.outcome != "", col(TrialRow.replaced).is_(False)
-    with Session(engine) as session:
+    with Session(connection) as session:
         for row in session.exec(select(TrialRow).where(TrialRow.counting != COUNTING, *ended)):
             turns = select(TurnRow).where(TurnRow.trial_id == row.id).order_by(col(TurnRow.id))
             calls = select(CallRow).where(CallRow.trial_id == row.id).order_by(col(CallRow.id))
             trial = trial_value(row, [*session.exec(turns)], [*session.exec(calls)])
             for name, value in summary_values(summarize(trial)).items():
                 setattr(row, name, value)
-        session.commit()
+        session.flush()
 
 
-def _tell_judges(engine: Engine) -> None:
+def _tell_judges(connection: Connection) -> None:
     """Put down who was judged by which allow list, for runs of a time when calls alone told it."""
     told = select(TrialRow.run_id, TrialRow.scenario, CallRow.agent, CallRow.policy).distinct()
-    with Session(engine) as session:
+    with Session(connection) as session:
         runs = {row.id: row for row in session.exec(select(RunRow)) if not row.judged | row.source}
         for run, scenario, agent, digest in session.exec(told.join(CallRow)) if runs else ():
             if row := runs.get(run):
                 whose = judged_by(scenario, agent.rpartition("/")[0])
                 row.judged = {**row.judged, whose: digest}
-        session.commit()
+        session.flush()
 
 
-def _free_numbers(engine: Engine) -> None:
+def _free_numbers(connection: Connection) -> None:
     """A trial that is played again has the number of the one it replaces: once no two might."""
-    if not _numbered(inspect(engine)):
-        return
-    with engine.begin() as connection:
-        if engine.dialect.name == "sqlite":
-            # It drops no constraint: the table is written again without it, all or nothing.
-            connection.exec_driver_sql("BEGIN IMMEDIATE")
-        for name in _numbered(inspect(connection)):  # none where another process was quicker
-            with _altering(connection).batch_alter_table(
-                TRIALS.name, naming_convention={"uq": _UNNAMED}
-            ) as trials:
-                trials.drop_constraint(name or _UNNAMED % {"table_name": TRIALS.name}, "unique")
+    for name in _numbered(inspect(connection)):
+        # SQLite drops no constraint: the table is written again without it.
+        with _altering(connection).batch_alter_table(
+            TRIALS.name, naming_convention={"uq": _UNNAMED}
+        ) as trials:
+            trials.drop_constraint(name or _UNNAMED % {"table_name": TRIALS.name}, "unique")
 
 
 _UNNAMED = "uq_%(table_name)s"  # SQLite reports no name for unnamed constraints; this makes one up

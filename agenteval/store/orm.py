@@ -1,6 +1,8 @@
 """A store through SQLAlchemy: any database but a file of SQLite, and what alters its tables."""
 
-from contextlib import AbstractContextManager
+import logging
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -23,15 +25,17 @@ from sqlalchemy.exc import (
     OperationalError,
     SQLAlchemyError,
 )
+from sqlalchemy.pool import NullPool, StaticPool
 from sqlmodel import Field, SQLModel
 
+from agenteval.core.plain import visible
 from agenteval.errors import UsageError, fault
 from agenteval.store import ingesting, rescoring  # noqa: F401 -- whose tables are to be made too
 from agenteval.store.connections import WAIT_SECONDS, Bound, all_or_none, is_fault, unopened
 from agenteval.store.location import Location
-from agenteval.store.migration import check_schema, make_tables
+from agenteval.store.migration import Upgrade, is_current, make_tables, show_as_today
 from agenteval.store.rows import ExactText
-from agenteval.store.summaries import decoded
+from agenteval.store.summaries import Query, connection_to_read, decoded
 
 
 class ImportedRow(SQLModel, table=True):
@@ -65,24 +69,99 @@ class ReviewRow(SQLModel, table=True):
 def engine_of(where: Location) -> Engine:
     """The database there, with the tables of today.
 
+    An older database is upgraded, and a line of the log says so.
+
     Raises UsageError when it cannot be opened or was written by a newer version's schema, and
     HostError when its file is damaged or its server is away.
     """
+    if upgrade := upgraded(where):
+        logging.getLogger(__name__).warning("agenteval: %s", visible(upgrade.told(str(where))))
+    return _engine(where)
+
+
+def upgraded(where: Location) -> Upgrade | None:
+    """Give the database the tables of today; None where it had them. Raises as `engine_of`."""
     shown = str(where)
     try:
-        url = URL.create("sqlite", database=where.file) if where.file else where.url
+        engine = create_engine(_url(where), poolclass=NullPool)  # a file's mode is left as it is
+        if where.file:
+            Path(where.file).parent.mkdir(parents=True, exist_ok=True)
+        return make_tables(engine, shown)
+    except (SQLAlchemyError, ModuleNotFoundError, OSError, ValueError) as error:
+        if "readonly database" in str(error):
+            raise UsageError(
+                f"--store {shown}: of an older agenteval, and not upgraded, as the file may not be "
+                "written. It can be read; to go on with it, copy it to a folder of yours"
+            ) from error
+        raise unopened(shown, error) from error
+
+
+def _url(where: Location) -> URL | str:
+    return URL.create("sqlite", database=where.file) if where.file else where.url
+
+
+def _engine(where: Location) -> Engine:
+    shown = str(where)
+    try:
         # Each claim of a run has a connection for as long as it is held.
         file = where.url.startswith("sqlite")
         more: dict[str, Any] = {"json_deserializer": decoded} if file else {"max_overflow": -1}
-        engine = create_engine(url, **more)
+        engine = create_engine(_url(where), **more)
         if engine.dialect.name == "sqlite":
             _prepare_sqlite(engine)
-        check_schema(engine, shown)
-        make_tables(engine)
+        if engine.url.database in {None, "", ":memory:"}:  # of this engine alone
+            make_tables(engine, shown)
     except (SQLAlchemyError, ModuleNotFoundError, OSError, ValueError) as error:
         raise unopened(shown, error) from error
     _tell_of_faults(engine, shown)
     return engine
+
+
+@contextmanager
+def connected_to_read(store: str) -> Iterator[Connection]:
+    """For questions by SQLAlchemy to a store that is there, which nothing changes.
+
+    A database on a server is given the tables of today in a transaction that is never committed.
+    Raises UsageError and HostError as `summaries.opened`.
+    """
+    where = Location(store)
+    where.check_there()
+    with ExitStack() as stack:
+        try:
+            engine = _reading_engine(where, stack)
+            connection = stack.enter_context(engine.connect())
+            if where.file is None:
+                show_as_today(connection, str(where))
+        except (SQLAlchemyError, ModuleNotFoundError, ValueError) as error:
+            raise unopened(str(where), error) from error
+        _tell_of_faults(engine, str(where))
+        yield connection
+
+
+def _reading_engine(where: Location, stack: ExitStack) -> Engine:
+    """It goes with the `stack`."""
+    if where.file is None:
+        engine = create_engine(where.url, poolclass=NullPool)
+    else:
+        connection = stack.enter_context(connection_to_read(where))
+        asks: dict[str, Any] = {"creator": lambda: connection, "poolclass": StaticPool}
+        engine = create_engine("sqlite://", json_deserializer=decoded, **asks)
+    stack.callback(engine.dispose)
+    return engine
+
+
+@contextmanager
+def asked(store: str) -> Iterator[Query]:
+    """As `connected_to_read`, for plain SQL."""
+    with connected_to_read(store) as connection:
+        yield lambda sql, **named: _rows(connection.execute(_read(sql), named))
+
+
+def is_older(where: Location) -> bool:
+    """As `summaries.is_older`, of a database that is no plain file."""
+    engine = create_engine(where.url, poolclass=NullPool)
+    with engine.connect() as connection:
+        return not is_current(connection)
 
 
 class UrlConnection:
@@ -127,9 +206,6 @@ def _rows(result: Any) -> list[Any]:
 
 
 def _prepare_sqlite(engine: Engine) -> None:
-    file = engine.url.database
-    if file and file != ":memory:":
-        Path(file).parent.mkdir(parents=True, exist_ok=True)
     settings = ("journal_mode=WAL", "synchronous=NORMAL", f"busy_timeout={1000 * WAIT_SECONDS:g}")
 
     @event.listens_for(engine, "connect")

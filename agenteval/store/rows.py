@@ -56,7 +56,7 @@ class RunRow(SQLModel, table=True):
     max_turns: int | None
     concurrency: int
     sandbox: str
-    prefork: bool
+    prefork: bool = Field(sa_column_kwargs=_FALSE)
     protocol: str
     taxonomy: str
     complete: bool = False

@@ -27,7 +27,15 @@ from agenteval.store.location import Location, meant
 from agenteval.store.recorder import Hold, RunRecorder, claimed
 from agenteval.store.reviews import put
 from agenteval.store.shards import Part, Shard, end, seconds_together
-from agenteval.store.summaries import INTERRUPTED, Query, Values, decoded, known, tables_known
+from agenteval.store.summaries import (
+    INTERRUPTED,
+    Query,
+    Values,
+    decoded,
+    is_older,
+    known,
+    tables_known,
+)
 
 if TYPE_CHECKING:
     import sqlalchemy
@@ -61,6 +69,8 @@ class SqlStore:
     def __init__(self, url: str) -> None:
         """Open the database at a SQLAlchemy URL or a plain file path, making it when new.
 
+        An older one is upgraded: open it to write, and `summaries.opened` to read.
+
         Raises UsageError when it cannot be opened or was written by a newer version's schema, and
         HostError when its file is damaged or its server is away.
         """
@@ -81,7 +91,8 @@ class SqlStore:
             connection = FileConnection(self._where.file, self.shown)
             failing.callback(connection.close)
             if not connection.is_current():
-                self.engine.dispose()  # it has widened them
+                self.engine.dispose()  # it has upgraded them
+                connection.log_ahead()
             failing.pop_all()
         return connection
 
@@ -271,10 +282,15 @@ class SqlStore:
         return meant(word, known(ask), tables_known(ask), where=where, whatever=whatever)
 
 
-def keep_look(store: str, run_id: str, look: Look) -> bool:
-    """Keep what a gate saw of a run; False where another gate was first, or nobody may write."""
+def keep_look(store: str, run_id: str, look: Look) -> str:
+    """Keep what a gate saw of a run; why it was not kept, or nothing where it was.
+
+    To judge is to read: an older store is not upgraded for it.
+    """
     try:
+        if is_older(Location(store)):
+            return "the store is of an older schema, which `agenteval store upgrade` changes"
         with closing(SqlStore(store)) as opened:
-            return opened.look(run_id, look)
+            return "" if opened.look(run_id, look) else "another gate looked at the same time"
     except (HostError, UsageError):
-        return False
+        return "the store cannot be written"

@@ -5,17 +5,15 @@ gate` may take. Any other database goes the usual way.
 """
 
 import json
-import os
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
-from agenteval import store as parts  # whose sql imports an ORM: only when it is needed
+from agenteval import store as parts  # orm and older are imported only when they are needed
 from agenteval.core.counts import Cluster
 from agenteval.core.outcome import Outcome
 from agenteval.core.recovery import COUNTING, NO_DENIALS, TrialRecovery
@@ -23,9 +21,9 @@ from agenteval.core.scenario import GoalCheck
 from agenteval.core.summary import TrialSummary
 from agenteval.core.trial import HandshakeStep
 from agenteval.errors import Cause, UsageError, fault, is_damage
-from agenteval.store.connections import is_current, no_store
+from agenteval.store.connections import is_current, no_store, version_of
 from agenteval.store.kept_texts import as_written, from_column
-from agenteval.store.location import Known, Location, connected
+from agenteval.store.location import SCHEMA, Known, Location, check_version, connected
 
 Query = Callable[..., Sequence[Any]]  # SQL text and its parameters by name; rows
 Values = dict[str, Any]  # of one row, by column
@@ -129,21 +127,32 @@ def _recovery(column: Any) -> TrialRecovery:
 
 @contextmanager
 def opened(store: str) -> Iterator[Query]:
-    """A way to ask the store at this file or URL.
+    """A way to ask the store at this file or URL, of whatever schema, without changing it.
 
-    Raises UsageError when there is none, HostError when it is damaged.
+    Raises UsageError when there is none or a newer agenteval wrote it, and HostError when it is
+    damaged.
     """
     where = Location(store)
     where.check_there()
     if where.file is None:
-        yield from _asked_by_url(store)
+        with parts.orm.asked(store) as query:
+            yield query
         return
-    connection = connected(where.file)
-    try:
-        if not is_current(connection.execute):
-            _widen(where)
+    with connection_to_read(where) as connection:
         connection.execute("BEGIN")  # all that is asked is of one moment, also of a run under way
         yield lambda sql, **named: connection.execute(sql, named).fetchall()
+
+
+@contextmanager
+def connection_to_read(where: Location) -> Iterator[sqlite3.Connection]:
+    """To a file that is there, by the tables of today. Raises as `opened`."""
+    connection = connected(where.file or "")
+    try:
+        check_version(version_of(connection.execute), str(where))
+        if not is_current(connection.execute):
+            parts.older.put_views(connection)
+        connection.execute("PRAGMA query_only=ON")
+        yield connection
     except sqlite3.DatabaseError as error:
         if is_damage(str(error)) or "disk" in str(error):  # it is full, or fails
             raise fault(str(where), str(error)) from error
@@ -152,23 +161,14 @@ def opened(store: str) -> Iterator[Query]:
         connection.close()
 
 
-def _widen(where: Location) -> None:
-    """Add what a store of an earlier day lacks, and count its trials anew. Raises UsageError."""
-    file = Path(where.file or "")
-    if not all(os.access(place, os.W_OK) for place in (file, file.parent)):
-        raise UsageError(
-            f"--store {where}: of another version of agenteval, and what it lacks cannot be added: "
-            "nobody may write it here. Copy it to a folder of yours"
-        )
-    parts.sql.SqlStore(where.given).close()
-
-
-def _asked_by_url(url: str) -> Iterator[Query]:
-    store = parts.sql.SqlStore(url)
-    try:
-        yield store.ask
-    finally:
-        store.close()
+def is_older(where: Location) -> bool:
+    """Whether the store is there and of another schema than today's: a first write upgrades it."""
+    if not where.is_there:
+        return False
+    if where.file is None:
+        return parts.orm.is_older(where)
+    with closing(connected(where.file)) as connection:
+        return version_of(connection.execute) != SCHEMA
 
 
 def known(query: Query) -> list[Known]:

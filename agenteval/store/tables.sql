@@ -24,7 +24,7 @@ CREATE TABLE run (
   max_turns INTEGER,
   concurrency INTEGER NOT NULL,
   sandbox VARCHAR NOT NULL,
-  prefork BOOLEAN NOT NULL,
+  prefork BOOLEAN DEFAULT 0 NOT NULL,
   protocol VARCHAR NOT NULL,
   taxonomy VARCHAR NOT NULL,
   complete BOOLEAN NOT NULL,

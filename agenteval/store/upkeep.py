@@ -12,6 +12,7 @@ from agenteval.errors import HostError, UsageError
 from agenteval.store.ingesting import LogFileRow, SessionRow
 from agenteval.store.kept_texts import PACKED
 from agenteval.store.location import Location
+from agenteval.store.orm import connected_to_read
 from agenteval.store.rows import ExactText, TurnRow
 from agenteval.store.sql import SqlStore
 
@@ -77,15 +78,18 @@ def remove(store: SqlStore, run_ids: Sequence[str]) -> None:
                 connection.execute(delete(table).where(_rows_of(table, run_id)))
 
 
-def copy(source: SqlStore, target: SqlStore, run_ids: Sequence[str]) -> None:
-    """All or none of them. Raises UsageError for a run that the target has already."""
+def copy(source: str, target: SqlStore, run_ids: Sequence[str]) -> None:
+    """All or none of them, out of the store at this file or URL, which stays as it is.
+
+    Raises UsageError for a run that the target has already.
+    """
     there = [run_id for run_id in run_ids if target.exists(run_id)]
     if there:
         raise UsageError(
             f"{', '.join(there)}: in {target.shown} already; nothing was copied. `agenteval runs "
             "rm` takes a run out of a store"
         )
-    with source.connect() as asked, target.connect() as written, written.begin():
+    with connected_to_read(source) as asked, target.connect() as written, written.begin():
         for run_id in run_ids:
             moved = _Moved(asked, written)
             for table in tables():
@@ -120,23 +124,22 @@ class _Moved:
         return values
 
 
-def faults(store: SqlStore) -> Iterator[str]:
-    """A line for each thing that is wrong."""
-    with store.connect() as connection:
-        if connection.dialect.name == "sqlite":
-            said = [str(row[0]) for row in connection.execute(text("PRAGMA integrity_check"))]
-            yield from (f"the file is damaged: {line}" for line in said[:SHOWN] if line != "ok")
-        for table in SQLModel.metadata.sorted_tables:
-            for key in table.foreign_keys:
-                above = key.column.table
-                lost = select(key.parent).outerjoin(above, key.parent == key.column)
-                lost = lost.where(key.parent.is_not(None), key.column.is_(None))
-                if rows := len(connection.execute(lost).all()):
-                    yield f"{rows} rows of {table.name} belong to no row of {above.name}"
-            yield from _unread(connection, table)
-        for what, asked in _AMISS.items():
-            if rows := connection.execute(text(asked)).scalar_one():
-                yield f"{rows} {what}"
+def faults(connection: Connection) -> Iterator[str]:
+    """A line for each thing that is wrong in a store that is read."""
+    if connection.dialect.name == "sqlite":
+        said = [str(row[0]) for row in connection.execute(text("PRAGMA integrity_check"))]
+        yield from (f"the file is damaged: {line}" for line in said[:SHOWN] if line != "ok")
+    for table in SQLModel.metadata.sorted_tables:
+        for key in table.foreign_keys:
+            above = key.column.table
+            lost = select(key.parent).outerjoin(above, key.parent == key.column)
+            lost = lost.where(key.parent.is_not(None), key.column.is_(None))
+            if rows := len(connection.execute(lost).all()):
+                yield f"{rows} rows of {table.name} belong to no row of {above.name}"
+        yield from _unread(connection, table)
+    for what, asked in _AMISS.items():
+        if rows := connection.execute(text(asked)).scalar_one():
+            yield f"{rows} {what}"
 
 
 def _unread(connection: Connection, table: Table) -> Iterator[str]:

@@ -128,7 +128,8 @@ class Session:
 
     async def _play_all(self) -> None:
         """Every server is asked before the first trial, so that no typing error costs a run."""
-        configured = load_models(roots())
+        served = any(not name.startswith(SIMULATED) for name in self.plan.options.model)
+        configured = load_models(roots()) if served else {}
         entries = {name: await self._asked(name, configured) for name in self.plan.options.model}
         backend = await self._backend()
         if (put := self.plan.setting).context:

@@ -1,16 +1,19 @@
 """A gate over two stored runs: its rules and their counts read, checked and judged."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
+import logging
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from agenteval import config, report, workflows
-from agenteval.config.roots import GATE_FILE, find_rules, roots, shipped
+from agenteval.config.dropped_keys import renew
+from agenteval.config.roots import GATE_FILE, find_rules, roots
 from agenteval.config.toml import read_toml
 from agenteval.core.differing import differing_arms, differing_asked, unlike_classes
-from agenteval.core.plain import as_word
+from agenteval.core.plain import as_word, visible
 from agenteval.core.run import ALLOW_LISTS, TAXONOMY, Conditions, Look
 from agenteval.core.summary import RunSummary, without
 from agenteval.errors import UsageError
@@ -53,15 +56,16 @@ def judged(  # noqa: PLR0913 -- what a gate is asked for
         before, after = (replace(one, trials=without(one.trials, left)) for one in (before, after))
     look = looked(before, after)
     judgement = judge_gate(before, after, asked, level=look.level)
-    kept = look.is_known(asked) or keep_look(
-        _place(candidate, store), after.id, look.kept_as(after, asked, judgement.verdict)
-    )
-    if not kept and not after.complete and judgement.verdict is GateVerdict.PASS:
+    unkept = ""
+    if not look.is_known(asked):
+        seen = look.kept_as(after, asked, judgement.verdict)
+        unkept = keep_look(_place(candidate, store), after.id, seen)
+    if unkept and not after.complete and judgement.verdict is GateVerdict.PASS:
         judgement = replace(judgement, verdict=GateVerdict.INCONCLUSIVE)
     over = before.model if judgement.verdict is GateVerdict.PASS else ""
     told = (
         *without_told(left),
-        *look_told(look, asked, after, kept=kept),
+        *look_told(look, asked, after, unkept),
         *_hidden(before, _place(baseline, store), "The baseline"),
         *_hidden(after, _place(candidate, store), "The candidate", over=over),
     )
@@ -148,8 +152,8 @@ def _digest(value: object) -> str:
     return hashlib.sha256(repr(value).encode()).hexdigest()[:12]
 
 
-def look_told(look: Looked, rules: Rules, candidate: RunSummary, *, kept: bool) -> Iterator[str]:
-    """Which look this is, unless it is the only one."""
+def look_told(look: Looked, rules: Rules, candidate: RunSummary, unkept: str) -> Iterator[str]:
+    """Which look this is, unless it is the only one; `unkept` is why it was not kept."""
     if any(one.planned for one in look.before):
         last = look.before[-1]
         yield (
@@ -178,14 +182,14 @@ def look_told(look: Looked, rules: Rules, candidate: RunSummary, *, kept: bool) 
             "The same trials were judged by other allow lists or another taxonomy before: what "
             "judges, chosen with the figures at hand, proves less."
         )
-    if not kept:
+    if unkept:
         held = (
             "As the run may go on, a PASS would be one of any number of looks, and counts as "
             "INCONCLUSIVE."
             if not candidate.complete
             else "As the run is complete, the verdict is the same without it."
         )
-        yield f"This look could not be kept, as the store cannot be written. {held}"
+        yield f"This look could not be kept, as {unkept}. {held}"
 
 
 def _rescored(run: RunSummary, word: str, store: str) -> RunSummary:
@@ -196,13 +200,30 @@ def _rescored(run: RunSummary, word: str, store: str) -> RunSummary:
 
 
 def declared(about: str | None) -> Estimand:
-    """What figures are about: as asked here, else as gate.toml declares it. Raises UsageError."""
+    """What figures are about: as asked here, else as gate.toml declares it. Raises UsageError.
+
+    Nothing else in gate.toml is looked at: who shows a run needs no rules of a gate.
+    """
     if about is not None:
         return estimand(about)
     found = find_rules(roots())
-    if found == shipped() / GATE_FILE:  # which a test checks: pydantic would take half of `show`
-        return Estimand(read_toml(found)["about"])
-    return config.gate_rules.load_rules(found).about
+    try:
+        tables = read_toml(found)
+        kept = {name: tables[name] for name in ("about", "plan") if name in tables}
+        return Estimand(_about_of(found, kept))
+    except (UsageError, ValueError) as error:
+        said = str(error).partition("\n")[0]
+        told = f"{said}; figures are about {Estimand.THESE} scenarios, as without that file"
+        logging.getLogger(__name__).warning("agenteval: %s", visible(told))
+        return Estimand.THESE
+
+
+def _about_of(path: Path, tables: Mapping[str, Any]) -> Any:
+    try:
+        renewed, _ = renew(GATE_FILE, path, tables)
+    except UsageError:  # of which a gate is told
+        return Estimand.THESE
+    return renewed.get("about", Estimand.THESE)
 
 
 def run_summary(run: str, store: str) -> RunSummary:

@@ -1,6 +1,7 @@
 """Reading what was measured elsewhere: published tables of counts and calls, and logs of vLLM."""
 
 import json
+import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -12,11 +13,12 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from agenteval import store as parts  # whose sql imports an ORM: only when it is needed
 from agenteval import workflows
 from agenteval.config.allowlists import load_policy
-from agenteval.config.models import load_models
+from agenteval.config.models import ModelEntry, load_models
 from agenteval.config.roots import roots
 from agenteval.core.call import ToolCall
 from agenteval.core.cards import ModelCard
 from agenteval.core.counts import ErrorCounts
+from agenteval.core.plain import visible
 from agenteval.core.policy.policy import Policy
 from agenteval.core.summary import ImportedCounts
 from agenteval.core.windows import windows
@@ -52,7 +54,7 @@ def import_counts(file: Path, store: str) -> Iterator[ImportedCounts]:
 
 def cards(models: Iterable[str]) -> Mapping[str, ModelCard]:
     """What agenteval.toml knows of each model, by its name or by the id it is served under."""
-    configured = load_models(roots())
+    configured = _configured()
     served = {entry.model: entry for entry in configured.values()} | dict(configured)
     return {
         model: ModelCard(
@@ -66,6 +68,16 @@ def cards(models: Iterable[str]) -> Mapping[str, ModelCard]:
         else ModelCard(name=model, served_id=model)
         for model in models
     }
+
+
+def _configured() -> Mapping[str, ModelEntry]:
+    """Nothing of a broken agenteval.toml, with a line of the log: counts stand without it."""
+    try:
+        return load_models(roots())
+    except UsageError as error:
+        said = str(error).partition("\n")[0]
+        logging.getLogger(__name__).warning("agenteval: %s; it is left out", visible(said))
+        return {}
 
 
 def read_log(paths: Sequence[str], window: float) -> LogView:

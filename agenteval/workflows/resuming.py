@@ -6,8 +6,10 @@ from dataclasses import dataclass, fields, replace
 from agenteval.core.cards import ModelCard
 from agenteval.core.run import Options, Run
 from agenteval.errors import UsageError
-from agenteval.store.location import Location
+from agenteval.store.loading import summarized
+from agenteval.store.location import Location, meant
 from agenteval.store.sql import SqlStore
+from agenteval.store.summaries import known, opened, tables_known
 from agenteval.taxonomy.catalogue import TAXONOMY_VERSION
 
 BEGIN_ANEW = "Begin a new run, or put back what it was"
@@ -15,12 +17,10 @@ BEGIN_ANEW = "Begin a new run, or put back what it was"
 
 def stored_run(run_id: str, store: str) -> Run:
     """The run to go on with, without its trials. Raises UsageError."""
-    Location(store).check_there()
-    opened = SqlStore(store)
-    try:
-        run, _ = opened.summarized(opened.meant(run_id, whatever=True))
-    finally:
-        opened.close()
+    where = str(Location(store))
+    with opened(store) as query:
+        found = meant(run_id, known(query), tables_known(query), where=where, whatever=True)
+        run, _ = summarized(query, found, where=where)
     if run.options is None:
         raise UsageError(f"--resume {run.id}: made before runs could be resumed; begin a new one")
     if run.taxonomy != TAXONOMY_VERSION:

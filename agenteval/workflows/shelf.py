@@ -11,7 +11,7 @@ from agenteval.errors import AgentevalError, UsageError
 from agenteval.stats.estimand import Layout
 from agenteval.stats.rates import Rate, clustered
 from agenteval.store.listed import Listed, ListedTable, begun_since, listed, listed_tables
-from agenteval.store.location import Location, meant, passed_over
+from agenteval.store.location import SCHEMA, Location, meant, passed_over
 from agenteval.store.summaries import known, opened, tables_known
 
 
@@ -115,9 +115,21 @@ def removed(ids: Sequence[str], store: str) -> None:
 
 def faults(store: str) -> list[str]:
     """What is wrong with a store, a line each. Raises UsageError for one that is not there."""
-    Location(store).check_there()
-    with closing(parts.sql.SqlStore(store)) as there:
-        return list(parts.upkeep.faults(there))
+    with parts.orm.connected_to_read(store) as connection:
+        return list(parts.upkeep.faults(connection))
+
+
+def upgraded(store: str) -> str:
+    """Upgrade a store to today's schema after a copy; what was done, in a line.
+
+    Raises UsageError for one that is not there, and HostError where it cannot be copied.
+    """
+    where = Location(store)
+    where.check_there()
+    upgrade = parts.orm.upgraded(where)
+    if upgrade is None:
+        return f"--store {where}: has schema {SCHEMA}, which is today's; nothing is changed"
+    return upgrade.told(str(where))
 
 
 def vacuumed(store: str) -> tuple[int, int]:
@@ -167,8 +179,5 @@ def every_id(store: str) -> Sequence[str]:
 
 
 def _copy(source: str, target: str, ids: Sequence[str]) -> None:
-    with (
-        closing(parts.sql.SqlStore(source)) as asked,
-        closing(parts.sql.SqlStore(target)) as written,
-    ):
-        parts.upkeep.copy(asked, written, ids)
+    with closing(parts.sql.SqlStore(target)) as written:
+        parts.upkeep.copy(source, written, ids)

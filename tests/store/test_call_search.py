@@ -1,5 +1,7 @@
 """Calls found by class, scenario, outcome, agent and text, in SQLite and in PostgreSQL."""
 
+from contextlib import closing
+
 import pytest
 from stored import stored
 
@@ -8,6 +10,7 @@ from agenteval.errors import Cause
 from agenteval.store import call_search
 from agenteval.store.call_search import START, CallPage, Wanted, calls_page, grouped
 from agenteval.store.loading import Part, load_trial
+from agenteval.store.sql import SqlStore
 from agenteval.store.summaries import opened
 from agenteval.testing import card, denied, run, says, sub_agent, tool, trial
 
@@ -150,7 +153,9 @@ def test_a_trial_that_was_replaced_is_not_searched_and_one_in_flight_is(tmp_path
     with opened(path) as query:
         (running,) = calls_page(query, Wanted()).calls
         assert (running.outcome, calls_page(query, Wanted(counted=True)).calls) == ("", ())
-        query("UPDATE trial SET replaced = 1")
+    with closing(SqlStore(path)) as store:
+        store.ask("UPDATE trial SET replaced = 1")
+    with opened(path) as query:
         assert calls_page(query, Wanted()).calls == ()
         assert grouped(query, Wanted(denied=True), "class") == []
 

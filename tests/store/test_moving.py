@@ -45,13 +45,13 @@ def other(tmp_path):
 def test_a_copied_run_is_what_it_was_where_its_row_numbers_are_taken(store, other):
     fill(store)
     store.add(FIRST)
-    copy(store, other, ["r1"])
+    copy(store.url, other, ["r1"])
     with other.connect() as written, written.begin():
         for table in tables():  # the first run under another name
             for column in (one for one in table.c if one.name in {"run_id", "id"}):
                 if not isinstance(column.type, Integer):
                     written.execute(update(table).values({column.name: "r9"}))
-    copy(store, other, ["r1"])
+    copy(store.url, other, ["r1"])
     whole = store.load("r1")
     assert (other.load("r1"), other.load("r9")) == (whole, replace(whole, id="r9"))
     assert rows(other) == {name: 2 * count for name, count in rows(store).items()} | {"run": 2}
@@ -60,16 +60,16 @@ def test_a_copied_run_is_what_it_was_where_its_row_numbers_are_taken(store, othe
 def test_what_is_there_already_is_refused_and_nothing_is_copied(store, other):
     fill(store)
     store.add(FIRST)
-    copy(store, other, ["r1"])
+    copy(store.url, other, ["r1"])
     before = rows(other)
     with pytest.raises(UsageError, match=r"r1: in .*other\.db already; nothing was copied"):
-        copy(store, other, ["r0", "r1"])
+        copy(store.url, other, ["r0", "r1"])
     assert rows(other) == before
 
 
 def test_a_removed_run_leaves_no_row_and_takes_none_of_another(store, other):
     fill(store)
-    copy(store, other, ["r1"])
+    copy(store.url, other, ["r1"])
     other.add(FIRST)
     remove(other, ["r1"])
     assert {name: count for name, count in rows(other).items() if count} == {"run": 1}

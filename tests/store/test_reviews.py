@@ -50,6 +50,6 @@ def test_reviews_go_with_their_run_to_another_store_and_away_with_it(store, tmp_
     other = stored(str(tmp_path / "other.db"), run(trial("ls"), run_id="r0"))
     with closing(SqlStore(store)) as source, closing(SqlStore(other)) as target:
         source.review(2, "allowed", "mine", AT)
-        copy(source, target, ["r1"])
+        copy(source.url, target, ["r1"])
         remove(source, ["r1"])
     assert (said(store), said(other)) == ([], [(3, "allowed", "allowed", "mine", True)])

@@ -166,7 +166,7 @@ def test_a_run_is_carried_to_another_store_with_its_shards(stores, tmp_path) -> 
     with closing(SqlStore(str(tmp_path / "other.db"))) as other:
         other.add(replace(RUN, id="r0"))
         other.shard(Part(1, 1)).arrive("r0")  # so that numbers differ
-        copy(stores[0], other, ["r1"])
+        copy(stores[0].url, other, ["r1"])
         with other.connect() as connection:
             shards = connection.exec_driver_sql(WHOSE).all()
         assert (shards, other.load("r1").trials) == ([("r1",)], (TRIAL,))
