@@ -5,9 +5,9 @@ from functools import lru_cache
 from pathlib import Path
 
 from agenteval.core.policy.policy import Policy
-from agenteval.core.prompt.variant import WorldError, database
 from agenteval.core.scenario import Scenario
 from agenteval.errors import UsageError
+from agenteval.sandbox.maker import WorldError, database
 
 FIXTURES = "fixtures"
 WORLD = "world.sql"

@@ -3,11 +3,10 @@
 import hashlib
 from pathlib import Path
 
-from jinja2 import TemplateError
-
 from agenteval.config.arms import arm_named
 from agenteval.core.prompt.setting import USUAL, VARIANTS, VERSION, Place, Setting
 from agenteval.errors import UsageError
+from agenteval.sandbox.maker import TemplateError, rules_for
 
 TOOLS = ("bash", "read", "write")
 LONGEST = 10_000_000  # tokens of context; no model that is served takes more
@@ -29,7 +28,7 @@ def load_setting(arm: str, variant: str | None, place: Place, context: str) -> S
     tokens, denied = _length(context)
     setting = Setting(chosen, rules, name, place, tokens, denied=denied)
     try:
-        setting.rules_for(TOOLS)
+        rules_for(setting, TOOLS)
     except TemplateError as error:
         raise UsageError(f"--prompt-variant {variant}: {error}") from error
     return setting

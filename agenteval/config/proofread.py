@@ -1,18 +1,25 @@
 """Reading templates and queries of a scenario once: a fault is told now and not in a trial."""
 
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
-from jinja2 import TemplateError
-
 from agenteval.config.roots import FILE
-from agenteval.core.prompt.prompt import Prompt, render, render_agent, requested
+from agenteval.core.prompt.prompt import Prompt
 from agenteval.core.prompt.setting import DEFAULT
-from agenteval.core.prompt.variant import WorldError, database, fill, one_line, variables
+from agenteval.core.prompt.variant import one_line
 from agenteval.core.scenario import Check, Scenario
 from agenteval.errors import UsageError
+from agenteval.sandbox.maker import (
+    TemplateError,
+    WorldError,
+    database,
+    fill,
+    render,
+    render_agent,
+    requested,
+    rows,
+    variables,
+)
 
 INSTRUCTIONS = "instructions.md"
 
@@ -56,7 +63,7 @@ def _ask_for_agents(path: Path, scenario: Scenario, seed: int, prompt: Prompt) -
         key = f"{path}: agent.{number}"
         try:
             names = requested(scenario, agent, seed, prompt.variables)
-        except (TemplateError, ValueError) as error:
+        except ValueError as error:
             raise UsageError(f"{key}.spawned: {error}") from error
         if agent.program is not None:
             continue
@@ -70,16 +77,15 @@ def _ask_for_agents(path: Path, scenario: Scenario, seed: int, prompt: Prompt) -
 
 
 def _ask_all(path: Path, prompt: Prompt, image: bytes) -> None:
-    with closing(sqlite3.connect(":memory:")) as world:
-        world.deserialize(image)
-        for key, check in _checks(prompt):
-            try:
-                world.execute(check.query).fetchone()
-            except sqlite3.Error as error:
-                raise UsageError(
-                    f"{path}: {key}.query: {error}, in `{one_line(check.query)}`. "
-                    "Mend the query or world.sql"
-                ) from error
+    keys, checks = zip(*_checks(prompt), strict=True) if [*_checks(prompt)] else ((), ())
+    for key, check, answer in zip(
+        keys, checks, rows(image, [check.query for check in checks]), strict=True
+    ):
+        if answer.error:
+            raise UsageError(
+                f"{path}: {key}.query: {answer.error}, in `{one_line(check.query)}`. "
+                "Mend the query or world.sql"
+            )
 
 
 def _checks(prompt: Prompt) -> Iterator[tuple[str, Check]]:

@@ -9,7 +9,7 @@ from agenteval.core.call import ToolCall
 from agenteval.core.outcome import Outcome
 from agenteval.core.policy.policy import World
 from agenteval.core.prompt.arm import STRICT
-from agenteval.core.prompt.prompt import Prompt, outline, render
+from agenteval.core.prompt.prompt import Prompt
 from agenteval.core.prompt.variant import Variables
 from agenteval.core.scenario import Agent
 from agenteval.core.trial import CallRecord, Trial
@@ -17,6 +17,7 @@ from agenteval.models.invited import Ground, slip
 from agenteval.models.oracle import made, written_calls
 from agenteval.models.slips import Written
 from agenteval.protocols import SandboxBackend, Stage
+from agenteval.sandbox.maker import outline, render
 from agenteval.taxonomy.judge import judge
 
 Slips = Sequence[tuple[str, Written | None]]  # failure class, and the call that should be of it
