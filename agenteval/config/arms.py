@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from agenteval.config.beneath import named, printable
 from agenteval.config.roots import roots
 from agenteval.config.toml import load_toml
 from agenteval.core.cards import OURS
@@ -103,9 +104,9 @@ def _arms(where: tuple[Path, ...]) -> Mapping[str, Arm]:
     found = {STRICT.name: STRICT}
     for root in reversed(where):
         folder = root / FOLDER
-        for path in sorted(folder.rglob("*.toml")):
+        for path in sorted(named(folder, ".toml")):
             name = path.relative_to(folder).with_suffix("").as_posix()
-            found[name] = _arm(name, load_toml(path, _File))
+            found[printable(name, path)] = _arm(name, load_toml(path, _File, root))
     for name, dialect in dialects().items():
         found[name] = _of_dialect(name, dialect.profile)
     return found

@@ -4,6 +4,7 @@ import hashlib
 from pathlib import Path
 
 from agenteval.config.arms import arm_named
+from agenteval.config.beneath import read
 from agenteval.core.prompt.setting import USUAL, VARIANTS, VERSION, Place, Setting
 from agenteval.errors import UsageError
 from agenteval.sandbox.maker import TemplateError, rules_for
@@ -36,7 +37,7 @@ def load_setting(arm: str, variant: str | None, place: Place, context: str) -> S
 
 def _file(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8").strip()
+        return read(path).decode("utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(
             f"--prompt-variant: no variant {str(path)!r} and no such file ({error}). "

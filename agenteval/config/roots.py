@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from agenteval.config.beneath import named, printable
 from agenteval.errors import UsageError
 
 PROJECT_FILE = "agenteval.toml"
@@ -52,7 +53,7 @@ def find(target: str, places: Sequence[Path]) -> Iterator[tuple[str, Path]]:
     """Name and folder of every scenario that a target means. Raises UsageError if it means none."""
     starts = (Path(target), *(place / target for place in places), *_by_path(target, places))
     for start in starts:
-        folders = sorted(file.parent for file in start.rglob(FILE)) if start.is_dir() else []
+        folders = sorted({file.parent for file in named(start, FILE) if file.name == FILE})
         if folders:
             base = _base(start, places)
             yield from ((_name(folder, base), folder) for folder in folders)
@@ -61,7 +62,10 @@ def find(target: str, places: Sequence[Path]) -> Iterator[tuple[str, Path]]:
         if start.is_dir():
             raise UsageError(f"{start}: no {FILE} in it or below it. Name a folder of scenarios")
     known = sorted(
-        _name(file.parent, place.resolve()) for place in places for file in place.rglob(FILE)
+        _name(file.parent, place.resolve())
+        for place in places
+        for file in named(place, FILE)
+        if file.name == FILE
     )
     raise UsageError(
         f"no scenario or folder {target!r} in {_listed(places)}. "
@@ -86,7 +90,7 @@ def _base(start: Path, places: Sequence[Path]) -> Path:
 
 
 def _name(folder: Path, base: Path) -> str:
-    return folder.resolve().relative_to(base).as_posix()
+    return printable(folder.resolve().relative_to(base).as_posix(), folder)
 
 
 def _listed(places: Sequence[Path]) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args
 
+from agenteval.config.beneath import read
 from agenteval.errors import UsageError
 
 if TYPE_CHECKING:  # pydantic costs 100 ms of start-up, and an allow list is read without it
@@ -13,10 +14,13 @@ if TYPE_CHECKING:  # pydantic costs 100 ms of start-up, and an allow list is rea
     Schema = TypeVar("Schema", bound=BaseModel)
 
 
-def read_toml(path: Path) -> dict[str, Any]:
-    """The file's tables. Raises UsageError when it cannot be read or is not TOML."""
+def read_toml(path: Path, base: Path | None = None) -> dict[str, Any]:
+    """The file's tables; it is read beneath `base`, where no link leads out.
+
+    Raises UsageError when it cannot be read or is not TOML.
+    """
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = read(path, base).decode("utf-8-sig").replace("\r\n", "\n")
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
@@ -33,9 +37,12 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise UsageError(f"{path}: not valid TOML: it nests too deeply") from error
 
 
-def load_toml(path: Path, schema: "type[Schema]") -> "Schema":
-    """The file as a `schema`. Raises UsageError: file, key, what was expected there."""
-    return check(path, read_toml(path), schema)
+def load_toml(path: Path, schema: "type[Schema]", base: Path | None = None) -> "Schema":
+    """The file as a `schema`; it is read beneath `base`, where no link leads out.
+
+    Raises UsageError: file, key, what was expected there.
+    """
+    return check(path, read_toml(path, base), schema)
 
 
 def check(where: Path | str, tables: Mapping[str, Any], schema: "type[Schema]") -> "Schema":
@@ -112,5 +119,8 @@ def _lower(message: str) -> str:
 
 
 def _short(value: object) -> str:
-    text = repr(value)
+    try:
+        text = repr(value)
+    except RecursionError:
+        text = "a value that nests too deeply"
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -187,7 +187,9 @@ def load_stages(
     names = {scenario.policy for scenario in scenarios}
     names |= {agent.policy for agents in played.values() for agent in agents}
     own = load_any(allowlist, roots=where) if allowlist else None
-    policies = {name: relaxed(own or load_policy(name, roots=where), more) for name in names}
+    policies = {
+        name: relaxed(own or load_policy(name, roots=where, by_user=False), more) for name in names
+    }
     for scenario in scenarios:
         files = load_fixture(scenario, 0, roots=where)  # a world that cannot be made is told now
         judging = {scenario.policy, *(agent.policy for agent in played[scenario.name])}
