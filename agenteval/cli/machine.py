@@ -169,7 +169,7 @@ def _print_limits(groups: "KernelLimits") -> None:
 
 def _print_inbound(inbound: "Sequence[Tried]") -> None:
     """How many held, by the part that read them; each that did not."""
-    typer.echo(f"inbound: {_held(inbound)}: hostile replies, worlds, modules and words")
+    typer.echo(f"inbound: {_held(inbound)}: hostile replies, worlds, modules, words and projects")
     for part in dict.fromkeys(tried.part for tried in inbound):
         of_part = [tried for tried in inbound if tried.part == part]
         typer.echo(f"  {part}: {_held(of_part)}")

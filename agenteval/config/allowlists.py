@@ -47,7 +47,7 @@ def find(name_or_path: str, roots: Sequence[Path]) -> Path:
         return Path(name_or_path)
     for root in roots:
         path = root / FOLDER / f"{name_or_path}.toml"
-        if path.is_file():
+        if os.path.lexists(path):
             return path
     known = sorted({path.stem for root in roots for path in (root / FOLDER).glob("*.toml")})
     folders = ", ".join(str(root / FOLDER) for root in roots)

@@ -59,7 +59,7 @@ def _open_beneath(path: Path, base: Path) -> int:
         raise UsageError(f"{path}: leads out of {base}: name a file within it")
     folder = os.open(base, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY)
     try:
-        return _by_kernel(folder, relative)
+        return by_kernel(folder, relative)
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise UsageError(f"{path}: {LINK}") from error
@@ -69,7 +69,7 @@ def _open_beneath(path: Path, base: Path) -> int:
         os.close(folder)
 
 
-def _by_kernel(folder: int, relative: str) -> int:
+def by_kernel(folder: int, relative: str) -> int:
     """By openat2 where the kernel has it (Linux 5.6), else step by step."""
     if sys.platform == "linux":
         from agenteval.sandbox.inside import linux  # noqa: PLC0415 -- ctypes, where it serves

@@ -10,6 +10,7 @@ from agenteval.core.prompt.variant import one_line
 from agenteval.core.scenario import Check, Scenario
 from agenteval.errors import UsageError
 from agenteval.sandbox.maker import (
+    MakerError,
     TemplateError,
     WorldError,
     database,
@@ -31,8 +32,8 @@ def proofread(folder: Path, scenario: Scenario, world: Path | None) -> None:
     """
     for seed in range(len(scenario.variants)):
         try:
-            prompt = _rendered(folder, scenario, seed)
             image = database(scenario, seed) if world else None
+            prompt = _rendered(folder, scenario, seed)
         except WorldError as error:
             raise UsageError(f"{world}: {error}. Mend the script") from error
         except ValueError as error:
@@ -77,10 +78,12 @@ def _ask_for_agents(path: Path, scenario: Scenario, seed: int, prompt: Prompt) -
 
 
 def _ask_all(path: Path, prompt: Prompt, image: bytes) -> None:
-    keys, checks = zip(*_checks(prompt), strict=True) if [*_checks(prompt)] else ((), ())
-    for key, check, answer in zip(
-        keys, checks, rows(image, [check.query for check in checks]), strict=True
-    ):
+    checks = dict(_checks(prompt))
+    try:
+        answers = rows(image, [check.query for check in checks.values()])
+    except MakerError as error:
+        raise UsageError(f"{path}: goal: the queries cannot be asked: {error}") from error
+    for (key, check), answer in zip(checks.items(), answers, strict=True):
         if answer.error:
             raise UsageError(
                 f"{path}: {key}.query: {answer.error}, in `{one_line(check.query)}`. "

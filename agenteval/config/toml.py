@@ -1,5 +1,6 @@
 """A TOML file of the user's, read and checked; all that is wrong with it is told, a line each."""
 
+import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -12,6 +13,12 @@ if TYPE_CHECKING:  # pydantic costs 100 ms of start-up, and an allow list is rea
     from pydantic import BaseModel
 
     Schema = TypeVar("Schema", bound=BaseModel)
+
+
+_PARTS = 64
+# tomllib takes minutes for a key of 20,000 parts.
+_KEY = r"""(?:[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*\.[ \t]*"""
+_LONG_KEY = re.compile(rf"(?:^|[\[{{,])[ \t]*(?:{_KEY}){{{_PARTS}}}", re.MULTILINE)
 
 
 def read_toml(path: Path, base: Path | None = None) -> dict[str, Any]:
@@ -29,6 +36,8 @@ def read_toml(path: Path, base: Path | None = None) -> dict[str, Any]:
         ) from error
     except ValueError as error:
         raise UsageError(f"{str(path)!r}: no file can be named so ({error})") from error
+    if _LONG_KEY.search(text):
+        raise UsageError(f"{path}: not valid TOML: a key of more than {_PARTS} parts")
     try:
         return tomllib.loads(text)
     except ValueError as error:  # more than tomllib's own, as for a number of 5000 digits

@@ -28,7 +28,7 @@ from agenteval.core.prompt.variant import Variables
 from agenteval.core.scenario import Agent, Answer, Scenario, Schema
 from agenteval.errors import HostError, UsageError
 from agenteval.sandbox.inside import wire
-from agenteval.sandbox.maker_child import CPU_SECONDS, LARGEST, Sent
+from agenteval.sandbox.maker_child import CPU_SECONDS, LARGEST, SPENT, Sent
 
 WALL_SECONDS: Final = 30.0  # on a busy machine the CPU time ends it long before
 _START_SECONDS: Final = 60.0
@@ -83,7 +83,7 @@ class _Maker:
                 peer.sendall(self._request(act, arguments))
                 head, body = _received(peer)
                 fault, text = msgspec.msgpack.decode(head, type=tuple[str, str])
-                is_answered = True
+                is_answered = text != SPENT  # such a child ends, and makes room
             except TimeoutError:
                 raise _KINDS[kind](f"it takes more than {WALL_SECONDS:g} s") from None
             except (OSError, EOFError, ValueError):
@@ -114,7 +114,8 @@ class _Maker:
     def _started(self) -> socket.socket:
         """The socket to the child, and a new child where there is none, or only a parent's."""
         is_ours = self._owner == os.getpid() and len(self._values) < _REMEMBERED
-        if self._peer is not None and is_ours:
+        is_alive = self._process is not None and self._process.poll() is None
+        if self._peer is not None and is_ours and is_alive:
             return self._peer
         self.stop()
         ours, theirs = socket.socketpair()
@@ -262,7 +263,7 @@ def rules_for(setting: Setting, tools: Sequence[str]) -> str:
 
 def variables(scenario: Scenario, seed: int) -> Variables:
     """Everything that the templates of this scenario may name, for the trial with this seed."""
-    return _asked(dict[str, Value], "variables", "world", scenario, seed)
+    return _asked(dict[str, Value], "variables", "value", scenario, seed)
 
 
 def database(scenario: Scenario, seed: int) -> bytes:

@@ -63,7 +63,7 @@ def world(name: str, seed: int) -> Iterator[str]:
         for path, content in sorted(files.items()):
             if content.startswith(_SQLITE):
                 yield f"{path}:"
-                yield from _tables(content)
+                yield from tables(content)
 
 
 def write_world(name: str, seed: int, folder: Path) -> Iterator[Path]:
@@ -83,7 +83,7 @@ def _worlds(name: str, seed: int) -> Iterator[tuple[Scenario, Mapping[str, bytes
         yield scenario, fixtures.load_fixture(scenario, seed, roots=roots())
 
 
-def _tables(database: bytes) -> Iterator[str]:
+def tables(database: bytes) -> Iterator[str]:
     names = "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name"
     (tables,) = rows(database, [names], MOST)
     for (table,) in tables.rows:

@@ -47,11 +47,11 @@ def tried(stage: Stage, count: int) -> Tried:
     for seed in range(count):
         try:
             prompt, files = render(stage.scenario, seed), stage.files(seed)
+            rows = initial_rows(files.get(stage.scenario.database, b""), prompt.goal)
         except (UsageError, ValueError) as error:
             faults.append(f"seed {seed}: {error}")
             continue
         answers.add(repr([step.arguments for step in prompt.solution[-prompt.closing :]]))
-        rows = initial_rows(files.get(stage.scenario.database, b""), prompt.goal)
         if prompt.goal and rows == [check.expect for check in prompt.goal] and not _more(stage):
             faults.append(f"seed {seed}: the goal is reached before anything was done")
     if len(answers) == 1 and count >= REFERENCE:
