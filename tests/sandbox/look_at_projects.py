@@ -65,7 +65,5 @@ def look(name: str, number: int) -> dict[str, object]:
 if __name__ == "__main__":
     with ThreadPoolExecutor(2) as pool:
         names = list(hostile_projects())
-        for found in pool.map(
-            look, names, range(len(names)), [["scenarios", "world"]] * len(names)
-        ):
-            print(json.dumps(found), flush=True)
+        for seen in pool.map(look, names, range(len(names))):
+            print(json.dumps(seen), flush=True)
