@@ -118,8 +118,8 @@ def doctor(
 ) -> None:
     """Try every sandbox with real commands and a battery of escapes; say what mends a failure.
 
-    Hostile replies, worlds, modules and words are given to what reads them: parser, judge, tests,
-    store and report.
+    Hostile replies, worlds, modules, words and projects are given to what reads them: parser, judge,
+    tests, store, report, and what looks at a scenario.
 
     With --project: the models of a folder with their URLs and the variables of their keys, the
     names that hide shipped ones, links, scripts and plug-ins. None of it is acted on.
@@ -191,7 +191,7 @@ def _print_limits(groups: "KernelLimits") -> None:
 
 def _print_inbound(inbound: "Sequence[Tried]") -> None:
     """How many held, by the part that read them; each that did not."""
-    typer.echo(f"inbound: {_held(inbound)}: hostile replies, worlds, modules and words")
+    typer.echo(f"inbound: {_held(inbound)}: hostile replies, worlds, modules, words and projects")
     for part in dict.fromkeys(tried.part for tried in inbound):
         of_part = [tried for tried in inbound if tried.part == part]
         typer.echo(f"  {part}: {_held(of_part)}")

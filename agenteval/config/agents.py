@@ -1,5 +1,6 @@
 """The sub-agents of a scenario, and what it draws by chance, as scenario.toml has them."""
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from pathlib import Path, PurePosixPath
@@ -47,7 +48,7 @@ class AgentSchema(BaseModel):
     evaluator: Literal["model", "fixed"] = "model"
     program: Inside = ""
     instructions: Inside = ""
-    policy: str = ""
+    policy: Inside = ""
     tools: list[Tool] = []
     solution: list[StepSchema] = []
     closing: PositiveInt = 1
@@ -160,9 +161,10 @@ def load_words(places: Sequence[Path]) -> Mapping[str, tuple[str, ...]]:
     Raises UsageError.
     """
     found: dict[str, tuple[str, ...]] = {}
-    for path in (place / WORDS for place in places):
-        if path.is_file():
-            lists = check(path, {"words": read_toml(path)}, _Words).words
+    for place in places:
+        path = place / WORDS
+        if os.path.lexists(path):
+            lists = check(path, {"words": read_toml(path, place.parent)}, _Words).words
             found = {name: tuple(words) for name, words in lists.items()} | found
     return found
 

@@ -23,24 +23,32 @@ FOLDER = LISTS
 _T = TypeVar("_T", bound=str)
 
 
-def load_policy(name_or_path: str, *, roots: Sequence[Path], only_bash: bool = False) -> Policy:
+def load_policy(
+    name_or_path: str,
+    *,
+    roots: Sequence[Path],
+    only_bash: bool = False,
+    by_user: bool = True,
+) -> Policy:
     """The policy of an allow list: a TOML file, or a name under the first root that has it.
 
     Raises UsageError when there is none, or when the file does not say what an allow list can.
-    With `only_bash` the schemas of other tools are left unchecked: that takes 30 ms.
+    With `only_bash` the schemas of other tools are left unchecked: that takes 30 ms. Where a
+    scenario names the list and not the user (`by_user`), no link is followed to it.
     """
     path = find(name_or_path, roots)
-    allow_list = _read(path, roots, ())
+    is_named = by_user and _is_path(name_or_path)
+    allow_list = _read(path, roots, (), None if is_named else _base_of(path.absolute(), roots))
     return policy(allow_list, name=path.stem, where=path, only_bash=only_bash)
 
 
 def find(name_or_path: str, roots: Sequence[Path]) -> Path:
     """The file of an allow list. Raises UsageError with the known names when there is none."""
-    if name_or_path.endswith(".toml") or "/" in name_or_path:
+    if _is_path(name_or_path):
         return Path(name_or_path)
     for root in roots:
         path = root / FOLDER / f"{name_or_path}.toml"
-        if path.is_file():
+        if os.path.lexists(path):
             note_hidden("allow list", name_or_path, path, shipped() / FOLDER / path.name)
             return path
     known = sorted({path.stem for root in roots for path in (root / FOLDER).glob("*.toml")})
@@ -100,8 +108,20 @@ def policy(
     )
 
 
-def _read(path: Path, roots: Sequence[Path], above: tuple[str, ...]) -> tables.AllowList:
-    allow_list = convert(path, read_toml(path))
+def _is_path(name_or_path: str) -> bool:
+    return name_or_path.endswith(".toml") or "/" in name_or_path
+
+
+def _base_of(path: Path, roots: Sequence[Path]) -> Path:
+    """What a list that nobody named by its path is read beneath: its project, else its folder."""
+    return next((root for root in roots if path.is_relative_to(root)), path.parent)
+
+
+def _read(
+    path: Path, roots: Sequence[Path], above: tuple[str, ...], within: Path | None
+) -> tables.AllowList:
+    """The list with what it extends; `within` is what its file is read beneath."""
+    allow_list = convert(path, read_toml(path, within))
     real = os.path.realpath(path)
     if real in above:
         chain = " extends ".join((*above, real))
@@ -109,7 +129,8 @@ def _read(path: Path, roots: Sequence[Path], above: tuple[str, ...]) -> tables.A
     if not allow_list.extends:
         return allow_list
     base = _base(allow_list.extends, path, roots)
-    return _joined(_read(base, roots, (*above, real)), allow_list)
+    below = _base_of(Path(os.path.normpath(base)), roots)
+    return _joined(_read(base, roots, (*above, real), below), allow_list)
 
 
 def _base(extends: str, path: Path, roots: Sequence[Path]) -> Path:

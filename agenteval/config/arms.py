@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from agenteval.config.beneath import named, printable
 from agenteval.config.roots import ARMS, announce, note_hidden, roots, shipped
 from agenteval.config.toml import load_toml
 from agenteval.core.cards import OURS
@@ -104,13 +105,14 @@ def _arms(where: tuple[Path, ...]) -> Mapping[str, Arm]:
     return {name: _read(name, where) for name in _places(where)}
 
 
-def _places(where: Sequence[Path]) -> Mapping[str, Path | None]:
-    """Return each arm's file by the arm's name; None for an arm that has no file."""
-    places: dict[str, Path | None] = {STRICT.name: None}
+def _places(where: Sequence[Path]) -> Mapping[str, tuple[Path, Path] | None]:
+    """Return file and root of each arm by its name; None for an arm that has no file."""
+    places: dict[str, tuple[Path, Path] | None] = {STRICT.name: None}
     for root in reversed(where):
         folder = root / FOLDER
-        for path in sorted(folder.rglob("*.toml")):
-            places[path.relative_to(folder).with_suffix("").as_posix()] = path
+        for path in sorted(named(folder, ".toml")):
+            name = path.relative_to(folder).with_suffix("").as_posix()
+            places[printable(name, path)] = (path, root)
     return places | dict.fromkeys(dialects())
 
 
@@ -119,19 +121,13 @@ def _read(name: str, where: tuple[Path, ...]) -> Arm:
     """Return the arm of this name; no other arm's file is read. Raises UsageError."""
     if name in dialects():
         return _of_dialect(name, dialects()[name].profile)
-    path = _places(where)[name]
-    if path is None:
+    place = _places(where)[name]
+    if place is None:
         return STRICT
-    if not path.is_relative_to(shipped()):
+    path, root = place
+    if root != shipped():
         _note_hidden(name, path)
-    return _arm(name, load_toml(path, _File))
-
-
-def _note_hidden(name: str, path: Path) -> None:
-    """Of one that is made and not read from a file there is nothing to be alike."""
-    if name == STRICT.name:
-        announce(f"arm {name} is {path}, which hides the one that agenteval has")
-    note_hidden("arm", name, path, shipped() / FOLDER / f"{name}.toml")
+    return _arm(name, load_toml(path, _File, root))
 
 
 def arm_named(name: str) -> Arm:

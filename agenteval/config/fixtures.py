@@ -1,14 +1,15 @@
 """The files a trial starts with."""
 
+import os
 from collections.abc import Collection, Mapping, Sequence
-from functools import lru_cache
 from pathlib import Path
 
+from agenteval.config.beneath import tree
 from agenteval.config.roots import FIXTURES, note_hidden, shipped
 from agenteval.core.policy.policy import Policy
-from agenteval.core.prompt.variant import WorldError, database
 from agenteval.core.scenario import Scenario
 from agenteval.errors import UsageError
+from agenteval.sandbox.maker import WorldError, database
 
 WORLD = "world.sql"
 FILES = "files"
@@ -20,8 +21,8 @@ def load_fixture(scenario: Scenario, seed: int, *, roots: Sequence[Path]) -> Map
     `roots` are the folders to look in, as `config.roots.roots` gives them. The same seed gives the
     same bytes. Raises UsageError.
     """
-    folder = _folder(scenario, roots)
-    content = dict(_files(folder / FILES))
+    folder, root = _folder(scenario, roots)
+    content = dict(_files(folder / FILES, root))
     if scenario.world:
         try:
             content[scenario.database] = database(scenario, seed)
@@ -48,12 +49,13 @@ def check_scripts(policy: Policy, where: Path, scenario: Scenario, files: Collec
             )
 
 
-def _folder(scenario: Scenario, roots: Sequence[Path]) -> Path:
+def _folder(scenario: Scenario, roots: Sequence[Path]) -> tuple[Path, Path]:
+    """The fixture's folder, and the root that it lies in."""
     for root in roots:
         folder = root / FIXTURES / scenario.fixture
         if (folder / FILES).is_dir():
             _note_hidden(scenario.fixture, folder)
-            return folder
+            return folder, root
     known = sorted(
         {folder.parent.name for root in roots for folder in (root / FIXTURES).glob(f"*/{FILES}")}
     )
@@ -64,22 +66,33 @@ def _folder(scenario: Scenario, roots: Sequence[Path]) -> Path:
     )
 
 
-@lru_cache(maxsize=64)
-def _files(folder: Path) -> Mapping[str, bytes]:
-    return {
-        path.relative_to(folder).as_posix(): path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and "__pycache__" not in path.parts
-    }
+_READ: dict[Path, Mapping[str, bytes]] = {}
+_KEPT = 64 << 20  # bytes of fixtures that are read once for all trials
 
 
-def find_world(fixture: str, roots: Sequence[Path]) -> Path | None:
-    """The script that makes the fixture's database; None when it brings one as a file."""
-    places = (root / FIXTURES / fixture / WORLD for root in roots)
-    path = next((path for path in places if path.is_file()), None)
-    if path:
-        _note_hidden(fixture, path.parent)
-    return path
+def _files(folder: Path, root: Path) -> Mapping[str, bytes]:
+    if folder not in _READ:
+        try:
+            _READ[folder] = tree(folder, root)
+        except OSError as error:
+            raise UsageError(f"{error.filename or folder}: cannot be read ({error})") from error
+    files = _READ[folder]
+    while sum(len(content) for one in _READ.values() for content in one.values()) > _KEPT:
+        del _READ[next(iter(_READ))]
+    return files
+
+
+def find_world(fixture: str, roots: Sequence[Path]) -> tuple[Path | None, Path]:
+    """The script that makes the fixture's database, and the root that it lies in.
+
+    None when the fixture brings a database as a file.
+    """
+    places = ((root / FIXTURES / fixture / WORLD, root) for root in roots)
+    for path, root in places:
+        if os.path.lexists(path):
+            _note_hidden(fixture, path.parent)
+            return path, root
+    return None, roots[0]
 
 
 def _note_hidden(name: str, folder: Path) -> None:

@@ -3,11 +3,11 @@
 import hashlib
 from pathlib import Path
 
-from jinja2 import TemplateError
-
 from agenteval.config.arms import arm_named
+from agenteval.config.beneath import read
 from agenteval.core.prompt.setting import USUAL, VARIANTS, VERSION, Place, Setting
 from agenteval.errors import UsageError
+from agenteval.sandbox.maker import TemplateError, rules_for
 
 TOOLS = ("bash", "read", "write")
 LONGEST = 10_000_000  # tokens of context; no model that is served takes more
@@ -29,7 +29,7 @@ def load_setting(arm: str, variant: str | None, place: Place, context: str) -> S
     tokens, denied = _length(context)
     setting = Setting(chosen, rules, name, place, tokens, denied=denied)
     try:
-        setting.rules_for(TOOLS)
+        rules_for(setting, TOOLS)
     except TemplateError as error:
         raise UsageError(f"--prompt-variant {variant}: {error}") from error
     return setting
@@ -37,7 +37,7 @@ def load_setting(arm: str, variant: str | None, place: Place, context: str) -> S
 
 def _file(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8").strip()
+        return read(path).decode("utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(
             f"--prompt-variant: no variant {str(path)!r} and no such file ({error}). "

@@ -1,18 +1,26 @@
 """Reading templates and queries of a scenario once: a fault is told now and not in a trial."""
 
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
-from jinja2 import TemplateError
-
 from agenteval.config.roots import FILE
-from agenteval.core.prompt.prompt import Prompt, render, render_agent, requested
+from agenteval.core.prompt.prompt import Prompt
 from agenteval.core.prompt.setting import DEFAULT
-from agenteval.core.prompt.variant import WorldError, database, fill, one_line, variables
+from agenteval.core.prompt.variant import one_line
 from agenteval.core.scenario import Check, Scenario
 from agenteval.errors import UsageError
+from agenteval.sandbox.maker import (
+    MakerError,
+    TemplateError,
+    WorldError,
+    database,
+    fill,
+    render,
+    render_agent,
+    requested,
+    rows,
+    variables,
+)
 
 INSTRUCTIONS = "instructions.md"
 
@@ -24,8 +32,8 @@ def proofread(folder: Path, scenario: Scenario, world: Path | None) -> None:
     """
     for seed in range(len(scenario.variants)):
         try:
-            prompt = _rendered(folder, scenario, seed)
             image = database(scenario, seed) if world else None
+            prompt = _rendered(folder, scenario, seed)
         except WorldError as error:
             raise UsageError(f"{world}: {error}. Mend the script") from error
         except ValueError as error:
@@ -56,7 +64,7 @@ def _ask_for_agents(path: Path, scenario: Scenario, seed: int, prompt: Prompt) -
         key = f"{path}: agent.{number}"
         try:
             names = requested(scenario, agent, seed, prompt.variables)
-        except (TemplateError, ValueError) as error:
+        except ValueError as error:
             raise UsageError(f"{key}.spawned: {error}") from error
         if agent.program is not None:
             continue
@@ -70,16 +78,17 @@ def _ask_for_agents(path: Path, scenario: Scenario, seed: int, prompt: Prompt) -
 
 
 def _ask_all(path: Path, prompt: Prompt, image: bytes) -> None:
-    with closing(sqlite3.connect(":memory:")) as world:
-        world.deserialize(image)
-        for key, check in _checks(prompt):
-            try:
-                world.execute(check.query).fetchone()
-            except sqlite3.Error as error:
-                raise UsageError(
-                    f"{path}: {key}.query: {error}, in `{one_line(check.query)}`. "
-                    "Mend the query or world.sql"
-                ) from error
+    checks = dict(_checks(prompt))
+    try:
+        answers = rows(image, [check.query for check in checks.values()])
+    except MakerError as error:
+        raise UsageError(f"{path}: goal: the queries cannot be asked: {error}") from error
+    for (key, check), answer in zip(checks.items(), answers, strict=True):
+        if answer.error:
+            raise UsageError(
+                f"{path}: {key}.query: {answer.error}, in `{one_line(check.query)}`. "
+                "Mend the query or world.sql"
+            )
 
 
 def _checks(prompt: Prompt) -> Iterator[tuple[str, Check]]:

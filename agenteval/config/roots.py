@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from agenteval import config
+from agenteval.config.beneath import named, printable
 from agenteval.core.plain import as_word, visible
 from agenteval.errors import UsageError
 
@@ -234,7 +235,7 @@ def find(target: str, places: Sequence[Path]) -> Iterator[tuple[str, Path]]:
     """Name and folder of every scenario that a target means. Raises UsageError if it means none."""
     starts = _starts(target, places)
     for start in starts:
-        folders = sorted(file.parent for file in start.rglob(FILE)) if start.is_dir() else []
+        folders = sorted({file.parent for file in named(start, FILE) if file.name == FILE})
         if folders:
             base = _base(start, places)
             scenario_folders = [(_name(folder, base), folder) for folder in folders]
@@ -245,7 +246,10 @@ def find(target: str, places: Sequence[Path]) -> Iterator[tuple[str, Path]]:
         if start.is_dir():
             raise UsageError(f"{start}: no {FILE} in it or below it. Name a folder of scenarios")
     known = sorted(
-        _name(file.parent, place.resolve()) for place in places for file in place.rglob(FILE)
+        _name(file.parent, place.resolve())
+        for place in places
+        for file in named(place, FILE)
+        if file.name == FILE
     )
     raise UsageError(
         f"no scenario or folder {target!r} in {_listed(places)}. "
@@ -290,7 +294,7 @@ def _base(start: Path, places: Sequence[Path]) -> Path:
 
 
 def _name(folder: Path, base: Path) -> str:
-    return folder.resolve().relative_to(base).as_posix()
+    return printable(folder.resolve().relative_to(base).as_posix(), folder)
 
 
 def _listed(places: Sequence[Path]) -> str:

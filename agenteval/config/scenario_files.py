@@ -18,6 +18,7 @@ from agenteval.config.agents import (
     load_words,
     spawn_limits,
 )
+from agenteval.config.beneath import read
 from agenteval.config.fixtures import find_world
 from agenteval.config.proofread import INSTRUCTIONS, proofread
 from agenteval.config.roots import FILE, SCENARIOS, find, first
@@ -62,8 +63,8 @@ class _ScenarioSchema(BaseModel):
     model_config = _STRICT
 
     title: _Text
-    policy: _Text
-    fixture: _Text
+    policy: Annotated[Inside, Field(min_length=1)]
+    fixture: Annotated[Inside, Field(min_length=1)]
     tools: Annotated[list[Tool], Field(min_length=1)]
     database: Annotated[Inside, Field(min_length=1)]
     goal: Annotated[list[_CheckSchema], Field(min_length=1)]
@@ -111,12 +112,12 @@ def load_scenario(
     folder: Path, name: str, words: Mapping[str, tuple[str, ...]], roots: Sequence[Path]
 ) -> Scenario:
     """Raises UsageError: one line with the file, the key and what was expected there."""
-    path = folder / FILE
-    schema = load_toml(path, _ScenarioSchema)
-    world = _world(path, schema, roots)
+    path, base = folder / FILE, _base(folder, roots)
+    schema = load_toml(path, _ScenarioSchema, base)
+    world, root = _world(path, schema, roots)
     scenario = Scenario(
         name=name,
-        instructions=_text(folder / INSTRUCTIONS, HOLDS),
+        instructions=_text(folder / INSTRUCTIONS, HOLDS, base),
         title=schema.title,
         policy=schema.policy,
         fixture=schema.fixture,
@@ -127,7 +128,9 @@ def load_scenario(
         another=tuple(Step(**step.model_dump()) for step in schema.another),
         handshake=tuple(Check(**check.model_dump()) for check in schema.handshake),
         tests=tuple(
-            CodeTest(test.name, _text(folder / test.python, f"test {test.name!r} is made of it"))
+            CodeTest(
+                test.name, _text(folder / test.python, f"test {test.name!r} is made of it", base)
+            )
             for test in schema.test
         ),
         traces=tuple(Trace(trace.name, tuple(trace.calls)) for trace in schema.trace),
@@ -135,9 +138,11 @@ def load_scenario(
         draws=_draws(path, schema, words),
         asks=schema.ask,
         words=words,
-        world=_text(world, "It makes the world's database") if world else "",
+        world=_text(world, "It makes the world's database", root) if world else "",
         invites=tuple(schema.invites),
-        agents=agents(path, schema.agent, lambda name, purpose: _text(folder / name, purpose)),
+        agents=agents(
+            path, schema.agent, lambda name, purpose: _text(folder / name, purpose, base)
+        ),
         spawn=spawn_limits(schema.spawn),
         closing=schema.closing or 0,
         max_turns=schema.max_turns,
@@ -148,20 +153,26 @@ def load_scenario(
     return scenario
 
 
-def _world(path: Path, schema: _ScenarioSchema, roots: Sequence[Path]) -> Path | None:
-    found = find_world(schema.fixture, roots)
+def _world(path: Path, schema: _ScenarioSchema, roots: Sequence[Path]) -> tuple[Path | None, Path]:
+    """The script of the world, if it has one, and the root that it lies in."""
+    found, root = find_world(schema.fixture, roots)
     asking = "ask" if schema.ask else "agent" if schema.agent else ""
     if asking and found is None:
         raise UsageError(
             f"{path}: {asking}: no fixture {schema.fixture!r} with a world.sql, so there is no "
             "world to ask. Add one, or mend the name"
         )
-    return found
+    return found, root
 
 
-def _text(path: Path, purpose: str) -> str:
+def _base(folder: Path, roots: Sequence[Path]) -> Path:
+    """What the files of a scenario are read beneath: its project, else the folder itself."""
+    return next((root for root in roots if folder.is_relative_to(root)), folder)
+
+
+def _text(path: Path, purpose: str, base: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return read(path, base).decode("utf-8").replace("\r\n", "\n")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: cannot be read ({error}). {purpose}") from error
 

@@ -1,10 +1,12 @@
 """A TOML file of the user's, read and checked; all that is wrong with it is told, a line each."""
 
+import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args
 
+from agenteval.config.beneath import read
 from agenteval.errors import UsageError
 
 if TYPE_CHECKING:  # pydantic costs 100 ms of start-up, and an allow list is read without it
@@ -13,36 +15,40 @@ if TYPE_CHECKING:  # pydantic costs 100 ms of start-up, and an allow list is rea
     Schema = TypeVar("Schema", bound=BaseModel)
 
 
-LARGEST = 4 << 20  # bytes
+_PARTS = 64
+# tomllib takes minutes for a key of 20,000 parts.
+_KEY = r"""(?:[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*\.[ \t]*"""
+_LONG_KEY = re.compile(rf"(?:^|[\[{{,])[ \t]*(?:{_KEY}){{{_PARTS}}}", re.MULTILINE)
 
 
-def read_toml(path: Path) -> dict[str, Any]:
-    """The file's tables. Raises UsageError when it cannot be read or is not TOML."""
-    return parse(path, read_content(path))
+def read_toml(path: Path, base: Path | None = None) -> dict[str, Any]:
+    """Return the tables of a file, which is read beneath `base`: no link leads out of it.
+
+    Raises UsageError when it cannot be read or is not TOML.
+    """
+    return parse(path, read_content(path, base))
 
 
-def read_content(path: Path) -> bytes:
-    """The file's bytes. Raises UsageError when it cannot be read, or is too large."""
+def read_content(path: Path, base: Path | None = None) -> bytes:
+    """Return the bytes of a file, as `read_toml` reads it. Raises UsageError."""
     try:
-        with path.open("rb") as file:
-            content = file.read(LARGEST + 1)
+        return read(path, base)
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
     except ValueError as error:
         raise UsageError(f"{str(path)!r}: no file can be named so ({error})") from error
-    if len(content) > LARGEST:
-        raise UsageError(f"{path}: has more than {LARGEST >> 20} MB, which no file of rules needs")
-    return content
 
 
 def parse(path: Path, content: bytes) -> dict[str, Any]:
-    """The tables in what was read from `path`. Raises UsageError when it is not TOML."""
+    """Return the tables in the content of the file `path`. Raises UsageError if it is not TOML."""
     try:
         text = content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as error:
         raise UsageError(
             f"{path}: not UTF-8 text (byte {error.start}): save it as UTF-8"
         ) from error
+    if _LONG_KEY.search(text):
+        raise UsageError(f"{path}: not valid TOML: a key of more than {_PARTS} parts")
     try:
         return tomllib.loads(text)
     except ValueError as error:  # more than tomllib's own, as for a number of 5000 digits
@@ -51,9 +57,12 @@ def parse(path: Path, content: bytes) -> dict[str, Any]:
         raise UsageError(f"{path}: not valid TOML: it nests too deeply") from error
 
 
-def load_toml(path: Path, schema: "type[Schema]") -> "Schema":
-    """The file as a `schema`. Raises UsageError: file, key, what was expected there."""
-    return check(path, read_toml(path), schema)
+def load_toml(path: Path, schema: "type[Schema]", base: Path | None = None) -> "Schema":
+    """The file as a `schema`; it is read beneath `base`, where no link leads out.
+
+    Raises UsageError: file, key, what was expected there.
+    """
+    return check(path, read_toml(path, base), schema)
 
 
 def check(where: Path | str, tables: Mapping[str, Any], schema: "type[Schema]") -> "Schema":
@@ -130,5 +139,8 @@ def _lower(message: str) -> str:
 
 
 def _short(value: object) -> str:
-    text = repr(value)
+    try:
+        text = repr(value)
+    except RecursionError:
+        text = "a value that nests too deeply"
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -8,12 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from jinja2 import TemplateError
-
 from agenteval.core.outcome import Ending, Outcome
 from agenteval.core.plain import legible
 from agenteval.core.policy.policy import World
-from agenteval.core.prompt.context import posed
 from agenteval.core.prompt.setting import DEFAULT, Setting
 from agenteval.core.trial import Trial
 from agenteval.engine.retrying_model import PAUSES, Reading, Replies, RetryingModel, Unwatched
@@ -21,7 +18,7 @@ from agenteval.engine.second_reader import SecondReader
 from agenteval.engine.tool_executor import ToolExecutor
 from agenteval.engine.trial_runner import TrialRunner
 from agenteval.engine.world_monitor import WorldMonitor
-from agenteval.engine.world_queries import Database, declared
+from agenteval.engine.world_queries import Database
 from agenteval.errors import (
     Cause,
     HostError,
@@ -42,6 +39,7 @@ from agenteval.protocols import (
     Stage,
     TrialKey,
 )
+from agenteval.sandbox.maker import MakerError, declared, posed
 
 T = TypeVar("T")
 LONGEST = 20_000  # characters of a traceback, from its end: there it says what happened
@@ -54,7 +52,7 @@ def made(key: TrialKey, make: Callable[[], T]) -> T:
     """
     try:
         return make()
-    except (UsageError, TemplateError, ValueError) as error:
+    except (UsageError, ValueError) as error:
         raise _slip(key, error) from error
 
 
@@ -64,7 +62,7 @@ def void_of(key: TrialKey, error: Exception) -> InfrastructureError:
         return void_of(key, first_error(error))
     if isinstance(error, InfrastructureError):
         return error
-    if isinstance(error, TemplateError):
+    if isinstance(error, MakerError):
         return _slip(key, error)
     if isinstance(error, OSError):
         return InfrastructureError(legible(str(error)))

@@ -4,14 +4,12 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from jinja2 import TemplateError
-
 from agenteval.core.chance import Chance
 from agenteval.core.claims import claims_done
 from agenteval.core.outcome import Ending, Outcome, outcome
 from agenteval.core.policy.policy import Policy
 from agenteval.core.prompt.context import lengthened
-from agenteval.core.prompt.prompt import Prompt, render_agent
+from agenteval.core.prompt.prompt import Prompt
 from agenteval.core.prompt.setting import Setting
 from agenteval.core.prompt.variant import Variables
 from agenteval.core.scenario import Agent, CodeTest, Scenario
@@ -24,6 +22,7 @@ from agenteval.engine.world_monitor import Row, WorldMonitor
 from agenteval.engine.world_queries import run_program
 from agenteval.errors import InfrastructureError
 from agenteval.protocols import Loop, Observer, Recorder, TrialKey
+from agenteval.sandbox.maker import MakerError, render_agent
 
 FIRST = AgentPart("", 0, 0, 0, Ending.BROKEN)  # as every agent's part until it has ended
 
@@ -163,7 +162,7 @@ class TrialRunner:
         try:
             prompt = render_agent(agent, known, self.setting)
             return lengthened(prompt, self.scenario, self.setting, chance)
-        except TemplateError as error:  # a row that the author's template did not expect
+        except MakerError as error:  # a row that the author's template did not expect
             raise InfrastructureError(f"the prompt of {label} cannot be made: {error}") from error
 
     async def _act(

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from agenteval.core.call import ToolCall
 from agenteval.core.chance import Value
 from agenteval.core.prompt.prompt import Prompt
-from agenteval.core.prompt.variant import fill
 from agenteval.core.scenario import Agent, Answer, Answers, GoalCheck, Question, Scenario
 from agenteval.core.trial import Execution, HandshakeStep
 from agenteval.engine.world_queries import Database, looked, passed, seen
@@ -84,9 +83,8 @@ class WorldMonitor:
         """All that is ever asked of this world, at once."""
         if self.answers is None:
             checks = (*self.prompt.goal, *self.prompt.handshake)
-            wanted = (fill(one.spawned, self.prompt.variables) for one in self.scenario.agents)
             questions = [Question(check.query) for check in checks]
-            questions += [Question(query, FEW) for query in wanted]
+            questions += [Question(query, FEW) for query in self.prompt.requests]
             self.answers = await self.database.ask(questions)
         return self.answers
 

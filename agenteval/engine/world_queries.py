@@ -1,11 +1,8 @@
 """Questions to a trial's world: its SQLite database, read inside the sandbox, and its files."""
 
 import json
-import sqlite3
 from collections.abc import Iterable, Sequence
-from contextlib import closing
 from dataclasses import dataclass
-from typing import cast
 
 from agenteval.core.plain import shortened
 from agenteval.core.prompt.variant import Variables
@@ -23,7 +20,6 @@ from agenteval.core.trial import Execution
 from agenteval.protocols import Sandbox
 
 SUFFIXES = ("", "-wal")
-SCHEMA = "SELECT type, name, tbl_name, sql FROM sqlite_master"
 SAID = 200  # characters of what a test says of its failure, or a check found
 
 
@@ -64,17 +60,6 @@ class Database:
 
     async def _stamp(self) -> str:
         return await self.sandbox.stamp([self.path + suffix for suffix in SUFFIXES])
-
-
-def declared(image: bytes) -> Schema:
-    """What a fixture's own database holds; nothing where it is none."""
-    with closing(sqlite3.connect(":memory:")) as connection:
-        try:
-            # Bytes 18 and 19 of the header say that there may be a log; here is none.
-            connection.deserialize(image[:18] + b"\x01\x01" + image[20:])
-            return cast("Schema", tuple(connection.execute(SCHEMA)))
-        except sqlite3.Error:
-            return ()
 
 
 def seen(check: Check, answer: Answer) -> GoalCheck:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from agenteval.core.prompt.prompt import Prompt, recognised, render
+from agenteval.core.prompt.prompt import Prompt
 from agenteval.core.scenario import Scenario
 from agenteval.models.player import PastCall
+from agenteval.sandbox.maker import recognised, render_all
 
 # How the harnesses begin a denial. Anchored: what a script prints later is no denial.
 _DENIAL = re.compile(
@@ -100,22 +101,23 @@ class Memory:
 
     def __init__(self, scenarios: Sequence[Scenario]) -> None:
         self._scenarios = tuple(scenarios)
-        self._rendered = lru_cache(maxsize=4096)(self._render)
+        self._rendered = lru_cache(maxsize=128)(self._render)
         self.recall = lru_cache(maxsize=4096)(self._search)
 
-    def _render(self, place: int, seed: int) -> Prompt:
-        return render(self._scenarios[place], seed)
+    def _render(self, seed: int) -> tuple[Prompt, ...]:
+        return render_all(self._scenarios, seed)
 
     def _search(self, asked: str, seed: int) -> Known | None:
         """The first agent whose task was given last, or a sub-agent whose task came later still."""
         first, after = None, 0
-        for place, scenario in enumerate(self._scenarios):
-            prompt = self._rendered(place, seed)
+        prompts = self._rendered(seed)
+        for scenario, prompt in zip(self._scenarios, prompts, strict=True):
             if (at := asked.rfind(prompt.task)) >= 0 and at + len(prompt.task) > after:
                 first, after = Known(scenario.name, prompt), at + len(prompt.task)
         later = asked[after:]
-        for place, scenario in enumerate(self._scenarios if later.strip() else ()):
-            known = self._rendered(place, seed).variables
+        asking = zip(self._scenarios, prompts, strict=True) if later.strip() else ()
+        for scenario, prompt in asking:
+            known = prompt.variables
             for agent in scenario.agents:
                 if agent.program:
                     continue

@@ -12,12 +12,12 @@ from agenteval.config.roots import roots
 from agenteval.core.cards import REAL, ArmCard
 from agenteval.core.policy.policy import Policy
 from agenteval.core.prompt.arm import Arm
-from agenteval.core.prompt.context import posed
 from agenteval.core.prompt.setting import Setting
 from agenteval.dialects.config_files import json_with_comments
 from agenteval.dialects.registry import dialects
 from agenteval.engine.tool_texts import schemas
 from agenteval.protocols import Stage, ToolSchema
+from agenteval.sandbox.maker import posed
 from agenteval.taxonomy.catalogue import failure_classes
 
 

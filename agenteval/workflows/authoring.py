@@ -1,9 +1,7 @@
 """Scenarios for whoever writes them: listed, shown as a model reads them, or begun anew."""
 
 import re
-import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
 from pathlib import Path
 
 from agenteval import workflows
@@ -12,15 +10,16 @@ from agenteval.config.prompts import load_setting
 from agenteval.config.roots import FILE, FIXTURES, find_project, roots, working_folder
 from agenteval.config.scenario_files import load_scenarios
 from agenteval.core.plain import shortened, visible
-from agenteval.core.prompt.context import posed
-from agenteval.core.prompt.prompt import Prompt, outline
+from agenteval.core.prompt.prompt import Prompt
 from agenteval.core.prompt.setting import Setting
 from agenteval.core.scenario import Scenario
 from agenteval.errors import UsageError
+from agenteval.sandbox.maker import outline, posed, rows
 
 __all__ = ["load_setting", "prompts", "scenarios", "world", "write_new", "write_world"]
 
 ROWS = 5  # of a table that are shown
+MOST = 500  # tables that are shown
 LONGEST_ROW = 160
 _SQLITE = b"SQLite format 3\0"
 _TEXTS = Path(__file__).parent / "skeleton_files"
@@ -64,7 +63,7 @@ def world(name: str, seed: int) -> Iterator[str]:
         for path, content in sorted(files.items()):
             if content.startswith(_SQLITE):
                 yield f"{path}:"
-                yield from _tables(content)
+                yield from tables(content)
 
 
 def write_world(name: str, seed: int, folder: Path) -> Iterator[Path]:
@@ -84,17 +83,19 @@ def _worlds(name: str, seed: int) -> Iterator[tuple[Scenario, Mapping[str, bytes
         yield scenario, fixtures.load_fixture(scenario, seed, roots=roots())
 
 
-def _tables(database: bytes) -> Iterator[str]:
-    with closing(sqlite3.connect(":memory:")) as opened:
-        opened.deserialize(database)
-        named = opened.execute("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")
-        for (table,) in named.fetchall():
-            query = 'SELECT * FROM "{}"'.format(table.replace('"', '""'))  # noqa: S608 -- quoted
-            found = opened.execute(query)
-            columns, rows = [column for column, *_ in found.description], found.fetchall()
-            yield f"  {table}({', '.join(columns)}): {len(rows)} rows"
-            for row in rows[:ROWS]:
-                yield visible(f"    {shortened(repr(row), LONGEST_ROW)}")
+def tables(database: bytes) -> Iterator[str]:
+    names = "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name"
+    (tables,) = rows(database, [names], MOST)
+    for (table,) in tables.rows:
+        quoted = '"{}"'.format(str(table).replace('"', '""'))
+        queries = [f"SELECT * FROM {quoted}", f"SELECT count(*) FROM {quoted}"]  # noqa: S608 -- quoted
+        shown, counted = rows(database, queries, ROWS)
+        if shown.error:
+            yield visible(f"  {table}: {shown.error}")
+            continue
+        yield visible(f"  {table}({', '.join(shown.names)}): {counted.first} rows")
+        for row in shown.rows:
+            yield visible(f"    {shortened(repr(row), LONGEST_ROW)}")
 
 
 def write_new(name: str) -> list[Path]:

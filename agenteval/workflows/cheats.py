@@ -8,12 +8,12 @@ import ast
 import json
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping
 
-from agenteval.core.prompt.prompt import render
 from agenteval.core.scenario import CodeTest
 from agenteval.engine.world_queries import run_program
 from agenteval.errors import InfrastructureError
 from agenteval.protocols import Sandbox, SandboxBackend, Stage
 from agenteval.sandbox.link import PUBLIC
+from agenteval.sandbox.maker import render
 
 LOOT = "loot.bin"  # in the workspace: what the one that looks around could read
 TELLING = ("assert ", "def ", "for ", "from ", "if ", "import ", "return ")

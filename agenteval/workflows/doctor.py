@@ -11,6 +11,7 @@ from agenteval.sandbox.backends import AUTOMATIC, BACKENDS, automatic, groups_of
 from agenteval.sandbox.groups import cure
 from agenteval.sandbox.inside.linux import landlock_version
 from agenteval.sandbox.probe import Probe
+from agenteval.workflows.hostile_projects import try_projects
 from agenteval.workflows.hostile_texts import try_texts
 from agenteval.workflows.hostile_worlds import Tried, try_worlds
 
@@ -91,7 +92,7 @@ async def _inbound(probes: Sequence[Probe]) -> Sequence[Tried]:
     working = [seen.backend for seen in probes if seen.works and seen.backend in BACKENDS]
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(try_worlds(BACKENDS[name]())) for name in working]
-    return [*(tried for task in tasks for tried in task.result()), *try_texts()]
+    return [*(tried for task in tasks for tried in task.result()), *try_texts(), *try_projects()]
 
 
 async def _second_reader() -> Mapping[str, int]:

@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from agenteval.core.scenario import Answers, Limits, Question
-from agenteval.engine.world_queries import declared
 from agenteval.errors import InfrastructureError
 from agenteval.protocols import Sandbox, SandboxBackend
+from agenteval.sandbox.maker import declared
 from agenteval.workflows.cheats import BABBLING, LOOKS, LOOT, cheats
 
 

@@ -5,26 +5,23 @@ takes another way to the goal must.
 """
 
 import json
-import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
-from jinja2 import TemplateError
-
 from agenteval.core.call import BASH
 from agenteval.core.outcome import Outcome
 from agenteval.core.prompt.arm import STRICT
-from agenteval.core.prompt.prompt import Prompt, render
-from agenteval.core.prompt.variant import Variables, fill, variables
+from agenteval.core.prompt.prompt import Prompt
+from agenteval.core.prompt.variant import Variables
 from agenteval.core.scenario import Check, Scenario, Step
 from agenteval.core.trial import Trial
 from agenteval.errors import UsageError
 from agenteval.models.oracle import Planned
 from agenteval.models.slips import Written
 from agenteval.protocols import Stage, TrialKey
+from agenteval.sandbox.maker import MakerError, fill, render, rows, variables
 
 REFERENCE = 10  # of these worlds the solution is played in
 OTHERS = 12  # worlds whose answers an adversary knows
@@ -50,11 +47,11 @@ def tried(stage: Stage, count: int) -> Tried:
     for seed in range(count):
         try:
             prompt, files = render(stage.scenario, seed), stage.files(seed)
-        except (UsageError, TemplateError, ValueError) as error:
+            rows = initial_rows(files.get(stage.scenario.database, b""), prompt.goal)
+        except (UsageError, ValueError) as error:
             faults.append(f"seed {seed}: {error}")
             continue
         answers.add(repr([step.arguments for step in prompt.solution[-prompt.closing :]]))
-        rows = initial_rows(files.get(stage.scenario.database, b""), prompt.goal)
         if prompt.goal and rows == [check.expect for check in prompt.goal] and not _more(stage):
             faults.append(f"seed {seed}: the goal is reached before anything was done")
     if len(answers) == 1 and count >= REFERENCE:
@@ -64,15 +61,7 @@ def tried(stage: Stage, count: int) -> Tried:
 
 def initial_rows(content: bytes, checks: Sequence[Check]) -> list[Any]:
     """What each check finds in such a database; None where it finds nothing, or cannot ask."""
-    found = []
-    with closing(sqlite3.connect(":memory:")) as world:
-        world.deserialize(content)
-        for check in checks:
-            try:
-                found.append((world.execute(check.query).fetchone() or [None])[0])
-            except sqlite3.Error:
-                found.append(None)
-    return found
+    return [answer.first for answer in rows(content, [check.query for check in checks])]
 
 
 def _more(stage: Stage) -> bool:
@@ -234,6 +223,6 @@ def _filled(step: Step, known: Variables) -> Step | None:
             name: fill(value, known) if isinstance(value, str) else value
             for name, value in step.arguments.items()
         }
-    except TemplateError:
+    except MakerError:
         return None
     return replace(step, arguments=made)

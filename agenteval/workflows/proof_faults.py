@@ -9,14 +9,16 @@ from agenteval.core.call import ToolCall
 from agenteval.core.outcome import Outcome
 from agenteval.core.policy.policy import World
 from agenteval.core.prompt.arm import STRICT
-from agenteval.core.prompt.prompt import Prompt, outline, render
+from agenteval.core.prompt.prompt import Prompt
 from agenteval.core.prompt.variant import Variables
 from agenteval.core.scenario import Agent
 from agenteval.core.trial import CallRecord, Trial
+from agenteval.errors import UsageError
 from agenteval.models.invited import Ground, slip
 from agenteval.models.oracle import made, written_calls
 from agenteval.models.slips import Written
 from agenteval.protocols import SandboxBackend, Stage
+from agenteval.sandbox.maker import forget, outline, render
 from agenteval.taxonomy.judge import judge
 
 Slips = Sequence[tuple[str, Written | None]]  # failure class, and the call that should be of it
@@ -163,12 +165,28 @@ def idle_faults(trial: Trial) -> Iterator[str]:
         )
 
 
-async def kept_faults(stage: Stage, backend: SandboxBackend) -> AsyncIterator[str]:
-    """The same seed must give the same bytes, and a new sandbox must show just those."""
-    files, again = stage.files(0), stage.files(0)
+def remade_fault(stage: Stage, seed: int) -> str:
+    """Why the same seed does not make the same world and prompt twice; "" where it does."""
+    makings = []
+    try:
+        for _ in range(2):
+            forget()
+            makings.append((stage.files(seed), render(stage.scenario, seed)))
+    except (UsageError, ValueError) as error:
+        return f"seed {seed}: making {len(makings) + 1} of the same world fails: {error}"
+    (files, prompt), (again, prompt_again) = makings
     for path in files:
         if files[path] != again[path]:
-            yield f"{path} differs between two makings of seed 0: take clock and chance out of it"
+            return f"{path} differs between two makings of seed {seed}: {_STEADY}"
+    return "" if prompt == prompt_again else f"the prompt of seed {seed} differs: {_STEADY}"
+
+
+_STEADY = "take clock and chance out of it"
+
+
+async def kept_faults(stage: Stage, backend: SandboxBackend) -> AsyncIterator[str]:
+    """A new sandbox must show just the files of its fixture."""
+    files = stage.files(0)
     async with backend.open(files, stage.scenario.limits) as sandbox:
         for path, content in files.items():
             if await sandbox.read(path) != content:

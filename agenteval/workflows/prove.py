@@ -22,6 +22,7 @@ from agenteval.workflows.proof_faults import (
     idle_faults,
     judged_faults,
     kept_faults,
+    remade_fault,
     slip_faults,
     slips_of,
     solution_faults,
@@ -101,7 +102,9 @@ async def among_many(
     """The proofs with what so many worlds, other honest players and adversaries show."""
     found = {stage.scenario.name: many_worlds.tried(stage, many) for stage in stages}
     faults = {name: [*one.faults] for name, one in found.items()}
-    sound = [stage for stage in stages if not faults[stage.scenario.name]]
+    broken = {proof.scenario for proof in proofs if not proof.worlds}
+    faulty = {name for name, one in faults.items() if one} | broken
+    sound = [stage for stage in stages if stage.scenario.name not in faulty]
     seeds = range(min(many, many_worlds.REFERENCE))
     keys = [_key(stage, seed) for stage in sound for seed in seeds]
     solved = await played(sound, keys, Oracle([stage.scenario for stage in sound]), backend)
@@ -126,8 +129,21 @@ async def prove(stages: Sequence[Stage], backend: SandboxBackend) -> list[Proof]
 
     The solution is played in the world of each variant, and in the first one under every
     arm; the slips in one world more. Whoever does nothing comes last, in a world that the
-    solution was played in before.
+    solution was played in before. A scenario that makes another world the second time, or none, is
+    played by nobody.
     """
+    broken = {stage.scenario.name: _unsteady(stage) for stage in stages}
+    steady = await _prove([stage for stage in stages if not broken[stage.scenario.name]], backend)
+    proofs = {proof.scenario: proof for proof in steady}
+    unsteady = {name: Proof(name, 0, 0, (), (fault,)) for name, fault in broken.items() if fault}
+    return [(proofs | unsteady)[stage.scenario.name] for stage in stages]
+
+
+def _unsteady(stage: Stage) -> str:
+    return remade_fault(stage, 0) or remade_fault(stage, _slipping(stage))
+
+
+async def _prove(stages: Sequence[Stage], backend: SandboxBackend) -> list[Proof]:
     scenarios = [stage.scenario for stage in stages]
     slips = {stage.scenario.name: slips_of(stage, _slipping(stage)) for stage in stages}
     written = {name: [one for _, one in made if one] for name, made in slips.items()}

@@ -17,8 +17,6 @@ from agenteval.config.scenario_files import load_scenarios
 from agenteval.core.cards import ModelCard
 from agenteval.core.policy.relaxation import NOTHING, Relaxation, relaxed
 from agenteval.core.prompt.arm import STRICT, Arm
-from agenteval.core.prompt.context import posed
-from agenteval.core.prompt.prompt import render
 from agenteval.core.prompt.setting import Setting
 from agenteval.core.run import Options, Run, judged_by
 from agenteval.core.scenario import Scenario
@@ -26,6 +24,7 @@ from agenteval.core.served import DENSEST
 from agenteval.errors import InfrastructureError, UsageError
 from agenteval.harness.recipes import arm_of, playing
 from agenteval.protocols import Model, Stage
+from agenteval.sandbox.maker import posed, render
 from agenteval.store.location import Location
 from agenteval.store.shards import Part
 from agenteval.taxonomy.judge import TAXONOMY_VERSION
@@ -188,7 +187,9 @@ def load_stages(
     names = {scenario.policy for scenario in scenarios}
     names |= {agent.policy for agents in played.values() for agent in agents}
     own = load_any(allowlist, roots=where) if allowlist else None
-    policies = {name: relaxed(own or load_policy(name, roots=where), more) for name in names}
+    policies = {
+        name: relaxed(own or load_policy(name, roots=where, by_user=False), more) for name in names
+    }
     for scenario in scenarios:
         files = load_fixture(scenario, 0, roots=where)  # a world that cannot be made is told now
         judging = {scenario.policy, *(agent.policy for agent in played[scenario.name])}

@@ -16,10 +16,11 @@ from rich.console import Console
 from rich.table import Table
 
 from agenteval.core.scenario import Limits, Question, Schema
-from agenteval.engine.world_queries import Database, declared
+from agenteval.engine.world_queries import Database
 from agenteval.protocols import Sandbox, SandboxBackend
 from agenteval.sandbox.backends import AUTOMATIC, BACKENDS
 from agenteval.sandbox.launch import interpreter
+from agenteval.sandbox.maker import declared
 from agenteval.sandbox.probe import probe
 
 

@@ -7,10 +7,10 @@ import pytest
 
 from agenteval.config.scenario_files import load_scenarios
 from agenteval.core.call import ToolCall
-from agenteval.core.prompt.context import CUT, posed
-from agenteval.core.prompt.prompt import render
+from agenteval.core.prompt.context import CUT
 from agenteval.core.prompt.setting import DEFAULT, Earlier
 from agenteval.core.trial import Message
+from agenteval.sandbox.maker import posed, render
 
 ROOT = Path(__file__).resolve().parents[2]
 (SCENARIO,) = load_scenarios(["ralf/handshake"], roots=[ROOT])

@@ -12,6 +12,7 @@ from agenteval.config.roots import DEFAULT_ARM
 from agenteval.core.call import ToolCall
 from agenteval.core.policy.arguments import path_argument
 from agenteval.core.prompt.profile import STRICT, Profile, recognised
+from agenteval.core.prompt.prompt import rules_for
 from agenteval.core.prompt.setting import VARIANTS, Setting
 from agenteval.taxonomy.catalogue import failure_classes
 from agenteval.workflows.armed import arm_card
@@ -94,7 +95,7 @@ def test_a_hint_is_retold_in_the_names_of_the_harness():
 @pytest.mark.parametrize("arm", arms().values(), ids=list(arms()))
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_rules_speak_of_the_offered_tools_by_their_names_and_of_no_other(arm, variant):
-    said = Setting(arm, VARIANTS[variant]).rules_for(("bash", "read"))
+    said = rules_for(Setting(arm, VARIANTS[variant]), ("bash", "read"))
     names = arm.profile.names(("bash", "read", "write"))
 
     assert all(names[tool] in said for tool in ("bash", "read")) or "tools" not in variant

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import pytest
 
 from agenteval.core.scenario import Answer, Answers, Check, GoalCheck, Question, Trace
-from agenteval.engine.world_queries import Database, declared, looked, seen
+from agenteval.engine.world_queries import Database, looked, seen
+from agenteval.sandbox.maker import declared
 
 COUNT = Check("two rows", "SELECT count(*) FROM t", 2)
 FIRST, OTHER = [Question("SELECT 1")], [Question("SELECT 2")]

@@ -11,15 +11,14 @@ from real import cache
 
 from agenteval.config.arms import arms
 from agenteval.core.call import BashRun, FileRead
-from agenteval.core.prompt.prompt import render_agent
 from agenteval.core.prompt.setting import Setting
-from agenteval.core.prompt.variant import fill
 from agenteval.core.scenario import Agent, Limits
 from agenteval.core.trial import Execution
 from agenteval.engine.tool_texts import answer
 from agenteval.errors import UsageError
 from agenteval.harness import capture, recording
 from agenteval.harness.install import installed
+from agenteval.sandbox.maker import fill, render_agent
 
 AGENTEVAL = [sys.executable, "-m", "agenteval"]
 # A harness as small as can be: it asks by chat completions, denies pipes, and runs nothing.

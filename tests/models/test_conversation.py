@@ -3,12 +3,12 @@
 import pytest
 
 from agenteval.core.prompt.arm import STRICT
-from agenteval.core.prompt.prompt import render
 from agenteval.core.trial import Message
 from agenteval.engine import tool_texts
 from agenteval.models.conversation import past_calls
 from agenteval.models.oracle import Oracle
 from agenteval.models.player import PastCall
+from agenteval.sandbox.maker import render
 from agenteval.workflows.stages import load_stages
 
 

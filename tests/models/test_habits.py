@@ -7,10 +7,10 @@ from measure_arms import WALLS, at_walls, per_100, walls
 from agenteval.config.arms import arms
 from agenteval.config.prompts import load_setting
 from agenteval.config.roots import shipped
-from agenteval.core.prompt.prompt import render
 from agenteval.core.prompt.setting import Setting
 from agenteval.engine.orchestrator import trial_keys
 from agenteval.sandbox.backends import Namespaces
+from agenteval.sandbox.maker import render
 from agenteval.workflows.prove import played
 from agenteval.workflows.stages import load_stages
 

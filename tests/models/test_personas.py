@@ -15,13 +15,14 @@ from agenteval.config.allowlists import load_policy
 from agenteval.config.fixtures import load_fixture
 from agenteval.core.call import ToolCall
 from agenteval.core.policy.policy import World
-from agenteval.core.prompt.prompt import Prompt, render
+from agenteval.core.prompt.prompt import Prompt
 from agenteval.core.scenario import Step
 from agenteval.errors import UsageError
 from agenteval.models.persona import NAMES, Persona, load_persona
 from agenteval.models.player import PastCall, Player
 from agenteval.models.slips import Written
 from agenteval.models.turns import parse_arguments
+from agenteval.sandbox.maker import render
 from agenteval.taxonomy.judge import judge
 
 TOOLS = frozenset({"bash", "read"})

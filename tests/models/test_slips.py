@@ -14,13 +14,13 @@ from agenteval.config.fixtures import load_fixture
 from agenteval.core.call import ToolCall
 from agenteval.core.policy.policy import World
 from agenteval.core.prompt.arm import STRICT
-from agenteval.core.prompt.prompt import render
 from agenteval.engine import tool_texts
 from agenteval.models.conversation import past_calls
 from agenteval.models.persona import NAMES, load_persona
 from agenteval.models.player import Player
 from agenteval.models.slips import KINDS, Right
 from agenteval.models.turns import parse_arguments
+from agenteval.sandbox.maker import render
 from agenteval.taxonomy.catalogue import article_row
 from agenteval.taxonomy.judge import judge
 

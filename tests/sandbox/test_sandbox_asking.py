@@ -9,9 +9,9 @@ import time
 import pytest
 
 from agenteval.core.scenario import Answer, Limits, Question
-from agenteval.engine.world_queries import declared
 from agenteval.errors import InfrastructureError
 from agenteval.sandbox.backends import Bare, Namespaces
+from agenteval.sandbox.maker import declared
 
 COUNT = Question("SELECT count(*) FROM t")
 ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) "

@@ -212,7 +212,7 @@ def test_doctor_prints_what_works_what_was_blocked_and_how_many_hostile_texts_he
     assert f"second layer (Landlock): {layer(as_json['landlock'])}\n" in printed.output
     assert f"inbound: {count} of {count} held: " in printed.output
     assert {one["part"].partition(",")[0] for one in as_json["inbound"]} == {
-        *("judge", "tests", "parser", "store", "report"),
+        *("judge", "tests", "parser", "store", "report", "project"),
     }
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from users import USERS, start
 
-from agenteval.engine.world_queries import declared
 from agenteval.sandbox.backends import Namespaces
+from agenteval.sandbox.maker import declared
 from agenteval.workflows import hostile_worlds
 from agenteval.workflows.hostile_worlds import try_judge, try_tests
 

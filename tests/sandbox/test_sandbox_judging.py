@@ -8,7 +8,7 @@ import pytest
 from test_sandbox_asking import COSTLY, COUNT, WORLD
 
 from agenteval.core.scenario import Limits, Question
-from agenteval.engine.world_queries import declared
+from agenteval.sandbox.maker import declared
 
 SECRET = "the-answer-is-4711"
 MODULE = b"""

@@ -5,8 +5,7 @@ import pytest
 from agenteval.config.fixtures import load_fixture
 from agenteval.config.roots import roots
 from agenteval.config.scenario_files import load_scenarios
-from agenteval.core.prompt.prompt import render
-from agenteval.core.prompt.variant import fill
+from agenteval.sandbox.maker import fill, render
 
 RUN = "uv run scripts/"
 # Each is what its scenario tells of, without the option that makes it short.

@@ -10,11 +10,10 @@ import pytest
 
 from agenteval.config.fixtures import load_fixture
 from agenteval.config.scenario_files import load_scenarios
-from agenteval.core.prompt.prompt import render
 from agenteval.core.prompt.setting import VARIANTS, Setting
-from agenteval.core.prompt.variant import variables
 from agenteval.core.scenario import Check, CodeTest, Limits, Scenario, Step
 from agenteval.errors import UsageError
+from agenteval.sandbox.maker import render, variables
 
 GOOD = """
 title = "Note something"

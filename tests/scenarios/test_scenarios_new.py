@@ -6,8 +6,8 @@ import pytest
 from typer.testing import CliRunner
 
 from agenteval.cli.scenarios import app
-from agenteval.core.prompt.prompt import render
 from agenteval.errors import UsageError
+from agenteval.sandbox.maker import render
 from agenteval.workflows.stages import load_stages
 
 WRITTEN = [

@@ -11,8 +11,8 @@ from alone import holds
 from suite import PROJECT, SCENARIOS
 
 from agenteval.config.fixtures import load_fixture
-from agenteval.core.prompt.prompt import render
 from agenteval.core.scenario import Check, Scenario, Step
+from agenteval.sandbox.maker import render
 from agenteval.taxonomy.catalogue import failure_classes
 
 VARIANTS = [

@@ -14,11 +14,10 @@ from agenteval.config.fixtures import load_fixture
 from agenteval.config.roots import roots
 from agenteval.config.scenario_files import load_scenarios
 from agenteval.core.outcome import Outcome
-from agenteval.core.prompt.prompt import render
-from agenteval.core.prompt.variant import database, fill, variables
 from agenteval.core.trial import Trial
 from agenteval.protocols import TrialKey
 from agenteval.sandbox.backends import Namespaces
+from agenteval.sandbox.maker import database, fill, render, variables
 from agenteval.testing import ScriptedModel, says
 from agenteval.workflows.prove import played
 from agenteval.workflows.stages import load_stages

@@ -14,8 +14,7 @@ from alone import holds
 from suite import PROJECT, SCENARIOS
 
 from agenteval.config.fixtures import load_fixture
-from agenteval.core.prompt.prompt import render
-from agenteval.core.prompt.variant import fill
+from agenteval.sandbox.maker import fill, render
 
 BY_NAME = {scenario.name: scenario for scenario in SCENARIOS}
 SEED = 3

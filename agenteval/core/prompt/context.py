@@ -10,19 +10,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from agenteval.core.chance import Chance
-from agenteval.core.prompt.prompt import Prompt, render
+from agenteval.core.prompt.prompt import Prompt
 from agenteval.core.prompt.setting import Earlier, Setting
 from agenteval.core.scenario import Scenario
 from agenteval.core.trial import Message
 
 NOTED = "Noted."
 CUT = "[the beginning of this report was left out]\n"
-
-
-def posed(scenario: Scenario, seed: int, setting: Setting) -> Prompt:
-    """The scenario as the trial with this seed reads it, in the length that was asked for."""
-    prompt = render(scenario, seed, setting)
-    return lengthened(prompt, scenario, setting, Chance(f"{scenario.name}/{seed}//context"))
 
 
 def lengthened(prompt: Prompt, scenario: Scenario, setting: Setting, chance: Chance) -> Prompt:

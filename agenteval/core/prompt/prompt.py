@@ -4,9 +4,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from jinja2 import TemplateError, TemplateRuntimeError
+
 from agenteval.core.cards import OURS
 from agenteval.core.prompt.setting import DEFAULT, Setting
-from agenteval.core.prompt.variant import Variables, columns, fill, variables
+from agenteval.core.prompt.variant import Variables, fill
 from agenteval.core.scenario import Agent, Check, Scenario, Step, Trace
 from agenteval.core.trial import Message
 
@@ -21,6 +23,7 @@ class Prompt:
 
     Its first messages are `system`, the `history` of a chat that went before, and `task`. The last
     `closing` steps of the solution close the work, and of `another`, a second way to the goal.
+    `requests` are the queries whose rows ask for sub-agents, one for each that the scenario has.
     """
 
     system: str
@@ -33,19 +36,18 @@ class Prompt:
     closing: int = 1
     traces: tuple[Trace, ...] = ()
     another: tuple[Step, ...] = ()
+    requests: tuple[str, ...] = ()
 
     @property
     def messages(self) -> tuple[Message, ...]:
         return (Message("system", self.system), *self.history, Message("user", self.task))
 
 
-def render(scenario: Scenario, seed: int, setting: Setting = DEFAULT) -> Prompt:
-    """The scenario as the trial with this seed sees it.
+def render(scenario: Scenario, chosen: Variables, setting: Setting = DEFAULT) -> Prompt:
+    """Return the scenario as the trial sees it that has these variables.
 
-    Raises what `core.prompt.variant.variables` raises, and ValueError when a heading is missing;
-    never for a scenario that `config.scenario_files` loaded.
+    Raises jinja2.TemplateError, and ValueError when a heading is missing.
     """
-    chosen = variables(scenario, seed)
     system, task = texts(scenario.instructions, scenario.tools, chosen, setting)
     return Prompt(
         system=system,
@@ -57,6 +59,7 @@ def render(scenario: Scenario, seed: int, setting: Setting = DEFAULT) -> Prompt:
         closing=scenario.closing or max(1, len(scenario.handshake)),
         traces=tuple(_trace(trace, chosen) for trace in scenario.traces),
         another=tuple(_step(step, chosen) for step in scenario.another),
+        requests=tuple(_request(*each, chosen) for each in enumerate(scenario.agents)),
     )
 
 
@@ -79,7 +82,7 @@ def texts(
 ) -> tuple[str, str]:
     """The system message and the task."""
     system, task = split_instructions(instructions)
-    rules = setting.rules_for(tools)
+    rules = rules_for(setting, tools)
     above, below = setting.place != "end", setting.place != "start"
     known = {**setting.profile.names(tuple(setting.profile.forms)), **chosen}
     task = fill(task, {**known, "rules": rules}).strip()
@@ -90,6 +93,14 @@ def texts(
     return f"{frame}\n\n{system}".lstrip(), f"{task}\n\n{rules}" if below else task
 
 
+def rules_for(setting: Setting, tools: Sequence[str]) -> str:
+    """The rules as the model reads them whose scenario offers these tools of ours."""
+    offered, profile = setting.arm.offered(tools), setting.profile
+    shown = [profile.forms[tool].name for tool in offered]
+    names = profile.names(tuple(profile.forms))
+    return fill(setting.rules, {**names, "tools": offered, "shown": shown})
+
+
 def split_instructions(instructions: str) -> tuple[str, str]:
     """The system part and the task part, without their headings."""
     before, found_system, rest = instructions.partition(SYSTEM_HEADING)
@@ -97,6 +108,13 @@ def split_instructions(instructions: str) -> tuple[str, str]:
     if before.strip() or not found_system or not found_task:
         raise ValueError("it must begin with `# System` and go on with `# Task`, each on its line")
     return system, task
+
+
+def _request(number: int, agent: Agent, chosen: Variables) -> str:
+    try:
+        return fill(agent.spawned, chosen)
+    except TemplateError as error:
+        raise TemplateRuntimeError(f"agent.{number}.spawned: {error}") from error
 
 
 def _check(check: Check, chosen: Variables) -> Check:
@@ -121,33 +139,24 @@ def _step(step: Step, chosen: Variables) -> Step:
 _COLUMN = re.compile("\0(\\w+)\0")  # a place in a task where a column of the request stands
 
 
-def requested(scenario: Scenario, agent: Agent, seed: int, known: Variables) -> tuple[str, ...]:
-    """The columns that a request for this agent has.
-
-    Raises what `core.prompt.variant.columns` raises.
-    """
-    return columns(scenario, seed, fill(agent.spawned, known))
-
-
 def outline(
-    scenario: Scenario, agent: Agent, seed: int, known: Variables, setting: Setting = DEFAULT
+    agent: Agent, columns: Sequence[str], known: Variables, setting: Setting = DEFAULT
 ) -> Prompt:
-    """What such an agent reads, with the name of a column where its value will stand."""
-    row = {name: f"<{name}>" for name in requested(scenario, agent, seed, known)}
-    return render_agent(agent, {**known, **row}, setting)
+    """Return what such an agent reads, with `<column>` where a value of its request will stand."""
+    return render_agent(agent, {**known, **{name: f"<{name}>" for name in columns}}, setting)
 
 
 def recognised(
-    scenario: Scenario, agent: Agent, seed: int, known: Variables, said: str
+    agent: Agent, columns: Sequence[str], known: Variables, transcript: str
 ) -> Prompt | None:
-    """The prompt of the agent whose task stands last in `said`, by what that tells of its request.
+    """The prompt of the agent whose task stands last there, by what that tells of its request.
 
     A column that the task does not show is known to nobody who reads it, and to no solution.
     """
-    marked = {name: f"\0{name}\0" for name in requested(scenario, agent, seed, known)}
+    marked = {name: f"\0{name}\0" for name in columns}
     _, task = texts(agent.instructions, agent.tools, {**known, **marked}, DEFAULT)
-    found = [*re.finditer(_pattern(task), said, re.DOTALL)]
-    return render_agent(agent, {**known, **found[-1].groupdict()}) if found else None
+    tasks = [*re.finditer(_pattern(task), transcript, re.DOTALL)]
+    return render_agent(agent, {**known, **tasks[-1].groupdict()}) if tasks else None
 
 
 def _pattern(task: str) -> str:

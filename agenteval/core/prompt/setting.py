@@ -7,7 +7,6 @@ from typing import Literal
 from agenteval.core.cards import ArmCard
 from agenteval.core.prompt.arm import STRICT, Arm
 from agenteval.core.prompt.profile import Profile
-from agenteval.core.prompt.variant import fill
 from agenteval.core.trial import Message
 
 # An edit here changes what every model reads: raise VERSION.
@@ -170,13 +169,6 @@ class Setting:
             said += f", context {self.context} of tasks played before/{PLAYED}"
             said += f", {self.denied} of 100 calls denied"
         return f"{said}, played by {self.harness}" if self.harness else said
-
-    def rules_for(self, tools: Sequence[str]) -> str:
-        """The rules as the model reads them whose scenario offers these tools of ours."""
-        offered = self.arm.offered(tools)
-        shown = [self.profile.forms[tool].name for tool in offered]
-        names = self.profile.names(tuple(self.profile.forms))
-        return fill(self.rules, {**names, "tools": offered, "shown": shown})
 
 
 DEFAULT = Setting()

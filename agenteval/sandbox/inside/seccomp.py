@@ -149,11 +149,7 @@ def refuse(number: int) -> int:
 def program(machine: str, *, loopback: bool) -> bytes:
     """The filter for this machine; without `loopback` there are no internet sockets at all."""
     column = list(ARCH).index(machine)
-    code = [_step(LOAD, MACHINE), _step(EQUAL, ARCH[machine], 1, 0), _step(RETURN, KILL)]
-    code += [_step(LOAD, NUMBER)]
-    for first, last in _ranges(pair[column] for pair in ALLOWED.values()):
-        code += [_step(AT_LEAST, last + 1, 2, 0), _step(AT_LEAST, first, 0, 1)]
-        code += [_step(RETURN, ALLOW)]
+    code = _allowing(machine, ALLOWED)
     for table, number in ((REFUSED, errno.EPERM), (UNSUPPORTED, errno.EOPNOTSUPP)):
         for pair in table.values():
             if (call := pair[column]) is not None:
@@ -167,6 +163,23 @@ def program(machine: str, *, loopback: bool) -> bytes:
     for numbers in SOCKETS:
         code += _when(numbers[column], _only_families(loopback=loopback))
     return b"".join([*code, _step(RETURN, refuse(errno.ENOSYS))])
+
+
+def only(machine: str, calls: Iterable[str]) -> bytes:
+    """The filter for a process that computes: these of the calls that are allowed, and no other."""
+    code = _allowing(machine, calls)
+    return b"".join([*code, _step(RETURN, refuse(errno.EPERM))])
+
+
+def _allowing(machine: str, calls: Iterable[str]) -> list[bytes]:
+    """The head of a filter: no other machine's numbers, and these calls as they are."""
+    column = list(ARCH).index(machine)
+    code = [_step(LOAD, MACHINE), _step(EQUAL, ARCH[machine], 1, 0), _step(RETURN, KILL)]
+    code += [_step(LOAD, NUMBER)]
+    for first, last in _ranges(ALLOWED[call][column] for call in calls):
+        code += [_step(AT_LEAST, last + 1, 2, 0), _step(AT_LEAST, first, 0, 1)]
+        code += [_step(RETURN, ALLOW)]
+    return code
 
 
 def _ranges(numbers: Iterable[int | None]) -> Iterator[tuple[int, int]]:

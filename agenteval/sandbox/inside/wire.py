@@ -24,7 +24,7 @@ PORTABLE = 2  # a version of marshal that every Python 3 reads
 
 def request(message: Message, body: bytes = b"") -> bytes:
     """A frame for the runner; the message holds plain values only."""
-    return _frame(marshal.dumps(message, PORTABLE), body)
+    return frame(marshal.dumps(message, PORTABLE), body)
 
 
 def lengths(header: bytes) -> tuple[int, int]:
@@ -37,7 +37,7 @@ def lengths(header: bytes) -> tuple[int, int]:
 
 def reply(fd: int, message: Message, body: bytes = b"") -> None:
     """Answer the evaluator."""
-    write(fd, _frame(json(message).encode(), body))
+    write(fd, frame(json(message).encode(), body))
 
 
 def write(fd: int, content: bytes) -> None:
@@ -59,7 +59,7 @@ def receive(fd: int) -> tuple[Message, bytes] | None:
     return marshal.loads(payload[:text]), payload[text:]
 
 
-def _frame(text: bytes, body: bytes) -> bytes:
+def frame(text: bytes, body: bytes) -> bytes:
     return len(text).to_bytes(4, "big") + len(body).to_bytes(4, "big") + text + body
 
 

@@ -1,14 +1,14 @@
 """The world of a seed: made once for a trial, and the same bytes however often it is asked for."""
 
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import replace
 
 import pytest
-from test_sub_agents import SCENARIO
+from test_sub_agents import AGENT, SCENARIO
 
-from agenteval.core.prompt.variant import WorldError, columns, database, variables
+from agenteval.sandbox.maker import WorldError, database, requested, variables
 
 WORLD = """\
 CREATE TABLE notes (id INTEGER, word TEXT);
@@ -16,45 +16,30 @@ INSERT INTO notes VALUES (1, '{{ words.first }}'), ({{ chance.integer(2, 92) }},
 """
 
 
-class Counted(Mapping[str, str]):
-    """Words that count how often a script took one: as often as its world is made."""
-
-    def __init__(self) -> None:
-        self.taken = 0
-
-    def __getitem__(self, name: str) -> str:
-        self.taken += name == "first"
-        return name
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(("first",))
-
-    def __len__(self) -> int:
-        return 1
+WORDS = {"first": "first"}
 
 
 def asking(words: Mapping[str, str]):
     return replace(SCENARIO, world=WORLD, words=words, asks={"most": "SELECT max(id) FROM notes"})
 
 
-def test_a_world_is_made_once_for_its_files_and_for_what_is_asked_of_it() -> None:
-    words = Counted()
-    scenario = asking(words)
-    image, found = database(scenario, 7), variables(scenario, 7)
+def test_what_is_asked_of_a_world_is_answered_by_the_one_that_its_files_hold() -> None:
+    scenario = asking(WORDS)
+    image, chosen = database(scenario, 7), variables(scenario, 7)
     with closing(sqlite3.connect(":memory:")) as world:
         world.deserialize(image)
         (most,) = world.execute("SELECT max(id) FROM notes").fetchone()
-    assert (words.taken, found["most"]) == (1, most)
+    assert chosen["most"] == most
 
 
 def test_a_draw_may_be_named_as_an_item_as_well() -> None:
-    plain = asking(Counted())
+    plain = asking(WORDS)
     item = replace(plain, world=WORLD.replace("chance.integer", "chance['integer']"))
     assert database(item, 11) == database(plain, 11)
 
 
 def test_another_seed_and_another_scenario_are_other_worlds() -> None:
-    one, other = asking(Counted()), asking(Counted())
+    one, other = asking(WORDS), asking(WORDS)
     images = {seed: database(one, seed) for seed in range(6)}
     assert {seed: database(other, seed) for seed in range(6)} == images
     assert len(set(images.values())) > 1
@@ -88,16 +73,15 @@ def test_a_script_keeps_words_and_draws_from_one_round_to_the_next() -> None:
 def test_a_scenario_that_is_read_again_has_the_worlds_that_are_made() -> None:
     first, again, other = (asking({"first": word}) for word in ("a", "a", "b"))
     image = database(first, 11)
-    assert database(replace(again, title="Another"), 11) is image
+    assert database(replace(again, title="Another"), 11) == image
     assert database(other, 11) != image
 
 
 def test_what_is_asked_of_a_fresh_world_changes_no_later_one() -> None:
-    scenario = asking(Counted())
+    scenario = asking(WORDS)
     before = database(scenario, 3)
-    assert columns(scenario, 3, "DELETE FROM notes WHERE id > 1000 RETURNING id AS number") == (
-        "number",
-    )
+    agent = replace(AGENT, spawned="DELETE FROM notes WHERE id > 1000 RETURNING id AS number")
+    assert requested(scenario, agent, 3, {}) == ("number",)
     assert database(scenario, 3) == before
 
 
@@ -111,4 +95,4 @@ def test_a_script_that_makes_nothing_makes_an_empty_world() -> None:
 
 def test_a_script_that_is_no_sql_makes_no_world() -> None:
     with pytest.raises(WorldError, match="makes no database"):
-        variables(replace(asking(Counted()), world="MAKE TABLE"), 1)
+        variables(replace(asking(WORDS), world="MAKE TABLE"), 1)

@@ -1,0 +1,344 @@
+"""Prompts and worlds, made in a confined child: the evaluator interprets nothing of a stranger's.
+
+Templates of scenarios, fixtures and arms, a world's script, and every query to a fresh world run
+there. The child is one for the whole evaluator; what it takes too much for ends it, and the next
+request starts another. What it answers is of a declared type, and bounded.
+"""
+
+import os
+import pickle
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import weakref
+from collections.abc import Hashable, Mapping, Sequence
+from contextlib import suppress
+from functools import cache, lru_cache
+from typing import Any, Final, TypeVar, cast
+
+import msgspec
+
+from agenteval.core.chance import Chance, Value
+from agenteval.core.prompt.context import lengthened
+from agenteval.core.prompt.prompt import Prompt
+from agenteval.core.prompt.setting import DEFAULT, Setting
+from agenteval.core.prompt.variant import Variables
+from agenteval.core.scenario import Agent, Answer, Scenario, Schema
+from agenteval.errors import HostError, UsageError
+from agenteval.sandbox.inside import wire
+from agenteval.sandbox.maker_child import CPU_SECONDS, LARGEST, SPENT, Sent
+
+WALL_SECONDS: Final = 30.0  # on a busy machine the CPU time ends it long before
+_START_SECONDS: Final = 60.0
+_HEAD: Final = 16_000  # bytes of a fault's text
+_AT_ONCE: Final = 16  # scenarios in a question: each has the time of one for all
+_REMEMBERED: Final = 512  # scenarios, agents and settings that a child holds
+_PROGRAM: Final = """\
+import sys
+fd, *sys.path = int(sys.argv[1]), *sys.argv[2:]
+from agenteval.sandbox.maker_child import main
+main(fd)
+"""
+
+
+class MakerError(UsageError, ValueError):
+    """The author's fault: one line says what is wrong with a template, a script or a query."""
+
+
+class TemplateError(MakerError):
+    """A template that cannot be filled, or takes too much."""
+
+
+class WorldError(MakerError):
+    """The fixture's world.sql makes no database, or takes too much."""
+
+
+_KINDS: Final[Mapping[str, type[MakerError]]] = {
+    "template": TemplateError,
+    "world": WorldError,
+    "value": MakerError,
+}
+
+
+class _Maker:
+    """The child of this process; `layers` are what confines it, once it runs."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._peer: socket.socket | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._owner = 0
+        self._numbers: dict[int, int] = {}
+        self._values: list[object] = []
+        self.layers: tuple[str, ...] = ()
+
+    def ask(self, act: str, kind: str, *arguments: object) -> bytes:
+        """The result of an act: a database, or any other value as msgpack. Raises MakerError."""
+        with self._lock:
+            peer = self._started()
+            is_answered = False
+            try:
+                peer.sendall(self._request(act, arguments))
+                head, body = _received(peer)
+                fault, text = msgspec.msgpack.decode(head, type=tuple[str, str])
+                is_answered = text != SPENT  # such a child ends, and makes room
+            except TimeoutError:
+                raise _KINDS[kind](f"it takes more than {WALL_SECONDS:g} s") from None
+            except (OSError, EOFError, ValueError):
+                raise _KINDS[kind](self._end()) from None
+            finally:  # half an answer would be taken for that to the next question
+                if not is_answered:
+                    self.stop()
+        if fault:
+            raise _KINDS.get(fault, MakerError)(" ".join(text.split()))
+        return body
+
+    def _request(self, act: str, arguments: Sequence[object]) -> bytes:
+        fresh: dict[int, object] = {}
+        sent = [self._numbered(one, fresh) for one in arguments]
+        return wire.frame(pickle.dumps((fresh, act, sent), pickle.HIGHEST_PROTOCOL), b"")
+
+    def _numbered(self, value: object, fresh: dict[int, object]) -> object:
+        """What is asked about again and again is sent once, and then named by its number."""
+        if not isinstance(value, Scenario | Agent | Setting):
+            return value
+        number = self._numbers.get(id(value))
+        if number is None:
+            number = self._numbers[id(value)] = len(self._values)
+            self._values.append(value)  # as long as it lives, nothing else has its id
+            fresh[number] = _lean(value) if isinstance(value, Setting) else value
+        return Sent(number)
+
+    def _started(self) -> socket.socket:
+        """The socket to the child, and a new child where there is none, or only a parent's."""
+        is_ours = self._owner == os.getpid() and len(self._values) < _REMEMBERED
+        is_alive = self._process is not None and self._process.poll() is None
+        if self._peer is not None and is_ours and is_alive:
+            return self._peer
+        self.stop()
+        ours, theirs = socket.socketpair()
+        with theirs:
+            number = theirs.fileno()
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-S", "-c", _PROGRAM, str(number), *_path()],
+                cwd="/",
+                env={"LANG": "C.UTF-8"},
+                pass_fds=(number,),
+                start_new_session=True,  # Ctrl-C is for the evaluator
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=number,  # until it serves: why it cannot
+            )
+        self._peer, self._owner = ours, os.getpid()
+        weakref.finalize(ours, _ended, self._process)
+        self._greet(ours)
+        return ours
+
+    def _greet(self, peer: socket.socket) -> None:
+        """Raises HostError where the child does not begin."""
+        peer.settimeout(_START_SECONDS)
+        try:
+            layers, _ = _received(peer)
+            self.layers = msgspec.msgpack.decode(layers, type=tuple[str, ...])
+        except (OSError, EOFError, ValueError) as error:
+            reason = _complaint(peer) or self._end()
+            self.stop()
+            raise HostError(
+                f"the process in which worlds are made cannot start ({reason}): free memory or "
+                "raise the limits of this shell (ulimit -a), and ask again"
+            ) from error
+        peer.settimeout(WALL_SECONDS)
+
+    def _end(self) -> str:
+        """Why the child ended."""
+        process = self._process
+        if process is None:
+            return "it is gone"
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=5)
+        if process.returncode == -signal.SIGPROF:
+            return f"it takes more than {CPU_SECONDS:g} s of CPU time"
+        code = process.returncode
+        how = f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
+        return f"it ends the process that is to make it ({how})"
+
+    def stop(self) -> None:
+        """End the child; the next request starts another."""
+        peer, self._peer = self._peer, None
+        if peer is not None:
+            peer.close()
+        process, self._process = self._process, None
+        if process is not None and self._owner == os.getpid():
+            _ended(process)
+        self._numbers, self._values = {}, []
+
+
+def _lean(setting: Setting) -> Setting:
+    """Without the tasks that were played before, which go before the prompt outside."""
+    return Setting(setting.arm, setting.rules, setting.rules_name, setting.place)
+
+
+def _path() -> list[str]:
+    """Where this process finds its packages: absolute folders, so none of the working folder."""
+    return [folder for folder in sys.path if os.path.isabs(folder)]  # noqa: PTH117 -- texts
+
+
+def _complaint(peer: socket.socket) -> str:
+    """The last line that a child wrote instead of a greeting."""
+    peer.settimeout(1)
+    text = b""
+    with suppress(OSError):
+        while len(text) < 1 << 16 and (part := peer.recv(4096)):
+            text += part
+    return text.decode("utf-8", "replace").strip().rpartition("\n")[2]
+
+
+def _ended(process: "subprocess.Popen[bytes]") -> None:
+    with suppress(OSError):
+        process.kill()
+    process.wait()
+
+
+def _received(peer: socket.socket) -> tuple[bytes, bytes]:
+    """A frame of the child. Raises EOFError, OSError, and ValueError for one that is too large."""
+    head, body = wire.lengths(bytes(_exactly(peer, wire.HEADER)))
+    if head > _HEAD or body > LARGEST:
+        raise ValueError("a frame beyond what is taken")
+    return bytes(_exactly(peer, head)), bytes(_exactly(peer, body))
+
+
+def _exactly(peer: socket.socket, count: int) -> bytearray:
+    content = bytearray(count)
+    left = memoryview(content)
+    while left:
+        size = peer.recv_into(left)
+        if not size:
+            raise EOFError
+        left = left[size:]
+    return content
+
+
+_MAKER: Final = _Maker()
+
+
+Result = TypeVar("Result")
+
+
+@cache
+def _decoder(result: Hashable) -> msgspec.msgpack.Decoder[Any]:
+    return msgspec.msgpack.Decoder(cast("Any", result))
+
+
+def _asked(result: type[Result], act: str, kind: str, *arguments: object) -> Result:
+    """The result of this type. Raises MakerError, of this kind where the child just ended."""
+    try:
+        value: Result = _decoder(cast("Hashable", result)).decode(_MAKER.ask(act, kind, *arguments))
+    except msgspec.MsgspecError as error:
+        raise _KINDS[kind](f"the confined child's answer is none ({error})") from error
+    return value
+
+
+def confined_by() -> tuple[str, ...]:
+    """The layers that hold the child on this machine, found out by using it."""
+    forget()
+    return _MAKER.layers
+
+
+def forget() -> None:
+    """Let every world be made anew, to see whether it comes out the same."""
+    _MAKER.ask("forget", "value")
+
+
+def fill(text: str, known: Mapping[str, Any]) -> str:
+    """`text` as a template. Raises TemplateError."""
+    return _asked(str, "fill", "template", text, known) if "{" in text else text
+
+
+def rules_for(setting: Setting, tools: Sequence[str]) -> str:
+    """The rules as the model reads them whose scenario offers these tools of ours."""
+    return _asked(str, "rules_for", "template", setting, tools)
+
+
+def variables(scenario: Scenario, seed: int) -> Variables:
+    """Everything that the templates of this scenario may name, for the trial with this seed."""
+    return _asked(dict[str, Value], "variables", "value", scenario, seed)
+
+
+def database(scenario: Scenario, seed: int) -> bytes:
+    """The SQLite file that the world's script makes. Raises WorldError."""
+    return _MAKER.ask("database", "world", scenario, seed)
+
+
+def render(scenario: Scenario, seed: int, setting: Setting = DEFAULT) -> Prompt:
+    """The scenario as the trial with this seed sees it.
+
+    Raises MakerError; for a scenario that `config.scenario_files` loaded, only where it makes
+    another world the second time.
+    """
+    return _asked(Prompt, "render", "template", scenario, seed, setting)
+
+
+def render_all(scenarios: Sequence[Scenario], seed: int) -> tuple[Prompt, ...]:
+    """Each of the scenarios as the trial with this seed sees it, in fewer questions."""
+    several = tuple[Prompt, ...]
+    parts = (scenarios[at : at + _AT_ONCE] for at in range(0, len(scenarios), _AT_ONCE))
+    asked = (_asked(several, "render_all", "template", seed, *part) for part in parts)
+    return tuple(prompt for prompts in asked for prompt in prompts)
+
+
+def posed(scenario: Scenario, seed: int, setting: Setting) -> Prompt:
+    """The scenario as the trial with this seed reads it, in the length that was asked for."""
+    prompt = render(scenario, seed, setting)
+    return lengthened(prompt, scenario, setting, Chance(f"{scenario.name}/{seed}//context"))
+
+
+def render_agent(agent: Agent, known: Variables, setting: Setting = DEFAULT) -> Prompt:
+    """What a sub-agent begins with, by the trial's variables and those of the row that asks."""
+    return _asked(Prompt, "render_agent", "template", agent, known, setting)
+
+
+def requested(scenario: Scenario, agent: Agent, seed: int, known: Variables) -> tuple[str, ...]:
+    """The columns that a request for this agent has; it must ask for nobody in a fresh world."""
+    columns = tuple[str, ...]
+    return _asked(columns, "requested", "value", scenario, agent, seed, known)
+
+
+def outline(
+    scenario: Scenario, agent: Agent, seed: int, known: Variables, setting: Setting = DEFAULT
+) -> Prompt:
+    """What such an agent reads, with the name of a column where its value will stand."""
+    return _asked(Prompt, "outline", "template", scenario, agent, seed, known, setting)
+
+
+def recognised(
+    scenario: Scenario, agent: Agent, seed: int, known: Variables, transcript: str
+) -> Prompt | None:
+    """The prompt of the agent whose task stands last there, by what that tells of its request."""
+    wanted: Any = Prompt | None
+    prompt: Prompt | None = _asked(
+        wanted, "recognised", "template", scenario, agent, seed, known, transcript
+    )
+    return prompt
+
+
+@lru_cache(maxsize=4)
+def declared(image: bytes) -> Schema:
+    """What a fixture's own database holds; nothing where it is none."""
+    try:
+        return _asked(Schema, "schema", "value", image) if image else ()
+    except MakerError:
+        return ()
+
+
+def rows(image: bytes, queries: Sequence[str], most: int = 1) -> list[Answer]:
+    """Answers of a database of a fixture, at most so many rows each.
+
+    Raises MakerError where it is none, or where it takes too much.
+    """
+    answers = list[tuple[str, tuple[str, ...], tuple[tuple[Any, ...], ...]]]
+    return [
+        Answer(names, found, error)
+        for error, names, found in _asked(answers, "rows", "value", image, queries, most)
+    ]

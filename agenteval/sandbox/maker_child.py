@@ -1,0 +1,386 @@
+"""The program of the confined child: what a stranger's templates, scripts and queries run in.
+
+`agenteval.sandbox.maker` starts it. Once it serves, it can open no file, no socket and no process:
+it computes, and it answers. A request that takes too much ends it, and the next one has another.
+"""
+
+import _sqlite3 as sqlite
+import gc
+import os
+import pickle
+import resource
+import signal
+import socket
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from typing import Any, Final, NoReturn
+
+import msgspec
+from jinja2 import TemplateError
+
+from agenteval.core.prompt import prompt as prompts
+from agenteval.core.prompt.prompt import Prompt
+from agenteval.core.prompt.setting import DEFAULT, Setting
+from agenteval.core.prompt.variant import Variables, drawn, fill, one_line, script
+from agenteval.core.scenario import Agent, Scenario, Schema
+from agenteval.sandbox.inside import inquiry, linux, seccomp, wire
+
+CPU_SECONDS: Final = float(inquiry.CPU_SECONDS)  # of one request
+MEMORY: Final = inquiry.MEMORY  # of address space, beyond what the child has when it begins
+LARGEST: Final = inquiry.LARGEST  # of a world's database
+LONGEST: Final = 8 << 20  # of any other reply: no model reads a prompt of that size
+_KEPT: Final = 32 << 20  # of worlds that were made: a trial asks for its files and for its prompt
+_PAGE: Final = 4096
+LIMITS: Final = inquiry.LIMITS | {
+    sqlite.SQLITE_LIMIT_LENGTH: 16 << 20,
+    sqlite.SQLITE_LIMIT_SQL_LENGTH: 16 << 20,
+    sqlite.SQLITE_LIMIT_EXPR_DEPTH: 1000,
+    sqlite.SQLITE_LIMIT_VDBE_OP: 5_000_000,
+    sqlite.SQLITE_LIMIT_TRIGGER_DEPTH: 20,
+}
+# What a script may do beside reading. The rest is denied: ATTACH, and with it VACUUM; DETACH;
+# virtual tables; every pragma and function that stands in no list.
+_CHANGES: Final = frozenset({
+    *(sqlite.SQLITE_CREATE_TABLE, sqlite.SQLITE_CREATE_INDEX, sqlite.SQLITE_CREATE_VIEW),
+    *(sqlite.SQLITE_CREATE_TRIGGER, sqlite.SQLITE_CREATE_TEMP_TABLE),
+    *(sqlite.SQLITE_CREATE_TEMP_INDEX, sqlite.SQLITE_CREATE_TEMP_VIEW),
+    *(sqlite.SQLITE_CREATE_TEMP_TRIGGER, sqlite.SQLITE_DROP_TABLE, sqlite.SQLITE_DROP_INDEX),
+    *(sqlite.SQLITE_DROP_VIEW, sqlite.SQLITE_DROP_TRIGGER, sqlite.SQLITE_DROP_TEMP_TABLE),
+    *(sqlite.SQLITE_DROP_TEMP_INDEX, sqlite.SQLITE_DROP_TEMP_VIEW),
+    *(sqlite.SQLITE_DROP_TEMP_TRIGGER, sqlite.SQLITE_INSERT, sqlite.SQLITE_UPDATE),
+    *(sqlite.SQLITE_DELETE, sqlite.SQLITE_TRANSACTION, sqlite.SQLITE_SAVEPOINT),
+    *(sqlite.SQLITE_ALTER_TABLE, sqlite.SQLITE_REINDEX, sqlite.SQLITE_ANALYZE),
+})  # fmt: skip
+PRAGMAS: Final = frozenset(
+    {"application_id", "defer_foreign_keys", "encoding", "foreign_keys", "user_version"}
+)
+# `random` is none: the same seed makes the same world.
+_FUNCTIONS: Final = inquiry.FUNCTIONS | {
+    *("changes", "last_insert_rowid", "total_changes", "sqlite_version"),
+    *("current_date", "current_time", "current_timestamp"),
+    *("sqlite_rename_column", "sqlite_rename_table", "sqlite_rename_test"),  # ALTER TABLE's own
+    *("sqlite_drop_column", "sqlite_rename_quotefix", "sqlite_fail", "sqlite_add_constraint"),
+    *("sqlite_drop_constraint", "sqlite_find_constraint"),
+}
+# The kernel calls of a process that computes and answers.
+_CALLS: Final = (
+    *("brk", "clock_getres", "clock_gettime", "exit", "exit_group", "fstat", "futex", "getpid"),
+    *("getrandom", "getrusage", "gettid", "gettimeofday", "madvise", "mmap", "mprotect", "mremap"),
+    *("munmap", "read", "recvfrom", "restart_syscall", "rt_sigaction", "rt_sigprocmask"),
+    *("rt_sigreturn", "sched_yield", "sendto", "setitimer", "time", "write"),
+)
+
+
+SPENT: Final = f"it needs more than {MEMORY >> 20} MB of memory"
+_TEXT: Final = 2000  # characters of what is said of a fault
+
+
+class WorldFaultError(ValueError):
+    """A script that makes no database."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """Stands in a request for a value of many that was sent before, by its number."""
+
+    number: int
+
+
+@dataclass(slots=True)
+class Authorizer:
+    """SQLite's authorizer for the script of a world, and for what is asked of a fresh one.
+
+    `denied` is what it denied last.
+    """
+
+    denied: str = ""
+
+    def __call__(self, action: int, first: str | None, second: str | None, *_: str | None) -> int:
+        if action in _CHANGES or action in inquiry.READS:
+            return inquiry.OK
+        if action == sqlite.SQLITE_FUNCTION:
+            is_known, self.denied = (second or "").lower() in _FUNCTIONS, f"the function {second}"
+        elif action == sqlite.SQLITE_PRAGMA:
+            is_known, self.denied = (first or "").lower() in PRAGMAS, f"PRAGMA {first}"
+        else:
+            is_known, self.denied = False, _DENIED.get(action, "what it asks for")
+        return inquiry.OK if is_known else inquiry.DENY
+
+
+_DENIED: Final = {
+    sqlite.SQLITE_ATTACH: "ATTACH, VACUUM INTO",
+    sqlite.SQLITE_DETACH: "DETACH",
+    sqlite.SQLITE_CREATE_VTABLE: "a virtual table",
+    sqlite.SQLITE_DROP_VTABLE: "a virtual table",
+}
+
+
+def variables(scenario: Scenario, seed: int) -> Variables:
+    """Everything that the templates of this scenario may name; a fresh world answers an `[ask]`.
+
+    Raises WorldFaultError, and ValueError when an `[ask]` cannot be answered.
+    """
+    chosen = drawn(scenario, seed)
+    if scenario.asks:
+        with closing(_opened(database(scenario, seed))) as world:
+            for name, query in scenario.asks.items():
+                chosen[name] = _answer(world, name, query, chosen)
+    return chosen
+
+
+def _answer(world: Any, name: str, query: str, chosen: Variables) -> str | int | float:
+    try:
+        filled = fill(query, chosen)
+        row = world.execute(filled).fetchone()
+    except (TemplateError, *inquiry.FAULTS) as error:
+        raise ValueError(f"ask.{name}: {error}, in `{one_line(query)}`") from error
+    if row is None or not isinstance(row[0], str | int | float):
+        raise ValueError(f"ask.{name}: the fresh world has no answer to `{one_line(filled)}`")
+    return row[0]
+
+
+_MADE: deque[tuple[Scenario, int, bytes]] = deque()
+
+
+def database(scenario: Scenario, seed: int) -> bytes:
+    """The SQLite file that the world's script makes. Raises WorldFaultError."""
+    for other, at, image in _MADE:
+        if at == seed and (other is scenario or _makes_as(other, scenario)):
+            return image
+    image = _made(scenario, seed)
+    _MADE.append((scenario, seed, image))
+    while sum(len(image) for *_, image in _MADE) > _KEPT:
+        _MADE.popleft()
+    return image
+
+
+def _makes_as(other: Scenario, scenario: Scenario) -> bool:
+    """Whether both, read from their files at different times, make the same worlds."""
+    parts = "name", "world", "words", "variants", "draws"
+    return all(getattr(other, part) == getattr(scenario, part) for part in parts)
+
+
+def forget() -> None:
+    """Make every world anew from here on, to see whether it is the same."""
+    _MADE.clear()
+
+
+def _made(scenario: Scenario, seed: int) -> bytes:
+    authorizer = Authorizer()
+    with closing(_fresh(authorizer)) as world:
+        try:
+            world.executescript(script(scenario, seed))
+            world.set_authorizer(None)
+            if world.execute("PRAGMA page_count").fetchone() == (0,):
+                world.setlimit(sqlite.SQLITE_LIMIT_ATTACHED, 1)  # VACUUM asks for it
+                world.execute("VACUUM")  # without a page there is nothing to serialize
+            image: bytes = world.serialize()
+        except (TemplateError, *inquiry.FAULTS) as error:
+            text = _said(error)
+            if "authorized" in text or "prohibited" in text:
+                text += f" (a world may not use {authorizer.denied})"
+            raise WorldFaultError(f"makes no database: {text}") from error
+    return image
+
+
+def _said(error: BaseException) -> str:
+    """The words of an error; those of SQLite for a full database say neither what nor how much."""
+    text = str(error) or type(error).__name__
+    if "is full" in text or "too big" in text or isinstance(error, MemoryError):
+        text += f" (a world's database has up to {LARGEST >> 20} MB, a value up to 16 MB)"
+    return text
+
+
+def _fresh(authorizer: Authorizer) -> Any:
+    """An empty database in memory, for a stranger's script."""
+    world = inquiry.defended(":memory:", LIMITS)
+    pages = f"PRAGMA max_page_count={LARGEST // _PAGE};"
+    world.executescript(f"PRAGMA query_only=OFF; {pages} {inquiry.HEAPS}")
+    world.set_authorizer(authorizer)
+    return world
+
+
+def _opened(image: bytes) -> Any:
+    """A copy of this database, to be asked. Raises what is among `inquiry.FAULTS`."""
+    world = inquiry.defended(":memory:", LIMITS)
+    world.executescript("PRAGMA query_only=OFF;")
+    # Bytes 18 and 19 of the header say that there may be a log; here is none.
+    world.deserialize(image[:18] + b"\x01\x01" + image[20:])
+    world.executescript(inquiry.HEAPS)
+    world.set_authorizer(Authorizer())
+    return world
+
+
+def columns(scenario: Scenario, seed: int, query: str) -> tuple[str, ...]:
+    """What the columns of a query to the fresh world are called.
+
+    Raises WorldFaultError, and ValueError for a query that cannot be run or asks for something now.
+    """
+    with closing(_opened(database(scenario, seed))) as world:
+        try:
+            cursor = world.execute(query)
+            row = cursor.fetchone()
+        except inquiry.FAULTS as error:
+            raise ValueError(f"{error}, in `{query}`") from error
+        if row:
+            raise ValueError(f"the fresh world has rows for it already, in `{query}`")
+        names = tuple(name for name, *_ in cursor.description or ())
+    if not all(name.isidentifier() for name in names) or not names:
+        raise ValueError(f"every column needs a name (`count(*) AS number`), in `{query}`")
+    return names
+
+
+def render(scenario: Scenario, seed: int, setting: Setting) -> Prompt:
+    return prompts.render(scenario, variables(scenario, seed), setting)
+
+
+def render_all(seed: int, *scenarios: Scenario) -> list[Prompt]:
+    return [render(scenario, seed, DEFAULT) for scenario in scenarios]
+
+
+def outline(
+    scenario: Scenario, agent: Agent, seed: int, known: Variables, setting: Setting
+) -> Prompt:
+    return prompts.outline(agent, requested(scenario, agent, seed, known), known, setting)
+
+
+def recognised(
+    scenario: Scenario, agent: Agent, seed: int, known: Variables, transcript: str
+) -> Prompt | None:
+    return prompts.recognised(agent, requested(scenario, agent, seed, known), known, transcript)
+
+
+def requested(scenario: Scenario, agent: Agent, seed: int, known: Variables) -> tuple[str, ...]:
+    """The columns that a request for this agent has. Raises what `columns` does."""
+    return columns(scenario, seed, fill(agent.spawned, known))
+
+
+def schema(image: bytes) -> Schema:
+    """What a fixture's own database holds; nothing where it is none."""
+    try:
+        with closing(_opened(image)) as world:
+            return tuple(inquiry.schema(world))
+    except inquiry.FAULTS:
+        return ()
+
+
+def rows(image: bytes, queries: Sequence[str], most: int) -> list[tuple[str, list[str], list[Any]]]:
+    """Of each query why it failed, the names of its columns, and the first of its rows.
+
+    Raises ValueError where the image is no database.
+    """
+    try:
+        world = _opened(image)
+        world.execute("SELECT 1 FROM sqlite_master").fetchone()
+    except inquiry.FAULTS as error:
+        raise ValueError(f"no database: {error}") from error
+    with closing(world):
+        return [_found(world, query, most) for query in queries]
+
+
+def _found(world: Any, query: str, most: int) -> tuple[str, list[str], list[Any]]:
+    try:
+        cursor = world.execute(query)
+        names = [name for name, *_ in cursor.description or ()]
+        return "", names, [list(row) for row in cursor.fetchmany(most)]
+    except inquiry.FAULTS as error:
+        return str(error) or type(error).__name__, [], []
+
+
+ACTS: Final[Mapping[str, Callable[..., Any]]] = {
+    act.__name__: act
+    for act in (
+        *(variables, database, forget, columns, render, render_all, outline, recognised, requested),
+        *(schema, rows, fill, prompts.render_agent, prompts.rules_for),
+    )
+}
+_FAULTS: Final = (TemplateError, MemoryError, RecursionError, OverflowError, TypeError, ValueError)
+
+
+def main(fd: int) -> NoReturn:
+    """Serve until the evaluator is gone. What is needed has to be there before: no file opens."""
+    peer = socket.socket(fileno=fd)
+    _warm()
+    gc.freeze()
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+    wire.write(fd, wire.frame(msgspec.msgpack.encode(confine()), b""))
+    values: dict[int, Any] = {}
+    while (header := wire.exactly(fd, wire.HEADER)) is not None:
+        request = wire.exactly(fd, sum(wire.lengths(header)))
+        if request is None:
+            break
+        signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS)
+        fault, text, body = _answered(request, values)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        peer.sendall(wire.frame(msgspec.msgpack.encode((fault, text)), body))
+        if text == SPENT:  # what is left of memory may not do for the next request
+            break
+    sys.exit()
+
+
+def _answered(request: bytes, values: dict[int, Any]) -> tuple[str, str, bytes]:
+    """The kind of the fault and its text, both empty without one; and the result."""
+    try:
+        numbered, act, arguments = pickle.loads(request)  # noqa: S301 -- the evaluator's own
+        values |= numbered
+        known = [values[one.number] if type(one) is Sent else one for one in arguments]
+        result = ACTS[act](*known)
+        if isinstance(result, bytes):
+            return "", "", result
+        content = msgspec.msgpack.encode(result)
+    except _FAULTS as error:
+        kind = "template" if isinstance(error, TemplateError) else "value"
+        kind = "world" if isinstance(error, WorldFaultError) else kind
+        text = str(error)[:_TEXT] or type(error).__name__
+        return kind, SPENT if _is_memory(error) else text, b""
+    if len(content) > LONGEST:
+        return "template", f"it makes a text of more than {LONGEST >> 20} MB", b""
+    return "", "", content
+
+
+def _is_memory(error: BaseException | None) -> bool:
+    return error is not None and (isinstance(error, MemoryError) or _is_memory(error.__cause__))
+
+
+def _warm() -> None:
+    """Use once what loads a part of itself late, or looks at a file of the system."""
+    time.tzset()
+    time.strptime("1", "%d")
+    fill("{{ '%s' | format(1) }}{{ lipsum(1) }}{{ 'a' | urlize | tojson | pprint }}", {})
+    for faulty in ("{{ unknown }}", "{% for %}", "{% include 'a' %}", "{{ 1 / 0 }}"):
+        with suppress(TemplateError):
+            fill(faulty, {})
+    with closing(_fresh(Authorizer())) as world:
+        world.execute("SELECT datetime('now', 'localtime')").fetchone()
+
+
+def confine() -> list[str]:
+    """Give up all but computing and answering, by as many layers as this machine has: their names.
+
+    Without a descriptor left no file and no socket opens on any system; Linux adds the rest.
+    """
+    bounds = {resource.RLIMIT_FSIZE: 0, resource.RLIMIT_CORE: 0, resource.RLIMIT_NPROC: 0}
+    for kind, most in {resource.RLIMIT_AS: _address_space(), **bounds}.items():
+        with suppress(ValueError, OSError):  # a system that bounds no address space
+            resource.setrlimit(kind, (most, most))
+    layers = ["limits"]
+    if sys.platform == "linux" and linux.landlock_version():
+        linux.landlock([], loopback=False)
+        layers.append("Landlock")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))
+    if sys.platform == "linux" and linux.MACHINE in seccomp.ARCH:
+        linux.install_filter(seccomp.only(linux.MACHINE, _CALLS))
+        layers.append("seccomp")
+    return layers
+
+
+def _address_space() -> int:
+    try:
+        with open("/proc/self/statm", "rb") as file:  # noqa: PTH123 -- as in `inside`
+            return int(file.read().split()[0]) * resource.getpagesize() + MEMORY
+    except OSError:  # no such file: the limit is then of the whole process
+        return 2 * MEMORY
