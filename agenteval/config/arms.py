@@ -130,6 +130,13 @@ def _read(name: str, where: tuple[Path, ...]) -> Arm:
     return _arm(name, load_toml(path, _File, root))
 
 
+def _note_hidden(name: str, path: Path) -> None:
+    """Report an arm of the project that stands in place of one that agenteval has."""
+    if name == STRICT.name:  # it is made here and has no file to compare with
+        announce(f"arm {name} is {path}, which hides the one that agenteval has")
+    note_hidden("arm", name, path, shipped() / FOLDER / f"{name}.toml")
+
+
 def arm_named(name: str) -> Arm:
     """An arm, or one with denials of another kind, as in `taught/tools+user`. Raises UsageError."""
     base, plus, kind = name.partition("+")

@@ -27,7 +27,8 @@ from agenteval.config.roots import (
     shipped,
     stranger,
 )
-from agenteval.config.toml import LARGEST, read_toml
+from agenteval.config.beneath import TEXT
+from agenteval.config.toml import read_toml
 from agenteval.core.plain import as_word
 from agenteval.errors import AgentevalError, UntrustedError, UsageError, unwritten
 
@@ -192,7 +193,7 @@ def digest(project: Path, content: bytes | None = None) -> str:
     for number, path in enumerate(_files(project)):
         is_read = content is not None and path == project / PROJECT_FILE
         whole = content if is_read and content is not None else _content(path)
-        if number >= MOST or len(whole) > LARGEST:
+        if number >= MOST or len(whole) > TEXT:
             raise UsageError(f"{path}: the project is too large to be confirmed: remove this file")
         name = os.fsencode(path.relative_to(project))
         parts.update(b"%d %d " % (len(name), len(whole)) + name + whole)
@@ -212,7 +213,7 @@ def _content(path: Path) -> bytes:
     try:
         with open(path, "rb", opener=_open_at_once) as file:
             is_file = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
-            return file.read(LARGEST + 1) if is_file else b""
+            return file.read(TEXT + 1) if is_file else b""
     except OSError:
         return b""
 

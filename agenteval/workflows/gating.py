@@ -209,8 +209,8 @@ def declared(about: str | None) -> Estimand:
     found = find_rules(roots())
     try:
         tables = read_toml(found)
-        kept = {name: tables[name] for name in ("about", "plan") if name in tables}
-        return Estimand(_about_of(found, kept))
+        needed = {name: table for name, table in tables.items() if name in {"about", "plan"}}
+        return Estimand(_about_of(found, needed))
     except (UsageError, ValueError) as error:
         said = str(error).partition("\n")[0]
         told = f"{said}; figures are about {Estimand.THESE} scenarios, as without that file"
