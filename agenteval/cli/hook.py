@@ -58,7 +58,7 @@ def install(  # noqa: PLR0913 -- one parameter for each option
     - `agenteval hook install --for codex --allowlist demo --user --observe --yes`
     """
     words = installing.command(harness, allowlist, observe=observe, fail=fail, log=log)
-    for line in coverage.lines(harness, allowlist, observe=observe):
+    for line in coverage.describe(harness, allowlist, observe=observe):
         typer.echo(visible(line))
     change = installing.installed(harness, words, user=user, fail=fail)
     if _made(change, yes=yes, nothing="the hook is there already"):

@@ -10,7 +10,7 @@ from agenteval.core.policy.policy import Policy
 from agenteval.hook.tool_inputs import HARMLESS_IN, canonical
 
 
-def lines(harness: str, allowlist: str, *, observe: bool) -> Iterator[str]:
+def describe(harness: str, allowlist: str, *, observe: bool) -> Iterator[str]:
     """What a user should know before the hook is put in, a line each. Raises UsageError."""
     policy = load_any(allowlist, roots=roots())
     yield from (f"warning: {line}" for line in policy_warnings(allowlist, policy))

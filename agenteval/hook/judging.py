@@ -196,24 +196,24 @@ def reason(verdict: Denied, policy: Policy) -> str:
 
 def decide(reading: Reading, policy: Policy, root: str) -> Decision:
     """Decide on a call as it was read: by the rules for what it does, or by its tool's name."""
-    listed = _listed(reading.name, policy) if reading.own else ""
-    if reading.own is None or not listed:
+    listed_name = _listed(reading.name, policy) if reading.own else ""
+    if reading.own is None or not listed_name:
         return _of_calls(reading, policy, root) if reading.calls else _unknown(reading, policy)
-    own = _judged(judge(replace(reading.own, name=listed), policy, World(root=root)), policy)
-    if own.denial or _opens_all(listed, policy):
+    own = _judged(judge(replace(reading.own, name=listed_name), policy, World(root=root)), policy)
+    if own.denial or _opens_all(listed_name, policy):
         return own
     # The harness has the tool, and nobody named it for what it carries.
     if reading.effect is Effect.UNREADABLE:
-        return own if listed == _POWERSHELL else _unknown(reading, policy)
+        return own if listed_name == _POWERSHELL else _unknown(reading, policy)
     return _of_calls(reading, policy, root) if reading.calls else own
 
 
 _POWERSHELL: Final = "powershell"  # has rules of its own in Claude Code's settings
 
 
-def _opens_all(listed: str, policy: Policy) -> bool:
+def _opens_all(listed_name: str, policy: Policy) -> bool:
     """Whether a list names a tool itself: its own tables do, another harness's only by a rule."""
-    return policy.engine is None or listed not in policy.tools
+    return policy.engine is None or listed_name not in policy.tools
 
 
 def _of_calls(reading: Reading, policy: Policy, root: str) -> Decision:

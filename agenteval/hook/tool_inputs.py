@@ -111,7 +111,12 @@ _FOLDERS: Final = frozenset(
 _LANGUAGES: Final = frozenset(("shell", "language", "lang", "interpreter", "runtime", "kernel"))
 _VARIABLES: Final = frozenset(("env", "environment", "envs", "environmentvariables", "envvars"))
 _INPUTS: Final = frozenset(("stdin", "stdintext", "stdindata", "stdininput"))
-_MORE_WORDS: Final = frozenset(("args", "arguments", "argv", "arg", "params", "parameters"))
+_MORE_WORDS: Final = frozenset(
+    (
+        *("args", "arguments", "argv", "arg", "params", "parameters", "flags", "options"),
+        *("extraargs", "additionalargs"),
+    )
+)
 _OF_CALLS: Final = _MORE_WORDS | {"input", "payload"}  # their texts are no file's
 _COMMANDS: Final = frozenset(
     (
@@ -162,7 +167,7 @@ class _UnreadableError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class _Carried:
+class _Text:
     """A text that a call carries: a command, or with `is_patch` the patch of an editing tool."""
 
     text: str
@@ -203,14 +208,14 @@ def read_call(
     reading = Reading(identifier, tool, Effect.JUDGED, own=own)
     try:
         search = _Search(letters, is_known=is_file_tool or is_harmless)
-        carried = tuple(search.carried(arguments, _Around(), DEPTH))
-        _check_language(letters, carried)
+        texts = tuple(search.texts(arguments, _Around(), DEPTH))
+        _check_language(letters, texts)
     except _UnreadableError as error:
         return replace(reading, effect=Effect.UNREADABLE, reason=str(error))
     rights = {_RIGHTS[_letters(key)]: value for key, value in arguments.items()
               if _letters(key) in _RIGHTS}  # fmt: skip
-    calls = [*_bash_calls(identifier, carried, rights, cwd, root)]
-    calls += _file_calls(identifier, letters, arguments, carried)
+    calls = [*_bash_calls(identifier, texts, rights, cwd, root)]
+    calls += _file_calls(identifier, letters, arguments, texts)
     if not calls and letters in _SHELLS:
         calls.append(ToolCall(identifier, BASH, json.dumps(arguments), _without_command(arguments)))
     if calls:
@@ -223,17 +228,17 @@ def _without_command(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
     return {key: value for key, value in arguments.items() if key != "command"}
 
 
-def _check_language(letters: str, carried: Sequence[_Carried]) -> None:
+def _check_language(letters: str, texts: Sequence[_Text]) -> None:
     is_other = "powershell" in letters or "pwsh" in letters
-    if is_other and any(not each.is_patch for each in carried):
+    if is_other and any(not each.is_patch for each in texts):
         raise _UnreadableError("a command of PowerShell cannot be read by a reader of bash")
 
 
 def _bash_calls(
-    identifier: str, carried: Sequence[_Carried], rights: Mapping[str, Any], cwd: str, root: str
+    identifier: str, texts: Sequence[_Text], rights: Mapping[str, Any], cwd: str, root: str
 ) -> Iterator[ToolCall]:
     """A command that starts elsewhere than the session began says where."""
-    for each in carried:
+    for each in texts:
         if each.is_patch:
             continue
         more = dict(rights)
@@ -245,7 +250,7 @@ def _bash_calls(
 
 
 def _file_calls(
-    identifier: str, letters: str, arguments: Mapping[str, Any], carried: Sequence[_Carried]
+    identifier: str, letters: str, arguments: Mapping[str, Any], texts: Sequence[_Text]
 ) -> Iterator[ToolCall]:
     paths = [*_paths(arguments)]
     is_view = letters in _EDITORS and _action(arguments) in _VIEWS
@@ -254,7 +259,7 @@ def _file_calls(
         for one in [{"path": path} for path in paths] or [{}]:
             yield ToolCall(identifier, READ, json.dumps(arguments), {**others, **one})
     elif letters in _WRITERS | _EDITORS:
-        patches = [each.text for each in carried if each.is_patch]
+        patches = [each.text for each in texts if each.is_patch]
         paths += [path.strip() for text in patches for path in _PATCHED.findall(text)]
         for path in dict.fromkeys(paths) or (None,):
             given = {"path": path, "content": ""}  # an edit opens what a write opens
@@ -288,36 +293,39 @@ class _Search:
         self.is_known = is_known
         self.is_shell = letters in _SHELLS or _OF_SHELLS.search(letters) is not None
 
-    def carried(self, table: Mapping[str, Any], around: _Around, depth: int) -> Iterator[_Carried]:
+    def texts(self, table: Mapping[str, Any], around: _Around, depth: int) -> Iterator[_Text]:
         """Every command and patch in a table and in the tables within it."""
         if depth == 0:
             raise _UnreadableError("its input nests too deeply")
         keys = [(_letters(key), value) for key, value in table.items()]
         around = _around(keys, around)
         for key, value in keys:
-            texts = [*self._texts(key, value, around)]
+            texts = [*self._own_texts(key, value, around)]
             yield from texts
-            may_be_file = isinstance(value, str) and self.is_known and key not in _OF_CALLS
-            if not texts and key not in _VARIABLES and not may_be_file:
-                yield from self._within(key, value, around, depth)
+            may_be_file = self.is_known and key not in _OF_CALLS
+            is_plain = isinstance(value, str) and (bool(texts) or may_be_file)
+            if key not in _VARIABLES and not is_plain:
+                yield from self._texts_within(key, value, around, depth)
 
-    def _within(self, key: str, value: object, around: _Around, depth: int) -> Iterator[_Carried]:
+    def _texts_within(
+        self, key: str, value: object, around: _Around, depth: int
+    ) -> Iterator[_Text]:
         """What the tables in a value carry, which of a command have to carry one."""
         tables = [*_tables(value, depth)]
-        found = [each for table in tables for each in self.carried(table, around, depth - 1)]
-        if tables and not found and self._is_command(key, [], around.language):
+        inner = [each for table in tables for each in self.texts(table, around, depth - 1)]
+        if tables and not inner and self._is_command(key, [], around.language):
             raise _UnreadableError("its command is no text")
-        yield from found
+        yield from inner
 
-    def _texts(self, key: str, value: object, around: _Around) -> Iterator[_Carried]:
+    def _own_texts(self, key: str, value: object, around: _Around) -> Iterator[_Text]:
         if self.letters in _PATCHERS and isinstance(value, str) and _is_patch(value):
-            yield _Carried(value, is_patch=True)
+            yield _Text(value, is_patch=True)
             return
         if not isinstance(value, str | list) or not self._is_command(key, value, around.language):
             return
         for text in _commands(key, value, around.more):
             if text.strip():
-                yield _Carried(_complete(text, around), around.folder)
+                yield _Text(_complete(text, around), around.folder)
 
     def _is_command(self, key: str, value: str | list[Any], language: str) -> bool:
         if key in _VARIABLES or (key == "command" and self.letters in _NO_SHELLS):
