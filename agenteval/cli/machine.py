@@ -118,8 +118,8 @@ def doctor(
 ) -> None:
     """Try every sandbox with real commands and a battery of escapes; say what mends a failure.
 
-    Hostile replies, worlds, modules, words and projects are given to what reads them: parser, judge,
-    tests, store, report, and what looks at a scenario.
+    Hostile replies, databases, modules, words and projects are given to whatever reads them:
+    parser, judge, tests, store, report, and the commands that look at a scenario.
 
     With --project: the models of a folder with their URLs and the variables of their keys, the
     names that hide shipped ones, links, scripts and plug-ins. None of it is acted on.

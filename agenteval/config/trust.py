@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from agenteval.config.beneath import TEXT
 from agenteval.config.roots import (
     ARMS,
     GATE_FILE,
@@ -27,7 +28,6 @@ from agenteval.config.roots import (
     shipped,
     stranger,
 )
-from agenteval.config.beneath import TEXT
 from agenteval.config.toml import read_toml
 from agenteval.core.plain import as_word
 from agenteval.errors import AgentevalError, UntrustedError, UsageError, unwritten

@@ -19,7 +19,6 @@ from typing import Final
 
 from agenteval.hook import asking
 from agenteval.hook.judging import Judging
-from agenteval.hook.production_log import tell_fault
 from agenteval.serving.bounds import Connections, Listener, bounds
 
 IDLE: Final = 1800.0  # seconds without a call after which the process ends
@@ -55,15 +54,15 @@ class Clients:
         self._connections: Connections[_Client] = Connections(self._bounds)
         self._selector = selectors.DefaultSelector()
         self._whole: SimpleQueue[_Client] = SimpleQueue()
+        self._pool: list[threading.Thread] = []
         self._is_listening = False
 
     def serve(self) -> str:
         """Answer them; return the reason why there is an end."""
         self._listener.settimeout(0)
-        for _ in range(self._bounds.threads):
-            threading.Thread(target=self._answer_all, daemon=True).start()
         code, end = _code(), time.monotonic() + IDLE
         while True:
+            self._fill_pool()
             is_new = code != _code()  # the calls in hand are answered by the old one
             if is_new and not len(self._connections):
                 return "new code"
@@ -72,6 +71,13 @@ class Clients:
                 end = time.monotonic() + IDLE
             elif time.monotonic() > end:
                 return "idle"
+
+    def _fill_pool(self) -> None:
+        """Start the threads that answer, and another for one that a defect of ours has ended."""
+        self._pool = [thread for thread in self._pool if thread.is_alive()]
+        while len(self._pool) < self._bounds.threads:
+            self._pool.append(threading.Thread(target=self._answer_all, daemon=True))
+            self._pool[-1].start()
 
     def _is_full(self) -> bool:
         """Whether nobody could make way: who comes then waits in the kernel's queue."""
@@ -154,12 +160,11 @@ class Clients:
                 self._answer(client)
             except OSError:
                 pass  # it has gone, or does not read
-            except Exception:  # noqa: BLE001 -- one client's defect must not end a thread of all
-                tell_fault()
-            with contextlib.suppress(OSError):
-                client.talk.shutdown(socket.SHUT_RDWR)  # the reading thread closes it
-            client.received.clear()
-            client.is_answered = True
+            finally:
+                with contextlib.suppress(OSError):
+                    client.talk.shutdown(socket.SHUT_RDWR)  # the reading thread closes it
+                client.received.clear()
+                client.is_answered = True
 
     def _answer(self, client: _Client) -> None:
         question = _question(bytes(client.received))
