@@ -108,8 +108,8 @@ def init(
 def doctor(*, as_json: AsJson = False) -> None:
     """Try every sandbox with real commands and a battery of escapes; say what mends a failure.
 
-    Hostile replies, worlds, modules, words and projects are given to what reads them: parser, judge,
-    tests, store, report, and what looks at a scenario.
+    Hostile replies, worlds, modules, words and projects are given to what reads them: parser,
+    judge, tests, store, report, and what looks at a scenario.
 
     Exits 1 when no sandbox works that a run would choose by itself, or when one of these does harm.
 
