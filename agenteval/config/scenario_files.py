@@ -127,12 +127,7 @@ def load_scenario(
         solution=tuple(Step(**step.model_dump()) for step in schema.solution),
         another=tuple(Step(**step.model_dump()) for step in schema.another),
         handshake=tuple(Check(**check.model_dump()) for check in schema.handshake),
-        tests=tuple(
-            CodeTest(
-                test.name, _text(folder / test.python, f"test {test.name!r} is made of it", base)
-            )
-            for test in schema.test
-        ),
+        tests=tuple(_test(folder, test, base) for test in schema.test),
         traces=tuple(Trace(trace.name, tuple(trace.calls)) for trace in schema.trace),
         variants=tuple(schema.variant) or ({},),
         draws=_draws(path, schema, words),
@@ -163,6 +158,12 @@ def _world(path: Path, schema: _ScenarioSchema, roots: Sequence[Path]) -> tuple[
             "world to ask. Add one, or mend the name"
         )
     return found, root
+
+
+def _test(folder: Path, test: _TestSchema, base: Path) -> CodeTest:
+    return CodeTest(
+        test.name, _text(folder / test.python, f"test {test.name!r} is made of it", base)
+    )
 
 
 def _base(folder: Path, roots: Sequence[Path]) -> Path:

@@ -143,211 +143,199 @@ _NUMBER = "number = \"SELECT id FROM chores WHERE text = '{{ chore }}'\""
 _GOAL = "SELECT group_concat(id) FROM chores WHERE done = 1"
 
 
-def scripts() -> Mapping[str, Hostile]:
-    """SQL that reaches for files, or takes too much."""
-    return {
-        "ATTACH of the victim's database": Hostile(
-            DENIED, _sql("ATTACH 'HOME/victim.db' AS v; UPDATE v.t SET secret = 'overwritten';")
+# SQL that reaches for files, or takes too much.
+SCRIPTS: Final[Mapping[str, Hostile]] = {
+    "ATTACH of the victim's database": Hostile(
+        DENIED, _sql("ATTACH 'HOME/victim.db' AS v; UPDATE v.t SET secret = 'overwritten';")
+    ),
+    "ATTACH of a new file": Hostile(
+        DENIED, _sql("ATTACH 'HOME/.profile' AS v; CREATE TABLE v.t (x);")
+    ),
+    "ATTACH by a template": Hostile(DENIED, _sql("{{ 'ATT' ~ 'ACH' }} 'HOME/n.db' AS v;")),
+    "DETACH": Hostile("no such database|may not use|cannot detach", _sql("DETACH v;")),
+    "VACUUM INTO": Hostile("denied|authorized|attached", _sql("VACUUM INTO 'HOME/v.db';")),
+    "load_extension": Hostile(
+        f"{DENIED}|no such function", _sql("SELECT load_extension('HOME/x.so');")
+    ),
+    "readfile and writefile": Hostile(
+        "no such function", _sql("SELECT writefile('HOME/w', readfile('HOME/.bashrc'));")
+    ),
+    "fts3_tokenizer": Hostile(
+        f"{DENIED}|no such function", _sql("SELECT fts3_tokenizer('simple', x'00');")
+    ),
+    "a virtual table": Hostile(
+        f"{DENIED}|no such module", _sql("CREATE VIRTUAL TABLE f USING fts5(x);")
+    ),
+    "a table of the file system": Hostile(
+        f"{DENIED}|no such", _sql("SELECT * FROM fsdir('HOME');")
+    ),
+    "a folder for temporary files": Hostile(DENIED, _sql("PRAGMA temp_store_directory = 'HOME';")),
+    "a journal": Hostile(DENIED, _sql("PRAGMA journal_mode = WAL;")),
+    "more pages": Hostile(DENIED, _sql("PRAGMA max_page_count = 99999999;")),
+    "a schema that is written to": Hostile(
+        DENIED, _sql("PRAGMA writable_schema = ON; DELETE FROM sqlite_master;")
+    ),
+    "one blob of 300 MB": Hostile(
+        "too big", _sql("CREATE TABLE b AS SELECT zeroblob(300000000) z;")
+    ),
+    "a hundred blobs": Hostile(
+        "full|memory|more than",
+        _sql(
+            "CREATE TABLE b AS WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n "
+            "LIMIT 100) SELECT zeroblob(9000000) z FROM n;"
         ),
-        "ATTACH of a new file": Hostile(
-            DENIED, _sql("ATTACH 'HOME/.profile' AS v; CREATE TABLE v.t (x);")
+    ),
+    "a text that is padded": Hostile(
+        f"too big|{SPENT}", _sql("SELECT printf('%.*c', 999999999, 'a');"), is_slow=True
+    ),
+    "a query without end": Hostile(SPENT, _sql(f"{ENDLESS};")),
+    "a trigger of itself": Hostile(
+        "makes no database|^a world of",
+        _sql(
+            "PRAGMA recursive_triggers = ON; CREATE TABLE r (x); CREATE TRIGGER g AFTER INSERT "
+            "ON r BEGIN INSERT INTO r VALUES (1); END; INSERT INTO r VALUES (1);"
         ),
-        "ATTACH by a template": Hostile(DENIED, _sql("{{ 'ATT' ~ 'ACH' }} 'HOME/n.db' AS v;")),
-        "DETACH": Hostile("no such database|may not use|cannot detach", _sql("DETACH v;")),
-        "VACUUM INTO": Hostile("denied|authorized|attached", _sql("VACUUM INTO 'HOME/v.db';")),
-        "load_extension": Hostile(
-            f"{DENIED}|no such function", _sql("SELECT load_extension('HOME/x.so');")
-        ),
-        "readfile and writefile": Hostile(
-            "no such function", _sql("SELECT writefile('HOME/w', readfile('HOME/.bashrc'));")
-        ),
-        "fts3_tokenizer": Hostile(
-            f"{DENIED}|no such function", _sql("SELECT fts3_tokenizer('simple', x'00');")
-        ),
-        "a virtual table": Hostile(
-            f"{DENIED}|no such module", _sql("CREATE VIRTUAL TABLE f USING fts5(x);")
-        ),
-        "a table of the file system": Hostile(
-            f"{DENIED}|no such", _sql("SELECT * FROM fsdir('HOME');")
-        ),
-        "a folder for temporary files": Hostile(
-            DENIED, _sql("PRAGMA temp_store_directory = 'HOME';")
-        ),
-        "a journal": Hostile(DENIED, _sql("PRAGMA journal_mode = WAL;")),
-        "more pages": Hostile(DENIED, _sql("PRAGMA max_page_count = 99999999;")),
-        "a schema that is written to": Hostile(
-            DENIED, _sql("PRAGMA writable_schema = ON; DELETE FROM sqlite_master;")
-        ),
-        "one blob of 300 MB": Hostile(
-            "too big", _sql("CREATE TABLE b AS SELECT zeroblob(300000000) z;")
-        ),
-        "a hundred blobs": Hostile(
-            "full|memory|more than",
-            _sql(
-                "CREATE TABLE b AS WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n "
-                "LIMIT 100) SELECT zeroblob(9000000) z FROM n;"
-            ),
-        ),
-        "a text that is padded": Hostile(
-            f"too big|{SPENT}", _sql("SELECT printf('%.*c', 999999999, 'a');"), is_slow=True
-        ),
-        "a query without end": Hostile(SPENT, _sql(f"{ENDLESS};")),
-        "a trigger of itself": Hostile(
-            "makes no database|^a world of",
-            _sql(
-                "PRAGMA recursive_triggers = ON; CREATE TABLE r (x); CREATE TRIGGER g AFTER INSERT "
-                "ON r BEGIN INSERT INTO r VALUES (1); END; INSERT INTO r VALUES (1);"
-            ),
-        ),
-        "an expression of 5,000 levels": Hostile(
-            "makes no database", _sql(f"SELECT {'(' * 5000}1{')' * 5000};")
-        ),
-        "chance of its own": Hostile(DENIED, _sql("CREATE TABLE c AS SELECT random() AS x;")),
-        "a script of 20 MB": Hostile(
-            "too large|too big|more than", _sql("{{ 'SELECT 1;' * 2300000 }}")
-        ),
-        "[ask] that loads": Hostile(
-            "ask.number", _key(_NUMBER, "number = \"SELECT load_extension('HOME/x.so')\"")
-        ),
-        "[ask] that attaches": Hostile(
-            "ask.number", _key(_NUMBER, "number = \"ATTACH 'HOME/victim.db' AS v\"")
-        ),
-        "[ask] without end": Hostile(SPENT, _key(_NUMBER, f'number = "{ENDLESS}"'), is_slow=True),
-        "a goal that attaches": Hostile("goal.0.query", _key(_GOAL, "ATTACH 'HOME/n.db' AS v")),
-        "a goal without end": Hostile(SPENT, _key(_GOAL, ENDLESS), is_slow=True),
-        "a database whose view has no end": Hostile(
-            f"{SPENT}|no world to ask|^a world of",
-            _placed(f"{FILES}/data/world.db", _database),
-        ),
-    }
+    ),
+    "an expression of 5,000 levels": Hostile(
+        "makes no database", _sql(f"SELECT {'(' * 5000}1{')' * 5000};")
+    ),
+    "chance of its own": Hostile(DENIED, _sql("CREATE TABLE c AS SELECT random() AS x;")),
+    "a script of 20 MB": Hostile(
+        "too large|too big|more than", _sql("{{ 'SELECT 1;' * 2300000 }}")
+    ),
+    "[ask] that loads": Hostile(
+        "ask.number", _key(_NUMBER, "number = \"SELECT load_extension('HOME/x.so')\"")
+    ),
+    "[ask] that attaches": Hostile(
+        "ask.number", _key(_NUMBER, "number = \"ATTACH 'HOME/victim.db' AS v\"")
+    ),
+    "[ask] without end": Hostile(SPENT, _key(_NUMBER, f'number = "{ENDLESS}"'), is_slow=True),
+    "a goal that attaches": Hostile("goal.0.query", _key(_GOAL, "ATTACH 'HOME/n.db' AS v")),
+    "a goal without end": Hostile(SPENT, _key(_GOAL, ENDLESS), is_slow=True),
+    "a database whose view has no end": Hostile(
+        f"{SPENT}|no world to ask|^a world of",
+        _placed(f"{FILES}/data/world.db", _database),
+    ),
+}
 
 
-def templates() -> Mapping[str, Hostile]:
-    """Templates that reach behind their words, or take too much."""
-    rounds = "{% for a in range(99999) %}" * 3 + "{% endfor %}" * 3
-    macro = "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}"
-    double = "{% set n = namespace(a='x') %}{% for i in range(60) %}{% set n.a = n.a ~ n.a %}"
-    return {
-        "loops without end": Hostile(SPENT, _task(rounds)),
-        "a word a billion times": Hostile(SPENT, _task("{{ 'x' * 10**9 }}")),
-        "a list a billion times": Hostile(SPENT, _task("{{ ([0] * 10**9) | length }}")),
-        "a word of 50 MB": Hostile(SPENT, _task("{{ 'x' * 50000000 }}")),
-        "doubled words": Hostile(SPENT, _task(double + "{% endfor %}{{ n.a }}")),
-        "a padded word": Hostile(SPENT, _task("{{ '%999999999d' | format(1) }}")),
-        "a centred word": Hostile(SPENT, _task("{{ 'x' | center(999999999) }}")),
-        "a power of powers": Hostile(SPENT, _task("{{ 9 ** (9 ** 9) }}"), is_slow=True),
-        "a macro of itself": Hostile("RecursionError|more than|exit|signal", _task(macro)),
-        "words of a thousand books": Hostile(
-            SPENT, _task("{{ lipsum(999999, max=99999) }}"), is_slow=True
-        ),
-        "10,000 brackets": Hostile(
-            "instructions.md", _task("{{ " + "(" * 10_000 + "1" + ")" * 10_000 + " }}")
-        ),
-        "what lies behind a word": Hostile("unsafe", _task("{{ ''.__class__.__mro__ }}")),
-        "a format that looks behind": Hostile(
-            "unsafe|undefined|Error", _task("{{ '{0.__class__.__init__}'.format(chore) }}")
-        ),
-        "an included file": Hostile("TemplateNotFound", _task("{% include '/etc/passwd' %}")),
-        "a query that loops": Hostile(SPENT, _key(_GOAL, rounds + _GOAL), is_slow=True),
-    }
+# Templates that reach behind their words, or take too much.
+_ROUNDS = "{% for a in range(99999) %}" * 3 + "{% endfor %}" * 3
+_MACRO = "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}"
+_DOUBLE = "{% set n = namespace(a='x') %}{% for i in range(60) %}{% set n.a = n.a ~ n.a %}"
+TEMPLATES: Final[Mapping[str, Hostile]] = {
+    "loops without end": Hostile(SPENT, _task(_ROUNDS)),
+    "a word a billion times": Hostile(SPENT, _task("{{ 'x' * 10**9 }}")),
+    "a list a billion times": Hostile(SPENT, _task("{{ ([0] * 10**9) | length }}")),
+    "a word of 50 MB": Hostile(SPENT, _task("{{ 'x' * 50000000 }}")),
+    "doubled words": Hostile(SPENT, _task(_DOUBLE + "{% endfor %}{{ n.a }}")),
+    "a padded word": Hostile(SPENT, _task("{{ '%999999999d' | format(1) }}")),
+    "a centred word": Hostile(SPENT, _task("{{ 'x' | center(999999999) }}")),
+    "a power of powers": Hostile(SPENT, _task("{{ 9 ** (9 ** 9) }}"), is_slow=True),
+    "a macro of itself": Hostile("RecursionError|more than|exit|signal", _task(_MACRO)),
+    "words of a thousand books": Hostile(
+        SPENT, _task("{{ lipsum(999999, max=99999) }}"), is_slow=True
+    ),
+    "10,000 brackets": Hostile(
+        "instructions.md", _task("{{ " + "(" * 10_000 + "1" + ")" * 10_000 + " }}")
+    ),
+    "what lies behind a word": Hostile("unsafe", _task("{{ ''.__class__.__mro__ }}")),
+    "a format that looks behind": Hostile(
+        "unsafe|undefined|Error", _task("{{ '{0.__class__.__init__}'.format(chore) }}")
+    ),
+    "an included file": Hostile("TemplateNotFound", _task("{% include '/etc/passwd' %}")),
+    "a query that loops": Hostile(SPENT, _key(_GOAL, _ROUNDS + _GOAL), is_slow=True),
+}
 
 
-def links() -> Mapping[str, Hostile]:
-    """Links at each level, and what is no file."""
-    return {
-        "a link to a file": Hostile(LINK, _link(f"{FILES}/tips.md", "HOME/.aws/credentials")),
-        "a link to a folder": Hostile(LINK, _link(f"{FILES}/tips", "HOME/.aws")),
-        "a link to the environment": Hostile(LINK, _link(f"{FILES}/env", "/proc/self/environ")),
-        "a link to a device": Hostile(LINK, _link(f"{FILES}/zero", "/dev/zero")),
-        "a link that leads nowhere": Hostile(LINK, _link(f"{FILES}/gone", "nowhere")),
-        "a link to itself": Hostile(LINK, _link(f"{FILES}/loop", "loop")),
-        "files that are a link": Hostile(LINK, _link(FILES, "MOVED-files")),
-        "a fixture that is a link": Hostile(LINK, _link("fixtures/mine-one", "MOVED-mine-one")),
-        "fixtures that are a link": Hostile(LINK, _link("fixtures", "MOVED-fixtures")),
-        "a script that is a link": Hostile(LINK, _link(WORLD, "HOME/.bashrc")),
-        "a scenario that is a link": Hostile(LINK, _link(SCENARIO, "HOME/notes.toml")),
-        "instructions that are a link": Hostile(LINK, _link(INSTRUCTIONS, "HOME/.bashrc")),
-        "a group that is a link": Hostile(LINK, _link("scenarios/mine", "MOVED-mine")),
-        "an allow list that is a link": Hostile(LINK, _link(ALLOWLIST, "HOME/notes.toml")),
-        "an arm that is a link": Hostile(LINK, _link(ARM, "HOME/notes.toml")),
-        "words that are a link": Hostile(LINK, _link(WORDS, "HOME/notes.toml")),
-        "a FIFO among the files": Hostile(KIND, _placed(f"{FILES}/pipe", os.mkfifo)),
-        "a socket among the files": Hostile(KIND, _placed(f"{FILES}/socket", _listen)),
-        "a FIFO as a script": Hostile(KIND, _placed(WORLD, os.mkfifo)),
-        "a FIFO as a scenario": Hostile(KIND, _placed(SCENARIO, os.mkfifo)),
-        "a FIFO as instructions": Hostile(KIND, _placed(INSTRUCTIONS, os.mkfifo)),
-        "a FIFO as an arm": Hostile(KIND, _placed(ARM, os.mkfifo)),
-        "a FIFO as an allow list": Hostile(KIND, _placed(ALLOWLIST, os.mkfifo)),
-        "a FIFO as words": Hostile(KIND, _placed(WORDS, os.mkfifo)),
-        "a folder as a scenario": Hostile(
-            f"{KIND}|Is a directory|no scenario", _placed(SCENARIO, Path.mkdir)
-        ),
-    }
+# Links at each level, and what is no file.
+LINKS: Final[Mapping[str, Hostile]] = {
+    "a link to a file": Hostile(LINK, _link(f"{FILES}/tips.md", "HOME/.aws/credentials")),
+    "a link to a folder": Hostile(LINK, _link(f"{FILES}/tips", "HOME/.aws")),
+    "a link to the environment": Hostile(LINK, _link(f"{FILES}/env", "/proc/self/environ")),
+    "a link to a device": Hostile(LINK, _link(f"{FILES}/zero", "/dev/zero")),
+    "a link that leads nowhere": Hostile(LINK, _link(f"{FILES}/gone", "nowhere")),
+    "a link to itself": Hostile(LINK, _link(f"{FILES}/loop", "loop")),
+    "files that are a link": Hostile(LINK, _link(FILES, "MOVED-files")),
+    "a fixture that is a link": Hostile(LINK, _link("fixtures/mine-one", "MOVED-mine-one")),
+    "fixtures that are a link": Hostile(LINK, _link("fixtures", "MOVED-fixtures")),
+    "a script that is a link": Hostile(LINK, _link(WORLD, "HOME/.bashrc")),
+    "a scenario that is a link": Hostile(LINK, _link(SCENARIO, "HOME/notes.toml")),
+    "instructions that are a link": Hostile(LINK, _link(INSTRUCTIONS, "HOME/.bashrc")),
+    "a group that is a link": Hostile(LINK, _link("scenarios/mine", "MOVED-mine")),
+    "an allow list that is a link": Hostile(LINK, _link(ALLOWLIST, "HOME/notes.toml")),
+    "an arm that is a link": Hostile(LINK, _link(ARM, "HOME/notes.toml")),
+    "words that are a link": Hostile(LINK, _link(WORDS, "HOME/notes.toml")),
+    "a FIFO among the files": Hostile(KIND, _placed(f"{FILES}/pipe", os.mkfifo)),
+    "a socket among the files": Hostile(KIND, _placed(f"{FILES}/socket", _listen)),
+    "a FIFO as a script": Hostile(KIND, _placed(WORLD, os.mkfifo)),
+    "a FIFO as a scenario": Hostile(KIND, _placed(SCENARIO, os.mkfifo)),
+    "a FIFO as instructions": Hostile(KIND, _placed(INSTRUCTIONS, os.mkfifo)),
+    "a FIFO as an arm": Hostile(KIND, _placed(ARM, os.mkfifo)),
+    "a FIFO as an allow list": Hostile(KIND, _placed(ALLOWLIST, os.mkfifo)),
+    "a FIFO as words": Hostile(KIND, _placed(WORDS, os.mkfifo)),
+    "a folder as a scenario": Hostile(
+        f"{KIND}|Is a directory|no scenario", _placed(SCENARIO, Path.mkdir)
+    ),
+}
 
 
 _TEST = '[[test]]\nname = "t"\npython = "../../../x.py"\n'
 
 
-def sizes_and_names() -> Mapping[str, Hostile]:
-    """Files without measure, TOML bombs, paths that lead out, names that are lines."""
-    deep = f"[[goal]]\nname = {'[' * 20_000}"
-    return {
-        "a sparse file of 10 GB": Hostile(LARGE, _placed(f"{FILES}/sparse", _sparse)),
-        "a sparse scenario of 10 GB": Hostile(LARGE, _placed(SCENARIO, _sparse)),
-        "a sparse script of 10 GB": Hostile(LARGE, _placed(WORLD, _sparse)),
-        "10,001 files": Hostile("more than 10000 files", _placed(f"{FILES}/many", _many)),
-        "40 folders, one in the other": Hostile("folders deep", _placed(f"{FILES}/d", _deep)),
-        "TOML of 9 MB": Hostile(LARGE, _file(SCENARIO, change=lambda t: t + "# x\n" * 2_300_000)),
-        "TOML of 20,000 levels": Hostile("not valid TOML", _file(SCENARIO, change=lambda _: deep)),
-        "a key of 20,000 parts": Hostile(
-            "more than 64 parts",
-            _file(SCENARIO, change=lambda t: f"{'.'.join('a' * 20_000)} = 1\n{t}"),
-        ),
-        "a number of 99,999 digits": Hostile(
-            "not valid TOML", _key("max_turns = 12", f"max_turns = {'9' * 99_999}")
-        ),
-        "a variable of 30 digits": Hostile(
-            f"scenario.toml|{HARMLESS}", _key("to = 900", f"to = {'9' * 30}")
-        ),
-        "a fixture outside": Hostile(
-            "scenario.toml", _key('fixture = "mine-one"', 'fixture = "../../home"')
-        ),
-        "an allow list outside": Hostile(
-            "scenario.toml", _key('policy = "mine-one"', 'policy = "HOME/notes.toml"')
-        ),
-        "a database outside": Hostile(
-            "scenario.toml", _key('database = "data/', 'database = "../../')
-        ),
-        "a test outside": Hostile(
-            "scenario.toml",
-            _file(
-                SCENARIO, change=lambda t: t + '[[test]]\nname = "t"\npython = "../../../x.py"\n'
-            ),
-        ),
-        "an allow list that extends itself": Hostile(
-            "extend itself", _file(ALLOWLIST, change=lambda _: 'extends = "mine-one"\n')
-        ),
-        "an allow list that extends a device": Hostile(
-            f"{KIND}|cannot be read", _text(ALLOWLIST, 'extends = "/dev/zero"\n')
-        ),
-        "an allow list that extends what lies outside": Hostile(
-            "mine-one.toml|notes.toml", _text(ALLOWLIST, 'extends = "../../../home/notes.toml"\n')
-        ),
-        "a name of two lines": Hostile(
-            "not printed", _placed(f"{FILES}/a\n::warning::b", Path.touch)
-        ),
-        "a name that drives a terminal": Hostile(
-            "not printed", _placed(f"{FILES}/a\x1b]0;b\a", Path.touch)
-        ),
-        "a name that runs backwards": Hostile(
-            "not printed", _placed(f"{FILES}/a\u202etxt.py", Path.touch)
-        ),
-        "a name that is no text": Hostile("not printed", _placed(f"{FILES}/a\udcff", Path.touch)),
-    }
+# Files without measure, TOML bombs, paths that lead out, names that are lines.
+_DEEP = f"[[goal]]\nname = {'[' * 20_000}"
+SIZES_AND_NAMES: Final[Mapping[str, Hostile]] = {
+    "a sparse file of 10 GB": Hostile(LARGE, _placed(f"{FILES}/sparse", _sparse)),
+    "a sparse scenario of 10 GB": Hostile(LARGE, _placed(SCENARIO, _sparse)),
+    "a sparse script of 10 GB": Hostile(LARGE, _placed(WORLD, _sparse)),
+    "10,001 files": Hostile("more than 10000 files", _placed(f"{FILES}/many", _many)),
+    "40 folders, one in the other": Hostile("folders deep", _placed(f"{FILES}/d", _deep)),
+    "TOML of 9 MB": Hostile(LARGE, _file(SCENARIO, change=lambda t: t + "# x\n" * 2_300_000)),
+    "TOML of 20,000 levels": Hostile("not valid TOML", _file(SCENARIO, change=lambda _: _DEEP)),
+    "a key of 20,000 parts": Hostile(
+        "more than 64 parts",
+        _file(SCENARIO, change=lambda t: f"{'.'.join('a' * 20_000)} = 1\n{t}"),
+    ),
+    "a number of 99,999 digits": Hostile(
+        "not valid TOML", _key("max_turns = 12", f"max_turns = {'9' * 99_999}")
+    ),
+    "a variable of 30 digits": Hostile(
+        f"scenario.toml|{HARMLESS}", _key("to = 900", f"to = {'9' * 30}")
+    ),
+    "a fixture outside": Hostile(
+        "scenario.toml", _key('fixture = "mine-one"', 'fixture = "../../home"')
+    ),
+    "an allow list outside": Hostile(
+        "scenario.toml", _key('policy = "mine-one"', 'policy = "HOME/notes.toml"')
+    ),
+    "a database outside": Hostile("scenario.toml", _key('database = "data/', 'database = "../../')),
+    "a test outside": Hostile(
+        "scenario.toml",
+        _file(SCENARIO, change=lambda t: t + '[[test]]\nname = "t"\npython = "../../../x.py"\n'),
+    ),
+    "an allow list that extends itself": Hostile(
+        "extend itself", _file(ALLOWLIST, change=lambda _: 'extends = "mine-one"\n')
+    ),
+    "an allow list that extends a device": Hostile(
+        f"{KIND}|cannot be read", _text(ALLOWLIST, 'extends = "/dev/zero"\n')
+    ),
+    "an allow list that extends what lies outside": Hostile(
+        "mine-one.toml|notes.toml", _text(ALLOWLIST, 'extends = "../../../home/notes.toml"\n')
+    ),
+    "a name of two lines": Hostile("not printed", _placed(f"{FILES}/a\n::warning::b", Path.touch)),
+    "a name that drives a terminal": Hostile(
+        "not printed", _placed(f"{FILES}/a\x1b]0;b\a", Path.touch)
+    ),
+    "a name that runs backwards": Hostile(
+        "not printed", _placed(f"{FILES}/a\u202etxt.py", Path.touch)
+    ),
+    "a name that is no text": Hostile("not printed", _placed(f"{FILES}/a\udcff", Path.touch)),
+}
 
 
 def hostile_projects() -> Mapping[str, Hostile]:
-    spoilt = {**scripts(), **templates(), **links(), **sizes_and_names()}
+    spoilt = {**SCRIPTS, **TEMPLATES, **LINKS, **SIZES_AND_NAMES}
     return {"nothing is spoilt": Hostile(HARMLESS, lambda *_: None), **spoilt}
 
 

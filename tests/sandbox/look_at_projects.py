@@ -20,7 +20,8 @@ from agenteval.workflows.hostile_projects import (  # noqa: E402 -- found by the
     write_hostile,
 )
 
-WORDS = ("scenarios", "world")
+# Each by a command that reads what is spoilt.
+COMMANDS = {"allow list": "check", "arm": "show"}
 MAIN = """\
 import resource, sys
 sys.path[:0] = sys.argv.pop(1).split(':')
@@ -38,9 +39,13 @@ def look(name: str, number: int) -> dict[str, object]:
     folder = Path(sys.argv[2], str(number))
     (folder / "tmp").mkdir(parents=True)
     project, home = write_hostile(hostile_projects()[name], folder)
+    command = next(
+        (one for word, one in COMMANDS.items() if word in name.split(" that", maxsplit=1)[0]),
+        "world",
+    )
     before, begun = snapshot(folder), time.monotonic()
     ran = subprocess.run(
-        [sys.executable, "-I", "-S", "-B", "-c", MAIN, sys.argv[1], *WORDS, NAME],
+        [sys.executable, "-I", "-S", "-B", "-c", MAIN, sys.argv[1], "scenarios", command, NAME],
         cwd=project,
         env={"HOME": str(home), "PATH": os.environ["PATH"], "TMPDIR": str(folder / "tmp")},
         stdin=subprocess.DEVNULL,
