@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil
 
-from agenteval.core.plain import shortened
+from agenteval.core.plain import as_word, shortened
 from agenteval.core.summary import TrialSummary
 from agenteval.core.trial import CallRecord, Trial
 from agenteval.report.transcripts import marked_text
@@ -67,7 +67,7 @@ class CallList:
 
     @property
     def command(self) -> str:
-        return f"agenteval calls {self.run.run.id} --class {self.failure_class}"
+        return f"agenteval calls {as_word(self.run.run.id)} --class {as_word(self.failure_class)}"
 
 
 Calls = dict[str, list[CallLine]]  # by the place of the list that they belong to

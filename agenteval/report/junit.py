@@ -7,7 +7,7 @@ not proven.
 import re
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from agenteval.core.plain import visible
+from agenteval.core.plain import as_name, visible
 from agenteval.report.gate_view import GateView, Line, goals_told
 from agenteval.report.tables import MARK
 from agenteval.stats.promotion import GateVerdict
@@ -36,10 +36,11 @@ def dumps(view: GateView) -> str:
         ("candidate model", view.candidate.model),
         ("goals", goals_told(view)),
     ):
-        SubElement(properties, "property", name=key, value=_cleaned(value))
+        SubElement(properties, "property", name=key, value=_cleaned(as_name(value)))
     for line in view.lines:
         _case(suite, line, view)
-    SubElement(suite, "system-out").text = _cleaned("\n".join((goals_told(view), *view.remarks)))
+    said = "\n".join(map(as_name, (goals_told(view), *view.remarks)))
+    SubElement(suite, "system-out").text = _cleaned(said)
     indent(suites)
     return tostring(suites, encoding="unicode", xml_declaration=True) + "\n"
 
@@ -48,15 +49,19 @@ def _case(suite: Element, line: Line, view: GateView) -> None:
     """The same class and name for every candidate, so that a CI can show a criterion's history."""
     mark = f" {MARK}" if view.simulated else ""
     case = SubElement(
-        suite, "testcase", classname=f"agenteval.gate{mark}", name=line.name, time="0"
+        suite,
+        "testcase",
+        classname=f"agenteval.gate{mark}",
+        name=_cleaned(as_name(line.name)),
+        time="0",
     )
     figure = " ".join(filter(None, (line.estimate, line.unit, line.bounds, line.n)))
-    told = f"{figure}, limit {line.limit}"
+    told = _cleaned(as_name(f"{figure}, limit {line.limit}"))
     if tag := _TAGS.get(line.verdict):
-        told = f"{told}; {line.needed}" if line.needed else told
-        SubElement(case, tag, type=line.verdict, message=told).text = _cleaned(
-            f"{line.name} of {view.candidate.model} over {view.baseline.model}: {told}"
-        )
+        told = _cleaned(as_name(f"{told}; {line.needed}")) if line.needed else told
+        both = f"{view.candidate.model} over {view.baseline.model}"
+        text = _cleaned(as_name(f"{line.name} of {both}: {told}"))
+        SubElement(case, tag, type=line.verdict, message=told).text = text
     else:
         SubElement(case, "system-out").text = told
 

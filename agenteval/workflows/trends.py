@@ -1,11 +1,12 @@
 """Rates over time: the trials of a store, played and out of logs, by day, week, model, version."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Literal
 
 from agenteval.core.counts import Cluster
+from agenteval.core.plain import Name, as_name
 from agenteval.stats.rates import Rate
 from agenteval.stats.trend import Change, Point, changes, points
 from agenteval.store.summaries import Query, decoded, opened
@@ -129,16 +130,30 @@ _GAUGES: Mapping[str, tuple[str, Callable[[Rate], float]]] = {
 def openmetrics(found: Trend) -> str:
     """The points as OpenMetrics has them, for a textfile collector of Prometheus."""
     lines = []
+    models = dict(zip(found.series, _distinct(map(as_name, found.series)), strict=True))
     for name, (told, value) in _GAUGES.items():
         lines += [f"# TYPE agenteval_{name} gauge", f"# HELP agenteval_{name} {told}"]
         for model, series in found.series.items():
-            of = f'model="{_escaped(model)}"'
-            for point in series.points:
-                label = of if found.by == "model" else f'{of},{found.by}="{_escaped(point.label)}"'
+            of = f'model="{_escaped(models[model])}"'
+            labels = _distinct(as_name(point.label) for point in series.points)
+            for point, by in zip(series.points, labels, strict=True):
+                label = of if found.by == "model" else f'{of},{found.by}="{_escaped(by)}"'
                 if point.rate.n:
                     lines.append(f"agenteval_{name}{{{label}}} {value(point.rate):.9g}")
     return "\n".join([*lines, "# EOF", ""])
 
 
-def _escaped(label: str) -> str:
-    return label.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+def _distinct(names: Iterable[Name]) -> Iterator[Name]:
+    """Number those that came before: two series of one name are no OpenMetrics."""
+    seen: set[Name] = set()
+    for name in names:
+        label, number = name, 1
+        while label in seen:
+            number += 1
+            label = as_name(f"{name} ({number})")
+        seen.add(label)
+        yield label
+
+
+def _escaped(label: Name) -> str:
+    return label.replace("\\", "\\\\").replace('"', '\\"')
