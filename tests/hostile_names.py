@@ -24,7 +24,7 @@ PIECES = (
     "\x1b]0;title\x07",
     "\x1b[2K\x1b[1A",
     "section_start:1:a\r\x1b[0K",
-    "=HYPERLINK(\"http://198.51.100.7\")",
+    '=HYPERLINK("http://198.51.100.7")',
     "=cmd|' /C calc'!A0",
     "<script>window.struck=1</script>",
     "<img src=x onerror=window.struck=1>",
@@ -52,7 +52,7 @@ PIECES = (
     "CON",
     "nul.txt",
     "# EOF",
-    "\"} 1\n",
+    '"} 1\n',
 )
 
 
@@ -71,8 +71,10 @@ _GITHUB = {
     *("endgroup", "stop-commands"),
 }
 # A comparison of .NET passes over what has no weight in its language.
-_WEIGHTLESS = re.compile("[\0-\x08\x0e-\x1f\x7f-\x84\xad\u034f\u200b-\u200f\u2060-\u206f\ufe00-\ufe0f\ufeff]")
-_DOT_NET_BLANKS = " \t\v\f\x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
+_WEIGHTLESS = re.compile(
+    "[\0-\x08\x0e-\x1f\x7f-\x84\xad\u034f\u200b-\u200f\u2060-\u206f\ufe00-\ufe0f\ufeff]"
+)
+_DOT_NET_BLANKS = "".join(one for one in map(chr, range(0x3001)) if one.isspace())
 
 
 def obeyed(log: str) -> list[str]:

@@ -217,13 +217,13 @@ def promote(  # noqa: PLR0913 -- each is an option of the command line
     view = _promoted(
         workflows.promoting.Asked(candidate, over, given, gate, store, allow_simulated, fresh)
     )
-    _tell(
-        view,
-        report_to or Path("reports") / f"verdict-{as_file_part(view.candidate.id)}.html",
-        store,
-    )
+    _tell(view, report_to or _usual_page(view), store)
     _write(view, out=out)
     raise typer.Exit(o.EXIT_CODES[view.verdict])
+
+
+def _usual_page(view: "GateView") -> Path:
+    return Path("reports", f"verdict-{as_file_part(view.candidate.id)}.html")
 
 
 def _write_page(view: "GateView", page: Path | None, store: str) -> None:

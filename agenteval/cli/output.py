@@ -73,7 +73,7 @@ class LogGuard:
         else:  # what is written already would become the beginning of a command
             harmless = f"\u00b7{without_log_commands(text)}"
         self.stream.write(harmless)
-        self._line = _LINE_ENDS.split(self._line + harmless)[-1][-_LONGEST_PREFIX:]
+        self._line = _end_of_line(self._line + harmless)
         return len(text)
 
     def writelines(self, lines: Iterable[str]) -> None:
@@ -81,8 +81,20 @@ class LogGuard:
             self.write(line)
 
 
+def _end_of_line(text: str) -> str:
+    """Return what a command could begin in: of a long line the end, behind a letter if it has one.
+
+    Without that the end of a line would look like the beginning of one.
+    """
+    line = _LINE_ENDS.split(text)[-1]
+    if len(line) <= _LONGEST_COMMAND:
+        return line
+    is_blank = without_log_commands(f"{line}::") != f"{line}::"
+    return f"{'' if is_blank else 'x'}{line[-_LONGEST_COMMAND:]}"
+
+
 _LINE_ENDS = re.compile("[\n\r]")
-_LONGEST_PREFIX = 64  # characters of which a runner knows a command, with blanks before them
+_LONGEST_COMMAND = 64  # characters of what a runner looks for, with some that it passes over
 _RUNNERS = ("CI", "GITHUB_ACTIONS", "TF_BUILD", "TEAMCITY_VERSION")  # variables that they set
 
 

@@ -106,6 +106,8 @@ def load_scenarios(targets: Sequence[str], *, roots: Sequence[Path]) -> tuple[Sc
     chosen: dict[str, Path] = {}
     for target in targets or [str(first(places))]:
         for name, folder in find(target, places):
+            if as_name(name) != name:
+                raise UsageError(f"{folder}: the name of a scenario is one line. Rename the folder")
             if chosen.setdefault(name, folder).resolve() != folder.resolve():
                 raise UsageError(
                     f"{folder}: a scenario {name!r} was already taken from {chosen[name]}. "
@@ -123,8 +125,6 @@ def load_scenario(
 ) -> Scenario:
     """Raises UsageError: one line with the file, the key and what was expected there."""
     path = folder / FILE
-    if as_name(name) != name:
-        raise UsageError(f"{path}: a folder's name is one line here; rename the folder")
     schema = load_toml(path, _ScenarioSchema)
     world = _world(path, schema, roots)
     scenario = Scenario(

@@ -7,7 +7,7 @@ not proven.
 import re
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from agenteval.core.plain import as_name, visible
+from agenteval.core.plain import as_name
 from agenteval.report.gate_view import GateView, Line, goals_told
 from agenteval.report.tables import MARK
 from agenteval.stats.promotion import GateVerdict
@@ -36,11 +36,11 @@ def dumps(view: GateView) -> str:
         ("candidate model", view.candidate.model),
         ("goals", goals_told(view)),
     ):
-        SubElement(properties, "property", name=key, value=_cleaned(as_name(value)))
+        SubElement(properties, "property", name=key, value=_cleaned(value))
     for line in view.lines:
         _case(suite, line, view)
-    said = "\n".join(map(as_name, (goals_told(view), *view.remarks)))
-    SubElement(suite, "system-out").text = _cleaned(said)
+    said = map(_cleaned, (goals_told(view), *view.remarks))
+    SubElement(suite, "system-out").text = "\n".join(said)
     indent(suites)
     return tostring(suites, encoding="unicode", xml_declaration=True) + "\n"
 
@@ -52,20 +52,20 @@ def _case(suite: Element, line: Line, view: GateView) -> None:
         suite,
         "testcase",
         classname=f"agenteval.gate{mark}",
-        name=_cleaned(as_name(line.name)),
+        name=_cleaned(line.name),
         time="0",
     )
     figure = " ".join(filter(None, (line.estimate, line.unit, line.bounds, line.n)))
-    told = _cleaned(as_name(f"{figure}, limit {line.limit}"))
+    told = f"{figure}, limit {line.limit}"
     if tag := _TAGS.get(line.verdict):
-        told = _cleaned(as_name(f"{told}; {line.needed}")) if line.needed else told
+        told = f"{told}; {line.needed}" if line.needed else told
         both = f"{view.candidate.model} over {view.baseline.model}"
-        text = _cleaned(as_name(f"{line.name} of {both}: {told}"))
-        SubElement(case, tag, type=line.verdict, message=told).text = text
+        failed = SubElement(case, tag, type=line.verdict, message=_cleaned(told))
+        failed.text = _cleaned(f"{line.name} of {both}: {told}")
     else:
-        SubElement(case, "system-out").text = told
+        SubElement(case, "system-out").text = _cleaned(told)
 
 
 def _cleaned(text: str) -> str:
-    """A name may hold what XML cannot, and what a terminal would obey."""
-    return _NOT_IN_XML.sub("\ufffd", visible(text))
+    """Return one line without what XML cannot hold, and what a terminal would obey."""
+    return _NOT_IN_XML.sub("\ufffd", as_name(text))

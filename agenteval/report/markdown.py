@@ -92,7 +92,7 @@ _ACTIVE = re.compile(
     r"|(?<=\w):(?=//)|(?i:(?<=\bwww))\."  # an address that becomes a link by itself
 )
 # What GitHub makes of a text after Markdown: no escape keeps it, a comment within it does.
-_MENTION = re.compile(r"(?<!\w)@(?=\w)|@(?=[\w-]+\.)")
+_MENTION = re.compile(r"(?<!\w)@(?=\w)|@(?=[\w-]+\.)", re.ASCII)
 _BLOCK = re.compile(r"^(?:(?=[-+=>\[]|#{1,6}(?: |$))|(\d{1,9})(?=[.)](?: |$)))")
 
 

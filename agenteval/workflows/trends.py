@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime
 from typing import Literal
 
 from agenteval.core.counts import Cluster
-from agenteval.core.plain import Name, as_name
+from agenteval.core.plain import Name, as_name, without_log_commands
 from agenteval.stats.rates import Rate
 from agenteval.stats.trend import Change, Point, changes, points
 from agenteval.store.summaries import Query, decoded, opened
@@ -97,10 +97,16 @@ def _labelled(
 
 
 def _day(began: float | None, started: str) -> str:
-    """In UTC. A session that does not tell its time has none."""
-    if began is not None:
-        return datetime.fromtimestamp(began, UTC).date().isoformat()
-    return datetime.fromisoformat(started).astimezone(UTC).date().isoformat() if started else ""
+    """In UTC. A session that does not tell its time has none, and a damaged time is none."""
+    if began is None and not started:
+        return ""
+    try:
+        at = (
+            datetime.fromisoformat(started) if began is None else datetime.fromtimestamp(began, UTC)
+        )
+        return at.astimezone(UTC).date().isoformat()
+    except (ValueError, OverflowError, OSError):
+        return ""
 
 
 def _week(began: float | None, started: str) -> str:
@@ -130,12 +136,12 @@ _GAUGES: Mapping[str, tuple[str, Callable[[Rate], float]]] = {
 def openmetrics(found: Trend) -> str:
     """The points as OpenMetrics has them, for a textfile collector of Prometheus."""
     lines = []
-    models = dict(zip(found.series, _distinct(map(as_name, found.series)), strict=True))
+    models = dict(zip(found.series, _distinct(found.series), strict=True))
     for name, (told, value) in _GAUGES.items():
         lines += [f"# TYPE agenteval_{name} gauge", f"# HELP agenteval_{name} {told}"]
         for model, series in found.series.items():
             of = f'model="{_escaped(models[model])}"'
-            labels = _distinct(as_name(point.label) for point in series.points)
+            labels = _distinct(point.label for point in series.points)
             for point, by in zip(series.points, labels, strict=True):
                 label = of if found.by == "model" else f'{of},{found.by}="{_escaped(by)}"'
                 if point.rate.n:
@@ -143,11 +149,12 @@ def openmetrics(found: Trend) -> str:
     return "\n".join([*lines, "# EOF", ""])
 
 
-def _distinct(names: Iterable[Name]) -> Iterator[Name]:
-    """Number those that came before: two series of one name are no OpenMetrics."""
+def _distinct(texts: Iterable[str]) -> Iterator[Name]:
+    """Name each, with a number where the name came before: no series may stand there twice."""
     seen: set[Name] = set()
-    for name in names:
-        label, number = name, 1
+    for text in texts:
+        name = label = as_name(without_log_commands(text))
+        number = 1
         while label in seen:
             number += 1
             label = as_name(f"{name} ({number})")

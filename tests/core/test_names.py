@@ -1,6 +1,5 @@
 """A name is one line wherever it is printed, and no part of a log is a command."""
 
-import os
 import subprocess
 
 import pytest
@@ -18,7 +17,8 @@ def test_each_end_of_a_line_is_a_sign_in_a_name(end) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["", "qwen3.6-35b", "a b", "Ångström", "模型", "org/model:8b", "a::b", "## x", "\U0001f600"]
+    "name",
+    ["", "qwen3.6-35b", "a b", "Ångström", "模型", "org/model:8b", "a::b", "## x", "\U0001f600"],
 )
 def test_a_name_that_hides_nothing_stays_as_it_is(name) -> None:
     assert (as_name(name), without_log_commands(name)) == (name, name)
@@ -90,7 +90,7 @@ def test_a_file_of_any_name_lies_in_its_folder(count, tmp_path) -> None:
     parts = {as_file_part(name) for name in hostile_names(count)}
     for part in parts:
         (tmp_path / f"{part}.html").touch()
-    assert {*os.listdir(tmp_path)} == {f"{part}.html" for part in parts}
+    assert {path.name for path in tmp_path.iterdir()} == {f"{part}.html" for part in parts}
     assert [part for part in parts if part.startswith(("-", ".")) or moves(part)] == []
 
 

@@ -3,6 +3,7 @@
 import csv
 import io
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import islice
 from xml.parsers import expat
@@ -13,12 +14,15 @@ from markdown_it import MarkdownIt
 
 from agenteval.cli.output import LogGuard
 from agenteval.core.plain import as_name, visible
+from agenteval.core.summary import RunSummary, summarize
 from agenteval.report import console, html, junit, markdown, tabular
-from agenteval.report.gate_view import GateView, Line
+from agenteval.report.gate_view import GateView, Line, gate_view
 from agenteval.report.tables import Cell, Table, head, row
-from agenteval.stats.promotion import GateVerdict
-from agenteval.stats.trend import Point
+from agenteval.stats.criteria import Rules
+from agenteval.stats.promotion import GateVerdict, judge_gate
 from agenteval.stats.rates import Rate
+from agenteval.stats.trend import Point
+from agenteval.testing import card, run, trial
 from agenteval.workflows.trends import Series, Trend, openmetrics
 
 SOME = [300, pytest.param(10_000, marks=pytest.mark.slow)]
@@ -99,31 +103,33 @@ MARKDOWN = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 @pytest.mark.parametrize("count", SOME)
 def test_markdown_of_names_is_one_table_whose_cells_are_text(count) -> None:
     for names in batches(count):
-        tokens = MARKDOWN.parse("\n".join(markdown._table(table(names))))
+        text = "\n".join(markdown._table(table(names)))
+        tokens = MARKDOWN.parse(text)
         cells = [one for one in tokens if one.type in {"th_open", "td_open"}]
-        assert len(cells) == 3 * (len(names) + 1)
-        assert _active(tokens) == []
+        assert (len(cells), active(text)) == (3 * (len(names) + 1), [])
 
 
 @pytest.mark.parametrize("count", SOME)
 def test_markdown_of_names_is_one_list_whose_lines_are_text(count) -> None:
     for names in batches(count):
-        tokens = MARKDOWN.parse("\n".join(markdown._list(names)))
-        assert len([one for one in tokens if one.type == "list_item_open"]) == len(names)
-        assert _active(tokens) == []
+        text = "\n".join(markdown._list(names))
+        items = [one for one in MARKDOWN.parse(text) if one.type == "list_item_open"]
+        assert (len(items), active(text)) == (len(names), [])
 
 
 _TEXT = {"text", "strong_open", "strong_close", "text_special", "softbreak"}
 _BLOCKS = {"bullet_list", "list_item", "paragraph", "table", "thead", "tbody", "tr", "th", "td"}
+# What GitHub makes of a text beside Markdown: people who are told, addresses that are links.
+_BY_ITSELF = re.compile(r"(?<![a-zA-Z0-9_])@[a-zA-Z0-9]|\w://|\bwww\.", re.IGNORECASE)
 
 
-def _active(tokens) -> list[str]:
+def active(text: str) -> list[str]:
     """What is drawn, loaded or linked. A comment of ours keeps an `@` from telling somebody."""
+    tokens = MARKDOWN.parse(text)
     blocks = [one.type for one in tokens if one.type.rpartition("_")[0] not in _BLOCKS]
     inner = [child for one in tokens for child in one.children or ()]
     drawn = [one.type for one in inner if one.type not in _TEXT and one.content != "<!-- -->"]
-    mentions = [one.content for one in inner if re.search(r"(?<!\w)@\w|https?://\w", one.content)]
-    return [one for one in blocks if one != "inline"] + drawn + [one for one in mentions if "@" in one]
+    return [one for one in blocks if one != "inline"] + drawn + _BY_ITSELF.findall(text)
 
 
 @pytest.mark.parametrize(
@@ -161,7 +167,9 @@ class _Tags(HTMLParser):
 
 @pytest.mark.parametrize("count", SOME)
 def test_a_page_shows_a_name_as_text_and_attribute_and_makes_no_tag_of_it(count) -> None:
-    template = html.templates_of("agenteval.report").from_string('<p title="{{ name }}">{{ name }}</p>')
+    template = html.templates_of("agenteval.report").from_string(
+        '<p title="{{ name }}">{{ name }}</p>'
+    )
     for name in hostile_names(count):
         page = _Tags()
         page.feed(template.render(name=name))
@@ -170,36 +178,41 @@ def test_a_page_shows_a_name_as_text_and_attribute_and_makes_no_tag_of_it(count)
         assert (page.tags, shown) == (["p"], [visible(name)] * 2)
 
 
-def gate_view(names) -> GateView:
-    class Of:
-        id, model, simulated = names[0], names[1], False
-
+def gate_of(names) -> GateView:
+    """A real verdict, in which all that is a text is one of the names."""
+    sides = [
+        RunSummary.of(run(model=card(names[at]), run_id=names[at + 1]), (summarize(trial("ls")),))
+        for at in (0, 2)
+    ]
+    view = gate_view(judge_gate(*sides, Rules(0.03)), *sides, rules=names[4], told=tuple(names))
     lines = tuple(
         Line(name, name, name, name, name, name, verdict, name)
         for name in names
         for verdict in GateVerdict
     )
+    return replace(view, lines=lines)
 
-    class Judged:
-        verdict, level = GateVerdict.FAIL, 0.05
 
-    return GateView(Judged(), Of(), Of(), names[2], lines, tuple(names), (), (None, None))
+def elements(document: str) -> list[tuple[str, dict[str, str]]]:
+    """Each element with its attributes, by a parser that takes no other XML."""
+    read = []
+    parser = expat.ParserCreate()
+    parser.StartElementHandler = lambda name, found: read.append((name, found))
+    parser.Parse(document.encode(), True)  # noqa: FBT003 -- that it is all there is
+    return read
 
 
 @pytest.mark.parametrize("count", SOME)
 def test_junit_of_any_names_is_read_by_a_strict_parser(count) -> None:
     for names in batches(count):
-        elements = []
-        parser = expat.ParserCreate()
-        parser.StartElementHandler = lambda name, found: elements.append((name, found))
-        parser.Parse(junit.dumps(gate_view(names)).encode(), True)
-        cases = [found["name"] for name, found in elements if name == "testcase"]
+        read = elements(junit.dumps(gate_of(names)))
+        cases = [found["name"] for name, found in read if name == "testcase"]
         assert cases == [as_name(name) for name in names for _ in GateVerdict]
 
 
 def test_a_summary_of_a_gate_is_one_table_and_a_list() -> None:
     names = [NAME, "a|b", "]]>", "<img src=x>", "- x", "# y"]
-    tokens = MARKDOWN.parse(markdown.gate_dumps(gate_view(names)))
+    tokens = MARKDOWN.parse(markdown.gate_dumps(gate_of(names)))
     rows = [one for one in tokens if one.type == "tr_open"]
     assert (len(rows), [one.tag for one in tokens if one.type == "heading_open"]) == (19, ["h1"])
 
@@ -214,7 +227,7 @@ _COMMENT = re.compile(r"# (?:TYPE|HELP) agenteval_[a-z0-9_]+ .*|# EOF")
 def test_openmetrics_of_any_names_keeps_to_its_grammar(count, by) -> None:
     """As the specification has it: a line feed ends a line, and no series stands there twice."""
     for names in batches(count):
-        points = [Point(name, Rate(1, 10), 1) for name in names[:5]]
+        points = [Point(name, 1, Rate(1, 10)) for name in names[: 1 if by == "model" else 5]]
         text = openmetrics(Trend(by, {name: Series(points, ()) for name in names}))
         *lines, end = text.split("\n")
         samples = [line for line in lines if not _COMMENT.fullmatch(line)]
@@ -224,6 +237,6 @@ def test_openmetrics_of_any_names_keeps_to_its_grammar(count, by) -> None:
 
 
 def test_a_store_of_the_same_name_twice_is_two_series() -> None:
-    series = {name: Series([Point("w", Rate(1, 9), 1)], ()) for name in ("a\n", "a\u240a")}
+    series = {name: Series([Point("w", 1, Rate(1, 9))], ()) for name in ("a\n", "a\u240a")}
     found = re.findall('calls{model="(.*?)"', openmetrics(Trend("model", series)))
     assert found == ["a\u240a", "a\u240a (2)"] * 2
