@@ -12,6 +12,8 @@ import tomli_w
 from hostile_names import NAME, moves, obeyed
 from spoilt_store import NAMES, columns, names_in, spoil, whole_store
 
+from agenteval.cli.output import step_summary
+
 sys.path.insert(0, str(Path(__file__).parents[1] / "readers"))
 from sample_logs import SAMPLES, claude
 
@@ -86,6 +88,36 @@ def test_no_single_column_begins_a_line(command, cli, project, whole, monkeypatc
         if told := faults(cli(*words, "--store", "runs.db"), command):
             wrong[f"{table}.{name}"] = told
     assert wrong == {}
+
+
+@pytest.mark.parametrize("runner", ["", "true"])
+def test_json_keeps_each_value_and_no_runner_obeys_it(runner, cli, project, whole, monkeypatch):
+    monkeypatch.setenv("GITHUB_ACTIONS", runner)
+    store = Path(shutil.copy(whole, project))
+    spoil(store, "run", "model", HOSTILE)
+    spoil(store, "turn", "text", HOSTILE)
+    listed = cli("show", "--json", "--store", "runs.db")
+    shown = cli("transcript", "one", "notes#1", "--json", "--store", "runs.db")
+    models = [one["model"] for one in json.loads(listed.out)["runs"]]
+    texts = [turn["text"] for turn in json.loads(shown.out)["turns"]]
+    assert (models, texts[-1]) == (
+        [f"{HOSTILE}model-{one}" for one in ("two", "one")],
+        f"{HOSTILE}Done.",
+    )
+    assert (obeyed(listed.out), obeyed(shown.out)) == ([], [])
+
+
+def test_a_summary_beyond_what_github_takes_is_cut_at_a_line(project, monkeypatch) -> None:
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", "summary.md")
+    for _ in range(3):
+        step_summary("| a | b |\n" * 50_000)
+    written = (project / "summary.md").read_bytes()
+    lines = {line for line in written.decode().splitlines() if line}
+    assert len(written) <= 1 << 20
+    assert lines == {
+        "| a | b |",
+        "Cut here: GitHub takes 1 MiB for each step. Use --report FILE.html for all of it.",
+    }
 
 
 ERRORS = (
