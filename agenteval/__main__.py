@@ -10,8 +10,7 @@ import typer
 
 from agenteval.cli.app import app
 from agenteval.cli.options import FAULT, GIVEN_STORE, at_store
-from agenteval.cli.output import let_go, reader_may_go
-from agenteval.core.plain import visible
+from agenteval.cli.output import guard_log, let_go, reader_may_go, say
 from agenteval.errors import CutOffError, HostError, UntrustedError, UsageError, is_of_the_host
 
 # agent-eval of Allen AI and agent-evaluation of AWS, as their metadata folders are called.
@@ -52,6 +51,7 @@ def _open_closed() -> None:
 
 def main() -> None:
     _open_closed()
+    guard_log()
     if beside := warning():
         print(f"agenteval: {beside}", file=sys.stderr)  # noqa: T201 -- before any console exists
     # What a Python that we start imports does not come out of the working folder.
@@ -63,20 +63,21 @@ def main() -> None:
             sys.stdout.flush()
         sys.exit(code)
     except UsageError as error:
-        told = str(error)
+        lines = error.faults
     except HostError as error:
-        told, failed = str(error), FAULT
+        lines, failed = (str(error),), FAULT
     except CutOffError as error:
-        told, failed = str(error), 130
+        lines, failed = (str(error),), 130
     except typer.TyperException as error:
-        told = _complaint(error)
+        lines = _complaints(error)
     except UnicodeEncodeError as error:  # bytes of the command line that no terminal can show
-        told = f"{error.object!r}: not UTF-8 text: name it otherwise"
+        lines = (f"{error.object!r}: not UTF-8 text: name it otherwise",)
     except OSError as error:
-        told, failed = _unread(error)
+        line, failed = _unread(error)
+        lines = (line,)
         let_go()
-    if told:
-        print(f"agenteval: {visible(at_store(told))}", file=sys.stderr)  # noqa: T201 -- before any console exists
+    for line in lines:
+        say(f"agenteval: {at_store(line)}", err=True)
     sys.exit(failed)
 
 
@@ -103,14 +104,14 @@ def _unread(error: OSError) -> tuple[str, int]:
     return f"{error.filename!s:.200}: cannot be read or written: {error.strerror}", 2
 
 
-def _complaint(error: typer.TyperException) -> str:
-    """What is wrong with the arguments, in a line; empty where nothing is, and help is printed."""
+def _complaints(error: typer.TyperException) -> tuple[str, ...]:
+    """Return the line that says what is wrong with the arguments; none where help is printed."""
     # Nothing public tells where an error belongs: all that the parser raises has these by itself.
     context, parameter = getattr(error, "ctx", None), getattr(error, "param", None)
     message = error.format_message()
     if context and message == context.get_help():
         typer.echo(message)
-        return ""
+        return ()
     said = " ".join(message.split()).rstrip(".")
     if near := getattr(error, "possibilities", None):
         said = f"{getattr(error, 'message', said)}; did you mean {near[0]}?"
@@ -123,7 +124,7 @@ def _complaint(error: typer.TyperException) -> str:
     where = " ".join(command.split()[1:])
     end = "" if said.endswith("?") else "."
     lead = f"{where}: " if where else ""
-    return f"{lead}{said[:1].lower()}{said[1:]}{end} See {command} --help"
+    return (f"{lead}{said[:1].lower()}{said[1:]}{end} See {command} --help",)
 
 
 if __name__ == "__main__":

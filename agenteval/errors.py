@@ -53,7 +53,11 @@ class AgentevalError(Exception):
 
 
 class UsageError(AgentevalError):
-    """The user can mend this. The message is the whole line he reads: what, where, what to do."""
+    """The user can mend this. Each fault is a line that he reads: what, where, what to do."""
+
+    def __init__(self, *faults: str) -> None:
+        super().__init__("\n".join(faults))
+        self.faults = faults
 
 
 class UnansweredError(UsageError):

@@ -7,7 +7,7 @@ import typer
 
 from agenteval import workflows
 from agenteval.cli import options as o
-from agenteval.cli.output import reader_may_go, say
+from agenteval.cli.output import print_data, reader_may_go, say
 from agenteval.dialects import NAMES
 from agenteval.errors import UsageError
 
@@ -62,7 +62,7 @@ def convert(
     - `agenteval allowlist convert .claude/settings.json --to toml > allowlists/mine.toml`
     """
     written = workflows.reference.convert(given, to)
-    typer.echo(written.text, nl=False)
+    print_data(written.text)
     for line in written.lost:
         say(f"not carried over: {in_one_line(line)}", err=True)
 
@@ -97,8 +97,8 @@ def derive(
         raise UsageError(f"--file {file}: is there already. Name a new file, or move that one away")
     text = workflows.derive.derive_text(scripts, runner, sandbox)
     if file is None:
-        typer.echo(text, nl=False)
+        print_data(text)
         return
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text, encoding="utf-8")
-    typer.echo(f"wrote {file}")
+    say(f"wrote {file}")

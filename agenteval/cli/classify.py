@@ -112,7 +112,7 @@ def _show_all(
         denied = denied or not verdict.allowed
         show(call, verdict)
     if without:
-        typer.echo(f"agenteval: {source}: {without} messages hold no tool call", err=True)
+        view.say(f"agenteval: {source}: {without} messages hold no tool call", err=True)
     return bad, denied
 
 
@@ -154,7 +154,10 @@ def _printer(
     def put() -> None:
         if waiting:
             with view.reader_may_go() if all_count or source != "-" else nullcontext():
-                typer.echo("\n".join(waiting), color=None if as_json else color)
+                if as_json:
+                    view.print_data("\n".join((*waiting, "")))
+                else:
+                    typer.echo("\n".join(waiting), color=color)
             waiting.clear()
 
     return show, put
@@ -191,9 +194,9 @@ def rescore(
     """
     for run in dict.fromkeys(view.chosen(runs, store)):
         done = workflows.rescore.rescore(run, store, allowlist=allowlist, own=own)
-        typer.echo(f"{done.run_id}: {done.changed} of {done.calls} calls are judged differently")
+        view.say(f"{done.run_id}: {done.changed} of {done.calls} calls are judged differently")
         for (before, now), count in sorted(done.moves.items(), key=lambda move: -move[1]):
-            typer.echo(f"  {count:6}  {before} -> {now}")
+            view.say(f"  {count:6}  {before} -> {now}")
 
 
 def explain(
@@ -210,6 +213,6 @@ def explain(
     """
     if failure_class is None:
         for line in workflows.reference.titles():
-            typer.echo(line)
+            view.say(line)
     else:
-        typer.echo(workflows.reference.page_of(failure_class))
+        view.say_text(workflows.reference.page_of(failure_class))

@@ -9,6 +9,7 @@ from agenteval import __version__, workflows
 from agenteval.cli import options as o
 from agenteval.cli import output
 from agenteval.cli.shown_runs import Form, report_of, show_runs
+from agenteval.core.plain import as_word
 from agenteval.errors import UsageError
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ def _cut_off(resumed: str | None) -> "Iterator[None]":
         yield
     except KeyboardInterrupt:
         again = "`agenteval run --resume last` goes on where a run had begun; else start it again"
-        typer.echo(f"Cut off: {_SAME if resumed else o.at_store(again)}", err=True)
+        output.say(f"Cut off: {_SAME if resumed else o.at_store(again)}", err=True)
         raise typer.Exit(130) from None
 
 
@@ -193,7 +194,7 @@ def _code(
 
 def _how_on(sides: "Sequence[Side]", resumed: str | None) -> str:
     if sides:
-        return f"`agenteval run --resume {sides[-1].known[0].id}` goes on"
+        return f"`agenteval run --resume {as_word(sides[-1].known[0].id)}` goes on"
     return (
         _SAME if resumed else "no run had begun and nothing is stored: the same command starts it"
     )
@@ -204,15 +205,15 @@ def _broken(
 ) -> int:
     """Say what broke trials, and return its exit code; 0 where a verdict may stand."""
     if faults := workflows.views.faults(sides):
-        output.say("\n".join(faults), err=True)
+        output.say_text("\n".join(faults), err=True)
     if interrupted:
-        typer.echo(o.at_store(f"Cut off: {_how_on(sides, resumed)}"), err=True)
+        output.say(o.at_store(f"Cut off: {_how_on(sides, resumed)}"), err=True)
     if interrupted or faults:
         return 130 if interrupted else o.FAULT
     if told := workflows.views.voids_beyond(sides, limit / 100):
         run = sides[0].known[0].id if len(sides) == 1 else "RUN"
-        again = o.at_store(f"`agenteval run --resume {run} --retry-void` plays them again")
-        output.say("\n".join((*told, again)), err=True)
+        again = o.at_store(f"`agenteval run --resume {as_word(run)} --retry-void` plays them again")
+        output.say_text("\n".join((*told, again)), err=True)
     return o.TOO_VOID if told else 0
 
 
@@ -224,5 +225,5 @@ def _verdict(
         return 0
     ended = workflows.interim_looks.ended(watch, runs, store)
     with output.reader_may_go():
-        output.say(o.at_store("\n".join(ended.lines)), err=quiet)
+        output.say_text(o.at_store("\n".join(ended.lines)), err=quiet)
     return o.EXIT_CODES[ended.verdict]

@@ -8,6 +8,7 @@ import typer
 from agenteval import config, report, workflows
 from agenteval.cli import options as o
 from agenteval.cli import output
+from agenteval.core.plain import as_file_part
 from agenteval.errors import UsageError
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ gate.__doc__ = HELP
 
 def _init() -> None:
     path = config.gate_rules.write_rules()
-    typer.echo(f"Wrote {path}. What it means for your runs: agenteval gate --explain")
+    output.say(f"Wrote {path}. What it means for your runs: agenteval gate --explain")
 
 
 def _explain(
@@ -131,7 +132,7 @@ def _show(view: "GateView", *, as_json: bool, github: bool = False) -> None:
         output.step_summary(report.markdown.gate_dumps(view))
     with output.reader_may_go():
         if as_json:
-            typer.echo(report.gate_json.dumps(view))
+            output.print_json_text(report.gate_json.dumps(view))
         else:
             report.console.render_verdict(view, report.console.Terminal(highlight=False))
 
@@ -216,9 +217,13 @@ def promote(  # noqa: PLR0913 -- each is an option of the command line
     view = _promoted(
         workflows.promoting.Asked(candidate, over, given, gate, store, allow_simulated, fresh)
     )
-    _tell(view, report_to or Path("reports") / f"verdict-{view.candidate.id}.html", store)
+    _tell(view, report_to or _usual_page(view), store)
     _write(view, out=out)
     raise typer.Exit(o.EXIT_CODES[view.verdict])
+
+
+def _usual_page(view: "GateView") -> Path:
+    return Path("reports", f"verdict-{as_file_part(view.candidate.id)}.html")
 
 
 def _write_page(view: "GateView", page: Path | None, store: str) -> None:
@@ -232,7 +237,7 @@ def _tell(view: "GateView", page: Path, store: str) -> None:
     """Write the page; the last two lines on the screen are the verdict and what it means."""
     _write_page(view, page, store)
     with output.reader_may_go():
-        typer.echo(f"Verdict page: {page}")
+        output.say(f"Verdict page: {page}")
         _show(view, as_json=False)
 
 

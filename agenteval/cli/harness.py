@@ -6,6 +6,7 @@ import typer
 
 from agenteval import harness, workflows
 from agenteval.cli import options as o
+from agenteval.cli.output import say
 
 app = typer.Typer(
     name="harness",
@@ -25,7 +26,7 @@ def listed() -> None:
     - `agenteval harness list`
     """
     for line in workflows.harnesses.listed():
-        typer.echo(line)
+        say(line)
 
 
 @app.command()
@@ -37,7 +38,7 @@ def install(name: Name) -> None:
     Examples:
     - `agenteval harness install opencode`
     """
-    typer.echo(workflows.harnesses.got(name))
+    say(workflows.harnesses.got(name))
 
 
 @app.command(context_settings={"ignore_unknown_options": True})
@@ -68,7 +69,7 @@ def capture(
     - `agenteval harness capture -- codex exec "look around"`
     """
     for line in harness.recording.captured(command, name, permissions):
-        typer.echo(line)
+        say(line)
 
 
 @app.command()
@@ -83,4 +84,4 @@ def verdicts(
     - `agenteval harness verdicts last`
     """
     for line in workflows.harnesses.verdicts(run, store):
-        typer.echo(line)
+        say(line)

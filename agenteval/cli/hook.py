@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from agenteval.core.plain import visible
+from agenteval.cli.output import print_data, say
 from agenteval.errors import UsageError
 from agenteval.hook import asking, coverage, installing, resident
 from agenteval.hook.production_log import LOG, ProductionLog
@@ -77,16 +77,16 @@ def remove(*, harness: For, user: User = False, yes: Yes = False) -> None:
 
 def _made(change: installing.Change, *, yes: bool, nothing: str) -> bool:
     if change.before == change.after:
-        typer.echo(f"{change.file}: {nothing}")
+        say(f"{change.file}: {nothing}")
         return False
-    typer.echo(change.diff, nl=False)
+    print_data(change.diff)
     if not yes and not sys.stdin.isatty():
         raise UsageError("nobody can be asked here: give --yes to change this file")
     if not yes and not typer.confirm("Change it?"):
         typer.echo("nothing was changed")
         return False
     change.make()
-    typer.echo(f"changed {change.file}" if change.after is not None else f"removed {change.file}")
+    say(f"changed {change.file}" if change.after is not None else f"removed {change.file}")
     return True
 
 
@@ -122,7 +122,7 @@ def status() -> None:
         for user in (False, True):
             file = installing.file_of(name, user=user)
             if change := installing.there(file):
-                typer.echo(f"{name}: in {file}: {change}")
+                say(f"{name}: in {file}: {change}")
     pid = _running(folder)
     typer.echo(f"resident process: {f'running, {pid}' if pid else 'not running'}")
     seen: Counter[tuple[str, str, str]] = Counter()
@@ -133,13 +133,13 @@ def status() -> None:
         else:
             at, model, verdict = (str(line.get(key) or "?") for key in ("at", "model", "verdict"))
             seen[at[:10], model, verdict + _why_unjudged(line)] += 1
-    typer.echo(f"log: {folder / LOG}")
+    say(f"log: {folder / LOG}")
     for (day, model, verdict), count in sorted(seen.items()):
-        typer.echo(visible(f"  {day}  {model}  {verdict}: {count}"))
+        say(f"  {day}  {model}  {verdict}: {count}")
     for line in events[-10:]:
         told = {key: value for key, value in line.items() if key not in {"v", "at", "event"}}
         said = ", ".join(f"{key} {value}" for key, value in told.items() if value != "")
-        typer.echo(visible(f"  {line.get('at', '?')}  {line['event']}: {said}"))
+        say(f"  {line.get('at', '?')}  {line['event']}: {said}")
 
 
 def _why_unjudged(line: Mapping[str, Any]) -> str:

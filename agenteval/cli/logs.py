@@ -14,7 +14,7 @@ import typer
 from agenteval import workflows
 from agenteval.cli import options as o
 from agenteval.cli import output
-from agenteval.core.plain import as_word, shortened, visible
+from agenteval.core.plain import as_word, shortened
 from agenteval.errors import UsageError
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ def _follow(
             there = [path for path in paths if Path(path).exists()]
             for path in paths:
                 if path not in there and path not in gone:
-                    typer.echo(visible(f"{path}: it is gone; waiting for the next one"), err=True)
+                    output.say(f"{path}: it is gone; waiting for the next one", err=True)
             gone = [path for path in paths if path not in there]
             if gone and not there:
                 continue
@@ -161,7 +161,7 @@ def _show(intake: "Intake", *, as_json: bool) -> None:
         output.print_json(_document(intake))
     else:
         for line in _told(intake):
-            typer.echo(line)
+            output.say(line)
     sys.stdout.flush()
 
 
@@ -179,7 +179,7 @@ class Progress:
         sessions = sum(sum(one.sessions.values()) for one in intake.runs.values())
         calls = sum(sum(one.recorded.values()) for one in intake.runs.values())
         files = f"file {intake.files:,} of {intake.asked:,}"
-        typer.echo(f"{files}, {sessions:,} sessions, {calls:,} calls", err=True)
+        output.say(f"{files}, {sessions:,} sessions, {calls:,} calls", err=True)
 
 
 def _told(intake: "Intake") -> Iterator[str]:
@@ -196,13 +196,13 @@ def _told(intake: "Intake") -> Iterator[str]:
         yield f"worker processes that died, what was theirs was read again: {intake.lost}"
     yield from _skipped(intake)
     if found := _no_session(intake):
-        yield visible(f"{found['path']}: no session in it") + (
-            ". It is a log for" if found["formats"] else ""
-        )
+        yield f"{found['path']}: no session in it{'. It is a log for' if found['formats'] else ''}"
         for name in found["formats"]:
-            yield visible(f"  agenteval ingest {name} {as_word(found['path'])}")
+            yield f"  agenteval ingest {name} {as_word(found['path'])}"
     if intake.runs:
-        yield o.at_store(f"Rates with intervals: agenteval show {' '.join(intake.runs)}")
+        yield o.at_store(
+            f"Rates with intervals: agenteval show {' '.join(map(as_word, intake.runs))}"
+        )
 
 
 def _no_session(intake: "Intake") -> dict[str, Any] | None:
@@ -215,14 +215,14 @@ def _skipped(intake: "Intake") -> Iterator[str]:
     if intake.skipped:
         yield f"parts skipped: {intake.skips:,}"
         for one in intake.skipped[:NAMED]:
-            yield visible(f"  {one.path}: {one.at}: {shortened(one.reason, 200)}")
+            yield f"  {one.path}: {one.at}: {shortened(one.reason, 200)}"
         if intake.skips > NAMED:
             yield f"  and {intake.skips - NAMED:,} more: --json names {len(intake.skipped):,}"
 
 
 def _of_run(taken: "Taken") -> Iterator[str]:
     sessions = ", ".join(f"{count:,} {how}" for how, count in taken.sessions.items())
-    yield f"{taken.run}  {visible(taken.model)}"
+    yield f"{taken.run}  {taken.model}"
     yield f"    sessions: {sessions}"
     if not taken.recorded:
         return
@@ -239,7 +239,7 @@ def _of_run(taken: "Taken") -> Iterator[str]:
         differ = sum(taken.differing.values())
         yield f"    list and record differ in {differ:,} of {allowed + denied:,} calls"
         for one in taken.differ:
-            yield visible(f"      {shortened(' '.join(one.split()), 150)}")
+            yield f"      {shortened(' '.join(one.split()), 150)}"
     else:
         yield "    by an allow list: not observable, none is in the log or beside it"
 

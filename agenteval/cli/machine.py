@@ -11,7 +11,7 @@ from agenteval.cli import output
 from agenteval.cli.options import AsJson, BaseUrl
 from agenteval.cli.output import print_json, reader_may_go
 from agenteval.cli.project_trust import show_project
-from agenteval.core import plain
+from agenteval.core.plain import as_word
 from agenteval.errors import UsageError
 
 if TYPE_CHECKING:
@@ -79,9 +79,9 @@ def _print_models(listed: "Sequence[Listed]", simulated: tuple[str, ...]) -> Non
         for subject, found in one.probed.found if one.probed else ():
             output.say(f"    {subject:28} {found}")
         if one.probed and one.probed.prompt:
-            output.say(f"----- prompt, as it is read -----\n{one.probed.prompt}\n-----")
+            output.say_text(f"----- prompt, as it is read -----\n{one.probed.prompt}\n-----")
     for name in simulated:
-        typer.echo(f"{name}  SIMULATED, started by agenteval itself")
+        output.say(f"{name}  SIMULATED, started by agenteval itself")
 
 
 def init(
@@ -97,13 +97,13 @@ def init(
     found: list[str] = []
     for path, names in workflows.preflight.init(urls):
         told = f", with {', '.join(names)}" if names else ": the limits of a promotion, to be read"
-        typer.echo(f"wrote {path}{told}")
+        output.say(f"wrote {path}{told}")
         found += names
     first, second = (*found, "CANDIDATE")[:2]
     if len(found) > 1:
-        typer.echo(f"Next: agenteval promote {second} --over {first}")
+        output.say(f"Next: agenteval promote {as_word(second)} --over {as_word(first)}")
     else:
-        typer.echo(f"Next: agenteval run --model {first}")
+        output.say(f"Next: agenteval run --model {as_word(first)}")
 
 
 def doctor(
@@ -155,49 +155,49 @@ def _print_doctor(found: "Examined", *, as_json: bool) -> None:
         _print_limits(found.control_groups)
         _print_inbound(found.inbound)
         layer = f"version {found.landlock}" if found.landlock else "this kernel has none"
-        typer.echo(f"second layer (Landlock): {layer}")
+        output.say(f"second layer (Landlock): {layer}")
         told = ", ".join(f"{answer} {count}" for answer, count in found.second_reader.items())
-        typer.echo(f"second reader (bashlex): {told}")
-        typer.echo("  asked on purpose: a command it reads, one it cannot, and one it hangs on")
+        output.say(f"second reader (bashlex): {told}")
+        output.say("  asked on purpose: a command it reads, one it cannot, and one it hangs on")
 
 
 def _print_sandboxes(found: "Examined") -> None:
     for seen in found.probes:
-        typer.echo(f"sandbox {seen.backend}: {'works' if seen.works else 'fails'}")
+        output.say(f"sandbox {seen.backend}: {'works' if seen.works else 'fails'}")
         if not seen.works:
-            typer.echo(f"  why   {seen.reason}")
-            typer.echo(f"  mend  {seen.cure or 'no cure is known: please report it'}")
+            output.say(f"  why   {seen.reason}")
+            output.say(f"  mend  {seen.cure or 'no cure is known: please report it'}")
         for attempt, stopped_by in seen.blocked:
-            typer.echo(f"  blocked  {attempt}: {stopped_by}")
-    typer.echo("sandbox none: isolates nothing")
+            output.say(f"  blocked  {attempt}: {stopped_by}")
+    output.say("sandbox none: isolates nothing")
     asked = "none is" if found.chosen == "container" else "container and none are"
-    typer.echo(f"{asked} used only when asked for: --sandbox NAME")
-    typer.echo(f"A run uses: {found.chosen or 'nothing, it refuses to start'}")
+    output.say(f"{asked} used only when asked for: --sandbox NAME")
+    output.say(f"A run uses: {found.chosen or 'nothing, it refuses to start'}")
 
 
 def _print_limits(groups: "KernelLimits") -> None:
     """Which of them the kernel itself keeps."""
-    typer.echo("limits: the runner looks 20 times a second; container has control groups as well")
+    output.say("limits: the runner looks 20 times a second; container has control groups as well")
     if groups.held:
         kept = ", ".join(KEPT[name] for name in KEPT if name in groups.held)
-        typer.echo(f"  control groups: the kernel itself keeps {kept}")
+        output.say(f"  control groups: the kernel itself keeps {kept}")
         if "cpu" not in groups.held:
-            typer.echo("  mend  processors: Delegate=cpu memory pids in user@.service")
+            output.say("  mend  processors: Delegate=cpu memory pids in user@.service")
     else:
-        typer.echo(f"  no control groups: {groups.lacking}")
+        output.say(f"  no control groups: {groups.lacking}")
         if groups.cure:
-            typer.echo(f"  mend  {groups.cure}")
+            output.say(f"  mend  {groups.cure}")
 
 
 def _print_inbound(inbound: "Sequence[Tried]") -> None:
     """How many held, by the part that read them; each that did not."""
-    typer.echo(f"inbound: {_held(inbound)}: hostile replies, worlds, modules, words and projects")
+    output.say(f"inbound: {_held(inbound)}: hostile replies, worlds, modules, words and projects")
     for part in dict.fromkeys(tried.part for tried in inbound):
         of_part = [tried for tried in inbound if tried.part == part]
-        typer.echo(f"  {part}: {_held(of_part)}")
+        output.say(f"  {part}: {_held(of_part)}")
         for tried in of_part:
             if not tried.held:
-                typer.echo(f"  FAILS  {tried.attempt}: {plain.visible(tried.came)[:CAME]}")
+                output.say(f"  FAILS  {tried.attempt}: {tried.came[:CAME]}")
 
 
 def _held(tried: "Sequence[Tried]") -> str:

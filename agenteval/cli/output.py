@@ -3,6 +3,7 @@
 import gc
 import json
 import os
+import re
 import select
 import signal
 import sys
@@ -10,13 +11,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
 from typer import style
 
 from agenteval import report, workflows
-from agenteval.core.plain import visible
+from agenteval.core.plain import as_name, visible, without_log_commands
 from agenteval.errors import UsageError, unwritten
 
 if TYPE_CHECKING:
@@ -55,13 +56,84 @@ def let_go() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def say(text: str, *, err: bool = False) -> None:
-    """Print words that may be a model's, or a server's: nothing in them moves the cursor."""
+class LogGuard:
+    """A stream of text whose lines no CI runner obeys, whoever wrote the words in them."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream = stream
+        self._line = ""  # the end of the line so far: a command may come in several pieces
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+    def write(self, text: str) -> int:
+        whole = without_log_commands(self._line + text)
+        if whole.startswith(self._line):
+            harmless = whole[len(self._line) :]
+        else:  # what is written already would become the beginning of a command
+            harmless = f"\u00b7{without_log_commands(text)}"
+        self.stream.write(harmless)
+        self._line = _end_of_line(self._line + harmless)
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.write(line)
+
+
+def _end_of_line(text: str) -> str:
+    """Return what a command could begin in: of a long line the end, behind a letter if it has one.
+
+    Without that the end of a line would look like the beginning of one.
+    """
+    line = _LINE_ENDS.split(text)[-1]
+    if len(line) <= _LONGEST_COMMAND:
+        return line
+    is_blank = without_log_commands(f"{line}::") != f"{line}::"
+    return f"{'' if is_blank else 'x'}{line[-_LONGEST_COMMAND:]}"
+
+
+_LINE_ENDS = re.compile("[\n\r]")
+_LONGEST_COMMAND = 64  # characters of what a runner looks for, with some that it passes over
+_RUNNERS = ("CI", "GITHUB_ACTIONS", "TF_BUILD", "TEAMCITY_VERSION")  # variables that they set
+
+
+def guard_log() -> None:
+    """Put a guard before both streams, for what this process prints from now on."""
+    for name in ("stdout", "stderr"):
+        if not isinstance(stream := getattr(sys, name), LogGuard):
+            setattr(sys, name, LogGuard(stream))
+
+
+def say(line: str, *, err: bool = False) -> None:
+    """Print one line: no name in it ends it or moves the cursor."""
+    typer.echo(as_name(line), err=err)
+
+
+def say_text(text: str, *, err: bool = False) -> None:
+    """Print a text of several lines: nothing in it moves the cursor."""
     typer.echo(visible(text), err=err)
 
 
+def print_data(text: str) -> None:
+    """Print what a program reads, as it is; in a CI job it may be the log that is printed to."""
+    stream = sys.stdout
+    if isinstance(stream, LogGuard) and not any(map(os.environ.get, _RUNNERS)):
+        stream = stream.stream
+    stream.write(text)
+    stream.flush()
+
+
 def print_json(document: Any) -> None:
-    typer.echo(json.dumps(document, indent=2))
+    print_json_text(json.dumps(document, indent=2))
+
+
+def print_json_text(text: str) -> None:
+    """Print a JSON document, of which no runner obeys a part: an escape stands for it."""
+    print_data(f"{_JSON_COMMAND.sub(_ESCAPED, text)}\n")
+
+
+_JSON_COMMAND, _ESCAPED = re.compile("##(?=\\[|vso\\[|teamcity\\[)"), r"#\\u0023"
 
 
 def first_words(what: str) -> None:
@@ -81,7 +153,7 @@ class Playing:
 
     def note(self, line: str) -> None:
         if not self.lines.above(line):
-            typer.echo(line, err=True)
+            say(line, err=True)
 
 
 @contextmanager
@@ -120,7 +192,7 @@ def chosen(words: "Sequence[str]", store: str) -> list[str]:
     """The ids of the runs that are meant; what `last` passed over is told. Raises UsageError."""
     found = workflows.shelf.chosen(words, store)
     for note in found.notes:
-        typer.echo(note, err=True)
+        say(note, err=True)
     return list(found.ids)
 
 
@@ -131,7 +203,7 @@ def named(word: str, store: str) -> str:
 
 def show_view(view: "View", *, as_json: bool, brief: bool = True) -> None:
     if as_json:
-        typer.echo(report.json.dumps(view))
+        print_json_text(report.json.dumps(view))
     else:
         report.console.render(view, report.console.Terminal(), brief=brief)
 
@@ -167,9 +239,20 @@ def summary_file() -> Path:
 
 
 def step_summary(text: str) -> None:
-    """Add Markdown to the summary of a job of GitHub Actions. Raises UsageError outside of one."""
-    with summary_file().open("a", encoding="utf-8") as summary:
-        summary.write(f"{text.rstrip()}\n\n")
+    """Add Markdown to the summary of a job of GitHub Actions. Raises UsageError outside of one.
+
+    GitHub drops a whole summary beyond its limit: what is too long ends at the last line that fits.
+    """
+    with summary_file().open("ab") as summary:
+        space = _LARGEST_SUMMARY - summary.tell()
+        whole = f"{text.rstrip()}\n\n".encode()
+        if len(whole) > space:
+            whole = whole[: max(space - len(_CUT), 0)].rpartition(b"\n")[0] + _CUT
+        summary.write(whole if len(whole) <= space else b"")
+
+
+_LARGEST_SUMMARY = 1 << 20  # bytes, of all that one step writes
+_CUT = b"\n\nCut here: GitHub takes 1 MiB for each step. Use --report FILE.html for all of it.\n\n"
 
 
 def write_text(path: Path, text: str, *, option: str = "") -> None:
@@ -218,7 +301,12 @@ def as_json(call: "ToolCall", verdict: "Verdict", row: RowName) -> str:
     )
 
 
-_quoted = json.encoder.encode_basestring_ascii  # what json.dumps makes of a text
+def _quoted(text: str) -> str:
+    """What json.dumps makes of a text, without what a CI runner obeys."""
+    quoted = json.encoder.encode_basestring_ascii(text)
+    return _JSON_COMMAND.sub(_ESCAPED, quoted) if "##" in quoted else quoted
+
+
 _ALLOWED = (
     '"verdict": "allowed", "class": null, "also": [], "evidence": null, "hint": "", "facets": []}'
 )
@@ -238,7 +326,7 @@ def as_text(call: "ToolCall", verdict: "Verdict", row: RowName) -> str:
         name = style(row(primary.failure_class), bold=True)
         shown = [f"{style('denied', fg='red')}  {name}"]
     if call.command is None:
-        shown.append(f"  {_visible(call.name)}")
+        shown.append(f"  {as_name(call.name)}")
     shown += [f"  {one}" for one in (_marked(text, primary) if primary else text.splitlines())]
     return "\n".join((*shown, *_notes(verdict, row)))
 

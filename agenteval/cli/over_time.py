@@ -8,7 +8,7 @@ import typer
 from agenteval import workflows
 from agenteval.cli import options as o
 from agenteval.cli import output
-from agenteval.core.plain import visible
+from agenteval.core.plain import as_name
 
 if TYPE_CHECKING:
     from agenteval.workflows.trends import Trend
@@ -44,30 +44,30 @@ def trend(  # noqa: PLR0913 -- each is an option of the command line
     """
     found = workflows.trends.trend(store, by, model=model or "", simulated=simulated)
     if openmetrics:
-        typer.echo(workflows.trends.openmetrics(found), nl=False)
+        output.print_data(workflows.trends.openmetrics(found))
     elif as_json:
         output.print_json(_trend_document(found))
     else:
         for line in _trend_lines(found):
-            typer.echo(line)
+            output.say(line)
         if not (found.series or simulated):
-            typer.echo("simulated runs are left out: --simulated asks for them")
+            output.say("simulated runs are left out: --simulated asks for them")
 
 
 def _trend_lines(found: "Trend") -> Iterator[str]:
     if not found.series:
         yield "no trials of which errors and time are known"
     labels = [one.label for series in found.series.values() for one in series.points]
-    width = max((len(visible(label)) for label in labels), default=0)
+    width = max((len(as_name(label)) for label in labels), default=0)
     for model, series in found.series.items():
-        of = f"  {visible(model)}" if len(found.series) > 1 and found.by != "model" else ""
+        of = f"  {as_name(model)}" if len(found.series) > 1 and found.by != "model" else ""
         for one in series.points:
-            label = visible(one.label).ljust(width)
+            label = as_name(one.label).ljust(width)
             yield f"{label}  errors per 100 calls {one.rate.per_100()}  trials {one.trials:,}{of}"
         for change in series.changes:
             gap = change.difference
             yield (
-                f"settled: from {visible(change.label)} on {100 * gap.second.value:.2f} errors per "
+                f"settled: from {as_name(change.label)} on {100 * gap.second.value:.2f} errors per "
                 f"100 calls, before {100 * gap.first.value:.2f}; p = {change.adjusted:.2g} after "
                 f"correction for all boundaries of all models{of}"
             )

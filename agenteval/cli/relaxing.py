@@ -10,7 +10,7 @@ from agenteval import workflows
 from agenteval.cli import options as o
 from agenteval.cli import output
 from agenteval.cli.allowlist import in_one_line
-from agenteval.core.plain import shortened
+from agenteval.core.plain import as_file_part, shortened
 from agenteval.core.policy.relaxation import NOTHING, Relaxation
 from agenteval.errors import UsageError
 
@@ -175,9 +175,9 @@ def suggest(
     if play == "rules" and not more.size:
         raise UsageError(f"--try rules: no rule would allow a denied call of {' '.join(names)}")
     if play == "prompt" or prompt:
-        prompt = prompt or Path("prompts", f"{names[0]}-suggested.md")
+        prompt = prompt or Path("prompts", f"{as_file_part(names[0])}-suggested.md")
         workflows.suggest.write_prompt(names[0], store, found.sentences[:_LINES], prompt)
-        typer.echo(f"wrote {prompt}")
+        output.say(f"wrote {prompt}")
     if play is not None:
         _tried(names[0], store, prompt if play == "prompt" else None, more)
 
@@ -194,7 +194,7 @@ def _rules(
 
 def _tried(run: str, store: str, prompt: Path | None, more: Relaxation) -> None:
     made = workflows.suggest.tried(run, store, prompt=prompt, more=more)
-    typer.echo(f"played {made} {'with this prompt' if prompt else f'to {more.told}'}")
+    output.say(f"played {made} {'with this prompt' if prompt else f'to {more.told}'}")
     found = workflows.views.models_of([run, made], store, calls=False)
     view = workflows.views.compared(found, "full", across_arms=True)
     output.show_view(view, as_json=False)

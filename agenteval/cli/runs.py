@@ -46,7 +46,7 @@ def label(
     """
     output.chosen([run], store)
     found = workflows.shelf.tag(run, labels or [], note, store, off=off)
-    typer.echo(f"{found}: {'taken off' if off else 'labelled'} {' '.join(labels or ['a note'])}")
+    output.say(f"{found}: {'taken off' if off else 'labelled'} {' '.join(labels or ['a note'])}")
 
 
 @app.command()
@@ -64,7 +64,7 @@ def rm(runs: Runs, *, yes: Yes = False, store: o.Store = o.DEFAULT_STORE) -> Non
             raise UsageError("rm asks before it removes: give --yes where nobody can answer")
         typer.confirm(f"Remove {', '.join(ids)} with every trial and call?", abort=True)
     workflows.shelf.removed(ids, store)
-    typer.echo(f"removed {' '.join(ids)}")
+    output.say(f"removed {' '.join(ids)}")
 
 
 @app.command()
@@ -83,7 +83,7 @@ def export(
     """
     ids = output.chosen(runs, store)
     workflows.shelf.exported(ids, file, store)
-    typer.echo(f"wrote {' '.join(ids)} to {file}")
+    output.say(f"wrote {' '.join(ids)} to {file}")
 
 
 @app.command("import")
@@ -100,7 +100,7 @@ def take_in(
     - `agenteval runs import baseline.db`
     """
     for run in workflows.shelf.imported(file, store):
-        typer.echo(run)
+        output.say(run)
 
 
 def finish(
@@ -118,7 +118,7 @@ def finish(
     """
     closed = workflows.sharding.finish(run, store)
     trials = report.tables.counted(closed.trials_planned, "trial")
-    typer.echo(f"{closed.id}: closed, with all that was planned: {trials}")
+    output.say(f"{closed.id}: closed, with all that was planned: {trials}")
 
 
 stores = typer.Typer(
@@ -144,7 +144,8 @@ def check(*, store: o.Store = o.DEFAULT_STORE) -> None:
     """
     found = workflows.shelf.faults(store)
     with output.reader_may_go():
-        typer.echo("\n".join(found) or "nothing is wrong", err=bool(found))
+        for line in found or ["nothing is wrong"]:
+            output.say(line, err=bool(found))
     raise typer.Exit(o.FAULT if found else 0)
 
 
@@ -172,7 +173,7 @@ def vacuum(*, store: o.Store = o.DEFAULT_STORE) -> None:
     """
     before, after = workflows.shelf.vacuumed(store)
     sizes = f": {before / 1e6:.1f} MB before, {after / 1e6:.1f} MB now" if before else ""
-    typer.echo(f"compacted{sizes}")
+    output.say(f"compacted{sizes}")
 
 
 @stores.command("export")
@@ -192,7 +193,7 @@ def export_all(
     """
     ids = output.chosen(runs, store) if runs else workflows.shelf.every_id(store)
     workflows.shelf.exported(ids, file, store)
-    typer.echo(f"wrote {report.tables.counted(len(ids), 'run')} to {file}")
+    output.say(f"wrote {report.tables.counted(len(ids), 'run')} to {file}")
 
 
 Host = Annotated[str, typer.Option(help="Address to listen at; any but loopback lets others read.")]
@@ -224,6 +225,6 @@ def view(
     Location(store).check_there()
     if export is not None:
         pages = viewer.static_pages.write(store, export)
-        typer.echo(f"wrote {pages} pages: open {export / 'index.html'}")
+        output.say(f"wrote {pages} pages: open {export / 'index.html'}")
         return
-    viewer.application.serve(store, host, port, lambda address: typer.echo(f"Open {address}"))
+    viewer.application.serve(store, host, port, lambda address: output.say(f"Open {address}"))

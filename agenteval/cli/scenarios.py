@@ -10,6 +10,7 @@ import typer
 from agenteval import report, workflows
 from agenteval.cli import options as o
 from agenteval.cli import output
+from agenteval.core.plain import as_word
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,12 +70,14 @@ def show(  # noqa: PLR0913 -- each is an option of the command line
 
 
 def _show(whose: str, prompt: "Prompt") -> None:
-    typer.echo(f"----- {whose}, system message -----\n{prompt.system}")
+    output.say(f"----- {whose}, system message -----")
+    output.say_text(prompt.system)
     for message in prompt.history:
         called = "".join(f"{call.name} {call.raw}" for call in message.calls)
-        typer.echo(f"----- {whose}, earlier, {message.role} -----")
-        typer.echo(message.content or called)
-    typer.echo(f"----- {whose}, first message of the user -----\n{prompt.task}")
+        output.say(f"----- {whose}, earlier, {message.role} -----")
+        output.say_text(message.content or called)
+    output.say(f"----- {whose}, first message of the user -----")
+    output.say_text(prompt.task)
 
 
 @app.command()
@@ -93,7 +96,7 @@ def world(
     """
     authoring = workflows.authoring
     for line in authoring.world(name, seed) if out is None else _written(name, seed, out):
-        typer.echo(line)
+        output.say_text(line)
 
 
 def _written(name: str, seed: int, out: Path) -> "Iterator[str]":
@@ -144,7 +147,7 @@ def check(
             output.print_json([asdict(proof) for proof in proofs])
         else:
             for line in (line for proof in proofs for line in workflows.prove.told(proof)):
-                typer.echo(line)
+                output.say(line)
     if any(proof.faults for proof in proofs):
         raise typer.Exit(1)
 
@@ -164,8 +167,8 @@ def new(
     - `agenteval scenarios check home/shutters`
     """
     for path in workflows.authoring.write_new(name):
-        typer.echo(f"wrote {path}")
-    typer.echo(f"It works: agenteval scenarios check {name}")
+        output.say(f"wrote {path}")
+    output.say(f"It works: agenteval scenarios check {as_word(name)}")
 
 
 def play(  # noqa: PLR0913 -- each is an option of the command line
@@ -196,7 +199,7 @@ def play(  # noqa: PLR0913 -- each is an option of the command line
     - `agenteval play ralf/handshake#2 --replay last`
     """
     hand = workflows.by_hand
-    terminal = hand.Terminal(typer.echo, _typed, sandbox)
+    terminal = hand.Terminal(output.say_text, _typed, sandbox)
     if replay:
         (run,) = output.chosen([replay], store)
         trial = hand.replayed(run, scenario, store, terminal)
@@ -204,7 +207,7 @@ def play(  # noqa: PLR0913 -- each is an option of the command line
         setting = workflows.authoring.load_setting(arm, prompt_variant, rules, context)
         trial = hand.by_person(scenario, seed, setting, terminal)
     for line in report.transcript_text.ended(report.transcripts.shown_trial(trial)):
-        typer.echo(line)
+        output.say(line)
 
 
 def _typed(prompt: str) -> str:
@@ -213,7 +216,7 @@ def _typed(prompt: str) -> str:
         import readline  # noqa: F401, PLC0415 -- changes input(), and only a terminal needs it
     line = input(prompt)
     if not sys.stdin.isatty():
-        typer.echo(line)
+        output.say(line)
     return line
 
 

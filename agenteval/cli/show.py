@@ -103,7 +103,7 @@ def _print(found: "Listing", *, filtered: bool) -> None:
     if not found.runs:
         more = "such runs" if filtered else "runs yet"
         told = f"No {more} in {found.shown}. Try: agenteval run --model sim/qwen3.6-35b"
-        typer.echo(o.at_store(told))
+        output.say(o.at_store(told))
     for run in found.runs:
         simulated = f" {report.tables.MARK}" if run.simulated else ""
         state = "" if run.complete else "  not finished"
@@ -228,7 +228,7 @@ def _tell(view: "View", path: Path | None, *, github: bool, as_json: bool) -> No
         output.step_summary(report.markdown.dumps(view))
     output.show_view(view, as_json=as_json)
     if path is not None and not as_json:
-        typer.echo(f"Report: {path}")
+        output.say(f"Report: {path}")
 
 
 def _print_stacks(named: "Sequence[str]", store: str, about: str | None) -> None:
@@ -266,4 +266,4 @@ def counts(
     """
     for one in workflows.measured_elsewhere.import_counts(file, store):
         calls, errors = sum(one.counts.calls), sum(one.counts.errors)
-        typer.echo(f"{one.id}  {errors} errors in {calls} calls")
+        output.say(f"{one.id}  {errors} errors in {calls} calls")

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
-
 from agenteval import report, workflows
 from agenteval.cli import output
+from agenteval.core.plain import as_file_part
 
 if TYPE_CHECKING:
     from agenteval.core.run import Run
@@ -20,7 +19,7 @@ REPORTS = Path("reports")
 def report_of(runs: "Sequence[Run]") -> Path:
     """Where the report of these runs is written by itself."""
     name = runs[0].id if len(runs) == 1 else f"comparison-{runs[-1].id}"
-    return REPORTS / f"{name}.html"
+    return REPORTS / f"{as_file_part(name)}.html"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +44,10 @@ def show_runs(runs: "Sequence[Side]", form: Form) -> None:
         output.step_summary(report.markdown.dumps(view))
     if form.as_json:
         said = workflows.views.as_compared(runs, view, form.taxonomy, form.about)
-        typer.echo(report.json.dumps(said))
+        output.print_json_text(report.json.dumps(said))
     else:
         output.show_view(view, as_json=False, brief=form.brief)
         if len({side.run.concurrency for side in runs if side.run}) > 1:
             output.show_speed(workflows.views.speeds(workflows.views.whole(runs)), as_json=False)
         if form.path is not None:
-            typer.echo(f"Report: {form.path}")
+            output.say(f"Report: {form.path}")

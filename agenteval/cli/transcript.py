@@ -5,7 +5,6 @@ import shutil
 import sys
 from dataclasses import asdict
 from importlib.resources import files
-from itertools import chain, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -15,7 +14,7 @@ from agenteval import report, workflows
 from agenteval.cli import options as o
 from agenteval.cli import output
 from agenteval.core.outcome import Outcome
-from agenteval.core.plain import visible
+from agenteval.core.plain import as_name
 from agenteval.core.redaction import Redactor
 from agenteval.errors import UsageError
 from agenteval.store.call_search import Wanted
@@ -68,7 +67,7 @@ def transcript(  # noqa: PLR0913 -- each is an option of the command line
     else:
         lines = told.lines(seen.run, shown, whole_prompt=prompt)
     for line in lines:
-        typer.echo(line)
+        output.say_text(line)
 
 
 OfClass = Annotated[str | None, typer.Option("--class", help="Denied as this failure class.")]
@@ -129,26 +128,29 @@ def _print(seen: "Iterable[FoundCall]") -> None:
     none = True
     for call in seen:
         none, line = False, _line(call)
-        typer.echo(line if width is None or len(line) <= width else f"{line[: width - 1]}\u2026")
+        output.say(line if width is None or len(line) <= width else f"{line[: width - 1]}\u2026")
     if none:
-        typer.echo("No such calls.", err=True)
+        output.say("No such calls.", err=True)
 
 
 def _line(call: "FoundCall") -> str:
     whose = f" {call.agent}" if call.agent else ""
     state = call.failure_class or ("allowed" if not call.exit_code else f"exit {call.exit_code}")
     tool = "" if call.tool == "bash" else f"{call.tool} "
-    said = f"{tool}{call.said}".replace("\n", "\u240a").replace("\t", "\u2409")
+    said = f"{tool}{call.said}"
     place = f"{call.scenario}#{call.number}{whose} {call.turn + 1}.{call.position + 1}"
-    return visible(f"{place}  {state}  {said}")
+    return as_name(f"{place}  {state}  {said}")
 
 
 def _print_json(run: str, seen: "Iterable[FoundCall]") -> None:
     """A document whose calls are written as they are found, one a line."""
-    typer.echo(f'{{"schema": "{SCHEMA}", "run": {json.dumps(run)}, "calls": [')
-    for before, call in zip(chain([""], repeat(",\n")), seen, strict=False):
-        typer.echo(before + json.dumps(_document(call)), nl=False)
-    typer.echo("\n]}")
+    output.print_json_text(f'{{"schema": "{SCHEMA}", "run": {json.dumps(run)}, "calls": [')
+    calls = (json.dumps(_document(call)) for call in seen)
+    before = next(calls, "")
+    for call in calls:
+        output.print_json_text(f"{before},")
+        before = call
+    output.print_json_text(f"{before}\n]}}")
 
 
 def _document(call: "FoundCall") -> dict[str, Any]:
@@ -212,9 +214,9 @@ def export(
     else:
         report.tabular.write(made[kind], file)
     counted = ", ".join(f"{len(written):,} {one}" for one, written in made.items())
-    typer.echo(f"{file}: {counted}")
+    output.say(f"{file}: {counted}")
     for line in redactor.listed() if redactor else ():
-        typer.echo(f"Taken out: {line}")
+        output.say(f"Taken out: {line}")
 
 
 Document = Annotated[
@@ -249,4 +251,4 @@ def schema(document: Document) -> None:
     - `agenteval schema report > report.schema.json`
     """
     found = files("agenteval.report") / "schemas" / f"{document}.json"
-    typer.echo(found.read_text(encoding="utf-8"), nl=False)
+    output.print_data(found.read_text(encoding="utf-8"))

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PositiveInt
 
 from agenteval.config.agents import (
     AgentSchema,
@@ -24,6 +24,7 @@ from agenteval.config.proofread import INSTRUCTIONS, proofread
 from agenteval.config.roots import FILE, SCENARIOS, find, first
 from agenteval.config.toml import load_toml
 from agenteval.core.chance import Draw
+from agenteval.core.plain import as_name
 from agenteval.core.scenario import Check, CodeTest, Limits, Scenario, Step, Trace
 from agenteval.errors import UsageError
 from agenteval.taxonomy.catalogue import failure_classes
@@ -35,10 +36,19 @@ _STRICT = ConfigDict(extra="forbid", strict=True, frozen=True)
 _Text = Annotated[str, Field(min_length=1)]
 
 
+def _checked(name: str) -> str:
+    if as_name(name) != name:
+        raise ValueError("is a name: one line, without control characters")
+    return name
+
+
+_Name = Annotated[str, Field(min_length=1), AfterValidator(_checked)]
+
+
 class _CheckSchema(BaseModel):
     model_config = _STRICT
 
-    name: _Text
+    name: _Name
     query: _Text
     expect: str | int | float
 
@@ -46,14 +56,14 @@ class _CheckSchema(BaseModel):
 class _TraceSchema(BaseModel):
     model_config = _STRICT
 
-    name: _Text
+    name: _Name
     calls: Annotated[list[_Text], Field(min_length=1)]
 
 
 class _TestSchema(BaseModel):
     model_config = _STRICT
 
-    name: _Text
+    name: _Name
     python: Annotated[Inside, Field(min_length=1)]
 
 
@@ -62,7 +72,7 @@ class _ScenarioSchema(BaseModel):
 
     model_config = _STRICT
 
-    title: _Text
+    title: _Name
     policy: Annotated[Inside, Field(min_length=1)]
     fixture: Annotated[Inside, Field(min_length=1)]
     tools: Annotated[list[Tool], Field(min_length=1)]
@@ -96,6 +106,8 @@ def load_scenarios(targets: Sequence[str], *, roots: Sequence[Path]) -> tuple[Sc
     chosen: dict[str, Path] = {}
     for target in targets or [str(first(places))]:
         for name, folder in find(target, places):
+            if as_name(name) != name:
+                raise UsageError(f"{folder}: the name of a scenario is one line. Rename the folder")
             if chosen.setdefault(name, folder).resolve() != folder.resolve():
                 raise UsageError(
                     f"{folder}: a scenario {name!r} was already taken from {chosen[name]}. "

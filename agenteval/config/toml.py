@@ -80,7 +80,7 @@ def check(where: Path | str, tables: Mapping[str, Any], schema: "type[Schema]") 
         for one in found:
             place = _place(one, tables)
             first.setdefault(place, f"{where}: {_complaint({**one, 'loc': place}, schema)}")
-        raise UsageError("\n".join(first.values())) from error
+        raise UsageError(*first.values()) from error
 
 
 def _place(error: Mapping[str, Any], tables: Mapping[str, Any]) -> tuple[object, ...]:

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from agenteval.core.call import ToolCall
-from agenteval.core.plain import legible, visible
+from agenteval.core.plain import Name, as_name, legible
 from agenteval.core.trial import Usage
 
 
@@ -156,8 +156,8 @@ class Session:
         return [replace(self, model=model, turns=own) for model, own in turns.items()]
 
 
-def _plain(name: str) -> str:
-    return visible(legible(name[:LONGEST_NAME]))
+def _plain(name: str) -> Name:
+    return as_name(legible(name[:LONGEST_NAME]))
 
 
 def almost(key: str, name: str) -> bool:
@@ -192,7 +192,7 @@ class Building:
         """Without one of these keys a part is lost, as where a byte of its name was."""
         for key in keys:
             if key not in value:
-                there = ", ".join(visible(legible(name[:_SHOWN])) for name in [*value][:_KEYS])
+                there = ", ".join(as_name(legible(name[:_SHOWN])) for name in [*value][:_KEYS])
                 self.faults.append(f"no key {key!r}, but {there or 'none'}")
 
     def may_have(self, value: Mapping[str, object], *keys: str) -> None:

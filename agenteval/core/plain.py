@@ -1,11 +1,16 @@
-"""Text and JSON that every program reads the same, whatever came in their place."""
+"""Text and JSON that every program reads the same, whatever came in their place.
+
+A name is one line, and a text may have several. The two are different types, as what prints a
+name would otherwise print the lines that a stranger wrote into it.
+"""
 
 import json
 import re
 from math import isinf
-from typing import Any
+from typing import Any, NewType
 
 REPLACEMENT = "\ufffd"
+Name = NewType("Name", str)  # one line that hides nothing: only `as_name` makes one
 
 
 def decoded(content: bytes) -> str:
@@ -52,6 +57,50 @@ def visible(text: str) -> str:
     return text if text.isprintable() else text.translate(_SIGNS)
 
 
+def as_name(text: str) -> Name:
+    """Return the text as one line: ends of lines and tabs become signs as well."""
+    return Name(text if text.isprintable() else text.translate(_NAME_SIGNS))
+
+
+def as_file_part(text: str) -> Name:
+    """Return a part of a file's name: no separator or blank, no option, no hidden file.
+
+    It has at most 120 bytes, as a file system takes 255 for a name with all that stands beside it.
+    """
+    plain = re.sub(r"[^\w.:+@=,-]+", "-", legible(text)).lstrip("-.")
+    short = plain.encode()[:_LONGEST_PART].decode("utf-8", "ignore").rstrip(".")
+    is_device = _DEVICE.match(short)  # of Windows, whatever stands behind a dot
+    return Name(f"_{short}" if is_device or not short else short)
+
+
+_LONGEST_PART = 120
+_DEVICE = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:[.:]|$)", re.IGNORECASE)
+
+
+def without_log_commands(text: str) -> str:
+    """Return the text with a look-alike in each part that a CI runner would obey.
+
+    GitHub's runner obeys a line that begins, behind blanks, with `::`, and `##[` anywhere in one;
+    Azure's `##vso[` and TeamCity's `##teamcity[` anywhere. Other runners need control characters.
+    """
+    return _INNER_COMMAND.sub("#\u266f", _LINE_COMMAND.sub("\\1\u2237", text))
+
+
+# The runners are .NET programs: a comparison by the rules of a language passes over these.
+_IGNORED = (
+    r"\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
+    r"\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8"
+    r"\U000e0000-\U000e0fff"
+)
+_BLANKS = r" \t\x0b\x0c\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
+_GAP = f"[{_IGNORED}]*"
+_LINE_COMMAND = re.compile(rf"(?<![^\n\r])([{_BLANKS}{_IGNORED}]*):{_GAP}:")
+_INNER_COMMAND = re.compile(
+    rf"#{_GAP}#(?={_GAP}(?:\[|{_GAP.join('vso')}{_GAP}\[|{_GAP.join('teamcity')}{_GAP}\[))",
+    re.IGNORECASE,
+)
+
+
 def as_word(text: str) -> str:
     """The text so that a shell reads it as one word, for a command that a user is told."""
     is_plain = re.fullmatch(r"[\w@%+=:,./-]+", text, re.ASCII)
@@ -61,6 +110,9 @@ def as_word(text: str) -> str:
 class _Signs(dict[int, str]):
     """By code: made when a character is first met, and the usual ones kept."""
 
+    def __init__(self, unchanged: str) -> None:
+        super().__init__({ord(character): character for character in unchanged})
+
     def __missing__(self, code: int) -> str:
         sign = _sign(chr(code))
         if code < _USUAL:
@@ -69,15 +121,14 @@ class _Signs(dict[int, str]):
 
 
 _USUAL = 0x3000  # so that a text which has every character does not fill the memory
-_SIGNS = _Signs()
+_SIGNS = _Signs("\n\t")
+_NAME_SIGNS = _Signs("")
 
 
 def _sign(character: str) -> str:
     if character.isprintable():
         return character
     code = ord(character)
-    if character in "\n\t":
-        return character
     if code < 0x20:
         return chr(0x2400 + code)
     return "\u2421" if code == 0x7F else f"\u27e8U+{code:04X}\u27e9"

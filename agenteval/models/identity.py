@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 
 from agenteval.config.models import ModelEntry
 from agenteval.config.trust import key_for
-from agenteval.core.plain import excerpt, legible
+from agenteval.core.plain import as_name, excerpt, legible
 from agenteval.errors import UnansweredError, UsageError
 from agenteval.models.failures import RefusedError, refusal
 
@@ -80,7 +80,7 @@ async def served(entry: ModelEntry) -> Mapping[str, str]:
     try:
         listed = json.loads(body)["data"]
         named = ((one["id"], one.get("owned_by", "")) for one in listed)
-        return {legible(str(name)): legible(str(owner)) for name, owner in named}
+        return {legible(str(name)): as_name(legible(str(owner))) for name, owner in named}
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise UsageError(
             f"{url}/models answers something that is no model list; is it the right port,"
@@ -172,7 +172,7 @@ async def told(entry: ModelEntry, owner: str) -> Told:
                 body = json.dumps({"model": entry.model}).encode()
                 shown = await _page(entry, f"{root}/api/show", body)
                 facts |= _ollama_model(shown)
-            return {fact: legible(value) for fact, value in facts.items() if value}
+            return {fact: as_name(legible(value)) for fact, value in facts.items() if value}
     return {}
 
 

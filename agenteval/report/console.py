@@ -10,7 +10,7 @@ from rich.segment import Segment
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from agenteval.core.plain import visible
+from agenteval.core.plain import as_name, visible
 from agenteval.report.details import detail_tables, summary_tables
 from agenteval.report.gate_view import UNITS, GateView, Line, goals_told
 from agenteval.report.goals import missed_lines
@@ -56,7 +56,7 @@ def render(view: View, console: Console, *, brief: bool = False) -> None:
 
 def print_lines(console: Console, lines: Sequence[str], *, style: str = "") -> None:
     for line in lines:
-        console.print(Text(line, style=style))
+        console.print(Text(as_name(line), style=style))
     if lines:
         console.print()
 
@@ -65,13 +65,13 @@ def _print_list(console: Console, lines: Sequence[str]) -> None:
     """Lines that hang behind their dashes."""
     grid = RichTable.grid(padding=(0, 1))
     for line in lines:
-        grid.add_row("-", Text(line, style="bold yellow" if line.startswith(MARK) else ""))
+        grid.add_row("-", Text(as_name(line), style="bold yellow" if line.startswith(MARK) else ""))
     console.print(grid)
     console.print()
 
 
 def _print_title(console: Console, title: str, *, simulated: bool) -> None:
-    text = Text(title, style="bold")
+    text = Text(as_name(title), style="bold")
     if simulated:
         text.append(f"  {MARK}", style="bold yellow")
     console.print(text)
@@ -79,7 +79,7 @@ def _print_title(console: Console, title: str, *, simulated: bool) -> None:
 
 def print_table(console: Console, table: Table) -> None:
     _print_title(console, table.title, simulated=table.simulated)
-    console.print(Text(table.note, style="dim"))
+    console.print(Text(as_name(table.note), style="dim"))
     for drawn in _fitted(console, table):
         console.print(drawn)
         console.print()
@@ -108,7 +108,7 @@ def _columns(table: Table, part: slice) -> Table:
 
 def _drawn(table: Table, *, stacked: bool) -> RichTable:
     drawn = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="")
-    drawn.add_column(Text(table.first, style="dim"))
+    drawn.add_column(Text(as_name(table.first), style="dim"))
     for head in table.heads:
         drawn.add_column(_head(head), justify="right")
     columns = [
@@ -116,12 +116,12 @@ def _drawn(table: Table, *, stacked: bool) -> RichTable:
         for at in range(len(table.heads))
     ]
     for row, *cells in zip(table.rows, *columns, strict=True):
-        drawn.add_row(Text(visible(row.label)), *cells, style="bold" if row.strong else "")
+        drawn.add_row(Text(row.label), *cells, style="bold" if row.strong else "")
     return drawn
 
 
 def _head(head: Head) -> Text:
-    text = Text(visible(head.label), style="bold")  # here, as a sign is wider: it is measured
+    text = Text(head.label, style="bold")
     if head.simulated:
         text.append(f"\n{MARK}", style="bold yellow")
     return text.append(f"\n{head.counted}", style="dim") if head.counted else text
@@ -132,12 +132,12 @@ def _aligned(cells: Sequence[Cell], *, stacked: bool) -> list[Text]:
     counts, values, intervals, ns = (
         max(len(part) for part in column)
         for column in zip(
-            *((one.count, one.value, one.interval, one.n) for one in cells), strict=True
+            *((one.count, as_name(one.value), one.interval, one.n) for one in cells), strict=True
         )
     )
     texts = []
     for cell in cells:
-        front = f"{cell.count:>{counts}}  {cell.value:>{values}}".strip()
+        front = f"{cell.count:>{counts}}  {as_name(cell.value):>{values}}".strip()
         back = f"{cell.interval:>{intervals}}  {cell.n:>{ns}}".rstrip()
         if stacked:
             shown = f"{front}\n{back}" if back.strip() else front
@@ -169,7 +169,8 @@ def print_named(rows: Iterable[tuple[str, str, str]]) -> None:
     table = RichTable.grid("name", "what it is", padding=(0, 2))
     table.columns[0].no_wrap = True
     for name, title, less in rows:
-        table.add_row(name, Text.assemble(title, "\n", (less, "dim")))
+        told = Text.assemble(as_name(title), "\n", (as_name(less), "dim"))
+        table.add_row(Text(as_name(name)), told)
     Terminal().print(table)
 
 
@@ -181,12 +182,13 @@ _STYLES = {
 
 
 def render_verdict(view: GateView, console: Console) -> None:
-    console.print(Text(f"{view.candidate.model} over {view.baseline.model}", style="bold"))
-    console.print(Text(goals_told(view)))
+    both = as_name(f"{view.candidate.model} over {view.baseline.model}")
+    console.print(Text(both, style="bold"))
+    console.print(Text(as_name(goals_told(view))))
     sure = sure_told(view.judgement.level)
     runs = f"Runs: {view.candidate.id} over {view.baseline.id}."
     bounds = f"One-sided {sure} % bounds. {UNITS} Rules: {view.rules}. {runs}"
-    console.print(Text(bounds, style="dim"))
+    console.print(Text(as_name(bounds), style="dim"))
     if _least_width(view) <= console.width:
         console.print(_verdict_table(view))
     else:
@@ -197,7 +199,7 @@ def render_verdict(view: GateView, console: Console) -> None:
     if view.simulated:
         verdict.append(f"  {MARK}", style="bold yellow")
     console.print(verdict)
-    console.print(Text(view.meaning))
+    console.print(Text(as_name(view.meaning)))
 
 
 def _least_width(view: GateView) -> int:
@@ -247,4 +249,4 @@ def _verdict_table(view: GateView) -> RichTable:
 
 def _cells(line: Line) -> tuple[str, ...]:
     estimate = f"{line.estimate} times" if line.unit == "times" else line.estimate
-    return line.name, estimate, line.bounds, line.limit, line.n, line.verdict
+    return as_name(line.name), estimate, line.bounds, line.limit, line.n, line.verdict

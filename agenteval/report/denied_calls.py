@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil
 
-from agenteval.core.plain import shortened
+from agenteval.core.plain import as_file_part, as_word, shortened
 from agenteval.core.summary import TrialSummary
 from agenteval.core.trial import CallRecord, Trial
 from agenteval.report.transcripts import marked_text
@@ -67,7 +67,7 @@ class CallList:
 
     @property
     def command(self) -> str:
-        return f"agenteval calls {self.run.run.id} --class {self.failure_class}"
+        return f"agenteval calls {as_word(self.run.run.id)} --class {as_word(self.failure_class)}"
 
 
 Calls = dict[str, list[CallLine]]  # by the place of the list that they belong to
@@ -113,12 +113,13 @@ def call_lists(run: RunView, at: int, found: Calls, folder: str) -> Iterator[Cal
     counts: Counter[str] = Counter()
     for one in run.score.counted:
         counts.update(one.errors)
-    for name, count in counts.items():
+    for number, (name, count) in enumerate(counts.items(), 1):
         place = calls_place(at, name)
+        file = name if as_file_part(name) == name else f"class-{number}"
         shown = tuple(found.get(place, ())[:CALLS])
         left = count - len(shown)
         pages = range(1, 1 + ceil(left / CALLS_BESIDE) if folder else 1)
-        files = tuple(f"{folder}/calls-{at + 1}-{name}-{part}.html" for part in pages)
+        files = tuple(f"{folder}/calls-{at + 1}-{file}-{part}.html" for part in pages)
         yield CallList(place, name, run, shown, files, 0 if folder else left, count)
 
 
@@ -127,5 +128,5 @@ def calls_beside(lists: Sequence[CallList], found: Calls) -> Iterator[CallsBesid
     for of in lists:
         for at, file in enumerate(of.files):
             first = CALLS + at * CALLS_BESIDE
-            some = found[of.place][first : first + CALLS_BESIDE]
+            some = found.get(of.place, [])[first : first + CALLS_BESIDE]
             yield CallsBeside(file, of, some, first + 1)

@@ -7,7 +7,7 @@ from typing import Any
 
 from agenteval.report.aftermath import RECOVERED
 from agenteval.report.speed import UNKNOWN, measured
-from agenteval.report.tables import Cell, Head, Row, Table, per_100
+from agenteval.report.tables import Cell, Head, Table, head, per_100, row
 from agenteval.report.view import RunView, View
 from agenteval.stats.incidence import Incidence
 from agenteval.stats.rates import Rate
@@ -137,7 +137,7 @@ def _speed_and_errors(views: Sequence[RunView]) -> Figure | None:
     named, rows = [], []
     for view in views:
         total, (count, speed) = view.errors.total, useful(view)
-        rows.append(Row(view.label, (pace(count, speed), per_100(total, own_n=True))))
+        rows.append(row(view.label, (pace(count, speed), per_100(total, own_n=True))))
         told = f"{total.per_100()} errors per 100 calls, {speed or 0:.1f} useful calls a minute"
         point = _Point(speed or 0.0, 100 * total.value, 100 * total.low, 100 * total.high, told)
         named.append((view.label, [point] if speed and total.n else []))
@@ -164,7 +164,7 @@ def pace(count: int, speed: float | None) -> Cell:
 def titled(views: Sequence[RunView], *labels: str) -> tuple[Head, ...]:
     """Columns that are no models; the first one is marked where any run was simulated."""
     simulated = any(view.errors.simulated for view in views)
-    return tuple(Head(label, simulated=simulated and not at) for at, label in enumerate(labels))
+    return tuple(head(label, simulated=simulated and not at) for at, label in enumerate(labels))
 
 
 def _recovery(views: Sequence[RunView]) -> Figure | None:
@@ -198,9 +198,9 @@ def _recovery(views: Sequence[RunView]) -> Figure | None:
         table=Table(
             "",
             note,
-            tuple(Head(view.label, simulated=view.errors.simulated) for view in views),
+            tuple(head(view.label, simulated=view.errors.simulated) for view in views),
             tuple(
-                Row("at last" if at == inf else f"{at:g} turns", tuple(cells))
+                row("at last" if at == inf else f"{at:g} turns", cells)
                 for at, cells in rows.items()
             ),
             "within",
@@ -229,7 +229,7 @@ def _levels(views: Sequence[RunView]) -> Figure | None:
         for name, of in swept.items()
     ]
     rows = [
-        Row(f"{name}, {at}", (pace(count, speed),))
+        row(f"{name}, {at}", (pace(count, speed),))
         for name, of in swept.items()
         for at, count, speed in of
     ]

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from agenteval.core.plain import as_name
 from agenteval.report.gate_view import reach_told
 from agenteval.report.json import rate_document
 from agenteval.report.tables import counted
@@ -38,10 +39,10 @@ class Explained:
 
 
 def render(explained: Explained, console: Console) -> None:
-    console.print(Text(f"What {explained.source} asks for", style="bold"))
+    console.print(Text(as_name(f"What {explained.source} asks for"), style="bold"))
     grid = Table.grid(padding=(0, 1))
     for name, meaning in meanings(explained.rules):
-        grid.add_row("-", Text(f"{name}: {meaning}"))
+        grid.add_row("-", Text(as_name(f"{name}: {meaning}")))
     console.print(grid)
     console.print()
     console.print(Text("How often it passes and fails a candidate", style="bold"))

@@ -9,7 +9,7 @@ from typing import Any
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from agenteval.core.plain import visible
+from agenteval.core.plain import as_name, visible
 from agenteval.errors import unwritten
 from agenteval.report.behind import Behind, behind, prompts_of, read_trials, repeat_line
 from agenteval.report.denied_calls import CallList, calls_beside, gather
@@ -199,7 +199,9 @@ def _main(view: View, seen: Behind, told: Told | None) -> str:
 def _hrefs(view: View, calls: Sequence[CallList]) -> dict[tuple[str, int], str]:
     """Where the calls behind a count of the comparison stand, by its row and its column."""
     columns = [model.label for model in view.models]
-    found = {(one.failure_class, columns.index(one.run.label)): f"#{one.place}" for one in calls}
+    found: dict[tuple[str, int], str] = {
+        (as_name(one.failure_class), columns.index(one.run.label)): f"#{one.place}" for one in calls
+    }
     trials = {
         ("goal reached, of trials", columns.index(run.label)): f"#run-{at}"
         for at, run in enumerate(view.runs)
@@ -214,11 +216,11 @@ DENIED = "#denied"
 def _origins(view: View, calls: Sequence[CallList]) -> dict[tuple[str, int], str]:
     """Of the line of each model: goals and useful calls stand in its trials, the rest is denied."""
     with_denials = {one.run.label for one in calls}
-    found = {}
+    found: dict[tuple[str, int], str] = {}
     for at, run in enumerate(view.runs):
         trials, denied = f"#run-{at}", DENIED if run.label in with_denials else ""
         for column, href in enumerate((trials, denied, denied, denied, trials)):
-            found[run.label, column] = href
+            found[as_name(run.label), column] = href
     return found
 
 

@@ -7,7 +7,7 @@ not proven.
 import re
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from agenteval.core.plain import visible
+from agenteval.core.plain import as_name
 from agenteval.report.gate_view import GateView, Line, goals_told
 from agenteval.report.tables import MARK
 from agenteval.stats.promotion import GateVerdict
@@ -39,7 +39,8 @@ def dumps(view: GateView) -> str:
         SubElement(properties, "property", name=key, value=_cleaned(value))
     for line in view.lines:
         _case(suite, line, view)
-    SubElement(suite, "system-out").text = _cleaned("\n".join((goals_told(view), *view.remarks)))
+    said = map(_cleaned, (goals_told(view), *view.remarks))
+    SubElement(suite, "system-out").text = "\n".join(said)
     indent(suites)
     return tostring(suites, encoding="unicode", xml_declaration=True) + "\n"
 
@@ -48,19 +49,23 @@ def _case(suite: Element, line: Line, view: GateView) -> None:
     """The same class and name for every candidate, so that a CI can show a criterion's history."""
     mark = f" {MARK}" if view.simulated else ""
     case = SubElement(
-        suite, "testcase", classname=f"agenteval.gate{mark}", name=line.name, time="0"
+        suite,
+        "testcase",
+        classname=f"agenteval.gate{mark}",
+        name=_cleaned(line.name),
+        time="0",
     )
     figure = " ".join(filter(None, (line.estimate, line.unit, line.bounds, line.n)))
     told = f"{figure}, limit {line.limit}"
     if tag := _TAGS.get(line.verdict):
         told = f"{told}; {line.needed}" if line.needed else told
-        SubElement(case, tag, type=line.verdict, message=told).text = _cleaned(
-            f"{line.name} of {view.candidate.model} over {view.baseline.model}: {told}"
-        )
+        both = f"{view.candidate.model} over {view.baseline.model}"
+        failed = SubElement(case, tag, type=line.verdict, message=_cleaned(told))
+        failed.text = _cleaned(f"{line.name} of {both}: {told}")
     else:
-        SubElement(case, "system-out").text = told
+        SubElement(case, "system-out").text = _cleaned(told)
 
 
 def _cleaned(text: str) -> str:
-    """A name may hold what XML cannot, and what a terminal would obey."""
-    return _NOT_IN_XML.sub("\ufffd", visible(text))
+    """Return one line without what XML cannot hold, and what a terminal would obey."""
+    return _NOT_IN_XML.sub("\ufffd", as_name(text))

@@ -6,7 +6,7 @@ from agenteval.core.outcome import Outcome
 from agenteval.report.figures import pace, titled, useful
 from agenteval.report.pairs import COMPLETED
 from agenteval.report.sentences import VOID_BUDGET
-from agenteval.report.tables import Row, Table, counted, per_100, share, void_of
+from agenteval.report.tables import Table, counted, per_100, row, share, void_of
 from agenteval.report.view import Pair, RunView, View
 from agenteval.stats.comparison import Difference
 from agenteval.stats.score import SETTLED
@@ -122,7 +122,7 @@ def standing_table(view: View) -> Table:
         seconds = run.run.effort.seconds if run.run.effort else None
         tokens = run.executions.completion_tokens if run.executions else 0
         rows.append(
-            Row(
+            row(
                 run.label,
                 (
                     share(dict(run.outcomes)[Outcome.COMPLETED], own_n=True),

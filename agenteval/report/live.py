@@ -22,6 +22,7 @@ from rich.progress import (
 from rich.table import Column
 from rich.text import Text
 
+from agenteval.core.plain import as_name
 from agenteval.protocols import TrialKey
 from agenteval.report.tables import MARK
 
@@ -74,7 +75,7 @@ class Tally:
 
 def _most(counts: Counter[str]) -> str:
     """The most frequent first; a line ends where the terminal does."""
-    return ", ".join(f"{name} {count}" for name, count in counts.most_common())
+    return as_name(", ".join(f"{name} {count}" for name, count in counts.most_common()))
 
 
 class RunProgress:
@@ -119,7 +120,7 @@ class Live:
         tally = Tally()
         mark = f"[bold yellow]{MARK}[/]" if simulated else ""
         task = self._progress.add_task(
-            escape(label), total=trials, mark=mark, tally=tally, visible=trials > 0
+            escape(as_name(label)), total=trials, mark=mark, tally=tally, visible=trials > 0
         )
         return RunProgress(self._progress, task, tally)
 
@@ -131,7 +132,7 @@ class Live:
         console = self._progress.console
         if console.quiet or not console.is_terminal:
             return False
-        console.print(Text(line))
+        console.print(Text(as_name(line)))
         return True
 
 

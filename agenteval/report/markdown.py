@@ -1,8 +1,9 @@
 """Markdown of a view and of a gate's verdict, for a pull request or a job's summary."""
 
+import re
 from collections.abc import Iterator, Sequence
 
-from agenteval.core.plain import visible
+from agenteval.core.plain import as_name, visible
 from agenteval.report.details import detail_tables
 from agenteval.report.gate_view import GateView, goals_told
 from agenteval.report.goals import missed_lines
@@ -17,7 +18,7 @@ def dumps(view: View) -> str:
 
 
 def _lines(view: View) -> Iterator[str]:
-    yield f"# {view.title}{_marked(simulated=view.simulated)}"
+    yield f"# {escaped(view.title)}{_marked(simulated=view.simulated)}"
     yield ""
     for line in view.warnings:
         yield from (f"> **{escaped(line)}**", "")
@@ -41,13 +42,13 @@ def _marked(*, simulated: bool) -> str:
 
 
 def _list(lines: Sequence[str]) -> Iterator[str]:
-    yield from (f"- {escaped(line)}" for line in lines)
+    yield from (f"- {block(line)}" for line in lines)
     yield ""
 
 
 def _table(table: Table) -> Iterator[str]:
-    yield from (table.note, "")
-    yield _row([table.first, *map(_head, table.heads)])
+    yield from (block(table.note), "")
+    yield _row([escaped(table.first), *map(_head, table.heads)])
     yield _row(["---", *("---:" for _ in table.heads)])
     for row in table.rows:
         texts = [escaped(row.label), *map(_cell, row.cells)]
@@ -69,11 +70,30 @@ def _cell(cell: Cell) -> str:
 
 
 def escaped(text: str) -> str:
-    """Text as it is: a server's words must not draw tables, links or tags of their own."""
-    text = " ".join(text.split())
-    for character in "\\`*<|":
-        text = text.replace(character, f"\\{character}")
-    return text.replace("](", "]\\(")
+    """Return one line that is read as it stands, within a line or a cell of a table.
+
+    A server's words draw no tables, links, images, tags or emphasis, and tell nobody by an `@`.
+    """
+    text = _ACTIVE.sub(r"\\\g<0>", " ".join(as_name(text).split()))
+    return _MENTION.sub(r"\g<0><!-- -->", text)
+
+
+def block(text: str) -> str:
+    """Return the text as `escaped`, where a block begins: no heading, list, quote or definition."""
+    return _BLOCK.sub(r"\1\\", escaped(text))
+
+
+_ACTIVE = re.compile(
+    r"[\\`*<|~$]"
+    r"|(?<![^\W_])_|_(?![^\W_])"  # emphasis; within a word it is a part of a name
+    r"|(?<=\])[(\[:]"  # a link, an image, a reference, a definition
+    r"|!(?=\[)|\[(?=[\^ xX]|$)"  # an image, a footnote, a box to tick
+    r"|&(?=#?\w+;)"  # what would be read as another character
+    r"|(?<=\w):(?=//)|(?i:(?<=\bwww))\."  # an address that becomes a link by itself
+)
+# What GitHub makes of a text after Markdown: no escape keeps it, a comment within it does.
+_MENTION = re.compile(r"(?<!\w)@(?=\w)|@(?=[\w-]+\.)", re.ASCII)
+_BLOCK = re.compile(r"^(?:(?=[-+=>\[]|#{1,6}(?: |$))|(\d{1,9})(?=[.)](?: |$)))")
 
 
 _GATE_HEADS = ("criterion", "estimate", "bounds", "limit", "n", "verdict", "still needed")
@@ -98,9 +118,9 @@ def _gate_lines(view: GateView) -> Iterator[str]:
     yield _gate_row("---", "---:", "---:", "---", "---:", "---", "---")
     for line in view.lines:
         cells = (line.name, f"{line.estimate} {line.unit}", line.bounds, line.limit, line.n)
-        yield _gate_row(*map(escaped, cells), f"**{line.verdict}**", line.needed)
+        yield _gate_row(*map(escaped, cells), f"**{line.verdict}**", escaped(line.needed))
     yield ""
-    yield from (f"- {escaped(remark)}" for remark in view.remarks)
+    yield from (f"- {block(remark)}" for remark in view.remarks)
 
 
 def _gate_row(*cells: str) -> str:

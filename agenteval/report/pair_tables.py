@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from math import isfinite, isnan
 
 from agenteval.report.sentences import after, p_text
-from agenteval.report.tables import Cell, Head, Table, per_100, row, share
+from agenteval.report.tables import Cell, Head, Table, head, per_100, row, share
 from agenteval.report.view import Figure, Pair, View
 from agenteval.stats.comparison import Difference, MeanDifference
 from agenteval.stats.rates import Mean
@@ -85,7 +85,7 @@ def _classes(pair: Pair) -> Table:
 def _kinds(pairs: Sequence[Pair]) -> Table:
     rows = [
         row(
-            f"{pair.first},\n{pair.second}",
+            f"{pair.first}, {pair.second}",
             (
                 Cell(f"{kinds.distance:.2f}"),
                 Cell(f"{kinds.by_chance:.2f}"),
@@ -103,13 +103,13 @@ def _kinds(pairs: Sequence[Pair]) -> Table:
     columns = (*names, "G-squared, rate + kind", "p of kind", "p adjusted")
     simulated = any(pair.simulated for pair in pairs)
     note = "How far apart two mixes of classes are; 0 is the same, 1 nothing in common."
-    heads = tuple(Head(name, simulated=simulated) for name in columns)
+    heads = tuple(head(name, simulated=simulated) for name in columns)
     return Table("Which kinds of errors", note, heads, tuple(rows))
 
 
 def _heads(pair: Pair, *more: str) -> tuple[Head, ...]:
-    first, second = (Head(label, simulated=pair.simulated) for label in (pair.first, pair.second))
-    return (first, second, Head("difference"), *map(Head, more))
+    first, second = (head(label, simulated=pair.simulated) for label in (pair.first, pair.second))
+    return (first, second, head("difference"), *map(head, more))
 
 
 def _mean(mean: Mean) -> Cell:

@@ -9,7 +9,7 @@ from agenteval.core.served import spread
 from agenteval.core.summary import RunSummary
 from agenteval.errors import Cause
 from agenteval.report.side import Side
-from agenteval.report.tables import MARK, Cell, Row, Table, counted, heads, per_100, row, void_of
+from agenteval.report.tables import MARK, Cell, Table, counted, heads, per_100, row, void_of
 from agenteval.report.view import RunView
 from agenteval.report.voids import rejudged_told, retried_told, spoilt_told
 from agenteval.stats.estimand import NOTHING
@@ -21,7 +21,7 @@ DIGEST_SHOWN = 19  # "sha256:" and twelve digits tell two policies apart; the JS
 def provenance_table(views: Sequence[RunView]) -> Table:
     facts = [dict(_facts(view)) for view in views]
     labels = dict.fromkeys(label for one in facts for label in one)
-    rows = [Row(label, tuple(Cell(one.get(label, "-")) for one in facts)) for label in labels]
+    rows = [row(label, (Cell(one.get(label, "-")) for one in facts)) for label in labels]
     return Table("Provenance", "What these numbers depend on.", heads(views), tuple(rows))
 
 

@@ -4,12 +4,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from agenteval.report.tables import Cell, Head, Row, Table
+from agenteval.report.tables import Cell, Head, Table, head, row
 from agenteval.stats.loads import WINDOW, Load
 from agenteval.stats.quantiles import Samples
 from agenteval.stats.speeds import JOULES_PER_KWH, Speed
 
-SAMPLED = (Head("n"), Head("mean"), Head("median"), Head("p95"), Head("peak"))
+SAMPLED = (head("n"), head("mean"), head("median"), head("p95"), head("peak"))
 
 
 def cells(found: Samples | None) -> tuple[Cell, ...]:
@@ -103,8 +103,8 @@ def speed_tables(served: Sequence[Served]) -> tuple[Table, ...]:
 def _together(served: Sequence[Served]) -> Table:
     power = any(one.speed.joules for one in served)
     titles = "requests", "failed", "seconds", "tokens/s", "completions/min", "useful calls/min"
-    heads = [Head(title) for title in (*titles, *(["watts", "tokens/kWh"] if power else []))]
-    rows = [Row(label, _totals(speed)[: len(heads)]) for label, speed in _labelled(served)]
+    heads = [head(title) for title in (*titles, *(["watts", "tokens/kWh"] if power else []))]
+    rows = [row(label, _totals(speed)[: len(heads)]) for label, speed in _labelled(served)]
     note = (
         "All requests of a level together, a void trial's too; with the count behind each speed. "
         "A useful call was allowed and ran."
@@ -131,7 +131,7 @@ def _totals(speed: Speed) -> tuple[Cell, ...]:
 def _each(
     title: str, note: str, served: Sequence[Served], of: Callable[[Speed], Samples | None]
 ) -> Table:
-    rows = tuple(Row(label, cells(of(speed))) for label, speed in _labelled(served))
+    rows = tuple(row(label, cells(of(speed))) for label, speed in _labelled(served))
     return Table(title, note, _marked(SAMPLED, served), rows, LEVEL)
 
 
@@ -256,15 +256,15 @@ def log_lines(view: LogView) -> tuple[str, ...]:
 
 def _energy(view: LogView) -> Table:
     found = {load.running: view.tokens_per_kwh(load) for load in view.loads}
-    rows = [Row(str(running), (measured(one),)) for running, one in found.items() if one]
+    rows = [row(str(running), (measured(one),)) for running, one in found.items() if one]
     note = f"Active windows, at {view.watts or 0:g} W as was said."
-    return Table("Generation tokens per kWh", note, (Head("tokens/kWh"),), tuple(rows), RUNNING)
+    return Table("Generation tokens per kWh", note, (head("tokens/kWh"),), tuple(rows), RUNNING)
 
 
 def _table(
     loads: Sequence[Load], title: str, note: str, of: Callable[[Load], Samples | None]
 ) -> Table:
     """Without rows where nothing but zeros was seen."""
-    rows = [Row(str(load.running), cells(found)) for load in loads if (found := of(load))]
+    rows = [row(str(load.running), cells(found)) for load in loads if (found := of(load))]
     seen = any(found.peak for load in loads if (found := of(load)))
     return Table(title, note, SAMPLED, tuple(rows) if seen else (), RUNNING)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from agenteval.core.cards import NOT_OBSERVABLE
 from agenteval.core.outcome import Outcome
+from agenteval.core.plain import Name, as_name
 from agenteval.report.view import Errors, RunView, View
 from agenteval.stats.rates import Rate, Repeated
 
@@ -35,14 +36,14 @@ class Cell:
 class Head:
     """One column: the model, and under it how much was counted, a line each."""
 
-    label: str
+    label: Name
     counted: str = ""
     simulated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    label: str
+    label: Name
     cells: tuple[Cell, ...]
     strong: bool = False
 
@@ -66,10 +67,10 @@ def comparison_table(view: View) -> Table:
     Classes that no model showed share one row, unless the rows are those of a published table.
     """
     heads = tuple(
-        Head(
+        head(
             model.label,
             _lines(f"n={counted(model.total.n, 'call')}", _trials(model.trials), model.arm),
-            model.simulated,
+            simulated=model.simulated,
         )
         for model in view.models
     )
@@ -82,7 +83,7 @@ def comparison_table(view: View) -> Table:
         label = f"{len(unseen)} classes not seen, each" if len(unseen) > 1 else "1 class not seen"
         shown.append((label, rows[unseen[0]]))
     lines = [*_goals(view), *(_of_class(view, name, rates) for name, rates in shown)]
-    total = Row("total", tuple(per_100(model.total) for model in view.models), strong=True)
+    total = row("total", (per_100(model.total) for model in view.models), strong=True)
     lines += [total, *_with_voids(view)]
     return Table(view.title, f"{NOTE} {view.basis}", heads, tuple(lines), "failure class")
 
@@ -124,7 +125,7 @@ def _goals(view: View) -> list[Row]:
         for run in view.runs
     }
     cells = tuple(reached.get(model.label, Cell("-")) for model in view.models)
-    return [Row("goal reached, of trials", cells, strong=True)] if reached else []
+    return [row("goal reached, of trials", cells, strong=True)] if reached else []
 
 
 def told(view: RunView, cell: Cell) -> Cell:
@@ -184,15 +185,23 @@ def heads(
     views: Sequence[RunView], counted: Callable[[RunView], str] = lambda _: ""
 ) -> tuple[Head, ...]:
     return tuple(
-        Head(view.label, _lines(counted(view), view.errors.arm), view.errors.simulated)
+        head(
+            view.label,
+            _lines(counted(view), view.errors.arm),
+            simulated=view.errors.simulated,
+        )
         for view in views
     )
 
 
 def _lines(*texts: str) -> str:
     """What was counted, and under which arm: a column has to stay narrow."""
-    return "\n".join(filter(None, texts)).replace(", ", "\n")
+    return "\n".join(map(as_name, filter(None, texts))).replace(", ", "\n")
 
 
-def row(label: str, cells: Iterable[Cell]) -> Row:
-    return Row(label, tuple(cells))
+def head(label: str, counted: str = "", *, simulated: bool = False) -> Head:
+    return Head(as_name(label), counted, simulated)
+
+
+def row(label: str, cells: Iterable[Cell], *, strong: bool = False) -> Row:
+    return Row(as_name(label), tuple(cells), strong)

@@ -4,7 +4,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
@@ -15,6 +15,7 @@ from agenteval.core.run import Run
 from agenteval.core.trial import AgentPart, CallRecord, Trial
 from agenteval.errors import UsageError, unwritten
 from agenteval.report.details import detail_tables
+from agenteval.report.markdown import block, escaped
 from agenteval.report.tables import comparison_table
 from agenteval.report.view import View
 
@@ -42,7 +43,7 @@ def view_csv(view: View) -> str:
                         "n": cell.n.removeprefix("n="),
                     }
                 )
-    return _csv(rows)
+    return csv_text(rows)
 
 
 def call_rows(runs: Sequence[Run]) -> Iterator[Row]:
@@ -120,7 +121,7 @@ def write(rows: Sequence[Row], path: Path) -> None:
         if path.suffix == ".parquet":
             _parquet(rows, path)
         else:
-            text = _csv(rows) if path.suffix == ".csv" else _lines(rows)
+            text = csv_text(rows) if path.suffix == ".csv" else _lines(rows)
             path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise unwritten(f"--file {path}", error, "name a file in a folder of yours") from error
@@ -133,8 +134,8 @@ def write_dataset(rows: Mapping[str, Sequence[Row]], runs: Sequence[Run], folder
     simulated = any(run.model.simulated for run in runs)
     configs = "".join(f"- config_name: {kind}\n  data_files: data/{kind}.jsonl\n" for kind in rows)
     told = "".join(
-        f"- {run.model.name}, arm {run.arm.name if run.arm else 'unknown'}, taxonomy "
-        f"{run.taxonomy}: {len(run.trials)} trials\n"
+        f"- {block(run.model.name)}, arm {escaped(run.arm.name if run.arm else 'unknown')}, "
+        f"taxonomy {escaped(run.taxonomy)}: {len(run.trials)} trials\n"
         for run in runs
     )
     mark = "\n**SIMULATED**: no real model stands behind these rows.\n" if simulated else ""
@@ -170,27 +171,37 @@ def _parquet(rows: Sequence[Row], path: Path) -> None:
     _arrow("pyarrow.parquet", path).write_table(table, path)
 
 
-def _csv(rows: Sequence[Mapping[str, Any]]) -> str:
+def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
+    lines = [_csv_line(rows[0])] if rows else []
+    lines += [_csv_line(_no_formula(_legible(value)) for value in row.values()) for row in rows]
+    return "".join(lines)
+
+
+def _csv_line(values: Iterable[Any]) -> str:
+    """Return a row that ends in a line feed; what has either end of a line is quoted.
+
+    Before Python 3.13 a writer quotes only those of its own terminator: a reader would end the row
+    at the other one.
+    """
     out = io.StringIO(newline="")
-    writer = csv.writer(out, lineterminator="\n")
-    if rows:
-        writer.writerow(rows[0])
-    for row in rows:
-        writer.writerow(_no_formula(_legible(value)) for value in row.values())
-    return out.getvalue()
+    csv.writer(out, lineterminator="\r\n").writerow(values)
+    return out.getvalue().removesuffix("\r\n") + "\n"
 
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a cell begins with that a spreadsheet computes
+# What a spreadsheet computes, in each width; it may pass over blanks and what is not seen.
+_FORMULA = re.compile(
+    r"[\t\r\n]"
+    r"|[\s\x00-\x1f\x7f-\xa0\u200b-\u200f\u2060\ufeff]*"
+    r"[=+\-@\uff1d\uff0b\uff0d\uff20\ufe66\ufe62\ufe63\ufe6b\u2212]"
+)
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?%?", re.ASCII | re.IGNORECASE)
 
 
 def _no_formula(value: Any) -> Any:
     """Behind an apostrophe a spreadsheet takes a cell as text; a number stays what it is."""
-    if not isinstance(value, str) or not value.startswith(_FORMULA):
+    if not isinstance(value, str) or not _FORMULA.match(value):
         return value
     return value if _NUMBER.fullmatch(value) else f"'{value}"
-
-
-_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?(e[+-]?\d+)?")
 
 
 def _lines(rows: Sequence[Row]) -> str:

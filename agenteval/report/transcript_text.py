@@ -24,7 +24,12 @@ _IN = "    "
 
 def lines(run: Run, shown: TrialShown, *, whole_prompt: bool) -> Iterator[str]:
     """One line each, of whatever a model wrote: nothing in it moves the cursor."""
-    yield from map(visible, _lines(run, shown, whole_prompt=whole_prompt))
+    yield from map(_shown, _lines(run, shown, whole_prompt=whole_prompt))
+
+
+def _shown(line: str) -> str:
+    """Return one line; a tab stays, as it is of a text and not of a name."""
+    return visible(line).replace("\n", "\u240a")
 
 
 def _lines(run: Run, shown: TrialShown, *, whole_prompt: bool) -> Iterator[str]:
@@ -42,7 +47,7 @@ def _lines(run: Run, shown: TrialShown, *, whole_prompt: bool) -> Iterator[str]:
 
 def ended(shown: TrialShown) -> Iterator[str]:
     """How it ended and why, and how many of its calls were denied."""
-    yield from map(visible, _why(shown))
+    yield from map(_shown, _why(shown))
     trial = shown.trial
     calls = [*trial.calls, *(call for part in trial.agents for call in part.calls)]
     denied = sum(not call.verdict.allowed for call in calls)
@@ -53,7 +58,7 @@ def of_agent(shown: TrialShown, part: AgentPart, *, whole_prompt: bool) -> Itera
     """The part of one sub-agent, with those that it led to."""
     for one in agents_of(shown):
         if one.part == part:
-            yield from map(visible, _agent(one, whole_prompt=whole_prompt))
+            yield from map(_shown, _agent(one, whole_prompt=whole_prompt))
 
 
 def agents_of(shown: TrialShown | AgentShown) -> Iterator[AgentShown]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from agenteval.core.plain import as_word
 from agenteval.errors import UsageError
 
 SCHEMA = 19  # raised with every change of a table; `store.migration` adds what an older one lacks
@@ -234,9 +235,10 @@ def _check_one_meaning(word: str, found: Known, runs: Sequence[Known], ids: Sequ
     begun = next((one for one in ids if one.startswith(word) and one != found.id), found.id)
     what, other = ("a model's last run", of_model) if of_model != found.id else ("an id", begun)
     if other != found.id:
+        off = f"agenteval runs label {as_word(found.id)} {as_word(word)} --off"
         raise UsageError(
             f"{word!r} is the label of {found.id} and names {what}, {other}: give the id of the "
-            f"one you mean, or take the label off (agenteval runs label {found.id} {word} --off)"
+            f"one you mean, or take the label off ({off})"
         )
 
 

@@ -13,6 +13,7 @@ from agenteval.config.models import SIMULATED, ModelEntry, load_models, resolve
 from agenteval.config.roots import roots
 from agenteval.config.trust import remember_run
 from agenteval.core.cards import ModelCard
+from agenteval.core.plain import as_word
 from agenteval.core.prompt.setting import Setting
 from agenteval.core.run import Run
 from agenteval.engine.orchestrator import Orchestrator, trial_keys
@@ -121,9 +122,9 @@ class Session:
         except UsageError as error:
             if not self.started:
                 raise
-            stored = " ".join(self.started)
+            runs = " ".join(map(as_word, self.started))
             raise UsageError(
-                f"{error}. What was played is stored: agenteval show {stored}"
+                f"{error}. What was played is stored: agenteval show {runs}"
             ) from error
 
     async def _play_all(self) -> None:
@@ -153,7 +154,9 @@ class Session:
         try:
             return await choose(sandbox, prefork=self.plan.options.prefork)
         except UsageError as error:  # of many workers: which one?
-            raise UsageError(f"{self.plan.part}: {error}" if self.plan.part else error) from error
+            raise UsageError(
+                f"{self.plan.part}: {error}" if self.plan.part else str(error)
+            ) from error
 
     async def _asked(self, name: str, configured: Mapping[str, ModelEntry]) -> ModelEntry | None:
         """The entry of a server that answers; None for a simulated model, started when it plays."""

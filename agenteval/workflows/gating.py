@@ -272,10 +272,10 @@ def _cure(differing: Sequence[str], *runs: RunSummary) -> str:
     if not all(one.startswith((TAXONOMY, ALLOW_LISTS)) for one in differing):
         return "Run one of them again as the other was"
     if all(one.startswith(TAXONOMY) for one in differing):
-        outdated = " ".join(run.id for run in _outdated(*runs))
+        outdated = " ".join(as_word(run.id) for run in _outdated(*runs))
         again = f"`agenteval rescore {outdated}` judges the stored calls again"
         return f"{again}; --rescore does it here"
-    both = " ".join(run.id for run in runs)
+    both = " ".join(as_word(run.id) for run in runs)
     return (
         f"`agenteval rescore {both} --own` judges the stored calls by the scenarios' own lists of "
         "today, --allowlist LIST by one for all"

@@ -6,7 +6,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from agenteval.config.gate_rules import rules_at
-from agenteval.core.plain import as_word
+from agenteval.core.plain import as_name, as_word
 from agenteval.core.run import Look, Run
 from agenteval.core.summary import RunSummary
 from agenteval.errors import UsageError
@@ -107,9 +107,10 @@ def _verdict_line(run: Run, look: Look, verdict: GateVerdict, options: str) -> s
         else ""
     )
     return (
-        f"{run.model.name} over {look.baseline}: {verdict}{mark} at look {look.number} of "
+        f"{as_name(run.model.name)} over {look.baseline}: {verdict}{mark} at look {look.number} of "
         f"{look.planned}, after {look.trials} of {run.trials_planned} trials.{saved}\n"
-        f"Each criterion: agenteval gate --baseline {look.baseline} --candidate {run.id}"
+        f"Each criterion: agenteval gate --baseline {as_word(look.baseline)} "
+        f"--candidate {as_word(run.id)}"
         f"{options}"
     )
 

@@ -11,6 +11,7 @@ from typing import Any
 from agenteval.config.gate_rules import rules_at
 from agenteval.config.models import SIMULATED, load_models, resolve
 from agenteval.config.roots import DEFAULT_ARM, roots
+from agenteval.core.plain import as_word
 from agenteval.core.run import Options, Run
 from agenteval.errors import CutOffError, UsageError
 from agenteval.protocols import Progress
@@ -129,7 +130,9 @@ def _played(
     sides, interrupted = run_models(plan_of(options, store), watch, progress)
     runs = [side.known[0] for side in sides]
     if interrupted:
-        going_on = "".join(f" `agenteval run --resume {run.id}` plays the rest." for run in runs)
+        going_on = "".join(
+            f" `agenteval run --resume {as_word(run.id)}` plays the rest." for run in runs
+        )
         raise CutOffError(f"Cut off; what was played is stored.{going_on}")
     check_usable(sides)
     return runs[0]

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
 from agenteval.core.cards import ModelCard
+from agenteval.core.plain import as_word
 from agenteval.core.run import Options, Run
 from agenteval.errors import UsageError
 from agenteval.store.loading import summarized
@@ -26,7 +27,8 @@ def stored_run(run_id: str, store: str) -> Run:
     if run.taxonomy != TAXONOMY_VERSION:
         raise UsageError(
             f"--resume {run.id}: judged by taxonomy {run.taxonomy}, this agenteval has "
-            f"{TAXONOMY_VERSION}: `agenteval rescore {run.id}` judges it again, then it can go on"
+            f"{TAXONOMY_VERSION}: `agenteval rescore {as_word(run.id)}` judges it again, then it "
+            "can go on"
         )
     return run
 
@@ -89,7 +91,7 @@ def _check_lists(run: Run, now: Suite, who: str) -> None:
         names = ", ".join(run.policies)
         raise UsageError(
             f"{who}: its calls are judged by another allow list ({names}) than it plays under. "
-            f"`agenteval rescore {run.id} --own` judges them by that again"
+            f"`agenteval rescore {as_word(run.id)} --own` judges them by that again"
         )
 
 

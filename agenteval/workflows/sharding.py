@@ -8,6 +8,7 @@ import re
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 
+from agenteval.core.plain import as_word
 from agenteval.core.run import Options, Run
 from agenteval.errors import HostError, UsageError, unwrapped
 from agenteval.protocols import TrialKey
@@ -142,7 +143,7 @@ def finish(word: str, url: str) -> Run:
             if missing := run.trials_planned - store.ended(run_id):
                 raise UsageError(
                     f"run {run_id}: {missing} of {run.trials_planned} trials have not ended. Start "
-                    f"the shards again, or play them here: agenteval run --resume {run_id}"
+                    f"the shards again, or play them here: agenteval run --resume {as_word(run_id)}"
                 )
             store.close_part(run_id, complete=True, second_reader={})
         return run

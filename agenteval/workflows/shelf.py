@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from agenteval import store as parts
 from agenteval.core.outcome import Outcome
+from agenteval.core.plain import as_name
 from agenteval.errors import AgentevalError, UsageError
 from agenteval.stats.estimand import Layout
 from agenteval.stats.rates import Rate, clustered
@@ -83,6 +84,8 @@ def chosen(words: Sequence[str], store: str) -> Chosen:
 def tag(word: str, labels: Sequence[str], note: str | None, store: str, *, off: bool) -> str:
     """Label a run, or take labels `off` it; its id. Raises UsageError."""
     for label in labels:
+        if as_name(label) != label:
+            raise UsageError(f"{label!r}: no label: it is one line, of characters that are seen")
         if not label.strip() or label == "article" or label.startswith("last"):
             raise UsageError(f"{label!r}: no label: it means something else among runs")
         if not off:

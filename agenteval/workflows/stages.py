@@ -15,6 +15,7 @@ from agenteval.config.prompts import load_setting
 from agenteval.config.roots import roots
 from agenteval.config.scenario_files import load_scenarios
 from agenteval.core.cards import ModelCard
+from agenteval.core.plain import as_file_part
 from agenteval.core.policy.relaxation import NOTHING, Relaxation, relaxed
 from agenteval.core.prompt.arm import STRICT, Arm
 from agenteval.core.prompt.setting import Setting
@@ -98,7 +99,7 @@ def new_run(  # noqa: PLR0913 -- what its numbers depend on
     """A run as it begins, now, by the id that it would like to have."""
     options, now = plan.options, datetime.now(UTC)
     return Run(
-        id=f"{now:%Y%m%d-%H%M%S}-{card.name.replace('/', '-')}",
+        id=f"{now:%Y%m%d-%H%M%S}-{as_file_part(card.name)}",
         model=card,
         started=now.isoformat(timespec="milliseconds"),
         seed=options.seed,

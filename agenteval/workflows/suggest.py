@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from agenteval.core.call import Denied
+from agenteval.core.plain import as_word
 from agenteval.core.policy.relaxation import Relaxation
 from agenteval.core.prompt.setting import HEADING, NAMED, VARIANTS
 from agenteval.core.run import Run
@@ -168,7 +169,11 @@ def tried(run: str, store: str, *, prompt: Path | None, more: Relaxation) -> str
     sides, interrupted = run_models(replace(plan_of(asked, store), more=more))
     made = [side.known[0].id for side in sides]
     if interrupted:
-        stored = f"what was played is stored: agenteval show {made[0]}" if made else "nothing began"
+        stored = (
+            f"what was played is stored: agenteval show {as_word(made[0])}"
+            if made
+            else "nothing began"
+        )
         raise CutOffError(f"Cut off, and not compared; {stored}")
     check_usable(sides)
     return made[0]

@@ -1,11 +1,12 @@
 """Rates over time: the trials of a store, played and out of logs, by day, week, model, version."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Literal
 
 from agenteval.core.counts import Cluster
+from agenteval.core.plain import Name, as_name, without_log_commands
 from agenteval.stats.rates import Rate
 from agenteval.stats.trend import Change, Point, changes, points
 from agenteval.store.summaries import Query, decoded, opened
@@ -96,10 +97,16 @@ def _labelled(
 
 
 def _day(began: float | None, started: str) -> str:
-    """In UTC. A session that does not tell its time has none."""
-    if began is not None:
-        return datetime.fromtimestamp(began, UTC).date().isoformat()
-    return datetime.fromisoformat(started).astimezone(UTC).date().isoformat() if started else ""
+    """In UTC. A session that does not tell its time has none, and a damaged time is none."""
+    if began is None and not started:
+        return ""
+    try:
+        at = (
+            datetime.fromisoformat(started) if began is None else datetime.fromtimestamp(began, UTC)
+        )
+        return at.astimezone(UTC).date().isoformat()
+    except (ValueError, OverflowError, OSError):
+        return ""
 
 
 def _week(began: float | None, started: str) -> str:
@@ -129,16 +136,31 @@ _GAUGES: Mapping[str, tuple[str, Callable[[Rate], float]]] = {
 def openmetrics(found: Trend) -> str:
     """The points as OpenMetrics has them, for a textfile collector of Prometheus."""
     lines = []
+    models = dict(zip(found.series, _distinct(found.series), strict=True))
     for name, (told, value) in _GAUGES.items():
         lines += [f"# TYPE agenteval_{name} gauge", f"# HELP agenteval_{name} {told}"]
         for model, series in found.series.items():
-            of = f'model="{_escaped(model)}"'
-            for point in series.points:
-                label = of if found.by == "model" else f'{of},{found.by}="{_escaped(point.label)}"'
+            of = f'model="{_escaped(models[model])}"'
+            labels = _distinct(point.label for point in series.points)
+            for point, by in zip(series.points, labels, strict=True):
+                label = of if found.by == "model" else f'{of},{found.by}="{_escaped(by)}"'
                 if point.rate.n:
                     lines.append(f"agenteval_{name}{{{label}}} {value(point.rate):.9g}")
     return "\n".join([*lines, "# EOF", ""])
 
 
-def _escaped(label: str) -> str:
-    return label.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+def _distinct(texts: Iterable[str]) -> Iterator[Name]:
+    """Name each, with a number where the name came before: no series may stand there twice."""
+    seen: set[Name] = set()
+    for text in texts:
+        name = label = as_name(without_log_commands(text))
+        number = 1
+        while label in seen:
+            number += 1
+            label = as_name(f"{name} ({number})")
+        seen.add(label)
+        yield label
+
+
+def _escaped(label: Name) -> str:
+    return label.replace("\\", "\\\\").replace('"', '\\"')

@@ -16,7 +16,7 @@ from agenteval.store.summaries import Query, opened
 SHOWN = 8  # names in a message
 PAGE = 200  # calls that are asked for at a time: a reader may go before the last
 _TRIALS = "SELECT scenario, number FROM trial WHERE run_id = :run AND NOT replaced ORDER BY 1, 2"
-_WANTED = re.compile(r"(?P<scenario>.*?)\s*(?:#(?P<number>\d{1,9}))?")
+_WANTED = re.compile(r"(?P<scenario>.*?)\s*(?:#(?P<number>\d{1,9}))?", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)

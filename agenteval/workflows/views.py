@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from agenteval import workflows
-from agenteval.core.plain import visible
+from agenteval.core.plain import as_name, as_word, visible
 from agenteval.core.run import Conditions, Run
 from agenteval.core.summary import TrialSummary, World
 from agenteval.core.trial import Trial
@@ -249,9 +249,9 @@ def check_usable(sides: Sequence[Side]) -> None:
 
 def _line(count: int, whose: str, run: Run, trial: TrialSummary) -> str:
     reason, _, trace = trial.reason.partition("\n")
-    line = (
+    line = as_name(
         f"{count} {'trial is' if count == 1 else 'trials are'} void by {whose}. The first one: "
-        f"{trial.scenario} #{trial.number}, seed {trial.seed}: {visible(reason)}"
+        f"{trial.scenario} #{trial.number}, seed {trial.seed}: {reason}"
     )
-    where = f"in the report, and in `reason` of `agenteval show {run.id} --json`"
+    where = f"in the report, and in `reason` of `agenteval show {as_word(run.id)} --json`"
     return f"{line}\nTraceback: {where}" if trace else line

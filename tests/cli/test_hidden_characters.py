@@ -1,12 +1,14 @@
-"""What a terminal obeys, or hides, comes out as a sign: whoever wrote it, whatever prints it."""
+"""What a terminal or a CI runner obeys comes out as a sign, whoever wrote it."""
 
 import pytest
+from hostile_names import obeyed
 from stored import stored
 
 from agenteval.core.outcome import Outcome
 from agenteval.testing import card, denied, run, says, tool, trial
 
-NAME = "a\x1b]0;pwn\x07b\x9b31mc\u202ed\x7fe"  # ESC, BEL, C1, and what turns the writing round
+# ESC, BEL, C1, what turns the writing round; and lines that a runner would obey.
+NAME = "a\x1b]0;pwn\x07b\x9b31mc\u202ed\x7fe\n::add-mask::y\r::error::z\u2028##[group]g"
 HIDING = f"{NAME}\udc00"  # of a model's text only: a name with half a character is no UTF-8
 SHOWN = "⟨U+202E⟩d"
 RULES = "[margin]\npoints = 20\n[minimum]\ntrials = 2\ncalls = 2\n"
@@ -58,6 +60,7 @@ def store(tmp_path_factory):
         ("suggest", "one", "--allowlist", "demo"),
         ("whatif", "one", "--allowlist", "demo"),
         ("trend",),
+        ("trend", "--openmetrics"),
         ("show", NAME),
         GATE,
         (*GATE, "--json"),
@@ -74,6 +77,7 @@ def test_what_a_terminal_obeys_comes_out_as_a_sign(words, cli, store, project, m
     files = [*project.glob("*.md"), *project.glob("*.xml"), *project.glob("out/*")]
     texts = [said.out, said.err, *(file.read_text(encoding="utf-8") for file in files)]
     assert ([*map(raw, texts)], len(files)) == ([[]] * len(texts), _files(words))
+    assert (obeyed(said.out), obeyed(said.err)) == ([], [])
     assert "--json" in words or any(SHOWN in text for text in texts), said.out
 
 

@@ -62,7 +62,7 @@ def test_what_a_server_tells_stands_beside_its_model(cli, fresh, answering, repl
     page |= {"default_generation_settings": {"n_ctx": 4096}, "build_info": "b1\nx"}
     with answering(reply("200 OK", JSON, json.dumps(page))) as url:
         assert cli("init", url).code == 0
-    assert "# server llama.cpp b1 x, context 4096\n" in (fresh / "agenteval.toml").read_text()
+    assert "# server llama.cpp b1\u240ax, context 4096\n" in (fresh / "agenteval.toml").read_text()
 
 
 @pytest.mark.slow

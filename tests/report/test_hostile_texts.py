@@ -6,6 +6,7 @@ from agenteval.core.outcome import Outcome
 from agenteval.errors import Cause
 from agenteval.report import html
 from agenteval.report.build import build_view
+from agenteval.report.denied_calls import CALLS
 from agenteval.report.voids import void_lines
 from agenteval.testing import denied, run, says, sub_agent, tool, trial
 
@@ -72,3 +73,14 @@ def test_a_traceback_stands_in_the_trial_and_not_in_a_line() -> None:
 def test_the_page_may_fetch_and_run_nothing() -> None:
     policy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
     assert f'<meta http-equiv="Content-Security-Policy" content="{policy}">' in page(trial("ls"))
+
+
+@pytest.mark.parametrize("name", ["../../../struck", "/tmp/struck", "a/b", "-rf", "x\n::error::"])
+def test_a_page_beside_the_report_lies_in_its_folder_whatever_a_class_is_called(
+    name, tmp_path
+) -> None:
+    calls = [denied(f"ls {at}", name) for at in range(CALLS + 1)]
+    path = tmp_path / "a" / "b" / "r.html"
+    html.write(build_view([run(trial(*calls))]), path)
+    files = sorted(str(one.relative_to(tmp_path)) for one in tmp_path.rglob("*.html"))
+    assert files == ["a/b/r.html", "a/b/r.trials/calls-1-class-1-1.html"]
