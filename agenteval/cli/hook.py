@@ -59,7 +59,7 @@ def install(  # noqa: PLR0913 -- one parameter for each option
     """
     words = installing.command(harness, allowlist, observe=observe, fail=fail, log=log)
     for line in coverage.describe(harness, allowlist, observe=observe):
-        typer.echo(visible(line))
+        say(line)
     change = installing.installed(harness, words, user=user, fail=fail)
     if _made(change, yes=yes, nothing="the hook is there already"):
         typer.echo(f"{change.note}\nNext: agenteval hook status")

@@ -8,8 +8,8 @@ import typer
 
 from agenteval import config, workflows
 from agenteval.cli.options import AsJson
-from agenteval.cli.output import print_json
-from agenteval.core.plain import as_word, visible
+from agenteval.cli.output import print_json, say
+from agenteval.core.plain import as_word
 from agenteval.errors import UntrustedError, UsageError
 
 if TYPE_CHECKING:
@@ -51,15 +51,15 @@ def trust(
             print_json(project.document())
             return
         for one in project.models:
-            _say(_access(one, "goes there from now on" if one.is_set else "is not set here"))
-        _say(f"trusted: {project.folder}, until one of its files changes ({project.digest})")
+            say(_access(one, "goes there from now on" if one.is_set else "is not set here"))
+        say(f"trusted: {project.folder}, until one of its files changes ({project.digest})")
 
 
 def _remove(name: str) -> None:
     given = config.trust.origin_of(name) if "://" in name else str(Path(name).resolve())
     if not config.trust.forget(given):
         raise UsageError(f"{given}: was not confirmed; `agenteval trust --list` lists what was")
-    _say(f"not trusted any more: {given}")
+    say(f"not trusted any more: {given}")
 
 
 def _list(*, as_json: bool) -> None:
@@ -70,13 +70,13 @@ def _list(*, as_json: bool) -> None:
         print_json({"projects": projects, "origins": record.origins, "runs": record.runs})
         return
     for folder, state in states.items():
-        _say(f"project {folder}: {state} ({record.projects[folder]})")
+        say(f"project {folder}: {state} ({record.projects[folder]})")
     for origin, names in record.origins.items():
-        _say(f"origin {origin}: {', '.join(names)}")
+        say(f"origin {origin}: {', '.join(names)}")
     for origin, names in record.runs.items():
-        _say(f"origin {origin}: {', '.join(names)}, for runs that go on there")
+        say(f"origin {origin}: {', '.join(names)}, for runs that go on there")
     if record == config.trust.Record():
-        _say(f"nothing was confirmed; {config.trust.user_file()} would have it")
+        say(f"nothing was confirmed; {config.trust.user_file()} would have it")
 
 
 def show_project(folder: str, *, as_json: bool) -> None:
@@ -90,22 +90,22 @@ def show_project(folder: str, *, as_json: bool) -> None:
 
 def _print_project(project: "Project") -> None:
     state = "trusted" if project.is_trusted else "not trusted"
-    _say(f"project {project.folder}: {state}")
-    _say(f"  digest  {project.digest}")
+    say(f"project {project.folder}: {state}")
+    say(f"  digest  {project.digest}")
     if project.refused:
-        _say(f"  passed over  as {project.refused}")
+        say(f"  passed over  as {project.refused}")
     if project.problem:
-        _say(f"  agenteval.toml  cannot be read: {project.problem}")
+        say(f"  agenteval.toml  cannot be read: {project.problem}")
     for one in project.models:
-        _say(f"  {_access(one, _sent(one))}")
+        say(f"  {_access(one, _sent(one))}")
     for kind, names in project.brings.items():
         hidden = project.hides.get(kind, ())
         marked = [f"{name} (hides the shipped one)" if name in hidden else name for name in names]
-        _say(f"  {kind}  {', '.join(marked)}")
+        say(f"  {kind}  {', '.join(marked)}")
     for kind, place in project.unusual:
-        _say(f"  {kind}  {place}")
+        say(f"  {kind}  {place}")
     if not project.is_trusted:
-        _say(f"To let its keys go where it says: agenteval trust {as_word(project.folder)}")
+        say(f"To let its keys go where it says: agenteval trust {as_word(project.folder)}")
 
 
 def _access(one: "ModelAccess", what: str) -> str:
@@ -123,19 +123,14 @@ def confirms(error: UntrustedError) -> bool:
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return False
     project = workflows.projects.examine(Path(error.project))
-    _say(
+    say(
         f"{project.folder}/agenteval.toml, which you have not confirmed, wants keys sent:", err=True
     )
     for one in project.models:
         if one.is_set and not one.may_send:
-            _say(f"  the key in {one.variable} to {one.url}", err=True)
-    _say(f"agenteval doctor --project {as_word(project.folder)} shows all of it.", err=True)
+            say(f"  the key in {one.variable} to {one.url}", err=True)
+    say(f"agenteval doctor --project {as_word(project.folder)} shows all of it.", err=True)
     if not typer.confirm("Trust it, until one of its files changes?", default=False, err=True):
         return False
     config.trust.confirm(Path(project.folder), project.digest)
     return True
-
-
-def _say(line: str, *, err: bool = False) -> None:
-    """One line, whatever a name in it holds."""
-    typer.echo(visible(line.replace("\n", "\u240a").replace("\t", "\u2409")), err=err)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from agenteval import config
 from agenteval.config.beneath import named, printable
-from agenteval.core.plain import as_word, visible
+from agenteval.core.plain import as_name, as_word
 from agenteval.errors import UsageError
 
 PROJECT_FILE = "agenteval.toml"
@@ -177,8 +177,8 @@ def _has_acl(path: Path, status: os.stat_result) -> bool:
 
 @cache
 def announce(line: str) -> None:
-    """Say on standard error, once a process, what a command does with a project."""
-    sys.stderr.write(f"agenteval: {visible(line.replace(chr(10), ' '))}\n")
+    """Report on standard error, once a process, what a command does with a project."""
+    sys.stderr.write(f"agenteval: {as_name(line)}\n")
 
 
 def note_hidden(kind: str, name: str, path: Path, shipped_path: Path) -> None:
