@@ -21,7 +21,6 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from agenteval.serving.bounds import Bounds, Connections, Listener, Repeats
 
 LINGER: Final = 2.0  # seconds for a peer to read an answer given before its request was whole
-BATCH: Final = 16  # connections that are taken before the first of them is counted
 
 
 class Phase(Enum):
@@ -48,11 +47,9 @@ class BoundedProtocol(H11Protocol):
 
     @property
     def waits_since(self) -> float | None:
-        """Implements `bounds.Connection`."""
+        """Implements `bounds.Connection`; a stream of events and an unread answer wait too."""
         is_ours = self._phase is not None and self._phase[0] is Phase.ANSWER
-        if is_ours and not self.flow.write_paused and not self._sends_the_rest():
-            return None
-        return self._since
+        return None if is_ours and not self.cycle.response_started else self._since
 
     def drop(self) -> None:
         self.transport.abort()
@@ -170,7 +167,7 @@ def server(app: ASGIApp, limits: Bounds) -> uvicorn.Server:
         loop="asyncio",
         lifespan="off",
         log_config=None,
-        backlog=BATCH,
+        backlog=max(2, limits.connections // 8),  # are taken before the first is counted
         h11_max_incomplete_event_size=limits.head_bytes,
         timeout_keep_alive=math.ceil(limits.idle),  # ours is set beside it
         timeout_graceful_shutdown=1,  # a stream of events would be waited for
