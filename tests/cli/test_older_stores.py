@@ -99,8 +99,8 @@ def test_the_first_write_names_the_copy_in_one_line(folder):
     assert (done.returncode, done.stderr, counts(folder / "runs.db.schema7")) == (
         0,
         (
-            f"agenteval: --store runs.db: upgraded from schema 7 to {SCHEMA}; as it was, it is kept "
-            f"in {file}.schema7\n"
+            f"agenteval: --store runs.db: upgraded from schema 7 to {SCHEMA}; as it was, it is "
+            f"kept in {file}.schema7\n"
         ),
         counts(file),
     )
