@@ -114,6 +114,7 @@ def without_trials(query: Query, run: str) -> Run:
 def _run(query: Query, run: str) -> Run:
     (row,) = _rows(query, RUN, "FROM run AS one WHERE id = :run", run)
     known = vars(row)
+    _check_shapes(known)
     apart = map(known.pop, ("seconds", "joules", "card", "options", "arm", "source"))
     seconds, joules, card, options, arm, source = apart
     return Run(
@@ -125,6 +126,16 @@ def _run(query: Query, run: str) -> Run:
         effort=None if seconds is None else Effort(seconds, joules),
         looks=tuple(Look(*look) for look in query(_LOOKS, run=run)),
     )
+
+
+def _check_shapes(known: Mapping[str, Any]) -> None:
+    """Raises TypeError or ValueError for what no run of ours has in its row."""
+    for name in ("policies", "judged", "scenarios", "second_reader", "options"):
+        if not isinstance(known[name], dict):
+            raise TypeError(f"{name} is no table")
+    trials = known["options"].get("trials", 1)
+    if not isinstance(trials, int) or trials < 1:
+        raise ValueError(f"{trials!r} trials")
 
 
 def _options(given: dict[str, Any]) -> Options | None:
