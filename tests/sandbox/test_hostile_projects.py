@@ -15,10 +15,14 @@ from agenteval.errors import UsageError
 from agenteval.sandbox import maker
 from agenteval.sandbox.launch import interpreter
 from agenteval.workflows.hostile_projects import (
+    FILES,
     HARMLESS,
+    SCENARIO,
+    Hostile,
     came_of,
     hostile_projects,
     snapshot,
+    write_hostile,
 )
 
 HOSTILE = hostile_projects()
@@ -62,6 +66,48 @@ def test_every_hostile_project_leaves_home_and_temporary_folder_as_they_were(use
         or one["seconds"] > SECONDS
     ]
     assert (looked.returncode, wrong, len(seen)) == (0, [], len(HOSTILE)), said[-2000:]
+
+
+REACHING = """
+import contextlib, pathlib, socket, sqlite3
+with contextlib.suppress(Exception):
+    pathlib.Path('HOME/.bashrc').write_text('changed')
+with contextlib.suppress(Exception):
+    pathlib.Path('HOME/made').write_text(pathlib.Path('HOME/.aws/credentials').read_text())
+with contextlib.suppress(Exception):
+    sqlite3.connect('HOME/victim.db').execute('DROP TABLE t').connection.commit()
+"""
+
+
+def _reach(project: Path, home: Path) -> None:
+    """A fixture's script and a scenario's test that try the victim's files, then do their work."""
+    reaching = REACHING.replace("HOME", str(home))
+    script = project / FILES / "scripts/chores.py"
+    script.write_text(reaching + script.read_text())
+    test = project / "scenarios/mine/one/checks/work.py"
+    test.parent.mkdir()
+    test.write_text(reaching)
+    scenario = project / SCENARIO
+    key = '\n[[test]]\nname = "it works"\npython = "checks/work.py"\n'
+    scenario.write_text(scenario.read_text() + key)
+
+
+@pytest.mark.slow
+def test_programs_of_a_scenario_that_is_checked_reach_nothing_outside(tmp_path: Path) -> None:
+    (tmp_path / "tmp").mkdir()
+    project, home = write_hostile(Hostile("", _reach), tmp_path)
+    before = snapshot(home), snapshot(project)
+    ran = subprocess.run(
+        [sys.executable, "-m", "agenteval", "scenarios", "check", "mine/one"],
+        cwd=project,
+        env={**os.environ, "HOME": str(home), "TMPDIR": str(tmp_path / "tmp")},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    after, left = (snapshot(home), snapshot(project)), list((tmp_path / "tmp").iterdir())
+    assert (ran.returncode, after == before, left) == (0, True, []), ran.stdout + ran.stderr
 
 
 GIVEN_UP = """
