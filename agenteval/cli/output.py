@@ -1,13 +1,14 @@
 """What commands print: tables or JSON, the reports beside them, and how a run goes on."""
 
+import errno
 import gc
 import json
 import os
 import select
-import signal
+import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,14 +32,25 @@ FORMS = (".html", ".htm", ".md", ".csv", ".json")  # of a report
 
 @contextmanager
 def reader_may_go() -> Iterator[None]:
-    """Ends quietly when nobody reads the output any more (`| head`); what comes after is lost."""
+    """Ends quietly when nobody reads the output any more; what comes after is lost.
+
+    So it is with `| head`, and with a terminal that hung up on what is left to run (`disown`).
+    """
     try:
         yield
-    except BrokenPipeError:
+    except OSError as error:
+        if not (isinstance(error, BrokenPipeError) or _is_hung_up(error)):
+            raise
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
-        if _nobody_reads(sys.stderr.fileno()):
+        if _is_hung_up(error) or _nobody_reads(sys.stderr.fileno()):
             os.dup2(nowhere, sys.stderr.fileno())
+
+
+def _is_hung_up(error: OSError) -> bool:
+    """Whether a terminal is gone: of a file its error would have the name, and a disk's kind."""
+    kind = os.fstat(sys.stdout.fileno()).st_mode
+    return error.errno == errno.EIO and error.filename is None and stat.S_ISCHR(kind)
 
 
 def _nobody_reads(pipe: int) -> bool:
@@ -80,34 +92,16 @@ class Playing:
         return self.lines.run(model, trials=trials, simulated=simulated)
 
     def note(self, line: str) -> None:
-        if not self.lines.above(line):
-            typer.echo(line, err=True)
+        with suppress(OSError):  # a run outlives the terminal, or the log, of what is told of it
+            if not self.lines.above(line):
+                typer.echo(line, err=True)
 
 
 @contextmanager
 def playing(*, quiet: bool) -> Iterator[Playing]:
-    """On standard error; `quiet` leaves only the notes. SIGTERM ends as Ctrl-C does."""
-    with (
-        _ended_by_sigterm(),
-        report.live.live(report.console.Terminal(stderr=True, quiet=quiet)) as lines,
-    ):
+    """On standard error; `quiet` leaves only the notes."""
+    with report.live.live(report.console.Terminal(stderr=True, quiet=quiet)) as lines:
         yield Playing(lines)
-
-
-@contextmanager
-def _ended_by_sigterm() -> Iterator[None]:
-    before = signal.signal(signal.SIGTERM, _interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-def _interrupt(*_: object) -> None:
-    """What a script starts with `&` ignores SIGINT: nothing comes of raising it there."""
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        raise KeyboardInterrupt
-    signal.raise_signal(signal.SIGINT)
 
 
 def collect_rarely(objects: int) -> None:
