@@ -161,9 +161,17 @@ def summary_file() -> Path:
 
 
 def step_summary(text: str) -> None:
-    """Add Markdown to the summary of a job of GitHub Actions. Raises UsageError outside of one."""
-    with summary_file().open("a", encoding="utf-8") as summary:
-        summary.write(f"{text.rstrip()}\n\n")
+    """Add Markdown to the summary of a job of GitHub Actions.
+
+    Raises UsageError outside of one, and as `unwritten`.
+    """
+    path = summary_file()
+    try:
+        with path.open("a", encoding="utf-8") as summary:
+            summary.write(f"{text.rstrip()}\n\n")
+    except OSError as error:
+        cure = "let GITHUB_STEP_SUMMARY name a file that you can write"
+        raise unwritten(f"--github {path}", error, cure) from error
 
 
 def write_text(path: Path, text: str, *, option: str = "") -> None:

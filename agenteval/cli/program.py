@@ -9,6 +9,7 @@ from pathlib import Path
 import typer
 
 import agenteval
+from agenteval import host_limits
 from agenteval.cli import signals
 from agenteval.cli.app import app
 from agenteval.cli.options import FAULT, GIVEN_STORE, at_store
@@ -65,6 +66,7 @@ def main() -> None:
 
 def _run() -> None:
     _open_closed()
+    os.umask(os.umask(0o077) & 0o077)  # under 0777 we could not read what we write
     if beside := warning():
         print(f"agenteval: {beside}", file=sys.stderr)  # noqa: T201 -- before any console exists
     GIVEN_STORE.set("")
@@ -87,7 +89,18 @@ def _run() -> None:
     except OSError as error:
         told, failed = _unread(error)
         let_go()
+    except (MemoryError, ImportError, RuntimeError) as error:
+        told, failed = _lacking(error)
     sys.exit(_ended(told, failed))
+
+
+def _lacking(error: Exception) -> tuple[str, int]:
+    """As `_unread`, of an error that Python has no kind of its own for."""
+    if "home directory" in str(error):
+        return "HOME is not set, and this user has no home folder: name one, export HOME=...", 2
+    if line := host_limits.struck(error):
+        return line, FAULT
+    raise error
 
 
 def _ended(line: str, code: int) -> int:
@@ -103,6 +116,10 @@ def _unread(error: OSError) -> tuple[str, int]:
     if is_of_the_host(error):
         what = "the output, or a file" if error.filename is None else f"{error.filename!s:.200}"
         return f"{what}: cannot be written: {error.strerror}; make room there, and ask again", FAULT
+    if line := host_limits.struck(error):
+        return line, FAULT
+    if "usable temporary" in str(error.strerror):
+        return f"{error.strerror}: set TMPDIR to a folder that you can write", 2
     if error.filename is None:
         raise error
     return f"{error.filename!s:.200}: cannot be read or written: {error.strerror}", 2
