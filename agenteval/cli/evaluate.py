@@ -91,8 +91,7 @@ def run(  # noqa: PLR0913 -- each is an option of the command line
     with _cut_off(resume):
         watch, (sides, interrupted) = _played(called, _plan(called, report), gate)
         _show(called, sides, report)
-        code = _code(called, sides, watch, interrupted=interrupted)
-    raise typer.Exit(code)
+        raise typer.Exit(_code(called, sides, watch, interrupted=interrupted))
 
 
 run.__doc__ = HELP

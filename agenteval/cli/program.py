@@ -89,13 +89,18 @@ def _run() -> None:
     except OSError as error:
         told, failed = _unread(error)
         let_go()
-    except (MemoryError, ImportError, RuntimeError) as error:
+    except (MemoryError, ImportError, RuntimeError, SystemError) as error:
         told, failed = _lacking(error)
     sys.exit(_ended(told, failed))
 
 
 def _lacking(error: Exception) -> tuple[str, int]:
     """As `_unread`, of an error that Python has no kind of its own for."""
+    # Python wraps an interrupt within __set_name__, and typer one at a question.
+    if isinstance(error.__cause__ or error.__context__, KeyboardInterrupt):
+        return signals.cut_off_line(), signals.exit_code()
+    if isinstance(error, typer.Abort):
+        return "no answer came, so nothing was changed: answer, or give --yes", 2
     if "home directory" in str(error):
         return "HOME is not set, and this user has no home folder: name one, export HOME=...", 2
     if line := host_limits.struck(error):

@@ -154,6 +154,18 @@ def test_a_terminal_that_hangs_up_loses_nothing_that_was_played(tmp_path, ignore
     assert (ended, whole, len(reports)) == (code, ignores, 1)
 
 
+def test_an_interrupt_that_python_wraps_is_told_as_one(cli, monkeypatch) -> None:
+    class Struck:
+        def __set_name__(self, _owner: type, _name: str) -> None:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(
+        "agenteval.workflows.shelf.chosen", lambda *_: type("T", (), {"a": Struck()})
+    )
+    said = cli("show", "last")
+    assert (said.code, bool(LAST.search(said.err)), said.err.count("\n")) == (130, True, 1)
+
+
 @pytest.mark.parametrize("number", SIGNALS)
 def test_the_viewer_ends_with_the_code_of_its_signal(tmp_path, number) -> None:
     keep(str(tmp_path / STORE), run(trial("ls"), run_id="r"))
