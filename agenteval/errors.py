@@ -6,7 +6,7 @@ A model's mistake is never an exception: it is a measurement (`core.call.Finding
      +-- UsageError            the user's: one line that says what, where and how to mend it; exit 2
      |    +-- UnansweredError  no server is there
      |    +-- UntrustedError   a project's file wants a key sent that nobody confirmed
-     +-- CutOffError           Ctrl-C while runs were played: one line; exit 130
+     +-- CutOffError           Ctrl-C, or another signal: one line; exit 128 and its number
      +-- InfrastructureError   the machine's or the server's: the trial it struck becomes void
      +-- HostError             the machine's, and nothing can go on: one line; exit 4
      +-- OutgrownError         the conversation outgrew the model's context: how its trial ends
@@ -73,7 +73,7 @@ class UntrustedError(UsageError):
 
 
 class CutOffError(AgentevalError):
-    """Ctrl-C; what was played is stored, and the text says how to go on. Exit 130."""
+    """A signal; what was played is stored, the text says how to go on. Exit 128 + its number."""
 
 
 class InfrastructureError(AgentevalError):

@@ -424,6 +424,6 @@ FAULTS: dict[str, Maker] = {
     "network cut before a reply": cut_before_a_reply,
     "network cut within a reply": cut_within_a_reply,
     "last page damaged": damaged_page,
-    "clock a day ahead": partial(stepped_clock, DAY),
-    "clock a day back": partial(stepped_clock, -DAY),
+    "clock ten years ahead": partial(stepped_clock, 3653 * DAY),
+    "clock an hour back": partial(stepped_clock, -3600),
 }

@@ -10,7 +10,9 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from agenteval import __version__
+from agenteval.cli import signals
 from agenteval.cli.output import reader_may_go
+from agenteval.errors import CutOffError
 
 # Where each command is, and what `agenteval --help` says of it: the first line of its own help.
 COMMANDS: Mapping[str, tuple[str, str]] = {
@@ -178,7 +180,10 @@ class LazyGroup(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         with reader_may_go():
-            return super().invoke(ctx)
+            try:
+                return super().invoke(ctx)
+            except KeyboardInterrupt:  # typer would make an exit code of it, and no line
+                raise CutOffError(signals.cut_off_line()) from None
         raise typer.Exit
 
 

@@ -91,8 +91,8 @@ def run(  # noqa: PLR0913 -- each is an option of the command line
     """Play scenarios with a served model: HELP tells the rest."""
     with _cut_off(resume):
         watch, (sides, interrupted) = _played(called, _plan(called, report), gate)
-    _show(called, sides, report)
-    raise typer.Exit(_code(called, sides, watch, interrupted=interrupted))
+        _show(called, sides, report)
+        raise typer.Exit(_code(called, sides, watch, interrupted=interrupted))
 
 
 run.__doc__ = HELP

@@ -1,14 +1,15 @@
 """What commands print: tables or JSON, the reports beside them, and how a run goes on."""
 
+import errno
 import gc
 import json
 import os
 import re
 import select
-import signal
+import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -32,14 +33,25 @@ FORMS = (".html", ".htm", ".md", ".csv", ".json")  # of a report
 
 @contextmanager
 def reader_may_go() -> Iterator[None]:
-    """Ends quietly when nobody reads the output any more (`| head`); what comes after is lost."""
+    """Ends quietly when nobody reads the output any more; what comes after is lost.
+
+    So it is with `| head`, and with a terminal that hung up on what is left to run (`disown`).
+    """
     try:
         yield
-    except BrokenPipeError:
+    except OSError as error:
+        if not (isinstance(error, BrokenPipeError) or _is_hung_up(error)):
+            raise
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
-        if _nobody_reads(sys.stderr.fileno()):
+        if _is_hung_up(error) or _nobody_reads(sys.stderr.fileno()):
             os.dup2(nowhere, sys.stderr.fileno())
+
+
+def _is_hung_up(error: OSError) -> bool:
+    """Whether a terminal is gone: of a file its error would have the name, and a disk's kind."""
+    kind = os.fstat(sys.stdout.fileno()).st_mode
+    return error.errno == errno.EIO and error.filename is None and stat.S_ISCHR(kind)
 
 
 def _nobody_reads(pipe: int) -> bool:
@@ -152,34 +164,16 @@ class Playing:
         return self.lines.run(model, trials=trials, simulated=simulated)
 
     def note(self, line: str) -> None:
-        if not self.lines.above(line):
-            say(line, err=True)
+        with suppress(OSError):  # a run outlives the terminal, or the log, that its notes go to
+            if not self.lines.above(line):
+                say(line, err=True)
 
 
 @contextmanager
 def playing(*, quiet: bool) -> Iterator[Playing]:
-    """On standard error; `quiet` leaves only the notes. SIGTERM ends as Ctrl-C does."""
-    with (
-        _ended_by_sigterm(),
-        report.live.live(report.console.Terminal(stderr=True, quiet=quiet)) as lines,
-    ):
+    """On standard error; `quiet` leaves only the notes."""
+    with report.live.live(report.console.Terminal(stderr=True, quiet=quiet)) as lines:
         yield Playing(lines)
-
-
-@contextmanager
-def _ended_by_sigterm() -> Iterator[None]:
-    before = signal.signal(signal.SIGTERM, _interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-def _interrupt(*_: object) -> None:
-    """What a script starts with `&` ignores SIGINT: nothing comes of raising it there."""
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        raise KeyboardInterrupt
-    signal.raise_signal(signal.SIGINT)
 
 
 def collect_rarely(objects: int) -> None:
@@ -239,20 +233,31 @@ def summary_file() -> Path:
 
 
 def step_summary(text: str) -> None:
-    """Add Markdown to the summary of a job of GitHub Actions. Raises UsageError outside of one.
+    """Add Markdown to the summary of a job of GitHub Actions.
 
     GitHub drops a whole summary beyond its limit: what is too long ends at the last line that fits.
+    Raises UsageError outside of such a job, and as `unwritten`.
     """
-    with summary_file().open("ab") as summary:
-        space = _LARGEST_SUMMARY - summary.tell()
-        whole = f"{text.rstrip()}\n\n".encode()
-        if len(whole) > space:
-            whole = whole[: max(space - len(_CUT), 0)].rpartition(b"\n")[0] + _CUT
-        summary.write(whole if len(whole) <= space else b"")
+    path = summary_file()
+    whole = f"{text.rstrip()}\n\n".encode()
+    try:
+        with path.open("ab") as summary:
+            summary.write(_cut_summary(whole, _LARGEST_SUMMARY - summary.tell()))
+    except OSError as error:
+        cure = "let GITHUB_STEP_SUMMARY name a file that you can write"
+        raise unwritten(f"--github {path}", error, cure) from error
 
 
 _LARGEST_SUMMARY = 1 << 20  # bytes, of all that one step writes
 _CUT = b"\n\nCut here: GitHub takes 1 MiB for each step. Use --report FILE.html for all of it.\n\n"
+
+
+def _cut_summary(whole: bytes, space: int) -> bytes:
+    """Return as many whole lines as fit into `space` bytes, with a line that says what is cut."""
+    if len(whole) <= space:
+        return whole
+    shortened = whole[: max(space - len(_CUT), 0)].rpartition(b"\n")[0] + _CUT
+    return shortened if len(shortened) <= space else b""
 
 
 def write_text(path: Path, text: str, *, option: str = "") -> None:

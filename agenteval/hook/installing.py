@@ -16,7 +16,7 @@ from typing import Any, Final
 from agenteval.config.allowlists import find, load_any
 from agenteval.config.roots import roots
 from agenteval.core.shell.words import quoted
-from agenteval.errors import UsageError
+from agenteval.errors import UsageError, unwritten
 from agenteval.hook import settings_text
 from agenteval.temporary import locked
 
@@ -89,10 +89,14 @@ class Change:
 def _write(file: Path, text: str, *, like: Path) -> None:
     mode = like.stat().st_mode & 0o777 if like.exists() else 0o600
     handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
-    with os.fdopen(handle, "w", encoding="utf-8", newline="") as new:
-        new.write(text)
-    Path(name).chmod(mode)
-    Path(name).replace(file)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="") as new:
+            new.write(text)
+        Path(name).chmod(mode)
+        Path(name).replace(file)
+    except OSError as error:
+        Path(name).unlink(missing_ok=True)
+        raise unwritten(str(file), error, "it is as it was; make it yours to change it") from error
 
 
 def file_of(harness: str, *, user: bool) -> Path:

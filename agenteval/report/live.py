@@ -5,7 +5,7 @@ A rate comes with its interval when the run has ended.
 
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from rich.console import Console, RenderableType
 from rich.markup import escape
@@ -153,7 +153,8 @@ def live(console: Console) -> Iterator[Live]:
         yield Live(progress)
     finally:
         if progress.tasks:
-            progress.stop()
+            with suppress(OSError):  # the terminal is gone, or its log has no room
+                progress.stop()
 
 
 class _TallyColumn(ProgressColumn):

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from agenteval import plugins
+from agenteval import host_limits, plugins
 from agenteval.core.scenario import Limits
 from agenteval.errors import InfrastructureError, UsageError
 from agenteval.protocols import Guest, Sandbox, SandboxBackend
@@ -213,6 +213,8 @@ async def choose(name: str | None = None, *, prefork: bool = False) -> SandboxBa
     known = BACKENDS if name is None or name in BACKENDS else BACKENDS | _plugged()
     if name is not None and name not in known:
         raise UsageError(f"--sandbox {name}: no such sandbox. Known: {', '.join(known)}")
+    if name in {None, *AUTOMATIC, Bare.name}:  # an engine starts its containers under its own
+        _check_host()
     if name == Bare.name:
         return Bare(prefork=prefork)
     failed = []
@@ -227,6 +229,16 @@ async def choose(name: str | None = None, *, prefork: bool = False) -> SandboxBa
             return backend
         failed.append(seen)
     raise UsageError(f"no sandbox works here; nothing is run. {' | '.join(map(str, failed))}")
+
+
+def _check_host() -> None:
+    """Raises UsageError where this process may not have what each world is given."""
+    if sys.platform == "linux" and not Path("/proc/self").exists():
+        mount = "mount it (mount -t proc proc /proc), or start the container with it"
+        raise UsageError(f"/proc: not mounted, and every sandbox needs it: {mount}; nothing is run")
+    spec = runner_spec(Limits(), own_user=counts_processes_apart(), prefork=False)
+    if lacking := host_limits.too_small(spec["rlimits"]):
+        raise UsageError(f"{lacking}; nothing is run")
 
 
 async def probe_all() -> list[Probe]:

@@ -88,17 +88,17 @@ ENGINES = (
         ),
     ),
     (
-        r"OCI runtime .*(not found|invalid argument)|unknown or invalid runtime name",
-        (
-            "the engine has no runtime of that name: install it (https://gvisor.dev has runsc) and "
-            "name it to the engine, or unset AGENTEVAL_CONTAINER_RUNTIME"
-        ),
-    ),
-    (
         r'"python3": executable file|python3.*not found in \$PATH|SyntaxError',
         (
             "that image has no python3 of 3.11 or later on its PATH: name another by "
             "AGENTEVAL_CONTAINER_IMAGE=..."
+        ),
+    ),
+    (
+        r"OCI runtime .*(not found|invalid argument)|unknown or invalid runtime name",
+        (
+            "the engine has no runtime of that name: install it (https://gvisor.dev has runsc) and "
+            "name it to the engine, or unset AGENTEVAL_CONTAINER_RUNTIME"
         ),
     ),
     (

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import re
+import shutil
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -91,7 +92,15 @@ def write(store: str, folder: Path) -> int:
         with opened(store) as query:
             return _write_pages(store, query, folder)
     except OSError as error:
+        _empty(folder)  # so that it can be written there once there is room
         raise unwritten(f"--export {folder}", error, "name a folder of yours") from error
+
+
+def _empty(folder: Path) -> None:
+    """Remove what was written, and not the folder, which may have been there before."""
+    for path in folder.glob("*"):
+        shutil.rmtree(path, ignore_errors=True)
+        path.unlink(missing_ok=True)
 
 
 def _write_pages(store: str, query: Query, folder: Path) -> int:

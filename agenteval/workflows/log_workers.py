@@ -205,6 +205,7 @@ def _number(stream: _Stream) -> int:
 def _work(reading: Reading, pipe: Connection, inherited: Sequence[Connection]) -> None:
     """What a worker does. A mistake of the user's ends it: whoever reads the file here tells it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     for each in inherited:
         each.close()

@@ -100,7 +100,7 @@ def told(file):
     with open(file, "w") as used:
         json.dump([*seconds, Noted.first or 0.0, int(peak.split()[1]) / 1024], used)
 atexit.register(told, sys.argv.pop(1))
-from agenteval.__main__ import main
+from agenteval.cli.program import main
 main()
 """
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from agenteval.__main__ import main
+from agenteval.cli.program import main
 
 
 @dataclass(frozen=True)

@@ -280,7 +280,7 @@ def test_colours_are_for_terminals_whose_user_wants_them(monkeypatch: pytest.Mon
 def test_classify_starts_without_the_heavy_libraries(options: list[str]) -> None:
     program = (
         f"import sys; sys.argv[1:] = ['classify', *{options}, 'ls | head']\n"
-        "from agenteval.__main__ import main\n"
+        "from agenteval.cli.program import main\n"
         "try: main()\nexcept SystemExit: pass\n"
         "heavy = {'scipy', 'sqlmodel', 'openai', 'pydantic', 'rich', 'tree_sitter'}\n"
         "print(sorted(heavy & set(sys.modules)))"

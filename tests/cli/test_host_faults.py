@@ -3,12 +3,16 @@
 import os
 import re
 import resource
+import shutil
 import subprocess
 import sys
+import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from stored import stored
+from test_resume import asked
 
 from agenteval.sandbox.inside import linux
 from agenteval.testing import run, trial
@@ -17,17 +21,25 @@ RUN = ("run", "-m", "sim/qwen3.6-35b", "ralf/handshake", "--trials", "12", "--co
 ROOM = 900_000  # bytes that a file may have: more than an empty store, less than that of this run
 
 
-def limited(folder: Path, *words: str, room: int | None = None) -> subprocess.CompletedProcess[str]:
-    """The command, in a process whose files may not grow beyond `room`."""
+def limited(
+    folder: Path, *words: str, room: int | None = None, hard=(), before=(), **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """The command, in a process whose files may not grow beyond `room`.
+
+    `hard` is a limit, by name, and its value; `before` the program that starts it.
+    """
 
     def bound() -> None:
         if room is not None:
-            _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-            resource.setrlimit(resource.RLIMIT_FSIZE, (room, hard))  # sandboxes set their own
+            _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (room, most))  # sandboxes set their own
+        if hard:
+            resource.setrlimit(getattr(resource, hard[0]), (hard[1], hard[1]))
 
     return subprocess.run(
-        [sys.executable, "-m", "agenteval", *words],
+        [*before, sys.executable, "-m", "agenteval", *words],
         cwd=folder,
+        env=os.environ | environment,
         preexec_fn=bound,
         capture_output=True,
         text=True,
@@ -36,6 +48,9 @@ def limited(folder: Path, *words: str, room: int | None = None) -> subprocess.Co
     )
 
 
+MACHINE = ("bwrap", "--dev-bind", "/", "/", "--die-with-parent")  # this one, but for what follows
+HAS_BWRAP = pytest.mark.skipif(shutil.which("bwrap") is None, reason="no program bwrap")
+LOGGED = '{"v": 1, "at": "2026-11-27T10:00:00.000Z", "event": "start", "pid": 1}\n'
 TOLD = "make room there, and ask again"
 
 
@@ -64,15 +79,148 @@ def test_an_output_that_goes_to_a_full_disk_is_no_verdict(tmp_path) -> None:
             f"--report r.html: cannot be written.*{TOLD}",
         ),
         (("show", "r"), 0, "--store reports/agenteval.db: disk I/O error"),
+        (("show", "r", "--github"), 40_000, f"--github summary: cannot be written.*{TOLD}"),
+        (
+            ("hook", "install", "--for", "claude-code", "--allowlist", "demo", "--yes"),
+            0,
+            f"settings.json: cannot be written.*{TOLD}",
+        ),
     ],
 )
 def test_a_file_for_which_there_is_no_room_is_the_machine_s_fault(
     tmp_path, words, room, said
 ) -> None:
     stored(str(tmp_path / "reports/agenteval.db"), run(trial("ls"), run_id="r"))
-    full = limited(tmp_path, *words, room=room)
+    (tmp_path / "summary").write_bytes(b"x" * 40_000)
+    full = limited(tmp_path, *words, room=room, GITHUB_STEP_SUMMARY="summary")
     assert (full.returncode, full.stderr.count("\n")) == (4, 1), full.stderr
     assert re.search(said, full.stderr)
+    assert [*tmp_path.glob(".claude/*")] == []
+
+
+@HAS_BWRAP
+def test_pages_without_room_leave_a_folder_that_can_be_written_to_again(tmp_path) -> None:
+    stored(str(tmp_path / "reports/agenteval.db"), run(trial("ls"), run_id="r"))
+    small = ("--size", "40960", "--tmpfs", "/mnt", "--", "sh", "-c")
+    listing = '"$@"; code=$?; ls -A /mnt/new; exit $code'
+    before = (*MACHINE, *small, listing, "sh")
+    full = limited(tmp_path, "view", "--export", "/mnt/new", before=before)
+    assert (full.returncode, full.stdout, full.stderr.count("\n")) == (4, "", 1)
+    assert re.search(f"--export /mnt/new: cannot be written.*{TOLD}", full.stderr)
+
+
+@pytest.mark.parametrize(
+    ("words", "hard", "code", "said"),
+    [
+        (RUN, ("RLIMIT_NOFILE", 64), 2, r"64 file descriptors \(ulimit -n\), .* needs 256"),
+        (RUN, ("RLIMIT_NOFILE", 16), 2, r"16 file descriptors \(ulimit -n\)"),
+        (RUN, ("RLIMIT_AS", 400_000 << 10), 2, r"400,000 kB of address space \(ulimit -v\)"),
+        (RUN, ("RLIMIT_DATA", 500_000 << 10), 2, r"500,000 kB of data \(ulimit -d\)"),
+        (RUN, ("RLIMIT_FSIZE", 1000 << 10), 2, r"1,000 kB in a file \(ulimit -f\)"),
+        (RUN, ("RLIMIT_NPROC", 50), 2, r"50 processes of this user \(ulimit -u\)"),
+        (("show", "r"), ("RLIMIT_AS", 25_000 << 10), 4, r"25,000 kB of address space are too few"),
+        (("show", "r"), ("RLIMIT_AS", 200_000 << 10), 0, ""),
+        (("classify", "git status"), ("RLIMIT_NOFILE", 16), 0, ""),
+        (("show", "r"), ("RLIMIT_NOFILE", 16), 0, ""),
+        (("ingest", "hook", ".", "--store", "i.db"), ("RLIMIT_NOFILE", 16), 0, ""),
+        (("view", "--export", "new"), ("RLIMIT_NOFILE", 16), 0, ""),
+    ],
+)
+def test_a_limit_that_is_too_small_is_named(tmp_path, words, hard, code, said) -> None:
+    stored(str(tmp_path / "reports/agenteval.db"), run(trial("ls"), run_id="r"))
+    (tmp_path / "calls.jsonl").write_text(LOGGED)
+    ended = limited(tmp_path, *words, hard=hard)
+    assert (ended.returncode, ended.stderr.count("\n")) == (code, bool(code)), ended.stderr
+    assert re.search(said, ended.stderr)
+
+
+ONE = ("run", "-m", "sim/qwen3.6-35b", "mail/draft", "--trials", "1", "--seed", "5")
+NOBODY = ("--unshare-user", "--uid", "54321", "--gid", "54321", "--unsetenv", "HOME")
+
+
+@HAS_BWRAP
+@pytest.mark.parametrize(
+    ("words", "lacks", "said"),
+    [
+        (ONE, ("--tmpfs", "/proc"), "/proc: not mounted, .*: mount it"),
+        (("ingest", "auto"), NOBODY, "HOME is not set, .*: name one, export HOME="),
+        (ONE, NOBODY, "HOME is not set, .*: name one, export HOME="),
+        (ONE, ("--unshare-user", "--disable-userns"), "no sandbox works here; nothing is run"),
+        (
+            ("run", *ONE[1:], "--store", "/dev/shm/x.db"),
+            ("--remount-ro", "/", "--chdir", "/", "--setenv", "TMPDIR", "/nowhere"),
+            "No usable temporary directory .*: set TMPDIR to a folder",
+        ),
+    ],
+    ids=["no /proc", "no home", "no home for a run", "no user namespaces", "no temporary folder"],
+)
+def test_what_a_machine_lacks_is_named_with_the_cure(tmp_path, words, lacks, said) -> None:
+    before = (*MACHINE, *lacks, "--")
+    ended = limited(tmp_path, *words, before=before, PYTHONDONTWRITEBYTECODE="1")
+    assert (ended.returncode, ended.stderr.count("\n")) == (2, 1), ended.stderr
+    assert re.search(said, ended.stderr)
+
+
+@pytest.mark.slow
+@HAS_BWRAP
+@pytest.mark.parametrize(
+    ("changes", "environment"),
+    [
+        ((), {"HOME": "nowhere/at/all"}),
+        ((), {"HOME": "file", "XDG_STATE_HOME": "file", "XDG_CONFIG_HOME": "file"}),
+        (("--tmpfs", "/mnt", "--remount-ro", "/mnt"), {"HOME": "/mnt"}),
+        ((), {"XDG_DATA_HOME": "relative", "XDG_CACHE_HOME": "relative"}),
+        ((), {"TMPDIR": "nowhere"}),
+        (("--size", "4096", "--tmpfs", "/mnt"), {"TMPDIR": "/mnt"}),
+        (("--perms", "0000", "--tmpfs", "/dev/shm"), {}),
+        (("sh", "-c", 'umask 0777; exec "$@"', "sh"), {}),
+    ],
+    ids=["no home", "files", "read-only", "relative", "no TMPDIR", "full", "no shm", "umask"],
+)
+def test_a_run_needs_neither_a_home_nor_a_wide_temporary_folder(
+    tmp_path, changes, environment
+) -> None:
+    (tmp_path / "file").touch()
+    before = changes if changes[:1] == ("sh",) else (*MACHINE, *changes, "--")
+    ended = limited(tmp_path, *ONE, before=before, **environment)
+    (known,) = (tmp_path / "reports").glob("*.html")
+    shown = limited(tmp_path, "show", "last", "--json").stdout
+    assert (ended.returncode, "Traceback" in ended.stderr, known.stat().st_mode & 0o600) == (
+        0,
+        False,
+        0o600,
+    ), ended.stderr
+    assert '"outcome": "completed"' in shown or '"completed"' in shown
+
+
+@pytest.mark.slow
+def test_a_temporary_folder_that_is_removed_in_mid_run_ends_nothing(tmp_path) -> None:
+    (place := tmp_path / "t").mkdir()
+    words = [sys.executable, "-m", "agenteval", *RUN]
+    environment = os.environ | {"TMPDIR": str(place)}
+    with subprocess.Popen(words, cwd=tmp_path, env=environment) as running:
+        while not asked(tmp_path, "SELECT count(*) FROM call") and running.poll() is None:
+            time.sleep(0.01)
+        shutil.rmtree(place, ignore_errors=True)
+    trials = asked(tmp_path, "SELECT count(*) FROM trial WHERE outcome NOT IN ('', 'void')")
+    assert (running.returncode, trials) == (0, 12)
+
+
+@pytest.mark.slow
+def test_a_run_opens_no_more_files_with_each_trial(tmp_path) -> None:
+    """At its 200th trial it has as many as at its 20th, but for what comes and goes."""
+    few = ("run", "-m", "sim/qwen3.6-35b", "mail/draft", "--trials", "200", "--concurrency", "1")
+    counts: dict[bool, list[int]] = {False: [], True: []}
+    with subprocess.Popen([sys.executable, "-m", "agenteval", *few], cwd=tmp_path) as running:
+        while running.poll() is None:
+            trials = asked(tmp_path, "SELECT count(*) FROM trial WHERE outcome <> ''")
+            with suppress(OSError):
+                opened = len([*Path(f"/proc/{running.pid}/fd").iterdir()])
+                if 15 <= trials <= 25 or trials >= 190:
+                    counts[trials >= 190].append(opened)
+            time.sleep(0.02)
+    assert running.returncode == 0
+    assert max(counts[True]) <= max(counts[False])
 
 
 @pytest.mark.parametrize(

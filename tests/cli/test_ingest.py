@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from agenteval.__main__ import app
+from agenteval.cli.app import app
 from agenteval.cli.logs import Progress
 from agenteval.readers.log_formats import FORMATS
 from agenteval.store.reviews import reviews

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from agenteval.__main__ import app
+from agenteval.cli.app import app
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "readers"))
 from sample_logs import SAMPLES, claude, database, inspect_archive

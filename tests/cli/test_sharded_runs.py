@@ -149,7 +149,7 @@ def test_shards_that_are_cut_off_leave_their_trials_to_the_others_at_once(projec
             time.sleep(0.01)
         one.send_signal(signal.SIGTERM)
         code = one.wait(60)
-    assert (code, is_closed()) == (130, False)
+    assert (code, is_closed()) == (143, False)
     with shard(project, "2/2", "--lease", "600") as two:
         assert two.wait(120) == 0
     assert (seen(stored()), stored().complete) == (alone, True)

@@ -11,7 +11,7 @@ import pytest
 from told_model import told
 from typer.testing import CliRunner
 
-from agenteval.__main__ import app
+from agenteval.cli.app import app
 from agenteval.errors import UsageError
 from agenteval.harness.install import installed
 from agenteval.harness.recipes import MODEL

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenteval.__main__ import main
+from agenteval.cli.program import main
 from agenteval.errors import UsageError
 from agenteval.hook import installing
 from agenteval.hook.installing import entry_of

@@ -5,7 +5,7 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from agenteval.__main__ import main
+from agenteval.cli.program import main
 
 
 @pytest.fixture
