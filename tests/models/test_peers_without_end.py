@@ -105,8 +105,10 @@ PLAYS: dict[str, tuple[Play, Cause, type[Exception]]] = {
 async def serving(play: Play) -> AsyncIterator[str]:
     """Plays for whatever is asked, once its head has come."""
     playing: set[asyncio.Task[object]] = set()
+    writers: list[asyncio.StreamWriter] = []
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writers.append(writer)
         if task := asyncio.current_task():
             playing.add(task)
         with contextlib.suppress(ConnectionError, EOFError, asyncio.CancelledError):
@@ -122,6 +124,9 @@ async def serving(play: Play) -> AsyncIterator[str]:
         for task in playing:
             task.cancel()
         await asyncio.wait(playing, timeout=5) if playing else None
+        for writer in writers:
+            writer.transport.abort()  # what nobody reads would hold it open
+        await asyncio.sleep(0.01)
 
 
 def entry(url: str) -> ModelEntry:
