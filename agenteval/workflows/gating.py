@@ -209,7 +209,7 @@ def declared(about: str | None) -> Estimand:
     found = find_rules(roots())
     try:
         tables = read_toml(found)
-        kept = {name: tables[name] for name in ("about", "plan") if name in tables}
+        kept = {name: value for name, value in tables.items() if name in {"about", "plan"}}
         return Estimand(_about_of(found, kept))
     except (UsageError, ValueError) as error:
         said = str(error).partition("\n")[0]
