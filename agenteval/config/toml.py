@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args
 
+from agenteval.bounded import read_text
 from agenteval.errors import UsageError
 
 if TYPE_CHECKING:  # pydantic costs 100 ms of start-up, and an allow list is read without it
@@ -16,7 +17,7 @@ if TYPE_CHECKING:  # pydantic costs 100 ms of start-up, and an allow list is rea
 def read_toml(path: Path) -> dict[str, Any]:
     """The file's tables. Raises UsageError when it cannot be read or is not TOML."""
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = read_text(path, encoding="utf-8-sig")
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
