@@ -26,8 +26,7 @@ _PASSWORD = re.compile(r"://[^/\s@]*@")
 
 def is_secret(name: str, value: str) -> bool:
     """Whether a variable of the environment holds a key, by its name, or a URL with a password."""
-    is_file = value.startswith("/") and "SOCK" in name.upper()
-    return bool(_NAMES.search(name) or _PASSWORD.search(value)) and not is_file
+    return bool(_NAMES.search(name) or _PASSWORD.search(value))
 
 
 def secrets_of(variables: Mapping[str, str]) -> Iterator[str]:
@@ -51,6 +50,12 @@ def passwords_in(text: str) -> Iterator[str]:
     for value in filter(None, (password, *values)):
         yield value
         yield unquote(value)
+
+
+def shown_url(url: str) -> str:
+    """A URL as it may be printed, or what was meant as one: no user, password or query."""
+    known, mark, _ = re.sub(r"(?s)(^[^/]*//|^).*@", r"\1***@", url).partition("?")
+    return f"{known}?***" if mark else known
 
 
 @dataclass(frozen=True)
@@ -100,9 +105,9 @@ class KnownKeys:
         return value
 
     def json(self, text: str) -> str:
-        r"""JSON text without them, though each letter of one may be written as `\u0041`."""
+        r"""JSON text without them, though a letter of one may be written as `\u0041`."""
         text = self.text(text)
-        if not self.values or "\\u" not in text:
+        if not self.values or "\\" not in text:
             return text
         try:
             value = json.loads(text)
@@ -122,9 +127,11 @@ class KnownKeys:
         known: set[int] = set()
         while error is not None and id(error) not in known:
             known.add(id(error))
-            error.args = tuple(self._hidden(value) for value in error.args)
+            clean = tuple(self._hidden(value) for value in error.args)
+            if clean != error.args:
+                error.args = clean
             for name, value in vars(error).items():
-                if isinstance(value, str | bytes):
+                if isinstance(value, str | bytes) and self._hidden(value) != value:
                     setattr(error, name, self._hidden(value))
             error = error.__cause__ or error.__context__
 

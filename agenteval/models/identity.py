@@ -21,6 +21,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from agenteval.config.models import ModelEntry
+from agenteval.core.known_keys import KnownKeys
 from agenteval.core.plain import excerpt, legible
 from agenteval.errors import UnansweredError, UsageError
 from agenteval.models.failures import RefusedError, refusal
@@ -50,6 +51,11 @@ def key_of(variable: str) -> str:
     if not key.isascii() or not key.isprintable():
         raise UsageError(f"{variable}: the key holds characters that no HTTP header may carry")
     return key or "none"
+
+
+def keys_of(entry: ModelEntry) -> KnownKeys:
+    """The key that goes to this server, which its replies and errors may repeat."""
+    return KnownKeys.of([key_of(entry.api_key_env)])
 
 
 async def served(entry: ModelEntry) -> Mapping[str, str]:
@@ -107,8 +113,9 @@ def exchanged(
         try:
             connection.request("POST" if content else "GET", parts.path, content, headers)
             reply = connection.getresponse()
-            body = reply.read(LARGEST)
-        except FAILURES:
+            body = keys_of(entry).content(reply.read(LARGEST))
+        except FAILURES as error:
+            keys_of(entry).hide(error)
             _check_time(began, seconds)
             raise
         finally:

@@ -106,6 +106,7 @@ def _answer(text: str) -> dict[str, Any]:
         ended = subprocess.run(
             [sys.executable, "-P", str(_CHILD)],  # -P: its neighbours here hide no library
             input=text.encode(),
+            env={},
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             timeout=_PATIENCE,
