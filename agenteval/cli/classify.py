@@ -121,11 +121,11 @@ def _calls(command: str | None, jsonl: str | None) -> "Iterator[ToolCall | BadLi
         raise UsageError("give one command, - or --jsonl FILE (see agenteval classify --help)")
     reading = workflows.classify
     if command is not None:
-        text = _standard_input().read().removesuffix("\n") if command == "-" else command
+        text = reading.whole(_standard_input()) if command == "-" else command
         yield reading.call_of(text)
     elif jsonl is not None:
         yield from reading.read_lines(
-            _standard_input() if jsonl == "-" else reading.file_lines(jsonl)
+            reading.bounded_lines(_standard_input()) if jsonl == "-" else reading.file_lines(jsonl)
         )
 
 

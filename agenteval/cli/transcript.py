@@ -1,6 +1,7 @@
 """`agenteval transcript`, `calls`, `export`, `schema`: what stands behind the figures of a run."""
 
 import json
+import os
 import shutil
 import sys
 from dataclasses import asdict
@@ -13,6 +14,7 @@ import typer
 from agenteval import report, workflows
 from agenteval.cli import options as o
 from agenteval.cli import output
+from agenteval.core.known_keys import KnownKeys, secrets_of
 from agenteval.core.outcome import Outcome
 from agenteval.core.plain import as_name
 from agenteval.core.redaction import Redactor
@@ -203,7 +205,8 @@ def export(
     if kind != "dataset":
         report.tabular.check(file)
     found = workflows.views.loaded(output.chosen(runs, store), store)
-    redactor = Redactor() if (kind == "dataset" if redact is None else redact) else None
+    known = KnownKeys.of(secrets_of(os.environ))
+    redactor = Redactor(known=known) if redact or (redact is None and kind == "dataset") else None
     rows = {"calls": report.tabular.call_rows, "trials": report.tabular.trial_rows}
     made = {
         one: [redactor.value(row) if redactor else row for row in rows[one](found)]

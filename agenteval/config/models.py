@@ -1,5 +1,6 @@
 """`[models.NAME]` of agenteval.toml: which server plays under which name, and how it is asked."""
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -11,6 +12,8 @@ from agenteval.config import trust
 from agenteval.config.roots import PROJECT_FILE
 from agenteval.config.toml import check, parse, read_content
 from agenteval.core.cards import ModelCard, Rule, usual
+from agenteval.core.known_keys import shown_url
+from agenteval.core.redaction import KEYS, Redactor
 from agenteval.core.text_calls.dialects import DIALECTS
 from agenteval.errors import UsageError
 
@@ -21,14 +24,29 @@ def checked_url(url: str) -> str:
     """The URL as given; raises ValueError when no server can stand there."""
     if "\\" in url or not url.isprintable() or " " in url:  # readers of URLs differ in the host
         raise ValueError("no http(s) URL such as http://localhost:8000/v1")
-    parts = urlsplit(url)  # ValueError for half an IPv6 address
     try:
+        parts = urlsplit(url)
         port = parts.port
-    except ValueError:
-        port = 0
+    except ValueError:  # half an IPv6 address, a port that is none; its words quote the password
+        parts, port = urlsplit(""), 0
     if parts.scheme not in {"http", "https"} or not parts.hostname or port == 0:
         raise ValueError("no http(s) URL such as http://localhost:8000/v1")
+    if "@" in parts.netloc or parts.query or parts.fragment:
+        raise ValueError(
+            "a URL without user, password, ? and #: it is stored and shown. A key is sent as a "
+            "header: put it into the variable that api_key_env names"
+        )
     return url
+
+
+def checked_variable(name: str) -> str:
+    """The name as given; raises ValueError for what is a key and not the name of a variable."""
+    if not re.fullmatch(r"[A-Za-z_]\w{0,99}", name, re.ASCII) or Redactor(KEYS).text(name) != name:
+        raise ValueError(
+            "expected the name of a variable of the environment, such as OPENAI_API_KEY: the key "
+            "itself stands in that variable and in no file"
+        )
+    return name
 
 
 def checked_urls(urls: str) -> str:
@@ -86,7 +104,7 @@ class ModelEntry(_Strict):
 
     base_url: Annotated[str, BeforeValidator(_joined), AfterValidator(checked_urls)]
     model: str = Field(min_length=1, description="the id the server knows it by")
-    api_key_env: str = trust.USUAL_KEY
+    api_key_env: Annotated[str, AfterValidator(checked_variable)] = trust.USUAL_KEY
     architecture: Literal["dense", "moe", ""] = ""
     total_parameters: float | None = Field(default=None, gt=0, description="billions")
     active_parameters: float | None = Field(default=None, gt=0, description="billions")
@@ -212,4 +230,4 @@ def at_url(base_url: str, model: str) -> ModelEntry:
     try:
         return ModelEntry(base_url=checked_urls(base_url), model=model)
     except ValueError as error:
-        raise UsageError(f"--base-url {base_url!r}: {error}") from error
+        raise UsageError(f"--base-url {shown_url(base_url)!r}: {error}") from None

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args
 
 from agenteval.config.beneath import read
+from agenteval.core.known_keys import shown_url
 from agenteval.errors import UsageError
 
 if TYPE_CHECKING:  # pydantic costs 100 ms of start-up, and an allow list is read without it
@@ -107,7 +108,10 @@ def _complaint(error: Mapping[str, Any], schema: "type[BaseModel]") -> str:
             return f"{key}: expected a table, got {_short(error['input'])}"
         case "missing":
             return f"{key} is missing" if above else f"key {last} is missing"
-    return f"{key}: {_lower(error['msg'])}, got {_short(error['input'])}"
+    complaint, value = f"{key}: {_lower(error['msg'])}", error["input"]
+    if last == "base_url" and isinstance(value, str):
+        value = shown_url(value)
+    return complaint if last == "api_key_env" else f"{complaint}, got {_short(value)}"
 
 
 def known_keys(wrong: str, known: Sequence[str]) -> str:
@@ -139,8 +143,10 @@ def _lower(message: str) -> str:
 
 
 def _short(value: object) -> str:
+    from agenteval.core.redaction import KEYS, Redactor  # noqa: PLC0415 -- as above
+
     try:
-        text = repr(value)
+        text = Redactor(KEYS).text(repr(value))  # before it is cut: a key may be in a wrong place
     except RecursionError:
         text = "a value that nests too deeply"
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -6,10 +6,12 @@ found is counted by its kind, and never repeated.
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
+
+from agenteval.core.known_keys import MARK, KnownKeys
 
 # The order matters: a key within an address is a key, and an e-mail has a host in it. A pattern
 # begins where its run of characters begins, or at a word: from each place in a run it would take a
@@ -61,7 +63,8 @@ _KINDS: Mapping[str, str] = {
         r"|(?<=@)(?!redacted-)[a-z0-9-]+(?:\.[a-z0-9-]+)*(?=:)"
     ),
 }
-_EXPRESSIONS = tuple((kind, re.compile(text, re.DOTALL)) for kind, text in _KINDS.items())
+_EXPRESSIONS = {kind: re.compile(text, re.DOTALL) for kind, text in _KINDS.items()}
+KEYS = ("private key", "key", "token", "secret", "password")  # kinds that open something
 _DEEPEST = 100
 
 
@@ -69,17 +72,24 @@ _DEEPEST = 100
 class Redactor:
     """What takes them out of all texts of one output. `found` counts them by kind.
 
+    `kinds` are those that are looked for, `known` the keys that are known by their value.
     The same thing has the same mark everywhere, such as `redacted-host-2`, so that a reader can
     still see what belongs together; a mark is one word, and a command with it is still one.
     """
 
+    kinds: Sequence[str] = tuple(_KINDS)
+    known: KnownKeys = field(default_factory=lambda: KnownKeys(()))
     found: Counter[str] = field(default_factory=Counter)
     _marks: dict[tuple[str, str], str] = field(default_factory=dict)
-    _kinds: Counter[str] = field(default_factory=Counter)
+    _marked: Counter[str] = field(default_factory=Counter)
 
     def text(self, text: str) -> str:
-        for kind, expression in _EXPRESSIONS:
-            text = expression.sub(partial(self._marked, kind), text)
+        for form in self.known.forms:
+            if form in text:
+                self.found["known key"] += text.count(form)
+                text = text.replace(form, MARK)
+        for kind in self.kinds:
+            text = _EXPRESSIONS[kind].sub(partial(self._mark, kind), text)
         return text
 
     def value(self, value: Any, depth: int = 0) -> Any:
@@ -98,10 +108,10 @@ class Redactor:
         """What was found: a line for each kind, the most frequent first."""
         return [f"{count} x {kind}" for kind, count in self.found.most_common()]
 
-    def _marked(self, kind: str, seen: re.Match[str]) -> str:
+    def _mark(self, kind: str, seen: re.Match[str]) -> str:
         secret = seen.groupdict().get("value") or seen[0]
         self.found[kind] += 1
         if (kind, secret) not in self._marks:
-            self._kinds[kind] += 1
-            self._marks[kind, secret] = f"redacted-{kind.replace(' ', '-')}-{self._kinds[kind]}"
+            self._marked[kind] += 1
+            self._marks[kind, secret] = f"redacted-{kind.replace(' ', '-')}-{self._marked[kind]}"
         return f"{seen[0][: -len(secret)]}{self._marks[kind, secret]}"

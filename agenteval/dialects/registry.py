@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from agenteval import plugins
+from agenteval.bounded import read_text
 from agenteval.core.call import BASH
 from agenteval.core.policy.policy import Policy
 from agenteval.core.policy_lint import Remark, Trouble
@@ -93,7 +94,7 @@ def reader_of(path: Path) -> Reader:
     known = tuple(dialects().values())
     dialect = next((it for it in known if it.suffix and path.name.endswith(it.suffix)), None)
     if dialect is None:
-        content = json_with_comments(path, path.read_text(encoding="utf-8-sig"))
+        content = json_with_comments(path, read_text(path, encoding="utf-8-sig"))
         likeness = {it.name: it.likeness(path.name, content) for it in known}
         best = max(likeness, key=lambda name: likeness[name])
         if likeness[best] == NOT_AT_ALL:

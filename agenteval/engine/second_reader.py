@@ -110,7 +110,7 @@ class SecondReader:
 
     async def _start(self) -> Process:
         self._process = process = await asyncio.create_subprocess_exec(
-            sys.executable, "-I", str(_CHILD), stdin=PIPE, stdout=PIPE, stderr=DEVNULL
+            sys.executable, "-I", str(_CHILD), stdin=PIPE, stdout=PIPE, stderr=DEVNULL, env={}
         )
         async with asyncio.timeout(_START_SECONDS):
             await _receive(process)

@@ -13,6 +13,7 @@ from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
 
+from agenteval.bounded import read_bytes
 from agenteval.core.counts import ErrorCounts
 from agenteval.errors import UsageError
 from agenteval.taxonomy.catalogue import failure_classes
@@ -21,6 +22,7 @@ from agenteval.taxonomy.failure_class import ArticleRow
 Trial = tuple[str, str]  # scenario and trial
 
 COLUMNS = "model, calls, class, errors; trial and scenario where they are known"
+_LARGEST = 16 << 20  # bytes: some 400,000 lines
 _NEEDED = ("model", "calls", "errors")
 _KNOWN = (*_NEEDED, "class", "trial", "scenario")
 _DELIMITERS = ",;\t|"
@@ -62,7 +64,7 @@ class Table:
 def load_counts(path: Path) -> Mapping[str, Table]:
     """Every model's counts, in the order of the file. Raises UsageError."""
     try:
-        raw = path.read_bytes()
+        raw = read_bytes(path, largest=_LARGEST)
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}; give a CSV file") from error
     if raw.startswith(b"PK"):

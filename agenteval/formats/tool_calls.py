@@ -4,18 +4,11 @@ A plug-in (group `agenteval.formats`) is a function that takes the object of a l
 calls in it. It is asked about lines in which no shape of the table is found.
 """
 
-import bz2
-import gzip
 import json
-import lzma
 import re
-import sys
-import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from agenteval import plugins
 from agenteval.core.call import BASH, ToolCall
@@ -142,6 +135,33 @@ def is_deep(value: object) -> bool:
     return bool(level)
 
 
+MOST_VALUES = 1 << 20  # in one text: each may take a hundred times the bytes that it is written in
+TOO_MANY = f"more than {MOST_VALUES:,} values"
+_STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+_STRING_OF_BYTES = re.compile(_STRING.pattern.encode(), re.DOTALL)
+
+
+def has_too_many(text: str | bytes) -> bool:
+    """Whether JSON text would become more values than are looked at; found without reading it."""
+    if len(text) <= MOST_VALUES or _marks(text, 0, len(text)) <= MOST_VALUES:
+        return False
+    count = end = 0
+    strings = _STRING.finditer(text) if isinstance(text, str) else _STRING_OF_BYTES.finditer(text)
+    for string in strings:
+        count += _marks(text, end, string.start())
+        end = string.end()
+        if count > MOST_VALUES:
+            return True
+    return count + _marks(text, end, len(text)) > MOST_VALUES
+
+
+def _marks(text: str | bytes, start: int, end: int) -> int:
+    """How many commas and opening brackets stand there: about as many as values."""
+    if isinstance(text, str):
+        return sum(text.count(mark, start, end) for mark in ",[{")
+    return sum(text.count(mark, start, end) for mark in (b",", b"[", b"{"))
+
+
 def _made(identifier: str, name: str, arguments: object) -> ToolCall:
     """Arguments may come as an object or as its JSON text; other text is malformed."""
     if is_deep(arguments):
@@ -151,16 +171,23 @@ def _made(identifier: str, name: str, arguments: object) -> ToolCall:
         odd = _odd(raw, arguments)
         return ToolCall(identifier, name, raw, None if odd else arguments, odd)
     raw = arguments if isinstance(arguments, str) else json.dumps(arguments)
+    parsed, odd = _parsed(raw)
+    return ToolCall(identifier, name, raw, None if odd else parsed, odd)
+
+
+def _parsed(raw: str) -> tuple[Any, str]:
+    """The arguments in this text, and what is wrong with it."""
+    if has_too_many(raw):
+        return None, TOO_MANY
     try:
         parsed: Any = json.loads(raw)
     except (ValueError, RecursionError) as error:
-        return ToolCall(identifier, name, raw, None, str(error))
+        return None, str(error)
     if is_deep(parsed):
-        return ToolCall(identifier, name, raw, None, TOO_DEEP)
+        return None, TOO_DEEP
     if not isinstance(parsed, dict):
-        return ToolCall(identifier, name, raw, None, f"a JSON {type(parsed).__name__}, no object")
-    odd = _odd(raw, parsed)
-    return ToolCall(identifier, name, raw, None if odd else parsed, odd)
+        return None, f"a JSON {type(parsed).__name__}, no object"
+    return parsed, _odd(raw, parsed)
 
 
 def _odd(raw: str, arguments: object) -> str:
@@ -205,26 +232,3 @@ def _script(argv: Sequence[str]) -> str:
         case [shell, "-c" | "-lc", text] if shell.rpartition("/")[2] in {"bash", "sh", "zsh"}:
             return text
     return " ".join(map(quoted, argv))
-
-
-STDIN = "-"
-# What reading such a file can raise.
-UNREADABLE = (OSError, EOFError, zlib.error, lzma.LZMAError)
-
-UNPACKERS: Mapping[bytes, Callable[[BinaryIO], object]] = {
-    b"\x1f\x8b": gzip.open,
-    b"BZh": bz2.open,
-    b"\xfd7zXZ": lzma.open,
-}
-
-
-def opened(path: str, stack: ExitStack) -> BinaryIO:
-    """The bytes of a file, unpacked as they are read; `-` is the standard input, as it comes."""
-    if path == STDIN:
-        return sys.stdin.buffer
-    file = stack.enter_context(Path(path).open("rb"))  # noqa: SIM115 -- the stack closes it
-    start = file.peek(1)
-    unpacker = next((each for magic, each in UNPACKERS.items() if start.startswith(magic)), None)
-    if unpacker is None:
-        return file
-    return stack.enter_context(cast("BinaryIO", unpacker(file)))

@@ -15,7 +15,7 @@ from typing import BinaryIO
 
 from agenteval.core.windows import Access, EngineLine, Entry
 from agenteval.errors import UsageError
-from agenteval.formats.tool_calls import UNREADABLE, opened
+from agenteval.formats.packed import UNREADABLE, opened
 
 LONGEST = 1 << 16  # bytes of a line that are looked at: logged prompts can have megabytes
 

@@ -20,7 +20,7 @@ from agenteval.core.prompt.profile import Form, recognised
 from agenteval.errors import UsageError
 from agenteval.harness.dialogue import Did, text_of
 from agenteval.harness.http_server import Answer, Request, UnreadableError, read_request
-from agenteval.harness.install import environment, options, version_of
+from agenteval.harness.install import environment, options, version_of, without_keys
 from agenteval.harness.recipes import PROGRAMS, Program
 from agenteval.harness.translation import Passage, Wanted, beside, say_once, wanted
 
@@ -227,9 +227,13 @@ async def _run(words: Sequence[str], script: Script, url: str) -> str:
     script.begun()
     with TemporaryFile() as talk:  # what it leaves running would hold a pipe open
         process = await asyncio.create_subprocess_exec(
-            *made, env={**os.environ, **environment(url)}, stdin=asyncio.subprocess.DEVNULL,
-            stdout=talk, stderr=asyncio.subprocess.STDOUT, start_new_session=True,
-        )  # fmt: skip
+            *made,
+            env={**without_keys(os.environ), **environment(url)},
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=talk,
+            stderr=asyncio.subprocess.STDOUT,
+            start_new_session=True,
+        )
         try:
             while process.returncode is None and not script.waited_enough:
                 with suppress(TimeoutError):

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from agenteval.core.known_keys import is_secret
 from agenteval.errors import UsageError
 from agenteval.harness.recipes import CHAT, FOLDER, MODEL, PROGRAMS, Program
 from agenteval.temporary import locked
@@ -161,10 +162,19 @@ def _note(program: Program, folder: Path) -> None:
     (folder / MARK).write_text(json.dumps(mark), encoding="utf-8")
 
 
+def without_keys(variables: Mapping[str, str]) -> Mapping[str, str]:
+    """A program whose model is ours needs no key: what it logs or sends can hold none."""
+    return {name: value for name, value in variables.items() if not is_secret(name, value)}
+
+
 async def version_of(path: str) -> str:
     """What a program of the user's says of itself; "" where that is no version."""
     process = await asyncio.create_subprocess_exec(
-        path, "--version", stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL
+        path,
+        "--version",
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        env=without_keys(os.environ),
     )
     try:
         async with asyncio.timeout(30):

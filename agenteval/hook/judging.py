@@ -1,6 +1,7 @@
 """The verdict on a call in production: by whose policy, what the model reads, and what is kept."""
 
 import json
+import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,10 +12,12 @@ from typing import Any, Final
 from agenteval.config.allowlists import files_of, load_any
 from agenteval.config.roots import roots
 from agenteval.core.call import BASH, Denied, ToolCall, Verdict
+from agenteval.core.known_keys import KnownKeys, secrets_of
 from agenteval.core.plain import is_json, visible
 from agenteval.core.policy.arguments import READ, WRITE, path_argument
 from agenteval.core.policy.patterns import PathRules
 from agenteval.core.policy.policy import Policy, World
+from agenteval.core.redaction import KEYS, Redactor
 from agenteval.errors import UsageError
 from agenteval.hook.payloads import HARNESSES, Answer, Asked, Harness, UnreadableCallError
 from agenteval.hook.production_log import LOG, NOT_JUDGED, ProductionLog, tell_fault
@@ -80,6 +83,7 @@ class Judging:
 
     folder: Path
     loaded: dict[str, _Loaded] = field(default_factory=dict)
+    keys: KnownKeys = field(default_factory=lambda: KnownKeys.of(secrets_of(os.environ)))
     turn: Lock = field(default_factory=Lock)  # tree-sitter's parser is one
 
     def reply(self, words: Sequence[str], variables: Mapping[str, str], payload: bytes) -> Answer:
@@ -94,7 +98,7 @@ class Judging:
         lines[-1]["ms"] = round((time.perf_counter() - start) * 1000, 2)
         log = ProductionLog(Path(asking.log or self.folder / LOG))
         for line in lines:
-            log.write(line)
+            log.write(Redactor(KEYS, self.keys).value(line))
         # It quotes what a model wrote, and may be read at a terminal; JSON on `out` is escaped.
         return replace(answer, err=visible(answer.err))
 

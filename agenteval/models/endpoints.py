@@ -19,7 +19,8 @@ from agenteval.core.trial import Message, Turn
 from agenteval.errors import Cause, InfrastructureError, UnservedError, UsageError
 from agenteval.models.failures import not_taken
 from agenteval.models.health import ServerHealth
-from agenteval.models.openai_client import OpenAIModel, Write
+from agenteval.models.openai_client import OpenAIModel
+from agenteval.models.repeated_keys import Write
 from agenteval.protocols import ToolSchema
 
 AGAIN = 30.0  # seconds until one that was left out is tried again

@@ -17,7 +17,7 @@ from agenteval.config.models import ModelEntry
 from agenteval.core.run import Crash
 from agenteval.errors import Cause, InfrastructureError
 from agenteval.models.failures import NOT_READY
-from agenteval.models.identity import key_of
+from agenteval.models.identity import key_of, keys_of
 
 SECONDS = 5.0  # for one page
 LARGEST = 4 << 20  # bytes of a page
@@ -45,7 +45,7 @@ class Pages:
 
     def __init__(self, entry: ModelEntry) -> None:
         self._root = entry.base_url.rstrip("/").removesuffix("/v1")
-        self._entry = entry
+        self._entry, self._keys = entry, keys_of(entry)
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
@@ -72,7 +72,7 @@ class Pages:
             async with self._session.get(f"{self._root}{path}", allow_redirects=False) as reply:
                 refused = reply.status >= 400
                 content = b"" if refused else await _read(reply.content)
-                return Page(reply.status, content.decode("utf-8", "replace"))
+                return Page(reply.status, self._keys.text(content.decode("utf-8", "replace")))
         except (aiohttp.ClientError, TimeoutError):
             return None
 

@@ -22,6 +22,7 @@ from urllib.parse import urlsplit
 
 from agenteval.config.models import ModelEntry
 from agenteval.config.trust import key_for
+from agenteval.core.known_keys import KnownKeys
 from agenteval.core.plain import as_name, excerpt, legible
 from agenteval.errors import UnansweredError, UsageError
 from agenteval.models.failures import RefusedError, refusal
@@ -56,6 +57,11 @@ def key_of(entry: ModelEntry) -> str:
             f"{entry.api_key_env}: the key holds characters that no HTTP header may carry"
         )
     return key or "none"
+
+
+def keys_of(entry: ModelEntry) -> KnownKeys:
+    """The key that goes to this server, which its replies and errors may repeat."""
+    return KnownKeys.of([key_of(entry)])
 
 
 async def served(entry: ModelEntry) -> Mapping[str, str]:
@@ -114,8 +120,9 @@ def exchanged(
             _connect(connection, began + seconds, opened)
             connection.request("POST" if content else "GET", parts.path, content, headers)
             reply = connection.getresponse()
-            body = reply.read(LARGEST)
-        except FAILURES:
+            body = keys_of(entry).content(reply.read(LARGEST))
+        except FAILURES as error:
+            keys_of(entry).hide(error)
             _check_time(began, seconds)
             raise
         finally:

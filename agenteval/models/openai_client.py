@@ -8,7 +8,7 @@ retried 500 can be a model's own mistake, and would flatter it.
 import asyncio
 import os
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from ssl import PROTOCOL_TLS_CLIENT, SSLContext
 from typing import Any, Self
@@ -19,6 +19,7 @@ from agenteval.config.models import ModelEntry
 from agenteval.config.trust import USUAL_KEY, may_send
 from agenteval.core.cards import FIELD
 from agenteval.core.chunk import ReplyError
+from agenteval.core.known_keys import KnownKeys
 from agenteval.core.malformed import Asked, Received
 from agenteval.core.trial import Message, Turn, Usage
 from agenteval.errors import Cause, InfrastructureError
@@ -31,6 +32,13 @@ from agenteval.models.chat_completions import (
 )
 from agenteval.models.failures import RefusedError, kept, refusal, refused_call, retry_after
 from agenteval.models.identity import key_of
+from agenteval.models.repeated_keys import (
+    RelayedStream,
+    Write,
+    clean_body,
+    nowhere,
+    without_keys,
+)
 from agenteval.models.stream import ServerPace, StreamReader
 from agenteval.models.transport import FAILURES, Reply, Transport, failed
 from agenteval.models.turns import turn_of
@@ -41,11 +49,7 @@ COUNT_SECONDS = 3.0  # for the count of tokens behind a whole reply; some hold t
 OK = 200  # and what else begins with a 2; a redirect is not followed
 GIVEN = {"OPENAI_API_KEY", "OPENAI_BASE_URL"}  # what an entry says itself
 LINGER_SECONDS = 1.0  # for the end of a body after `[DONE]`; some servers never send it
-Write = Callable[[bytes], Awaitable[None]]
-
-
-async def nowhere(part: bytes) -> None:
-    """Where the bytes of a reply go that nobody else reads."""
+_OPEN_HEADERS = ("accept", "connection", "content-type", "user-agent", "x-stainless-")
 
 
 class OpenAIModel:
@@ -55,7 +59,9 @@ class OpenAIModel:
         """Nothing is sent yet. Raises UsageError for a key that cannot be sent."""
         self._entry = entry
         self._url = entry.base_url.rstrip("/")
-        self._transport = Transport(_headers(entry), connect=entry.timeouts.connect)
+        headers = _headers(entry)
+        self._keys = _keys_in(headers)
+        self._transport = Transport(headers, connect=entry.timeouts.connect)
         self._answers = ""  # the model that the first reply that names one names
         self._thought_in = entry.reasoning_field or FIELD
         self.known = False  # whether this model was served, here or at another of its servers
@@ -77,17 +83,27 @@ class OpenAIModel:
     async def _asked(
         self, body: bytes, asked: Asked, *, first: bool, write: Write = nowhere
     ) -> Turn:
+        try:
+            return await self._understood(body, asked, first=first, write=write)
+        except Exception as error:
+            self._keys.hide(error)  # what broke may quote what the server sent
+            raise
+
+    async def _understood(self, body: bytes, asked: Asked, *, first: bool, write: Write) -> Turn:
         started = time.perf_counter()
         try:
             return self._same(await self._answer(body, asked, started, write))
         except RefusedError as error:
+            self._keys.hide(error)  # before the excerpt cuts one in two
             if received := refused_call(error.said):
                 self.known = True
                 return _refused(received, asked, time.perf_counter() - started)
             raise refusal(self._entry, error, first=first, known=self.known) from error
         except ReplyError as error:
+            self._keys.hide(error)
             raise InfrastructureError(f"{self._url}: {error}", Cause.BAD_REPLY) from error
         except FAILURES as error:
+            self._keys.hide(error)
             raise failed(self._url, error, begun=True) from error
 
     async def relay(self, request: Mapping[str, Any], *, seed: int, write: Write) -> Turn:
@@ -131,7 +147,7 @@ class OpenAIModel:
                 waits = (reply.header("retry-after"), reply.header("retry-after-ms"))
                 raise RefusedError(reply.status, said, retry_after(*waits))
             if "json" not in reply.header("content-type").lower():  # some name no type, or text
-                seconds = await _streamed(reply, started, reader, write)
+                seconds = await _streamed(reply, started, reader, RelayedStream(self._keys, write))
                 received, usage = reader.received()
                 raw, timing = reader.raw(), reader.timing()
             else:
@@ -141,9 +157,10 @@ class OpenAIModel:
                     reader.feed(whole, seconds)
                 received, usage = reader.received() if reader.pieces else read_reply(whole)
                 raw = kept(whole)
-                await write(whole)
+                await write(clean_body(whole, received, self._keys))
         finally:
             reply.close()
+        received, raw = without_keys(received, raw, self._keys)
         self._thought_in = self._entry.reasoning_field or received.thought_in or self._thought_in
         ended = time.time()  # noqa: TID251 -- of the wall, for all processes
         return turn_of(
@@ -185,25 +202,37 @@ def _headers(entry: ModelEntry) -> dict[str, str]:
     return {name: value for name, value in merged.items() if isinstance(value, str)}
 
 
-async def _streamed(body: Reply, started: float, reader: StreamReader, write: Write) -> float:
+def _keys_in(headers: Mapping[str, str]) -> KnownKeys:
+    """What goes to a server and is nobody else's: the key, and headers of the SDK's settings."""
+    own = {name: value for name, value in headers.items() if not name.startswith(_OPEN_HEADERS)}
+    return KnownKeys.of([*own.values(), *(value.partition(" ")[2] for value in own.values())])
+
+
+async def _streamed(
+    body: Reply, started: float, reader: StreamReader, relayed: RelayedStream
+) -> float:
     """Reads the reply to its end, and says how many seconds it took."""
     while not reader.finished and not reader.done and (part := await body.part()):
-        reader.feed(part, time.perf_counter() - started)
-        if write is not nowhere:
-            await write(part)
+        ready = relayed.ready(part)
+        reader.feed(ready, time.perf_counter() - started)
+        await relayed.write(ready, reader)
     seconds = time.perf_counter() - started
     with suppress(TimeoutError):
         async with asyncio.timeout(COUNT_SECONDS):
             while not reader.done and (part := await _more(body)):
                 seconds = time.perf_counter() - started
-                reader.feed(part, seconds)
-                if write is not nowhere:
-                    await write(part)
+                ready = relayed.ready(part)
+                reader.feed(ready, seconds)
+                await relayed.write(ready, reader)
     if reader.done and not body.ended:
         with suppress(TimeoutError):
             async with asyncio.timeout(LINGER_SECONDS):
                 while await _more(body):  # a connection is used again only when its body has ended
                     continue
+    if rest := relayed.rest():
+        reader.feed(rest, seconds)
+        await relayed.write(rest, reader)
+    await relayed.end()
     return seconds
 
 

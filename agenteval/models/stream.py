@@ -202,6 +202,12 @@ class StreamReader:
         """How many came so far: about as many as tokens."""
         return len(self._arrivals)
 
+    def tails(self, count: int) -> Iterator[str]:
+        """The ends of what was said so far, each of so many characters at least."""
+        arguments = self._calls[-1].arguments if self._calls else []
+        for parts in (self._text, self._reasoning, arguments):
+            yield "".join(parts[-count:])
+
     def timing(self) -> Timing | None:
         return timing_of(self._arrivals)
 

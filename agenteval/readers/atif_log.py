@@ -13,6 +13,7 @@ from agenteval.core.call import BASH
 from agenteval.core.logged import Building, LoggedCall, Recorded, Session, Skipped
 from agenteval.core.trial import Usage
 from agenteval.formats.tool_calls import called
+from agenteval.readers.json_documents import walked
 from agenteval.readers.json_source import (
     at,
     count_at,
@@ -20,7 +21,6 @@ from agenteval.readers.json_source import (
     name_at,
     objects,
     text_at,
-    walked,
     when,
     words,
 )

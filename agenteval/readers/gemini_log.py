@@ -10,6 +10,7 @@ from typing import Any
 from agenteval.core.logged import Building, LoggedCall, Recorded, Session, Skipped
 from agenteval.core.trial import Usage
 from agenteval.formats.tool_calls import called
+from agenteval.readers.json_documents import walked
 from agenteval.readers.json_source import (
     Line,
     at,
@@ -19,7 +20,6 @@ from agenteval.readers.json_source import (
     name_at,
     objects,
     text_at,
-    walked,
     when,
     words,
 )

@@ -1,17 +1,20 @@
 """Inspect's logs, where a sample is a session: `.eval`, an archive of files, and `.json`."""
 
-import io
+import os
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
 from agenteval.core.call import ToolCall
 from agenteval.core.logged import Building, LoggedCall, Recorded, Session, Skipped
 from agenteval.core.trial import Usage
+from agenteval.formats.packed import AT_ONCE, Allowance, Bounded
 from agenteval.formats.tool_calls import called
+from agenteval.readers.json_documents import walked, walked_bytes
 from agenteval.readers.json_source import (
     at,
     count_at,
@@ -19,8 +22,6 @@ from agenteval.readers.json_source import (
     name_at,
     objects,
     text_at,
-    walked,
-    walked_text,
     when,
     words,
 )
@@ -32,10 +33,10 @@ _ERRORS = {
     "parsing": Recorded.MALFORMED,
 }
 _LISTS = ("messages", "events")
-_LARGEST = 1 << 31  # bytes of a sample, unpacked
 _MOST = 20_000  # turns of a sample, and events that are held of it
 _ATTACHED = "attachment://"
 _ZSTD = 93  # as a ZIP names it
+_PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, _ZSTD)
 _UNPACK = (
     "packed by zstd, which Python reads from 3.14 on: "
     "`inspect log convert --to json --output-dir DIR FILE` unpacks"
@@ -81,9 +82,10 @@ def _of_archive(path: Path) -> Iterator[Session | Skipped]:
         names = archive.namelist()
         starts = [n for n in ("header.json", "_journal/start.json") if n in names]
         head: Any = {}
+        allowance = Allowance.of(os.fstat(file.fileno()).st_size)
         for name in (*starts[:1], *sorted(n for n in names if n.startswith("samples/"))):
             faults = list[Skipped]()
-            told = _member(archive, name, path, faults)
+            told = _member(archive, name, path, faults, allowance)
             if name in starts:
                 head = next((value for key, value in told if key == "eval"), {})
             else:
@@ -92,26 +94,26 @@ def _of_archive(path: Path) -> Iterator[Session | Skipped]:
                     yield found.session
                 yield from lost(found, path, name)
             yield from faults
+            if allowance.left < 0:
+                return
 
 
 def _member(
-    archive: zipfile.ZipFile, name: str, path: Path, faults: list[Skipped]
+    archive: zipfile.ZipFile, name: str, path: Path, faults: list[Skipped], allowance: Allowance
 ) -> Iterator[tuple[str, Any]]:
     """The keys of one file of an archive, unpacked as they are read: it may be large."""
-    if archive.getinfo(name).file_size > _LARGEST:
-        faults.append(Skipped(str(path), name, f"more than {_LARGEST:,} bytes"))
-        return
+    packing = archive.getinfo(name).compress_type
     try:
-        with io.TextIOWrapper(archive.open(name), "utf-8", "surrogateescape") as file:
-            for one in walked_text(file, str(path), f"{name}: ", *_LISTS):
+        if packing not in _PACKINGS:  # unpacked at once by Python, whatever comes of it
+            raise NotImplementedError(f"packed in a way ({packing}) that Inspect does not use")
+        with BufferedReader(Bounded(archive.open(name), allowance), AT_ONCE) as file:
+            for one in walked_bytes(file, str(path), f"{name}: ", *_LISTS):
                 if isinstance(one, Skipped):
                     faults.append(one)
                 else:
                     yield one
     except (ValueError, KeyError, OSError, *_BAD_ZIP) as error:
-        is_zstd = isinstance(error, NotImplementedError) and (
-            archive.getinfo(name).compress_type == _ZSTD
-        )
+        is_zstd = isinstance(error, NotImplementedError) and packing == _ZSTD
         faults.append(Skipped(str(path), name, _UNPACK if is_zstd else str(error)))
 
 

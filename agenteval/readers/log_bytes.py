@@ -7,14 +7,20 @@ import json
 import os
 import stat
 import zlib
+from codecs import BOM_UTF8
 from collections.abc import Iterator
 from errno import EINVAL
-from io import BufferedReader, TextIOWrapper
+from io import BufferedReader, RawIOBase, TextIOWrapper
 from pathlib import Path
-from typing import Any, TextIO, cast
+from typing import TYPE_CHECKING, Any
 
 from agenteval.core.logged import Skipped
-from agenteval.formats.tool_calls import TOO_DEEP, UNPACKERS, UNREADABLE, is_deep
+from agenteval.formats import packed
+from agenteval.formats.packed import AT_ONCE, UNREADABLE
+from agenteval.formats.tool_calls import TOO_DEEP, TOO_MANY, has_too_many, is_deep
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 SMALL = 1 << 24  # bytes of a file that is read at once
 _ENCODINGS = {
@@ -24,45 +30,51 @@ _ENCODINGS = {
     b"\0{": "utf-16-be",
     b"[\0": "utf-16-le",
     b"\0[": "utf-16-be",
-    b"\xef\xbb": "utf-8-sig",
 }
 
 
-def opened(path: Path) -> TextIO:
-    """The text of a file, whatever its encoding: a byte that is no text is a lone surrogate.
+def opened(path: Path) -> BufferedReader:
+    """The text of a file in UTF-8, whatever its encoding; bytes that are no text come as they are.
 
     Raises OSError, as for what is no regular file.
     """
     file = unpacked(path)
     try:
-        encoding = _ENCODINGS.get(file.peek(2)[:2], "utf-8")
+        start = file.peek(3)[:3]
+        if start == BOM_UTF8:
+            file.read(3)
     except UNREADABLE:
         file.close()
         raise
-    errors = "replace" if encoding.startswith("utf-16") else "surrogateescape"
-    return TextIOWrapper(file, encoding=encoding, errors=errors, newline="\n")
+    encoding = _ENCODINGS.get(start[:2])
+    return file if encoding is None else BufferedReader(_Recoded(file, encoding), AT_ONCE)
+
+
+class _Recoded(RawIOBase):
+    """The bytes of a text in another encoding, in UTF-8."""
+
+    def __init__(self, file: BufferedReader, encoding: str) -> None:
+        super().__init__()
+        self._text = TextIOWrapper(file, encoding=encoding, errors="replace", newline="\n")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: "WriteableBuffer") -> int:
+        view = memoryview(buffer)
+        part = self._text.read(len(view) // 4).encode("utf-8", "surrogatepass")
+        view[: len(part)] = part
+        return len(part)
+
+    def close(self) -> None:
+        super().close()
+        self._text.close()
 
 
 def unpacked(path: Path) -> BufferedReader:
     """The bytes of a file, unpacked as they are read where it is packed."""
     file = regular(path)
-    start = file.peek(8)
-    opener = next((each for magic, each in UNPACKERS.items() if start.startswith(magic)), None)
-    return file if opener is None else _Unpacked(cast("Any", opener(file)), file)
-
-
-class _Unpacked(BufferedReader):
-    """It closes the packed file too, which who unpacks it leaves open."""
-
-    def __init__(self, unpacker: Any, packed: BufferedReader) -> None:
-        super().__init__(unpacker)
-        self._packed = packed
-
-    def close(self) -> None:
-        try:
-            super().close()
-        finally:
-            self._packed.close()
+    return packed.unpacked(file, os.fstat(file.fileno()).st_size)
 
 
 def regular(path: Path) -> BufferedReader:
@@ -80,6 +92,8 @@ def small(path: Path) -> Any:
         content = file.read(SMALL + 1)
     if len(content) > SMALL:
         raise ValueError(f"more than {SMALL:,} bytes")
+    if has_too_many(content):
+        raise ValueError(TOO_MANY)
     try:
         found = json.loads(content)
     except RecursionError:

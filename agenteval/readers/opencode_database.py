@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from agenteval.core.logged import Building, Session, Skipped
-from agenteval.formats.tool_calls import is_deep
-from agenteval.readers.json_source import LONGEST, lost, objects, text_at, words
+from agenteval.formats.tool_calls import TOO_MANY, has_too_many, is_deep
+from agenteval.readers.json_documents import LONGEST
+from agenteval.readers.json_source import lost, objects, text_at, words
 from agenteval.readers.log_bytes import regular
 from agenteval.readers.opencode_parts import Object, begun, message_of
 from agenteval.sandbox.inside.inquiry import FAULTS, LIMITS, allowed, defended
@@ -178,6 +179,8 @@ class _Reading:
         if (row := self._row(store, table, name)) is None:
             return None
         try:
+            if isinstance(row["data"], str) and has_too_many(row["data"]):
+                raise ValueError(TOO_MANY)
             found = json.loads(row["data"])
         except (*FAULTS, TypeError, KeyError, RecursionError) as error:
             self._fault(f"{table} {name}", error, "no JSON: ")

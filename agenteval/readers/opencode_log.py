@@ -9,7 +9,8 @@ from pathlib import Path
 
 from agenteval.core.logged import Building, Session, Skipped
 from agenteval.readers import opencode_database
-from agenteval.readers.json_source import Line, lines, lost, name_at, objects, text_at, walked, when
+from agenteval.readers.json_documents import walked
+from agenteval.readers.json_source import Line, lines, lost, name_at, objects, text_at, when
 from agenteval.readers.log_bytes import opened, small, unpacked
 from agenteval.readers.opencode_parts import Object, begun, fill, message_of, part_of
 
@@ -32,7 +33,7 @@ def read(path: Path) -> Iterator[Session | Skipped]:
         yield from _of_tree(path)
     else:
         with opened(path) as text:
-            is_run = re.match(r'\s*\{\s*"type"', text.read(4096))
+            is_run = re.match(rb'\s*\{\s*"type"', text.read(4096))
         yield from _of_run(path) if is_run else _of_export(path)
 
 

@@ -13,8 +13,8 @@ from typing import Any
 
 from agenteval.core.logged import Building, LoggedCall, Recorded, Session, Skipped, almost
 from agenteval.formats.tool_calls import called
+from agenteval.readers.json_documents import LONGEST, walked
 from agenteval.readers.json_source import (
-    LONGEST,
     Line,
     at,
     lines,
@@ -22,7 +22,6 @@ from agenteval.readers.json_source import (
     name_at,
     objects,
     text_at,
-    walked,
     when,
 )
 from agenteval.readers.log_bytes import by_place, opened
@@ -131,7 +130,7 @@ def _by_line(path: Path) -> bool:
     """An object a line, and not one document, be that on one line."""
     with opened(path) as file:
         first = file.readline(LONGEST)
-        return path.suffix == ".jsonl" or (first.rstrip().endswith("}") and bool(file.read(1)))
+        return path.suffix == ".jsonl" or (first.rstrip().endswith(b"}") and bool(file.read(1)))
 
 
 def _of_request(

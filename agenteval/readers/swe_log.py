@@ -9,6 +9,7 @@ from typing import Any
 from agenteval.core.logged import Building, LoggedCall, LoggedTurn, Recorded, Session, Skipped
 from agenteval.core.trial import Usage
 from agenteval.formats.tool_calls import bash_call, called
+from agenteval.readers.json_documents import walked
 from agenteval.readers.json_source import (
     at,
     code_at,
@@ -17,7 +18,6 @@ from agenteval.readers.json_source import (
     name_at,
     objects,
     text_at,
-    walked,
     when,
     words,
 )

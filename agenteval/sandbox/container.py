@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
+from agenteval.core.known_keys import is_secret
 from agenteval.core.scenario import Limits
 from agenteval.errors import InfrastructureError
 from agenteval.protocols import Sandbox
@@ -91,6 +92,12 @@ class Container:
                 await _end(process)
 
 
+_OF_ENGINES = re.compile(
+    r"(?:PATH|HOME|USER|LOGNAME|LANG|LC_\w+|TMPDIR|XDG_\w+|DBUS_SESSION_BUS_ADDRESS)$"
+    r"|DOCKER_|CONTAINERS?_|PODMAN_|STORAGE_|_CONTAINERS_"
+)
+
+
 @contextmanager
 def _programs() -> Iterator[str]:
     """A folder of what the image lacks; bound read-only, so that no command can replace it."""
@@ -109,8 +116,23 @@ async def _start(
 ) -> asyncio.subprocess.Process:
     """Start the engine in a folder of ours: it leaves a file there when memory runs out."""
     return await asyncio.create_subprocess_exec(
-        *words, stdin=peer, stdout=peer, stderr=complaints, cwd=folder, start_new_session=True
+        *words,
+        stdin=peer,
+        stdout=peer,
+        stderr=complaints,
+        cwd=folder,
+        start_new_session=True,
+        env=_variables(os.environ),
     )
+
+
+def _variables(given: Mapping[str, str]) -> dict[str, str]:
+    """What an engine needs to be found and to find its own: it would hand a proxy's to commands."""
+    return {
+        name: value
+        for name, value in given.items()
+        if _OF_ENGINES.match(name) and not is_secret(name, value)
+    }
 
 
 def _of_runtime(name: str, engine: str, limits: Limits) -> Iterator[str]:

@@ -94,6 +94,7 @@ def written_call(stored: dict[str, Any]) -> ToolCall:
 MARK = "\x02json:"
 PACKED = "\x02zlib:"
 _MARKS = (MARK, PACKED)
+LARGEST = 1 << 28  # bytes of a text that was packed; no reply may have an eighth of it
 _WORTH = 512  # characters; most shorter ones get longer
 # Level, method, window, memory: of a reply of 2 KB most of the time went into zlib's usual 256 KB.
 _SQUEEZED = (4, zlib.DEFLATED, 14, 5)
@@ -118,12 +119,21 @@ def packed(value: str) -> str:
     return short if len(short) < len(plain.encode()) else plain
 
 
+def _unpacked(squeezed: bytes) -> bytes:
+    """Raises ValueError for what is cut off, and for more than any text of ours has."""
+    unpacking = zlib.decompressobj()
+    content = unpacking.decompress(squeezed, LARGEST)
+    if not unpacking.eof:
+        raise ValueError(f"cut off, or more than {LARGEST:,} bytes")
+    return content
+
+
 def from_column(stored: str) -> str:
     """Raises HostError where the file was damaged within the text."""
     try:
         if stored.startswith(PACKED):
             squeezed = base64.b64decode(stored.removeprefix(PACKED))
-            return zlib.decompress(squeezed).decode("utf-8", "surrogatepass")
+            return _unpacked(squeezed).decode("utf-8", "surrogatepass")
         return str(json.loads(stored.removeprefix(MARK))) if stored.startswith(MARK) else stored
     except (ValueError, zlib.error) as error:
         raise fault("of this run", f"{stored[:20]!r} is no text of ours: {error}") from error

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
+from agenteval.bounded import read_text
 from agenteval.config.allowlists import load_any
 from agenteval.config.arms import judging
 from agenteval.config.roots import roots
@@ -88,7 +89,7 @@ def own_rules(name: str, given: str) -> str:
     engine = load_any(given, roots=roots()).engine
     if engine is None or engine.name not in dialect.readers:
         return ""
-    text = file.read_text(encoding="utf-8")
+    text = read_text(file)
     return text if file.suffix == ".rules" else json.dumps(json_with_comments(file, text))
 
 

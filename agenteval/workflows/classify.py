@@ -16,7 +16,8 @@ from agenteval.config.allowlists import load_any, policy_warnings
 from agenteval.config.roots import roots
 from agenteval.core.call import ToolCall, Verdict
 from agenteval.errors import UsageError
-from agenteval.formats.tool_calls import UNREADABLE, bash_call, opened, tool_calls
+from agenteval.formats.packed import UNREADABLE, opened
+from agenteval.formats.tool_calls import TOO_MANY, bash_call, has_too_many, tool_calls
 from agenteval.taxonomy.catalogue import article_row
 from agenteval.taxonomy.judge import deny, judge_many
 
@@ -108,12 +109,15 @@ def _is_object(line: str) -> bool:
 
 def _read(line: str) -> Any:
     """What `json.loads` makes of it, in a twentieth of the time where msgspec reads it too."""
+    if has_too_many(line):
+        raise ValueError(TOO_MANY)
     try:
         return _DECODE(line)
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
         return json.loads(line)
 
 
+LONGEST = 1 << 25  # characters of a line, or of a command
 _DECODE = msgspec.json.Decoder().decode
 _CLOSING = {"{": "}", "[": "]"}
 _DOCUMENT = "a document of many lines; give an object a line, as by jq -c"
@@ -165,11 +169,27 @@ def text_of(file: BinaryIO) -> TextIO:
     return io.TextIOWrapper(file, encoding="utf-8-sig", errors="surrogateescape", newline="\n")
 
 
+def bounded_lines(file: TextIO) -> Iterator[str]:
+    """The lines; of one that is longer than any call only its beginning, which is no JSON."""
+    while line := file.readline(LONGEST):
+        yield line
+        while len(line) == LONGEST and not line.endswith("\n"):
+            line = file.readline(LONGEST)
+
+
+def whole(file: TextIO) -> str:
+    """All that is in a file, less the end of its last line. Raises UsageError for too much."""
+    text = file.read(LONGEST + 1)
+    if len(text) > LONGEST:
+        raise UsageError(f"a command of more than {LONGEST:,} characters: give one command")
+    return text.removesuffix("\n")
+
+
 def file_lines(path: str) -> Iterator[str]:
     """The lines of a file that may be packed. Raises UsageError."""
     try:
         with ExitStack() as stack:
-            yield from stack.enter_context(text_of(opened(path, stack)))
+            yield from bounded_lines(stack.enter_context(text_of(opened(path, stack))))
     except UNREADABLE as error:
         why = getattr(error, "strerror", None) or error
         raise UsageError(f"{path}: cannot be read: {why}") from error

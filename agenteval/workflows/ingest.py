@@ -1,6 +1,7 @@
 """Logs of other programs taken into a store: their sessions as trials of runs, once each."""
 
 import hashlib
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -11,6 +12,7 @@ from agenteval import store as parts  # whose sql imports an ORM: only when it i
 from agenteval.config.allowlists import load_any
 from agenteval.config.roots import roots
 from agenteval.core.cards import ModelCard, Source
+from agenteval.core.known_keys import KnownKeys, secrets_of
 from agenteval.core.logged import Fact, Skipped
 from agenteval.core.policy.policy import Policy
 from agenteval.core.redaction import Redactor
@@ -71,7 +73,7 @@ def take_in(  # noqa: PLR0913 -- each is an option of the command line
             "file: agenteval ingest FORMAT PATH"
         )
     with closing(parts.sql.SqlStore(store)) as there:
-        taking = _Taking(there, given, wanted, Redactor() if redact else None, note)
+        taking = _Taking(there, given, wanted, _redactor() if redact else None, note)
         try:
             for place in {place: None for _, place in places}:
                 for fault in closed_folders(place):
@@ -97,6 +99,11 @@ def _places(format_name: str, paths: Sequence[str]) -> list[tuple[LogFormat, Pat
 def looked_for(name: str) -> str:
     """What the files of a format are called."""
     return ", ".join(FORMATS[name].files)
+
+
+def _redactor() -> Redactor:
+    """It knows the keys in our own environment by their value as well."""
+    return Redactor(known=KnownKeys.of(secrets_of(os.environ)))
 
 
 class _Taking:

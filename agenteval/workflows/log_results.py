@@ -12,7 +12,7 @@ from agenteval.core.logged import LONGEST_NAME, Session, Skipped
 from agenteval.core.policy.policy import Policy
 from agenteval.core.redaction import Redactor
 from agenteval.dialects.registry import dialects
-from agenteval.formats.tool_calls import UNREADABLE
+from agenteval.formats.packed import UNREADABLE
 from agenteval.readers.log_formats import FORMATS
 from agenteval.store.bound_rows import Entry, Judged, SessionTables
 from agenteval.store.listed import moment

@@ -10,6 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Final
 
+from agenteval.bounded import read_text
 from agenteval.core.call import Denied
 from agenteval.core.plain import as_word
 from agenteval.core.policy.relaxation import Relaxation
@@ -147,7 +148,7 @@ def write_prompt(run: str, store: str, sentences: Sequence[Sentence], file: Path
     named = (one.options and one.options.prompt_variant) or "none"
     before = VARIANTS.get(named)
     if before is None:
-        before = Path(named).read_text(encoding="utf-8").strip()
+        before = read_text(Path(named)).strip()
     lines = [*filter(None, [before or HEADING]), "", *(f"- {each.text}" for each in sentences)]
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("\n".join(lines) + "\n", encoding="utf-8")

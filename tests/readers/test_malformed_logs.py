@@ -9,7 +9,7 @@ from sample_logs import OTEL, SAMPLES, inspect_archive
 from test_readers import IDS, read, recorded, written
 
 from agenteval.core.logged import Skipped
-from agenteval.formats.tool_calls import UNREADABLE
+from agenteval.formats.packed import UNREADABLE
 from agenteval.store.sql import SqlStore
 from agenteval.workflows.ingest import take_in
 
@@ -116,7 +116,7 @@ def test_what_stands_behind_the_end_of_a_document_is_named(tmp_path) -> None:
     sessions, skipped = read("otel", written(tmp_path, "otel.json", f"{OTEL} {OTEL}"))
     assert recorded(sessions) == ["ran", "denied"]
     assert [(one.at, one.reason) for one in skipped] == [
-        (f"character {len(OTEL) + 1}", "more behind the end of the document")
+        (f"byte {len(OTEL) + 1}", "more behind the end of the document")
     ]
 
 

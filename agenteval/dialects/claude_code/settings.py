@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from agenteval.bounded import read_text
 from agenteval.core.call import BASH
 from agenteval.core.policy.arguments import ToolRule
 from agenteval.core.policy.bash import BashRules
@@ -47,7 +48,7 @@ _AROUND = _PASSES | {Construct.FILE_REDIRECT, Construct.INPUT_REDIRECT, Construc
 
 def read(path: Path) -> Policy:
     """Raises UsageError with the file and the key when it is no such settings file."""
-    content = json_with_comments(path, path.read_text(encoding="utf-8-sig"))
+    content = json_with_comments(path, read_text(path, encoding="utf-8-sig"))
     permissions = content.get("permissions", {})
     if not isinstance(permissions, Mapping):
         raise UsageError(f"{path}: permissions: expected a table, got {shown(permissions)}")

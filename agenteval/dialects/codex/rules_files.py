@@ -10,6 +10,7 @@ from itertools import islice, product
 from pathlib import Path
 from typing import Any
 
+from agenteval.bounded import read_text
 from agenteval.core.policy.arguments import ToolRule
 from agenteval.core.policy.bash import BashRules
 from agenteval.core.policy.patterns import CommandPattern, PathRules
@@ -94,7 +95,7 @@ def _run(path: Path) -> list[RuleCall]:
     if find_spec("starlark") is None:
         raise UsageError(f"{path}: needs Starlark: install agenteval-gate[codex]")
     with naming(path):
-        text = path.read_text(encoding="utf-8")
+        text = read_text(path)
     answer = _answer(text)
     if "calls" not in answer:
         raise UsageError(f"{path}:{answer['line']}: not a rules file: {answer['why']}")
@@ -107,6 +108,7 @@ def _answer(text: str) -> dict[str, Any]:
         ended = subprocess.run(
             [sys.executable, "-P", str(_CHILD)],  # -P: its neighbours here hide no library
             input=text.encode(),
+            env={},
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             timeout=_PATIENCE,

@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from agenteval.bounded import read_text
 from agenteval.core.call import BASH
 from agenteval.core.policy.arguments import ToolRule
 from agenteval.core.policy.bash import BashRules
@@ -104,7 +105,7 @@ def read_as_1_0(path: Path) -> Policy:
 
 
 def _content(path: Path) -> dict[str, Any]:
-    text = path.read_text(encoding="utf-8-sig")
+    text = read_text(path, encoding="utf-8-sig")
     if path.suffix == ".md":
         return _front_matter(path, text)
     return json_with_comments(path, _VARIABLE.sub(_from_environment, text))
