@@ -189,6 +189,8 @@ def unopened(shown: str, error: Exception) -> AgentevalError:
     cure = (
         "install its driver (for PostgreSQL: agenteval-gate[postgres])"
         if isinstance(error, ModuleNotFoundError)
+        else "give one that you may write, or copy it to a folder of yours"
+        if "unable to open database file" in reason
         else "give a file path or a database URL such as sqlite:///runs.db"
     )
     return UsageError(f"--store {shown}: cannot be opened ({reason}); {cure}")

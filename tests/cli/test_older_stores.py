@@ -136,6 +136,19 @@ def test_without_room_for_the_copy_nothing_is_changed(folder):
     assert "not upgraded, as the copy" in done.stderr
 
 
+def test_the_log_that_a_killed_process_left_beside_an_older_store_stays_there(cli, folder):
+    restored(7, folder)
+    killed = (
+        "import os, sqlite3; c = sqlite3.connect('runs.db');"
+        "c.execute('UPDATE run SET complete = 0'); c.commit(); os._exit(9)"
+    )
+    subprocess.run([sys.executable, "-c", killed], check=False)
+    kept = ("runs.db", "runs.db-wal")
+    before = [contents(folder)[name] for name in kept]
+    said = cli("show", "--store", "runs.db")
+    assert (said.code, [contents(folder)[name] for name in kept]) == (0, before)
+
+
 def test_two_processes_that_upgrade_at_once_make_one_copy(folder):
     file = restored(7, folder)
     rows = counts(file)

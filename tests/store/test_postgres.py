@@ -15,6 +15,7 @@ from test_sql_store import KEY, TRIAL, commits, play
 from test_sql_store import RUN as NEW_RUN
 
 from agenteval.core.outcome import Ending, Outcome
+from agenteval.core.summary import summarize
 from agenteval.errors import Cause, HostError, UsageError
 from agenteval.store.loading import load_summary
 from agenteval.store.location import SCHEMA
@@ -30,6 +31,17 @@ COLUMNS = """SELECT table_name, column_name FROM information_schema.columns
 def store(postgres):
     with closing(SqlStore(postgres.url(postgres.new()))) as opened:
         yield opened
+
+
+def test_an_older_database_is_read_without_being_altered(postgres) -> None:
+    database = postgres.new(postgres_schema(7))
+    with postgres.asks(database) as connection:
+        before = connection.execute(COLUMNS).fetchall()
+    with opened(postgres.url(database)) as query:
+        read = load_summary(query, "r1")
+    with postgres.asks(database) as connection:
+        after = connection.execute(COLUMNS).fetchall()
+    assert (read.trials, sorted(after)) == (tuple(map(summarize, RUN.trials)), sorted(before))
 
 
 @pytest.mark.slow
