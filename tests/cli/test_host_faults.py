@@ -265,3 +265,18 @@ def test_a_store_without_room_ends_the_run_in_one_line_and_it_can_go_on(tmp_path
     resumed = limited(tmp_path, "run", "--resume", "last")
     shown = limited(tmp_path, "show").stdout
     assert (resumed.returncode, "12 of 12 trials" in shown) == (0, True)
+
+
+@pytest.mark.slow
+def test_a_run_beside_which_others_use_its_store_is_as_one_alone(tmp_path) -> None:
+    program = [sys.executable, "-m", "agenteval"]
+    others = (RUN, ("rescore", "last"), ("store", "vacuum"), ("show",), ("show", "last"))
+    with subprocess.Popen([*program, *RUN], cwd=tmp_path) as first:
+        while not asked(tmp_path, "SELECT count(*) FROM trial WHERE outcome <> ''"):
+            time.sleep(0.01)
+        beside = [subprocess.Popen([*program, *words], cwd=tmp_path) for words in others]
+        codes = [one.wait() for one in (first, *beside)]
+    trials = asked(tmp_path, "SELECT count(*) FROM trial WHERE outcome NOT IN ('', 'void')")
+    checked = limited(tmp_path, "store", "check").stdout
+    refused = 2  # a run that is being played is not judged anew
+    assert (codes, trials, checked) == ([0, 0, refused, 0, 0, 0], 24, "nothing is wrong\n")
