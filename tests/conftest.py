@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from agenteval.config.roots import shipped
+from agenteval.config.project_files import shipped
 
 # Both are told by the clock, and a busy machine is no fault of the code.
 settings.register_profile("here", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -12,8 +12,8 @@ from pathlib import Path
 from habits import BEGINS, GIVES_UP, HABITS, LEAVES, Habitual, Searcher
 
 from agenteval.config.arms import arms
+from agenteval.config.project_files import DEFAULT_ARM
 from agenteval.config.prompts import load_setting
-from agenteval.config.roots import DEFAULT_ARM
 from agenteval.core.scoring import score
 from agenteval.core.trial import Trial
 from agenteval.engine.orchestrator import trial_keys

@@ -13,7 +13,7 @@ from collections import Counter
 from pathlib import Path
 
 from agenteval.config.allowlists import load_policy
-from agenteval.config.roots import shipped
+from agenteval.config.project_files import shipped
 from agenteval.core.call import BASH, Denied, ToolCall
 from agenteval.core.policy.policy import Policy
 from agenteval.taxonomy.judge import judge

@@ -15,8 +15,8 @@ import pytest
 from agenteval import plugins
 from agenteval.config import arms
 from agenteval.config.allowlists import load_any
+from agenteval.config.project_files import shipped
 from agenteval.config.prompts import load_setting
-from agenteval.config.roots import shipped
 from agenteval.core.call import ToolCall
 from agenteval.core.policy.arguments import ToolRule
 from agenteval.core.policy.policy import Policy, allows

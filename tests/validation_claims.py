@@ -13,7 +13,7 @@ import numpy as np
 from scipy.stats import t as student
 
 from agenteval.config.gate_rules import load_rules
-from agenteval.config.roots import shipped
+from agenteval.config.project_files import shipped
 from agenteval.core.cards import ModelCard
 from agenteval.core.counts import ErrorCounts
 from agenteval.core.outcome import Outcome

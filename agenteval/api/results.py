@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal, TypeVar
 
-from agenteval.config.roots import DEFAULT_STORE
+from agenteval.config.project_files import DEFAULT_STORE
 from agenteval.core.summary import RunSummary, TrialSummary
 from agenteval.errors import UsageError
 from agenteval.stats.estimand import Layout

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypedDict, Unpack, get_args
 
 from agenteval.api.results import RunResult, load, named, text_of
-from agenteval.config.roots import DEFAULT_ARM, DEFAULT_STORE
+from agenteval.config.project_files import DEFAULT_ARM, DEFAULT_STORE
 from agenteval.config.trust import bind
 from agenteval.core.run import Options
 from agenteval.errors import UsageError

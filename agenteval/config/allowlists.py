@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from agenteval.config import allowlist_tables as tables
-from agenteval.config.roots import LISTS, note_hidden, shipped
+from agenteval.config.project_files import LISTS, note_hidden, shipped
 from agenteval.config.toml import known_keys, read_toml
 from agenteval.core.call import BASH
 from agenteval.core.policy.arguments import READ, WRITE, ToolRule

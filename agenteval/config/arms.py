@@ -11,7 +11,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from agenteval.config.beneath import named, printable
-from agenteval.config.roots import ARMS, announce, note_hidden, roots, shipped
+from agenteval.config.project_files import ARMS, announce, note_hidden, shipped
+from agenteval.config.roots import roots
 from agenteval.config.toml import load_toml
 from agenteval.core.cards import OURS
 from agenteval.core.policy.policy import Policy

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from agenteval.config.beneath import tree
-from agenteval.config.roots import FIXTURES, note_hidden, shipped
+from agenteval.config.project_files import FIXTURES, note_hidden, shipped
 from agenteval.core.policy.policy import Policy
 from agenteval.core.scenario import Scenario
 from agenteval.errors import UsageError

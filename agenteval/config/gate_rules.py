@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
 
 from agenteval.config.dropped_keys import renew
-from agenteval.config.roots import GATE_FILE, find_rules, roots, shipped
+from agenteval.config.project_files import GATE_FILE, shipped
+from agenteval.config.roots import find_rules, roots
 from agenteval.config.toml import check, read_toml
 from agenteval.core.plain import visible
 from agenteval.errors import UsageError

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from agenteval.config import trust
-from agenteval.config.roots import PROJECT_FILE
+from agenteval.config.project_files import PROJECT_FILE
 from agenteval.config.toml import check, parse, read_content
 from agenteval.core.cards import ModelCard, Rule, usual
 from agenteval.core.known_keys import shown_url

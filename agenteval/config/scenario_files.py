@@ -20,8 +20,9 @@ from agenteval.config.agents import (
 )
 from agenteval.config.beneath import read
 from agenteval.config.fixtures import find_world
+from agenteval.config.project_files import SCENARIOS
 from agenteval.config.proofread import INSTRUCTIONS, proofread
-from agenteval.config.roots import FILE, SCENARIOS, find, first
+from agenteval.config.roots import FILE, find, first
 from agenteval.config.toml import load_toml
 from agenteval.core.chance import Draw
 from agenteval.core.plain import as_name

@@ -18,7 +18,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from agenteval.config.beneath import TEXT
-from agenteval.config.roots import (
+from agenteval.config.project_files import (
     ARMS,
     GATE_FILE,
     LISTS,

@@ -6,8 +6,9 @@ from pathlib import Path
 
 from agenteval import workflows
 from agenteval.config import allowlists, fixtures, proofread, scenario_files
+from agenteval.config.project_files import FIXTURES
 from agenteval.config.prompts import load_setting
-from agenteval.config.roots import FILE, FIXTURES, find_project, roots, working_folder
+from agenteval.config.roots import FILE, find_project, roots, working_folder
 from agenteval.config.scenario_files import load_scenarios
 from agenteval.core.plain import shortened, visible
 from agenteval.core.prompt.prompt import Prompt

@@ -10,7 +10,8 @@ from typing import Any
 
 from agenteval import config, report, workflows
 from agenteval.config.dropped_keys import renew
-from agenteval.config.roots import GATE_FILE, find_rules, roots
+from agenteval.config.project_files import GATE_FILE
+from agenteval.config.roots import find_rules, roots
 from agenteval.config.toml import read_toml
 from agenteval.core.differing import differing_arms, differing_asked, unlike_classes
 from agenteval.core.plain import as_word, visible

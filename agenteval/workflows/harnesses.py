@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from agenteval.config.arms import judging
-from agenteval.config.roots import DEFAULT_ARM
+from agenteval.config.project_files import DEFAULT_ARM
 from agenteval.core.call import ToolCall
 from agenteval.core.policy.policy import UNKNOWN_WORLD, Policy
 from agenteval.core.prompt.arm import STRICT

@@ -18,7 +18,7 @@ from typing import Final
 from agenteval.config.allowlists import load_policy
 from agenteval.config.arms import arms
 from agenteval.config.fixtures import load_fixture
-from agenteval.config.roots import shipped
+from agenteval.config.project_files import shipped
 from agenteval.config.scenario_files import load_scenarios
 from agenteval.errors import UsageError
 from agenteval.temporary import temporary_folder

@@ -12,7 +12,8 @@ import tomli_w
 
 from agenteval import models
 from agenteval.config.models import ModelEntry, at_url, load_models
-from agenteval.config.roots import GATE_FILE, PROJECT_FILE, roots, shipped
+from agenteval.config.project_files import GATE_FILE, PROJECT_FILE, shipped
+from agenteval.config.roots import roots
 from agenteval.config.trust import bind, remember_origin
 from agenteval.core.cards import COST, ModelCard
 from agenteval.core.run import Run

@@ -14,19 +14,18 @@ from typing import Any
 from agenteval import plugins
 from agenteval.config import trust
 from agenteval.config.models import load_models
-from agenteval.config.roots import (
+from agenteval.config.project_files import (
     ARMS,
-    FILE,
     FIXTURES,
     GATE_FILE,
     LISTS,
     PARTS,
     PROJECT_FILE,
     SCENARIOS,
-    find_project,
     is_hiding,
     shipped,
 )
+from agenteval.config.roots import FILE, find_project
 from agenteval.errors import UsageError
 
 MOST = 20_000  # entries of a project that are looked at

@@ -10,7 +10,8 @@ from typing import Any
 
 from agenteval.config.gate_rules import rules_at
 from agenteval.config.models import SIMULATED, load_models, resolve
-from agenteval.config.roots import DEFAULT_ARM, roots
+from agenteval.config.project_files import DEFAULT_ARM
+from agenteval.config.roots import roots
 from agenteval.core.plain import as_word
 from agenteval.core.run import Options, Run
 from agenteval.errors import CutOffError, UsageError

@@ -20,7 +20,7 @@ import tree_sitter
 import tree_sitter_bash
 
 from agenteval.config.allowlists import load_policy
-from agenteval.config.roots import shipped
+from agenteval.config.project_files import shipped
 from agenteval.core.call import BASH, ToolCall, Verdict
 from agenteval.core.shell.fact_reader import read_facts
 from agenteval.core.shell.leaves import read_leaves

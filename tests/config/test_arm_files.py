@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agenteval.config.arms import arm_named, arms
-from agenteval.config.roots import DEFAULT_ARM
+from agenteval.config.project_files import DEFAULT_ARM
 from agenteval.core.prompt.profile import PARAMETERS
 from agenteval.errors import UsageError
 

@@ -3,7 +3,8 @@
 import pytest
 
 from agenteval.config.gate_rules import digest, load_rules
-from agenteval.config.roots import find_rules, shipped
+from agenteval.config.project_files import shipped
+from agenteval.config.roots import find_rules
 from agenteval.errors import UsageError
 from agenteval.stats.criteria import Rules
 from agenteval.stats.estimand import Estimand

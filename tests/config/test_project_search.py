@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from agenteval.config import trust
-from agenteval.config.roots import Search, find_project, shipped
+from agenteval.config.project_files import shipped
+from agenteval.config.roots import Search, find_project
 
 NOBODY = 65534
 AS_NOBODY = ("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups")

@@ -7,7 +7,7 @@ import pytest
 
 from agenteval.config import trust
 from agenteval.config.models import ModelEntry, load_models
-from agenteval.config.roots import shipped
+from agenteval.config.project_files import shipped
 from agenteval.errors import UntrustedError, UsageError
 
 URL = "http://models.example:8000/v1"

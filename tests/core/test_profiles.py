@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from agenteval.config.arms import arms, spoken
+from agenteval.config.project_files import DEFAULT_ARM
 from agenteval.config.prompts import load_setting
-from agenteval.config.roots import DEFAULT_ARM
 from agenteval.core.call import ToolCall
 from agenteval.core.policy.arguments import path_argument
 from agenteval.core.prompt.profile import STRICT, Profile, recognised

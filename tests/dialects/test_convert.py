@@ -5,7 +5,7 @@ from typer.testing import CliRunner
 
 from agenteval.cli.app import app
 from agenteval.config.allowlists import load_any, load_policy
-from agenteval.config.roots import shipped
+from agenteval.config.project_files import shipped
 from agenteval.core.call import ToolCall
 from agenteval.core.policy.policy import World, allows
 from agenteval.errors import UsageError

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agenteval.config.allowlists import load_any
-from agenteval.config.roots import shipped
+from agenteval.config.project_files import shipped
 from agenteval.core.call import ToolCall
 from agenteval.core.policy.policy import Policy, World, allows
 from agenteval.dialects.claude_code.engine.rules import ToolSpecifier

@@ -10,7 +10,7 @@ from hostile import Play, in_turn, sends, serving
 
 from agenteval.config.allowlists import load_policy
 from agenteval.config.models import ModelEntry, Timeouts
-from agenteval.config.roots import shipped
+from agenteval.config.project_files import shipped
 from agenteval.core.malformed import Blame
 from agenteval.core.trial import Message
 from agenteval.errors import (

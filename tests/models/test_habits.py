@@ -5,8 +5,8 @@ from habits import BEGINS, HABITS, YIELDS, Habitual, searches, wanted
 from measure_arms import WALLS, at_walls, per_100, walls
 
 from agenteval.config.arms import arms
+from agenteval.config.project_files import shipped
 from agenteval.config.prompts import load_setting
-from agenteval.config.roots import shipped
 from agenteval.core.prompt.setting import Setting
 from agenteval.engine.orchestrator import trial_keys
 from agenteval.sandbox.backends import Namespaces

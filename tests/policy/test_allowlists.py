@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from agenteval.config.allowlists import files_of, load_policy
-from agenteval.config.roots import shipped
+from agenteval.config.project_files import shipped
 from agenteval.core.call import ToolCall
 from agenteval.core.policy.command_line import Kind
 from agenteval.core.policy.policy import Policy, World, allows, allows_command

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from agenteval.config.allowlists import load_policy
-from agenteval.config.roots import shipped
+from agenteval.config.project_files import shipped
 from agenteval.core.policy.policy import Policy, allows_command
 from agenteval.core.policy_lint import Trouble
 from agenteval.dialects.opencode.engine.current import OpenCode, PermissionRule

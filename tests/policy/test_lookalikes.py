@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agenteval.config.allowlists import load_policy
-from agenteval.config.roots import shipped
+from agenteval.config.project_files import shipped
 from agenteval.core.policy.policy import allows_command
 
 DEMO = load_policy("demo", roots=[shipped()])

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from agenteval.config.allowlists import load_policy
-from agenteval.config.roots import shipped
+from agenteval.config.project_files import shipped
 from agenteval.core.policy.arguments import schema_complaint
 from agenteval.core.policy.bash import BashRules
 from agenteval.core.policy.mismatch import Miss, mismatch

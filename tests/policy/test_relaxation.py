@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenteval.config.allowlists import load_policy
-from agenteval.config.roots import shipped
+from agenteval.config.project_files import shipped
 from agenteval.core.policy.policy import allows_command
 from agenteval.core.policy.relaxation import Relaxation, needed, relaxed, smallest
 from agenteval.core.shell.leaves import Construct

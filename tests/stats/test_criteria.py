@@ -5,7 +5,7 @@ import pytest
 from summaries_of import run, trial
 
 from agenteval.config.gate_rules import load_rules
-from agenteval.config.roots import shipped
+from agenteval.config.project_files import shipped
 from agenteval.core.outcome import Outcome
 from agenteval.stats.criteria import CRITERIA, TRIALS, Criterion, Rules, as_it_ended, errors_of
 from agenteval.stats.promotion import GateVerdict, judge_gate

@@ -12,7 +12,7 @@ from scipy.stats import beta, binom
 from summaries_of import run, trial
 
 from agenteval.config.gate_rules import load_rules
-from agenteval.config.roots import shipped
+from agenteval.config.project_files import shipped
 from agenteval.core.outcome import Outcome
 from agenteval.stats.estimand import Estimand, strata
 from agenteval.stats.fewer_errors import Group, evenest, least_apart, widest

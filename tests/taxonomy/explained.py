@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from agenteval.config.allowlists import load_policy
-from agenteval.config.roots import shipped
+from agenteval.config.project_files import shipped
 from agenteval.core.call import ToolCall
 from agenteval.core.policy.policy import World
 from agenteval.taxonomy import version

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from agenteval.config.allowlists import load_policy
-from agenteval.config.roots import shipped
+from agenteval.config.project_files import shipped
 from agenteval.core.call import ToolCall
 from agenteval.core.policy.policy import World
 from agenteval.core.shell.programs import FILTERS

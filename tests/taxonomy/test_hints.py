@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from measure_hints import bash, count, followed
 
 from agenteval.config.allowlists import load_policy
-from agenteval.config.roots import shipped
+from agenteval.config.project_files import shipped
 from agenteval.core.call import Denied, ToolCall
 from agenteval.core.policy.arguments import ToolRule
 from agenteval.core.policy.bash import BashRules, ScriptRule

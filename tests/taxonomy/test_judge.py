@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from agenteval.config.allowlists import load_policy
-from agenteval.config.roots import shipped
+from agenteval.config.project_files import shipped
 from agenteval.core.call import ToolCall
 from agenteval.core.policy.arguments import ToolRule
 from agenteval.core.policy.bash import BashRules

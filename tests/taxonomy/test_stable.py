@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agenteval.config.allowlists import convert, load_policy, policy
-from agenteval.config.roots import shipped
+from agenteval.config.project_files import shipped
 from agenteval.core.call import Finding, ToolCall
 from agenteval.core.policy.bash import BashRules
 from agenteval.core.policy.patterns import CommandPattern
