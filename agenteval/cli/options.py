@@ -211,7 +211,7 @@ GIVEN_STORE: ContextVar[str] = ContextVar("GIVEN_STORE", default="")  # on the c
 _OF_A_STORE = re.compile(
     r"\bagenteval (calls|compare|export|finish|gate|harness verdicts|import counts|ingest|plan|"
     r"play|promote|rescore|run|show|speed|suggest|transcript|trend|view|whatif|"
-    r"runs (?:export|import|label|rm)|store (?:check|export|vacuum))"
+    r"runs (?:export|import|label|rm)|store (?:check|export|upgrade|vacuum))"
     r"(?![\w-]| --(?:help|store)\b)"
 )
 
