@@ -9,6 +9,7 @@ from typer import Argument, CallbackParam, Option
 from typer import Context as Called
 
 from agenteval import config
+from agenteval.config import project_files
 from agenteval.core.plain import as_word
 from agenteval.dialects import NAMES
 
