@@ -40,8 +40,9 @@ def checked_url(url: str) -> str:
 
 
 def checked_variable(name: str) -> str:
-    """The name as given; raises ValueError for what is a key and not the name of a variable."""
-    if not re.fullmatch(r"[A-Za-z_]\w{0,99}", name, re.ASCII) or Redactor(KEYS).text(name) != name:
+    """Return the name; empty means that no key is sent. Raises ValueError for a key itself."""
+    is_name = re.fullmatch(r"([A-Za-z_]\w{0,99})?", name, re.ASCII)
+    if not is_name or Redactor(KEYS).text(name) != name:
         raise ValueError(
             "expected the name of a variable of the environment, such as OPENAI_API_KEY: the key "
             "itself stands in that variable and in no file"
