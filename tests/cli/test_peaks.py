@@ -81,13 +81,15 @@ def test_a_value_without_bounds_costs_no_more_than_two_and_a_half_caps(tmp_path,
     assert 0 <= most - least < 2.5 * CAP
 
 
+OURS = "is larger than 4 MB"
+OTHERS = "bytes: is it the right file?"
 LONG = {
-    "a.toml": ("classify", "ls", "--allowlist", "a.toml"),
-    "agenteval.toml": ("models",),
-    "settings.json": ("classify", "ls", "--allowlist", "claude-code:settings.json"),
-    "x.rules": ("classify", "ls", "--allowlist", "codex:x.rules"),
-    "opencode.json": ("classify", "ls", "--allowlist", "opencode:opencode.json"),
-    "counts.csv": ("import", "counts", "counts.csv", "--store", "s.db"),
+    "a.toml": (OURS, "classify", "ls", "--allowlist", "a.toml"),
+    "agenteval.toml": (OURS, "models"),
+    "settings.json": (OTHERS, "classify", "ls", "--allowlist", "claude-code:settings.json"),
+    "x.rules": (OTHERS, "classify", "ls", "--allowlist", "codex:x.rules"),
+    "opencode.json": (OTHERS, "classify", "ls", "--allowlist", "opencode:opencode.json"),
+    "counts.csv": (OTHERS, "import", "counts", "counts.csv", "--store", "s.db"),
 }
 
 
@@ -95,5 +97,6 @@ LONG = {
 def test_a_file_of_rules_without_end_is_refused_and_not_held(cli, project, name) -> None:
     with (project / name).open("wb") as file:
         file.truncate(1 << 32)  # it takes no room on the disk
-    said = cli(*LONG[name])
-    assert (said.code, "bytes: is it the right file?" in said.err) == (2, True)
+    complaint, *command = LONG[name]
+    result = cli(*command)
+    assert (result.code, complaint in result.err) == (2, True)
