@@ -49,9 +49,10 @@ def reader_may_go() -> Iterator[None]:
 
 
 def _is_hung_up(error: OSError) -> bool:
-    """Whether a terminal is gone: of a file its error would have the name, and a disk's kind."""
-    kind = os.fstat(sys.stdout.fileno()).st_mode
-    return error.errno == errno.EIO and error.filename is None and stat.S_ISCHR(kind)
+    """Return True if a terminal is gone; a file's error has its name, and a disk's another kind."""
+    if error.errno != errno.EIO or error.filename is not None:
+        return False
+    return stat.S_ISCHR(os.fstat(sys.stdout.fileno()).st_mode)
 
 
 def _nobody_reads(pipe: int) -> bool:

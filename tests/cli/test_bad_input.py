@@ -72,7 +72,7 @@ def test_a_file_that_is_no_store_is_told_by_its_own_name(cli, project, arguments
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("allowlist", "lint", "a" * 5000), "cannot be read or written: File name too long"),
+        (("allowlist", "lint", "a" * 5000), "no allow list 'aaa"),
         (("scenarios", "show", "a" * 5000), "cannot be read or written: File name too long"),
         (("show", "--store", "http://[::1"), "--store http://[::1: cannot be opened"),
     ],

@@ -42,6 +42,7 @@ def test_help_imports_no_command_and_no_workflow() -> None:
             "agenteval.report",
         ),
         *("agenteval.workflows", "agenteval.cli", "agenteval.cli.app", "agenteval.cli.output"),
+        "agenteval.cli.signals",
         *("agenteval.core", "agenteval.core.plain"),
     }
     assert {name for name in modules_after("") if name.startswith("agenteval")} <= allowed

@@ -179,7 +179,7 @@ def called(frame, what, _):
     if what == "call" and frame.f_code.co_filename.endswith("store/backup.py"):
         step()
 sys.setprofile(called)
-from agenteval.__main__ import main
+from agenteval.cli.program import main
 sys.argv[0] = "agenteval"
 main()
 """

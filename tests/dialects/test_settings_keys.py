@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from agenteval.__main__ import app
+from agenteval.cli.app import app
 from agenteval.config.allowlists import load_any
 from agenteval.dialects.claude_code import keys as claude_code
 from agenteval.dialects.codex import keys as codex

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from agenteval.__main__ import app
+from agenteval.cli.app import app
 from agenteval.config.allowlists import load_any, load_policy
 from agenteval.hook.installing import command
 from agenteval.hook.judging import Judging, decide

@@ -102,7 +102,10 @@ def test_an_unknown_name_lists_the_known_ones(tmp_path: Path) -> None:
             "tools.x.parameters: no JSON Schema: a schema may not",
         ),
         ('extends = "own"', "an allow list may not extend itself"),
-        (f"[[bash.script]]\npath = 'x'\n{'commands.a.' * 2000}b = 1", "a key of more than 64 parts"),
+        (
+            f"[[bash.script]]\npath = 'x'\n{'commands.a.' * 2000}b = 1",
+            "a key of more than 64 parts",
+        ),
         ('extends = "../allowlists/own.toml"', "an allow list may not extend itself"),
         ('extends = "a\\u0000/b.toml"', "extends: 'a\\x00/b.toml': a path has no NUL in it"),
         *(

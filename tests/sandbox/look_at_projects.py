@@ -25,7 +25,7 @@ COMMANDS = {"allow list": "check", "arm": "show"}
 MAIN = """\
 import resource, sys
 sys.path[:0] = sys.argv.pop(1).split(':')
-from agenteval.__main__ import main
+from agenteval.cli.program import main
 try:
     main()
 finally:
