@@ -11,9 +11,9 @@ from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
 
 from agenteval.config.dropped_keys import renew
 from agenteval.config.project_files import GATE_FILE, shipped
-from agenteval.config.roots import find_rules, roots
+from agenteval.config.roots import find_project, find_rules, roots, working_folder
 from agenteval.config.toml import check, read_toml
-from agenteval.core.plain import visible
+from agenteval.core.plain import as_word, visible
 from agenteval.errors import UsageError
 from agenteval.stats.criteria import CRITERIA, Rules
 from agenteval.stats.estimand import Estimand, estimand
@@ -128,12 +128,30 @@ def _check_classes(path: Path, key: str, names: Sequence[str]) -> None:
 
 
 def rules_at(path: Path | None, about: str | None = None) -> tuple[Rules, str]:
-    """The rules, with `about` before theirs, and from where they are. Raises UsageError."""
-    found = path or find_rules(roots())
-    own = found.resolve() != (shipped() / GATE_FILE).resolve()
-    rules = load_rules(found)
+    """Return the rules of a gate, and where they are from; `about` goes before theirs.
+
+    Raises UsageError.
+    """
+    file = path or _default_rules()
+    is_shipped = file.resolve() == (shipped() / GATE_FILE).resolve()
+    rules = load_rules(file)
     rules = rules if about is None else replace(rules, about=estimand(about))
-    return rules, str(found) if own else f"the {GATE_FILE} that agenteval ships"
+    return rules, f"the {GATE_FILE} that agenteval ships" if is_shipped else str(file)
+
+
+def _default_rules() -> Path:
+    """Return the project's gate.toml, else the shipped one.
+
+    Raises UsageError for one that is passed over: no other rules may give a verdict in its place.
+    """
+    search = find_project(working_folder().resolve())
+    if search.refused and (search.refused / GATE_FILE).exists():
+        file = search.refused / GATE_FILE
+        raise UsageError(
+            f"{file}: passed over, as {search.reason}. Name it: --gate {as_word(str(file))}; or "
+            f"use the whole project: agenteval trust {as_word(str(search.refused))}"
+        )
+    return find_rules(roots())
 
 
 def write_rules() -> Path:

@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 
 from agenteval.config import trust
+from agenteval.config.gate_rules import rules_at
 from agenteval.config.project_files import shipped
 from agenteval.config.roots import Search, find_project
+from agenteval.errors import UsageError
 
 NOBODY = 65534
 AS_NOBODY = ("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups")
@@ -154,3 +156,15 @@ def test_an_ordinary_user_does_not_take_what_root_owns(open_folder) -> None:
 
 def test_what_is_shipped_is_found_whoever_owns_it() -> None:
     assert find_project(shipped() / "scenarios").project == shipped()
+
+
+@AS_ROOT
+def test_a_gate_refuses_rules_that_are_passed_over_and_judges_by_no_others(
+    deep, tmp_path, monkeypatch
+) -> None:
+    (tmp_path / "gate.toml").write_text('about = "these"\n')
+    os.chown(tmp_path / "agenteval.toml", NOBODY, NOBODY)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match=r"gate\.toml: passed over.*--gate.*agenteval trust"):
+        rules_at(None)
+    assert rules_at(tmp_path / "gate.toml")[1] == str(tmp_path / "gate.toml")

@@ -14,7 +14,7 @@ from agenteval.sandbox.maker import declared
 from agenteval.workflows import hostile_worlds
 from agenteval.workflows.hostile_worlds import try_judge, try_tests
 
-NEEDED = ("jinja2", "markupsafe")  # which prompts are made with
+NEEDED = ("jinja2", "markupsafe", "msgspec")  # for prompts, and for the child that fills them
 
 
 @pytest.fixture(scope="module")
