@@ -2,6 +2,7 @@
 
 import grp
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -162,7 +163,7 @@ def test_what_is_shipped_is_found_whoever_owns_it() -> None:
 def test_a_gate_refuses_rules_that_are_passed_over_and_judges_by_no_others(
     deep, tmp_path, monkeypatch
 ) -> None:
-    (tmp_path / "gate.toml").write_text('about = "these"\n')
+    shutil.copy(shipped() / "gate.toml", tmp_path)
     os.chown(tmp_path / "agenteval.toml", NOBODY, NOBODY)
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UsageError, match=r"gate\.toml: passed over.*--gate.*agenteval trust"):
