@@ -6,10 +6,12 @@ import tomllib
 import yaml
 from survey import PACKAGE, ROOT
 
+import agenteval
 from agenteval.taxonomy.catalogue import failure_classes
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 ARCHITECTURE = (ROOT / "ARCHITECTURE.md").read_text()
+LONGEST_ENTRY = 40  # words
 UNSAID = {"__main__", "_version"}  # the entry point, and one constant
 
 
@@ -47,3 +49,14 @@ def test_each_python_that_is_played_is_one_that_the_package_says_it_runs_on() ->
     played |= {*jobs["pythons"]["strategy"]["matrix"]["python"]}
     said = "\n".join(PROJECT["project"]["classifiers"])
     assert {*re.findall(r"Python :: (3\.\d+)", said)} == played
+
+
+def test_the_changelog_is_for_users_and_not_longer_than_they_read() -> None:
+    lines = (ROOT / "CHANGELOG.md").read_text().splitlines()
+    entries = [line for line in lines if line.startswith("- ")]
+    too_long = [entry for entry in entries if len(entry.split()) > LONGEST_ENTRY]
+    assert (len(lines) <= 150, too_long, len(entries) - len({*entries})) == (True, [], 0)
+
+
+def test_the_version_of_the_package_has_its_heading_in_the_changelog() -> None:
+    assert f"## [{agenteval.__version__}] - " in (ROOT / "CHANGELOG.md").read_text()
