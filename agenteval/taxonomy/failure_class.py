@@ -1,4 +1,4 @@
-"""What a failure class is: a function that looks at a denied call, and the texts it carries."""
+"""Failure classes: functions that look at a denied call, and the texts that they carry."""
 
 import inspect
 import json

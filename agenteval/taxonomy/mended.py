@@ -105,7 +105,7 @@ _LONGEST = 16_384  # of a text that is read twice; agents' commands are shorter
 
 
 def facts_of(text: str, *, is_readable: bool = False) -> ShellFacts:
-    """What stands in a denied text; its `errors` are those that bash has with it too.
+    """Return the facts of a denied text; its `errors` are those that bash has with it too.
 
     `is_readable` as for `read_facts`.
     """

@@ -68,7 +68,7 @@ def example_text(call: ToolCall) -> str:
 
 
 def _hidden(command: str) -> bool:
-    """Whether a command holds what can't be seen: a control character other than a line's end."""
+    """Return True if a command holds what can't be seen: a control character but a line's end."""
     return not command.replace("\n", "").isprintable()
 
 
