@@ -39,7 +39,7 @@ class ProductionLog:
 
     def _append(self, line: Mapping[str, Any]) -> None:
         text = json.dumps(
-            {"v": FORMAT, "at": time_of(datetime.now(UTC)), **line},
+            {"v": FORMAT, "at": _time_of(datetime.now(UTC)), **line},
             ensure_ascii=True,
             separators=(",", ":"),
         )
@@ -82,7 +82,7 @@ class ProductionLog:
                         yield line
 
 
-def time_of(now: datetime) -> str:
+def _time_of(now: datetime) -> str:
     """UTC to the millisecond, as the log has it."""
     return f"{now:%Y-%m-%dT%H:%M:%S}.{now.microsecond // 1000:03d}Z"
 
