@@ -99,7 +99,7 @@ def _places(program: str) -> list[str]:
 
 
 def ask(options: list[str], payload: bytes) -> tuple[int, bytes, bytes]:
-    """The resident's exit code, and what is to be said on standard output and error."""
+    """Return the resident's exit code, and the texts for standard output and error."""
     here, place, until = posix.getcwd(), folder(), time.monotonic() + TIMEOUT
     check_folder(place)
     posix.chdir(place)  # a socket's path may have no more than 107 bytes
@@ -165,7 +165,7 @@ def _connected(place: str, until: float) -> "tuple[_socket.socket, int]":
 
 
 def _number(talk: "_socket.socket") -> int:
-    """The process at the other end, which is this user's; 0 where the system does not tell."""
+    """Return the process at the other end, which is this user's; 0 if the system gives none."""
     peer = talk.getsockopt(*PEER)
     if int.from_bytes(peer[4:8], sys.byteorder) != posix.getuid():
         raise NoAnswerError("the socket is another user's")
@@ -183,7 +183,7 @@ def _kept_number() -> int:
 
 
 def _check_running(pid: int) -> None:
-    """Raises NoAnswerError for a process that is stopped: it would be waited for in vain."""
+    """Raise NoAnswerError for a process that is stopped: it would be waited for in vain."""
     try:
         file = posix.open(f"/proc/{pid}/stat", posix.O_RDONLY)
         state = posix.read(file, 4096).rpartition(b")")[2].split()[0]

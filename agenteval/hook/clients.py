@@ -1,6 +1,6 @@
 """The clients of the resident process: one thread reads them all, a fixed number answers them.
 
-Each has one deadline to say all that it asks, whatever it sends meanwhile, and all together may
+Each has one deadline for its whole request, whatever it sends meanwhile, and all together may
 have a bounded number of bytes under way.
 """
 
@@ -181,7 +181,7 @@ class Clients:
 
 
 def _question(received: bytes) -> tuple[list[str], bytes] | None:
-    """The words and the payload of a client; None from one that speaks otherwise."""
+    """Return the words and the payload of a client; None if it does not follow the protocol."""
     length, _, rest = received.partition(b"\n")
     if not length.isdigit() or len(length) > 9 or len(rest) < int(length):
         return None

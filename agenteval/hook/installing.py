@@ -203,7 +203,7 @@ def _equals_backup(saved: str, after: str, where: str) -> bool:
 
 
 def _text(file: Path) -> str | None:
-    """Raises UsageError where it is there and cannot be read."""
+    """Return a file's text, if there is one. Raises UsageError if it cannot be read."""
     try:
         with file.open(encoding="utf-8", newline="") as opened:
             return opened.read()

@@ -81,7 +81,7 @@ class _Loaded:
 
 @dataclass(slots=True)
 class Judging:
-    """Answers calls. A policy whose file has changed is read again, and that is kept in the log."""
+    """The judge of calls. A policy whose file has changed is read again, which the log records."""
 
     folder: Path
     loaded: dict[str, _Loaded] = field(default_factory=dict)
@@ -156,7 +156,10 @@ class Judging:
         return path in files or path.is_relative_to(self.folder.resolve())
 
     def _policy(self, asking: HookOptions, lines: list[Line]) -> Policy:
-        """Raises UsageError where it cannot be read as it is now."""
+        """Return the policy of an allow list.
+
+        Raises UsageError if it cannot be read as it is now.
+        """
         loaded = self.loaded.get(asking.allowlist)
         if loaded and loaded.stamps == _stamps(loaded.files):
             return loaded.policy
@@ -173,7 +176,7 @@ class Judging:
 
 
 def _stamps(files: Sequence[Path]) -> tuple[tuple[int, int, int], ...]:
-    """Raises UsageError for a file that is gone."""
+    """Return time, size and inode of each file. Raises UsageError for a file that is gone."""
     stamps = []
     for file in files:
         try:
@@ -296,12 +299,12 @@ def _line(asking: HookOptions, hooked: HookedCall, policy: Policy, decision: Dec
     line["verdict"] = "allowed" if verdict.allowed else "denied"
     if isinstance(verdict, Denied):
         finding = verdict.primary
-        told = {
+        explanation = {
             "class": finding.failure_class,
             "evidence": finding.evidence.text,
             "hint": finding.hint,
         }
-        line |= told | {"facets": list(finding.facets), "ran": asking.observe}
+        line |= explanation | {"facets": list(finding.facets), "ran": asking.observe}
     return line
 
 

@@ -126,7 +126,7 @@ def _arguments(sent: object) -> Mapping[str, Any]:
 
 
 def _speaking(transcript: object) -> str:
-    """The model of the last reply in a session of Claude Code, which its hook is not told."""
+    """Return the model of the last reply in a session of Claude Code: its hook does not get it."""
     if not isinstance(transcript, str):
         return ""
     try:

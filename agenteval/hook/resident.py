@@ -1,8 +1,7 @@
 """The resident process of the hook: it has the policies read, and answers the clients of one user.
 
 The first client starts it, `agenteval hook stop` ends it, and so does half an hour without a call.
-It keeps the log: each call, when it started and when it ended; of one that was killed the next
-one tells.
+It keeps the log: each call, its own start and its end. If it was killed, the next one records that.
 """
 
 import contextlib

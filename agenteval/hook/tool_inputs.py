@@ -237,7 +237,7 @@ def _check_language(letters: str, texts: Sequence[_Text]) -> None:
 def _bash_calls(
     identifier: str, texts: Sequence[_Text], rights: Mapping[str, Any], cwd: str, root: str
 ) -> Iterator[ToolCall]:
-    """A command that starts elsewhere than the session began says where."""
+    """Yield the calls of bash; one that starts in another folder than the session names it."""
     for command in texts:
         if command.is_patch:
             continue
@@ -282,7 +282,7 @@ def _is_text(value: object) -> bool:
 
 
 class _Search:
-    """Looks for what the input of one tool carries.
+    """A search for what the input of one tool carries.
 
     `letters` are those of the tool's name; of a tool that `is_known` no text but that of arguments
     is searched for JSON: a file's is no call.

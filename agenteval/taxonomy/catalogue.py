@@ -42,9 +42,9 @@ TAXONOMY_VERSION = "+".join(
 
 
 def failure_classes() -> tuple[FailureClass, ...]:
-    """Every class, in the order of the families above and within each that of its source.
+    """Return every class, in the order of the families above and within each that of its source.
 
-    Those of plug-ins stand before those that explain whatever program was asked for.
+    The classes of plug-ins stand before those that explain any program.
     """
     return _CLASSES
 

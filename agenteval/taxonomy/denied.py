@@ -1,4 +1,4 @@
-"""A denied call with all that the failure classes ask about it."""
+"""A denied call with all that the failure classes use of it."""
 
 from collections.abc import Mapping, Sequence
 from itertools import compress, pairwise
@@ -163,7 +163,7 @@ class DeniedCall(NamedTuple):
 
     @property
     def move(self) -> Span | None:
-        """The change of folder that no construct allows beside other commands."""
+        """The change of folder that no construct allows together with other commands."""
         if not self.policy.bash.constructs or len(self.parts) == 1:
             return None
         shell, stop = self.shell, self.stop

@@ -92,7 +92,10 @@ class Ways:
         return ""
 
     def _is_idle(self, part: Part) -> bool:
-        """A change of folder, a filter of what was handed to it, echo beside what is denied."""
+        """Return True if it changes the folder, filters what is piped into it, or prints.
+
+        A no-op such as echo counts only next to another command that no rule fits.
+        """
         if part.program in MOVES or part.argv == ("cat",):
             return True
         if part.program in NO_OPS:

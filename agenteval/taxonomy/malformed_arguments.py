@@ -50,9 +50,9 @@ def malformed_kind(*, note: bool = False) -> Callable[[Look], MalformedKind]:
 
 @lru_cache(maxsize=16)
 def parsed(raw: str) -> Mapping[str, Any] | None:
-    """The arguments in a text, or None for a text that is no JSON object, or too long.
+    """Return the arguments in a text, or None for a text that is no JSON object, or too long.
 
-    Every kind asks for those of the same few calls, one after the other.
+    Every kind reads those of the same few calls, one after the other.
     """
     if len(raw) > LONGEST_ARGUMENTS:
         return None

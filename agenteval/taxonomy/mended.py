@@ -124,7 +124,10 @@ def facts_of(text: str, *, is_readable: bool = False) -> ShellFacts:
 
 
 def _with_lone_negations(shell: ShellFacts) -> ShellFacts:
-    """Bash takes a `!` that no command follows, for which a mend puts one."""
+    """Return the facts with each lone `!` as a negation.
+
+    Bash takes a `!` that no command follows, and a mend puts a command there.
+    """
     lone = [
         command
         for command in shell.commands

@@ -34,12 +34,12 @@ class ToolRule:
 
 
 def path_argument(arguments: Mapping[str, Any]) -> str | None:
-    """The path that a file tool is asked for, under any name that harnesses give it."""
+    """Return the path in a file tool's arguments, under any name that harnesses give it."""
     return next(iter(path_arguments(arguments)), None)
 
 
 def path_arguments(arguments: Mapping[str, Any]) -> tuple[str, ...]:
-    """The different paths that the arguments give; more than one says two things at once."""
+    """Return the different paths in the arguments; more than one makes a call ambiguous."""
     given = (arguments[key] for key in _PATHS if isinstance(arguments.get(key), str))
     return tuple(dict.fromkeys(given))
 

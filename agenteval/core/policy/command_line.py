@@ -167,7 +167,7 @@ class CommandLine:
 
 
 def helps_of(parser: Parser, prefix: str = "-") -> tuple[str, ...]:
-    """The options for help that such a parser has without being told."""
+    """Return the options for help that such a parser has without a definition."""
     if parser in {Parser.CLICK, Parser.TYPER}:
         return ("--help",)
     if parser is Parser.GO:

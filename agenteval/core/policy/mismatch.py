@@ -151,7 +151,7 @@ _VIA = attrgetter("via")
 class Part(NamedTuple):
     """One command of the text and how the policy takes it.
 
-    `code` is where an interpreter in it is told to run code given in a word.
+    `code` is the place of the option that makes an interpreter in it run code from a word.
     """
 
     words: Words | Simple

@@ -27,7 +27,7 @@ RULES: Mapping[str, ToolRule] = {
 
 
 def closed(call: ToolCall, rule: ToolRule | None, root: str) -> str:
-    """The folder or address that is open to nobody; empty where there is none.
+    """Return the folder or address of a call if no call may use it; "" otherwise.
 
     There is no network, and files are searched in the workspace alone. A `rule` of the user's own
     for a tool of that name opens all that it takes.

@@ -98,7 +98,7 @@ class CommandPattern:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Raises ValueError when there is no word in it."""
+        """Parse a rule. Raises ValueError if there is no word in it."""
         words = tuple(WordPattern.parse(word) for word in text.split())
         if not words:
             raise ValueError("a rule needs at least one word")
@@ -284,7 +284,7 @@ def absolute(path: str, root: str) -> str:
 
 
 def inside(whole: str, root: str) -> str | None:
-    """An absolute path as seen from the project; None for one outside."""
+    """Return an absolute path relative to the project; None for one outside."""
     if whole == root:
         return "."
     prefix = root.rstrip("/") + "/"

@@ -79,7 +79,7 @@ class Quoting(Protocol):
 
 @runtime_checkable
 class Stopping(Protocol):
-    """An engine that can tell at which part of a command it stops."""
+    """An engine that can report at which part of a command it stops."""
 
     def stops_at(self, text: str, root: str, start: str) -> str:
         """The first part that no rule allows; "" where there is none."""
@@ -168,9 +168,9 @@ def allows(call: ToolCall, policy: Policy, world: World = UNKNOWN_WORLD) -> bool
 def decide(
     call: ToolCall, policy: Policy, world: World = UNKNOWN_WORLD, *, gate: Gate | None = None
 ) -> Allowed | None:
-    """The call allowed, with what it runs; None when it is denied.
+    """Return the call allowed, with what it runs; None if it is denied.
 
-    `gate` is what `read_simple` says of a bash call's command, when that is known already.
+    `gate` is the result of `read_simple` for a bash call's command, if that is known already.
     """
     tool = policy.tool(call.name)
     if tool is None or call.arguments is None or tool.complaint(call.arguments):
@@ -299,7 +299,7 @@ _DESCRIPTOR = re.compile(r"\|&|[0-9]*[<>]&[ \t]*(?:[0-9]+-?|-)")
 
 
 def files_written(call: ToolCall, root: str) -> Iterator[str]:
-    """The files inside the workspace that a call writes as it says: by a tool, or by redirects."""
+    """Yield the files inside the workspace that a call is to write: by a tool, or by redirects."""
     if call.name == WRITE:
         yield from filter(None, [normalise(path_argument(call.arguments or {}) or "", root)])
     command = call.command or ""

@@ -138,9 +138,9 @@ def _open(needs: Sequence[tuple[int, int]], union: int, size: int) -> list[tuple
 
 
 def _bound(needs: Sequence[tuple[int, int]], union: int, size: int) -> int:
-    """More calls than these cannot be held with so many items more.
+    """Return an upper bound of the calls that the set can hold with `size` items more.
 
-    Each call is shared out among what it asks for: a set holds at most what its items have.
+    Each call is shared out among the items that it needs: a set holds at most what its items have.
     """
     share: dict[int, float] = {}
     for mask, count in needs:
@@ -163,7 +163,7 @@ def _greedily(needs: Sequence[tuple[int, int]], wanted: int) -> int:
 
 
 def needed(command: str, policy: Policy, root: str = "/workspace") -> Relaxation | None:
-    """The least that would have to be allowed for this command; None where no rule can say it.
+    """Return the least that must be allowed for this command; None if no rule can allow it.
 
     No rule opens a shell, an interpreter or what starts other programs: that would allow anything.
     A listed script called wrongly is no matter of rules either.

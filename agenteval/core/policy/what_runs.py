@@ -74,7 +74,7 @@ _DEVICES = ("/dev/", "/proc/")  # where what is piped into a program has a name
 class Run(NamedTuple):
     """A command; `dynamic` numbers the words that bash still expands.
 
-    Of one that `is_behind` a wrapper, what stands behind its own words is told beside it.
+    If it `is_behind` a wrapper, the commands behind its own words are separate runs.
     """
 
     argv: _Argv

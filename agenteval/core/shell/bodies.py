@@ -28,7 +28,7 @@ class _Stages:
         self.is_odd = any(mark in text for mark in _ODD)
 
     def stage(self, level: Level, start: int, end: int) -> Draft:
-        """Begin a new stage, and note what joins it to the one before."""
+        """Begin a new stage, and record what joins it to the one before."""
         draft = Draft(self.source, start, end, nested=level.nested)
         if level.joint == "|":
             level.pipeline.append(draft)
@@ -115,7 +115,10 @@ class _Stages:
             errors.append(span)
 
     def words_after_redirect(self, places: list[Place], level: Level) -> None:
-        """In `ls >f -l` the tree gives -l to the redirect."""
+        """Give a command the words after its redirect.
+
+        In `ls >f -l` the tree gives -l to the redirect.
+        """
         if places and level.stage is not None:
             self.add_words(level, level.stage, places)
 
@@ -134,14 +137,17 @@ _WORDS_BEFORE_BODY = kinds(
 
 
 class Bodies(_Stages):
-    """Visits what stands around commands, and puts what is inside on the stack of what is next."""
+    """A walk's visits to what stands around commands.
+
+    The contents go on the stack of next nodes.
+    """
 
     def __init__(self, source: Source, gathered: Gathered) -> None:
         super().__init__(source, gathered)
         self.stack: list[tuple[Node, Level | None]] = []
 
     def push(self, nodes: Sequence[Node], level: Level | None) -> None:
-        """Visit these next, first the first. Without a level only substitutions are seen."""
+        """Visit these nodes next, in their order. Without a level only substitutions are read."""
         self.stack.extend([(node, level) for node in reversed(nodes)])
 
     def restart(self, node: Node, level: Level) -> None:

@@ -45,7 +45,10 @@ class _Delimiter:
 
 
 class Cursor(ABC):
-    """Reads from left to right; each method begins at `at` and leaves `at` behind what it read."""
+    """A reader from left to right.
+
+    Each method begins at `at` and leaves `at` behind what it read.
+    """
 
     def __init__(self, text: str) -> None:
         self.text = text

@@ -175,7 +175,7 @@ _INNER = frozenset(("do", "done", "elif", "else", "esac", "fi", "in", "then", "}
 
 
 def read_facts(text: str, *, is_readable: bool = False, parsed_as: str = "") -> ShellFacts:
-    """Everything the taxonomy may ask about a text, read by tree-sitter-bash. Never raises.
+    """Return all facts that the taxonomy uses of a text, read by tree-sitter-bash. Never raises.
 
     Flat text is read without it, in a third of the time. `is_readable` when the gate has found no
     control character in it. `parsed_as` is the text in words that the parser gets right, each in

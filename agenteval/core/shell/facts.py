@@ -82,7 +82,7 @@ class Command(NamedTuple):
 
 
 class ShellFacts(NamedTuple):
-    """Everything the taxonomy may ask about one command text."""
+    """The facts that the taxonomy uses of one command text."""
 
     text: str
     commands: Sequence[Command] = ()

@@ -57,7 +57,7 @@ _IN_PLACE = re.compile(r"--in-?place|-[Ennrsuz]*i")
 
 
 def harm(words: Simple | Words) -> _Facets:
-    """`network`, `destructive`, `read-only` and `no-op`, as far as names tell."""
+    """Return `network`, `destructive`, `read-only` and `no-op`, as far as names show it."""
     program = base_name(words.first)
     look = _LOOKS.get(program)
     return look(words.argv) if look else _KNOWN.get(program, ())

@@ -252,7 +252,7 @@ def sub_command(words: Sequence[str]) -> str:
 
 
 def _behind(words: Sequence[str]) -> Sequence[str]:
-    """The program that a wrapper is told to run, where the words say so without doubt."""
+    """Return the program that a wrapper runs, if the words leave no doubt."""
     operand = words[0] == "timeout" and words[1:2] != [] and words[1][:1].isdigit()
     inner = words[1 + operand :]
     return inner if inner and inner[0][:1].isalpha() else ()

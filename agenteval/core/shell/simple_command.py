@@ -58,8 +58,8 @@ class Simple(NamedTuple):
     """One simple command: bash runs exactly `argv`.
 
     `dynamic` numbers the words, never the first, that bash still expands against the file system;
-    such a word matches no literal. Where the words stand, the first at `start`, is found when
-    somebody asks: match with `argv`.
+    such a word matches no literal. The places of the words, the first at `start`, are computed on
+    demand: match with `argv`.
     """
 
     text: str

@@ -29,13 +29,13 @@ def _parser() -> "Callable[[str], tuple[list[Node], bool]]":
 
 
 class Source:
-    """A text, and its parse tree when that is asked for.
+    """A text, and its parse tree, which is made on demand.
 
     A node's `byte_range` is its place in this text, in characters.
 
-    Spans hold text, and spans inside each other would hold a square of it: each costs `room`, and
-    who reads a source stops when it is used up. `is_cut` when it was parsed in pieces, or only its
-    head was: what seems an error may then be none.
+    Spans hold text, and spans inside each other would hold a square of it: each costs `budget`, and
+    readers of a source stop when it is used up. `is_cut` is true if the text was parsed in pieces,
+    or only its head was: what seems an error may then be none.
 
     The text may be a piece of a longer one: `base` is then its place there, or `stand_in` the one
     span of the longer text that every part of the piece is shown as. `parsed_as` is the same text

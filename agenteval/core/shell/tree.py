@@ -1,6 +1,6 @@
 """A parse tree of shell text.
 
-The tree explains and never allows: it is known to be wrong in places, which the walk mends.
+The tree explains and never allows: it is known to be wrong in places, which the walk corrects.
 """
 
 import re

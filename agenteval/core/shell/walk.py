@@ -1,6 +1,6 @@
 """The walk over a parse tree of shell text: one visit for each kind of node.
 
-It keeps its own stack, sees each node once, and trusts the tree for kinds and places, not for
+It keeps its own stack, visits each node once, and trusts the tree for kinds and places, not for
 nesting: which commands form a pipeline or a list follows from the order of the operators.
 """
 
@@ -36,7 +36,7 @@ _MARK = compiled(r"[$`(]")  # without one of these a word holds nothing to visit
 
 
 class Walk(Bodies):
-    """Visits the nodes of a source."""
+    """The walk over the nodes of one source."""
 
     def __init__(
         self, source: Source, gathered: Gathered, *, nested: bool = False, depth: int = 0

@@ -1,4 +1,4 @@
-"""The words of one command, each read only when somebody asks for it."""
+"""The words of one command, each read on demand."""
 
 from collections.abc import Sequence
 from typing import overload
@@ -11,11 +11,11 @@ _SPECIAL = frozenset("'\"\\$`*?[{~<>")  # a word without these is what it says
 
 
 class Words(Sequence[Word]):
-    """The words of a command, read when they are asked for.
+    """The words of a command, read on demand.
 
     `first` is there at once, and so is where they begin and end. `argv` and `places` (in the whole
     text) are there without making a `Word` of each. Without `own_places`, which are in the source,
-    the words are plain ones, and are found where they are when somebody asks.
+    the words are plain ones, and their places are computed on demand.
     """
 
     __slots__ = (

@@ -33,7 +33,10 @@ Call = tuple[str, dict[str, Any]]
 
 
 class Model(BaseHTTPRequestHandler):
-    """Answers each turn of the session with the next calls; anything else with a word."""
+    """A model that answers each turn of the session with the next calls.
+
+    It answers anything else with a word.
+    """
 
     calls: list[Call]
 

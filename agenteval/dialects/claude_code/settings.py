@@ -47,7 +47,7 @@ _AROUND = _PASSES | {Construct.FILE_REDIRECT, Construct.INPUT_REDIRECT, Construc
 
 
 def read(path: Path) -> Policy:
-    """Raises UsageError with the file and the key when it is no such settings file."""
+    """Read a settings file. Raises UsageError with the file and the key if it is none."""
     content = json_with_comments(path, read_text(path, encoding="utf-8-sig"))
     permissions = content.get("permissions", {})
     if not isinstance(permissions, Mapping):

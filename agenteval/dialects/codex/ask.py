@@ -34,7 +34,7 @@ base_url = "http://127.0.0.1:{port}/v1"
 
 
 class Model(ThreadingHTTPServer):
-    """Makes all calls in one turn."""
+    """A model that makes all calls in one turn."""
 
     def __init__(self, calls: list[dict[str, str]]) -> None:
         super().__init__(("127.0.0.1", 0), Reply)
@@ -77,7 +77,7 @@ def _in_home(home: Path, codex: str) -> list[str]:
 
 
 class User:
-    """Talks to Codex's app server: declines whatever it is asked, and remembers what that was."""
+    """A client of Codex's app server, which declines each request and keeps a record of them."""
 
     def __init__(self, command: list[str]) -> None:
         self.codex = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)

@@ -96,7 +96,7 @@ class Codex:
         return tool != BASH or self.decision(arguments, root) == "allow"
 
     def decision(self, arguments: Mapping[str, Any], root: str) -> Decision:
-        """The strictest of what is said of its commands; of a text that is too long, `prompt`."""
+        """Return the strictest decision on its commands; of a text that is too long, `prompt`."""
         leaves = _leaves_sandbox(arguments)
         found = commands(arguments["command"])
         said = _strictest(self._on_command(argv, root, leaves=leaves) for argv in found)

@@ -1,6 +1,6 @@
 """Calls of a rules file of Codex: the rules and places of programs they give, or its faults.
 
-Network rules say nothing of which commands may run, but a wrong one spoils its file too.
+Network rules do not decide which commands may run, but a wrong one spoils its file too.
 """
 
 import posixpath
@@ -53,7 +53,7 @@ def places_of(call: RuleCall) -> tuple[str, frozenset[str]]:
 
 
 def try_examples(call: RuleCall, rule: PrefixRule, places: Mapping[str, frozenset[str]]) -> None:
-    """Codex reads no file whose rules don't do what their examples say."""
+    """Check a rule's examples: Codex reads no file whose rules don't do what they say."""
     alone = Codex((rule,), places)
     for key, should_match in (("not_match", False), ("match", True)):
         for example in call.arguments[key]:

@@ -36,7 +36,7 @@ _SPELLED_OUT = 64  # of a rule with many alternatives, for hints
 
 
 def read(path: Path, approval: Approval = "untrusted") -> Policy:
-    """Raises UsageError with the file and the line when a rule can't be read."""
+    """Read a rules file. Raises UsageError with the file and the line if a rule can't be read."""
     files = sorted(path.glob("*.rules")) if path.is_dir() else [path]
     if not files:
         raise UsageError(f"{path}: a folder without any .rules file")

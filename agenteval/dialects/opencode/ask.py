@@ -169,7 +169,10 @@ class Server:
 
 
 def verdict(tool: str, error: str) -> bool | None:
-    """None where a file that is to be changed was not as it must be: rules are asked later."""
+    """Return the verdict; None if a file to be changed was not as it must be.
+
+    OpenCode checks its rules after the file.
+    """
     if tool == "invalid" or DENIAL.search(error):
         return False
     return None if error and tool in {"edit", "write"} else True

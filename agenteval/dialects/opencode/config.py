@@ -65,7 +65,10 @@ _PASSES = frozenset(
 
 
 class _Loader(yaml.SafeLoader):
-    """Takes no text for a date: harnesses don't, and a day that there is not would be an error."""
+    """A loader that takes no text for a date.
+
+    Harnesses take none, and a day that does not exist would be an error.
+    """
 
 
 _Loader.yaml_implicit_resolvers = {
@@ -75,7 +78,7 @@ _Loader.yaml_implicit_resolvers = {
 
 
 def read(path: Path) -> Policy:
-    """Raises UsageError with the file and the key when it is no such config."""
+    """Read a config. Raises UsageError with the file and the key if it is none."""
     content = _content(path)
     own = tuple(rule for table in _layers(content) for rule in _own_rules(path, table))
     if content.get("default_agent") == "plan":
@@ -135,7 +138,7 @@ def _from_environment(match: re.Match[str]) -> str:
 
 
 def _layers(content: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """The config itself, and in it what is said of the agent that OpenCode starts with."""
+    """Yield the config itself, and its sections for the agent that OpenCode starts with."""
     yield content
     agent = str(content.get("default_agent", "build"))
     for section in ("mode", "agent", "agents"):
@@ -202,7 +205,7 @@ def _rule(where: str, permission: str, pattern: str, action: Any) -> PermissionR
 
 
 def _ordered(path: Path, table: Mapping[str, Any]) -> Iterator[PermissionRule]:
-    """The form of OpenCode 2, a list of rules, as its documentation says: it could not be asked."""
+    """Yield the rules of OpenCode 2's form, a list, by its documentation: it could not be run."""
     rules = table.get("permissions", [])
     if path.suffix == ".md" and not isinstance(rules, list):  # 1.18 does not heed it
         rules = []
@@ -304,7 +307,10 @@ def _between_denials(engine: OpenCode) -> Iterator[Sequence[CommandPattern]]:
 
 
 def _overruled(engine: OpenCode) -> Iterator[Remark]:
-    """In OpenCode the last matching rule counts: one before a wider one never does."""
+    """Yield remarks on rules that never count: in OpenCode the last matching rule does.
+
+    A rule before a wider one never counts.
+    """
     for number, rule in enumerate(engine.rules):
         later = engine.rules[number + 1 :]
         for other in later:

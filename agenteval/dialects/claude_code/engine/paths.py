@@ -1,6 +1,6 @@
 """Files that the words of a command name, where Claude Code looks; and what its `sed` may do.
 
-It takes words for paths by their place alone, so some are none; seen by running 2.1.330.
+It takes words for paths by their place alone, so some are none; observed by running 2.1.330.
 """
 
 import re

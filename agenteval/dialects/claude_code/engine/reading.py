@@ -212,7 +212,7 @@ _READERS = {
 
 
 def _everything(source: Source) -> Iterator[Command]:
-    """Each command node of the text, and its words as far as they can be told."""
+    """Return each command node of the text, and its words as far as they can be read."""
     stack: list[Node] = [*source.roots]
     while stack:
         node = stack.pop()

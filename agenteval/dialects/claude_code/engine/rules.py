@@ -96,7 +96,7 @@ def _joined(text: str) -> str:
 
 @lru_cache(maxsize=64)
 def _spaced(text: str) -> str:
-    """With one blank for many, and for the ends of lines and backslashes beside them."""
+    """Return a text with one blank for many, and for line ends and the backslashes next to them."""
     return _BLANKS.sub(lambda run: run[0] if {*run[0]} <= {"\n", "\\"} else " ", text)
 
 
@@ -217,5 +217,8 @@ def fits_path(what: str, whole: str | None, root: str, *, denies: bool) -> bool:
 
 
 def fits_subject(what: str, subject: str) -> bool:
-    """A rule for a skill may end in `:*`, for whatever it is given; that is not known here."""
+    """Return True if a rule is about the subject.
+
+    A rule for a skill may end in `:*`, for any arguments; those are not known here.
+    """
     return not what or wildcard_regex(what.removesuffix(":*")).fullmatch(subject) is not None

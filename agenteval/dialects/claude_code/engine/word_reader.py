@@ -64,7 +64,7 @@ class UnclearError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class WordReader:
-    """Reads the words of a text.
+    """The reader of the words of a text.
 
     `places` are the variables that are known; `outputs`, what commands printed, may stand in "..."
     next to other text. The substitutions that a word holds are added to `substitutions`.
@@ -143,7 +143,7 @@ class WordReader:
         return is_quoted and all(child.type in _HEREDOC_PARTS for child in others)
 
     def _plain(self, node: Node) -> None:
-        """Nothing that bash expands but a home and numbers."""
+        """Raise UnclearError for anything that bash expands but a home and numbers."""
         text = self.text(node)
         if node.type == "simple_expansion":
             is_plain = text.strip() == "$HOME"

@@ -91,7 +91,7 @@ class OpenCode:
     def action(self, permission: str, subject: str) -> Action:
         """Return the action of the last matching rule; `ask` without one.
 
-        The folder for outputs that were too long to be shown stays open whatever is said.
+        The folder for outputs that were too long to be shown stays open under any rules.
         """
         if permission == "external_directory" and wildcard(self.home + _OUTPUTS, subject):
             return "allow"
