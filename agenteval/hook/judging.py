@@ -31,7 +31,7 @@ LONGEST: Final = 64 << 10  # characters of an argument in the log; of longer one
 
 
 @dataclass(frozen=True, slots=True)
-class HookOptions:
+class _HookOptions:
     """The options of an installation, from the client's command line."""
 
     harness: str
@@ -41,7 +41,7 @@ class HookOptions:
     log: str = ""
 
 
-def parse_options(words: Sequence[str]) -> HookOptions:
+def _parse_options(words: Sequence[str]) -> _HookOptions:
     """Parse the client's words. Raises ValueError for words that no installation of ours has."""
     options, queue = {}, list(words)
     while queue:
@@ -55,7 +55,7 @@ def parse_options(words: Sequence[str]) -> HookOptions:
     if options.get("--for") not in HARNESSES or not options.get("--allowlist"):
         raise ValueError(f"expected --allowlist FILE and --for one of {', '.join(HARNESSES)}")
     fail, log = options.get("--fail", "closed"), options.get("--log", "")
-    return HookOptions(
+    return _HookOptions(
         options["--for"], options["--allowlist"], "--observe" in options, fail == "open", log
     )
 
@@ -91,7 +91,7 @@ class Judging:
     def reply(self, words: Sequence[str], variables: Mapping[str, str], payload: bytes) -> Answer:
         """The answer to a client with these options, once its line is in the log if it can be."""
         try:
-            asking = parse_options(words)
+            asking = _parse_options(words)
         except ValueError as error:
             return Answer(2, err=f"agenteval hook: {error}: install it again\n")
         start = time.perf_counter()
@@ -105,7 +105,7 @@ class Judging:
         return replace(answer, err=visible(answer.err))
 
     def answer(
-        self, asking: HookOptions, variables: Mapping[str, str], payload: bytes
+        self, asking: _HookOptions, variables: Mapping[str, str], payload: bytes
     ) -> tuple[Answer, list[Line]]:
         """The answer to a client, and the lines for the log.
 
@@ -123,7 +123,7 @@ class Judging:
         return _unjudged(asking, HARNESSES[asking.harness], why), lines
 
     def _judged(
-        self, asking: HookOptions, variables: Mapping[str, str], payload: bytes, lines: list[Line]
+        self, asking: _HookOptions, variables: Mapping[str, str], payload: bytes, lines: list[Line]
     ) -> Answer:
         harness = HARNESSES[asking.harness]
         policy = self._policy(asking, lines)
@@ -155,7 +155,7 @@ class Judging:
         files = [file.resolve() for one in self.loaded.values() for file in one.files]
         return path in files or path.is_relative_to(self.folder.resolve())
 
-    def _policy(self, asking: HookOptions, lines: list[Line]) -> Policy:
+    def _policy(self, asking: _HookOptions, lines: list[Line]) -> Policy:
         """Return the policy of an allow list.
 
         Raises UsageError if it cannot be read as it is now.
@@ -187,7 +187,7 @@ def _stamps(files: Sequence[Path]) -> tuple[tuple[int, int, int], ...]:
     return tuple(stamps)
 
 
-def _unjudged(asking: HookOptions, harness: Harness, why: str) -> Answer:
+def _unjudged(asking: _HookOptions, harness: Harness, why: str) -> Answer:
     if asking.is_open or asking.observe:
         return Answer(0 if asking.harness == "guard" else 1, err=f"agenteval: not judged: {why}\n")
     return harness.denied(f"agenteval cannot judge this call, so it is denied: {why}")
@@ -277,7 +277,7 @@ def _listed(name: str, policy: Policy) -> str:
     return next(own, name if policy.engine and policy.tool(name) else "")
 
 
-def _line(asking: HookOptions, hooked: HookedCall, policy: Policy, decision: Decision) -> Line:
+def _line(asking: _HookOptions, hooked: HookedCall, policy: Policy, decision: Decision) -> Line:
     verdict = decision.verdict
     line: Line = {
         "harness": asking.harness,
