@@ -79,7 +79,7 @@ def _relaxations(
 
 def _relaxed(one: "Relaxed", now: "Relaxed", runs: "Sequence[Trials]") -> Iterator[str]:
     more = one.more
-    told = more.told if more.size else "no rule more"
+    told = more.description if more.size else "no rule more"
     yield f"{told}: {now.rate.per_100()} -> {one.rate.per_100()}"
     if len(one.first) < len(one.calls):
         first = f"{len(one.first)} of {len(one.calls)} changes are the first of their trial"
@@ -194,7 +194,7 @@ def _rules(
 
 def _tried(run: str, store: str, prompt: Path | None, more: Relaxation) -> None:
     made = workflows.suggest.tried(run, store, prompt=prompt, more=more)
-    output.say(f"played {made} {'with this prompt' if prompt else f'to {more.told}'}")
+    output.say(f"played {made} {'with this prompt' if prompt else f'to {more.description}'}")
     found = workflows.views.models_of([run, made], store, calls=False)
     view = workflows.views.compared(found, "full", across_arms=True)
     output.show_view(view, as_json=False)

@@ -1,4 +1,4 @@
-"""What the readers and writers of other harnesses' config files share."""
+"""Shared parts of the readers and writers of other harnesses' config files."""
 
 import hashlib
 import json
@@ -46,8 +46,8 @@ def json_with_comments(path: Path, text: str) -> dict[str, Any]:
     return table(path, content)
 
 
-def shown(value: Any) -> str:
-    """A wrong value as an error tells it: short, however much there is in it."""
+def short_repr(value: Any) -> str:
+    """Return a wrong value as an error shows it: short, however much there is in it."""
     return _SHORT.repr(value)
 
 
@@ -65,7 +65,7 @@ def home(where: Path | str) -> str:
 
 
 def table(path: Path, content: Any) -> dict[str, Any]:
-    """What a config must be at its top."""
+    """Return a config, which must be a table at its top. Raises UsageError for anything else."""
     if not isinstance(content, dict):
         raise UsageError(f"{path}: expected a table of settings, got {type(content).__name__}")
     return content
@@ -83,13 +83,13 @@ def json_text(content: Mapping[str, Any]) -> str:
 
 
 def commands(policy: Policy) -> list[tuple[str, bool]]:
-    """How each allowed command begins, and whether any words may follow."""
-    found = [_begins(rule) for rule in policy.bash.patterns]
-    return found + [(script.start, True) for script in policy.bash.scripts]
+    """Return how each allowed command begins, and whether any words may follow."""
+    rules = [_begins(rule) for rule in policy.bash.patterns]
+    return rules + [(script.start, True) for script in policy.bash.scripts]
 
 
 def denied(policy: Policy) -> list[tuple[str, bool]]:
-    """How each denied command begins, and whether any words may follow."""
+    """Return how each denied command begins, and whether any words may follow."""
     return [_begins(rule) for rule in policy.bash.denied]
 
 
@@ -101,7 +101,10 @@ def _begins(rule: CommandPattern) -> tuple[str, bool]:
 
 
 def lost_everywhere(policy: Policy, passes: AbstractSet[Construct]) -> Iterator[str]:
-    """What no other harness says of an allow list; `passes` are the constructs that pass there."""
+    """Yield what no other harness says of an allow list.
+
+    `passes` are the constructs that pass there.
+    """
     for script in policy.bash.scripts:
         if _has_signature(script):
             yield f"{script.start}: its options and their values; any words may follow there"
@@ -131,7 +134,10 @@ def _lost_of_words(rules: Iterable[CommandPattern]) -> Iterator[str]:
 
 
 def _lost_around_commands(policy: Policy, passes: AbstractSet[Construct]) -> Iterator[str]:
-    """What may stand around commands: the harness says so itself, and no rule changes that."""
+    """Yield the losses around commands.
+
+    The harness itself decides what may stand there, and no rule changes that.
+    """
     own = policy.bash.constructs
     if more := sorted(passes - own):
         yield f"constructs: {', '.join(more)} pass there around what is allowed"

@@ -1,4 +1,4 @@
-"""What a dialect is, and which there are: one for each folder here, and those of plug-ins."""
+"""Dialects: their type, one for each folder here, and those of plug-ins."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -60,47 +60,47 @@ class Dialect:
 
 @cache
 def dialects() -> Mapping[str, Dialect]:
-    """All by name; a plug-in takes no name that is taken."""
-    found: dict[str, Dialect] = {}
+    """Return all dialects by name; a plug-in takes no name that is taken."""
+    by_name: dict[str, Dialect] = {}
     for name in NAMES:
         folder = import_module(f"{__package__}.{name.replace('-', '_')}")
-        found[name] = folder.DIALECT
-    taken = {STRICT.name, *(reader for each in found.values() for reader in each.readers)}
+        by_name[name] = folder.DIALECT
+    taken_names = {STRICT.name, *(reader for each in by_name.values() for reader in each.readers)}
     for name, dialect in plugins.load(GROUP, lambda it: isinstance(it, Dialect)).items():
-        if taken.isdisjoint({dialect.name, *dialect.readers}):
-            found[dialect.name] = dialect
-            taken.update({dialect.name, *dialect.readers})
+        if taken_names.isdisjoint({dialect.name, *dialect.readers}):
+            by_name[dialect.name] = dialect
+            taken_names.update({dialect.name, *dialect.readers})
         else:
             plugins.leave_out(GROUP, name, "there is a dialect of that name")
-    return found
+    return by_name
 
 
 def reader(name: str) -> Reader | None:
-    """What reads the files that are given as `name:PATH`."""
+    """Return the reader of files that are given as `name:PATH`, or None."""
     return next((it.readers[name] for it in dialects().values() if name in it.readers), None)
 
 
 def is_foreign(given: str) -> bool:
-    """Whether an allow list is a dialect's file, by the end of its name."""
+    """Return True if an allow list is a dialect's file, by the end of its name."""
     own = (each.suffix for each in dialects().values() if each.suffix)
     return given.endswith((*_JSON, *own))
 
 
 def reader_of(path: Path) -> Reader:
-    """What reads a file that a dialect wrote, by the end of its name or by what stands in it.
+    """Return the reader of a file that a dialect wrote, by the end of its name or its content.
 
-    Raises UsageError when that is not known.
+    Raises UsageError if that is not known.
     """
-    known = tuple(dialects().values())
-    dialect = next((it for it in known if it.suffix and path.name.endswith(it.suffix)), None)
+    registered = tuple(dialects().values())
+    dialect = next((it for it in registered if it.suffix and path.name.endswith(it.suffix)), None)
     if dialect is None:
         content = json_with_comments(path, read_text(path, encoding="utf-8-sig"))
-        likeness = {it.name: it.likeness(path.name, content) for it in known}
+        likeness = {it.name: it.likeness(path.name, content) for it in registered}
         best = max(likeness, key=lambda name: likeness[name])
         if likeness[best] == NOT_AT_ALL:
             raise UsageError(
                 f"{path}: has neither `permission` nor `permissions`: if it is a config of "
-                f"another harness nonetheless, say which, as in {known[-1].name}:{path}"
+                f"another harness nonetheless, say which, as in {registered[-1].name}:{path}"
             )
         dialect = dialects()[best]
     return dialect.readers[dialect.name]

@@ -1,4 +1,4 @@
-"""Which keys of a harness's settings its verdicts follow here, and which they would have to."""
+"""Keys of a harness's settings that its verdicts follow here, and those they would have to."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -42,7 +42,7 @@ class SettingsKeys:
         yield from self._in_table(settings, (), f"{above}." if above else "")
 
     def is_known(self, key: str) -> bool:
-        """Whether the key, or the table that it stands in, is one of the three kinds."""
+        """Return True if the key, or the table that it stands in, is one of the three kinds."""
         place = self._declared((), key.split("."))
         return place is not None
 
@@ -53,7 +53,7 @@ class SettingsKeys:
             name = f"{above}{_in_one_line(str(key))}"
             own = self._declared(place, [str(key)])
             if own is None:
-                yield UnheededKey(name, self._meant(place, str(key)), is_known=False)
+                yield UnheededKey(name, self._suggestion(place, str(key)), is_known=False)
                 continue
             reason = self.unmodelled.get(".".join(own))
             if reason is not None and value not in _NOTHING:
@@ -76,7 +76,7 @@ class SettingsKeys:
         """The keys that are declared in a table."""
         return self._tables.get(place, frozenset())
 
-    def _meant(self, place: tuple[str, ...], key: str) -> str:
+    def _suggestion(self, place: tuple[str, ...], key: str) -> str:
         near = names(self._below(place)).nearest(key)
         return f"did you mean {near}?" if near else "no release of it that is known here has it"
 

@@ -12,7 +12,7 @@ import posix
 import sys
 import time
 
-PATIENCE = 8.0  # seconds for all, of which a first start of the resident takes some tenths
+TIMEOUT = 8.0  # seconds for all, of which a first start of the resident takes some tenths
 LOOK_AFTER = 0.25  # seconds without an answer after which it is seen whether the resident runs
 MOST = 1 << 24  # bytes of a call: no harness sends as much
 # Who is at the other end: its user stands at the same place of both structures.
@@ -25,14 +25,17 @@ _VARIABLES = ("CLAUDE_PROJECT_DIR",)
 
 
 class NoAnswerError(Exception):
-    """Why there is no answer."""
+    """The reason why there is no answer."""
 
 
 def folder() -> str:
-    """Where the resident process of this user listens, and keeps its log: XDG's state folder."""
-    given = _variable("XDG_STATE_HOME")
-    if given.startswith("/"):
-        return f"{given}/agenteval/hook"
+    """Return the folder where this user's resident process listens and keeps its log.
+
+    It is in XDG's state folder.
+    """
+    state_home = _variable("XDG_STATE_HOME")
+    if state_home.startswith("/"):
+        return f"{state_home}/agenteval/hook"
     home = _variable("HOME")
     return f"{home or f'/tmp/agenteval-{posix.getuid()}'}/.local/state/agenteval/hook"  # noqa: S108
 
@@ -96,8 +99,8 @@ def _places(program: str) -> list[str]:
 
 
 def ask(options: list[str], payload: bytes) -> tuple[int, bytes, bytes]:
-    """The resident's exit code, and what is to be said on standard output and error."""
-    here, place, until = posix.getcwd(), folder(), time.monotonic() + PATIENCE
+    """Return the resident's exit code, and the texts for standard output and error."""
+    here, place, until = posix.getcwd(), folder(), time.monotonic() + TIMEOUT
     check_folder(place)
     posix.chdir(place)  # a socket's path may have no more than 107 bytes
     try:
@@ -162,7 +165,7 @@ def _connected(place: str, until: float) -> "tuple[_socket.socket, int]":
 
 
 def _number(talk: "_socket.socket") -> int:
-    """The process at the other end, which is this user's; 0 where the system does not tell."""
+    """Return the process at the other end, which is this user's; 0 if the system gives none."""
     peer = talk.getsockopt(*PEER)
     if int.from_bytes(peer[4:8], sys.byteorder) != posix.getuid():
         raise NoAnswerError("the socket is another user's")
@@ -180,7 +183,7 @@ def _kept_number() -> int:
 
 
 def _check_running(pid: int) -> None:
-    """Raises NoAnswerError for a process that is stopped: it would be waited for in vain."""
+    """Raise NoAnswerError for a process that is stopped: it would be waited for in vain."""
     try:
         file = posix.open(f"/proc/{pid}/stat", posix.O_RDONLY)
         state = posix.read(file, 4096).rpartition(b")")[2].split()[0]
@@ -213,7 +216,7 @@ def _received(talk: "_socket.socket", pid: int, until: float) -> bytes:
 def _check_in_time(pid: int, until: float) -> None:
     _check_running(pid)
     if time.monotonic() > until:
-        raise NoAnswerError(f"the resident process takes longer than {PATIENCE:g} s")
+        raise NoAnswerError(f"the resident process takes longer than {TIMEOUT:g} s")
 
 
 def _start(place: str) -> None:

@@ -1,4 +1,4 @@
-"""What a harness starts for each call, by its path: `python -I -S client.py OPTIONS`.
+"""The program that a harness starts for each call: `python -I -S client.py OPTIONS`.
 
 It stays small: Python compiles it anew each time, and what it imports once. -I leaves its folder
 out of where modules are looked for.

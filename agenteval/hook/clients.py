@@ -1,6 +1,6 @@
 """The clients of the resident process: one thread reads them all, a fixed number answers them.
 
-Each has one deadline to say all that it asks, whatever it sends meanwhile, and all together may
+Each has one deadline for its whole request, whatever it sends meanwhile, and all together may
 have a bounded number of bytes under way.
 """
 
@@ -45,7 +45,7 @@ class _Client:
 
 
 class Clients:
-    """Those of one listening socket, until nobody asks any more or the code has changed."""
+    """The clients of one listening socket, until none asks any more or the code has changed."""
 
     def __init__(self, listener: Listener, judging: Judging) -> None:
         limits = bounds()  # of which the share of one peer is all: they are one user's
@@ -66,7 +66,7 @@ class Clients:
             is_new = code != _code()  # the calls in hand are answered by the old one
             if is_new and not len(self._connections):
                 return "new code"
-            self._listen(wanted=not is_new and not self._is_full())
+            self._listen(accepts=not is_new and not self._is_full())
             if self._look(end):
                 end = time.monotonic() + IDLE
             elif time.monotonic() > end:
@@ -80,16 +80,16 @@ class Clients:
             self._pool[-1].start()
 
     def _is_full(self) -> bool:
-        """Whether nobody could make way: who comes then waits in the kernel's queue."""
+        """Return True if no client could make way; a new one then waits in the kernel's queue."""
         clients = list(self._connections)
         return len(clients) >= self._bounds.connections and all(one.is_whole for one in clients)
 
-    def _listen(self, *, wanted: bool) -> None:
-        if wanted and not self._is_listening:
+    def _listen(self, *, accepts: bool) -> None:
+        if accepts and not self._is_listening:
             self._selector.register(self._listener, selectors.EVENT_READ)
-        elif self._is_listening and not wanted:
+        elif self._is_listening and not accepts:
             self._selector.unregister(self._listener)
-        self._is_listening = wanted
+        self._is_listening = accepts
 
     def _look(self, end: float) -> bool:
         """Take, read and cut what is to be; return whether anybody came."""
@@ -181,7 +181,7 @@ class Clients:
 
 
 def _question(received: bytes) -> tuple[list[str], bytes] | None:
-    """The words and the payload of a client; None from one that speaks otherwise."""
+    """Return the words and the payload of a client; None if it does not follow the protocol."""
     length, _, rest = received.partition(b"\n")
     if not length.isdigit() or len(length) > 9 or len(rest) < int(length):
         return None
@@ -190,7 +190,7 @@ def _question(received: bytes) -> tuple[list[str], bytes] | None:
 
 
 def _code() -> float:
-    """When the code that runs here was written; 0 where it is gone."""
+    """Return the time when the code that runs here was written; 0 if the file is gone."""
     try:
         return Path(asking.__file__).stat().st_mtime
     except OSError:

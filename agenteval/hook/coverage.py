@@ -1,4 +1,4 @@
-"""What `hook install` says of an allow list: which tools of the harness it judges, which pass."""
+"""The report of `hook install` on an allow list: which tools it judges, and which pass."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,10 @@ from agenteval.hook.tool_inputs import HARMLESS_IN, canonical
 
 
 def describe(harness: str, allowlist: str, *, observe: bool) -> Iterator[str]:
-    """What a user should know before the hook is put in, a line each. Raises UsageError."""
+    """Yield what a user should know before the hook is installed, a line each.
+
+    Raises UsageError.
+    """
     policy = load_any(allowlist, roots=roots())
     yield from (f"warning: {line}" for line in policy_warnings(allowlist, policy))
     yield "judged as commands: every tool whose input carries one, whatever its name"

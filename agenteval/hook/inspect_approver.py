@@ -85,7 +85,7 @@ def errors_per_100() -> Metric:
 
 @scorer(metrics=[errors_per_100()])
 def tool_call_errors() -> Scorer:
-    """How many of a sample's calls the approver's allow list denies; the classes are metadata."""
+    """Count a sample's calls that the approver's allow list denies; the classes are metadata."""
 
     async def score(state: TaskState, target: Target) -> Score:
         del target

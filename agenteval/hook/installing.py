@@ -42,7 +42,10 @@ _TAKES_OBJECTS: Final = (1, 18, 29)  # the OpenCode from which on a plug-in may 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a file holds and is to hold; None where it is not there. `note` is said afterwards."""
+    """The text of a file before and after; None where it is not there.
+
+    `note` is shown afterwards.
+    """
 
     file: Path
     before: str | None
@@ -60,7 +63,7 @@ class Change:
         return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
 
     def make(self) -> None:
-        """Write it whole or not at all; the file as it was stays beside it while it differs.
+        """Write it whole or not at all, and keep the earlier file next to it while they differ.
 
         Raises UsageError where another process has changed the file since it was read.
         """
@@ -100,7 +103,7 @@ def _write(file: Path, text: str, *, like: Path) -> None:
 
 
 def file_of(harness: str, *, user: bool) -> Path:
-    """Which file tells a harness of hooks. Raises UsageError for a harness that has none."""
+    """Return the file with a harness's hooks. Raises UsageError for a harness that has none."""
     if harness not in _FILES:
         raise UsageError(f"--for {harness}: expected one of {', '.join(_FILES)}")
     at_home, in_project = _FILES[harness]
@@ -162,7 +165,7 @@ def removed(harness: str, *, user: bool) -> Change:
         return Change(file, before, None)
     after = settings_text.without_hook(before, mark=_MARK, where=str(file))
     saved = _text(Path(f"{file}{BACKUP}"))
-    if saved is not None and after != before and _alike(saved, after, str(file)):
+    if saved is not None and after != before and _equals_backup(saved, after, str(file)):
         return Change(file, before, saved)
     return Change(file, before, None if saved is None and after.split() == ["{}"] else after)
 
@@ -187,8 +190,11 @@ def write_shell(file: Path, words: Sequence[str]) -> None:
     file.chmod(0o755)
 
 
-def _alike(saved: str, after: str, where: str) -> bool:
-    """Whether a backup is what is left, but for lists that were empty before the hook came."""
+def _equals_backup(saved: str, after: str, where: str) -> bool:
+    """Return True if a backup equals what is left.
+
+    Lists that were empty before the hook came make no difference.
+    """
     entry = entry_of(_MARK, seconds=SECONDS, matcher="*")
     both = (
         settings_text.with_hook(text, entry, mark=_MARK, where=where) for text in (saved, after)
@@ -197,7 +203,7 @@ def _alike(saved: str, after: str, where: str) -> bool:
 
 
 def _text(file: Path) -> str | None:
-    """Raises UsageError where it is there and cannot be read."""
+    """Return a file's text, if there is one. Raises UsageError if it cannot be read."""
     try:
         with file.open(encoding="utf-8", newline="") as opened:
             return opened.read()
@@ -238,11 +244,11 @@ def plugin(text: str, words: Sequence[str], *, fails_closed: bool, is_old: bool 
 
 
 def _is_old_opencode() -> bool:
-    """Whether the `opencode` that is found here is of a version that knows no object as plug-in."""
+    """Return True if the `opencode` found here is of a version that knows no object as plug-in."""
     try:
         words = ["opencode", "--version"]
         done = subprocess.run(words, capture_output=True, text=True, timeout=20, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return False
-    found = re.match(r"(\d+)\.(\d+)\.(\d+)", done.stdout.strip())
-    return found is not None and tuple(map(int, found.groups())) < _TAKES_OBJECTS
+    match = re.match(r"(\d+)\.(\d+)\.(\d+)", done.stdout.strip())
+    return match is not None and tuple(map(int, match.groups())) < _TAKES_OBJECTS

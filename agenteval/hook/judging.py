@@ -19,7 +19,7 @@ from agenteval.core.policy.patterns import PathRules
 from agenteval.core.policy.policy import Policy, World
 from agenteval.core.redaction import KEYS, Redactor
 from agenteval.errors import UsageError
-from agenteval.hook.payloads import HARNESSES, Answer, Asked, Harness, UnreadableCallError
+from agenteval.hook.payloads import HARNESSES, Answer, Harness, HookedCall, UnreadableCallError
 from agenteval.hook.production_log import LOG, NOT_JUDGED, ProductionLog, tell_fault
 from agenteval.hook.tool_inputs import Effect, Reading, canonical
 from agenteval.taxonomy.catalogue import TAXONOMY_VERSION
@@ -31,8 +31,8 @@ LONGEST: Final = 64 << 10  # characters of an argument in the log; of longer one
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What an installation asks for: the options of the client's command line."""
+class _HookOptions:
+    """The options of an installation, from the client's command line."""
 
     harness: str
     allowlist: str
@@ -41,26 +41,28 @@ class Wanted:
     log: str = ""
 
 
-def wanted(words: Sequence[str]) -> Wanted:
-    """Raises ValueError for words that no installation of ours has."""
-    given, queue = {}, list(words)
+def _parse_options(words: Sequence[str]) -> _HookOptions:
+    """Parse the client's words. Raises ValueError for words that no installation of ours has."""
+    options, queue = {}, list(words)
     while queue:
         name = queue.pop(0)
         if name == "--observe":
-            given[name] = "yes"
+            options[name] = "yes"
         elif name in {"--for", "--allowlist", "--fail", "--log"} and queue:
-            given[name] = queue.pop(0)
+            options[name] = queue.pop(0)
         else:
             raise ValueError(f"unknown word {name!r} in the hook's command")
-    if given.get("--for") not in HARNESSES or not given.get("--allowlist"):
+    if options.get("--for") not in HARNESSES or not options.get("--allowlist"):
         raise ValueError(f"expected --allowlist FILE and --for one of {', '.join(HARNESSES)}")
-    fail, log = given.get("--fail", "closed"), given.get("--log", "")
-    return Wanted(given["--for"], given["--allowlist"], "--observe" in given, fail == "open", log)
+    fail, log = options.get("--fail", "closed"), options.get("--log", "")
+    return _HookOptions(
+        options["--for"], options["--allowlist"], "--observe" in options, fail == "open", log
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What becomes of a call. Without a verdict nothing was judged, and `effect` says why.
+    """The decision on a call. Without a verdict nothing was judged, and `effect` gives the reason.
 
     `denial` is what the model reads where the hook enforces; "" of a call that goes on.
     """
@@ -74,12 +76,12 @@ class Decision:
 class _Loaded:
     policy: Policy
     files: tuple[Path, ...]
-    seen: tuple[tuple[int, int, int], ...]
+    stamps: tuple[tuple[int, int, int], ...]
 
 
 @dataclass(slots=True)
 class Judging:
-    """Answers calls. A policy whose file has changed is read again, and that is kept in the log."""
+    """The judge of calls. A policy whose file has changed is read again, which the log records."""
 
     folder: Path
     loaded: dict[str, _Loaded] = field(default_factory=dict)
@@ -89,7 +91,7 @@ class Judging:
     def reply(self, words: Sequence[str], variables: Mapping[str, str], payload: bytes) -> Answer:
         """The answer to a client with these options, once its line is in the log if it can be."""
         try:
-            asking = wanted(words)
+            asking = _parse_options(words)
         except ValueError as error:
             return Answer(2, err=f"agenteval hook: {error}: install it again\n")
         start = time.perf_counter()
@@ -103,7 +105,7 @@ class Judging:
         return replace(answer, err=visible(answer.err))
 
     def answer(
-        self, asking: Wanted, variables: Mapping[str, str], payload: bytes
+        self, asking: _HookOptions, variables: Mapping[str, str], payload: bytes
     ) -> tuple[Answer, list[Line]]:
         """The answer to a client, and the lines for the log.
 
@@ -121,49 +123,52 @@ class Judging:
         return _unjudged(asking, HARNESSES[asking.harness], why), lines
 
     def _judged(
-        self, asking: Wanted, variables: Mapping[str, str], payload: bytes, lines: list[Line]
+        self, asking: _HookOptions, variables: Mapping[str, str], payload: bytes, lines: list[Line]
     ) -> Answer:
         harness = HARNESSES[asking.harness]
         policy = self._policy(asking, lines)
-        asked = harness.read(payload, variables)
-        decision = self._decision(asked, policy)
+        hooked = harness.read(payload, variables)
+        decision = self._decision(hooked, policy)
         answer = Answer()
         if decision.denial and not asking.observe:
             answer = harness.denied(decision.denial)
-        lines.append(_line(asking, asked, policy, decision))
+        lines.append(_line(asking, hooked, policy, decision))
         return answer
 
-    def _decision(self, asked: Asked, policy: Policy) -> Decision:
-        """Deny a file tool what is ours; all else as the policy says."""
-        for call in asked.reading.calls:
-            if call.name == WRITE and self._is_ours(call, asked):
+    def _decision(self, hooked: HookedCall, policy: Policy) -> Decision:
+        """Deny a file tool our own files, and decide all else by the policy."""
+        for call in hooked.reading.calls:
+            if call.name == WRITE and self._is_ours(call, hooked):
                 closed = replace(policy, write=PathRules())
-                return _judged(deny(call, closed, World(root=asked.root)), closed)
-        return decide(asked.reading, policy, asked.root)
+                return _judged(deny(call, closed, World(root=hooked.root)), closed)
+        return decide(hooked.reading, policy, hooked.root)
 
-    def _is_ours(self, call: ToolCall, asked: Asked) -> bool:
-        """Whether a file tool would write what the hook goes by, or what it keeps.
+    def _is_ours(self, call: ToolCall, hooked: HookedCall) -> bool:
+        """Return True if a file tool would write what the hook goes by, or what it keeps.
 
         A path that cannot be resolved counts as ours.
         """
         try:
-            path = Path(asked.root, path_argument(call.arguments or {}) or "").resolve()
+            path = Path(hooked.root, path_argument(call.arguments or {}) or "").resolve()
         except (OSError, ValueError, RuntimeError):
             return True
         files = [file.resolve() for one in self.loaded.values() for file in one.files]
         return path in files or path.is_relative_to(self.folder.resolve())
 
-    def _policy(self, asking: Wanted, lines: list[Line]) -> Policy:
-        """Raises UsageError where it cannot be read as it is now."""
-        known = self.loaded.get(asking.allowlist)
-        if known and known.seen == _stamps(known.files):
-            return known.policy
+    def _policy(self, asking: _HookOptions, lines: list[Line]) -> Policy:
+        """Return the policy of an allow list.
+
+        Raises UsageError if it cannot be read as it is now.
+        """
+        loaded = self.loaded.get(asking.allowlist)
+        if loaded and loaded.stamps == _stamps(loaded.files):
+            return loaded.policy
         places = roots(Path(asking.allowlist).parent)
         files = tuple(files_of(asking.allowlist, places))
         seen = _stamps(files)
         policy = load_any(asking.allowlist, roots=places)
         self.loaded[asking.allowlist] = _Loaded(policy, files, seen)
-        was = known.policy.digest if known else ""
+        was = loaded.policy.digest if loaded else ""
         if was != policy.digest:
             told = {"file": asking.allowlist, "digest": policy.digest, "was": was}
             lines.append({"event": "policy", **told})
@@ -171,7 +176,7 @@ class Judging:
 
 
 def _stamps(files: Sequence[Path]) -> tuple[tuple[int, int, int], ...]:
-    """Raises UsageError for a file that is gone."""
+    """Return time, size and inode of each file. Raises UsageError for a file that is gone."""
     stamps = []
     for file in files:
         try:
@@ -182,20 +187,19 @@ def _stamps(files: Sequence[Path]) -> tuple[tuple[int, int, int], ...]:
     return tuple(stamps)
 
 
-def _unjudged(asking: Wanted, harness: Harness, why: str) -> Answer:
+def _unjudged(asking: _HookOptions, harness: Harness, why: str) -> Answer:
     if asking.is_open or asking.observe:
         return Answer(0 if asking.harness == "guard" else 1, err=f"agenteval: not judged: {why}\n")
     return harness.denied(f"agenteval cannot judge this call, so it is denied: {why}")
 
 
 def reason(verdict: Denied, policy: Policy) -> str:
-    """What the model reads: the class, the part at fault, and the cure."""
-    found = verdict.primary
-    part = found.evidence.text.strip()
+    """Return the text that the model reads: the class, the part at fault, and the cure."""
+    finding = verdict.primary
+    part = finding.evidence.text.strip()
     at = f": `{part[:200]}`" if part else ""
-    return (
-        f"Denied by the allow list {policy.name} ({found.failure_class}){at}. {found.hint}".strip()
-    )
+    start = f"Denied by the allow list {policy.name} ({finding.failure_class}){at}."
+    return f"{start} {finding.hint}".strip()
 
 
 def decide(reading: Reading, policy: Policy, root: str) -> Decision:
@@ -216,7 +220,10 @@ _POWERSHELL: Final = "powershell"  # has rules of its own in Claude Code's setti
 
 
 def _opens_all(listed_name: str, policy: Policy) -> bool:
-    """Whether a list names a tool itself: its own tables do, another harness's only by a rule."""
+    """Return True if a list names a tool itself.
+
+    Its own tables do; another harness's list does so only by a rule.
+    """
     return policy.engine is None or listed_name not in policy.tools
 
 
@@ -252,7 +259,7 @@ def _unknown(reading: Reading, policy: Policy) -> Decision:
 
 
 def _cure(reading: Reading, policy: Policy) -> str:
-    """How who keeps the list allows such a call; "" where nothing does."""
+    """Return how the list's owner can allow such a call; "" if nothing does."""
     if any(call.name == WRITE for call in reading.calls):
         return 'Its owner can allow file tools there: [write] with allow = ["**"].'
     if reading.own is None:
@@ -270,17 +277,17 @@ def _listed(name: str, policy: Policy) -> str:
     return next(own, name if policy.engine and policy.tool(name) else "")
 
 
-def _line(asking: Wanted, asked: Asked, policy: Policy, decision: Decision) -> Line:
+def _line(asking: _HookOptions, hooked: HookedCall, policy: Policy, decision: Decision) -> Line:
     verdict = decision.verdict
     line: Line = {
         "harness": asking.harness,
-        "session": asked.session,
-        "agent": asked.agent,
-        "model": asked.model,
-        "cwd": asked.cwd,
-        "tool": asked.reading.tool,
-        "call": asked.reading.id,
-        "arguments": _kept(asked.arguments),
+        "session": hooked.session,
+        "agent": hooked.agent,
+        "model": hooked.model,
+        "cwd": hooked.cwd,
+        "tool": hooked.reading.tool,
+        "call": hooked.reading.id,
+        "arguments": _logged_arguments(hooked.arguments),
         "mode": "observe" if asking.observe else "enforce",
         "verdict": NOT_JUDGED,
         "policy": policy.name,
@@ -291,20 +298,24 @@ def _line(asking: Wanted, asked: Asked, policy: Policy, decision: Decision) -> L
         return line | {"effect": decision.effect, "ran": asking.observe or not decision.denial}
     line["verdict"] = "allowed" if verdict.allowed else "denied"
     if isinstance(verdict, Denied):
-        found = verdict.primary
-        told = {"class": found.failure_class, "evidence": found.evidence.text, "hint": found.hint}
-        line |= told | {"facets": list(found.facets), "ran": asking.observe}
+        finding = verdict.primary
+        explanation = {
+            "class": finding.failure_class,
+            "evidence": finding.evidence.text,
+            "hint": finding.hint,
+        }
+        line |= explanation | {"facets": list(finding.facets), "ran": asking.observe}
     return line
 
 
-def _kept(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What is kept of a call's arguments: a long text is cut, and how much was is beside it."""
-    kept: dict[str, Any] = {}
+def _logged_arguments(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the arguments for the log: a long text is cut, and the length of the rest is added."""
+    logged: dict[str, Any] = {}
     for name, value in arguments.items():
         text = value if isinstance(value, str) else json.dumps(value)
         if len(text) <= LONGEST:
-            kept[name] = value if is_json(value) else text
+            logged[name] = value if is_json(value) else text
         else:
-            kept[name] = text[:LONGEST]
-            kept[f"{name}:cut"] = len(text) - LONGEST
-    return kept
+            logged[name] = text[:LONGEST]
+            logged[f"{name}:cut"] = len(text) - LONGEST
+    return logged

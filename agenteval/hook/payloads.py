@@ -1,4 +1,4 @@
-"""What each harness sends of a call, and how it takes an answer.
+"""Payloads that each harness sends of a call, and the form of an answer that it takes.
 
 Pure, but for the model of Claude Code, which stands in its transcript only.
 """
@@ -16,12 +16,12 @@ TAIL: Final = 1 << 16  # bytes of a transcript in which the model that speaks is
 
 
 class UnreadableCallError(ValueError):
-    """What was sent is no call of that harness."""
+    """The payload is no call of that harness."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A call as it was asked about, and what it would do; `arguments` are the harness's own."""
+class HookedCall:
+    """A call that a harness sent, and what it would do; `arguments` are the harness's own."""
 
     reading: Reading
     root: str
@@ -43,26 +43,29 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Harness:
-    """`read` takes what was sent and the client's variables; `denied` puts a reason in its form."""
+    """The wire form of a harness.
 
-    read: Callable[[bytes, Mapping[str, str]], Asked]
+    `read` takes a payload and the client's variables; `denied` puts a reason in the harness's form.
+    """
+
+    read: Callable[[bytes, Mapping[str, str]], HookedCall]
     denied: Callable[[str], Answer]
 
 
-def _hooked(payload: bytes, variables: Mapping[str, str]) -> Asked:
+def _hooked(payload: bytes, variables: Mapping[str, str]) -> HookedCall:
     """Claude Code and Codex send the same keys; the root is where the session began."""
     sent = _object(payload)
     tool, arguments = sent.get("tool_name"), sent.get("tool_input")
     if not isinstance(tool, str):
         raise UnreadableCallError("it has no tool_name")
-    given = _arguments(arguments)
+    tool_input = _arguments(arguments)
     cwd = str(sent.get("cwd") or variables["cwd"])
     root = variables.get("CLAUDE_PROJECT_DIR") or cwd
     identifier = str(sent.get("tool_use_id") or "")
-    return Asked(
-        reading=read_call(identifier, tool, given, cwd, root),
+    return HookedCall(
+        reading=read_call(identifier, tool, tool_input, cwd, root),
         root=root,
-        arguments=given,
+        arguments=tool_input,
         session=str(sent.get("session_id") or ""),
         agent=str(sent.get("agent_type") or ""),
         model=str(sent.get("model") or _speaking(sent.get("transcript_path"))),
@@ -70,19 +73,19 @@ def _hooked(payload: bytes, variables: Mapping[str, str]) -> Asked:
     )
 
 
-def _plugged(payload: bytes, variables: Mapping[str, str]) -> Asked:
-    """What our plug-in of OpenCode sends."""
+def _plugged(payload: bytes, variables: Mapping[str, str]) -> HookedCall:
+    """Read what our plug-in of OpenCode sends."""
     sent = _object(payload)
     tool, arguments = sent.get("tool"), sent.get("args")
     if not isinstance(tool, str):
         raise UnreadableCallError("it has no tool")
-    given = _arguments(arguments)
+    tool_input = _arguments(arguments)
     root = str(sent.get("directory") or variables["cwd"])
-    cwd = str(given.get("workdir") or root)
-    return Asked(
-        reading=read_call(str(sent.get("call") or ""), tool, given, cwd, root),
+    cwd = str(tool_input.get("workdir") or root)
+    return HookedCall(
+        reading=read_call(str(sent.get("call") or ""), tool, tool_input, cwd, root),
         root=root,
-        arguments=given,
+        arguments=tool_input,
         session=str(sent.get("session") or ""),
         agent=str(sent.get("agent") or ""),
         model=str(sent.get("model") or ""),
@@ -90,7 +93,7 @@ def _plugged(payload: bytes, variables: Mapping[str, str]) -> Asked:
     )
 
 
-def _guarded(payload: bytes, variables: Mapping[str, str]) -> Asked:
+def _guarded(payload: bytes, variables: Mapping[str, str]) -> HookedCall:
     """The words of a shell: one command behind -c, and nothing that makes it something else."""
     words = payload.decode("utf-8", "surrogateescape").split("\0")
     command = command_of(words[1:])
@@ -102,7 +105,7 @@ def _guarded(payload: bytes, variables: Mapping[str, str]) -> Asked:
     cwd = variables["cwd"]
     arguments = {"command": command}
     reading = replace(read_call("", BASH, arguments, cwd, cwd), tool=words[0])
-    return Asked(reading, cwd, arguments, cwd=cwd)
+    return HookedCall(reading, cwd, arguments, cwd=cwd)
 
 
 def _object(payload: bytes) -> Mapping[str, Any]:
@@ -123,7 +126,7 @@ def _arguments(sent: object) -> Mapping[str, Any]:
 
 
 def _speaking(transcript: object) -> str:
-    """The model of the last reply in a session of Claude Code, which its hook is not told."""
+    """Return the model of the last reply in a session of Claude Code: its hook does not get it."""
     if not isinstance(transcript, str):
         return ""
     try:

@@ -25,7 +25,7 @@ KEPT: Final = 4  # older logs
 
 
 class ProductionLog:
-    """A log file of one user, and the older ones beside it: calls.jsonl.1 is the newest of them."""
+    """A log file of one user and the older ones next to it: calls.jsonl.1 is the newest of them."""
 
     def __init__(self, path: Path, *, most: int = MOST, kept: int = KEPT) -> None:
         self.path, self.most, self.kept = path, most, kept
@@ -39,7 +39,7 @@ class ProductionLog:
 
     def _append(self, line: Mapping[str, Any]) -> None:
         text = json.dumps(
-            {"v": FORMAT, "at": time_of(datetime.now(UTC)), **line},
+            {"v": FORMAT, "at": _time_of(datetime.now(UTC)), **line},
             ensure_ascii=True,
             separators=(",", ":"),
         )
@@ -82,7 +82,7 @@ class ProductionLog:
                         yield line
 
 
-def time_of(now: datetime) -> str:
+def _time_of(now: datetime) -> str:
     """UTC to the millisecond, as the log has it."""
     return f"{now:%Y-%m-%dT%H:%M:%S}.{now.microsecond // 1000:03d}Z"
 
@@ -91,12 +91,12 @@ _REPEATS: Final = Repeats()
 
 
 def tell(line: str) -> None:
-    """Write a line to resident.err, if that has room: once a minute while it repeats."""
+    """Write a line to resident.err, if that is not full: once a minute while it repeats."""
     if text := _REPEATS.line(line):
         with contextlib.suppress(OSError):
             print(text, file=sys.stderr, flush=True)  # noqa: T201 -- the resident's own log
 
 
 def tell_fault() -> None:
-    """Write the exception in hand to resident.err, as `tell` does."""
+    """Write the current exception to resident.err, as `tell` does."""
     tell(traceback.format_exc().rstrip())

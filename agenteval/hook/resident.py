@@ -1,8 +1,7 @@
 """The resident process of the hook: it has the policies read, and answers the clients of one user.
 
 The first client starts it, `agenteval hook stop` ends it, and so does half an hour without a call.
-It keeps the log: each call, when it started and when it ended; of one that was killed the next
-one tells.
+It keeps the log: each call, its own start and its end. If it was killed, the next one records that.
 """
 
 import contextlib
@@ -40,7 +39,7 @@ def main(folder: str) -> int:
     os.closerange(3, 1 << 10)  # what a harness left open: whoever waits for its end would wait
     os.umask(0o077)
     lock = os.open("lock", os.O_RDWR | os.O_CREAT, 0o600)
-    if not _taken(lock):
+    if not _take_lock(lock):
         return 0
     judging, log = Judging(Path(folder)), ProductionLog(Path(folder, LOG))
     signal.signal(signal.SIGTERM, _ended)
@@ -61,8 +60,8 @@ def main(folder: str) -> int:
     return 0
 
 
-def _taken(lock: int) -> bool:
-    """Whether the lock is ours now: `is_held` may have had it for a moment."""
+def _take_lock(lock: int) -> bool:
+    """Take the lock and return True if it is ours now. `is_held` may have had it for a moment."""
     for _ in range(20):
         with contextlib.suppress(BlockingIOError):
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -72,7 +71,7 @@ def _taken(lock: int) -> bool:
 
 
 def is_held(folder: Path) -> bool:
-    """Whether a resident process runs there."""
+    """Return True if a resident process runs there."""
     with (folder / "lock").open("a") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -87,7 +86,7 @@ def _ended(number: int, frame: FrameType | None) -> None:
 
 
 def _begin(log: ProductionLog) -> None:
-    if left := _left():
+    if left := _leftover_process():
         log.write({"event": "stop", "pid": left, "why": "killed"})
     try:
         Path(PID).write_text(f"{os.getpid()}\n", encoding="utf-8")
@@ -96,8 +95,11 @@ def _begin(log: ProductionLog) -> None:
     log.write({"event": "start", "pid": os.getpid()})
 
 
-def _left() -> int:
-    """The process before this one that did not take its number away, as who ends in order does."""
+def _leftover_process() -> int:
+    """Return the process before this one if its number still stands there, else 0.
+
+    One that ends in order takes its number away.
+    """
     try:
         return int(Path(PID).read_text(encoding="utf-8"))
     except (FileNotFoundError, ValueError):  # what holds no number is of no process

@@ -23,7 +23,7 @@ WAY: Final = ("hooks", "PreToolUse")
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """Where a value stands: from `start` with its key, from `value` without it."""
+    """The place of a value: from `start` with its key, from `value` without it."""
 
     start: int
     value: int
@@ -38,12 +38,12 @@ class _Reader:
         self.tokens: list[tuple[str, str, int]] = []
         at = 0
         while at < len(text):
-            found = _TOKEN.match(text, at)
-            if found is None:
+            match = _TOKEN.match(text, at)
+            if match is None:
                 raise UsageError(f"{where}: no JSON from character {at} on: mend it first")
-            if found.lastgroup != "blank":
-                self.tokens.append((found.lastgroup or "", found[0], at))
-            at = found.end()
+            if match.lastgroup != "blank":
+                self.tokens.append((match.lastgroup or "", match[0], at))
+            at = match.end()
         self.at = 0
 
     def value(self, start: int = -1, key: str = "") -> _Value:
@@ -116,7 +116,7 @@ def with_hook(text: str, entry: Mapping[str, Any], *, mark: str, where: str) -> 
 
 
 def without_hook(text: str, *, mark: str, where: str) -> str:
-    """The settings without entries of ours, which name `mark`. Raises UsageError.
+    """Return the settings without entries of ours, which name `mark`. Raises UsageError.
 
     What held nothing else goes with them.
     """
@@ -124,19 +124,19 @@ def without_hook(text: str, *, mark: str, where: str) -> str:
         root = _root(text, where)
         hooks = _member(root, WAY[0])
         listed = _member(hooks, WAY[1]) if hooks else None
-        ours = [one for one in listed.members if _names(text, one, mark)] if listed else []
-        if not ours or hooks is None or listed is None:
+        own_entries = [one for one in listed.members if _names(text, one, mark)] if listed else []
+        if not own_entries or hooks is None or listed is None:
             break
-        chain = ((root, hooks), (hooks, listed), (listed, ours[0]))
+        chain = ((root, hooks), (hooks, listed), (listed, own_entries[0]))
         depth, (outer, inner) = next(
-            (at, pair) for at, pair in enumerate(chain, 1) if _only(pair[1], ours[0])
+            (at, pair) for at, pair in enumerate(chain, 1) if _only(pair[1], own_entries[0])
         )
         text = _cut(text, outer, inner, depth)
     return text
 
 
 def _only(value: _Value, entry: _Value) -> bool:
-    """Whether nothing but the entry stands in the value."""
+    """Return True if nothing but the entry stands in the value."""
     while value is not entry:
         if len(value.members) != 1:
             return False
@@ -162,7 +162,7 @@ def _member(value: _Value, key: str) -> _Value | None:
 
 
 def _names(text: str, entry: _Value, mark: str) -> bool:
-    """Whether an entry of a list runs our client, also where its path is escaped."""
+    """Return True if an entry of a list runs our client, also where its path is escaped."""
     try:
         written: Any = json.loads(text[entry.value : entry.end])
     except ValueError:

@@ -1,4 +1,4 @@
-"""What a tool call of a harness would do: read from its input, and from its name only where known.
+"""Effects of a harness's tool call: read from its input, and from its name only where known.
 
 A tool is a shell when its input carries a command, whoever offers it: `Bash`, `Monitor`, a tool of
 an MCP server. Names and keys are compared as `canonical` and `_letters` fold them.
@@ -23,7 +23,7 @@ DEPTH: Final = 8  # tables within tables in which a command is looked for
 
 
 class Effect(StrEnum):
-    """What is known of a call before any policy is asked."""
+    """The effect of a call, as far as it is known before a policy judges it."""
 
     JUDGED = "judged"  # it runs commands, reads or writes files
     NONE = "no effect"  # a known tool that changes nothing on this machine
@@ -157,13 +157,13 @@ def _letters(name: str) -> str:
 
 
 def _is_legible(name: str) -> bool:
-    """Whether a name holds a letter, and nothing that two programs may read differently."""
+    """Return True if a name holds a letter, and nothing that two programs may read differently."""
     odd = {"Cc", "Cs", "Co", "Cn", "Zl", "Zp"}
     return bool(_letters(name)) and odd.isdisjoint(map(unicodedata.category, name))
 
 
 class _UnreadableError(ValueError):
-    """Why no reader here can read what a call runs; never leaves this module."""
+    """The reason why no reader here can read what a call runs; never leaves this module."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +177,7 @@ class _Text:
 
 @dataclass(frozen=True, slots=True)
 class _Around:
-    """What the tables around a command say of it: where it starts, by whom, with what."""
+    """The settings of a command in the tables around it: where it starts, by whom, with what."""
 
     folder: object = None
     language: str = ""
@@ -237,16 +237,16 @@ def _check_language(letters: str, texts: Sequence[_Text]) -> None:
 def _bash_calls(
     identifier: str, texts: Sequence[_Text], rights: Mapping[str, Any], cwd: str, root: str
 ) -> Iterator[ToolCall]:
-    """A command that starts elsewhere than the session began says where."""
-    for each in texts:
-        if each.is_patch:
+    """Yield the calls of bash; one that starts in another folder than the session names it."""
+    for command in texts:
+        if command.is_patch:
             continue
         more = dict(rights)
         if normalise(cwd, root) != ".":
             more["cwd"] = cwd
-        if each.folder is not None:
-            more["workdir"] = each.folder
-        yield ToolCall(identifier, BASH, each.text, {"command": each.text, **more})
+        if command.folder is not None:
+            more["workdir"] = command.folder
+        yield ToolCall(identifier, BASH, command.text, {"command": command.text, **more})
 
 
 def _file_calls(
@@ -282,7 +282,7 @@ def _is_text(value: object) -> bool:
 
 
 class _Search:
-    """Looks for what the input of one tool carries.
+    """A search for what the input of one tool carries.
 
     `letters` are those of the tool's name; of a tool that `is_known` no text but that of arguments
     is searched for JSON: a file's is no call.
@@ -310,7 +310,10 @@ class _Search:
     def _texts_within(
         self, key: str, value: object, around: _Around, depth: int
     ) -> Iterator[_Text]:
-        """What the tables in a value carry, which of a command have to carry one."""
+        """Yield the commands in the tables of a value.
+
+        The tables of a command have to carry one.
+        """
         tables = [*_tables(value, depth)]
         inner = [each for table in tables for each in self.texts(table, around, depth - 1)]
         if tables and not inner and self._is_command(key, [], around.language):
@@ -348,7 +351,7 @@ def _is_encoded(key: str) -> bool:
 
 
 def _around(keys: Sequence[tuple[str, object]], outer: _Around) -> _Around:
-    """What a table says of the commands in it, or else the table around it."""
+    """Return what a table states of the commands in it, or else what the table around it does."""
     around = outer
     words: tuple[str, ...] = ()
     for key, value in keys:

@@ -81,7 +81,7 @@ def _tool_hint(name: str, call: DeniedCall) -> str:
 
 
 def _script_behind(name: str, rules: BashRules) -> str:
-    """How to call the script, or the sub-command, that a tool's name may mean."""
+    """Return how to call the script, or the sub-command, that a tool's name may mean, or ""."""
     name = name.replace("-", "_")
     for script in rules.scripts:
         for command in script.line.commands:
@@ -140,7 +140,7 @@ _START = "every command starts in the workspace: leave the folder out"
 
 
 def _argument_span(call: DeniedCall, value: str) -> Span:
-    """Where an argument's value stands in the raw text, however its JSON is written."""
+    """Return the place of an argument's value in the raw text, however its JSON is written."""
     for form in (value, json.dumps(value)[1:-1]):
         start = call.text.find(form)
         if start >= 0:
@@ -195,11 +195,11 @@ def typographic_character(call: DeniedCall) -> Seen | None:
     A long dash for `--`, curly quotes, a blank without break or one without width: bash takes
     each for a letter.
     """
-    found = typographic(call.text)
-    if not found:
+    place = typographic(call.text)
+    if not place:
         return None
-    character = call.text[found[0]]
-    return Seen(call.span(*found), f"U+{ord(character):04X} {plain_for(character)}")
+    character = call.text[place[0]]
+    return Seen(call.span(*place), f"U+{ord(character):04X} {plain_for(character)}")
 
 
 # Where a reader can stop before a bracket that is out of place.
@@ -243,7 +243,7 @@ _BEFORE_END = re.compile(r"(?:[|&;<>]++|[^\s|&;<>]++)\s*\Z")
 
 
 def _error(call: DeniedCall, error: Span) -> Seen:
-    """What shows an error: a placeholder around it, and for one at an end what stands before."""
+    """Return what shows an error: a placeholder around it, or what stands before one at an end."""
     start, end, text = error
     for found in _PLACEHOLDER.finditer(call.text, max(start - _NEAR, 0), end + _NEAR):
         if found.start() <= end and start <= found.end() and end - start < len(found[0]) + _NEAR:
@@ -263,7 +263,10 @@ _NEAR = 32  # characters
 
 
 def _has_no_meaning(call: DeniedCall, at: int) -> bool:
-    """Whether bash has no use for what stopped a reader: one that knows no `case` or function."""
+    """Return True if bash has no use for what stopped a reader.
+
+    The reader is one that knows no `case` or function.
+    """
     text = call.text
     mark = text[at : at + 1]
     if mark == ")":  # of $(<f) it is only the end

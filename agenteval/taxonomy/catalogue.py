@@ -14,15 +14,18 @@ SHIPPED = tuple(found for family in _FAMILIES for found in classes_of(family))
 
 
 def _plugged() -> Iterator[tuple[str, FailureClass]]:
-    """Those of plug-ins, each with the plug-in's name: a class, or a module of some."""
-    taken = {each.id for each in SHIPPED}
+    """Yield the failure classes of plug-ins, each with the plug-in's name.
+
+    A plug-in is a class, or a module of some.
+    """
+    taken_ids = {entry.id for entry in SHIPPED}
     for name, found in plugins.load(GROUP, _is_one_or_some).items():
-        for each in classes_of(found) if isinstance(found, ModuleType) else (found,):
-            if each.rest or each.id in taken:
-                plugins.leave_out(GROUP, name, f"{each.id}: its id is taken, or it takes the rest")
+        for entry in classes_of(found) if isinstance(found, ModuleType) else (found,):
+            if entry.rest or entry.id in taken_ids:
+                plugins.leave_out(GROUP, name, f"{entry.id}: its id is taken, or it takes the rest")
                 continue
-            taken.add(each.id)
-            yield name, each
+            taken_ids.add(entry.id)
+            yield name, entry
 
 
 def _is_one_or_some(found: object) -> bool:
@@ -39,9 +42,9 @@ TAXONOMY_VERSION = "+".join(
 
 
 def failure_classes() -> tuple[FailureClass, ...]:
-    """Every class, in the order of the families above and within each that of its source.
+    """Return every class, in the order of the families above and within each that of its source.
 
-    Those of plug-ins stand before those that explain whatever program was asked for.
+    The classes of plug-ins stand before those that explain any program.
     """
     return _CLASSES
 

@@ -1,4 +1,4 @@
-"""A denied call with all that the failure classes ask about it."""
+"""A denied call with all that the failure classes use of it."""
 
 from collections.abc import Mapping, Sequence
 from itertools import compress, pairwise
@@ -53,7 +53,10 @@ class DeniedCall(NamedTuple):
         return new(Span, (start, end, self.text[start:end]))
 
     def _whereabouts(self, missed: Missed) -> str:
-        """Whether the model wrote such a script (own), the world may have it (there), or not."""
+        """Return "own" for a script that the model wrote, "there" for one that may exist.
+
+        Return "nowhere" for any other.
+        """
         part, at = missed.part, missed.mismatch.at
         path = normalise(part.argv[at], self.world.root)
         if path is None or at in part.words.dynamic:
@@ -75,7 +78,7 @@ class DeniedCall(NamedTuple):
         return new(Span, (start, end, self.text[start:end]))
 
     def opens(self, redirect: Redirect) -> bool:
-        """Whether the policy opens such redirects, and to that file."""
+        """Return True if the policy opens such redirects, and to that file."""
         return (
             _CONSTRUCTS[redirect.kind] in self.policy.bash.constructs
             and bool(self.parts)  # without a command no redirect is admitted
@@ -85,7 +88,7 @@ class DeniedCall(NamedTuple):
 
     @property
     def signs(self) -> frozenset[str]:
-        """What there is in the call, for a class to be seen in: most classes need no closer look.
+        """The signs in the call, for a class to be seen in: most classes need no closer look.
 
         The fields of the facts that hold something and the kinds in two of them; the reasons for
         which a part is missed, and for which the reader stopped, or the operator where it did; and
@@ -131,7 +134,7 @@ class DeniedCall(NamedTuple):
         return signs
 
     def calls_tool(self, part: Part) -> bool:
-        """Whether a tool is meant, and no program of its name, nor the builtin read."""
+        """Return True if a tool is meant, and no program of its name, nor the builtin read."""
         name = part.program.lower()
         if name not in self.policy.tools or part.admitted:
             return False
@@ -149,9 +152,9 @@ class DeniedCall(NamedTuple):
 
     @property
     def harms(self) -> tuple[str, ...]:
-        """What any command in it could do that reaches beyond reading, whatever stands around it.
+        """The effects beyond reading that any command in it could have, whatever stands around it.
 
-        Of a single command its own class tells.
+        The effects of a single command are those of its own class.
         """
         if len(self.parts) < 2 and not self.shell.substitutions:
             return ()
@@ -160,7 +163,7 @@ class DeniedCall(NamedTuple):
 
     @property
     def move(self) -> Span | None:
-        """The change of folder that no construct allows beside other commands."""
+        """The change of folder that no construct allows together with other commands."""
         if not self.policy.bash.constructs or len(self.parts) == 1:
             return None
         shell, stop = self.shell, self.stop
@@ -194,17 +197,17 @@ _CONSTRUCTS = {
 _NOT_LISTED = "is not listed"
 
 
-def missed(call: DeniedCall, miss: Miss, *, said: str = _NOT_LISTED) -> Seen | None:
-    """The first command that no rule fits for this reason, at the word that shows it.
+def missed(call: DeniedCall, miss: Miss, *, fault: str = _NOT_LISTED) -> Seen | None:
+    """Return the first command that no rule fits for this reason, at the word that shows it.
 
-    `said` is what a class knows better of a name that is not listed.
+    `fault` is what a class knows better of a name that is not listed.
     """
     found = call.misses.get(miss)
     if found is None:
         return None
     part, (_, at, hint, _, _) = found
     facets = harm(part.words) if miss is Miss.WORDS or miss is Miss.PROGRAM else ()
-    hint = hint if said is _NOT_LISTED else hint.replace(_NOT_LISTED, said, 1)
+    hint = hint if fault is _NOT_LISTED else hint.replace(_NOT_LISTED, fault, 1)
     return new(Seen, (call.word(part, at), hint, facets, False))
 
 
@@ -237,7 +240,7 @@ _HERE = (RedirectKind.HEREDOC, RedirectKind.HERESTRING)
 
 
 def _into(call: DeniedCall, fed: Command, behind: Command | None) -> str:
-    """What a here-document of this command feeds, as a facet; "" for a file."""
+    """Return what a here-document of this command feeds, as a facet; "" for a file."""
     kinds = {redirect.kind for redirect in fed.redirects}
     if fed.program in {"cat", ""}:
         if RedirectKind.FILE in kinds:

@@ -1,4 +1,4 @@
-"""What a failure class is: a function that looks at a denied call, and the texts it carries."""
+"""Failure classes: functions that look at a denied call, and the texts that they carry."""
 
 import inspect
 import json
@@ -94,7 +94,7 @@ def failure_class(  # noqa: PLR0913 -- a class has that many texts, each named w
     article: ArticleRow = ArticleRow.OTHER,
     after: Sequence[str] = (),
 ) -> Callable[[Look], FailureClass]:
-    """Makes a failure class of the function below it: id, title and rationale are its own."""
+    """Make a failure class of the function below it: id, title and rationale are its own."""
 
     def block(look: Look) -> FailureClass:
         title, _, rationale = inspect.cleandoc(look.__doc__ or "").partition("\n\n")
@@ -142,7 +142,7 @@ FAULT = 80  # characters of what is wrong
 
 @lru_cache(maxsize=1024)
 def as_fault(text: str) -> str:
-    """In one line, without backquotes: what stands between those can be sent."""
+    """Return a fault in one line, without backquotes: what stands between those can be sent."""
     return cut(" ".join(text.replace("`", "'").split()), FAULT)
 
 

@@ -12,14 +12,14 @@ from functools import lru_cache
 from agenteval.core.call import BASH
 from agenteval.core.policy.arguments import READ, WRITE
 from agenteval.core.policy.bash import MOVES
-from agenteval.core.policy.examples import SHOWN, allowed, fits, listed, opens, told
+from agenteval.core.policy.examples import SHOWN, allowed, fits, listed, opens, shortened
 from agenteval.core.policy.mismatch import Miss, Part, reached
 from agenteval.core.policy.patterns import normalise
 from agenteval.core.shell.facts import RedirectKind
 from agenteval.core.shell.harm import NO_OPS
 from agenteval.core.shell.program_specs import can_show, shown_files, wants_input
 from agenteval.core.shell.words import quoted
-from agenteval.core.shell.wrappers import hands_on
+from agenteval.core.shell.wrappers import passes_arguments
 from agenteval.taxonomy.denied import DeniedCall
 from agenteval.taxonomy.failure_class import FAULT, FailureClass, Seen, as_fault, cut, joined
 from agenteval.taxonomy.residue import untyped, with_quoted_urls, without_residue
@@ -30,7 +30,7 @@ _MENDED = 10 * SHOWN  # characters of a call that is mended one by one: more wou
 
 
 class Ways:
-    """What may be done in place of one denied call.
+    """The ways to replace one denied call.
 
     `own` is the first listed command in it that may be run by itself, `written` says how the first
     file that it writes may be written, `way` the nearest of what a tool does; each may be empty.
@@ -56,27 +56,27 @@ class Ways:
             self.written = self._written()
         if touched and not self.own:
             made = {path for path, _ in self._into()} if touched & _WRITES else ()
-            shown = (path for path in self._shown() if path not in made)  # what was there before
+            shown = (path for path in self._shown_files() if path not in made)  # not written here
             self.way = self._tool(READ, shown) or self.written
 
-    def hint(self, found: FailureClass, seen: Seen) -> str:
-        """The fault and the nearest way, or how such a call is mended in general."""
+    def hint(self, failure_class: FailureClass, evidence: Seen) -> str:
+        """Return the fault and the nearest way, or how such a call is fixed in general."""
         if not self.is_command:
-            return seen.hint or found.cure_in_general
-        fault = as_fault(seen.hint) if seen.hint else ""
-        if way := self._mended(found.id):
+            return evidence.hint or failure_class.cure_in_general
+        fault = as_fault(evidence.hint) if evidence.hint else ""
+        if way := self._mended(failure_class.id):
             return joined(fault, f"Run `{way}`.")
         if self.own:
-            own = told(self.own)
-            if "{alone}" in found.cure:
-                return self._with_written(joined(fault, found.cured(own)))
-            return self._with_written(joined(fault or found.cure, f"Run `{own}` alone."))
+            own = shortened(self.own)
+            if "{alone}" in failure_class.cure:
+                return self._with_written(joined(fault, failure_class.cured(own)))
+            return self._with_written(joined(fault or failure_class.cure, f"Run `{own}` alone."))
         if self.way:
             return joined(fault, self.way)
-        if found.id in _WRITING and not fault and any(path for path, _ in self._into()):
+        if failure_class.id in _WRITING and not fault and any(path for path, _ in self._into()):
             fault = self._open_to()
         self._calls = self._calls or self._allowed()  # the same below every class
-        return joined(fault or found.cure_in_general, self._calls)
+        return joined(fault or failure_class.cure_in_general, self._calls)
 
     def _own(self) -> str:
         """But for what does nothing alone."""
@@ -92,7 +92,10 @@ class Ways:
         return ""
 
     def _is_idle(self, part: Part) -> bool:
-        """A change of folder, a filter of what was handed to it, echo beside what is denied."""
+        """Return True if it changes the folder, filters what is piped into it, or prints.
+
+        A no-op such as echo counts only next to another command that no rule fits.
+        """
         if part.program in MOVES or part.argv == ("cat",):
             return True
         if part.program in NO_OPS:
@@ -100,17 +103,20 @@ class Ways:
         return wants_input(part.argv) and self.call.shell.is_piped(part.words.extent[0])
 
     def _is_fed(self, part: Part) -> bool:
-        """Whether a word of it stands for what something else hands to it."""
+        """Return True if a word of it stands for what something else passes to it."""
         is_fed = self.call.shell.is_fed(part.argv, part.words.extent[0])
-        return is_fed or hands_on(part.via, part.argv)
+        return is_fed or passes_arguments(part.via, part.argv)
 
     def _tool(self, tool: str, paths: Iterator[str]) -> str:
-        """What a tool does with the first of the files that it opens."""
+        """Return a sentence that uses a tool on the first file that it opens, or ""."""
         path = next((path for path in paths if path and self._opens(tool, path)), "")
         return f"{tool.capitalize()} `{path}` with the {tool} tool." if path else ""
 
     def _written(self) -> str:
-        """How the first file that the call writes may be written: the write tool replaces it."""
+        """Return how the first file that the call writes may be written.
+
+        The write tool replaces a file.
+        """
         world = self.call.world
         for path, is_added in self._into():
             if path and self._opens(WRITE, path):
@@ -137,16 +143,16 @@ class Ways:
         return listed(policy, world)
 
     def _open_to(self) -> str:
-        """Where the write tool writes, where there is one."""
+        """Return the fault that names where the write tool writes; "" without that tool."""
         policy = self.call.policy
         if WRITE not in policy.tools:
             return ""
         open_to = ", ".join(policy.write.allow) or "nothing"
         return cut(f"the write tool is open to {open_to} only", FAULT)
 
-    def _with_written(self, told: str) -> str:
-        whole = joined(told, self.written)
-        return whole if len(whole) <= _MOST else told
+    def _with_written(self, text: str) -> str:
+        whole = joined(text, self.written)
+        return whole if len(whole) <= _MOST else text
 
     def _mended(self, failure_class: str) -> str:
         """The call with what this class is about put right, where that is all that is wrong."""
@@ -167,7 +173,7 @@ class Ways:
         """The commands in which bash has no word left to work out."""
         return (part for part in self.call.parts if not part.words.dynamic)
 
-    def _shown(self) -> Iterator[str]:
+    def _shown_files(self) -> Iterator[str]:
         """The files that the commands show."""
         if self.call.shell.errors:
             return
@@ -203,7 +209,7 @@ class Ways:
                 yield path, ">>" in redirect.span.text
 
     def _path(self, path: str, at: int | None) -> str:
-        """Where a path lies that is written in the command that begins there; "" if unknown."""
+        """Return the place of a path in the command that begins at `at`; "" if it is unknown."""
         root = self.call.world.root
         folder = self.call.folder(at) if self._moves else root
         if folder is None:
@@ -218,7 +224,10 @@ _SHOWS, _WRITES = 1, 2
 
 @lru_cache(maxsize=1024)  # agents know few programs
 def _touches(program: str) -> int:
-    """Whether such a program, or a tool of its name, may show or write files; "" is a redirect."""
+    """Return flags for a program, or tool of its name, that may show or write files.
+
+    The program "" is a redirect.
+    """
     writes = program == "" or program.lower() == WRITE or program == "tee"
     shows = program == "" or program.lower() == READ or can_show(program)
     return shows * _SHOWS + writes * _WRITES

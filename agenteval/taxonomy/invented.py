@@ -56,7 +56,7 @@ def self_written_script(call: DeniedCall) -> Seen | None:
 
     It is there, and no rule can know what it does.
     """
-    return missed(call, Miss.SCRIPT, said="was written by you, and is not listed")
+    return missed(call, Miss.SCRIPT, fault="was written by you, and is not listed")
 
 
 @failure_class(
@@ -78,7 +78,7 @@ def hallucinated_script(call: DeniedCall) -> Seen | None:
     The model made its name up, or left out its folder. Seen only where the files of the world are
     known; elsewhere such a call is an unlisted script.
     """
-    return missed(call, Miss.SCRIPT, said="does not exist")
+    return missed(call, Miss.SCRIPT, fault="does not exist")
 
 
 @failure_class(

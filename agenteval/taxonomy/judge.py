@@ -56,13 +56,13 @@ def judge(call: ToolCall, policy: Policy, world: World = UNKNOWN_WORLD) -> Verdi
 
 
 def _holds_others(argv: Sequence[str]) -> bool:
-    """Whether there is another command inside a wrapper: find has one only behind -exec."""
+    """Return True if another command is inside a wrapper: find has one only behind -exec."""
     return argv[0] != "find" or not _FIND_RUNS.isdisjoint(argv)
 
 
 @lru_cache(maxsize=1024)
 def _wraps(program: str) -> bool:
-    """Whether a simple command may hold another that matters: sudo x, but not python x."""
+    """Return True if a simple command may hold another that matters: sudo x, but not python x."""
     is_runner = program == "uv" or (interpreter(program) and base_name(program) not in SHELLS)
     return not is_runner and is_wrapper(program)
 
@@ -104,35 +104,39 @@ def _deny(  # noqa: PLR0913 -- judge knows half of it already
 def judge_many(
     policy: Policy, world: World = UNKNOWN_WORLD, *, distinct: int = 1 << 14
 ) -> Callable[[ToolCall], Verdict]:
-    """`judge` for many calls; the verdicts on that many distinct commands are kept for repeats."""
-    kept: dict[str, Verdict] = {}
+    """Return `judge` for many calls, which keeps verdicts on `distinct` commands for repeats."""
+    verdicts: dict[str, Verdict] = {}
 
     def of_call(call: ToolCall) -> Verdict:
         command = only_command(call, policy)
         if command is None or len(command) > _KEPT:
             return judge(call, policy, world)
-        verdict = kept.get(command)
+        verdict = verdicts.get(command)
         if verdict is None:
-            if len(kept) >= distinct:
-                kept.clear()  # repeats stand near each other: an order of use costs each call more
-            verdict = kept[command] = judge(call, policy, world)
+            if len(verdicts) >= distinct:
+                verdicts.clear()  # repeats stand near each other: an order of use costs more
+            verdict = verdicts[command] = judge(call, policy, world)
         return verdict
 
     return of_call
 
 
 def _explain(denied: DeniedCall) -> Denied:
-    found: list[tuple[FailureClass, Seen]] = []
+    matches: list[tuple[FailureClass, Seen]] = []
     for each in _worth_a_look(denied.signs):
-        if seen := each.look(denied):
-            found.append((each, seen))  # noqa: PERF401 -- a comprehension is a call of its own
+        if evidence := each.look(denied):
+            matches.append((each, evidence))  # noqa: PERF401 -- a comprehension is a call of its own
     if permitted := denied.policy.bash.constructs:
         # A construct permitted as such explains only what nothing else does: its odd forms.
-        closed = [(c, seen) for c, seen in found if seen.despite or c.construct not in permitted]
-        found = closed or found
-    if not found and (seen := _REST.look(denied)):
-        found = [(_REST, seen)]
-    return Denied.explained(_findings(found, denied))
+        closed = [
+            (c, evidence)
+            for c, evidence in matches
+            if evidence.despite or c.construct not in permitted
+        ]
+        matches = closed or matches
+    if not matches and (evidence := _REST.look(denied)):
+        matches = [(_REST, evidence)]
+    return Denied.explained(_findings(matches, denied))
 
 
 @lru_cache(maxsize=1024)
@@ -143,18 +147,18 @@ def _worth_a_look(signs: frozenset[str]) -> tuple[FailureClass, ...]:
     )
 
 
-def _findings(found: Iterable[tuple[FailureClass, Seen]], denied: DeniedCall) -> list[Finding]:
+def _findings(matches: Iterable[tuple[FailureClass, Seen]], denied: DeniedCall) -> list[Finding]:
     ways, stated = Ways(denied), denied.policy.stated
     is_listed, harms = bool(denied.alone), denied.harms
     findings: list[Finding] = []
-    for failure_class, seen in found:
-        facets = seen.facets
+    for failure_class, evidence in matches:
+        facets = evidence.facets
         if harms and not findings:
             facets += tuple(each for each in harms if each not in facets)
         if is_listed:
             facets += ("script-listed",)
         if failure_class.id in stated:
             facets += ("rule-stated",)
-        hint = ways.hint(failure_class, seen)
-        findings.append(new(Finding, (failure_class.id, seen.span, hint, facets)))
+        hint = ways.hint(failure_class, evidence)
+        findings.append(new(Finding, (failure_class.id, evidence.span, hint, facets)))
     return findings

@@ -16,7 +16,7 @@ from agenteval.core.policy.arguments import schema_complaint
 
 
 class Sight(NamedTuple):
-    """What shows a kind in a reply; the fields are those of `core.malformed.MalformedCall`."""
+    """The evidence of a kind in a reply; the fields are those of `core.malformed.MalformedCall`."""
 
     blame: Blame
     evidence: str
@@ -39,7 +39,7 @@ class MalformedKind:
 
 
 def malformed_kind(*, note: bool = False) -> Callable[[Look], MalformedKind]:
-    """Makes a kind of the function below it: id, title and rationale are its own."""
+    """Make a kind of the function below it: id, title and rationale are its own."""
 
     def block(look: Look) -> MalformedKind:
         title, _, rationale = inspect.cleandoc(look.__doc__ or "").partition("\n\n")
@@ -50,9 +50,9 @@ def malformed_kind(*, note: bool = False) -> Callable[[Look], MalformedKind]:
 
 @lru_cache(maxsize=16)
 def parsed(raw: str) -> Mapping[str, Any] | None:
-    """The arguments in a text, or None for a text that is no JSON object, or too long.
+    """Return the arguments in a text, or None for a text that is no JSON object, or too long.
 
-    Every kind asks for those of the same few calls, one after the other.
+    Every kind reads those of the same few calls, one after the other.
     """
     if len(raw) > LONGEST_ARGUMENTS:
         return None
@@ -63,18 +63,18 @@ def parsed(raw: str) -> Mapping[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def spent(received: Received, asked: Asked) -> bool:
-    """Whether the reply has all the tokens that our own limit leaves it."""
-    return asked.max_tokens is not None and received.completion_tokens >= asked.max_tokens
+def spent(received: Received, request: Asked) -> bool:
+    """Return True if the reply has all the tokens that our own limit leaves it."""
+    return request.max_tokens is not None and received.completion_tokens >= request.max_tokens
 
 
-def is_cut(received: Received, asked: Asked, position: int) -> bool:
-    """Whether this call is the last one of a reply that ran out of tokens, and not whole.
+def is_cut(received: Received, request: Asked, position: int) -> bool:
+    """Return True if this call is the last one of a reply that ran out of tokens, and not whole.
 
-    vLLM tells no `length` where it found a call.
+    vLLM reports no `length` where it found a call.
     """
     last = position == len(received.calls) - 1
-    ran_out = received.finish_reason in CUT or spent(received, asked)
+    ran_out = received.finish_reason in CUT or spent(received, request)
     return last and ran_out and not parsed(received.calls[-1].raw)
 
 
@@ -84,7 +84,7 @@ _MARKUP = re.compile(r"</(?:tool_call|function|parameter)>\s*$|<\|[a-z_]+\|>")
 
 
 @malformed_kind()
-def broken_json(received: Received, asked: Asked) -> Iterator[Sight]:
+def broken_json(received: Received, request: Asked) -> Iterator[Sight]:
     """Arguments that are not JSON, or no JSON object, or longer than any that are read.
 
     JSON is what every program reads the same: no NaN, no number beyond all bounds, no half of a
@@ -96,19 +96,19 @@ def broken_json(received: Received, asked: Asked) -> Iterator[Sight]:
         if (
             not call.raw.strip()
             or parsed(call.raw) is not None
-            or is_cut(received, asked, position)
+            or is_cut(received, request, position)
         ):
             continue
         blame, why = Blame.MODEL, "the text is the model's own"
-        if asked.parser in WRITES_JSON:
-            blame, why = Blame.PARSER, f"the parser {asked.parser} writes the JSON"
+        if request.parser in WRITES_JSON:
+            blame, why = Blame.PARSER, f"the parser {request.parser} writes the JSON"
         elif parsed("{" + call.raw) is not None:
             blame, why = Blame.PARSER, "nothing but the opening brace is missing"
         yield Sight(blame, call.raw, why, position)
 
 
 @malformed_kind()
-def lost_arguments(received: Received, asked: Asked) -> Iterator[Sight]:
+def lost_arguments(received: Received, request: Asked) -> Iterator[Sight]:
     """No arguments where the tool needs some.
 
     A parser lost them when not even `{}` came, or when another call of the same turn to the same
@@ -116,9 +116,9 @@ def lost_arguments(received: Received, asked: Asked) -> Iterator[Sight]:
     """
     full = {call.name for call in received.calls if parsed(call.raw)}
     for position, call in enumerate(received.calls):
-        needed = asked.schemas.get(call.name, {}).get("required")
+        needed = request.schemas.get(call.name, {}).get("required")
         empty = not call.raw.strip() or parsed(call.raw) == {}
-        if not needed or not empty or is_cut(received, asked, position):
+        if not needed or not empty or is_cut(received, request, position):
             continue
         blame, why = Blame.MODEL, "an empty object is what the model wrote"
         if not call.raw.strip():
@@ -133,7 +133,7 @@ _MOST = 64
 
 
 def _text(schema: Mapping[str, Any]) -> str:
-    """As JSON. Each turn of a trial offers the same object: it is written once."""
+    """Return a schema as JSON. Each turn of a trial offers the same object: it is written once."""
     if id(schema) not in _TEXTS:
         if len(_TEXTS) >= _MOST:
             _TEXTS.clear()
@@ -142,7 +142,7 @@ def _text(schema: Mapping[str, Any]) -> str:
 
 
 @malformed_kind()
-def schema_mismatch(received: Received, asked: Asked) -> Iterator[Sight]:
+def schema_mismatch(received: Received, request: Asked) -> Iterator[Sight]:
     """Arguments that break the schema that was offered.
 
     The parser is blamed when they fit once its texts are read as JSON: it left numbers or lists as
@@ -150,9 +150,9 @@ def schema_mismatch(received: Received, asked: Asked) -> Iterator[Sight]:
     """
     for position, call in enumerate(received.calls):
         arguments = parsed(call.raw)
-        if call.name not in asked.schemas or not arguments:
+        if call.name not in request.schemas or not arguments:
             continue
-        text = _text(asked.schemas[call.name])
+        text = _text(request.schemas[call.name])
         if not (complaint := schema_complaint(text, arguments)):
             continue
         read = {name: _read(value) for name, value in arguments.items()}
@@ -164,13 +164,13 @@ def schema_mismatch(received: Received, asked: Asked) -> Iterator[Sight]:
 
 
 @malformed_kind()
-def broken_text(received: Received, asked: Asked) -> Iterator[Sight]:
+def broken_text(received: Received, request: Asked) -> Iterator[Sight]:
     """A name or arguments that came as no text: half a character, or bytes that are no UTF-8.
 
     U+FFFD stands in its place, and the call is judged so. What is written into a reply, byte for
     byte, is the server's.
     """
-    del asked
+    del request
     for position, call in enumerate(received.calls):
         if call.broken:
             why = "the bytes of a reply are the server's to write"
@@ -178,12 +178,12 @@ def broken_text(received: Received, asked: Asked) -> Iterator[Sight]:
 
 
 @malformed_kind(note=True)
-def object_arguments(received: Received, asked: Asked) -> Iterator[Sight]:
+def object_arguments(received: Received, request: Asked) -> Iterator[Sight]:
     """Arguments as an object, where the protocol has text.
 
     Taken as they are. The server writes them so.
     """
-    del asked
+    del request
     for position, call in enumerate(received.calls):
         if call.as_object:
             why = "the protocol has JSON text here"
@@ -191,54 +191,54 @@ def object_arguments(received: Received, asked: Asked) -> Iterator[Sight]:
 
 
 @malformed_kind()
-def markup_in_arguments(received: Received, asked: Asked) -> Iterator[Sight]:
+def markup_in_arguments(received: Received, request: Asked) -> Iterator[Sight]:
     """Tags of the chat template at the end of an argument, or special tokens in it.
 
     The parser did not cut where the value ends, so that a right call becomes a wrong one.
     """
-    del asked
+    del request
     for position, call in enumerate(received.calls):
         arguments = parsed(call.raw) or {}
         for value in arguments.values():
-            if isinstance(value, str) and (found := _MARKUP.search(value)):
+            if isinstance(value, str) and (markup := _MARKUP.search(value)):
                 why = "tags of the template are no part of a value"
-                yield Sight(Blame.PARSER, found.group(), why, position)
+                yield Sight(Blame.PARSER, markup.group(), why, position)
 
 
 @malformed_kind()
-def missing_id(received: Received, asked: Asked) -> Iterator[Sight]:
+def missing_id(received: Received, request: Asked) -> Iterator[Sight]:
     """A call without an id.
 
     Calls are paired with their results by place then. Ids are the server's to give.
     """
-    del asked
+    del request
     for position, call in enumerate(received.calls):
         if not call.id:
             yield Sight(Blame.SERVER, "", "ids are the server's to give", position)
 
 
 @malformed_kind()
-def repeated_id(received: Received, asked: Asked) -> Iterator[Sight]:
+def repeated_id(received: Received, request: Asked) -> Iterator[Sight]:
     """An id that an earlier call of the same turn has.
 
     Calls are paired with their results by place then. Ids are the server's to give.
     """
-    del asked
-    seen: Counter[str] = Counter()
+    del request
+    counts: Counter[str] = Counter()
     for position, call in enumerate(received.calls):
-        if call.id and seen[call.id]:
+        if call.id and counts[call.id]:
             why = "ids are the server's to give"
             yield Sight(Blame.SERVER, call.id, why, position)
-        seen[call.id] += 1
+        counts[call.id] += 1
 
 
 @malformed_kind()
-def empty_name(received: Received, asked: Asked) -> Iterator[Sight]:
+def empty_name(received: Received, request: Asked) -> Iterator[Sight]:
     """A call without a name.
 
     A parser makes no call of a text without a name, so it lost the name itself.
     """
-    del asked
+    del request
     for position, call in enumerate(received.calls):
         if not call.name.strip():
             why = "a call is only made of a text that names a tool"
@@ -246,13 +246,13 @@ def empty_name(received: Received, asked: Asked) -> Iterator[Sight]:
 
 
 @malformed_kind()
-def channel_tokens(received: Received, asked: Asked) -> Iterator[Sight]:
+def channel_tokens(received: Received, request: Asked) -> Iterator[Sight]:
     """Special tokens in the name of a tool, such as `bash<|channel|>commentary`.
 
     They belong to the template; the parser should have taken them away. Where an offered tool is
     left without them, it is read.
     """
-    del asked
+    del request
     for position, call in enumerate(received.calls):
         names = [came for kind, came in call.mends if kind == TOKENS]
         for name in names or ([call.name] if "<|" in call.name else []):

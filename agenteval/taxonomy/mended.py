@@ -105,7 +105,7 @@ _LONGEST = 16_384  # of a text that is read twice; agents' commands are shorter
 
 
 def facts_of(text: str, *, is_readable: bool = False) -> ShellFacts:
-    """What stands in a denied text; its `errors` are those that bash has with it too.
+    """Return the facts of a denied text; its `errors` are those that bash has with it too.
 
     `is_readable` as for `read_facts`.
     """
@@ -124,7 +124,10 @@ def facts_of(text: str, *, is_readable: bool = False) -> ShellFacts:
 
 
 def _with_lone_negations(shell: ShellFacts) -> ShellFacts:
-    """Bash takes a `!` that no command follows, for which a mend puts one."""
+    """Return the facts with each lone `!` as a negation.
+
+    Bash takes a `!` that no command follows, and a mend puts a command there.
+    """
     lone = [
         command
         for command in shell.commands

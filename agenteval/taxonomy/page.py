@@ -1,6 +1,6 @@
 """The pages of the failure classes: one text for README.md, `agenteval explain` and reports.
 
-Run as `python -m agenteval.taxonomy.page` it writes README.md beside it; with --check it exits 1
+Run as `python -m agenteval.taxonomy.page` it writes README.md next to it; with --check it exits 1
 when that file is not what it would write.
 """
 
@@ -68,7 +68,7 @@ def example_text(call: ToolCall) -> str:
 
 
 def _hidden(command: str) -> bool:
-    """Whether a command holds what can't be seen: a control character other than a line's end."""
+    """Return True if a command holds what can't be seen: a control character but a line's end."""
     return not command.replace("\n", "").isprintable()
 
 

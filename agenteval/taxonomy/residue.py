@@ -1,4 +1,4 @@
-"""What is wrong with a text as such: marks of a template, typographic characters, what is open."""
+"""Faults of a text as such: marks of a template, typographic characters, what is open."""
 
 import json
 import re
@@ -43,27 +43,27 @@ _OF_JSON = compiled(
 
 
 def residue(text: str) -> tuple[int, int] | None:
-    """Where marks of a template stand before or behind a command."""
-    if (text.lstrip()[:1] in _FIRST or _MORE.match(text)) and (found := _BEFORE.match(text)):
-        start = found.end() - len(found[0].lstrip())
-        return start, start + len(found[0].strip())
+    """Return the place of marks of a template before or behind a command, or None."""
+    if (text.lstrip()[:1] in _FIRST or _MORE.match(text)) and (match := _BEFORE.match(text)):
+        start = match.end() - len(match[0].lstrip())
+        return start, start + len(match[0].strip())
     if text.rstrip()[-1:] in _LAST and (
-        found := _BEHIND.search(text, max(len(text.rstrip()) - _LONGEST_TOKEN, 0))
+        match := _BEHIND.search(text, max(len(text.rstrip()) - _LONGEST_TOKEN, 0))
     ):
-        start, end = found.start(), found.start() + len(found[0].rstrip())
+        start, end = match.start(), match.start() + len(match[0].rstrip())
         return None if _PLACEHOLDER.fullmatch(text, start - 1, end) else (start, end)
     return _json_behind(text)
 
 
 def _json_behind(text: str) -> tuple[int, int] | None:
-    """Where the JSON of the call goes on behind a command: it closes a quote that is not open."""
+    """Return where the call's JSON goes on behind a command: it closes a quote that is not open."""
     if text.rstrip()[-1:] not in {"}", "]"}:
         return None
-    found = _OF_JSON.search(text, max(len(text.rstrip()) - _LONGEST_TOKEN, 0))
-    before = text[: found.start()] if found else ""
-    if not found or "{" in before or left_open(before) or not left_open(text):
+    match = _OF_JSON.search(text, max(len(text.rstrip()) - _LONGEST_TOKEN, 0))
+    before = text[: match.start()] if match else ""
+    if not match or "{" in before or left_open(before) or not left_open(text):
         return None
-    return found.start(), found.start() + len(found[0].rstrip())
+    return match.start(), match.start() + len(match[0].rstrip())
 
 
 _FIRST, _LAST = frozenset("`$<[{]~%"), frozenset("`>][~")
@@ -77,12 +77,12 @@ _TYPOGRAPHIC = compiled(
 
 
 def typographic(text: str) -> tuple[int, int] | None:
-    """Where a typographic character stands outside quotes, in place of a plain one."""
+    """Return the place of a typographic character outside quotes, or None."""
     if text.isascii():
         return None
-    bare = _QUOTED.sub(lambda found: "_" * len(found[0]), text)
-    found = _TYPOGRAPHIC.search(bare)
-    return found.span() if found else None
+    bare = _QUOTED.sub(lambda match: "_" * len(match[0]), text)
+    match = _TYPOGRAPHIC.search(bare)
+    return match.span() if match else None
 
 
 def without_residue(text: str) -> str:
@@ -96,20 +96,20 @@ def without_residue(text: str) -> str:
 
 def _in_json(text: str) -> str:
     try:
-        found = json.loads(text)
+        value = json.loads(text)
     except (ValueError, RecursionError):
         return ""
-    if isinstance(found, dict):
-        found = found.get("arguments", found)
-    if isinstance(found, dict):
-        found = found.get("command", found.get("cmd", ""))
-    if isinstance(found, list) and len(found) == 3 and str(found[1]) in {"-c", "-lc"}:
-        found = found[2]  # what a shell is given
-    return found if isinstance(found, str) else ""
+    if isinstance(value, dict):
+        value = value.get("arguments", value)
+    if isinstance(value, dict):
+        value = value.get("command", value.get("cmd", ""))
+    if isinstance(value, list) and len(value) == 3 and str(value[1]) in {"-c", "-lc"}:
+        value = value[2]  # what a shell is given
+    return value if isinstance(value, str) else ""
 
 
 def plain_for(character: str) -> str:
-    """What is wanted in place of a typographic character, as a sentence goes on."""
+    """Return the clause that says what should stand in place of a typographic character."""
     if unicodedata.category(character) == "Cf":
         return "stands where nothing should"
     plain = {"Pd": "--", "Zs": "a plain blank"}.get(unicodedata.category(character), "' or \"")
@@ -128,14 +128,14 @@ _PLAIN = {"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"'}
 
 
 def untyped(text: str) -> str:
-    """The command with plain characters in place of typographic ones."""
-    while found := typographic(text):
-        one = text[found[0]]
-        kind = unicodedata.category(one)
-        plain = _PLAIN.get(one) or {"Pd": "--", "Zs": " ", "Sm": "--"}.get(kind, "")
-        if one in _PLAIN:
-            found = (found[0], found[0] + 1)
-        text = text[: found[0]] + plain + text[found[1] :]
+    """Return the command with plain characters in place of typographic ones."""
+    while place := typographic(text):
+        character = text[place[0]]
+        kind = unicodedata.category(character)
+        plain = _PLAIN.get(character) or {"Pd": "--", "Zs": " ", "Sm": "--"}.get(kind, "")
+        if character in _PLAIN:
+            place = (place[0], place[0] + 1)
+        text = text[: place[0]] + plain + text[place[1] :]
     return text
 
 
@@ -149,7 +149,7 @@ _PIECE = compiled(
 
 
 def left_open(text: str) -> str:
-    """What is never closed in a text, or closes what nothing began; "" where that is not wrong."""
+    """Return what is never closed in a text, or closes what nothing began, or ""."""
     opened: list[str] = []
     is_start = True  # of a command
     for piece in _PIECE.finditer(without_heredocs(text)[0]):

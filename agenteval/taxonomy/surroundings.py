@@ -84,7 +84,7 @@ def wrapper_prefix(call: DeniedCall) -> Seen | None:
 
 
 def _may_wrap(outer: Part) -> bool:
-    """Whether a rule lets the wrapper stand there; bash's own `time` is never read."""
+    """Return True if a rule lets the wrapper stand there; bash's own `time` is never read."""
     return outer.admitted and outer.program not in RESERVED
 
 

@@ -154,7 +154,7 @@ class WhatIf:
         needs = Counter(call.need for call in self.calls)
         tried = {*needs, *_merged(needs)}
         found = [self.relaxed(more) for more in tried]
-        found.sort(key=lambda one: (-len(one.calls), one.more.size, one.more.told))
+        found.sort(key=lambda one: (-len(one.calls), one.more.size, one.more.description))
         return found[:TOLD]
 
     def within(self, budget: float) -> tuple[Relaxed | None, bool]:

@@ -215,7 +215,7 @@ def test_a_process_that_takes_no_call_is_waited_for_so_long_only(waiting, projec
     folder.mkdir(parents=True, mode=0o700)
     (project / "here").touch()
     quick = (
-        "import sys; from agenteval.hook import asking; asking.PATIENCE = 0.5; "
+        "import sys; from agenteval.hook import asking; asking.TIMEOUT = 0.5; "
         "sys.exit(asking.main(sys.argv[1:]))"
     )
     guarded = [*words("guard", fail="open")[4:], "--", "sh", "-c", "ls here"]

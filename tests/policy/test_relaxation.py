@@ -33,7 +33,7 @@ PIPE = Construct.PIPE
 def test_what_is_needed_is_just_what_allows_it(command, constructs, programs, told) -> None:
     need = needed(command, DEMO)
     assert need == Relaxation(frozenset(constructs), frozenset(programs))
-    assert (need.told, need.size) == (told, len(constructs) + len(programs))
+    assert (need.description, need.size) == (told, len(constructs) + len(programs))
     assert (allows_command(command, DEMO), allows_command(command, relaxed(DEMO, need))) == (
         False, True)  # fmt: skip
 
@@ -126,7 +126,7 @@ def test_where_there_are_too_many_sets_one_is_found_and_that_is_said(monkeypatch
 
 
 def _gives_up(search, *_):
-    search.left = 0
+    search.looks_left = 0
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""What a model may do: the rules of an allow list, and what is wrong with them.
+"""The rules of an allow list: what a model may do, and what is wrong with a denied call.
 
 Begin with `policy`, which decides: it asks `bash` of commands, and `arguments` of other tools.
 """

@@ -44,40 +44,44 @@ class _Reader:
         self.ended = False  # by --help and the like
 
     def read(self, line: CommandLine, at: int) -> Misuse | None:  # noqa: PLR0911 -- a word each
-        seen: dict[str, int] = {}
-        left = list(line.positionals)
+        place_of: dict[str, int] = {}
+        unfilled = list(line.positionals)
         run: list[int] = []  # where the words since the last option stand
-        if line.commands and (loose := next(filter(_is_loose, left), None)):
+        if line.commands and (loose := next(filter(_is_loose, unfilled), None)):
             return Misuse(at, f"{loose.name} must be one word, as a sub-command follows")
         while at < len(self.argv):
             word = self.argv[at]
             if word == "--":
-                return self._last_words(line, at, left, run, seen) or self._owed(line, seen, left)
+                return self._last_words(line, at, unfilled, run, place_of) or self._owed(
+                    line, place_of, unfilled
+                )
             if _is_option(line, word):
-                after = self._deal(left, run, seen) or self._option(line, at, seen)
+                after = self._deal(unfilled, run, place_of) or self._option(line, at, place_of)
                 if self.ended or not isinstance(after, int):
                     return None if isinstance(after, int) else after
                 run, at = [], after
                 continue
-            if not run and (whole := self._rest_from(line, left, at)):
-                fault = self._deal(left, whole, seen)
-                return fault or self._owed(line, seen, left, is_whole=True)
-            if line.commands and len(run) == len(left):
+            if not run and (whole := self._rest_from(line, unfilled, at)):
+                fault = self._deal(unfilled, whole, place_of)
+                return fault or self._owed(line, place_of, unfilled, is_whole=True)
+            if line.commands and len(run) == len(unfilled):
                 if word not in line.commands:
                     return no_such(Invented.COMMAND, at, word, line.commands)
-                before = self._deal(left, run, seen) or self._owed(line, seen, left)
+                before = self._deal(unfilled, run, place_of) or self._owed(line, place_of, unfilled)
                 return before or self.read(line.commands[word], at + 1)
             run.append(at)
             at += 1
-        return self._deal(left, run, seen) or self._owed(line, seen, left, is_whole=True)
+        return self._deal(unfilled, run, place_of) or self._owed(
+            line, place_of, unfilled, is_whole=True
+        )
 
-    def _rest_from(self, line: CommandLine, left: list[Argument], at: int) -> list[int]:
-        """All words from here, where a positional takes them that may be reached from here."""
-        if not left or not left[-1].is_rest:
+    def _rest_from(self, line: CommandLine, unfilled: list[Argument], at: int) -> list[int]:
+        """Return all words from here, if a positional that takes them can be reached from here."""
+        if not unfilled or not unfilled[-1].is_rest:
             return []
         words = range(at, len(self.argv))
         plain = takewhile(lambda n: not self._is_mark(line, self.argv[n]), words)
-        is_reached = sum(1 for _ in plain) >= sum(each.fewest for each in left)
+        is_reached = sum(1 for _ in plain) >= sum(each.fewest for each in unfilled)
         return list(words) if is_reached else []
 
     @staticmethod
@@ -88,69 +92,69 @@ class _Reader:
         self,
         line: CommandLine,
         at: int,
-        left: list[Argument],
+        unfilled: list[Argument],
         run: list[int],
-        seen: dict[str, int],
+        place_of: dict[str, int],
     ) -> Misuse | None:
-        """Deals out what follows the `--` that stands here."""
+        """Give the words behind the `--` that stands here to the positionals."""
         rest = range(at + 1, len(self.argv))
         again = next((n for n in rest if self.argv[n] == "--"), None)
         if again is not None:
             return Misuse(again, "-- may be given once only")
         if line.commands:
             return Misuse(at, "-- may not stand before a sub-command")
-        if not left:
+        if not unfilled:
             return Misuse(at, "nothing is left that could follow --")
-        return self._deal(left, [*run, *rest], seen)
+        return self._deal(unfilled, [*run, *rest], place_of)
 
     def _deal(
-        self, left: list[Argument], run: Sequence[int], seen: dict[str, int]
+        self, unfilled: list[Argument], run: Sequence[int], place_of: dict[str, int]
     ) -> Misuse | None:
-        """Gives the words of a run to as many of the positionals left as can all be served."""
+        """Give the words of a run to as many unfilled positionals as can all get their words."""
         if not run:
             return None
         fitting: list[Argument] = []
         spare = len(run)
-        while left and spare >= left[0].fewest:
-            fitting.append(left.pop(0))
+        while unfilled and spare >= unfilled[0].fewest:
+            fitting.append(unfilled.pop(0))
             spare -= fitting[-1].fewest
         queue = iter(run)
         for argument in fitting:
-            room = spare if argument.most is None else argument.most - argument.fewest
-            extra = min(spare, room)
+            most_extra = spare if argument.most is None else argument.most - argument.fewest
+            extra = min(spare, most_extra)
             spare -= extra
             for at in islice(queue, argument.fewest + extra):
-                seen[argument.name] = at
+                place_of[argument.name] = at
                 if fault := complaint(argument, self.argv[at], self.root):
                     return bad_value(argument, at, self.argv[at], fault)
         if spare:
             at = next(queue)
-            if left:
-                return Misuse(len(self.argv), f"{left[0].name} is missing")
+            if unfilled:
+                return Misuse(len(self.argv), f"{unfilled[0].name} is missing")
             return Misuse(at, f"{self.argv[at]!r} is one word too many")
         return None
 
-    def _option(self, line: CommandLine, at: int, seen: dict[str, int]) -> int | Misuse:
-        """Reads the option at `at` with its values: the place after them."""
+    def _option(self, line: CommandLine, at: int, place_of: dict[str, int]) -> int | Misuse:
+        """Read the option at `at` with its values. Return the place after them."""
         word = self.argv[at]
         option, value = _resolve(line, word)
-        given = [option] if option else []
+        options = [option] if option else []
         if option and option.kind is Kind.FLAG and value and word[1] not in line.prefix:
-            value = _clustered(line, word, value, given)
-            option = given[-1] if value is None or given[-1].kind is not Kind.FLAG else None
+            value = _clustered(line, word, value, options)
+            option = options[-1] if value is None or options[-1].kind is not Kind.FLAG else None
         if option is None:
             return unknown_option(self.script, line, at, word.partition("=")[0])
-        for each in given:
-            if each.repeatable is False and each.name in seen:
-                return Misuse(at, f"{each.name} may be given once only")
-            seen[each.name] = at
-        self.ended = any(each.ends for each in given)
+        for member in options:
+            if member.repeatable is False and member.name in place_of:
+                return Misuse(at, f"{member.name} may be given once only")
+            place_of[member.name] = at
+        self.ended = any(member.ends for member in options)
         if value is not None:
             return self._carried(option, at, value) or at + 1
         return at + 1 if option.kind is Kind.FLAG else self._values(line, option, at + 1)
 
     def _carried(self, option: Argument, at: int, value: str) -> Misuse | None:
-        """What is wrong with the value in the option's own word."""
+        """Return the fault of the value in the option's own word, or None."""
         if fault := complaint(option, value, self.root):
             return bad_value(option, at, value, fault)
         if option.fewest > 1 or value == "--":
@@ -172,16 +176,16 @@ class _Reader:
     def _owed(
         self,
         line: CommandLine,
-        seen: dict[str, int],
-        left: list[Argument],
+        place_of: dict[str, int],
+        unfilled: list[Argument],
         *,
         is_whole: bool = False,
     ) -> Misuse | None:
-        return owed(line, len(self.argv), seen, left, is_whole=is_whole)
+        return owed(line, len(self.argv), place_of, unfilled, is_whole=is_whole)
 
 
-def _clustered(line: CommandLine, word: str, letters: str, given: list[Argument]) -> str | None:
-    """Adds the other options of a cluster, and is the value of the last: -vqn5 is -v -q -n 5.
+def _clustered(line: CommandLine, word: str, letters: str, options: list[Argument]) -> str | None:
+    """Add the other options of a cluster. Return the value of the last: -vqn5 is -v -q -n 5.
 
     A value behind a flag stands for a letter that is no option.
     """
@@ -189,7 +193,7 @@ def _clustered(line: CommandLine, word: str, letters: str, given: list[Argument]
         option = line.options.get(f"{word[0]}{letter}")
         if option is None:
             return letters[place:]
-        given.append(option)
+        options.append(option)
         if option.kind is not Kind.FLAG:
             return letters[place + 1 :] or None
     return None

@@ -27,27 +27,27 @@ class ToolRule:
     schema: str = ""
 
     def complaint(self, arguments: Mapping[str, Any]) -> str:
-        """What in the arguments does not fit, as the cure; "" when they do."""
+        """Return the fault of the arguments, phrased as the fix; "" if they fit."""
         return _built_in_complaint(self.name, arguments) or (
             schema_complaint(self.schema, arguments) if self.schema else ""
         )
 
 
 def path_argument(arguments: Mapping[str, Any]) -> str | None:
-    """The path that a file tool is asked for, under any name that harnesses give it."""
+    """Return the path in a file tool's arguments, under any name that harnesses give it."""
     return next(iter(path_arguments(arguments)), None)
 
 
 def path_arguments(arguments: Mapping[str, Any]) -> tuple[str, ...]:
-    """The different paths that the arguments give; more than one says two things at once."""
+    """Return the different paths in the arguments; more than one makes a call ambiguous."""
     given = (arguments[key] for key in _PATHS if isinstance(arguments.get(key), str))
     return tuple(dict.fromkeys(given))
 
 
 def lines_asked(arguments: Mapping[str, Any]) -> tuple[int, int | None]:
-    """Which line a read is to begin with, counted from 1, and how many lines; None for all.
+    """Return the first line of a read, counted from 1, and the number of lines; None for all.
 
-    What is no such number counts as not given, as it does in other harnesses.
+    A value that is no such number counts as not given, as it does in other harnesses.
     """
     return _number(arguments.get("offset")) or 1, _number(arguments.get("limit"))
 
@@ -72,7 +72,7 @@ def _built_in_complaint(name: str, arguments: Mapping[str, Any]) -> str:
 
 
 def schema_complaint(schema: str, arguments: Mapping[str, Any]) -> str:
-    """What in the arguments does not fit a JSON Schema, given as text; "" when they do."""
+    """Return the fault of the arguments under a JSON Schema given as text; "" if they fit."""
     return _complaint_of(schema)(arguments)
 
 

@@ -34,7 +34,7 @@ class ScriptRule:
 
     @property
     def start(self) -> str:
-        """How a call of it begins."""
+        """The words that a call of it begins with."""
         return " ".join((*self.runner, self.path))
 
 
@@ -90,25 +90,28 @@ class BashRules:
         self.is_strange = lru_cache(maxsize=1024)(self._is_strange)  # agents know few programs
 
     def _is_strange(self, program: str) -> bool:
-        """Whether no rule can be about a command that begins so, whatever words follow."""
+        """Return True if no rule can be about a command that begins so, whatever words follow."""
         is_open = self._is_open or self.denied or program in self.through
         return only_itself(program) and not (is_open or program in self._first_words)
 
     def may_name(self, program: str) -> bool:
-        """Whether a rule is about commands that begin so, or about a script that they may run."""
+        """Return True if a rule is about commands that begin so, or a script that they may run."""
         is_named = program in self._first_words or not only_itself(program)
         return is_named or any(rule.program.matches(program) for rule in self._loose)
 
     def admits(
         self, argv: Sequence[str], dynamic: Collection[int] = _NONE, *, root: str = "/workspace"
     ) -> bool:
-        """Whether a rule fits the command; `dynamic` numbers the words bash still expands."""
+        """Return True if a rule fits the command.
+
+        `dynamic` are the numbers of the words that bash still expands.
+        """
         return not self.denial(argv, dynamic) and self.fits(argv, dynamic, root)
 
     def fits(self, argv: Sequence[str], dynamic: Collection[int], root: str) -> bool:
-        """Whether a rule that allows fits the command, whatever is denied.
+        """Return True if a rule that allows fits the command, whatever is denied.
 
-        None does where more wrappers stand before it than are seen through.
+        No rule fits behind more wrappers than are seen through.
         """
         for _ in range(MAX_WRAPPED + 1):
             at = _past_wrapper(argv, dynamic) if argv[0] in self.through else 0
@@ -148,7 +151,7 @@ class BashRules:
         return next(named, None)
 
     def sets_only_named(self, assignments: Iterable[str]) -> bool:
-        """Whether each NAME=value sets a variable that the rules name."""
+        """Return True if each NAME=value sets a variable that the rules name."""
         return all(each.partition("=")[0].removesuffix("+") in self.env for each in assignments)
 
     def _admits_script(self, argv: Sequence[str], dynamic: Collection[int], root: str) -> bool:
@@ -173,7 +176,7 @@ class BashRules:
 
     @cached_property
     def by_stem(self) -> Mapping[str, str]:
-        """How a call of each listed script begins, by the script's bare name."""
+        """The first words of a call of each listed script, by the script's bare name."""
         return {stem(path): starts[0] for path, starts in self.listed.items()}
 
     @cached_property
@@ -193,7 +196,7 @@ _DURATION = re.compile(r"[0-9]+(?:\.[0-9]+)?[smhd]?")
 
 
 def _past_wrapper(argv: Sequence[str], dynamic: Collection[int]) -> int:
-    """Where the command begins that a wrapper runs; 0 where the words may say something else."""
+    """Return the position of the command that a wrapper runs; 0 if that is uncertain."""
     at = 1 + THROUGH[argv[0]]
     if len(argv) <= at or any(number <= at for number in dynamic):
         return 0
@@ -205,14 +208,14 @@ def _past_wrapper(argv: Sequence[str], dynamic: Collection[int]) -> int:
 
 
 def changes_folder(argv: Sequence[str]) -> bool:
-    """Whether the paths in later commands are relative to somewhere else after this one."""
+    """Return True if paths in later commands are relative to another folder after this one."""
     if argv[0] in {"builtin", "command"}:
         return not MOVES.isdisjoint(argv)
     return argv[0] in MOVES
 
 
 def stem(path: str) -> str:
-    """What names of the same script share: context-cache and scripts/context_cache.py."""
+    """Return what names of the same script share: context-cache and scripts/context_cache.py."""
     return base_name(path).partition(".")[0].replace("-", "_")
 
 

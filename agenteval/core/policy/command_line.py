@@ -1,4 +1,4 @@
-"""What may follow a listed script: options, positionals, sub-commands, and who reads them."""
+"""Command lines of listed scripts: options, positionals, sub-commands, and who reads them."""
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -11,7 +11,7 @@ from agenteval.core.policy.patterns import normalise
 
 
 class Kind(StrEnum):
-    """What the value of an argument must be; a flag takes none."""
+    """The kind of value that an argument must have; a flag takes none."""
 
     STR = "str"
     INT = "int"
@@ -48,7 +48,7 @@ NUMBERS: Numbers = {Kind.INT: int, Kind.FLOAT: float}
 
 
 def complaint(argument: Argument, value: str, root: str, numbers: Numbers = NUMBERS) -> str:
-    """What is wrong with a value, as the cure; empty when it fits.
+    """Return the fault of a value, phrased as the fix; empty if it fits.
 
     `numbers` read those of a kind and raise ValueError or OverflowError about any other text.
     """
@@ -84,7 +84,7 @@ def _fits(kind: Kind, value: str, root: str, numbers: Numbers) -> bool:
 
 
 class Parser(StrEnum):
-    """What reads a script's command line: each finds other words in the same text."""
+    """The parser of a script's command line. Each finds other words in the same text."""
 
     ARGPARSE = "argparse"
     CLICK = "click"
@@ -104,7 +104,7 @@ class OneOf:
 
 @dataclass(frozen=True, slots=True)
 class CommandLine:
-    """What may follow a script's path, or the name of one of its sub-commands.
+    """The words that may follow a script's path, or the name of one of its sub-commands.
 
     `abbreviations` says whether a prefix that fits one long option is that option, `prefix` with
     which characters an option may begin, `command_optional` whether a sub-command may be left out.
@@ -167,7 +167,7 @@ class CommandLine:
 
 
 def helps_of(parser: Parser, prefix: str = "-") -> tuple[str, ...]:
-    """The options for help that such a parser has without being told."""
+    """Return the options for help that such a parser has without a definition."""
     if parser in {Parser.CLICK, Parser.TYPER}:
         return ("--help",)
     if parser is Parser.GO:
@@ -180,10 +180,10 @@ def helps_of(parser: Parser, prefix: str = "-") -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Misuse:
-    """Why a command line does not fit, and at which word; past the last, something is missing.
+    """The reason why a command line does not fit, and the word where it fails.
 
-    `invented` is what exists nowhere in the script: an option, a sub-command, a choice's value;
-    `near` is what exists and is like it.
+    A place past the last word means that something is missing. `invented` is what exists nowhere
+    in the script: an option, a sub-command, a choice's value; `near` is what exists and is like it.
     """
 
     at: int
@@ -194,7 +194,7 @@ class Misuse:
 
 
 class Invented(StrEnum):
-    """What of a script was made up."""
+    """The part of a script's command line that a call made up."""
 
     OPTION = "option"
     COMMAND = "sub-command"
@@ -230,28 +230,28 @@ def bad_value(argument: Argument, at: int, value: str, fault: str) -> Misuse:
 def owed(
     line: CommandLine,
     end: int,
-    given: Mapping[str, int],
-    left: Iterable[Argument],
+    place_of: Mapping[str, int],
+    unfilled: Iterable[Argument],
     *,
     is_whole: bool,
 ) -> Misuse | None:
-    """What is missing at the `end`, or may not stand together, once every word has its place.
+    """Return what is missing at the `end`, or may not stand together, once each word has its place.
 
-    `given` has the place of each option and positional, `left` are the positionals without words.
-    With `is_whole` no sub-command has come.
+    `place_of` has the place of each option and positional, `unfilled` are the positionals without
+    words. With `is_whole` no sub-command has come.
     """
     for option in line.options.values():
-        if option.required and option.name not in given:
+        if option.required and option.name not in place_of:
             return Misuse(end, f"{option.name} is required")
-    for argument in left:
+    for argument in unfilled:
         if argument.fewest:
             return Misuse(end, f"{argument.name} is missing")
     for group in line.groups:
-        found = [name for name in group.names if name in given]
-        if len(found) > 1:
-            at = max(given[name] for name in found)
-            return Misuse(at, f"{' and '.join(found[:2])} exclude each other: give one of them")
-        if group.required and not found:
+        members = [name for name in group.names if name in place_of]
+        if len(members) > 1:
+            at = max(place_of[name] for name in members)
+            return Misuse(at, f"{' and '.join(members[:2])} exclude each other: give one of them")
+        if group.required and not members:
             return Misuse(end, f"one of {', '.join(group.names)} is required")
     if is_whole and line.commands and not line.command_optional:
         return Misuse(end, f"a sub-command is needed: {', '.join(line.commands)}")

@@ -20,7 +20,7 @@ _MOST = 200  # calls of a policy; a list that allows more shows the first
 _VALUES = {Kind.INT: "1", Kind.FLOAT: "1", Kind.JSON: "{}", Kind.PATH: "FILE"}
 
 
-class Example(NamedTuple):
+class _Example(NamedTuple):
     """A call of bash that is allowed as it stands; `rule` numbers the rule that it is of."""
 
     argv: tuple[str, ...]
@@ -30,17 +30,20 @@ class Example(NamedTuple):
 
 
 @lru_cache(maxsize=64)
-def examples(policy: Policy, world: World) -> tuple[Example, ...]:
-    """One for each rule for bash, and for each sub-command of a script; capitals are values."""
+def examples(policy: Policy, world: World) -> tuple[_Example, ...]:
+    """Return an example for each rule for bash and each sub-command of a script.
+
+    Words in capitals stand for values.
+    """
     if BASH not in policy.tools:
         return ()
     calls = islice(_calls(policy, world.files or policy.files), _MOST)
     plain = len(policy.bash.patterns)
-    found = (
-        Example(tuple(argv), " ".join(map(quoted, argv)), rule, rule >= plain)
+    candidates = (
+        _Example(tuple(argv), " ".join(map(quoted, argv)), rule, rule >= plain)
         for rule, argv in calls
     )
-    return tuple(each for each in found if allowed(policy, world, BASH, command=each.text))
+    return tuple(each for each in candidates if allowed(policy, world, BASH, command=each.text))
 
 
 @lru_cache(maxsize=64)
@@ -52,12 +55,12 @@ def readable(policy: Policy, world: World) -> str:
 
 
 def allowed(policy: Policy, world: World, tool: str, **arguments: str) -> bool:
-    """Whether the policy has the tool and allows it this."""
+    """Return True if the policy has the tool and allows this call of it."""
     return tool in policy.tools and allows(ToolCall("", tool, "", arguments), policy, world)
 
 
 def opens(policy: Policy, world: World, tool: str, path: str) -> bool:
-    """Whether the policy has a file tool, and lets it have this path."""
+    """Return True if the policy has a file tool and opens this path to it."""
     rule, rules = policy.tools.get(tool), policy.paths(tool)
     if rule and rules and policy.engine is None and not rule.schema:
         return open_path(path, tool, rules, world) is not None
@@ -66,42 +69,42 @@ def opens(policy: Policy, world: World, tool: str, path: str) -> bool:
 
 
 def listed(policy: Policy, world: World, argv: Sequence[str] = ()) -> str:
-    """Calls that are allowed, those first that begin as `argv` does."""
-    return _listings(policy, world).beside(argv)
+    """Return a sentence with allowed calls, those first that begin as `argv` does."""
+    return _listings(policy, world).sentence(argv)
 
 
 class _Listings:
-    """What is said of the allowed calls of one policy in one world."""
+    """Sentences about the allowed calls of one policy in one `World`."""
 
     def __init__(self, policy: Policy, world: World) -> None:
         self._policy, self._world = policy, world
         self._examples = examples(policy, world)
-        self._told: dict[tuple[str, ...], str] = {}  # by the words that calls begin with
+        self._sentences: dict[tuple[str, ...], str] = {}  # by the words that calls begin with
         for argv in ((), *(each.argv for each in self._examples)):
             for end in range(len(argv) + 1):
-                self._told[argv[:end]] = ""
+                self._sentences[argv[:end]] = ""
 
-    def beside(self, argv: Sequence[str]) -> str:
-        """Those first that begin as `argv` does."""
-        told = self._told
+    def sentence(self, argv: Sequence[str]) -> str:
+        """Return a sentence with those calls first that begin as `argv` does."""
+        sentences = self._sentences
         begun: tuple[str, ...] = ()
         for end in range(1, len(argv) + 1):
             begins = tuple(argv[:end])
-            if begins not in told:
+            if begins not in sentences:
                 break
             begun = begins
-        told[begun] = told[begun] or self._tell(begun)
-        return told[begun]
+        sentences[begun] = sentences[begun] or self._compose(begun)
+        return sentences[begun]
 
-    def _tell(self, argv: Sequence[str]) -> str:
-        found = [each.text for each in nearest(self._examples, argv)]
-        shown = [text for text in found if text.isprintable() and "`" not in text]
-        if shown:
+    def _compose(self, argv: Sequence[str]) -> str:
+        texts = [each.text for each in nearest(self._examples, argv)]
+        printable = [text for text in texts if text.isprintable() and "`" not in text]
+        if printable:
             calls = [""]
-            for text in shown:
+            for text in printable:
                 if len(calls) <= _LISTED and len("".join((*calls, text))) <= _LINE:
                     calls.append(f"`{text}`")
-            return f"Allowed {_words(calls[1:] or [f'`{min(shown, key=len)}`'])}."
+            return f"Allowed {_words(calls[1:] or [f'`{min(printable, key=len)}`'])}."
         if path := readable(self._policy, self._world):
             return f"Read `{path}` with the read tool: bash may run nothing here."
         others = ", ".join(tool for tool in self._policy.tools if tool != BASH)
@@ -116,13 +119,16 @@ def _words(calls: Sequence[str]) -> str:
     return f"are {', '.join(others)} and {last}" if others else f"is {last}"
 
 
-def nearest(found: Sequence[Example], argv: Sequence[str]) -> list[Example]:
-    """Those that begin as `argv` does; else one of each rule, of programs and scripts in turn."""
-    agreeing = [_agreeing(each.argv, argv) for each in found]
+def nearest(candidates: Sequence[_Example], argv: Sequence[str]) -> list[_Example]:
+    """Return the examples that begin as `argv` does.
+
+    Without any, return one of each rule, of programs and scripts in turn.
+    """
+    agreeing = [_agreeing(each.argv, argv) for each in candidates]
     best = max(agreeing, default=0)
     if best:
-        return [each for each, agrees in zip(found, agreeing, strict=True) if agrees == best]
-    firsts = list({each.rule: each for each in reversed(found)}.values())[::-1]
+        return [each for each, agrees in zip(candidates, agreeing, strict=True) if agrees == best]
+    firsts = list({each.rule: each for each in reversed(candidates)}.values())[::-1]
     kinds = [[each for each in firsts if each.of_script is kind] for kind in (False, True)]
     return [each for both in zip_longest(*kinds) for each in both if each]
 
@@ -157,7 +163,7 @@ def _word(word: WordPattern, files: Sequence[str]) -> str:
 
 
 def _of_line(line: CommandLine) -> Iterator[list[str]]:
-    """What is asked for, and no more: once for each sub-command."""
+    """Yield the required words and no more, once for each sub-command."""
     words = list(_required(line))
     if line.command_optional or not line.commands:
         yield words
@@ -167,12 +173,12 @@ def _of_line(line: CommandLine) -> Iterator[list[str]]:
 
 
 def _required(line: CommandLine) -> Iterator[str]:
-    given = {each.name for each in line.own_options() if each.required}
+    names = {each.name for each in line.own_options() if each.required}
     for group in line.groups:
-        if group.required and given.isdisjoint(group.names):
-            given.add(group.names[0])
+        if group.required and names.isdisjoint(group.names):
+            names.add(group.names[0])
     for option in line.own_options():
-        if option.name in given:
+        if option.name in names:
             yield option.name
             if option.kind is not Kind.FLAG:
                 yield from [_value(option)] * max(option.fewest, 1)
@@ -187,12 +193,12 @@ def _value(argument: Argument) -> str:
 
 
 def fits(text: str) -> bool:
-    """Whether it can stand between backquotes in a line."""
+    """Return True if the text can stand between backquotes in a line."""
     return bool(text) and len(text) <= SHOWN and text.isprintable() and "`" not in text
 
 
-def told(text: str) -> str:
-    """A command of the model, or how it begins."""
+def shortened(text: str) -> str:
+    """Return a command of the model, or its beginning if it cannot be shown whole."""
     if fits(text):
         return text
     whole = _UNSHOWN.split(text[:SHOWN], maxsplit=1)[0]

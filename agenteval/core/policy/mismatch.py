@@ -1,4 +1,4 @@
-"""How a policy takes each command of a denied text."""
+"""A policy's judgement of each command of a denied text."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from enum import StrEnum
@@ -17,7 +17,7 @@ from agenteval.core.span import new
 
 
 class Miss(StrEnum):
-    """What about a command no rule allows."""
+    """The part of a command that no rule allows."""
 
     PROGRAM = "program"
     SCRIPT = "script"
@@ -28,10 +28,11 @@ class Miss(StrEnum):
     WORDS = "words"
 
 
-class Mismatch(NamedTuple):
-    """Why no rule fits: at which word (one past the last when some are missing), and what is wrong.
+class _Mismatch(NamedTuple):
+    """The reason why no rule fits, and the word where it fails.
 
-    `instead` may stand in place of the words from `since` to that one; "" where nothing is like it.
+    The place is one past the last word if some are missing. `instead` may stand in place of the
+    words from `since` to that one; "" where nothing is like it.
     """
 
     miss: Miss
@@ -42,8 +43,8 @@ class Mismatch(NamedTuple):
 
 
 @lru_cache(maxsize=1024)  # agents know few programs
-def unlisted(rules: BashRules, program: str) -> Mismatch:
-    """Why a command is denied that is strange to the rules."""
+def unlisted(rules: BashRules, program: str) -> _Mismatch:
+    """Return the mismatch of a command that is strange to the rules."""
     return _unlisted(rules, Miss.PROGRAM, 0, program)
 
 
@@ -53,11 +54,11 @@ def mismatch(
     dynamic: Collection[int] = (),
     *,
     root: str = "/workspace",
-) -> Mismatch:
-    """Why the command, which `rules.admits` denied, is denied."""
+) -> _Mismatch:
+    """Return the reason why the command, which `rules.admits` denied, is denied."""
     rule = rules.denial(argv, dynamic)
     if rule and (rule.names(argv) or rules.fits(argv, dynamic, root)):
-        return Mismatch(Miss.WORDS, 0, f"{rule.text} is denied, whatever else is allowed")
+        return _Mismatch(Miss.WORDS, 0, f"{rule.text} is denied, whatever else is allowed")
     if not only_itself(argv[0]):
         at = script_at(argv)
         if at is not None:
@@ -76,7 +77,7 @@ def mismatch(
 
 def _script_mismatch(
     rules: BashRules, argv: Sequence[str], at: int, dynamic: Collection[int], root: str
-) -> Mismatch:
+) -> _Mismatch:
     starts = rules.listed.get(normalise(argv[at], root) or argv[at], ())
     if not starts:
         if starts := _without_suffix(rules, argv[at], root):
@@ -89,55 +90,55 @@ def _script_mismatch(
         at, instead = wrong.at, ""
         if wrong.near:
             instead = argv[at].replace(wrong.invented, wrong.near, 1)
-        return Mismatch(miss, at, wrong.hint, at, instead)
+        return _Mismatch(miss, at, wrong.hint, at, instead)
     patterns = [rule for rule in rules.rules_for(argv[0]) if rule.agreeing(argv, dynamic) > at]
     return _nearest_rule(patterns, argv, dynamic) or _other_start(starts, at)
 
 
 def _without_suffix(rules: BashRules, path: str, root: str) -> tuple[str, ...]:
-    """How the calls begin of a listed script whose path lacks only its ending here."""
+    """Return how calls of a listed script begin whose path lacks only its ending here."""
     return rules.listed.get(f"{normalise(path, root) or path}.py", ())
 
 
-def _other_start(starts: Sequence[str], at: int) -> Mismatch:
+def _other_start(starts: Sequence[str], at: int) -> _Mismatch:
     if starts[0].split()[-1].startswith(("/", "../")):
-        return Mismatch(Miss.RUNNER, at, "no script outside the workspace may run")
-    return Mismatch(Miss.RUNNER, at, f"it is called as {starts[0]}", 0, starts[0])
+        return _Mismatch(Miss.RUNNER, at, "no script outside the workspace may run")
+    return _Mismatch(Miss.RUNNER, at, f"it is called as {starts[0]}", 0, starts[0])
 
 
 def _nearest_rule(
     patterns: Sequence[CommandPattern], argv: Sequence[str], dynamic: Collection[int]
-) -> Mismatch | None:
+) -> _Mismatch | None:
     if not patterns:
         return None
     agreeing = [rule.agreeing(argv, dynamic) for rule in patterns]
     at = max(agreeing)
     best = patterns[agreeing.index(at)]
     if at in dynamic:
-        return Mismatch(Miss.WORDS, at, f"quote {argv[at]} or write it out: bash would expand it")
+        return _Mismatch(Miss.WORDS, at, f"quote {argv[at]} or write it out: bash would expand it")
     if best.wild and argv[0] in NEEDS_CARE:
-        return Mismatch(Miss.WORDS, 0, f"no rule with a star opens {argv[0]}")
-    return Mismatch(Miss.WORDS, at, f"the rule is {best.text}" if best.wild else _OTHER_WORDS)
+        return _Mismatch(Miss.WORDS, 0, f"no rule with a star opens {argv[0]}")
+    return _Mismatch(Miss.WORDS, at, f"the rule is {best.text}" if best.wild else _OTHER_WORDS)
 
 
 _OTHER_WORDS = "it is listed with other words"
 
 
-def _nearest_runner(rules: BashRules, argv: Sequence[str]) -> Mismatch | None:
+def _nearest_runner(rules: BashRules, argv: Sequence[str]) -> _Mismatch | None:
     """A command that begins as the calls of scripts do, but names none: `uv pip install`."""
     script = rules.by_first_word.get(argv[0])
     if script is None:
         return None
     at = sum(a == b for a, b in zip(script.runner, argv, strict=False))
-    return Mismatch(Miss.WORDS, at, f"the rule is {script.start}")
+    return _Mismatch(Miss.WORDS, at, f"the rule is {script.start}")
 
 
-def _unlisted(rules: BashRules, miss: Miss, at: int, program: str) -> Mismatch:
+def _unlisted(rules: BashRules, miss: Miss, at: int, program: str) -> _Mismatch:
     """A program or script that is not listed, with the script that its name may mean."""
     near = "" if is_familiar(program) else rules.stems.nearest(stem(program))
     instead = rules.by_stem[near] if near else ""
     fault = f"{program} is not listed" + (f": did you mean {instead}?" if near else "")
-    return Mismatch(miss, at, fault, 0, instead)
+    return _Mismatch(miss, at, fault, 0, instead)
 
 
 # What only runs the command after it: timeout 5 X is X, as far as the rules for X go.
@@ -150,7 +151,7 @@ _VIA = attrgetter("via")
 class Part(NamedTuple):
     """One command of the text and how the policy takes it.
 
-    `code` is where an interpreter in it is told to run code given in a word.
+    `code` is the place of the option that makes an interpreter in it run code from a word.
     """
 
     words: Words | Simple
@@ -172,26 +173,26 @@ class Missed(NamedTuple):
     """
 
     part: Part
-    mismatch: Mismatch
+    mismatch: _Mismatch
 
 
-class Parts(NamedTuple):
+class _Parts(NamedTuple):
     """`misses` holds for each reason the first part that no rule fits for it."""
 
     parts: Sequence[Part]
     misses: Mapping[Miss, Missed]
 
 
-def take_simple(gate: Simple, rules: BashRules, root: str, *, fits: bool | None = None) -> Parts:
-    """What the gate read as one command, which wraps no other.
+def take_simple(gate: Simple, rules: BashRules, root: str, *, fits: bool | None = None) -> _Parts:
+    """Return the parts of a text that the gate read as one command, which wraps no other.
 
     `fits` says whether a rule does, where that is known already.
     """
     misses: dict[Miss, Missed] = {}
-    return new(Parts, ([_take(gate, rules, root, misses, fits=fits)], misses))
+    return new(_Parts, ([_take(gate, rules, root, misses, fits=fits)], misses))
 
 
-def take(commands: Sequence[Command], rules: BashRules, root: str) -> Parts:
+def take(commands: Sequence[Command], rules: BashRules, root: str) -> _Parts:
     """Every command with words in it. Of a wrapped one the inner is what the rules are about."""
     cores = _cores(commands) if len(commands) > 1 and any(map(_VIA, commands)) else None
     parts: list[Part] = []
@@ -200,7 +201,7 @@ def take(commands: Sequence[Command], rules: BashRules, root: str) -> Parts:
         if words.first or words:
             is_core = cores is None or number in cores
             parts.append(_take(words, rules, root, misses, via=via, nested=nested, is_core=is_core))
-    return new(Parts, (parts, misses))
+    return new(_Parts, (parts, misses))
 
 
 def _take(  # noqa: PLR0913 -- what a Part holds, who takes it, and what is missed

@@ -1,4 +1,4 @@
-"""Tools that harnesses offer beside bash, read and write: what they take, open and do."""
+"""Tools that harnesses offer in addition to bash, read and write: what they take, open and do."""
 
 import json
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ RULES: Mapping[str, ToolRule] = {
 
 
 def closed(call: ToolCall, rule: ToolRule | None, root: str) -> str:
-    """The folder or address that is open to nobody; empty where there is none.
+    """Return the folder or address of a call if no call may use it; "" otherwise.
 
     There is no network, and files are searched in the workspace alone. A `rule` of the user's own
     for a tool of that name opens all that it takes.
@@ -41,8 +41,8 @@ def closed(call: ToolCall, rule: ToolRule | None, root: str) -> str:
     return "" if normalise(folder, root) else folder
 
 
-def asked(call: ToolCall, rule: ToolRule | None, root: str) -> Runnable | None:
-    """What an open call does; None for a tool that nothing here carries out."""
+def to_runnable(call: ToolCall, rule: ToolRule | None, root: str) -> Runnable | None:
+    """Return what an open call does; None for a tool that nothing here carries out."""
     arguments = call.arguments or {}
     if rule is None or rule is not RULES.get(call.name) or call.name == FETCH:  # there is no net
         return None

@@ -46,20 +46,23 @@ class WordPattern:
         return _in_order(self.pieces, word)
 
     def may_be(self, word: str, at: int) -> bool:
-        """Whether it may name a word at this place: the first may have its folder before it."""
+        """Return True if it may name a word at this place.
+
+        The first word may have its folder before it.
+        """
         name = word if at else word.rpartition("/")[2]
         return _in_order(self.pieces, name) or word == self.text
 
 
 def _behind_options(argv: Sequence[str], starts: Collection[int]) -> set[int]:
-    """Where the next word may stand: at these places, and behind options and their values."""
-    found = set(starts)
-    for at in range(min(found, default=len(argv)), len(argv)):
-        if at in found and argv[at].startswith("-"):
-            found.add(at + 1)
+    """Return the places of the next word: these, and those behind options and their values."""
+    places = set(starts)
+    for at in range(min(places, default=len(argv)), len(argv)):
+        if at in places and argv[at].startswith("-"):
+            places.add(at + 1)
             if "=" not in argv[at]:
-                found.add(at + 2)
-    return found
+                places.add(at + 2)
+    return places
 
 
 def _in_order(pieces: tuple[str, ...], text: str) -> bool:
@@ -95,7 +98,7 @@ class CommandPattern:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Raises ValueError when there is no word in it."""
+        """Parse a rule. Raises ValueError if there is no word in it."""
         words = tuple(WordPattern.parse(word) for word in text.split())
         if not words:
             raise ValueError("a rule needs at least one word")
@@ -108,14 +111,17 @@ class CommandPattern:
 
     @classmethod
     def parse_without(cls, program: str, options: Sequence[str]) -> Self:
-        """`program` with any words behind it but these options. Raises ValueError as `parse`."""
-        found = cls.parse(f"{program} *")
+        """Return a rule for `program` with any words behind it but these options.
+
+        Raises ValueError as `parse` does.
+        """
+        pattern = cls.parse(f"{program} *")
         if wrong := next(
             (each for each in options if not each.startswith("-") or len(each) < 2), ""
         ):
             raise ValueError(f"{program}: not: an option begins with -, unlike {wrong!r}")
-        text = f"{found.text} without {', '.join(options)}"
-        return cls(text, found.words, found.rest, found.fewest, tuple(options))
+        text = f"{pattern.text} without {', '.join(options)}"
+        return cls(text, pattern.words, pattern.rest, pattern.fewest, tuple(options))
 
     @property
     def program(self) -> WordPattern:
@@ -123,11 +129,14 @@ class CommandPattern:
 
     @property
     def wild(self) -> bool:
-        """Whether any word may differ from what the rule says."""
+        """Return True if any word may differ from what the rule says."""
         return self.rest is not None or any(word.wild for word in self.words)
 
     def matches(self, argv: Sequence[str], dynamic: Collection[int] = ()) -> bool:
-        """Whether the rule fits a command; `dynamic` numbers the words bash still expands."""
+        """Return True if the rule fits a command.
+
+        `dynamic` are the numbers of the words that bash still expands.
+        """
         fixed = len(self.words)
         if len(argv) < self.fewest or (self.rest is None and len(argv) > fixed):
             return False
@@ -143,7 +152,7 @@ class CommandPattern:
         )
 
     def _leaves_out(self, word: str) -> bool:
-        """Whether a word may be one of the options: also shortened, with a value, in a cluster."""
+        """Return True if a word may be an option: also shortened, with a value, in a cluster."""
         if len(word) < 2 or word[0] != "-" or word == "--":
             return False
         name = word.partition("=")[0]
@@ -155,7 +164,7 @@ class CommandPattern:
         )
 
     def names(self, argv: Sequence[str], dynamic: Collection[int] = ()) -> bool:
-        """Whether it may name the command, as a rule that denies.
+        """Return True if it may name the command, as a rule that denies.
 
         A word that bash still expands can become any words, and a program may have its folder.
         Options may stand before any word, each with a value or without: `git -C x push`.
@@ -176,7 +185,7 @@ class CommandPattern:
         return any(_in_order(self.rest.pieces, word) for word in further)
 
     def agreeing(self, argv: Sequence[str], dynamic: Collection[int] = ()) -> int:
-        """How many leading words fit: what a hint compares rules by."""
+        """Return the number of leading words that fit, by which a hint compares rules."""
         for number, (pattern, word) in enumerate(zip(self.words, argv, strict=False)):
             if pattern.wild or dynamic:
                 if not pattern.matches(word, dynamic=number in dynamic):
@@ -207,7 +216,7 @@ def normalise(path: str, root: str) -> str | None:
 
 @cache
 def _is_plain(root: str) -> bool:
-    """Whether a plain path below this folder is already normal."""
+    """Return True if a plain path below this folder is already normal."""
     return posixpath.normpath(posixpath.join(root, "x")) == f"{root.rstrip('/')}/x"
 
 
@@ -227,18 +236,19 @@ def wildcard_regex(pattern: str) -> re.Pattern[str]:
 
 @cache
 def path_regex(glob: str) -> re.Pattern[str]:
-    """`**` crosses folders, `*` and `?` do not; as above, so that no path is tried in many ways.
+    """Return the regular expression of a glob: `**` crosses folders, `*` and `?` do not.
 
-    `**/` where a name begins stands for any folders, none included.
+    As above, it tries no path in many ways. `**/` where a name begins stands for any folders, none
+    included.
     """
     first, *others = re.split(r"((?:^|(?<=/))\*\*/|\*\*)", glob)
-    left = len(others) // 2
-    regex = _names(first, is_last=not left)
+    remaining = len(others) // 2
+    regex = _names(first, is_last=not remaining)
     for star, part in zip(others[::2], others[1::2], strict=True):
         folders = "(?:[^/]++/)*" if star == "**/" else ".*"
-        left -= 1
-        names = _names(part, is_last=not left)
-        regex += f"(?>{folders}?{names})" if left else f"{folders}{names}"
+        remaining -= 1
+        names = _names(part, is_last=not remaining)
+        regex += f"(?>{folders}?{names})" if remaining else f"{folders}{names}"
     return compiled(regex, re.DOTALL)
 
 
@@ -254,13 +264,13 @@ def _names(glob: str, *, is_last: bool) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PathRules:
-    """Which paths a file tool may touch. `**` crosses folders, `*` and `?` do not; deny wins."""
+    """The paths that a file tool may touch. `**` crosses folders, `*` and `?` do not; deny wins."""
 
     allow: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
 
     def admits(self, path: str) -> bool:
-        """Whether a normalised path is allowed; nothing is unless a rule says so."""
+        """Return True if a normalised path is allowed; nothing is unless a rule says so."""
         return self._any(self.allow, path) and not self._any(self.deny, path)
 
     @staticmethod
@@ -274,7 +284,7 @@ def absolute(path: str, root: str) -> str:
 
 
 def inside(whole: str, root: str) -> str | None:
-    """An absolute path as seen from the project; None for one outside."""
+    """Return an absolute path relative to the project; None for one outside."""
     if whole == root:
         return "."
     prefix = root.rstrip("/") + "/"

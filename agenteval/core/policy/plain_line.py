@@ -49,19 +49,23 @@ class _Reader:
 
     def read(self, line: CommandLine, at: int) -> Misuse | None:  # noqa: PLR0911 -- one a stage
         values: list[_Value] = []
-        given: dict[str, int] = {}
-        words = self._options(line, at, values, given)
+        place_of: dict[str, int] = {}
+        words = self._options(line, at, values, place_of)
         if isinstance(words, Misuse):
             return words
         if line.parser is not Parser.GO:  # that reads each at once; others forget earlier ones
-            values = [v for v in values if v.argument.repeatable or v.at >= given[v.argument.name]]
+            values = [
+                v for v in values if v.argument.repeatable or v.at >= place_of[v.argument.name]
+            ]
         numbers = _GO_NUMBERS if line.parser is Parser.GO else NUMBERS
-        is_over = _is_over(line, given)
-        left, rest = _dealt(line, words, self.argv, values, given)
+        is_over = _is_over(line, place_of)
+        unfilled, rest = _dealt(line, words, self.argv, values, place_of)
         if is_over:
-            return self._before_help(line, [each for each in left if each.name in given], values)
+            return self._before_help(
+                line, [each for each in unfilled if each.name in place_of], values
+            )
         fault = self._wrong_value(values, numbers) or owed(
-            line, len(self.argv), given, left, is_whole=not rest
+            line, len(self.argv), place_of, unfilled, is_whole=not rest
         )
         if fault or not rest:
             return fault
@@ -77,7 +81,7 @@ class _Reader:
     def _before_help(
         self, line: CommandLine, begun: Sequence[Argument], values: Sequence[_Value]
     ) -> Misuse | None:
-        """What is wrong before help is given: Go reads values at once, click counts them."""
+        """Return the fault before help is given: Go reads values at once, click counts them."""
         if line.parser is Parser.GO:
             return self._wrong_value(values, _GO_NUMBERS)
         return next(
@@ -92,9 +96,9 @@ class _Reader:
         return not isinstance(words, Misuse) and _is_over(line, given)
 
     def _options(
-        self, line: CommandLine, at: int, values: list[_Value], given: dict[str, int]
+        self, line: CommandLine, at: int, values: list[_Value], place_of: dict[str, int]
     ) -> list[int] | Misuse:
-        """Reads every option: the places of the words that are none."""
+        """Read every option. Return the places of the words that are none."""
         words: list[int] = []
         is_first_word_last = bool(line.commands) or line.parser is Parser.GO
         while at < len(self.argv):
@@ -104,11 +108,11 @@ class _Reader:
             elif word == "--":
                 return [*words, *range(at + 1, len(self.argv))]
             elif len(word) > 1 and word[0] in line.prefix:
-                after = self._option(line, at, values, given)
+                after = self._option(line, at, values, place_of)
                 if not isinstance(after, int):
                     return after
                 at = after
-                if line.parser is Parser.GO and _is_over(line, given):
+                if line.parser is Parser.GO and _is_over(line, place_of):
                     return words  # the others read all before they help
                 continue
             elif is_first_word_last:
@@ -119,12 +123,12 @@ class _Reader:
         return words
 
     def _option(
-        self, line: CommandLine, at: int, values: list[_Value], given: dict[str, int]
+        self, line: CommandLine, at: int, values: list[_Value], place_of: dict[str, int]
     ) -> int | Misuse:
         word = self.argv[at]
         name, equals, carried = word.partition("=")
         if option := _long(line, name):
-            return self._take(line, option, at, carried if equals else None, values, given)
+            return self._take(line, option, at, carried if equals else None, values, place_of)
         is_long = word[1] in line.prefix or line.parser is Parser.GO
         if is_long:
             return unknown_option(self.script, line, at, name)
@@ -134,8 +138,8 @@ class _Reader:
                 return unknown_option(self.script, line, at, name)
             if option.kind is not Kind.FLAG:
                 tail = word[place + 1 :] or None
-                return self._take(line, option, at, tail, values, given)
-            self._take(line, option, at, None, values, given)
+                return self._take(line, option, at, tail, values, place_of)
+            self._take(line, option, at, None, values, place_of)
         return at + 1
 
     def _take(  # noqa: PLR0913, PLR0917 -- what a reader holds, and where it stands
@@ -145,25 +149,25 @@ class _Reader:
         at: int,
         carried: str | None,
         values: list[_Value],
-        given: dict[str, int],
+        place_of: dict[str, int],
     ) -> int | Misuse:
-        """Notes an option with its values: the place after them."""
-        if option.repeatable is False and option.name in given:
+        """Record an option with its values. Return the place after them."""
+        if option.repeatable is False and option.name in place_of:
             return Misuse(at, f"{option.name} may be given once only")
-        given[option.name] = at
+        place_of[option.name] = at
         if option.kind is Kind.FLAG:
             if carried is None or (line.parser is Parser.GO and _TRUTH.fullmatch(carried)):
                 return at + 1
             return Misuse(at, f"{option.name} takes no value")
-        found = [] if carried is None else [_Value(option, at, carried)]
+        own_values = [] if carried is None else [_Value(option, at, carried)]
         most = max(option.fewest, 1)
         at += 1
-        while len(found) < most and at < len(self.argv) and self._may_take(line, option, at):
-            found.append(_Value(option, at, self.argv[at]))
+        while len(own_values) < most and at < len(self.argv) and self._may_take(line, option, at):
+            own_values.append(_Value(option, at, self.argv[at]))
             at += 1
-        if len(found) < option.fewest:
+        if len(own_values) < option.fewest:
             return Misuse(len(self.argv), f"{option.name} needs a value")
-        values += found
+        values += own_values
         return at
 
     def _may_take(self, line: CommandLine, option: Argument, at: int) -> bool:
@@ -178,9 +182,9 @@ class _Reader:
         return None
 
 
-def _is_over(line: CommandLine, given: Iterable[str]) -> bool:
-    """Whether help was asked for, which ends the reading."""
-    return any(line.options[name].ends for name in given)
+def _is_over(line: CommandLine, names: Iterable[str]) -> bool:
+    """Return True if help was requested, which ends the reading."""
+    return any(line.options[name].ends for name in names)
 
 
 def _go_int(text: str) -> None:
@@ -229,30 +233,30 @@ def _dealt(
     words: Sequence[int],
     argv: Sequence[str],
     values: list[_Value],
-    given: dict[str, int],
+    place_of: dict[str, int],
 ) -> tuple[list[Argument], list[int]]:
-    """Gives the words to the positionals: those that get none, and the words that are left.
+    """Give the words to the positionals. Return those without words, and the words left over.
 
     Each takes its words from the left, those behind one that takes any number from the right.
     """
     queue = deque(words)
-    left: list[Argument] = []
+    unfilled: list[Argument] = []
     wide = [n for n, each in enumerate(line.positionals) if each.most is None]
     at = wide[0] if wide else len(line.positionals)
-    dealt = [(each, _taken(queue.popleft, queue, each)) for each in line.positionals[:at]]
+    dealt = [(each, _take_words(queue.popleft, queue, each)) for each in line.positionals[:at]]
     behind = reversed(line.positionals[at + 1 :])
-    dealt += [(each, _taken(queue.pop, queue, each)[::-1]) for each in behind]
+    dealt += [(each, _take_words(queue.pop, queue, each)[::-1]) for each in behind]
     if wide:
         dealt.append((line.positionals[at], list(queue)))
         queue.clear()
     for argument, places in dealt:
         if len(places) < argument.fewest or not places:
-            left.append(argument)
+            unfilled.append(argument)
         for at in places:
-            given[argument.name] = at
+            place_of[argument.name] = at
             values.append(_Value(argument, at, argv[at]))
-    return left, list(queue)
+    return unfilled, list(queue)
 
 
-def _taken(take: Callable[[], int], queue: Sized, argument: Argument) -> list[int]:
+def _take_words(take: Callable[[], int], queue: Sized, argument: Argument) -> list[int]:
     return [take() for _ in range(min(argument.most or 0, len(queue)))]

@@ -24,7 +24,7 @@ from agenteval.core.policy.arguments import (
     path_arguments,
 )
 from agenteval.core.policy.bash import BashRules, changes_folder, run_of_simple, run_of_text
-from agenteval.core.policy.more_tools import EDIT, RULES, asked, closed
+from agenteval.core.policy.more_tools import EDIT, RULES, closed, to_runnable
 from agenteval.core.policy.patterns import PathRules, normalise
 from agenteval.core.shell.facts import Redirect, RedirectKind
 from agenteval.core.shell.leaves import Leaf, Leaves, read_leaves
@@ -34,12 +34,12 @@ from agenteval.core.span import new
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """What there is in a trial, as far as it is known.
+    """The files of a trial, as far as they are known.
 
-    `files` are the fixture's paths relative to `root`, the workspace as the model sees it; None
-    when nobody knows which files there are. `written` are those that its calls have written since.
-    `saved` are those outside of it, by their whole paths, in which the harness keeps results that
-    were too long to be shown: they are open to be read.
+    `files` are the fixture's paths relative to `root`, the workspace as the model sees it. They are
+    None if it is unknown which files there are. `written` are the files that the trial's calls
+    have written since. `saved` are files outside the workspace, by their whole paths, in which the
+    harness keeps results that were too long to be shown: they are open to be read.
     """
 
     files: frozenset[str] | None = None
@@ -58,7 +58,7 @@ class Engine(Protocol):
     def name(self) -> str: ...
 
     def knows(self, tool: str) -> bool:
-        """Whether its rules name a tool, in lower case, that not every user of it has (MCP)."""
+        """Return True if its rules name a tool, in lower case, that not every user has (MCP)."""
         ...
 
     def allows(self, tool: str, arguments: Mapping[str, Any], root: str) -> bool:
@@ -79,7 +79,7 @@ class Quoting(Protocol):
 
 @runtime_checkable
 class Stopping(Protocol):
-    """An engine that can tell at which part of a command it stops."""
+    """An engine that can report at which part of a command it stops."""
 
     def stops_at(self, text: str, root: str, start: str) -> str:
         """The first part that no rule allows; "" where there is none."""
@@ -161,16 +161,16 @@ Gate = Simple | NotSimple
 
 
 def allows(call: ToolCall, policy: Policy, world: World = UNKNOWN_WORLD) -> bool:
-    """Whether the call may happen. Never raises, whatever the model wrote."""
+    """Return True if the call may happen. Never raises, whatever the model wrote."""
     return decide(call, policy, world) is not None
 
 
 def decide(
     call: ToolCall, policy: Policy, world: World = UNKNOWN_WORLD, *, gate: Gate | None = None
 ) -> Allowed | None:
-    """The call allowed, with what it runs; None when it is denied.
+    """Return the call allowed, with what it runs; None if it is denied.
 
-    `gate` is what `read_simple` says of a bash call's command, when that is known already.
+    `gate` is the result of `read_simple` for a bash call's command, if that is known already.
     """
     tool = policy.tool(call.name)
     if tool is None or call.arguments is None or tool.complaint(call.arguments):
@@ -185,13 +185,15 @@ def decide(
         return decide_command(command, policy, world, gate=gate) if is_here else None
     rules = policy.paths(call.name)
     if rules is None:
-        return None if closed(call, tool, world.root) else Allowed(asked(call, tool, world.root))
+        return (
+            None if closed(call, tool, world.root) else Allowed(to_runnable(call, tool, world.root))
+        )
     path = admitted_path(call, rules, world)
     return None if path is None else Allowed(_file(call.name, path, call.arguments))
 
 
 def _as_asked(call: ToolCall, world: World, gate: Gate | None) -> Runnable | None:
-    """What a call runs that another harness's rules allow."""
+    """Return what a call runs that another harness's rules allow."""
     tool, arguments = call.name, call.arguments or {}
     if tool == BASH:
         text = str(arguments["command"])
@@ -201,7 +203,7 @@ def _as_asked(call: ToolCall, world: World, gate: Gate | None) -> Runnable | Non
         split = read_leaves(text)
         return run_of_text(text, split if isinstance(split, Leaves) else None)
     if tool not in {READ, WRITE, EDIT} or (tool == EDIT and not {"old", "new"} <= {*arguments}):
-        return asked(call, None if tool == EDIT else RULES.get(tool), world.root)
+        return to_runnable(call, None if tool == EDIT else RULES.get(tool), world.root)
     path = path_argument(arguments) or ""
     whole = posixpath.normpath(posixpath.join(world.root, path))
     return _file(tool, normalise(path, world.root) or whole, arguments)
@@ -238,7 +240,7 @@ _FOLDERS = ("workdir", "cwd", "working_directory")
 
 
 def allows_command(text: str, policy: Policy, world: World = UNKNOWN_WORLD) -> bool:
-    """Whether bash may run the text."""
+    """Return True if bash may run the text."""
     return decide_command(text, policy, world) is not None
 
 
@@ -279,7 +281,7 @@ def _admits_leaf(leaf: Leaf, policy: Policy, world: World) -> bool:
 
 
 def admits_redirect(redirect: Redirect, policy: Policy, world: World = UNKNOWN_WORLD) -> bool:
-    """Whether the file behind a redirect is open to this policy, as to its file tools."""
+    """Return True if the file behind a redirect is open to this policy's file tools."""
     target = redirect.target
     if redirect.kind in _NO_FILE or target == "/dev/null":
         return True
@@ -297,7 +299,7 @@ _DESCRIPTOR = re.compile(r"\|&|[0-9]*[<>]&[ \t]*(?:[0-9]+-?|-)")
 
 
 def files_written(call: ToolCall, root: str) -> Iterator[str]:
-    """The files inside the workspace that a call writes as it says: by a tool, or by redirects."""
+    """Yield the files inside the workspace that a call is to write: by a tool, or by redirects."""
     if call.name == WRITE:
         yield from filter(None, [normalise(path_argument(call.arguments or {}) or "", root)])
     command = call.command or ""

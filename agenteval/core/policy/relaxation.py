@@ -1,4 +1,4 @@
-"""What an allow list for commands would have to say too, for a command that it denies. Pure."""
+"""The rules that an allow list for commands lacks, for a command that it denies. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ from agenteval.core.shell.wrappers import is_wrapper
 
 @dataclass(frozen=True, slots=True)
 class Relaxation:
-    """Constructs and programs, each with any words, that a list is to have beside its own."""
+    """Constructs and programs, each with any words, that a list is to have besides its own."""
 
     constructs: frozenset[Construct] = frozenset()
     programs: frozenset[str] = frozenset()
@@ -45,8 +45,8 @@ class Relaxation:
         return frozenset(constructs | {("program", one) for one in self.programs})
 
     @property
-    def told(self) -> str:
-        """In words: allow `pipe` into head, jq."""
+    def description(self) -> str:
+        """The relaxation in words: allow `pipe` into head, jq."""
         programs, constructs = ", ".join(sorted(self.programs)), sorted(self.constructs)
         joined = " and ".join(f"`{one}`" for one in constructs)
         if not joined:
@@ -75,25 +75,25 @@ def _quoted(words: Iterable[str]) -> str:
 MOST_LOOKS = 1_000_000  # at a need, for the smallest set: some seconds
 
 
-def smallest(needs: Mapping[Relaxation, int], wanted: int) -> tuple[Relaxation | None, bool]:
-    """The fewest constructs and programs that hold as many of these needs as wanted.
+def smallest(needs: Mapping[Relaxation, int], minimum: int) -> tuple[Relaxation | None, bool]:
+    """Return the fewest constructs and programs that hold at least `minimum` of these needs.
 
-    Of equally few those that hold most; None where all together do not. False beside it where there
-    were too many sets to know that none is smaller.
+    Of equally small sets, return the one that holds most; None if all items together hold too few.
+    The second value is False if there were too many sets to know that none is smaller.
     """
-    if sum(needs.values()) < wanted:
+    if sum(needs.values()) < minimum:
         return None, True
     items = sorted({item for need in needs for item in need.items})
     bit = {item: 1 << at for at, item in enumerate(items)}
     masks = [(sum(bit[item] for item in need.items), count) for need, count in needs.items()]
-    search = _Search(best=wanted - 1)
+    search = _Search(best=minimum - 1)
     size = 0
-    while search.found is None and search.left > 0:  # all items hold what is wanted
+    while search.best_set is None and search.looks_left > 0:  # all items hold what is wanted
         search.look(0, 0, masks, [], size)
         size += 1
-    found = _greedily(masks, wanted) if search.found is None else search.found
-    chosen = [item for item in items if bit[item] & found]
-    return Relaxation.of(chosen), search.left > 0
+    best_set = _greedily(masks, minimum) if search.best_set is None else search.best_set
+    chosen = [item for item in items if bit[item] & best_set]
+    return Relaxation.of(chosen), search.looks_left > 0
 
 
 @dataclass(slots=True)
@@ -101,46 +101,46 @@ class _Search:
     """Branch and bound over sets of needs, each a number with a bit for each of its items."""
 
     best: int  # how many calls the set held that was found
-    found: int | None = None
-    left: int = MOST_LOOKS
+    best_set: int | None = None
+    looks_left: int = MOST_LOOKS
 
     def look(
         self,
         union: int,
-        held: int,
+        total: int,
         may: Sequence[tuple[int, int]],
         passed: Sequence[tuple[int, int]],
         size: int,
     ) -> None:
-        """Whether something holds more than the best does, of this set and so many items more.
+        """Look for a set that holds more than the best: this set with up to `size` items more.
 
         `may` are the needs that can still be chosen, `passed` those that a choice may hold besides.
         """
         passed = [*passed]
-        held += sum(count for mask, count in (*may, *passed) if not mask & ~union)
+        total += sum(count for mask, count in (*may, *passed) if not mask & ~union)
         may, passed = _open(may, union, size), _open(passed, union, size)
-        if held > self.best:
-            self.best, self.found = held, union
+        if total > self.best:
+            self.best, self.best_set = total, union
         may.sort(key=lambda one: (-one[1] / (one[0] & ~union).bit_count(), one))
         for at, (mask, _) in enumerate(may):
             rest = [*may[at:], *passed]
-            if self.left <= 0 or held + _bound(rest, union, size) <= self.best:
+            if self.looks_left <= 0 or total + _bound(rest, union, size) <= self.best:
                 return
-            self.left -= len(rest)
+            self.looks_left -= len(rest)
             new = union | mask
-            self.look(new, held, rest[: len(may) - at], passed, size - (mask & ~union).bit_count())
+            self.look(new, total, rest[: len(may) - at], passed, size - (mask & ~union).bit_count())
             passed.append(may[at])
 
 
 def _open(needs: Sequence[tuple[int, int]], union: int, size: int) -> list[tuple[int, int]]:
-    """Those that the set does not hold, and can hold with so many items more."""
+    """Return the needs that the set does not hold, and can hold with up to `size` items more."""
     return [one for one in needs if 0 < (one[0] & ~union).bit_count() <= size]
 
 
 def _bound(needs: Sequence[tuple[int, int]], union: int, size: int) -> int:
-    """More calls than these cannot be held with so many items more.
+    """Return an upper bound of the calls that the set can hold with `size` items more.
 
-    Each call is shared out among what it asks for: a set holds at most what its items have.
+    Each call is shared out among the items that it needs: a set holds at most what its items have.
     """
     share: dict[int, float] = {}
     for mask, count in needs:
@@ -163,7 +163,7 @@ def _greedily(needs: Sequence[tuple[int, int]], wanted: int) -> int:
 
 
 def needed(command: str, policy: Policy, root: str = "/workspace") -> Relaxation | None:
-    """The least that would have to be allowed for this command; None where no rule can say it.
+    """Return the least that must be allowed for this command; None if no rule can allow it.
 
     No rule opens a shell, an interpreter or what starts other programs: that would allow anything.
     A listed script called wrongly is no matter of rules either.

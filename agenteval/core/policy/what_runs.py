@@ -1,4 +1,4 @@
-"""What a command runs besides itself, for rules that deny: rather too much than too little.
+"""Commands that a command runs, for rules that deny: rather too many than too few.
 
 Only programs whose arguments say so are known; what a script or a Makefile runs is not looked at.
 """
@@ -28,7 +28,7 @@ _Argv = Sequence[str]
 _MOST = 1 << 18
 
 # Any word behind these programs may begin a command: of the first only behind one of these words.
-_HAND_ON: dict[str, frozenset[str]] = {
+_COMMAND_BEHIND: dict[str, frozenset[str]] = {
     "git": frozenset({"foreach", "run", "--exec", "-x", "filter-branch", "--extcmd"}),
     **dict.fromkeys(("npm", "pnpm", "yarn", "bun"), frozenset({"exec", "x", "dlx"})),
     **dict.fromkeys(("docker", "podman", "kubectl"), frozenset({"exec", "run"})),
@@ -74,7 +74,7 @@ _DEVICES = ("/dev/", "/proc/")  # where what is piped into a program has a name
 class Run(NamedTuple):
     """A command; `dynamic` numbers the words that bash still expands.
 
-    Of one that `is_behind` a wrapper, what stands behind its own words is told beside it.
+    If it `is_behind` a wrapper, the commands behind its own words are separate runs.
     """
 
     argv: _Argv
@@ -88,30 +88,30 @@ UNKNOWN = Run(("*",), (0,))  # any command
 def all_that_runs(
     command: Run, commands_in: Callable[[str], Iterable[Run]]
 ) -> Iterator[Run | None]:
-    """The command and all that it runs; None where there is more than is looked at.
+    """Yield the command and all that it runs, and None where there is more than is looked at.
 
-    `commands_in` reads a text for a shell, and tells UNKNOWN where it cannot.
+    `commands_in` reads a text for a shell, and yields UNKNOWN where it cannot.
     """
-    left = _MOST
-    within: list[Iterator[Run | str]] = [iter((command,))]
-    while within:
-        part = next(within[-1], None)
+    budget = _MOST
+    stack: list[Iterator[Run | str]] = [iter((command,))]
+    while stack:
+        part = next(stack[-1], None)
         if part is None:
-            within.pop()
+            stack.pop()
             continue
-        left -= len(part) if isinstance(part, str) else len(part.argv)
-        if left < 0:
-            within.clear()
+        budget -= len(part) if isinstance(part, str) else len(part.argv)
+        if budget < 0:
+            stack.clear()
             yield None
         elif isinstance(part, str):
-            within.append(iter(commands_in(part)))
+            stack.append(iter(commands_in(part)))
         else:
             yield part
-            within.append(_may_run(part))
+            stack.append(_may_run(part))
 
 
 def _may_run(command: Run) -> Iterator[Run | str]:
-    """What a command may run, one level deep: commands, and texts for a shell."""
+    """Yield what a command may run, one level deep: commands, and texts for a shell."""
     argv, dynamic, is_behind = command
     if is_prefix(argv[0]):
         if not is_behind:
@@ -122,7 +122,7 @@ def _may_run(command: Run) -> Iterator[Run | str]:
     yield from _by_setting(argv)
     yield from _by_option(argv)
     yield from _by_builtin(argv)
-    yield from _handed_on(argv, dynamic)
+    yield from _passed_on(argv, dynamic)
     for start, stop, is_text in unwrap(argv):
         inner = argv[start:stop]
         if is_text:
@@ -134,7 +134,7 @@ def _may_run(command: Run) -> Iterator[Run | str]:
 
 
 def _reads_commands(argv: _Argv) -> bool:
-    """Whether a shell takes its commands from what is piped into it, or stands below it."""
+    """Return True if a shell takes its commands from what is piped into it or stands below it."""
     name = program_name(argv[0])
     if name in {".", "source"}:
         return len(argv) > 1 and argv[1].startswith(_DEVICES)
@@ -164,18 +164,18 @@ def _fish_reads(argv: _Argv) -> bool:
     return not file or file.startswith(_DEVICES)
 
 
-def _handed_on(argv: _Argv, dynamic: Collection[int]) -> Iterator[Run | str]:
-    marks = _HAND_ON.get(program_name(argv[0]))
+def _passed_on(argv: _Argv, dynamic: Collection[int]) -> Iterator[Run | str]:
+    marks = _COMMAND_BEHIND.get(program_name(argv[0]))
     taken = _GIT_TAKES if program_name(argv[0]) == "git" else None
-    apart = [part for word in argv for part in _option_and_value(word, taken)]
-    if marks is None or (marks and marks.isdisjoint(apart)):
+    words = [part for word in argv for part in _option_and_value(word, taken)]
+    if marks is None or (marks and marks.isdisjoint(words)):
         return
-    shifted = len(apart) != len(argv) and dynamic
-    yield from _each_behind(apart, range(1, len(apart)) if shifted else dynamic)
+    shifted = len(words) != len(argv) and dynamic
+    yield from _each_behind(words, range(1, len(words)) if shifted else dynamic)
 
 
 def _by_setting(argv: _Argv) -> Iterator[str]:
-    """What git runs as `-c` sets it: an alias is a command of git's, or of the shell's."""
+    """Yield what git runs as `-c` sets it: an alias is a command of git's, or of the shell's."""
     if program_name(argv[0]) != "git":
         return
     for option, word in pairwise(argv):
@@ -198,7 +198,7 @@ def _by_option(argv: _Argv) -> Iterator[str]:
 
 
 def _opener(words: _Argv) -> Iterator[str]:
-    """What git grep opens files in: a text, behind which it puts their names."""
+    """Yield what git grep opens files in: a text, behind which it puts their names."""
     for word in words:
         found = _OPENS.match(word)
         if found and (text := found[1] or found[2]):
@@ -206,7 +206,7 @@ def _opener(words: _Argv) -> Iterator[str]:
 
 
 def _by_builtin(argv: _Argv) -> Iterator[Run | str]:
-    """What bash's own commands run that take a word for a text, or for a place in an array."""
+    """Yield what builtins run that take a word for a text, or for a place in an array."""
     name = program_name(argv[0])
     if name == "trap":
         has_end = len(argv) > 1 and argv[1] == "--"
@@ -231,16 +231,17 @@ def _option_and_value(word: str, taken: re.Pattern[str] | None) -> tuple[str, ..
 
 
 def _each_behind(argv: _Argv, dynamic: Collection[int]) -> Iterator[Run | str]:
-    """Where a wrapper's own words end is not asked: each may be the first of what it runs.
+    """Yield each word behind a wrapper as the first of what it may run.
 
-    So wrappers behind it run nothing else; xargs puts words behind those that stand there.
+    It is not determined where the wrapper's own words end. So wrappers behind it run nothing else;
+    xargs puts words behind those that stand there.
     """
-    more, opened, unfit, left, takes_text = argv, {*dynamic}, set[int](), MAX_WRAPPED, False
+    more, opened, unfit, fillers_left, takes_text = argv, {*dynamic}, set[int](), MAX_WRAPPED, False
     for start in range(1, len(argv)):
         is_wrapper = start == 1 or is_prefix(argv[start - 1])
         takes_text |= is_wrapper and program_name(argv[start - 1]) not in _ONLY_WORDS
-        if left and program_name(argv[start - 1]) in _FILLERS:
-            left -= 1
+        if fillers_left and program_name(argv[start - 1]) in _FILLERS:
+            fillers_left -= 1
             more = [*filled(argv, start), "*"]
             stars = {n for n, word in enumerate(argv) if more[n] != word}
             opened |= stars | {len(argv)}

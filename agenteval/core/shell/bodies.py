@@ -1,4 +1,4 @@
-"""What holds lists of commands: loops, conditions, cases, groups and functions."""
+"""Compound commands, which hold lists of commands: loops, conditions, cases, groups, functions."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -18,36 +18,36 @@ _AFTER_DOLLAR = re.compile(r"\$[ \t]++")  # to the tree the blanks are part of t
 _TAIL = re.compile(r"[\r\v\f]+")
 
 
-class Stages:
-    """Adds to `found` what stands in one source."""
+class _Stages:
+    """A walk's additions to `gathered`: the stages, words, redirects and errors of one source."""
 
-    def __init__(self, source: Source, found: Gathered) -> None:
+    def __init__(self, source: Source, gathered: Gathered) -> None:
         self.source = source
         self.text = text = source.text
-        self.found = found
+        self.gathered = gathered
         self.is_odd = any(mark in text for mark in _ODD)
 
     def stage(self, level: Level, start: int, end: int) -> Draft:
-        """Begin a new stage, and note what joins it to the one before."""
+        """Begin a new stage, and record what joins it to the one before."""
         draft = Draft(self.source, start, end, nested=level.nested)
         if level.joint == "|":
             level.pipeline.append(draft)
             if len(level.pipeline) == 2:
-                self.found.pipelines.append(level.pipeline)
+                self.gathered.pipelines.append(level.pipeline)
         else:
             if level.joint == ";":
-                self.found.chains.append(self.source.span(level.joint_at, level.joint_at + 1))
+                self.gathered.chains.append(self.source.span(level.joint_at, level.joint_at + 1))
             elif level.joint in ("", "&") and level.stage is not None:
                 newline = self.text.rfind("\n", max(level.stage.start, level.joint_at), start)
                 if newline >= 0:
-                    self.found.chains.append(self.source.span(newline, newline + 1))
+                    self.gathered.chains.append(self.source.span(newline, newline + 1))
             level.pipeline = [draft]
         level.joint, level.joint_at = "", 0
         level.stage = draft
         return draft
 
     def is_next_line(self, draft: Draft, start: int) -> bool:
-        """Whether the tree took assignments alone for the beginning of the next line's command."""
+        """Return True if the tree joined a line of assignments to the next line's command."""
         gap = self.text[draft.assigned : start]
         return "\n" in gap and "\n" in gap.replace("\\\n", "")
 
@@ -55,16 +55,16 @@ class Stages:
         span = self.source.span(start, end)
         draft.assignments.append(span)
         draft.assigned = end
-        self.found.assignments.append(span)
+        self.gathered.assignments.append(span)
 
     def extend_assignment(self, draft: Draft, end: int) -> None:
         """The tree ends a value behind $( ); what follows at once is still part of it."""
         whole = self.source.span(draft.assigned - len(draft.assignments[-1].text), end)
-        draft.assignments[-1] = self.found.assignments[-1] = whole
+        draft.assignments[-1] = self.gathered.assignments[-1] = whole
         draft.assigned = end
 
     def add_words(self, level: Level, draft: Draft, places: Iterable[Place]) -> None:
-        """Give a command its words, mended where the tree cuts them wrongly."""
+        """Give a command its words, corrected where the tree cuts them wrongly."""
         merged: list[Place] = []
         for start, end in places:
             first = self._first_of_line(merged, start)
@@ -73,7 +73,7 @@ class Stages:
                 merged = [(first, end)]
                 draft.end, whole = first - 1, draft.end
                 draft = self.stage(level, first, whole)
-                self.found.drafts.append(draft)
+                self.gathered.drafts.append(draft)
             elif merged and self._is_glued(merged[-1][1], start):
                 merged[-1] = (merged[-1][0], end)
             elif name := _AFTER_DOLLAR.match(self.text, start, end):
@@ -83,7 +83,7 @@ class Stages:
         self.close_words(draft, merged)
 
     def _first_of_line(self, before: Sequence[Place], start: int) -> int:
-        """Where a word begins that the tree took for one more of the line before; -1 for others."""
+        """Return the start of a word that the tree gave to the line before; -1 for others."""
         if self.text.startswith("\n", start):  # before \\ the tree takes it for a character
             return start + 1
         gap = self.text[before[-1][1] : start] if before else ""
@@ -96,26 +96,29 @@ class Stages:
         if self.is_odd and places and (tail := _TAIL.match(self.text, places[-1][1])):
             places[-1] = (places[-1][0], tail.end())
         if places:
-            self.source.room -= places[-1][1] - places[0][0] + COST * len(places)
+            self.source.budget -= places[-1][1] - places[0][0] + COST * len(places)
             draft.places += places
 
     def add_redirect(self, redirect: Redirect, level: Level) -> None:
-        self.found.redirects.append(redirect)
+        self.gathered.redirects.append(redirect)
         if level.stage is not None:
             level.stage.redirects.append(redirect)
 
     def add_misread(self, start: int, end: int) -> None:
         base = self.source.base
-        self.found.misread.append((start + base, end + base))
+        self.gathered.misread.append((start + base, end + base))
 
     def add_error(self, start: int, end: int) -> None:
         span = self.source.span(start, end)
-        errors = self.found.errors
+        errors = self.gathered.errors
         if not errors or errors[-1].end < span.end:  # errors inside an error are the same one
             errors.append(span)
 
     def words_after_redirect(self, places: list[Place], level: Level) -> None:
-        """In `ls >f -l` the tree gives -l to the redirect."""
+        """Give a command the words after its redirect.
+
+        In `ls >f -l` the tree gives -l to the redirect.
+        """
         if places and level.stage is not None:
             self.add_words(level, level.stage, places)
 
@@ -133,15 +136,18 @@ _WORDS_BEFORE_BODY = kinds(
 )
 
 
-class Bodies(Stages):
-    """Visits what stands around commands, and puts what is inside on the stack of what is next."""
+class Bodies(_Stages):
+    """A walk's visits to what stands around commands.
 
-    def __init__(self, source: Source, found: Gathered) -> None:
-        super().__init__(source, found)
+    The contents go on the stack of next nodes.
+    """
+
+    def __init__(self, source: Source, gathered: Gathered) -> None:
+        super().__init__(source, gathered)
         self.stack: list[tuple[Node, Level | None]] = []
 
     def push(self, nodes: Sequence[Node], level: Level | None) -> None:
-        """Visit these next, first the first. Without a level only substitutions are seen."""
+        """Visit these nodes next, in their order. Without a level only substitutions are read."""
         self.stack.extend([(node, level) for node in reversed(nodes)])
 
     def restart(self, node: Node, level: Level) -> None:
@@ -151,7 +157,7 @@ class Bodies(Stages):
 
     def compound(self, node: Node, level: Level) -> None:
         """A loop, a condition, a function: its bodies hold commands, its other parts words."""
-        self._open(node, level, self.found.control)
+        self._open(node, level, self.gathered.control)
 
     def group(self, node: Node, level: Level) -> None:
         start = node.start_byte
@@ -160,7 +166,7 @@ class Bodies(Stages):
             self.add_misread(start, start + 1)
         elif all(child.kind_id in _NO_COMMAND for child in node.children):
             self.add_error(*node.byte_range)
-        self._open(node, level, self.found.control if is_arithmetic else self.found.subshells)
+        self._open(node, level, self.gathered.control if is_arithmetic else self.gathered.subshells)
 
     def _open(self, node: Node, level: Level, kind: list[Span]) -> None:
         start, end = node.byte_range

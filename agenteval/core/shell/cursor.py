@@ -36,8 +36,8 @@ class UnreadableError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Delimiter:
-    """What ends a here-document that was announced and has not begun yet."""
+class _Delimiter:
+    """The end mark of a here-document that was announced and has not begun yet."""
 
     text: str
     quoted: bool
@@ -45,12 +45,15 @@ class Delimiter:
 
 
 class Cursor(ABC):
-    """Reads from left to right; each method begins at `at` and leaves `at` behind what it read."""
+    """A reader from left to right.
+
+    Each method begins at `at` and leaves `at` behind what it read.
+    """
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0
-        self.pending: list[Delimiter] = []
+        self.pending: list[_Delimiter] = []
 
     def fail(self, reason: Obstacle | None = None, start: int | None = None) -> NoReturn:
         """Give up here, because of what stands here unless a better reason is known."""
@@ -86,9 +89,9 @@ class Cursor(ABC):
         """Expect a here-document after this line."""
         if "\\\n" in word.text or not _DELIMITER.match(value):
             self.fail(Obstacle.HEREDOC, word.start)
-        self.pending.append(Delimiter(value, word.text != value, tabs))
+        self.pending.append(_Delimiter(value, word.text != value, tabs))
 
-    def _here_document(self, delimiter: Delimiter) -> None:
+    def _here_document(self, delimiter: _Delimiter) -> None:
         start = self.at
         while self.at < len(self.text):
             body_end = self.at
@@ -104,12 +107,12 @@ class Cursor(ABC):
         self.fail(Obstacle.HEREDOC, start)
 
     def word(self) -> Word | None:
-        """The word here, or None before an operator, a newline or the end."""
+        """Read the word here. Return None before an operator, a newline or the end."""
         start = self.at
-        if found := WORD_OR_OPERATOR.match(self.text, start):
-            self.at = found.end()
-            kind = found.lastindex or BARE
-            value, outside = unquote(found[kind]) if kind == MIXED else (found[kind], "")
+        if match := WORD_OR_OPERATOR.match(self.text, start):
+            self.at = match.end()
+            kind = match.lastindex or BARE
+            value, outside = unquote(match[kind]) if kind == MIXED else (match[kind], "")
         elif start == len(self.text) or self.text[start] in _ENDS_WORD:
             return None
         else:
@@ -119,7 +122,7 @@ class Cursor(ABC):
         expands = expansion(outside)
         if expands == "braces":
             self.fail(Obstacle.BRACES, start)
-        return Word(value, span, span.text != value, not found or bool(expands))
+        return Word(value, span, span.text != value, not match or bool(expands))
 
     def _check_word(self, span: Span, value: str) -> None:
         """Refuse a word that means more because of what stands around it."""

@@ -1,4 +1,4 @@
-"""What a walk over shell text gathers before it is frozen into `ShellFacts`."""
+"""The parts of shell text that a walk gathers, before they are frozen into `ShellFacts`."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -115,7 +115,7 @@ _IN_DOUBLE_QUOTES = compiled(r'\\(?s:.)|"|\$\(')
 _BACKTICK_END = compiled(r"(?:[^\\`]++|\\(?s:.))*+`")
 
 
-class Embedded(NamedTuple):
+class _Embedded(NamedTuple):
     """One expansion, and where the commands inside it stand, if it has any."""
 
     kind: SubstitutionKind
@@ -124,7 +124,7 @@ class Embedded(NamedTuple):
     inside: tuple[int, int] | None = None
 
 
-def embedded_in(text: str, start: int, end: int) -> Iterator[Embedded]:
+def embedded_in(text: str, start: int, end: int) -> Iterator[_Embedded]:
     """The expansions in a stretch of text where quotes mean nothing, outermost ones only.
 
     Ends at the first one that does not end: what follows it is all inside.
@@ -139,30 +139,30 @@ def embedded_in(text: str, start: int, end: int) -> Iterator[Embedded]:
                 return
             inside = (at, closing.end() - 1)
             at = closing.end()
-            yield Embedded(SubstitutionKind.COMMAND, begin, at, inside)
+            yield _Embedded(SubstitutionKind.COMMAND, begin, at, inside)
         elif opening.startswith("$("):
             close = _closing(text, begin + 2, end)
             if close < 0:
                 return
             inside, at = (begin + 2, close), close + 1
             if opening == "$((":
-                yield Embedded(SubstitutionKind.ARITHMETIC, begin, at)
+                yield _Embedded(SubstitutionKind.ARITHMETIC, begin, at)
             else:
-                yield Embedded(SubstitutionKind.COMMAND, begin, at, inside)
+                yield _Embedded(SubstitutionKind.COMMAND, begin, at, inside)
         elif opening[0] == "$":
-            yield Embedded(SubstitutionKind.PARAMETER, begin, at)
+            yield _Embedded(SubstitutionKind.PARAMETER, begin, at)
 
 
 def _closing(text: str, at: int, end: int) -> int:
-    """Where the parenthesis opened before `at` is closed, or -1."""
+    """Return the offset of the parenthesis that closes the one opened before `at`, or -1."""
     open_marks = ["("]
     while open_marks:
         in_quotes = open_marks[-1] == '"'
-        found = (_IN_DOUBLE_QUOTES if in_quotes else _IN_CODE).search(text, at, end)
-        if found is None:
+        match = (_IN_DOUBLE_QUOTES if in_quotes else _IN_CODE).search(text, at, end)
+        if match is None:
             return -1
-        at = found.end()
-        mark = found[0]
+        at = match.end()
+        mark = match[0]
         if mark == ")" or (mark == '"' and in_quotes):
             open_marks.pop()
         elif mark in ('"', "(", "$("):

@@ -1,4 +1,4 @@
-"""The facts about a shell text: what explains why a call was denied."""
+"""The facts about a shell text, which explain why a call was denied."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -48,7 +48,7 @@ _EXPANDS = compiled(r"[$`\\]")
 def read_flat(
     source: Source, via: tuple[str, ...] = (), *, is_readable: bool = False
 ) -> ShellFacts | None:
-    """The facts about a text as the walk over its tree has them; None when it is not flat."""
+    """Return the facts about a text as the walk over its tree would; None if it is not flat."""
     text = source.text
     if len(text) > _LONGEST or not (is_readable or unreadable_text(text) is None):
         return None
@@ -59,20 +59,20 @@ def read_flat(
     background: list[Span] = []
     joint = ";"
     at = len(text) - len(text.lstrip(" \t\n"))
-    while joint and (found := _COMMAND.match(text, at)):
-        start, end = found.span(1)
-        program = found[2]
+    while joint and (match := _COMMAND.match(text, at)):
+        start, end = match.span(1)
+        program = match[2]
         if program in RESERVED:
             return None
-        own = tuple(_redirects(source, found)) if found.end(3) > end else ()
+        own = tuple(_redirects(source, match)) if match.end(3) > end else ()
         redirects += own
         words = Words(source, start, end, program)
         commands.append(new(Command, (words, source.place(start, end), (), own, via, False)))
-        joint, joint_at, lines, at = found[7], found.start(7), found.start(8), found.end()
+        joint, joint_at, lines, at = match[7], match.start(7), match.start(8), match.end()
         if joint == "&":
             background.append(source.span(joint_at, joint_at + 1))
-        if found[4]:
-            if not (lines := _heredoc(source, found, heredocs)):
+        if match[4]:
+            if not (lines := _heredoc(source, match, heredocs)):
                 return None
             at = behind.end() if (behind := _LINES.match(text, lines)) else lines
         if lines < at and joint in ("", "&"):
@@ -154,7 +154,10 @@ def _kind_and_target(number: str, operator: str, word: str) -> tuple[RedirectKin
 
 
 def _heredoc(source: Source, command: re.Match[str], heredocs: list[Heredoc]) -> int:
-    """Where the lines behind a here-document end in which nothing is expanded; 0 for any other."""
+    """Record a here-document in which nothing is expanded and return the offset behind it.
+
+    Return 0 for any other.
+    """
     text, delimiter, quoted, lines = source.text, command[6], command[5], command.start(8)
     begin = lines + 1
     end = f"{text}\n".find(f"\n{delimiter}\n", lines) + 1
@@ -172,7 +175,7 @@ _INNER = frozenset(("do", "done", "elif", "else", "esac", "fi", "in", "then", "}
 
 
 def read_facts(text: str, *, is_readable: bool = False, parsed_as: str = "") -> ShellFacts:
-    """Everything the taxonomy may ask about a text, read by tree-sitter-bash. Never raises.
+    """Return all facts that the taxonomy uses of a text, read by tree-sitter-bash. Never raises.
 
     Flat text is read without it, in a third of the time. `is_readable` when the gate has found no
     control character in it. `parsed_as` is the text in words that the parser gets right, each in

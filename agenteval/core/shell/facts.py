@@ -1,4 +1,4 @@
-"""What stands in a piece of shell, as plain data: the facts that explain a denied command.
+"""The contents of a piece of shell, as plain data: the facts that explain a denied command.
 
 Facts never allow anything. Offsets are character offsets into the text that was read.
 Named tuples: a text has dozens of them, and a frozen dataclass takes three times as long to make.
@@ -82,7 +82,7 @@ class Command(NamedTuple):
 
 
 class ShellFacts(NamedTuple):
-    """Everything the taxonomy may ask about one command text."""
+    """The facts that the taxonomy uses of one command text."""
 
     text: str
     commands: Sequence[Command] = ()
@@ -99,7 +99,7 @@ class ShellFacts(NamedTuple):
     errors: Sequence[Span] = ()  # where the text does not parse
 
     def is_cut(self, place: Place) -> bool:
-        """Whether an error touches what stands there: who knows what it would be without."""
+        """Return True if an error touches the place, so that its true reading is unknown."""
         if not self.errors:
             return False
         start, end = place
@@ -108,12 +108,12 @@ class ShellFacts(NamedTuple):
         return any(one.start <= end and start <= one.end for one in self.errors)
 
     def is_fed(self, argv: Sequence[str], at: int) -> bool:
-        """Whether the command there reads, as `-`, from a pipe, a file or a text given to it."""
+        """Return True if the command at `at` reads `-` from a pipe, a file or text given to it."""
         is_fed = self.is_piped(at) or any(each.kind in _FEEDS for each in self.redirects)
         return is_fed and not _STDIN.isdisjoint(argv)
 
     def is_piped(self, at: int) -> bool:
-        """Whether the command there is behind a pipe, or a file or text is its own input."""
+        """Return True if the command at `at` is behind a pipe, or a file or text is its input."""
         stages = (stage.extent for line in self.pipelines for stage in line[1:])
         own = (each.redirects for each in self.commands if each.extent[0] <= at < each.extent[1])
         return any(start <= at < end for start, end in stages) or any(
@@ -123,7 +123,7 @@ class ShellFacts(NamedTuple):
     def folder(
         self, root: str, at: int | None, moves: Sequence[Command], shells: Sequence[Place]
     ) -> str | None:
-        """Where a command runs that begins there; None where that is unknown.
+        """Return the folder of a command that begins at `at`; None if it is unknown.
 
         `shells` are the commands that run a text in a shell of its own.
         """
@@ -147,13 +147,13 @@ class ShellFacts(NamedTuple):
         return folder
 
     def _own_shells(self) -> list[Place]:
-        """What runs in a shell of its own, which takes a change of folder with it."""
+        """Return the places that run in a subshell, which a change of folder does not outlive."""
         groups = [span[:2] for span in self.subshells if span.text[:1] == "("]
         groups += [span[:2] for _, span in self.substitutions]
         return groups + [stage.extent for line in self.pipelines for stage in line]
 
     def _is_doubtful(self, move: Command, at: int) -> bool:
-        """Whether it is unknown if this changes the folder before that place, and to where."""
+        """Return True if it is unknown whether, or to where, this changes the folder until `at`."""
         start, end = move.words.extent
         if move.words.dynamic or len(move.argv) < 2 or move.argv[-1][:1] in _ELSEWHERE:
             return True

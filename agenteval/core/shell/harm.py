@@ -1,4 +1,4 @@
-"""What a bare command could do, by its program, its sub-command and its options."""
+"""Possible effects of a bare command, by its program, its sub-command and its options."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -57,14 +57,14 @@ _IN_PLACE = re.compile(r"--in-?place|-[Ennrsuz]*i")
 
 
 def harm(words: Simple | Words) -> _Facets:
-    """`network`, `destructive`, `read-only` and `no-op`, as far as names tell."""
+    """Return `network`, `destructive`, `read-only` and `no-op`, as far as names show it."""
     program = base_name(words.first)
     look = _LOOKS.get(program)
     return look(words.argv) if look else _KNOWN.get(program, ())
 
 
 def is_familiar(program: str) -> bool:
-    """Whether everybody knows such a program: its name is no misspelt script."""
+    """Return True if the program is well known, so that its name is no misspelt script."""
     return program in _FAMILIAR
 
 
@@ -78,14 +78,14 @@ def _git(argv: Sequence[str]) -> _Facets:
 
 
 def _find(argv: Sequence[str]) -> _Facets:
-    """What it runs on what it finds tells, where it does nothing else with it."""
+    """Return the facets of `find`: those of the commands that it runs, unless it writes itself."""
     if not _FIND_WRITES.isdisjoint(argv):
         return ("destructive",)
-    found = [_run_by(tuple(argv[start:stop])) for start, stop, _ in unwrap(argv)]
-    if all("read-only" in each for each in found):
+    facets = [_run_by(tuple(argv[start:stop])) for start, stop, _ in unwrap(argv)]
+    if all("read-only" in each for each in facets):
         return ("read-only",)
-    known = ("network", "destructive")
-    return tuple(each for each in known if any(each in of for of in found))
+    reaching = ("network", "destructive")
+    return tuple(each for each in reaching if any(each in of for of in facets))
 
 
 def _run_by(argv: Sequence[str], depth: int = 4) -> _Facets:
@@ -108,11 +108,11 @@ def _sort(argv: Sequence[str]) -> _Facets:
 
 
 def _by_name() -> Mapping[str, _Facets]:
-    known: dict[str, _Facets] = {}
+    facets: dict[str, _Facets] = {}
     reaching = ("network", _NETWORK), ("destructive", _DESTRUCTIVE)
     for facet, programs in (*reaching, ("read-only", _READ_ONLY), ("no-op", NO_OPS)):
-        known |= {program: (*known.get(program, ()), facet) for program in programs}
-    return known
+        facets |= {program: (*facets.get(program, ()), facet) for program in programs}
+    return facets
 
 
 def _rows() -> Iterator[tuple[str, Mapping[str, _Facets]]]:

@@ -24,7 +24,7 @@ MOST_PARTS = 1024  # commands and redirects; more of them only keep the reader b
 
 
 class Construct(StrEnum):
-    """What joins, redirects or surrounds simple commands."""
+    """A construct that joins, redirects or surrounds simple commands."""
 
     PIPE = "pipe"
     CHAIN = "chain"  # && || ; newline
@@ -156,7 +156,10 @@ class _Reader(Cursor):
             self._command()
 
     def _separator(self) -> bool:
-        """Whether ; & or a newline ended the command; steps over it and the blank lines after."""
+        """Step over ; & or a newline that ends the command, and over the blank lines after it.
+
+        Return False if there is none.
+        """
         if self.sees("&") and not self.sees("&>"):
             self.constructs.add(Construct.BACKGROUND)
             self.operator(1)
@@ -221,14 +224,14 @@ class _Reader(Cursor):
 
     def _redirect(self) -> Redirect | None:
         start = self.at
-        if found := _DUPLICATE.match(self.text, start):
-            number, direction, target = found.groups()
-            self.at = found.end()
+        if match := _DUPLICATE.match(self.text, start):
+            number, direction, target = match.groups()
+            self.at = match.end()
             moves_stderr = number == "2" or (direction, target) == (">", "2")
             kind = RedirectKind.STDERR if moves_stderr else _KINDS.get(direction)
-        elif found := _REDIRECT.match(self.text, start):
-            number, operator = found[1], found[2] or found["both"]
-            self.operator(found.end() - start)
+        elif match := _REDIRECT.match(self.text, start):
+            number, operator = match[1], match[2] or match["both"]
+            self.operator(match.end() - start)
             self.gap()
             target = self._target(operator)
             moves_stderr = "&" in operator or (number == "2" and ">" in operator)

@@ -1,4 +1,4 @@
-"""What programs do with words that nobody checked: run others, write, delete, read, reach hosts."""
+"""Effects of programs on unchecked words: run others, write, delete, read, reach hosts."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -119,7 +119,10 @@ _WRAPPERS = frozenset(_PROGRAMS[0][0].split())
 
 
 def left_open(words: Sequence[str]) -> str:
-    """What a command may do that begins with these words and goes on with any; "" for little."""
+    """Return what a command that begins with these words may do; "" for little.
+
+    Any words may follow.
+    """
     at = after_runner(words)
     if at == len(words) and at:
         return _SCRIPT
@@ -135,7 +138,11 @@ def left_open(words: Sequence[str]) -> str:
 
 
 class _Shows(NamedTuple):
-    """How a program shows files: words before them, options with a value, and with which not."""
+    """The rule for a program that shows files.
+
+    `operands` is the number of words before the files, and `valued` are the options with a value.
+    With an option in `other` it does more than show them.
+    """
 
     operands: int
     valued: frozenset[str]
@@ -174,16 +181,16 @@ _NO_FILE = re.compile(r"\+.*|.*\{\}.*|[A-Za-z_]\w*=.*", re.DOTALL)
 
 
 def can_show(program: str) -> bool:
-    """Whether such a program shows files."""
+    """Return True if such a program shows files."""
     return base_name(program) in _SHOWN_BY
 
 
 def shown_files(argv: Sequence[str]) -> list[str]:
-    """The files that a command of these words only shows, searches or counts; none in doubt."""
+    """Return the files that such a command only shows, searches or counts; none in doubt."""
     program = base_name(argv[0])
     if (shows := _SHOWN_BY.get(program)) is None:
         return []
-    left, valued, other = shows
+    operands, valued, other = shows
     files, words = list[str](), iter(argv)
     next(words)
     for word in words:
@@ -193,16 +200,16 @@ def shown_files(argv: Sequence[str]) -> list[str]:
             return []
         else:
             option, is_behind = _valued_in(word, valued)
-            left -= option in _PROGRAM_GIVEN
+            operands -= option in _PROGRAM_GIVEN
             if is_behind:
                 next(words, "")
-    files = [each for each in files[max(left, 0) :] if not _NO_FILE.fullmatch(each)]
+    files = [each for each in files[max(operands, 0) :] if not _NO_FILE.fullmatch(each)]
     is_search = program in _SEARCHES
     return [each for each in files if "." in base_name(each)[1:]] if is_search else files
 
 
 def wants_input(argv: Sequence[str]) -> bool:
-    """Whether such a command works on what is piped into it: it names no file or code."""
+    """Return True if such a command works on piped input: it names no file or code."""
     program = base_name(argv[0])
     if interpreter(program):
         return all(word[:1] == "-" and word[1:2] not in {"c", "e", "m"} for word in argv[1:])
@@ -222,7 +229,7 @@ def _valued_in(word: str, valued: frozenset[str]) -> tuple[str, bool]:
 
 
 def _is_option(word: str, option: str) -> bool:
-    """Whether a word is the option, with a value or among letters too."""
+    """Return True if a word is the option, also with a value or in a cluster of letters."""
     if word[:1] != "-" or option.startswith("--") or word.startswith("--"):
         return word.startswith(option)
     return option[1] in word
@@ -245,7 +252,7 @@ def sub_command(words: Sequence[str]) -> str:
 
 
 def _behind(words: Sequence[str]) -> Sequence[str]:
-    """The program that a wrapper is told to run, where the words say so without doubt."""
+    """Return the program that a wrapper runs, if the words leave no doubt."""
     operand = words[0] == "timeout" and words[1:2] != [] and words[1][:1].isdigit()
     inner = words[1 + operand :]
     return inner if inner and inner[0][:1].isalpha() else ()

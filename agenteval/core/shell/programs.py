@@ -1,4 +1,4 @@
-"""What programs are, by name: filters, shells, interpreters and what they are told to run."""
+"""Programs by name: filters, shells, interpreters, and the code or script that they run."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -58,7 +58,10 @@ def base_name(program: str) -> str:
 
 @lru_cache(maxsize=1024)
 def interpreter(program: str) -> str:
-    """Which interpreter a program is, without its version (python for python3.11); "" if none."""
+    """Return the name of an interpreter without its version (python for python3.11).
+
+    Return "" for any other program.
+    """
     name = base_name(program)
     if name in _CODE_LETTERS:
         return name
@@ -68,18 +71,18 @@ def interpreter(program: str) -> str:
 
 @lru_cache(maxsize=1024)
 def only_itself(program: str) -> bool:
-    """Whether a command that begins with this word can name no script, and no code to run."""
+    """Return True if a command that begins with this word can name no script or code to run."""
     is_script = program.endswith(_SUFFIXES) and "/" in program
     return not (is_script or program in _RUNNERS or interpreter(program))
 
 
 def is_script_name(path: str) -> bool:
-    """Whether a file's name ends as those of scripts do."""
+    """Return True if a file's name ends as the names of scripts do."""
     return path.endswith(_SUFFIXES)
 
 
 def after_runner(argv: Sequence[str]) -> int:
-    """Where the program stands that `uv run`, `poetry run` and the like start; 0 without them."""
+    """Return the position of the program that a runner (`uv run`, `poetry run`) starts, or 0."""
     if len(argv) < 2 or argv[0] not in _RUNNERS:
         return 0
     at = 1 if argv[1] == "run" else _past_options(argv, 1, _RUNNER_WITH_VALUE)
@@ -87,13 +90,13 @@ def after_runner(argv: Sequence[str]) -> int:
 
 
 def is_shell(argv: Sequence[str]) -> bool:
-    """Whether a command starts a shell, itself or through a runner."""
+    """Return True if a command starts a shell, itself or through a runner."""
     at = after_runner(argv)
     return at < len(argv) and base_name(argv[at]) in SHELLS
 
 
 def code_at(argv: Sequence[str]) -> int | None:
-    """Where an interpreter is told to run code given in a word: the option before it."""
+    """Return the position of the option that makes an interpreter run code from a word, or None."""
     at = after_runner(argv)
     if at >= len(argv) or not (name := interpreter(argv[at])):
         return None
@@ -103,7 +106,7 @@ def code_at(argv: Sequence[str]) -> int | None:
 
 
 def script_at(argv: Sequence[str]) -> int | None:
-    """Which word names the script that the command runs, if it runs one."""
+    """Return the position of the word that names the script that the command runs, or None."""
     at = after_runner(argv)
     if at >= len(argv):
         return None
@@ -142,12 +145,12 @@ def _past_options(
 
 
 def _is_code(word: str, letters: str) -> bool:
-    """Whether code, or the name of a module, follows this word."""
+    """Return True if code, or the name of a module, follows this word."""
     return word in _CODE_WORDS or _is_cluster(word, letters)
 
 
 def _is_cluster(word: str, letters: str) -> bool:
-    """Whether a word is one-letter options, one of `letters` being the last that is no value."""
+    """Return True if a word is one-letter options, the last that is no value being in `letters`."""
     return (
         len(word) > 1
         and word[0] == "-"

@@ -19,33 +19,33 @@ _INSTEAD = str.maketrans("@#%={[", "______")
 
 
 def gathered(source: Source) -> Gathered:
-    """What stands in a text, after the first reading without an error if there is one."""
-    found = _walked(source)
+    """Gather the parts of a text, by the first reading without an error if there is one."""
+    reading = _walked(source)
     if len(source.text) > _LONGEST:
-        return found
+        return reading
     for _ in range(_MOST_MISREAD):
-        if not found.misread:
+        if not reading.misread:
             break
-        source = _in_other_words(source, _blanked(source, found.misread))
-        found = _walked(source)
-    if found.errors or found.misread or found.is_glued:
+        source = _in_other_words(source, _blanked(source, reading.misread))
+        reading = _walked(source)
+    if reading.errors or reading.misread or reading.is_glued:
         for other, hidden in _readings(source.parsed_as):
             again = _walked(_in_other_words(source, other), hidden)
             if not again.errors:
                 return again
-    return found
+    return reading
 
 
 def _walked(source: Source, hidden: Sequence[Hidden] = ()) -> Gathered:
-    found = Gathered()
-    walk = Walk(source, found)
+    reading = Gathered()
+    walk = Walk(source, reading)
     walk.run()
     for start, body, expanded in hidden:
         span = source.span(start, body[1])
-        found.heredocs.append(Heredoc(source.span(*body), span, expanded))
+        reading.heredocs.append(Heredoc(source.span(*body), span, expanded))
         if expanded:
             walk.read_embedded(*body)
-    return found
+    return reading
 
 
 def _in_other_words(source: Source, parsed_as: str) -> Source:

@@ -28,7 +28,7 @@ from agenteval.core.span import Span, Word, new
 
 
 class Obstacle(StrEnum):
-    """Why a text is not one simple command."""
+    """The reason why a text is not one simple command."""
 
     EMPTY = "no command"
     LENGTH = "more text than a shell can be given"
@@ -48,7 +48,7 @@ class Obstacle(StrEnum):
 
 
 class NotSimple(NamedTuple):
-    """Where reading stopped, as a character offset, and why."""
+    """The place where reading stopped, as a character offset, and the reason."""
 
     reason: Obstacle
     start: int
@@ -58,8 +58,8 @@ class Simple(NamedTuple):
     """One simple command: bash runs exactly `argv`.
 
     `dynamic` numbers the words, never the first, that bash still expands against the file system;
-    such a word matches no literal. Where the words stand, the first at `start`, is found when
-    somebody asks: match with `argv`.
+    such a word matches no literal. The places of the words, the first at `start`, are computed on
+    demand: match with `argv`.
     """
 
     text: str
@@ -73,11 +73,11 @@ class Simple(NamedTuple):
 
     @property
     def extent(self) -> tuple[int, int]:
-        """Where the first word begins and the last one ends."""
+        """The start of the first word and the end of the last one."""
         return self.start, self.place(len(self.argv) - 1)[1]
 
     def place(self, number: int) -> tuple[int, int]:
-        """Where a word begins and ends."""
+        """Return the start and end of a word."""
         if not number:  # most asked for, and mostly as it is
             first, end = self.argv[0], self.start + len(self.argv[0])
             if self.text.startswith(first, self.start) and self.text[end : end + 1] in _BLANKS:
@@ -185,7 +185,7 @@ def _read_words(text: str, bare_to: int) -> Simple | NotSimple:
 
 
 def unreadable_text(text: str) -> NotSimple | None:
-    """What rules a text out before any of its words is read."""
+    """Return the reason to reject a text before any of its words is read, or None."""
     if len(text) > _SURELY_SHORT and length_in_bytes(text) > LONGEST:
         return NotSimple(Obstacle.LENGTH, min(len(text), LONGEST))
     if text.isprintable() or text.replace("\n", " ").replace("\t", " ").isprintable():
@@ -201,7 +201,7 @@ def length_in_bytes(text: str) -> int:
 
 @lru_cache(maxsize=1024)  # agents know few programs
 def program_obstacle(name: str, *, is_dynamic: bool = False) -> Obstacle | None:
-    """Why no command can begin with this word, however it is quoted."""
+    """Return the reason why no command can begin with this word, however it is quoted, or None."""
     if name in RESERVED:
         return Obstacle.RESERVED
     # name[ opens an assignment to an element, which bash reads up to the next ].
@@ -219,7 +219,7 @@ _AT |= {"'": Obstacle.QUOTE, '"': Obstacle.QUOTE, "\\": Obstacle.BACKSLASH}
 
 
 def stop_of_word(text: str, position: int) -> NotSimple:
-    """What ends the reading of a word that begins here, and where."""
+    """Return the obstacle that ends the reading of a word that begins here, and its place."""
     if position == len(text):
         return NotSimple(Obstacle.EMPTY, position)
     if text[position] == "#":

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 COST = 16  # of a span, beside its text
-_ROOM = 30_000 * COST
+_BUDGET = 30_000 * COST
 _HEREDOC = re.compile(
     r"(?<!<)<<(-?)([ \t]*+)(?:(['\"])([^'\"\n\\$`]*+)\3|\\?+([^\s;&|()<>'\"\\$`]++))"
     r"(?=[\s;&|()<>]|\Z)"
@@ -29,27 +29,27 @@ def _parser() -> "Callable[[str], tuple[list[Node], bool]]":
 
 
 class Source:
-    """A text, and its parse tree when that is asked for.
+    """A text, and its parse tree, which is made on demand.
 
     A node's `byte_range` is its place in this text, in characters.
 
-    Spans hold text, and spans inside each other would hold a square of it: each costs `room`, and
-    who reads a source stops when it is used up. `is_cut` when it was parsed in pieces, or only its
-    head was: what seems an error may then be none.
+    Spans hold text, and spans inside each other would hold a square of it: each costs `budget`, and
+    readers of a source stop when it is used up. `is_cut` is true if the text was parsed in pieces,
+    or only its head was: what seems an error may then be none.
 
     The text may be a piece of a longer one: `base` is then its place there, or `stand_in` the one
     span of the longer text that every part of the piece is shown as. `parsed_as` is the same text
     in words that the parser gets right, each in its place.
     """
 
-    __slots__ = ("_parsed", "base", "parsed_as", "room", "stand_in", "text")
+    __slots__ = ("_parsed", "base", "budget", "parsed_as", "stand_in", "text")
 
     def __init__(
         self, text: str, base: int = 0, stand_in: Span | None = None, parsed_as: str = ""
     ) -> None:
         self.text = text
         self.parsed_as = parsed_as or text
-        self.room = _ROOM + 8 * len(text)
+        self.budget = _BUDGET + 8 * len(text)
         self._parsed: tuple[list[Node], bool] | None = None
         self.base = base
         self.stand_in = stand_in
@@ -69,14 +69,14 @@ class Source:
         return self._parsed
 
     def place(self, start: int, end: int) -> Place:
-        """Where a part of this text stands in the whole."""
+        """Return the place of a part of this text in the whole."""
         if self.stand_in is not None:
             return self.stand_in[:2]
         return start + self.base, end + self.base
 
     def span(self, start: int, end: int) -> Span:
         """A part of this text, as a part of the whole."""
-        self.room -= end - start + COST
+        self.budget -= end - start + COST
         if self.stand_in is not None:
             return self.stand_in
         return new(Span, (start + self.base, end + self.base, self.text[start:end]))
@@ -95,12 +95,12 @@ class Hidden(NamedTuple):
 
 
 def without_heredocs(text: str) -> tuple[str, list[Hidden]]:
-    """Input from a file in place of each here-document, and blanks in place of what it holds."""
+    """Replace each here-document with input from a file, and its contents with blanks."""
     hidden: list[Hidden] = []
     at = end = 0
     line = -1
-    while found := _HEREDOC.search(text, at):
-        head, at = found.start(), found.end()
+    while match := _HEREDOC.search(text, at):
+        head, at = match.start(), match.end()
         text = text[:head] + "<".ljust(at - head, "_") + text[at:]
         begin = text.find("\n", at)
         if begin < 0:
@@ -109,10 +109,10 @@ def without_heredocs(text: str) -> tuple[str, list[Hidden]]:
             begin = end  # behind the body of the one before it on this line
         else:
             line = begin
-        tabs, word = r"\t*" if found[1] else "", found[4] or found[5] or ""
+        tabs, word = r"\t*" if match[1] else "", match[4] or match[5] or ""
         last = re.compile(rf"\n{tabs}{re.escape(word)}(?=\n|\Z)").search(text, begin)
         end = last.end() if last else len(text)
         body = begin + 1, max(last.start() + 1 if last else end, begin + 1)
-        hidden.append(Hidden(head, body, word == found[0].lstrip("<- \t")))
+        hidden.append(Hidden(head, body, word == match[0].lstrip("<- \t")))
         text = text[: begin + 1] + " " * (end - begin - 1) + text[end:]
     return text, hidden

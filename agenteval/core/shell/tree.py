@@ -1,6 +1,6 @@
 """A parse tree of shell text.
 
-The tree explains and never allows: it is known to be wrong in places, which the walk mends.
+The tree explains and never allows: it is known to be wrong in places, which the walk corrects.
 """
 
 import re
@@ -138,7 +138,7 @@ class _Pieces:
         return nodes
 
     def _size(self) -> int:
-        """How many bytes come up to a place to cut at, should the statement there be too long."""
+        """Return the number of bytes before a place to cut at, if the statement is too long."""
         cuts = (cut.match(self.raw, self.at, self.at + _PIECE) for cut in _CUTS)
         return next((cut.end() - self.at for cut in cuts if cut), _PIECE)
 
@@ -151,7 +151,7 @@ class _Pieces:
         return tree.root_node.children if tree else []
 
     def _whole(self, nodes: Sequence[Node]) -> int:
-        """How many nodes surely stand there whole: all before what opens and does not close."""
+        """Return the number of nodes that are surely whole: all before what is never closed."""
         for number, node in enumerate(nodes):
             if not node.is_named and node.type not in _JOINTS:
                 before = nodes[number - 1] if number else node

@@ -1,4 +1,4 @@
-"""What a redirect in a parse tree does, and the words and commands that the tree files under it."""
+"""Redirects in a parse tree, and the words and commands that the tree files under them."""
 
 from dataclasses import dataclass, field
 

@@ -1,6 +1,6 @@
 """The walk over a parse tree of shell text: one visit for each kind of node.
 
-It keeps its own stack, sees each node once, and trusts the tree for kinds and places, not for
+It keeps its own stack, visits each node once, and trusts the tree for kinds and places, not for
 nesting: which commands form a pipeline or a list follows from the order of the operators.
 """
 
@@ -36,12 +36,12 @@ _MARK = compiled(r"[$`(]")  # without one of these a word holds nothing to visit
 
 
 class Walk(Bodies):
-    """Visits the nodes of a source."""
+    """The walk over the nodes of one source."""
 
     def __init__(
-        self, source: Source, found: Gathered, *, nested: bool = False, depth: int = 0
+        self, source: Source, gathered: Gathered, *, nested: bool = False, depth: int = 0
     ) -> None:
-        super().__init__(source, found)
+        super().__init__(source, gathered)
         self._depth = depth
         self._glued = -1
         self._level = Level(nested=nested)
@@ -53,7 +53,7 @@ class Walk(Bodies):
         self.push(self.source.roots, self._level)
         source = self.source
         has_error = self._has_error
-        while stack and source.room > 0:
+        while stack and source.budget > 0:
             node, level = stack.pop()
             if has_error and node.is_missing:
                 self._add_missing(node)
@@ -77,7 +77,7 @@ class Walk(Bodies):
 
     def command(self, node: Node, level: Level) -> None:
         draft = self.stage(level, *node.byte_range)
-        self.found.drafts.append(draft)
+        self.gathered.drafts.append(draft)
         later: list[tuple[Node, Level | None]] = []
         words: list[Place] = []
         last = -1
@@ -88,7 +88,7 @@ class Walk(Bodies):
             start, end = place = child.byte_range
             if not words and draft.assignments and self.is_next_line(draft, start):
                 draft = self.stage(level, start, draft.end)
-                self.found.drafts.append(draft)
+                self.gathered.drafts.append(draft)
             if kind in _NOT_WORDS:
                 if kind not in _COMMENT:
                     later.append((child, level))
@@ -115,7 +115,7 @@ class Walk(Bodies):
     def redirected(self, node: Node, level: Level) -> None:
         children = node.children
         if children[0].kind_id in REDIRECTS:  # no command: only redirects
-            self.found.drafts.append(self.stage(level, *node.byte_range))
+            self.gathered.drafts.append(self.stage(level, *node.byte_range))
         self.push(children, level)
 
     def operator(self, node: Node, level: Level) -> None:
@@ -128,9 +128,9 @@ class Walk(Bodies):
                 self.add_redirect(Redirect(RedirectKind.STDERR, span, "1"), level)
             return
         if mark in ("&&", "||"):
-            self.found.chains.append(self.source.span(start, end))
+            self.gathered.chains.append(self.source.span(start, end))
         elif mark == "&":
-            self.found.background.append(self.source.span(start, end))
+            self.gathered.background.append(self.source.span(start, end))
         level.joint, level.joint_at = mark, start
 
     def test(self, node: Node, level: Level) -> None:
@@ -138,22 +138,22 @@ class Walk(Bodies):
         start, end = node.byte_range
         draft = self.stage(level, start, end)
         if self.text.startswith("[[", start):
-            self.found.control.append(self.source.span(start, end))
+            self.gathered.control.append(self.source.span(start, end))
         else:
-            self.found.drafts.append(draft)
+            self.gathered.drafts.append(draft)
             words = _RAW_WORD.finditer(self.text, start, end)
             self.add_words(level, draft, [word.span() for word in words])
         self.push_words(node)
 
     def assignments(self, node: Node, level: Level) -> None:
         """Assignments without a command."""
-        each = [node] if node.kind_id in _ASSIGNMENT else node.children
-        if not all(_NAME.match(self.text, child.start_byte) for child in each):
+        nodes = [node] if node.kind_id in _ASSIGNMENT else node.children
+        if not all(_NAME.match(self.text, child.start_byte) for child in nodes):
             self.command(node, level)
             return
         draft = self.stage(level, *node.byte_range)
-        self.found.drafts.append(draft)
-        for child in each:
+        self.gathered.drafts.append(draft)
+        for child in nodes:
             self.add_assignment(draft, *child.byte_range)
         self.push_words(node)
 
@@ -172,7 +172,7 @@ class Walk(Bodies):
         self._substitution(SubstitutionKind.PARAMETER, node, None)
 
     def _substitution(self, kind: SubstitutionKind, node: Node, inside: Level | None) -> None:
-        self.found.substitutions.append((kind, self.source.span(*node.byte_range)))
+        self.gathered.substitutions.append((kind, self.source.span(*node.byte_range)))
         if inside is None:
             self.push_words(node)
         else:
@@ -194,7 +194,7 @@ class Walk(Bodies):
         if parts.end and not _LINE_END.match(self.text, parts.end[1]):
             self.add_misread(*parts.end)
         if _GLUED_START.match(parts.redirect.span.text):
-            self.found.is_glued = True
+            self.gathered.is_glued = True
         self._add_heredoc(parts, level)
         self.words_after_redirect([word.byte_range for word in parts.words], level)
         self.push(parts.commands, level)
@@ -207,28 +207,35 @@ class Walk(Bodies):
         self.push_words(node)
 
     def _add_heredoc(self, parts: HeredocParts, level: Level) -> None:
-        self.found.heredocs.append(parts.heredoc)
+        self.gathered.heredocs.append(parts.heredoc)
         self.add_redirect(parts.redirect, level)
 
     def read_embedded(self, start: int, end: int) -> None:
         """Read the substitutions of a stretch of text that the tree holds as plain characters."""
-        for found in embedded_in(self.text, start, end):
-            span = self.source.span(found.start, found.end)
-            self.found.substitutions.append((found.kind, span))
-            if found.inside and self._depth < _MAX_DEPTH and self.found.embedded < _MAX_EMBEDDED:
-                self.found.embedded += 1
-                inner = self.source.part(*found.inside)
-                Walk(inner, self.found, nested=True, depth=self._depth + 1).run()
+        for embedded in embedded_in(self.text, start, end):
+            span = self.source.span(embedded.start, embedded.end)
+            self.gathered.substitutions.append((embedded.kind, span))
+            if (
+                embedded.inside
+                and self._depth < _MAX_DEPTH
+                and self.gathered.embedded < _MAX_EMBEDDED
+            ):
+                self.gathered.embedded += 1
+                inner = self.source.part(*embedded.inside)
+                Walk(inner, self.gathered, nested=True, depth=self._depth + 1).run()
 
     def negation(self, node: Node, _level: Level) -> None:
         start, end = node.byte_range
         if self.text[end : end + 1] in "\"'$`":  # part of the word behind it
             self._glued = end
         else:
-            self.found.negations.append(self.source.span(start, end))
+            self.gathered.negations.append(self.source.span(start, end))
 
     def _add_missing(self, node: Node) -> None:
-        """What the parser had to make up: for a closing quote, all that it would close."""
+        """Record an error for what the parser had to insert.
+
+        For a closing quote, the error covers all that the quote would close.
+        """
         start, end = node.byte_range
         parent = node.parent
         self.add_error(parent.start_byte if parent and node.type == '"' else start, end)

@@ -1,4 +1,4 @@
-"""The words of one command, each read only when somebody asks for it."""
+"""The words of one command, each read on demand."""
 
 from collections.abc import Sequence
 from typing import overload
@@ -11,11 +11,11 @@ _SPECIAL = frozenset("'\"\\$`*?[{~<>")  # a word without these is what it says
 
 
 class Words(Sequence[Word]):
-    """The words of a command, read when they are asked for.
+    """The words of a command, read on demand.
 
     `first` is there at once, and so is where they begin and end. `argv` and `places` (in the whole
     text) are there without making a `Word` of each. Without `own_places`, which are in the source,
-    the words are plain ones, and are found where they are when somebody asks.
+    the words are plain ones, and their places are computed on demand.
     """
 
     __slots__ = (
@@ -111,7 +111,7 @@ class Words(Sequence[Word]):
 
     @property
     def places(self) -> Sequence[Place]:
-        """Where each word stands in the whole text."""
+        """The place of each word in the whole text."""
         source = self._source
         if source.stand_in is not None:
             return [source.stand_in[:2]] * len(self)
@@ -120,12 +120,12 @@ class Words(Sequence[Word]):
         return [(start + source.base, end + source.base) for start, end in self._places]
 
     def place(self, number: int) -> Place:
-        """Where a word begins and ends in the whole text."""
+        """Return the start and end of a word in the whole text."""
         if number == 0 and self._own_places is None:
             return self._source.place(self._start, self._start + len(self.first))
         return self.places[number]
 
     @property
     def extent(self) -> Place:
-        """Where the first word begins in the whole text, and the last one ends."""
+        """The start of the first word and the end of the last one, in the whole text."""
         return self._source.place(self._start, self._end)

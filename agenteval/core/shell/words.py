@@ -15,7 +15,7 @@ RIGHT_SINCE = (3, 11, 5)
 
 
 def compiled(pattern: str, flags: int = 0) -> re.Pattern[str]:
-    """As `re.compile`: for each pattern with `)*+`, `)++` or `)?+`."""
+    """Compile a pattern, as `re.compile` does. For each pattern with `)*+`, `)++` or `)?+`."""
     right = sys.version_info >= RIGHT_SINCE
     return re.compile(pattern, flags) if right else atomic(pattern, flags)
 
@@ -102,12 +102,12 @@ def unquote(raw: str) -> tuple[str, str]:
 
 
 def unquote_double(inside: str) -> str:
-    """What a "..." stands for, given what is between the quotes."""
+    """Return the value of a "..." from the text between its quotes."""
     return _ESCAPE_IN_DOUBLE.sub(r"\1", inside)
 
 
 def expansion(outside: str) -> Expansion:
-    """What bash expands in a word. Errs towards expansion, never against it."""
+    """Return the kind of expansion that bash does in a word. Doubtful cases count as expansion."""
     if "{" in outside and ("," in outside or ".." in outside):
         return "braces"
     if "*" in outside or "?" in outside:

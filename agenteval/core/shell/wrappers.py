@@ -13,7 +13,7 @@ _Argv = Sequence[str]
 
 
 class Inside(NamedTuple):
-    """Which words a wrapper runs: as a command, or as the shell text that they join to."""
+    """The words that a wrapper runs: as a command, or as the shell text that they join to."""
 
     start: int
     stop: int
@@ -93,13 +93,13 @@ def is_wrapper(program: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def is_prefix(program: str) -> bool:
-    """Whether what it runs stands behind words of its own: timeout, env, xargs."""
+    """Return True if a wrapper runs what stands behind words of its own: timeout, env, xargs."""
     name = program_name(program)
     return name in _PREFIXES or name == "env"
 
 
 def unwrap(argv: _Argv) -> list[Inside]:
-    """What the command of these words runs besides itself, one level deep."""
+    """Return what a command runs besides itself, one level deep."""
     name = program_name(argv[0])
     if see_through := _READERS.get(name):
         return see_through(argv)
@@ -133,12 +133,12 @@ def _shell(argv: _Argv) -> list[Inside]:
 
 
 def has_letter(words: _Argv, letter: str) -> bool:
-    """Whether one of the words is a cluster of options with this letter."""
+    """Return True if one of the words is a cluster of options with this letter."""
     return any(letter in word for word in words if word[:1] in "-+" and word[:2] != "--")
 
 
 def operands_of_shell(argv: _Argv) -> list[int]:
-    """Where the first word may stand that is no option of a shell's, nor its value."""
+    """Return where the first word may stand that is neither an option of a shell nor its value."""
     return sorted({_operand_of_bash(argv), _operand_of_any(argv)})
 
 
@@ -166,11 +166,11 @@ def _operand_of_any(argv: _Argv) -> int:
 
 
 def option_values(argv: _Argv, valued: str, long: Mapping[str, str]) -> list[tuple[str, int, str]]:
-    """The letter of each option with a value, the word that has it, and the value.
+    """Return the letter of each option with a value, the position of its word, and the value.
 
-    `long` are the letters of long options, which may be cut short.
+    `long` maps long options, which may be cut short, to their letters.
     """
-    found: list[tuple[str, int, str]] = []
+    options: list[tuple[str, int, str]] = []
     at = 1
     while at < len(argv) and argv[at][:1] == "-" and argv[at] not in ("-", "--"):
         name, mark, value = argv[at].partition("=")
@@ -184,9 +184,9 @@ def option_values(argv: _Argv, valued: str, long: Mapping[str, str]) -> list[tup
         if letters and not mark:
             at += 1
             value = argv[at] if at < len(argv) else ""
-        found += [(letter, min(at, len(argv) - 1), value) for letter in sorted(letters)]
+        options += [(letter, min(at, len(argv) - 1), value) for letter in sorted(letters)]
         at += 1
-    return found
+    return options
 
 
 def fish_values(argv: _Argv) -> list[tuple[str, int, str]]:
@@ -250,8 +250,8 @@ _READERS |= dict.fromkeys(SHELLS, _shell) | dict.fromkeys(_RUNNERS, _runner)
 _READERS["fish"] = _fish
 
 
-def hands_on(via: Sequence[str], argv: Sequence[str]) -> bool:
-    """Whether one of these wrappers gives words to the command: find only in place of {}."""
+def passes_arguments(via: Sequence[str], argv: Sequence[str]) -> bool:
+    """Return True if one of these wrappers gives words to the command: find only in place of {}."""
     if "find" in via and any("{}" in word for word in argv):
         return True
     return "xargs" in via or "parallel" in via

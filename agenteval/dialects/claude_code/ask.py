@@ -33,7 +33,10 @@ Call = tuple[str, dict[str, Any]]
 
 
 class Model(BaseHTTPRequestHandler):
-    """Answers each turn of the session with the next calls; anything else with a word."""
+    """A model that answers each turn of the session with the next calls.
+
+    It answers anything else with a word.
+    """
 
     calls: list[Call]
 
@@ -65,7 +68,7 @@ def events(name: str, blocks: list[dict[str, Any]]) -> list[dict[str, Any]]:
     is_call = blocks[0]["type"] == "tool_use"
     message: dict[str, Any] = {"id": name, "type": "message", "role": "assistant", "content": []}
     message |= {"model": "scripted", "stop_reason": None, "stop_sequence": None, "usage": usage}
-    made: list[dict[str, Any]] = [{"type": "message_start", "message": message}]
+    stream: list[dict[str, Any]] = [{"type": "message_start", "message": message}]
     for index, block in enumerate(blocks):
         if is_call:
             empty = block | {"input": {}}
@@ -73,12 +76,12 @@ def events(name: str, blocks: list[dict[str, Any]]) -> list[dict[str, Any]]:
         else:
             empty = block | {"text": ""}
             delta = {"type": "text_delta", "text": block["text"]}
-        made.append({"type": "content_block_start", "index": index, "content_block": empty})
-        made.append({"type": "content_block_delta", "index": index, "delta": delta})
-        made.append({"type": "content_block_stop", "index": index})
+        stream.append({"type": "content_block_start", "index": index, "content_block": empty})
+        stream.append({"type": "content_block_delta", "index": index, "delta": delta})
+        stream.append({"type": "content_block_stop", "index": index})
     stop = {"stop_reason": "tool_use" if is_call else "end_turn", "stop_sequence": None}
-    made.append({"type": "message_delta", "delta": stop, "usage": usage})
-    return [*made, {"type": "message_stop"}]
+    stream.append({"type": "message_delta", "delta": stop, "usage": usage})
+    return [*stream, {"type": "message_stop"}]
 
 
 def sent(event: dict[str, Any]) -> bytes:
@@ -93,7 +96,7 @@ def configure(session: dict[str, Any], folder: Path) -> str:
 
 
 def ask(program: str, session: dict[str, Any]) -> list[bool]:
-    """What the program says to each call: only what it ran, or tried to, was allowed."""
+    """Return for each call True if the program allowed it: it ran it, or tried to."""
     calls: list[Call] = [(name, arguments) for name, arguments, _ in session["verdicts"]]
     folder = PROJECT / ".claude"
     folder.mkdir(exist_ok=True)

@@ -24,7 +24,7 @@ from agenteval.dialects.config_files import (
     json_text,
     json_with_comments,
     lost_everywhere,
-    shown,
+    short_repr,
 )
 from agenteval.errors import UsageError
 
@@ -47,11 +47,11 @@ _AROUND = _PASSES | {Construct.FILE_REDIRECT, Construct.INPUT_REDIRECT, Construc
 
 
 def read(path: Path) -> Policy:
-    """Raises UsageError with the file and the key when it is no such settings file."""
+    """Read a settings file. Raises UsageError with the file and the key if it is none."""
     content = json_with_comments(path, read_text(path, encoding="utf-8-sig"))
     permissions = content.get("permissions", {})
     if not isinstance(permissions, Mapping):
-        raise UsageError(f"{path}: permissions: expected a table, got {shown(permissions)}")
+        raise UsageError(f"{path}: permissions: expected a table, got {short_repr(permissions)}")
     at_home = home(path)
     allow, ask, deny = (_specifiers(path, permissions, key, at_home) for key in _LISTS)
     allow = tuple(rule for rule in allow if not _ANY_SERVER.fullmatch(rule.tool))
@@ -78,12 +78,13 @@ def _sandbox(path: Path, content: Mapping[str, Any]) -> Sandbox | None:
     """The sandbox that spares its commands a rule; None where there is none, or it spares none."""
     table = content.get("sandbox", {})
     if not isinstance(table, Mapping):
-        raise UsageError(f"{path}: sandbox: expected a table, got {shown(table)}")
+        raise UsageError(f"{path}: sandbox: expected a table, got {short_repr(table)}")
     is_on, is_open, may_be_left = (_switch(path, table, key) for key in _SWITCHES)
     excluded = table.get("excludedCommands", [])
     if not isinstance(excluded, list) or not all(isinstance(text, str) for text in excluded):
         raise UsageError(
-            f"{path}: sandbox.excludedCommands: expected a list of commands, got {shown(excluded)}"
+            f"{path}: sandbox.excludedCommands: expected a list of commands, "
+            f"got {short_repr(excluded)}"
         )
     rules = tuple(ToolSpecifier(BASH, "" if text in {"*", ":*"} else text) for text in excluded)
     return Sandbox(rules, may_be_left) if is_on and is_open else None
@@ -92,7 +93,7 @@ def _sandbox(path: Path, content: Mapping[str, Any]) -> Sandbox | None:
 def _switch(path: Path, table: Mapping[str, Any], key: str) -> bool:
     value = table.get(key, _SWITCHES[key])
     if not isinstance(value, bool):
-        raise UsageError(f"{path}: sandbox.{key}: expected true or false, got {shown(value)}")
+        raise UsageError(f"{path}: sandbox.{key}: expected true or false, got {short_repr(value)}")
     return value
 
 
@@ -100,7 +101,9 @@ def _mode(path: Path, permissions: Mapping[str, Any]) -> str:
     mode: str = permissions.get("defaultMode", "default")
     if mode not in _MODES:
         expected = ", ".join(_MODES)
-        raise UsageError(f"{path}: permissions.defaultMode: expected {expected}, got {shown(mode)}")
+        raise UsageError(
+            f"{path}: permissions.defaultMode: expected {expected}, got {short_repr(mode)}"
+        )
     is_off = permissions.get("disableBypassPermissionsMode") == "disable"
     is_plain = mode == "manual" or (is_off and mode == "bypassPermissions")
     return "default" if is_plain else mode
@@ -108,12 +111,12 @@ def _mode(path: Path, permissions: Mapping[str, Any]) -> str:
 
 def _folders(path: Path, permissions: Mapping[str, Any]) -> Iterator[str]:
     key = "additionalDirectories"
-    for given in _texts(path, permissions, key):
+    for text in _texts(path, permissions, key):
         try:
-            folder = str(Path(given).expanduser())
+            folder = str(Path(text).expanduser())
         except (RuntimeError, ValueError) as error:  # ValueError: no name of a user at all
             raise UsageError(
-                f"{path}: permissions.{key}: there is no such user, got {shown(given)}"
+                f"{path}: permissions.{key}: there is no such user, got {short_repr(text)}"
             ) from error
         if _LONE_SURROGATE.search(folder):
             raise UsageError(f"{path}: permissions.{key}: expected a path, got {folder!r}")
@@ -127,19 +130,19 @@ def _specifiers(
     for rule in rules:
         if not _RULE.fullmatch(rule):
             raise UsageError(
-                f"{path}: permissions.{key}: expected Tool or Tool(what), got {shown(rule)}"
+                f"{path}: permissions.{key}: expected Tool or Tool(what), got {short_repr(rule)}"
             )
     return tuple(ToolSpecifier.parse(rule.replace("(~/", f"(/{at_home}/", 1)) for rule in rules)
 
 
 def _texts(path: Path, permissions: Mapping[str, Any], key: str) -> list[str]:
-    given = permissions.get(key, [])
-    if not isinstance(given, list) or not all(isinstance(text, str) for text in given):
+    texts = permissions.get(key, [])
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         what = "rules" if key in _LISTS else "folders"
         raise UsageError(
-            f"{path}: permissions.{key}: expected a list of {what}, got {shown(given)}"
+            f"{path}: permissions.{key}: expected a list of {what}, got {short_repr(texts)}"
         )
-    return given
+    return texts
 
 
 def _pattern(what: str) -> str:
@@ -157,14 +160,16 @@ def write(policy: Policy) -> Written:
         if tool in policy.tools:
             allow += [f"{name}(/{glob})" for glob in rules.allow]
             deny += [f"{name}(/{glob})" for glob in rules.deny]
-    lost = list(lost_everywhere(policy, _AROUND))
-    lost.append("that nothing else may be read: Claude Code reads any file of the project")
-    lost.append("that ls, cat, grep, git log and their like need a rule: there they need none")
-    known = {"bash", "read", "write"}
-    lost += [
-        f"tools.{name}: Claude Code has no such tool" for name in policy.tools if name not in known
+    losses = list(lost_everywhere(policy, _AROUND))
+    losses.append("that nothing else may be read: Claude Code reads any file of the project")
+    losses.append("that ls, cat, grep, git log and their like need a rule: there they need none")
+    own_tools = {"bash", "read", "write"}
+    losses += [
+        f"tools.{name}: Claude Code has no such tool"
+        for name in policy.tools
+        if name not in own_tools
     ]
-    return Written(json_text({"permissions": {"allow": allow, "deny": deny}}), tuple(lost))
+    return Written(json_text({"permissions": {"allow": allow, "deny": deny}}), tuple(losses))
 
 
 def left_behind(engine: ClaudeCode) -> Iterator[str]:

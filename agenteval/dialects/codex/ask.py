@@ -34,7 +34,7 @@ base_url = "http://127.0.0.1:{port}/v1"
 
 
 class Model(ThreadingHTTPServer):
-    """Makes all calls in one turn."""
+    """A model that makes all calls in one turn."""
 
     def __init__(self, calls: list[dict[str, str]]) -> None:
         super().__init__(("127.0.0.1", 0), Reply)
@@ -64,8 +64,8 @@ class Reply(BaseHTTPRequestHandler):
     def log_message(self, *_: Any) -> None: ...
 
 
-def in_home(home: Path, codex: str) -> list[str]:
-    """How a command line begins that runs Codex in this home, where bash does nothing."""
+def _in_home(home: Path, codex: str) -> list[str]:
+    """Return the start of a command line that runs Codex in this home, where bash does nothing."""
     bash = home / "bash"
     bash.write_text("#!/bin/sh\n")
     bash.chmod(0o755)
@@ -77,7 +77,7 @@ def in_home(home: Path, codex: str) -> list[str]:
 
 
 class User:
-    """Talks to Codex's app server: declines whatever it is asked, and remembers what that was."""
+    """A client of Codex's app server, which declines each request and keeps a record of them."""
 
     def __init__(self, command: list[str]) -> None:
         self.codex = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -125,7 +125,7 @@ def decisions(codex: str, session: dict[str, Any]) -> list[str]:
         folder.mkdir(parents=True)
         configure(session, folder)
         (folder.parent / "config.toml").write_text(CONFIG.format(port=model.server_port))
-        user = User([*in_home(Path(home), codex), "app-server"])
+        user = User([*_in_home(Path(home), codex), "app-server"])
         user.request("initialize", clientInfo={"name": "ask", "version": "1"})
         approval = session.get("approval", "untrusted")
         # Where there is no sandbox to leave, on-request asks nobody for leave.
@@ -145,7 +145,7 @@ def decisions(codex: str, session: dict[str, Any]) -> list[str]:
 def is_read(codex: str, text: str) -> bool:
     with tempfile.TemporaryDirectory() as home:
         Path(home, "a.rules").write_text(text)
-        check = [*in_home(Path(home), codex), "execpolicy", "check", "--rules", "/home/me/a.rules"]
+        check = [*_in_home(Path(home), codex), "execpolicy", "check", "--rules", "/home/me/a.rules"]
         return not subprocess.run([*check, "--", "ls"], capture_output=True, check=False).returncode
 
 

@@ -53,7 +53,7 @@ class PrefixRule:
         )
 
     def spellings(self, program: str) -> Iterator[str]:
-        """How the rule itself writes a program."""
+        """Return the rule's own spellings of a program."""
         return (each for each in self.pattern[0] if self._is_one_of(program, (each,)))
 
     def _is_one_of(self, word: str, choices: Sequence[str]) -> bool:
@@ -96,7 +96,7 @@ class Codex:
         return tool != BASH or self.decision(arguments, root) == "allow"
 
     def decision(self, arguments: Mapping[str, Any], root: str) -> Decision:
-        """The strictest of what is said of its commands; of a text that is too long, `prompt`."""
+        """Return the strictest decision on its commands; of a text that is too long, `prompt`."""
         leaves = _leaves_sandbox(arguments)
         found = commands(arguments["command"])
         said = _strictest(self._on_command(argv, root, leaves=leaves) for argv in found)
@@ -127,7 +127,7 @@ class Codex:
                 yield rule
 
     def _is_place(self, path: str, *names: str) -> bool:
-        """Whether a program of these names may be there."""
+        """Return True if a program of these names may be there."""
         return all(path in self.executables.get(name, (path,)) for name in names)
 
 
@@ -144,13 +144,16 @@ def _folded(word: str) -> str:
 
 
 def _leaves_sandbox(arguments: Mapping[str, Any]) -> bool:
-    """Whether the model asks that a command runs outside of the sandbox."""
+    """Return True if the model asks for a command to run outside of the sandbox."""
     asked = arguments.get("sandbox_permissions") == "require_escalated"
     return asked or arguments.get("with_escalated_permissions") is True
 
 
 def _deletes_by_force(argv: Sequence[str]) -> bool:
-    """Whether a command is `rm -f`, also behind sudo or env, or in a text for a shell or trap."""
+    """Return True if a command is `rm -f`.
+
+    It may stand behind sudo or env, or in a text for a shell or trap.
+    """
     at, last = 0, len(argv) - 1
     while at < last and (program := posixpath.basename(argv[at])) in {"env", "sudo"}:
         at += 1
@@ -171,7 +174,7 @@ _SHELLS, _SHELL_TEXT = frozenset(("bash", "sh", "zsh")), frozenset(("-c", "-lc")
 
 
 def _has_forced_deletion(text: str) -> bool:
-    """Whether any command in a text deletes by force, wherever it stands; true when in doubt."""
+    """Return True if any command in a text deletes by force, wherever it stands, or in doubt."""
     source = Source(text)
     stack = [*source.roots]
     if source.is_cut or any(root.has_error for root in stack):
@@ -210,18 +213,18 @@ def commands(text: str) -> tuple[Argv, ...]:
 
 
 def _plain_commands(source: Source) -> tuple[Argv, ...]:
-    found: list[Argv] = []
+    commands: list[Argv] = []
     stack = [*source.roots]
     is_readable = not any(root.has_error for root in stack)
     while is_readable and stack:
         node = stack.pop()
         is_readable = node.type in (_KNOWN if node.is_named else _JOINTS)
         if node.type == "command":
-            found.append(_argv(source, node.named_children))
+            commands.append(_argv(source, node.named_children))
         stack.extend(node.children)
-    if not (is_readable and found):
+    if not (is_readable and commands):
         raise _NotPlainError
-    return tuple(found)
+    return tuple(commands)
 
 
 def _argv(source: Source, words: Sequence[Node]) -> Argv:
@@ -232,7 +235,7 @@ def _argv(source: Source, words: Sequence[Node]) -> Argv:
 
 
 def _value(source: Source, word: Node) -> str:
-    """What bash makes of a word by leaving its quotes away, if that is all it does."""
+    """Return a word without its quotes. Raises _NotPlainError if bash does more to it."""
     start, end = word.byte_range
     text = source.text[start:end]
     match word.type:

@@ -1,7 +1,7 @@
 """The keys of Codex's config.toml: read here, without effect on verdicts, or neither.
 
 By the schema in its repository (tests/dialects/published_keys). Rules stand in files of their own,
-and the config beside their folder says under which approval policy they count.
+and the config next to their folder sets the approval policy under which they count.
 """
 
 import tomllib
@@ -107,7 +107,7 @@ KEYS = SettingsKeys.of(
 
 
 def unheeded(rules: Path) -> Iterator[UnheededKey]:
-    """The keys of the config beside a folder of rules, or beside that of a rules file.
+    """Return the keys of the config next to a folder of rules, or to that of a rules file.
 
     Raises UsageError where it is there and is no TOML: under it Codex would not start.
     """

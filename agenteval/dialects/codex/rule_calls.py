@@ -1,6 +1,6 @@
-"""What the calls of a rules file of Codex give: rules, places of programs, or that it is wrong.
+"""Calls of a rules file of Codex: the rules and places of programs they give, or its faults.
 
-Network rules say nothing of which commands may run, but a wrong one spoils its file too.
+Network rules do not decide which commands may run, but a wrong one spoils its file too.
 """
 
 import posixpath
@@ -26,41 +26,45 @@ class RuleCall:
 
     function: str
     where: str
-    given: Mapping[str, Any]
+    arguments: Mapping[str, Any]
 
 
 def check(call: RuleCall) -> None:
-    """Whatever can be said of a call by itself."""
-    if not call.given.get("justification", "-").strip():
+    """Check a call by itself. Raises UsageError for a fault."""
+    if not call.arguments.get("justification", "-").strip():
         _wrong(call, "justification: expected a reason, got an empty text")
     _CHECKS[call.function](call)
 
 
 def rule_of(call: RuleCall) -> PrefixRule:
-    """The rule that a checked call of `prefix_rule` gives."""
-    given = call.given
-    pattern = tuple((word,) if isinstance(word, str) else tuple(word) for word in given["pattern"])
-    return PrefixRule(pattern, given["decision"], given["caseless"])
+    """Return the rule that a checked call of `prefix_rule` gives."""
+    arguments = call.arguments
+    pattern = tuple(
+        (word,) if isinstance(word, str) else tuple(word) for word in arguments["pattern"]
+    )
+    return PrefixRule(pattern, arguments["decision"], arguments["caseless"])
 
 
 def places_of(call: RuleCall) -> tuple[str, frozenset[str]]:
-    """The name and the paths that a checked call of `host_executable` gives."""
-    return call.given["name"], frozenset(absolute(path, "/") for path in call.given["paths"])
+    """Return the name and the paths that a checked call of `host_executable` gives."""
+    return call.arguments["name"], frozenset(
+        absolute(path, "/") for path in call.arguments["paths"]
+    )
 
 
 def try_examples(call: RuleCall, rule: PrefixRule, places: Mapping[str, frozenset[str]]) -> None:
-    """Codex reads no file whose rules don't do what their examples say."""
+    """Check a rule's examples: Codex reads no file whose rules don't do what they say."""
     alone = Codex((rule,), places)
-    for key, wanted in (("not_match", False), ("match", True)):
-        for example in call.given[key]:
+    for key, should_match in (("not_match", False), ("match", True)):
+        for example in call.arguments[key]:
             argv = _words(example)
-            if argv is None or bool(alone.rules_about(argv, "/")) is not wanted:
-                verb = "does not match" if wanted else "matches"
+            if argv is None or bool(alone.rules_about(argv, "/")) is not should_match:
+                verb = "does not match" if should_match else "matches"
                 _wrong(call, f"{key}: the rule {verb} {example!r}")
 
 
 def _check_prefix_rule(call: RuleCall) -> None:
-    pattern, decision = call.given["pattern"], call.given["decision"]
+    pattern, decision = call.arguments["pattern"], call.arguments["decision"]
     choices = [word if isinstance(word, list) else [word] for word in pattern]
     texts = [text for word in choices for text in word]
     if not (choices and all(choices) and all(isinstance(text, str) for text in texts)):
@@ -68,16 +72,16 @@ def _check_prefix_rule(call: RuleCall) -> None:
     if decision not in DECISIONS:
         _wrong(call, f"decision: expected {', '.join(DECISIONS)}, got {decision!r}")
     for key in ("match", "not_match"):
-        for example in call.given[key]:
+        for example in call.arguments[key]:
             if _words(example) is None:
                 _wrong(call, f"{key}: expected a command, got {example!r}")
 
 
 def _check_host_executable(call: RuleCall) -> None:
-    name = call.given["name"]
+    name = call.arguments["name"]
     if "/" in name or name in {"", ".", ".."}:
         _wrong(call, f"name: expected the bare name of a program, got {name!r}")
-    for path in call.given["paths"]:
+    for path in call.arguments["paths"]:
         if not isinstance(path, str) or not path.startswith("/"):
             _wrong(call, f"paths: expected absolute paths, got {path!r}")
         if posixpath.basename(absolute(path, "/")) != name:
@@ -85,15 +89,15 @@ def _check_host_executable(call: RuleCall) -> None:
 
 
 def _check_network_rule(call: RuleCall) -> None:
-    given = call.given
-    if given["protocol"] not in _PROTOCOLS:
-        _wrong(call, f"protocol: expected {', '.join(_PROTOCOLS)}, got {given['protocol']!r}")
-    if given["decision"] not in (*DECISIONS, "deny"):
-        _wrong(call, f"decision: expected {', '.join(DECISIONS)}, got {given['decision']!r}")
-    found = _HOST.fullmatch(given["host"].strip())
-    host = (found[found.lastindex or 0] if found else "").rstrip(".").strip()
+    arguments = call.arguments
+    if arguments["protocol"] not in _PROTOCOLS:
+        _wrong(call, f"protocol: expected {', '.join(_PROTOCOLS)}, got {arguments['protocol']!r}")
+    if arguments["decision"] not in (*DECISIONS, "deny"):
+        _wrong(call, f"decision: expected {', '.join(DECISIONS)}, got {arguments['decision']!r}")
+    match = _HOST.fullmatch(arguments["host"].strip())
+    host = (match[match.lastindex or 0] if match else "").rstrip(".").strip()
     if not host or re.search(r"[\s*/?#]", host):
-        _wrong(call, f"host: expected the name of one host, got {given['host']!r}")
+        _wrong(call, f"host: expected the name of one host, got {arguments['host']!r}")
 
 
 def _wrong(call: RuleCall, why: str) -> NoReturn:
@@ -110,7 +114,7 @@ def _words(example: object) -> Sequence[str] | None:
 
 def _split(text: str) -> list[str] | None:
     """Into words as a shell would, to which operators and expansions are plain characters."""
-    found: list[str] = []
+    words: list[str] = []
     at = _end(_BEFORE.match(text), 0)
     while at < len(text):
         value = ""
@@ -121,9 +125,9 @@ def _split(text: str) -> list[str] | None:
             at = piece.end()
         if at == start or text[at : at + 1] not in ("", " ", "\t", "\n"):
             return None
-        found.append(value)
+        words.append(value)
         at = _end(_BEFORE.match(text, at), at)
-    return found
+    return words
 
 
 def _end(match: re.Match[str] | None, otherwise: int) -> int:

@@ -31,12 +31,12 @@ from agenteval.errors import UsageError
 
 _PASSES = frozenset((Construct.PIPE, Construct.CHAIN))
 _CHILD = Path(__file__).with_name("starlark_child.py")
-_PATIENCE = 10.0  # seconds: the child's own limit is on those that it computes
+_TIMEOUT = 10.0  # seconds: the child's own limit is on those that it computes
 _SPELLED_OUT = 64  # of a rule with many alternatives, for hints
 
 
 def read(path: Path, approval: Approval = "untrusted") -> Policy:
-    """Raises UsageError with the file and the line when a rule can't be read."""
+    """Read a rules file. Raises UsageError with the file and the line if a rule can't be read."""
     files = sorted(path.glob("*.rules")) if path.is_dir() else [path]
     if not files:
         raise UsageError(f"{path}: a folder without any .rules file")
@@ -103,7 +103,7 @@ def _run(path: Path) -> list[RuleCall]:
 
 
 def _answer(text: str) -> dict[str, Any]:
-    """What the child says: a program may kill its interpreter, or never end."""
+    """Return the child's answer. A program may kill its interpreter, or never end."""
     try:
         ended = subprocess.run(
             [sys.executable, "-P", str(_CHILD)],  # -P: its neighbours here hide no library
@@ -111,7 +111,7 @@ def _answer(text: str) -> dict[str, Any]:
             env={},
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            timeout=_PATIENCE,
+            timeout=_TIMEOUT,
             check=True,
         )
         answer: dict[str, Any] = json.loads(ended.stdout)
@@ -121,32 +121,34 @@ def _answer(text: str) -> dict[str, Any]:
 
 
 def write(policy: Policy) -> Written:
-    lines, lost = [], list(lost_everywhere(policy, _PASSES))
+    lines, losses = [], list(lost_everywhere(policy, _PASSES))
     bare: dict[str, None] = {}
     for start, open_end in commands(policy):
         if "*" in start:
-            lost.append(f"{start}: left out, for a prefix has no patterns")
+            losses.append(f"{start}: left out, for a prefix has no patterns")
             continue
         words = start.split()
         lines.append(f'prefix_rule(pattern={json.dumps(words)}, decision="allow")')
         if "/" not in words[0]:
             bare[words[0]] = None
         if not open_end:
-            lost.append(f"{start}: that no further words may follow")
+            losses.append(f"{start}: that no further words may follow")
     for start, open_end in denied(policy):
         if "*" in start or not open_end:
-            lost.append(f"{start}: its denial is left out, for a prefix has no patterns and no end")
+            losses.append(
+                f"{start}: its denial is left out, for a prefix has no patterns and no end"
+            )
             continue
         lines.append(f'prefix_rule(pattern={json.dumps(start.split())}, decision="forbidden")')
     # Else each rule would be about every program of that name, wherever it is.
     lines += [f"host_executable(name={json.dumps(name)}, paths=[])" for name in bare]
-    lost.append(
+    losses.append(
         r"that a word may have one of *?[]{}\~^# outside quotes: no rule can allow it there"
     )
-    lost += [
+    losses += [
         f"tools.{name}: rules are about commands only" for name in policy.tools if name != "bash"
     ]
-    return Written("\n".join(lines) + "\n", tuple(lost))
+    return Written("\n".join(lines) + "\n", tuple(losses))
 
 
 def left_behind(engine: Codex) -> Iterator[str]:

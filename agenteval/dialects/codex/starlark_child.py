@@ -77,11 +77,11 @@ def _answer(text: str) -> dict[str, Any]:
         program = starlark.parse("rules", text + _LAST, dialect)
         starlark.eval(module, program, starlark.Globals.standard())
     except starlark.StarlarkError as error:
-        place, told = _PLACE.search(str(error)), _ERROR.search(str(error))
+        place, message = _PLACE.search(str(error)), _ERROR.search(str(error))
         line, last = int(place[1]) if place else 1, text.rstrip().count("\n") + 1
         if line > last:  # at what we put there
             return {"line": last, "why": "something is left open at the end"}
-        return {"line": line, "why": told[1] if told else "unreadable"}
+        return {"line": line, "why": message[1] if message else "unreadable"}
     return {"calls": calls}
 
 

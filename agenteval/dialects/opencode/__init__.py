@@ -74,19 +74,24 @@ def _likeness(name: str, content: Mapping[str, Any]) -> int:
 
 
 def _quoted(version: str, agent: str, rules: Sequence[Mapping[str, str]]) -> Policy:
-    """As the program of that version takes them; the defaults stand before the rules anyway."""
-    known = [PermissionRule(**rule) for rule in rules]  # type: ignore[arg-type]
+    """Return the policy of rules as that version of the program takes them.
+
+    The defaults stand before the rules anyway.
+    """
+    own_rules = [PermissionRule(**rule) for rule in rules]  # type: ignore[arg-type]
     old = version.startswith("1.0.")
     if old:  # nothing quoted speaks of folders, and an agent's own section opens them
-        known.append(PermissionRule("external_directory", "*", "allow"))
-    while known and known[0] in DEFAULTS:
-        del known[0]
+        own_rules.append(PermissionRule("external_directory", "*", "allow"))
+    while own_rules and own_rules[0] in DEFAULTS:
+        del own_rules[0]
     path = Path(f"{agent or 'agent'}.json")
     at_home = home(path)
     engine = (
-        OpenCode10.of(known, {}, at_home) if old else OpenCode((*DEFAULTS, *known), home=at_home)
+        OpenCode10.of(own_rules, {}, at_home)
+        if old
+        else OpenCode((*DEFAULTS, *own_rules), home=at_home)
     )
-    return config.policy_of(path, engine, tuple(known))
+    return config.policy_of(path, engine, tuple(own_rules))
 
 
 def _left_behind(engine: OpenCode | OpenCode10) -> Iterator[str]:

@@ -48,7 +48,7 @@ CONFIG = {"provider": {"p": PROVIDER}, "model": "p/m", "small_model": "p/m", "sn
 ASKED_OF = ("permission", "tools", "agent", "default_agent")  # keys of a session and of a config
 PROMPT = "make the calls"
 BATCH = 40
-PATIENCE = 90  # seconds for a batch, most of which take one
+TIMEOUT = 90  # seconds for a batch, most of which take one
 # What stands in the errors of denied calls, not of those that were let through and failed then.
 DENIAL = re.compile(
     "specified a rule which prevents|specifically restricted|rejected permission|unavailable tool|"
@@ -94,49 +94,51 @@ class Model(BaseHTTPRequestHandler):
 
 
 class Server:
-    """One OpenCode, started for the rules of one session, and what its events say of each call."""
+    """One OpenCode, started for the rules of one session, and the verdicts that its events give."""
 
     def __init__(self, session: dict[str, Any]) -> None:
         configure(session, PROJECT)
         for folder in (".local", ".config", ".cache"):
             shutil.rmtree(HOME / folder, ignore_errors=True)
         self.port = next(PORTS)
-        self.said: dict[str, bool | None] = {}
+        self.verdicts: dict[str, bool | None] = {}
         self.changed = threading.Condition()
         command = ["/tmp/run/opencode", "serve", "--hostname=127.0.0.1", f"--port={self.port}"]
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=sys.stderr)
         self._wait()
-        events = self.open("/event", patience=3600)
+        events = self.open("/event", timeout=3600)
         threading.Thread(target=self._listen, args=(events,), daemon=True).start()
 
     def _wait(self) -> None:
         for _ in range(300):
             try:
-                self.api("/config", patience=3)
+                self.api("/config", timeout=3)
             except OSError:  # a request that comes while it starts may never be answered
                 time.sleep(0.1)
             else:
                 return
 
-    def open(self, path: str, content: object = None, patience: float = 60) -> Any:
+    def open(self, path: str, content: object = None, timeout: float = 60) -> Any:
         body = None if content is None else json.dumps(content).encode()
         url, headers = f"http://127.0.0.1:{self.port}{path}", {"content-type": "application/json"}
         request = urllib.request.Request(url, body, headers)
-        return urllib.request.urlopen(request, timeout=patience)
+        return urllib.request.urlopen(request, timeout=timeout)
 
-    def api(self, path: str, content: object = None, patience: float = 60) -> Any:
-        return json.load(self.open(path, content, patience))
+    def api(self, path: str, content: object = None, timeout: float = 60) -> Any:
+        return json.load(self.open(path, content, timeout))
 
     def ask(self, calls: dict[str, Call]) -> list[bool | None]:
-        """Whether each call is allowed; None for one of which nothing can be said."""
+        """Return for each call whether it is allowed; None if nothing can be said of it."""
         Model.calls = calls
         session = self.api("/session", {})["id"]
         self._post(f"/session/{session}/message", {"parts": [{"type": "text", "text": PROMPT}]})
         with self.changed:
-            self.changed.wait_for(lambda: calls.keys() <= self.said.keys(), PATIENCE)
-            said = dict(self.said)  # before the end: what it ends would look as if it was allowed
+            self.changed.wait_for(lambda: calls.keys() <= self.verdicts.keys(), TIMEOUT)
+            verdicts = dict(
+                self.verdicts
+            )  # before the end: what it ends would look as if it was allowed
         self.api(f"/session/{session}/abort", {})
-        return [said.get(name) for name in calls]
+        return [verdicts.get(name) for name in calls]
 
     def _post(self, path: str, content: object) -> None:
         threading.Thread(target=self.api, args=(path, content, 600), daemon=True).start()
@@ -149,27 +151,34 @@ class Server:
                     self.changed.notify_all()
 
     def _read(self, event: dict[str, Any]) -> None:
-        told = event.get("properties", {})
+        properties = event.get("properties", {})
         if event["type"] in {"permission.asked", "permission.updated"}:
-            if "doom_loop" in {told.get("permission"), told.get("type")}:
-                path = f"/session/{told['sessionID']}/permissions/{told['id']}"
+            if "doom_loop" in {properties.get("permission"), properties.get("type")}:
+                path = f"/session/{properties['sessionID']}/permissions/{properties['id']}"
                 self._post(path, {"response": "once"})
             else:
-                self.said.setdefault(told.get("callID") or told["tool"]["callID"], False)
-        elif event["type"] == "message.part.updated" and told["part"]["type"] == "tool":
-            tool, state = told["part"]["tool"], told["part"]["state"]
+                self.verdicts.setdefault(
+                    properties.get("callID") or properties["tool"]["callID"], False
+                )
+        elif event["type"] == "message.part.updated" and properties["part"]["type"] == "tool":
+            tool, state = properties["part"]["tool"], properties["part"]["state"]
             if state["status"] in {"completed", "error"}:
-                self.said.setdefault(told["part"]["callID"], verdict(tool, state.get("error", "")))
+                self.verdicts.setdefault(
+                    properties["part"]["callID"], verdict(tool, state.get("error", ""))
+                )
 
 
 def verdict(tool: str, error: str) -> bool | None:
-    """None where a file that is to be changed was not as it must be: rules are asked later."""
+    """Return the verdict; None if a file to be changed was not as it must be.
+
+    OpenCode checks its rules after the file.
+    """
     if tool == "invalid" or DENIAL.search(error):
         return False
     return None if error and tool in {"edit", "write"} else True
 
 
-def ask_session(session: dict[str, Any]) -> list[Any]:
+def _ask_session(session: dict[str, Any]) -> list[Any]:
     """The rows of a session with the verdicts given now."""
     subprocess.run(["git", "clean", "-fdxq"], check=True)
     shutil.rmtree("/srv/data", ignore_errors=True)
@@ -188,7 +197,7 @@ def ask_session(session: dict[str, Any]) -> list[Any]:
     return rows
 
 
-def in_sandbox(program: Path) -> None:
+def _in_sandbox(program: Path) -> None:
     mounts = {program: "/tmp/run/opencode", Path(__file__).resolve(): "/tmp/run/ask.py"}
     command = ["bwrap", "--unshare-all", "--die-with-parent", "--clearenv", "--ro-bind", "/", "/"]
     command += ["--proc", "/proc", "--dev", "/dev", "--setenv", "HOME", str(HOME)]
@@ -200,11 +209,11 @@ def in_sandbox(program: Path) -> None:
 def inside() -> None:
     model = ThreadingHTTPServer(("127.0.0.1", MODEL_PORT), Model)
     threading.Thread(target=model.serve_forever, daemon=True).start()
-    json.dump([ask_session(session) for session in json.load(sys.stdin)], sys.stdout)
+    json.dump([_ask_session(session) for session in json.load(sys.stdin)], sys.stdout)
 
 
 if __name__ == "__main__":
     if sys.argv[1:] == ["--inside"]:
         inside()
     else:
-        in_sandbox(Path(sys.argv[1]).resolve())
+        _in_sandbox(Path(sys.argv[1]).resolve())

@@ -28,7 +28,7 @@ from agenteval.dialects.config_files import (
     json_text,
     json_with_comments,
     lost_everywhere,
-    shown,
+    short_repr,
     table,
 )
 from agenteval.dialects.opencode.engine.current import (
@@ -65,7 +65,10 @@ _PASSES = frozenset(
 
 
 class _Loader(yaml.SafeLoader):
-    """Takes no text for a date: harnesses don't, and a day that there is not would be an error."""
+    """A loader that takes no text for a date.
+
+    Harnesses take none, and a day that does not exist would be an error.
+    """
 
 
 _Loader.yaml_implicit_resolvers = {
@@ -75,7 +78,7 @@ _Loader.yaml_implicit_resolvers = {
 
 
 def read(path: Path) -> Policy:
-    """Raises UsageError with the file and the key when it is no such config."""
+    """Read a config. Raises UsageError with the file and the key if it is none."""
     content = _content(path)
     own = tuple(rule for table in _layers(content) for rule in _own_rules(path, table))
     if content.get("default_agent") == "plan":
@@ -113,11 +116,11 @@ def _content(path: Path) -> dict[str, Any]:
 
 def _front_matter(path: Path, text: str) -> dict[str, Any]:
     """The YAML table between the two lines of dashes that begin a Markdown file."""
-    found = _FRONT.match(text)
-    if not found:
+    match = _FRONT.match(text)
+    if not match:
         raise UsageError(f"{path}: no front matter: expected a line of --- first, and one after it")
     try:
-        content = yaml.load(_quoted(found[1]), _Loader)  # noqa: S506 -- it is a safe loader
+        content = yaml.load(_quoted(match[1]), _Loader)  # noqa: S506 -- it is a safe loader
     except (yaml.YAMLError, ValueError, LookupError, AttributeError, RecursionError) as error:
         why = " ".join(str(error).split())
         raise UsageError(f"{path}: front matter: {why}: quote what holds a * or a colon") from error
@@ -129,13 +132,13 @@ def _quoted(front: str) -> str:
     return _LOOSE_TEXT.sub(lambda found: f"{found[1]}: {json.dumps(found[2])}", front)
 
 
-def _from_environment(found: re.Match[str]) -> str:
-    """What `{env:NAME}` stands for in a JSON text: nothing when there is no such variable."""
-    return json.dumps(os.environ.get(found[1], ""))[1:-1]
+def _from_environment(match: re.Match[str]) -> str:
+    """Return the value of `{env:NAME}` in a JSON text: nothing if there is no such variable."""
+    return json.dumps(os.environ.get(match[1], ""))[1:-1]
 
 
 def _layers(content: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """The config itself, and in it what is said of the agent that OpenCode starts with."""
+    """Yield the config itself, and its sections for the agent that OpenCode starts with."""
     yield content
     agent = str(content.get("default_agent", "build"))
     for section in ("mode", "agent", "agents"):
@@ -160,7 +163,7 @@ def _permission(path: Path, table: Mapping[str, Any]) -> Mapping[str, Any]:
         return {"*": permission}
     if not isinstance(permission, Mapping):
         raise UsageError(
-            f"{path}: permission: expected a table or an action, got {shown(permission)}"
+            f"{path}: permission: expected a table or an action, got {short_repr(permission)}"
         )
     return permission
 
@@ -197,24 +200,26 @@ def _rules(path: Path, permission: Mapping[str, Any]) -> Iterator[PermissionRule
 
 def _rule(where: str, permission: str, pattern: str, action: Any) -> PermissionRule:
     if action not in _ACTIONS:
-        raise UsageError(f"{where}: expected allow, ask or deny, got {shown(action)}")
+        raise UsageError(f"{where}: expected allow, ask or deny, got {short_repr(action)}")
     return PermissionRule(permission, _HOME.sub(lambda _: home(where), pattern), action)
 
 
 def _ordered(path: Path, table: Mapping[str, Any]) -> Iterator[PermissionRule]:
-    """The form of OpenCode 2, a list of rules, as its documentation says: it could not be asked."""
+    """Yield the rules of OpenCode 2's form, a list, by its documentation: it could not be run."""
     rules = table.get("permissions", [])
     if path.suffix == ".md" and not isinstance(rules, list):  # 1.18 does not heed it
         rules = []
     if not isinstance(rules, list):
-        raise UsageError(f"{path}: permissions: expected a list of rules, got {shown(rules)}")
+        raise UsageError(f"{path}: permissions: expected a list of rules, got {short_repr(rules)}")
     for number, rule in enumerate(rules, 1):
         where = f"{path}: permissions, rule {number}"
         match rule:
             case {"action": str(tool), "resource": str(of), "effect": effect} if len(rule) == 3:
                 yield _rule(where, _by_old_name(where, tool), of, effect)
             case _:
-                raise UsageError(f"{where}: expected action, resource, effect, got {shown(rule)}")
+                raise UsageError(
+                    f"{where}: expected action, resource, effect, got {short_repr(rule)}"
+                )
 
 
 def _by_old_name(where: str, tool: str) -> str:
@@ -227,10 +232,14 @@ def _switches(path: Path, table: Mapping[str, Any]) -> dict[str, bool]:
     """The older form, `tools: {write: false}`."""
     tools = table.get("tools", {})
     if not isinstance(tools, Mapping):
-        raise UsageError(f"{path}: tools: expected a table of true and false, got {shown(tools)}")
+        raise UsageError(
+            f"{path}: tools: expected a table of true and false, got {short_repr(tools)}"
+        )
     for name, enabled in tools.items():
         if not isinstance(enabled, bool):
-            raise UsageError(f"{path}: tools.{name}: expected true or false, got {shown(enabled)}")
+            raise UsageError(
+                f"{path}: tools.{name}: expected true or false, got {short_repr(enabled)}"
+            )
     return {str(name): enabled for name, enabled in tools.items()}
 
 
@@ -278,7 +287,7 @@ def _path_table(rules: PathRules) -> dict[str, str]:
 
 
 def lint(policy: Policy) -> list[Remark]:
-    """What is wrong with any list, and with one in which the last matching rule counts."""
+    """Return the faults of any list, and those of one in which the last matching rule counts."""
     engine = policy.engine
     if not isinstance(engine, OpenCode):
         return lint_any(policy)
@@ -298,7 +307,10 @@ def _between_denials(engine: OpenCode) -> Iterator[Sequence[CommandPattern]]:
 
 
 def _overruled(engine: OpenCode) -> Iterator[Remark]:
-    """In OpenCode the last matching rule counts: one before a wider one never does."""
+    """Yield remarks on rules that never count: in OpenCode the last matching rule does.
+
+    A rule before a wider one never counts.
+    """
     for number, rule in enumerate(engine.rules):
         later = engine.rules[number + 1 :]
         for other in later:

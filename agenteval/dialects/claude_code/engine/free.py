@@ -37,7 +37,7 @@ _PS = re.compile(r"[a-df-z]+|[0-9,]+")
 
 @dataclass(frozen=True, slots=True)
 class _Options:
-    """What may follow a program: names, each with the kind of its value."""
+    """The options that may follow a program: names, each with the kind of its value."""
 
     kinds: dict[str, str]
 
@@ -53,17 +53,17 @@ class _Options:
         return cls(kinds)
 
     def operands(self, words: Sequence[str], *, numbers: _Numbers) -> list[str] | None:
-        """What is left beside known options; None where one is not known."""
-        found: list[str] = []
+        """Return the words besides known options; None if an option is not known."""
+        operands: list[str] = []
         rest = iter(words)
         for word in rest:
             if word == "--":
-                return [*found, *rest]
+                return [*operands, *rest]
             if not word.startswith("-") or word == "-":
-                found.append(word)
+                operands.append(word)
             elif not self._takes(word, rest, numbers=numbers):
                 return None
-        return found
+        return operands
 
     def _takes(self, word: str, rest: Iterator[str], *, numbers: _Numbers) -> bool:
         if word.startswith("--"):
@@ -107,7 +107,7 @@ def is_free(command: Command) -> bool:
 
 
 def _is_listed(words: Sequence[Word]) -> bool:
-    """Whether the options of a program are all known, and no word is more than it seems to be."""
+    """Return True if all options are known, and no word is more than it seems to be."""
     program, *rest = (word.text for word in words)
     globs = program not in _GLOBBERS and any(word.globs for word in words)
     if globs or any(_EXPANDS.match(word.text) for word in words):

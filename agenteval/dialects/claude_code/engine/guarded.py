@@ -1,4 +1,4 @@
-"""What Claude Code's rules open, and what stays closed: files, and commands that need care.
+"""Files that Claude Code's rules open or leave closed, and commands that need care.
 
 `Edit(path)` speaks for every tool that writes, and what `Read(path)` denies nobody may write
 either; a rule without a path is about the tool of that name only.
@@ -91,7 +91,10 @@ class FileRules:
         )
 
     def admits(self, word: Word, *, writes: bool) -> bool:
-        """Whether a command may name a path that is not closed; one to write holds no pattern."""
+        """Return True if a command may name a path that is not closed.
+
+        A path that it writes holds no pattern.
+        """
         text = expanded(word.text, self.home)
         if _EXPANDING.match(text) or _CLIMBS.search(text) or text.startswith("//"):
             return False
@@ -118,7 +121,7 @@ class FileRules:
         return absolute(expanded(word.text, self.home), self.root)
 
     def is_closed(self, whole: str, *, writes: bool) -> bool:
-        """Whether not even a rule for all commands opens it."""
+        """Return True if not even a rule for all commands opens it."""
         is_denied = self._is_denied(whole, "edit" if writes else "read")
         is_guarded = writes and whole != _NOWHERE and _SENSITIVE.fullmatch(whole) is not None
         return is_denied or is_guarded
@@ -144,7 +147,7 @@ class FileRules:
 
 
 def is_guarded(command: Command) -> bool:
-    """Whether only a rule for its very text, or for all commands, lets it pass."""
+    """Return True if only a rule for its very text, or for all commands, lets it pass."""
     name, *words = command.words
     if name.globs or not name.text or name.text in _NEVER:
         return True
@@ -195,7 +198,7 @@ _GUARDS = {
 
 
 def removes_too_much(command: Command, wholes: list[str], files: FileRules) -> bool:
-    """Whether it removes the project, what holds it, a top folder or a home."""
+    """Return True if it removes the project, what holds it, a top folder or a home."""
     if not command.words or command.argv[0] not in _REMOVERS:
         return False
     return any(
@@ -207,7 +210,7 @@ def removes_too_much(command: Command, wholes: list[str], files: FileRules) -> b
 
 
 def keeps_its_place(commands: tuple[Command, ...], files: FileRules) -> bool:
-    """Whether no command is about another folder than the one that it seems to be about."""
+    """Return True if no command is about another folder than the one that it seems to be about."""
     moves = [command for command in commands if command.argv[:1] == ("cd",)]
     if not moves:
         return True

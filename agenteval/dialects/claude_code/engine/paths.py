@@ -1,6 +1,6 @@
-"""Which files the words of a command name, where Claude Code looks; and what its `sed` may do.
+"""Files that the words of a command name, where Claude Code looks; and what its `sed` may do.
 
-It takes words for paths by their place alone, so some are none; seen by running 2.1.330.
+It takes words for paths by their place alone, so some are none; observed by running 2.1.330.
 """
 
 import re
@@ -56,7 +56,7 @@ _IN_PLACE = frozenset(("-i", "--in-place"))
 
 
 @dataclass(frozen=True, slots=True)
-class Touched:
+class _Touched:
     """The paths of one command; `writes` when it may change them, `read` those that it reads."""
 
     words: tuple[Word, ...] = ()
@@ -64,22 +64,24 @@ class Touched:
     writes: bool = False
 
 
-def touched(command: Command) -> Touched:
-    """Nothing for a program at whose files Claude Code does not look."""
+def touched(command: Command) -> _Touched:
+    """Return the files of a command; none if Claude Code does not look at its program's files."""
     if not command.words:
-        return Touched()
+        return _Touched()
     program, words = command.words[0].text, command.words[1:]
     if program in READERS:
-        found = tuple(_operands(words, _CUT_VALUES if program == "cut" else frozenset()))
-        return Touched(found, found)
+        touched_words = tuple(_operands(words, _CUT_VALUES if program == "cut" else frozenset()))
+        return _Touched(touched_words, touched_words)
     if program in WRITERS:
-        found = tuple(_operands(words))
-        return Touched(found, found[:-1] if program in COPIERS else (), writes=True)
+        touched_words = tuple(_operands(words))
+        return _Touched(
+            touched_words, touched_words[:-1] if program in COPIERS else (), writes=True
+        )
     if look := _OTHERS.get(program):
-        found = tuple(look(words))
-        writes = program == "sed" and not prints_only(command.words)
-        return Touched(found, found, writes=writes)
-    return Touched()
+        touched_words = tuple(look(words))
+        writes = program == "sed" and not _prints_only(command.words)
+        return _Touched(touched_words, touched_words, writes=writes)
+    return _Touched()
 
 
 def _operands(words: Sequence[Word], valued: frozenset[str] = frozenset()) -> Iterator[Word]:
@@ -177,7 +179,7 @@ _OTHERS: Mapping[str, Callable[[Sequence[Word]], Iterator[Word]]] = {
 
 
 def replaces_in_place(words: Sequence[Word]) -> bool:
-    """Whether it is a `sed` that only replaces text, in one file at most."""
+    """Return True if it is a `sed` that only replaces text, in one file at most."""
     options, others = _taken_apart(words)
     return (
         words[0].text == "sed"
@@ -196,19 +198,22 @@ def _taken_apart(words: Sequence[Word]) -> tuple[set[str], list[str]]:
 
 
 def _may_write(text: str) -> bool:
-    """Whether a word of a `sed`, its file too, could be taken for a script that writes or runs."""
+    """Return True if a word of a `sed` could be taken for a script that writes or runs.
+
+    The name of its file is such a word too.
+    """
     if _SED_FILES.search(text) or (_Y.search(text) and _MARKS.search(text)):
         return True
-    for found in _S.finditer(text):
-        second = text.find(found[1], found.end() + 1)
-        third = text.find(found[1], second + 1)
+    for match in _S.finditer(text):
+        second = text.find(match[1], match.end() + 1)
+        third = text.find(match[1], second + 1)
         if 0 <= second < third:
             return _MARKS.search(text, third + 1) is not None
     return False
 
 
-def prints_only(words: Sequence[Word]) -> bool:
-    """Whether it is a `sed` that only prints lines by their numbers."""
+def _prints_only(words: Sequence[Word]) -> bool:
+    """Return True if it is a `sed` that only prints lines by their numbers."""
     options, scripts = _taken_apart(words)
     return (
         options <= _SED_OPTIONS
@@ -219,8 +224,8 @@ def prints_only(words: Sequence[Word]) -> bool:
 
 
 def is_free_sed(words: Sequence[Word]) -> bool:
-    """Whether it needs no rule: it prints lines, or replaces in what it is handed."""
-    if prints_only(words):
+    """Return True if it needs no rule: it prints lines, or replaces in its standard input."""
+    if _prints_only(words):
         return True
     options, scripts = _taken_apart(words)
     return (

@@ -76,7 +76,7 @@ class _Reader:
         self.level = 0  # of statements inside each other
 
     def statement(self, node: Node) -> None:
-        """What it is a chain of, in order; a chain of && is a tree as deep as it is long."""
+        """Read what it is a chain of, in order; a chain of && is a tree as deep as it is long."""
         if self.level == _DEEPEST:
             raise UnclearError
         self.level += 1
@@ -102,8 +102,8 @@ class _Reader:
                 raise UnclearError(is_final=node.type == "&")
         elif read := _READERS.get(node.type):
             read(self, node)
-            while self.words.found:
-                self._inside(self.words.found.pop())
+            while self.words.substitutions:
+                self._inside(self.words.substitutions.pop())
         elif node.type != "comment":
             raise UnclearError(is_final=node.type == "subshell")
 
@@ -212,7 +212,7 @@ _READERS = {
 
 
 def _everything(source: Source) -> Iterator[Command]:
-    """Each command node of the text, and its words as far as they can be told."""
+    """Return each command node of the text, and its words as far as they can be read."""
     stack: list[Node] = [*source.roots]
     while stack:
         node = stack.pop()

@@ -64,7 +64,7 @@ class ToolSpecifier:
         return cls(RENAMED.get(tool, tool), "" if what in {"*", ":*"} else what)
 
     def names(self, tool: str) -> bool:
-        """Whether it is about the tool; the name of an MCP server stands for all its tools."""
+        """Return True if it is about the tool; an MCP server's name stands for all its tools."""
         pattern = wildcard_regex(self.tool)
         return pattern.fullmatch(tool) is not None or tool.startswith(f"{self.tool}__")
 
@@ -73,7 +73,10 @@ class ToolSpecifier:
         return not (self.what.endswith(":*") or _STAR.search(self.what))
 
     def fits_text(self, text: str) -> bool:
-        """Whether it fits a command written so, blanks counted as one but in an exact rule."""
+        """Return True if it fits a command written so.
+
+        Blanks count as one, except in an exact rule.
+        """
         if not self.what:
             return True
         if self.is_exact:
@@ -93,7 +96,7 @@ def _joined(text: str) -> str:
 
 @lru_cache(maxsize=64)
 def _spaced(text: str) -> str:
-    """With one blank for many, and for the ends of lines and backslashes beside them."""
+    """Return a text with one blank for many, and for line ends and the backslashes next to them."""
     return _BLANKS.sub(lambda run: run[0] if {*run[0]} <= {"\n", "\\"} else " ", text)
 
 
@@ -123,7 +126,10 @@ def unwrapped(command: Command, *, loosely: bool) -> Command:
 
 
 def is_wrapped_too_often(command: Command) -> bool:
-    """Whether more wraps it than is looked through; each layer is a copy of all that it wraps."""
+    """Return True if more wraps it than is looked through.
+
+    Each layer is a copy of all that it wraps.
+    """
     layers = _layers(command, _WRAPPERS)
     return next(islice(layers, MAX_WRAPPED + 1, None), None) is not None
 
@@ -137,13 +143,13 @@ def _layers(command: Command, wrappers: Iterable[re.Pattern[str]]) -> Iterator[C
 
 def _without(command: Command, *patterns: re.Pattern[str]) -> Command | None:
     for pattern in patterns:
-        if found := pattern.match(command.text):
-            count = len(found[0].split())
+        if match := pattern.match(command.text):
+            count = len(match[0].split())
             if pattern is _ENVIRONMENT and command.assignments:
-                return Command(command.text[found.end() :], command.words, command.assignments[1:])
+                return Command(command.text[match.end() :], command.words, command.assignments[1:])
             if pattern is not _ENVIRONMENT and count < len(command.words):
                 return Command(
-                    command.text[found.end() :], command.words[count:], command.assignments
+                    command.text[match.end() :], command.words[count:], command.assignments
                 )
     return None
 
@@ -153,7 +159,10 @@ def allows_command(rule: ToolSpecifier, command: Command) -> bool:
 
 
 def _spellings(command: Command) -> Iterator[str]:
-    """As written, and with the program's name (git's subcommand too) without its quotes."""
+    """Yield it as written, and with the program's name without its quotes.
+
+    Of git the subcommand loses its quotes too.
+    """
     yield command.text
     if command.words and not command.assignments:
         raws = [word.raw for word in command.words]
@@ -164,7 +173,7 @@ def _spellings(command: Command) -> Iterator[str]:
 
 
 def denied_texts(command: Command) -> Iterator[str]:
-    """What a rule that denies or asks may fit.
+    """Yield the texts that a rule that denies or asks may fit.
 
     It sees through quotes, assignments and all that starts programs.
     """
@@ -187,9 +196,10 @@ def _started(argv: tuple[str, ...], depth: int) -> Iterator[tuple[str, ...]]:
 
 
 def fits_path(what: str, whole: str | None, root: str, *, denies: bool) -> bool:
-    """As .gitignore matches: // is absolute, a pattern without a folder fits at any depth.
+    """Return True if `what` fits a path, as .gitignore matches.
 
-    Whatever lies in a folder that fits does so too. For a rule that denies, `x/**` is `x`.
+    // is absolute, and a pattern without a folder fits at any depth. Whatever lies in a folder that
+    fits does so too. For a rule that denies, `x/**` is `x`.
     """
     if not what:
         return True
@@ -207,5 +217,8 @@ def fits_path(what: str, whole: str | None, root: str, *, denies: bool) -> bool:
 
 
 def fits_subject(what: str, subject: str) -> bool:
-    """A rule for a skill may end in `:*`, for whatever it is given; that is not known here."""
+    """Return True if a rule is about the subject.
+
+    A rule for a skill may end in `:*`, for any arguments; those are not known here.
+    """
     return not what or wildcard_regex(what.removesuffix(":*")).fullmatch(subject) is not None

@@ -80,7 +80,10 @@ class Sandbox:
     may_be_left: bool = True
 
     def holds(self, reading: Reading, text: str) -> bool:
-        """Whether all of a text runs inside; a program's bare name is taken with any words."""
+        """Return True if all of a text runs inside.
+
+        A program's bare name is taken with any words.
+        """
         parts = [text.strip()]
         for command in (*reading.commands, *reading.hidden):
             parts += denied_texts(command)
@@ -129,7 +132,7 @@ class ClaudeCode:
         return self._decide(lambda rule: rule.names(tool) and not rule.what, free=tool in FREE)
 
     def _allows_monitor(self, arguments: Mapping[str, Any], root: str) -> bool:
-        """As Bash, under rules for the whole tool besides (anthropics/claude-code#95615)."""
+        """Judge it as Bash, under rules for the whole tool too (anthropics/claude-code#95615)."""
         about = [rule for rule in (*self.deny, *self.ask) if rule.names(_MONITOR)]
         if about:
             return False
@@ -161,7 +164,10 @@ class ClaudeCode:
         return self._allows_reading(reading, text, files)
 
     def _is_held(self, reading: Reading, text: str) -> bool:
-        """Whether a text runs in a sandbox that spares it a rule; while planning it spares none."""
+        """Return True if a text runs in a sandbox that spares it a rule.
+
+        While planning none does.
+        """
         sandbox = None if self.mode == "plan" else self.sandbox
         return sandbox is not None and sandbox.holds(reading, text)
 
@@ -179,9 +185,9 @@ class ClaudeCode:
         )
 
     def _admits_exact(self, commands: Sequence[Command], text: str, files: FileRules) -> bool:
-        """Whether files let a text pass that a rule has word for word.
+        """Return True if files let a text pass that a rule has word for word.
 
-        The paths of its commands count too, unless one beside them, behind no pipe, needs a rule.
+        The paths of its commands count too, unless one next to them, behind no pipe, needs a rule.
         """
         if not all(all(map(files.admits_redirect, each.redirects)) for each in commands):
             return False
@@ -196,10 +202,10 @@ class ClaudeCode:
         )
 
     def _is_refused(self, reading: Reading, text: str, *, is_held: bool = False) -> bool:
-        """Whether a rule that denies or asks fits any command in it, however it is wrapped.
+        """Return True if a rule that denies or asks fits any command in it, however it is wrapped.
 
-        One that is wrapped too often to tell is refused in any case. Where the sandbox holds it,
-        it is not asked about as a command of Bash, but as one of its own rules.
+        A command that is wrapped too often to tell is refused in any case. Where the sandbox holds
+        it, it is not asked about as a command of Bash, but as one of its own rules.
         """
         commands = (*reading.commands, *reading.hidden)
         asks = [rule for rule in self.ask if rule.what or not is_held]
@@ -233,7 +239,7 @@ class ClaudeCode:
         )
 
     def _asks_behind(self, command: Command) -> bool:
-        """Whether a rule could refuse what xargs makes of a command: its words are not known."""
+        """Return True if a rule could refuse what xargs makes of a command with unknown words."""
         argv = command.argv
         shows = not _SHOWERS.isdisjoint(argv)
         return argv[0] == "xargs" and (
@@ -253,7 +259,10 @@ class ClaudeCode:
 
 
 def _are_spared(commands: Sequence[Command]) -> bool:
-    """Whether the sandbox spares commands a rule; not where one writes and another moves there."""
+    """Return True if the sandbox spares commands a rule.
+
+    It spares none if one command writes and another moves there.
+    """
     inner = [unwrapped(command, loosely=True) for command in commands if command.words]
     moves = any(command.argv[0] == "cd" for command in inner)
     return (
@@ -264,7 +273,7 @@ def _are_spared(commands: Sequence[Command]) -> bool:
 
 
 def _is_spared(command: Command) -> bool:
-    """Whether it can be told what a command runs, and what it does to the shell."""
+    """Return True if it is known what a command runs, and what it does to the shell."""
     inner = unwrapped(command, loosely=True)
     program = inner.words[0].text
     return (
@@ -278,7 +287,7 @@ def _is_spared(command: Command) -> bool:
 
 
 def _is_never(command: Command, files: FileRules) -> bool:
-    """Whether not even a rule for all commands lets it pass: top folders, closed files."""
+    """Return True if not even a rule for all commands lets it pass: top folders, closed files."""
     inner = unwrapped(command, loosely=True)
     paths = touched(inner)
     wholes = [files.whole(word) for word in paths.words]
@@ -294,7 +303,7 @@ def _is_never(command: Command, files: FileRules) -> bool:
 
 
 def _keeps_to_paths(command: Command, files: FileRules) -> bool:
-    """Whether it names no closed path; what options make of `mv` and `cp` is not known."""
+    """Return True if it names no closed path; the effect of options of `mv` and `cp` is unknown."""
     program, *words = command.argv
     if program in COPIERS and any(word.startswith("-") for word in words):
         return False
@@ -303,13 +312,13 @@ def _keeps_to_paths(command: Command, files: FileRules) -> bool:
 
 
 def _only_edits(command: Command) -> bool:
-    """What acceptEdits lets pass without a rule."""
+    """Return True if acceptEdits lets it pass without a rule."""
     program = command.words[0].text
     return program in _EDITING and (program != "sed" or replaces_in_place(command.words))
 
 
 def _subject(tool: str, arguments: Mapping[str, Any]) -> str:
-    """What a rule for a tool that takes no path is about; "" for any other tool."""
+    """Return the subject of a rule for a tool that takes no path; "" for any other tool."""
     if tool == "webfetch":
         host = _HOST.match(str(arguments.get("url", "")))
         return f"domain:{host[1].lower() if host else ''}"

@@ -64,16 +64,16 @@ class UnclearError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class WordReader:
-    """Reads the words of a text.
+    """The reader of the words of a text.
 
     `places` are the variables that are known; `outputs`, what commands printed, may stand in "..."
-    beside other text. The substitutions that a word holds are added to `found`.
+    next to other text. The substitutions that a word holds are added to `substitutions`.
     """
 
     source: Source
     places: Mapping[str, str]
     outputs: set[str]
-    found: list[Node]
+    substitutions: list[Node]
 
     def text(self, node: Node) -> str:
         start, end = node.byte_range
@@ -98,7 +98,7 @@ class WordReader:
         return Word(raw, value, any(mark in outside for mark in "*?["), varies)
 
     def _string(self, node: Node) -> bool:
-        """Whether a "..." varies; beside other text it may hold what a command prints."""
+        """Return True if a "..." varies; with other text it may hold what a command prints."""
         parts = node.named_children
         is_mixed = any(part.type == "string_content" for part in parts)
         varies = False
@@ -110,7 +110,7 @@ class WordReader:
             if is_mixed and part.type == "command_substitution":
                 if number and self.text(part)[0] == "`":
                     raise UnclearError
-                self.found.append(part)
+                self.substitutions.append(part)
             elif is_mixed and part.type == "simple_expansion":
                 varies |= self._parameter(part)
             else:
@@ -126,7 +126,7 @@ class WordReader:
         return False
 
     def _is_text(self, node: Node) -> bool:
-        """Whether it is `$(cat <<'EOF' ...)`, which stands for the text of the here-document."""
+        """Return True if it is `$(cat <<'EOF' ...)`, which stands for the here-document's text."""
         if len(node.named_children) != 1:
             return False
         parts = node.named_children[0].named_children
@@ -137,13 +137,13 @@ class WordReader:
         )
 
     def is_plain_heredoc(self, node: Node) -> bool:
-        """Whether its delimiter is quoted and nothing stands behind that."""
+        """Return True if its delimiter is quoted and nothing stands behind that."""
         start, *others = node.named_children
         is_quoted = self.text(start)[:1] in {"'", '"', "\\"}
         return is_quoted and all(child.type in _HEREDOC_PARTS for child in others)
 
     def _plain(self, node: Node) -> None:
-        """Nothing that bash expands but a home and numbers."""
+        """Raise UnclearError for anything that bash expands but a home and numbers."""
         text = self.text(node)
         if node.type == "simple_expansion":
             is_plain = text.strip() == "$HOME"

@@ -89,9 +89,9 @@ class OpenCode:
     name: str = "opencode"
 
     def action(self, permission: str, subject: str) -> Action:
-        """What the last matching rule says; `ask` without one.
+        """Return the action of the last matching rule; `ask` without one.
 
-        The folder for outputs that were too long to be shown stays open whatever is said.
+        The folder for outputs that were too long to be shown stays open under any rules.
         """
         if permission == "external_directory" and wildcard(self.home + _OUTPUTS, subject):
             return "allow"
@@ -102,7 +102,7 @@ class OpenCode:
         return "ask"
 
     def offers(self, tool: str) -> bool:
-        """Whether the model is shown a tool at all: not when its last rule denies everything."""
+        """Return True if the model is offered a tool: not if its last rule denies everything."""
         permission = _permission(tool)
         for rule in reversed(self.rules):
             if wildcard(rule.permission, permission):
@@ -132,7 +132,7 @@ class OpenCode:
         ]
 
     def _missing(self, tool: str, arguments: Mapping[str, Any], root: str) -> str:
-        """Which permission it is that a denied call lacks: folders come first."""
+        """Return the permission that a denied call lacks: folders come first."""
         if tool == BASH:
             start = start_folder(arguments, root)
             inner = segments(Source(str(arguments["command"])))
@@ -141,8 +141,8 @@ class OpenCode:
                 one for each in inner for one in each.folders_outside(start, root, self.home)
             )
             return BASH if all(map(self._opens, folders)) else "external_directory"
-        asked = _subjects(tool, arguments, root)
-        closed = (each for each, subject in asked if self.action(each, subject) != "allow")
+        subjects = _subjects(tool, arguments, root)
+        closed = (each for each, subject in subjects if self.action(each, subject) != "allow")
         return next(closed, _permission(tool))
 
     def allows_command(self, text: str, root: str, start: str) -> bool:
@@ -263,7 +263,7 @@ def _words(source: Source, node: Node) -> tuple[str, ...]:
 
 
 def _is_command(source: Source, node: Node) -> bool:
-    """Whether OpenCode's grammar takes it for one, as it does most of what is in `(( ))`."""
+    """Return True if OpenCode's grammar takes it for one, as it does most of what is in `(( ))`."""
     if node.type == "compound_statement" and node.children[0].type == "((":
         return not _TEST.match(_text(source, node))
     return node.type == "command"

@@ -69,7 +69,7 @@ class OpenCode10:
         return self._switch(tool) is True
 
     def _switch(self, tool: str) -> bool | None:
-        """What the longest matching switch says; of two as long the later in the alphabet."""
+        """Return the longest matching switch; of two equally long, the later in the alphabet."""
         fitting = [pattern for pattern in self.switches if wildcard(pattern, tool)]
         longest = max(fitting, key=lambda pattern: (len(pattern), pattern), default=None)
         return None if longest is None else self.switches[longest]
@@ -99,13 +99,16 @@ class OpenCode10:
         return self.actions.get("external_directory") == "allow"
 
     def _action(self, words: tuple[str, ...]) -> Action:
-        """What the longest matching pattern says; of two as long the later in the alphabet."""
-        found: Action = "allow"
+        """Return the longest matching pattern's action.
+
+        Of two equally long patterns the later in the alphabet counts.
+        """
+        action: Action = "allow"
         for pattern in sorted(self.patterns, key=lambda pattern: (len(pattern), pattern)):
             head, *tail = re.split(r"\s+", pattern)
             if wildcard(head, words[0] if words else "") and _in_sequence(tail, words[1:]):
-                found = self.patterns[pattern]
-        return found
+                action = self.patterns[pattern]
+        return action
 
 
 def _folders_outside(segment: Segment, root: str, home: str) -> Iterator[str]:
@@ -116,7 +119,7 @@ def _folders_outside(segment: Segment, root: str, home: str) -> Iterator[str]:
 
 
 def _in_sequence(patterns: list[str], words: tuple[str, ...]) -> bool:
-    """Whether words that match the patterns stand in that order, others between them."""
+    """Return True if words that match the patterns stand in that order, others between them."""
     at = 0
     for pattern in patterns:
         if pattern == "*":
