@@ -18,7 +18,7 @@ from agenteval.report.last_lines import SHORT_NOTE, in_short
 from agenteval.report.tables import MARK, MISSED, SAID, Cell, Head, Table, comparison_table
 from agenteval.report.view import View
 from agenteval.report.voids import void_lines
-from agenteval.stats.alpha_spending import sure_told
+from agenteval.stats.alpha_spending import confidence_text
 from agenteval.stats.promotion import GateVerdict
 
 FEW = 5  # lines of a kind on one screen
@@ -185,7 +185,7 @@ def render_verdict(view: GateView, console: Console) -> None:
     both = as_name(f"{view.candidate.model} over {view.baseline.model}")
     console.print(Text(both, style="bold"))
     console.print(Text(as_name(goals_told(view))))
-    sure = sure_told(view.judgement.level)
+    sure = confidence_text(view.judgement.level)
     runs = f"Runs: {view.candidate.id} over {view.baseline.id}."
     bounds = f"One-sided {sure} % bounds. {UNITS} Rules: {view.rules}. {runs}"
     console.print(Text(as_name(bounds), style="dim"))

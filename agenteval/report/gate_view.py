@@ -11,7 +11,7 @@ from agenteval.report.goals import is_logged, reached
 from agenteval.report.provenance import MIXED, SIMULATED, agents_told
 from agenteval.report.tables import BY_WORDS, READ_FROM_WORDS, counted
 from agenteval.report.voids import run_remarks
-from agenteval.stats.alpha_spending import elsewhere_told
+from agenteval.stats.alpha_spending import other_baseline_remarks
 from agenteval.stats.criteria import HANDSHAKES
 from agenteval.stats.estimand import verdict_about
 from agenteval.stats.feasibility import OutOfReach, needed, out_of_reach
@@ -156,7 +156,11 @@ def _needed(one: Result, candidate: RunSummary, never: str) -> str:
         close = "too close to the limit for any number of calls to settle it"
         return never.removesuffix("; ") or close
     above = one.bounds is not None and one.bounds[0] > one.measure.limit
-    lead = f"above its limit, but not after correction for {one.among} criteria; " if above else ""
+    lead = (
+        f"above its limit, but not after correction for {one.family_size} criteria; "
+        if above
+        else ""
+    )
     calls = sum(trial.calls for trial in trials)
     nearer = "no sensible number" if isinf(half) else f"about {ceil(half * len(trials)):,}"
     return (
@@ -221,7 +225,7 @@ def _remarks(judgement: Judgement, baseline: RunSummary, candidate: RunSummary) 
     for role, run in sides:
         yield from run_remarks(role, run)
         yield from agents_told(role, run)
-    yield from elsewhere_told(candidate.looks, baseline.id)
+    yield from other_baseline_remarks(candidate.looks, baseline.id)
     yield from _differences(baseline, candidate)
 
 

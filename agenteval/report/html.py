@@ -33,7 +33,7 @@ from agenteval.report.tables import (
 from agenteval.report.transcripts import shown_trial
 from agenteval.report.view import RunView, View
 from agenteval.report.voids import void_lines
-from agenteval.stats.alpha_spending import sure_told
+from agenteval.stats.alpha_spending import confidence_text
 from agenteval.stats.rates import Rate
 
 
@@ -144,7 +144,7 @@ class Told:
 
     @property
     def sure(self) -> str:
-        return sure_told(self.gate.judgement.level)
+        return confidence_text(self.gate.judgement.level)
 
 
 def page(view: View, told: Told | None = None) -> str:

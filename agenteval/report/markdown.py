@@ -10,7 +10,7 @@ from agenteval.report.goals import missed_lines
 from agenteval.report.tables import MARK, MISSED, SAID, Cell, Head, Table, comparison_table
 from agenteval.report.view import View
 from agenteval.report.voids import void_lines
-from agenteval.stats.alpha_spending import sure_told
+from agenteval.stats.alpha_spending import confidence_text
 
 
 def dumps(view: View) -> str:
@@ -111,7 +111,7 @@ def _gate_lines(view: GateView) -> Iterator[str]:
     yield (
         f"Candidate {escaped(view.candidate.model)} (run {escaped(view.candidate.id)}) over "
         f"baseline {escaped(view.baseline.model)} (run {escaped(view.baseline.id)}), one-sided "
-        f"{sure_told(view.judgement.level)} % bounds, rules {escaped(view.rules)}."
+        f"{confidence_text(view.judgement.level)} % bounds, rules {escaped(view.rules)}."
     )
     yield ""
     yield _gate_row(*_GATE_HEADS)

@@ -79,7 +79,8 @@ def more_needed(gap: Difference, pair: Pair, adjusted: float, *, of: str) -> str
     seen, size = abs(gap.value), SIZEABLE.get(of, 0.1)
 
     def enough(apart: float) -> str:
-        return f"{gap.calls_for(apart, among=pair.among):,} {of} per model{_in(gap, pair, apart)}"
+        calls = gap.calls_for(apart, family_size=pair.among)
+        return f"{calls:,} {of} per model{_in(gap, pair, apart)}"
 
     if seen < size:
         return (
@@ -95,9 +96,9 @@ def more_needed(gap: Difference, pair: Pair, adjusted: float, *, of: str) -> str
 def _in(gap: Difference, pair: Pair, apart: float) -> str:
     """Over how many scenarios, where each is one draw: calls of the same ones settle less."""
     of = gap.first.clusters
-    if pair.scope != Estimand.LIKE.told or not of:
+    if pair.scope != Estimand.LIKE.label or not of:
         return ""
-    scenarios = ceil(gap.calls_for(apart, among=pair.among) * of / gap.first.n)
+    scenarios = ceil(gap.calls_for(apart, family_size=pair.among) * of / gap.first.n)
     return f" in {counted(scenarios, 'scenario')}"
 
 
@@ -240,7 +241,7 @@ def _per_100(rate: Rate) -> str:
 def _each(start: str, views: Sequence[RunView], rates: Sequence[tuple[str, Rate]]) -> list[str]:
     """One sentence that gives a rate for each model, and what the intervals are about."""
     seen = [f"{rate} ({label})" for label, rate in rates if rate.n]
-    return [f"For {views[0].layout.estimand.told}: {start} in {'; '.join(seen)}."] if seen else []
+    return [f"For {views[0].layout.estimand.label}: {start} in {'; '.join(seen)}."] if seen else []
 
 
 def _completed(view: RunView) -> Rate:

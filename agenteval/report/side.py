@@ -120,7 +120,7 @@ def _cut(side: Side, score: Score, kept: Sequence[TrialSummary]) -> Side:
 
 def scope(sides: Sequence[Side], about: Estimand) -> str:
     """What figures of these sides are about; nothing where no scenario is known."""
-    return about.told if sides and all(any(side.layout(about).scenarios) for side in sides) else ""
+    return about.label if sides and all(any(side.layout(about).scenarios) for side in sides) else ""
 
 
 def basis(sides: Sequence[Side], about: Estimand) -> str:
