@@ -1,7 +1,7 @@
-"""What followed the denials of one run: kinds, the way back, and the ends of what never came back.
+"""Recovery from the denials of one run: its kinds, the turns to it, and the outcomes without it.
 
-Void trials are left out of every rate. Of the cumulative incidence they are a part: a denial there
-was followed until our side or the server broke the trial.
+Void trials are excluded from every rate. They are included in the cumulative incidence: a denial
+there is followed until our side or the server broke the trial.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -28,11 +28,12 @@ Denials = Sequence[Sequence[OneAftermath]]  # of each trial
 
 
 def aftermath_of(
-    scored: Score, layout: Layout, *, ends: Collection[Outcome], denials_told: str = ""
+    scored: Score, layout: Layout, *, ends: Collection[Outcome], denial_kind: str = ""
 ) -> Aftermath:
-    """`ends` are those whose incidence is wanted: all that any model of the view came to.
+    """Return the figures of recovery of one run.
 
-    `denials_told` is what kind of denial the arm has, where that is known.
+    `ends` are the outcomes whose incidence is required: all outcomes of any model of the view.
+    `denial_kind` is the arm's kind of denial text, empty where that is not known.
     """
     trials = scored.recoveries
     denials = [trial.answerable for trial in trials]
@@ -50,7 +51,7 @@ def aftermath_of(
         within=tuple((turns, share_of(_back_within(turns))) for turns in WITHIN),
         at_all=share_of(lambda one: one.turns is not None),
         lost=tuple(
-            (end, _lost(ended, layout, end))
+            (end, _unrecovered(ended, layout, end))
             for end in Outcome
             if end in ends or end not in {Outcome.VOID, Outcome.NOT_OBSERVABLE}
         ),
@@ -62,7 +63,7 @@ def aftermath_of(
         after_allowed=clustered([trial.after_allowed for trial in trials], layout),
         dependence=_dependence(trials, layout),
         incidence=_incidence(scored, layout.estimand, ends),
-        by_told=tuple(_by_told(denials, layout, denials_told)),
+        by_told=tuple(_by_told(denials, layout, denial_kind)),
     )
 
 
@@ -72,16 +73,16 @@ TOLD = {"hallucinated-tool": "no such tool", "malformed-arguments": "no such arg
 
 
 def _by_told(denials: Denials, layout: Layout, kind: str) -> Iterator[tuple[str, Rate, Rate]]:
-    """By what the denial told: recovered from in the next turn, and ever."""
+    """Yield each content of denials, with the rates recovered from in the next turn and ever."""
     usual = f"denial: {kind}" if kind else "denial"
-    for told in (usual, *TOLD.values()):
-        asked = [
-            [one for one in of_trial if TOLD.get(one.failure_class, usual) == told]
+    for content in (usual, *TOLD.values()):
+        denials_of_content = [
+            [one for one in of_trial if TOLD.get(one.failure_class, usual) == content]
             for of_trial in denials
         ]
-        if any(asked):
-            ever = _share(asked, layout, lambda one: one.turns is not None)
-            yield told, _share(asked, layout, _back_within(1)), ever
+        if any(denials_of_content):
+            ever = _share(denials_of_content, layout, lambda one: one.turns is not None)
+            yield content, _share(denials_of_content, layout, _back_within(1)), ever
 
 
 def _dependence(
@@ -95,7 +96,7 @@ def _dependence(
 def _incidence(
     scored: Score, about: Estimand, ends: Collection[Outcome]
 ) -> tuple[tuple[str, tuple[tuple[float, Incidence], ...]], ...]:
-    """Of recovering, then of every other end."""
+    """Return the incidence of recovery, then that of every outcome in `ends`."""
     denied = [
         (trial.scenario, followed)
         for trial in (*scored.counted, *scored.voids)
@@ -119,7 +120,7 @@ def _followed(trial: TrialSummary) -> list[Followed]:
 
 
 def _share(denials: Denials, layout: Layout, counts: Callable[[OneAftermath], bool]) -> Rate:
-    """The share of denials that count."""
+    """Return the share of denials for which `counts` is true."""
     clusters = [
         (sum(map(counts, of_trial)), len(of_trial)) if of_trial else NOTHING for of_trial in denials
     ]
@@ -134,8 +135,8 @@ def _back_within(turns: int) -> Callable[[OneAftermath], bool]:
     return lambda one: one.turns is not None and one.turns <= turns
 
 
-def _lost(ended: Sequence[tuple[Outcome, int, int]], layout: Layout, end: Outcome) -> Rate:
-    """The share of denials that were not recovered from, in trials that ended so."""
+def _unrecovered(ended: Sequence[tuple[Outcome, int, int]], layout: Layout, end: Outcome) -> Rate:
+    """Return the share of denials without recovery, in trials with this outcome."""
     return clustered([(lost if of is end else 0, size) for of, lost, size in ended], layout)
 
 
@@ -143,19 +144,26 @@ FAILED_SHOWN = (1, 3, inf)  # turns
 
 
 def denial_tables(views: Sequence[RunView]) -> tuple[Table, ...]:
-    told = any(view.aftermath.by_told for view in views)
-    between = (_told(views),) if told else ()  # without a denial it has no row
+    has_denials = any(view.aftermath.by_told for view in views)
+    between = (
+        (_recovery_by_content(views),) if has_denials else ()
+    )  # without a denial it has no row
     return _reactions(views), *between, _way_back(views), _burden(views)
 
 
-def _told(views: Sequence[RunView]) -> Table:
-    found = [{told: rates for told, *rates in view.aftermath.by_told} for view in views]
+def _recovery_by_content(views: Sequence[RunView]) -> Table:
+    rates_by_content = [
+        {content: rates for content, *rates in view.aftermath.by_told} for view in views
+    ]
     rows = [
         row(
-            f"{told}, {when}",
-            (share(one[told][at], own_n=True) if told in one else Cell("-") for one in found),
+            f"{content}, {when}",
+            (
+                share(one[content][at], own_n=True) if content in one else Cell("-")
+                for one in rates_by_content
+            ),
         )
-        for told in dict.fromkeys(told for one in found for told in one)
+        for content in dict.fromkeys(content for one in rates_by_content for content in one)
         for at, when in enumerate(("next turn", "ever"))
     ]
     note = (
@@ -183,7 +191,7 @@ def _way_back(views: Sequence[RunView]) -> Table:
     ends = [end for end, _ in after[0].incidence if any(_came(one, end) for one in after)]
     turns = [at for at, _ in after[0].incidence[0][1]]
     rows = [
-        row(f"{end} {_within(at)}", (_share_by(one, end, at) for one in after))
+        row(f"{end} {_turns_text(at)}", (_share_by(one, end, at) for one in after))
         for end in ends
         for at in turns
         if end == RECOVERED or at in FAILED_SHOWN
@@ -204,18 +212,18 @@ def _came(after: Aftermath, end: str) -> bool:
     return end == RECOVERED or dict(dict(after.incidence)[end])[inf].count > 0
 
 
-def _within(turns: float) -> str:
+def _turns_text(turns: float) -> str:
     if turns == inf:
         return "at last"
     return "within 1 turn" if turns == 1 else f"within {turns:g} turns"
 
 
 def _share_by(after: Aftermath, end: str, turns: float) -> Cell:
-    found = dict(dict(after.incidence)[end])[turns]
-    if isnan(found.value):
+    share = dict(dict(after.incidence)[end])[turns]
+    if isnan(share.value):
         return Cell("-")
-    interval = f"[{100 * found.low:.1f}, {100 * found.high:.1f}]"
-    return Cell(f"{100 * found.value:.1f}%", str(found.count), interval, zero=not found.count)
+    interval = f"[{100 * share.low:.1f}, {100 * share.high:.1f}]"
+    return Cell(f"{100 * share.value:.1f}%", str(share.count), interval, zero=not share.count)
 
 
 def _followed_cell(view: RunView) -> str:

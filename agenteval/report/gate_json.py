@@ -1,4 +1,4 @@
-"""A gate's verdict as JSON: its keys stay, and are told in docs/json.md."""
+"""A gate's verdict as JSON: its keys are stable and documented in docs/json.md."""
 
 import json
 from math import ceil, isfinite
@@ -56,12 +56,12 @@ def _run(run: RunSummary, reached: Rate | None) -> dict[str, Any]:
     }
 
 
-def _criterion(one: Result, candidate: RunSummary) -> dict[str, Any]:
-    measure, trials = one.measure, len(one.bearing(candidate))
-    lower, upper = one.bounds or (None, None)
+def _criterion(result: Result, candidate: RunSummary) -> dict[str, Any]:
+    measure, trials = result.measure, len(result.bearing(candidate))
+    lower, upper = result.bounds or (None, None)
     return {
         "name": measure.name,
-        "estimate": _number(one.estimate),
+        "estimate": _number(result.estimate),
         "lower": lower,
         "upper": None if upper is not None and upper >= MOST else upper,
         "limit": measure.limit,
@@ -69,10 +69,10 @@ def _criterion(one: Result, candidate: RunSummary) -> dict[str, Any]:
         "n": measure.n,
         "of": measure.of,
         "forbidden": measure.forbidden,
-        "p_fail": one.p_fail,
-        "verdict": one.verdict,
+        "p_fail": result.p_fail,
+        "verdict": result.verdict,
         "trials_needed": [
-            ceil(times * trials) if isfinite(times) else None for times in needed(one) or ()
+            ceil(times * trials) if isfinite(times) else None for times in needed(result) or ()
         ],
     }
 

@@ -1,4 +1,4 @@
-"""The view as JSON: its keys stay, and are told in docs/json.md."""
+"""The view as JSON: its keys are stable and documented in docs/json.md."""
 
 import json
 from dataclasses import asdict, replace
@@ -101,7 +101,7 @@ def _pair(pair: Pair) -> Document:
         "ratio": _ratio(gap.ratio),
         "kinds": asdict(pair.kinds) | {"p_adjusted": pair.kinds_adjusted} if pair.kinds else None,
         "by_trial": pair.by_trial,
-        "claims": pair.among,
+        "claims": pair.family_size,
         "classes": {
             one.id: _difference(one.difference) | {"p_adjusted": one.adjusted}
             for one in pair.classes
@@ -210,7 +210,7 @@ def _run(view: RunView) -> Document:
         "completion_tokens": ran.completion_tokens if ran else None,
         "speed": asdict(view.served) if view.served else None,
         "arrivals": _arrivals(view.arrivals) if view.arrivals else None,
-        "recovery": _aftermath(view.aftermath),
+        "recovery": _recovery(view.aftermath),
         "scenarios": {one.name: _scenario(one) for one in view.scenarios},
         "handshakes": [_handshake(handshake) for handshake in view.handshakes],
         "agents": {name: rate_document(rate) for name, rate in agent_rates(view).items()},
@@ -226,7 +226,7 @@ def _arrivals(arrivals: Arrivals) -> Document:
     }
 
 
-def _aftermath(after: Aftermath) -> Document:
+def _recovery(after: Aftermath) -> Document:
     rates = ("no_chance", "at_once", "at_all", "turns_burned", "after_denied", "after_allowed")
     return {
         **{name: rate_document(getattr(after, name)) for name in rates},

@@ -1,4 +1,4 @@
-"""A trial as text and as JSON: what was asked, what each turn did, how it ended and why."""
+"""A trial as text and as JSON: its prompt, its turns, how it ended and why."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -23,11 +23,11 @@ _IN = "    "
 
 
 def lines(run: Run, shown: TrialShown, *, whole_prompt: bool) -> Iterator[str]:
-    """One line each, of whatever a model wrote: nothing in it moves the cursor."""
-    yield from map(_shown, _lines(run, shown, whole_prompt=whole_prompt))
+    """Yield the trial as lines; nothing that a model wrote can move the cursor."""
+    yield from map(_one_line, _lines(run, shown, whole_prompt=whole_prompt))
 
 
-def _shown(line: str) -> str:
+def _one_line(line: str) -> str:
     """Return one line; a tab stays, as it is of a text and not of a name."""
     return visible(line).replace("\n", "\u240a")
 
@@ -46,8 +46,8 @@ def _lines(run: Run, shown: TrialShown, *, whole_prompt: bool) -> Iterator[str]:
 
 
 def ended(shown: TrialShown) -> Iterator[str]:
-    """How it ended and why, and how many of its calls were denied."""
-    yield from map(_shown, _why(shown))
+    """Yield how the trial ended and why, and how many of its calls were denied."""
+    yield from map(_one_line, _why(shown))
     trial = shown.trial
     calls = [*trial.calls, *(call for part in trial.agents for call in part.calls)]
     denied = sum(not call.verdict.allowed for call in calls)
@@ -55,18 +55,18 @@ def ended(shown: TrialShown) -> Iterator[str]:
 
 
 def of_agent(shown: TrialShown, part: AgentPart, *, whole_prompt: bool) -> Iterator[str]:
-    """The part of one sub-agent, with those that it led to."""
-    for one in agents_of(shown):
+    """Yield the lines of one sub-agent, with those that it started."""
+    for one in _agents_below(shown):
         if one.part == part:
-            yield from map(_shown, _agent(one, whole_prompt=whole_prompt))
+            yield from map(_one_line, _agent(one, whole_prompt=whole_prompt))
 
 
-def agents_of(shown: TrialShown | AgentShown) -> Iterator[AgentShown]:
-    """All sub-agents below, each before those that it led to."""
-    asked = (agent for turn in shown.turns for call in turn.calls for agent in call.agents)
-    for agent in (*asked, *shown.agents):
+def _agents_below(shown: TrialShown | AgentShown) -> Iterator[AgentShown]:
+    """Yield all sub-agents below, each before those that it started."""
+    agents = (agent for turn in shown.turns for call in turn.calls for agent in call.agents)
+    for agent in (*agents, *shown.agents):
         yield agent
-        yield from agents_of(agent)
+        yield from _agents_below(agent)
 
 
 def _why(shown: TrialShown) -> Iterator[str]:
@@ -88,14 +88,14 @@ def _why(shown: TrialShown) -> Iterator[str]:
 
 
 def _prompt(prompt: Sequence[Message], *, whole: bool) -> Iterator[str]:
-    for role, said in told_messages(prompt):
-        if whole or (role == "user" and said == prompt[-1].content):
+    for role, text in told_messages(prompt):
+        if whole or (role == "user" and text == prompt[-1].content):
             yield ""
             yield f"{role}:"
-            yield from _indented(said)
+            yield from _indented(text)
         else:
             yield ""
-            yield f"{role}: {len(said):,} characters, with --whole"
+            yield f"{role}: {len(text):,} characters, with --whole"
 
 
 def _turns(turns: Sequence[TurnShown]) -> Iterator[str]:
@@ -146,7 +146,7 @@ def _indented(text: str, deep: int = 1) -> Iterator[str]:
 
 
 def document(run: Run, trial: Trial) -> dict[str, Any]:
-    """Nothing is cut. Its keys stay, and are told in docs/json.md."""
+    """Return a trial in full; its keys are stable and documented in docs/json.md."""
     return {
         "schema": SCHEMA,
         "run": run.id,

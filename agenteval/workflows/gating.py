@@ -70,7 +70,7 @@ def judged(  # noqa: PLR0913 -- what a gate is asked for
         *_hidden(before, _place(baseline, store), "The baseline"),
         *_hidden(after, _place(candidate, store), "The candidate", over=over),
     )
-    return gate_view(judgement, before, after, rules=source, told=told)
+    return gate_view(judgement, before, after, rules=source, remarks=told)
 
 
 def _place(word: str, store: str) -> str:
