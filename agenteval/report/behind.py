@@ -43,12 +43,12 @@ class Behind:
     """
 
     lines: tuple[tuple[TrialLine, ...], ...]
-    shown: tuple[list[TrialShown], ...]  # the transcripts in the page itself
+    transcripts: tuple[list[TrialShown], ...]  # those in the page itself
     pages: tuple[Beside, ...]
     calls: tuple[CallList, ...]
     inline: Calls
 
-    def beside(self, run: int) -> list[TrialLine]:
+    def lines_on_other_pages(self, run: int) -> list[TrialLine]:
         """Return the trials that are on separate pages."""
         return [one for one in self.lines[run] if one.file]
 
@@ -71,7 +71,7 @@ def behind(view: View, folder: str) -> Behind:
     calls = (one for part in parts for one in part.calls)
     return Behind(
         lines=tuple(lines for part in parts for lines in part.lines),
-        shown=tuple(shown for part in parts for shown in part.shown),
+        transcripts=tuple(of_run for part in parts for of_run in part.transcripts),
         pages=tuple(page for part in parts for page in part.pages),
         calls=tuple(sorted(calls, key=lambda one: (one.failure_class, one.place))),
         inline={place: of for part in parts for place, of in part.inline.items()},

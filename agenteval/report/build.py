@@ -10,11 +10,11 @@ from agenteval.core.outcome import Outcome
 from agenteval.core.run import Conditions, Run
 from agenteval.core.scoring import Funnel, Score, executions
 from agenteval.core.summary import TrialSummary
-from agenteval.report.aftermath import aftermath_of
 from agenteval.report.arrivals import arrivals_of
 from agenteval.report.compared import as_one_family, compared_sentences
 from agenteval.report.pairs import pairs_of, unlike
 from agenteval.report.provenance import warnings
+from agenteval.report.recovery import recovery_figures
 from agenteval.report.sentences import caveats, count_sentences, new_run, sentences
 from agenteval.report.side import Side, basis, groups_of, played, scope
 from agenteval.report.view import (
@@ -184,7 +184,7 @@ def _called(side: Side, at: int) -> str:
 def _run_view(
     side: Side, errors: Errors, about: Estimand, outcomes: Collection[Outcome]
 ) -> RunView:
-    run, scored = side.known
+    run, scored = side.run_and_score
     ends = [one for one in Outcome if one not in {Outcome.VOID, Outcome.NOT_OBSERVABLE}]
     layout, observed = Layout(about, played(scored.counted)), scored.observed
     observed_layout = Layout(about, played(observed))
@@ -202,7 +202,7 @@ def _run_view(
             (end, share_of([one.outcome is end for one in observed], observed_layout))
             for end in ends
         ),
-        aftermath=aftermath_of(
+        recovery=recovery_figures(
             scored, layout, ends=outcomes, denial_kind=run.arm.denials if run.arm else ""
         ),
         scenarios=_by_scenario(scored),

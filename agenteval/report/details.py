@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 from agenteval.core.cards import NOT_OBSERVABLE
 from agenteval.core.served import Spread
-from agenteval.report.aftermath import denial_tables
 from agenteval.report.arrivals import arrival_tables
 from agenteval.report.goals import goal_rows
 from agenteval.report.pair_tables import pair_tables
 from agenteval.report.provenance import agent_tables, provenance_table
+from agenteval.report.recovery import denial_tables
 from agenteval.report.tables import (
     BY_WORDS,
     READ_FROM_WORDS,
@@ -120,9 +120,9 @@ def summary_tables(view: View) -> tuple[Table, ...]:
 
 
 def _behaviour(views: Sequence[RunView]) -> Table:
-    again = [view.aftermath.after_denied for view in views]
+    again = [view.recovery.after_denied for view in views]
     rows = (
-        row("reaction to a denial", (_commonest(view.aftermath.kinds) for view in views)),
+        row("reaction to a denial", (_commonest(view.recovery.kinds) for view in views)),
         row("denied again after a denial", (share(rate, own_n=True) for rate in again)),
         row("flag guessing, per 100 calls", (_flag_guessing(view) for view in views)),
         row("handshake completed", (observable(view, _handshake_total(view)) for view in views)),

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from math import floor, inf, isfinite, isnan, log10
 from typing import Any
 
-from agenteval.report.aftermath import RECOVERED
+from agenteval.report.recovery import RECOVERED
 from agenteval.report.speed import UNKNOWN, measured
 from agenteval.report.tables import Cell, Head, Table, head, per_100, row
 from agenteval.report.view import RunView, View
@@ -173,11 +173,11 @@ def titled(views: Sequence[RunView], *labels: str) -> tuple[Head, ...]:
 def _recovery(views: Sequence[RunView]) -> Figure | None:
     """Return the chart of the share of denials recovered from, by turns since the denial."""
     named = []
-    turns = [at for at, _ in views[0].aftermath.incidence[0][1]] if views else []
+    turns = [at for at, _ in views[0].recovery.incidence[0][1]] if views else []
     rows: dict[float, list[Cell]] = {at: [] for at in turns}
     for view in views:
         points = []
-        for at, incidence in dict(view.aftermath.incidence)[RECOVERED]:
+        for at, incidence in dict(view.recovery.incidence)[RECOVERED]:
             if isnan(incidence.value):
                 rows[at].append(Cell("-"))
                 continue

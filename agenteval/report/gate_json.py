@@ -35,7 +35,7 @@ def document(view: GateView) -> dict[str, Any]:
         "candidate": _run(view.candidate, view.goals[1]),
         "criteria": [_criterion(one, view.candidate) for one in judgement.criteria],
         "minimums": [
-            {"of": one.of, "asked": one.asked, "seen": one.seen, "verdict": one.verdict}
+            {"of": one.of, "asked": one.required, "seen": one.observed, "verdict": one.verdict}
             for one in judgement.minimums
         ],
         "out_of_reach": [one.fields for one in view.reach],

@@ -195,13 +195,13 @@ def reach_told(criterion: OutOfReach) -> str:
 
 
 def _minimum_line(minimum: Minimum) -> Line:
-    missing = minimum.asked - minimum.seen
+    missing = minimum.required - minimum.observed
     return Line(
         name=f"minimum.{minimum.of}",
-        estimate=str(minimum.seen),
+        estimate=str(minimum.observed),
         unit=minimum.of,
         bounds="",
-        limit=f">= {minimum.asked}",
+        limit=f">= {minimum.required}",
         n="",
         verdict=minimum.verdict,
         needed=counted(missing, f"more {minimum.of[:-1]}") if missing > 0 else "",

@@ -23,7 +23,7 @@ class Missed:
     of: int
 
     @property
-    def told(self) -> str:
+    def line(self) -> str:
         first = self.trials[0]
         why = next(one.why for one in first.goal if one.name == self.check and not one.held)
         trials = f"{len(self.trials)} of {counted(self.of, 'trial')}"
@@ -54,7 +54,7 @@ def missed_lines(view: View, most: int | None = None) -> list[str]:
 
 
 def missed_of(run: RunView) -> list[str]:
-    return [visible(f"{run.label}: {one.told}") for one in missed(run)]
+    return [visible(f"{run.label}: {one.line}") for one in missed(run)]
 
 
 def undone(view: RunView) -> Rate:

@@ -196,7 +196,7 @@ def _main(view: View, evidence: Behind, verdict: PageVerdict | None) -> str:
         missed=(MISSED, [(run.label, of) for run in view.runs if (of := missed_of(run))]),
         voids=void_lines(view),
         behind=evidence,
-        prompts=prompts_of([one for of in evidence.shown for one in of]),
+        prompts=prompts_of([one for of in evidence.transcripts for one in of]),
         hrefs=_hrefs(view, evidence.calls),
         origins=_origins(view, evidence.calls),
     )

@@ -27,13 +27,13 @@ def in_short(view: View) -> tuple[str, ...]:
         ("reaches its goal more often than", "more of 100 trials", goals),
         ("makes fewer errors than", "fewer per 100 calls", errors),
     ):
-        settled = [(pair, gap) for pair, gap in gaps if gap.known]
+        settled = [(pair, gap) for pair, gap in gaps if gap.is_settled]
         lines.extend(
             f"{gap.better} {does} {gap.worse}: {100 * gap.by:.0f} {unit} "
             f"({100 * gap.low:.0f} to {100 * gap.high:.0f}){_shared(pair)}."
             for pair, gap in settled
         )
-        if unknown := [_both(pair.first, pair.second) for pair, gap in gaps if not gap.known]:
+        if unknown := [_both(pair.first, pair.second) for pair, gap in gaps if not gap.is_settled]:
             who = does.removesuffix(" than").replace("reaches its", "reaches the")
             of = "" if len(unknown) == len(gaps) else f", of {'; of '.join(unknown)}"
             lines.append(f"Not known: who {who}{of}.")
@@ -46,14 +46,14 @@ def in_short(view: View) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Gap:
-    """The difference by which one model is better than another; `known` if it is significant."""
+    """The difference by which one model is better than another; `is_settled` if significant."""
 
     better: str
     worse: str
     by: float
     low: float
     high: float
-    known: bool
+    is_settled: bool
 
 
 def _goals(pair: Pair) -> _Gap | None:
@@ -127,8 +127,8 @@ def standing_table(view: View) -> Table:
                 (
                     share(dict(run.outcomes)[Outcome.COMPLETED], own_n=True),
                     per_100(run.errors.total, own_n=True),
-                    share(run.aftermath.at_once, own_n=True),
-                    share(run.aftermath.at_all, own_n=True),
+                    share(run.recovery.at_once, own_n=True),
+                    share(run.recovery.at_all, own_n=True),
                     pace(*useful(run)),
                     pace(tokens, tokens / seconds if seconds else None),
                 ),

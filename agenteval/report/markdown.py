@@ -70,9 +70,9 @@ def _cell(cell: Cell) -> str:
 
 
 def escaped(text: str) -> str:
-    """Return one line that is read as it stands, within a line or a cell of a table.
+    """Return one line of literal text, for use within a line or a cell of a table.
 
-    A server's words draw no tables, links, images, tags or emphasis, and tell nobody by an `@`.
+    A server's words draw no tables, links, images, tags or emphasis, and notify no user by an `@`.
     """
     text = _ACTIVE.sub(r"\\\g<0>", " ".join(as_name(text).split()))
     return _MENTION.sub(r"\g<0><!-- -->", text)

@@ -147,7 +147,7 @@ def sentences(views: Sequence[RunView], pairs: Sequence[Pair]) -> tuple[str, ...
             "the goal was reached", views, [(view.label, _completed(view)) for view in views]
         )
     )
-    denied = [(view.label, view.aftermath.at_once) for view in views if view.aftermath.at_once.n]
+    denied = [(view.label, view.recovery.at_once) for view in views if view.recovery.at_once.n]
     lines.extend(_rates_sentence("the turn after a denial recovered", views, denied))
     return (*lines, *new_run(pairs))
 

@@ -41,7 +41,7 @@ class Side:
         return Layout(about, self.scenarios if self.errors.by_trial else ())
 
     @property
-    def known(self) -> tuple[Run, Score]:
+    def run_and_score(self) -> tuple[Run, Score]:
         """The run and its score. Raises ValueError for counts without a run."""
         if self.run is None or self.score is None:
             raise ValueError(f"no run stands behind {self.label}")

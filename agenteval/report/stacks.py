@@ -99,13 +99,15 @@ def _measured(runs: tuple[Run, Run], pair: Pair) -> Iterator[Measured]:
     Their p are adjusted as one family.
     """
     arrivals = [arrived(Tallies.of(run.trials), FAULTS) for run in runs]
-    found: list[tuple[str, Difference, bool]] = []
+    differences: list[tuple[str, Difference, bool]] = []
     if all(any(one.faulty.calls) for one in arrivals):
-        found += [(name, found, True) for name, found in _arrivals(arrivals[0], arrivals[1])]
-    found += [("errors, of any class", pair.difference, False)]
-    found += [(one.id, one.difference, False) for one in pair.classes]
-    adjusted = holm([difference.p for _, difference, _ in found])
-    for (name, difference, arrival), p in zip(found, adjusted, strict=True):
+        differences += [
+            (name, differences, True) for name, differences in _arrivals(arrivals[0], arrivals[1])
+        ]
+    differences += [("errors, of any class", pair.difference, False)]
+    differences += [(one.id, one.difference, False) for one in pair.classes]
+    adjusted = holm([difference.p for _, difference, _ in differences])
+    for (name, difference, arrival), p in zip(differences, adjusted, strict=True):
         yield Measured(name, difference, p, arrival)
 
 

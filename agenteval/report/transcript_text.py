@@ -22,9 +22,9 @@ MARK = "SIMULATED"
 _IN = "    "
 
 
-def lines(run: Run, shown: TrialShown, *, whole_prompt: bool) -> Iterator[str]:
+def lines(run: Run, transcript: TrialShown, *, whole_prompt: bool) -> Iterator[str]:
     """Yield the trial as lines; nothing that a model wrote can move the cursor."""
-    yield from map(_one_line, _lines(run, shown, whole_prompt=whole_prompt))
+    yield from map(_one_line, _lines(run, transcript, whole_prompt=whole_prompt))
 
 
 def _one_line(line: str) -> str:
@@ -32,46 +32,46 @@ def _one_line(line: str) -> str:
     return visible(line).replace("\n", "\u240a")
 
 
-def _lines(run: Run, shown: TrialShown, *, whole_prompt: bool) -> Iterator[str]:
-    trial = shown.trial
+def _lines(run: Run, transcript: TrialShown, *, whole_prompt: bool) -> Iterator[str]:
+    trial = transcript.trial
     simulated = f"  {MARK}" if run.model.simulated else ""
     yield f"{trial.scenario} #{trial.number} of {run.model.name}{simulated}"
     arm = f", arm {run.arm.name}" if run.arm else ""
     yield f"run {run.id}, seed {trial.seed}{arm}, {trial.seconds:.1f} s of the model's"
-    yield from _why(shown)
+    yield from _why(transcript)
     yield from _prompt(trial.prompt, whole=whole_prompt)
-    yield from _turns(shown.turns)
-    for agent in shown.agents:
+    yield from _turns(transcript.turns)
+    for agent in transcript.agents:
         yield from _agent(agent, whole_prompt=whole_prompt)
 
 
-def ended(shown: TrialShown) -> Iterator[str]:
+def ended(transcript: TrialShown) -> Iterator[str]:
     """Yield how the trial ended and why, and how many of its calls were denied."""
-    yield from map(_one_line, _why(shown))
-    trial = shown.trial
+    yield from map(_one_line, _why(transcript))
+    trial = transcript.trial
     calls = [*trial.calls, *(call for part in trial.agents for call in part.calls)]
     denied = sum(not call.verdict.allowed for call in calls)
     yield f"{counted(len(calls), 'tool call')}, {denied} denied"
 
 
-def of_agent(shown: TrialShown, part: AgentPart, *, whole_prompt: bool) -> Iterator[str]:
+def of_agent(transcript: TrialShown, part: AgentPart, *, whole_prompt: bool) -> Iterator[str]:
     """Yield the lines of one sub-agent, with those that it started."""
-    for one in _agents_below(shown):
+    for one in _agents_below(transcript):
         if one.part == part:
             yield from map(_one_line, _agent(one, whole_prompt=whole_prompt))
 
 
-def _agents_below(shown: TrialShown | AgentShown) -> Iterator[AgentShown]:
+def _agents_below(part_shown: TrialShown | AgentShown) -> Iterator[AgentShown]:
     """Yield all sub-agents below, each before those that it started."""
-    agents = (agent for turn in shown.turns for call in turn.calls for agent in call.agents)
-    for agent in (*agents, *shown.agents):
+    agents = (agent for turn in part_shown.turns for call in turn.calls for agent in call.agents)
+    for agent in (*agents, *part_shown.agents):
         yield agent
         yield from _agents_below(agent)
 
 
-def _why(shown: TrialShown) -> Iterator[str]:
-    trial = shown.trial
-    yield f"{trial.outcome}: {shown.ended}"
+def _why(transcript: TrialShown) -> Iterator[str]:
+    trial = transcript.trial
+    yield f"{trial.outcome}: {transcript.ended}"
     own = trial.reason if not trial.goal else trial.reason.partition("not met: ")[0]
     if own.strip("; "):
         yield from _indented(own.strip("; "))
@@ -82,7 +82,7 @@ def _why(shown: TrialShown) -> Iterator[str]:
         yield f"{_IN}held: {check.name}{found}" if check.held else f"{_IN}missed: {check.told}"
     if trial.goal_turn is not None:
         yield f"{_IN}the goal first held after turn {trial.goal_turn + 1}"
-    for name, reached, where in shown.steps:
+    for name, reached, where in transcript.steps:
         state = "reached" if reached else "not reached"
         yield f"{_IN}handshake, {state}: {name}{f' ({where})' if where else ''}"
 
@@ -130,14 +130,14 @@ def _call(call: CallShown) -> Iterator[str]:
         yield from _agent(agent, whole_prompt=False)
 
 
-def _agent(shown: AgentShown, *, whole_prompt: bool) -> Iterator[str]:
-    part = shown.part
+def _agent(agent_shown: AgentShown, *, whole_prompt: bool) -> Iterator[str]:
+    part = agent_shown.part
     yield ""
-    because = f"; {shown.reason}" if shown.reason else ""
-    yield f"sub-agent {part.label}, {shown.denials} denied; {ENDED[part.ending]}{because}"
+    because = f"; {agent_shown.reason}" if agent_shown.reason else ""
+    yield f"sub-agent {part.label}, {agent_shown.denials} denied; {ENDED[part.ending]}{because}"
     yield from _prompt(part.prompt, whole=whole_prompt)
-    yield from _turns(shown.turns)
-    for agent in shown.agents:
+    yield from _turns(agent_shown.turns)
+    for agent in agent_shown.agents:
         yield from _agent(agent, whole_prompt=whole_prompt)
 
 

@@ -124,13 +124,14 @@ class Groups:
 
 
 @dataclass(frozen=True, slots=True)
-class Aftermath:
+class RecoveryFigures:
     """The recovery from the denials of one run; `no_chance` are those that nothing could follow.
 
-    Of all others, `at_once` counts those recovered from in the next turn, `within` those in that
-    many turns, and `at_all` those in any later turn; `turns` and `calls` are the medians over the
-    latter. The rest is `lost`, by outcome of the trial. `incidence` has all ends by turns since the
-    denial, and follows denials of void trials until these broke; its last turn is infinite.
+    Of all others, `at_once` counts those recovered from in the next turn, `recovered_within` those
+    in that many turns, and `at_all` those in any later turn; `turns` and `calls` are the medians
+    over the latter. The rest is `unrecovered`, by outcome of the trial. `incidence` has all ends by
+    turns since the denial, and follows denials of void trials until these broke; its last turn is
+    infinite.
     `dependence` is the difference in denial rate between calls after a turn with a denial and
     others, with interval; None if either has no calls. `by_told` has, by content of the denial
     text, the rates recovered from in the next turn, and ever.
@@ -139,9 +140,9 @@ class Aftermath:
     kinds: tuple[tuple[Recovery, Rate], ...]
     no_chance: Rate
     at_once: Rate
-    within: tuple[tuple[int, Rate], ...]
+    recovered_within: tuple[tuple[int, Rate], ...]
     at_all: Rate
-    lost: tuple[tuple[Outcome, Rate], ...]
+    unrecovered: tuple[tuple[Outcome, Rate], ...]
     turns: float | None
     calls: float | None
     longest_run: int
@@ -210,7 +211,7 @@ class RunView:
     errors: Errors
     any_denial: Rate  # trials with at least one denial
     outcomes: tuple[tuple[Outcome, Rate], ...]
-    aftermath: Aftermath
+    recovery: RecoveryFigures
     scenarios: tuple[ScenarioView, ...]
     handshakes: tuple[Handshake, ...]
     layout: Layout

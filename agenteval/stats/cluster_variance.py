@@ -101,15 +101,15 @@ def _precision(
     places = _places(strata)
     own = [[times**2 * size * (1 + icc * (size - 1)) for size in of] for of, times in sides]
     pulls = [_pull(of, variances, places) for (of, _), variances in zip(sides, own, strict=True)]
-    each = [sum(variances) for variances in zip(*own, strict=True)]
-    there = sum(each)
+    combined = [sum(variances) for variances in zip(*own, strict=True)]
+    there = sum(combined)
     trace = there + 2 * sum(_dot(p, a) for p, a in pulls)
     if trace < _NOTHING * there:
         return 0.0, 0.0
-    square = sum(_squared([each[at] for at in of]) for of in places)
+    square = sum(_squared([combined[at] for at in of]) for of in places)
     for p, a in pulls:
         square += 4 * sum(
-            weight(len(of)) * sum([each[at] * p[at] * a[at] for at in of]) for of in places
+            weight(len(of)) * sum([combined[at] * p[at] * a[at] for at in of]) for of in places
         )
         square += 2 * sum(_dot(a, q) * _dot(p, b) + _dot(a, b) * _dot(p, q) for q, b in pulls)
     if square <= 0:  # one cluster is all there is, but for rounding

@@ -69,7 +69,7 @@ def out_of_reach(
         for enough in [_enough(one.measure.name, len(flawless.trials), passing)]
     ]
     unreachable.extend(
-        OutOfReach(f"minimum.{one.of}", one.seen, one.of, one.asked)
+        OutOfReach(f"minimum.{one.of}", one.observed, one.of, one.required)
         for one in judgement.minimums
         if one.verdict is not GateVerdict.PASS
     )

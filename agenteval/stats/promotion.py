@@ -62,12 +62,12 @@ class Minimum:
     """The least amount of evidence under the margins before anything passes."""
 
     of: str
-    asked: int
-    seen: int
+    required: int
+    observed: int
 
     @property
     def verdict(self) -> GateVerdict:
-        return GateVerdict.PASS if self.seen >= self.asked else GateVerdict.INCONCLUSIVE
+        return GateVerdict.PASS if self.observed >= self.required else GateVerdict.INCONCLUSIVE
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,12 @@ from math import inf, isnan
 from statistics import median
 
 from agenteval.core.outcome import Outcome
-from agenteval.core.recovery import Aftermath as OneAftermath
+from agenteval.core.recovery import Aftermath as DenialRecovery
 from agenteval.core.recovery import Recovery, TrialRecovery
 from agenteval.core.scoring import Score
 from agenteval.core.summary import TrialSummary
 from agenteval.report.tables import Cell, Head, Table, counted, heads, plain, row, share
-from agenteval.report.view import Aftermath, RunView
+from agenteval.report.view import RecoveryFigures, RunView
 from agenteval.stats.comparison import gap
 from agenteval.stats.estimand import NOTHING, Estimand, Layout
 from agenteval.stats.incidence import Followed, Incidence, incidence
@@ -24,12 +24,12 @@ from agenteval.stats.rates import Rate, clustered
 WITHIN = (1, 2, 3, 5)  # turns
 RECOVERED = "recovered"
 
-Denials = Sequence[Sequence[OneAftermath]]  # of each trial
+Denials = Sequence[Sequence[DenialRecovery]]  # of each trial
 
 
-def aftermath_of(
+def recovery_figures(
     scored: Score, layout: Layout, *, ends: Collection[Outcome], denial_kind: str = ""
-) -> Aftermath:
+) -> RecoveryFigures:
     """Return the figures of recovery of one run.
 
     `ends` are the outcomes whose incidence is required: all outcomes of any model of the view.
@@ -44,13 +44,13 @@ def aftermath_of(
         for trial, of_trial in zip(scored.counted, denials, strict=True)
     ]
     kinds = [kind for kind in Recovery if kind is not Recovery.NO_CHANCE]
-    return Aftermath(
+    return RecoveryFigures(
         kinds=tuple((kind, share_of(_is(kind))) for kind in kinds),
         no_chance=_share([trial.aftermaths for trial in trials], layout, _is(Recovery.NO_CHANCE)),
         at_once=share_of(_back_within(1)),
-        within=tuple((turns, share_of(_back_within(turns))) for turns in WITHIN),
+        recovered_within=tuple((turns, share_of(_back_within(turns))) for turns in WITHIN),
         at_all=share_of(lambda one: one.turns is not None),
-        lost=tuple(
+        unrecovered=tuple(
             (end, _unrecovered(ended, layout, end))
             for end in Outcome
             if end in ends or end not in {Outcome.VOID, Outcome.NOT_OBSERVABLE}
@@ -119,7 +119,7 @@ def _followed(trial: TrialSummary) -> list[Followed]:
     ]
 
 
-def _share(denials: Denials, layout: Layout, counts: Callable[[OneAftermath], bool]) -> Rate:
+def _share(denials: Denials, layout: Layout, counts: Callable[[DenialRecovery], bool]) -> Rate:
     """Return the share of denials for which `counts` is true."""
     clusters = [
         (sum(map(counts, of_trial)), len(of_trial)) if of_trial else NOTHING for of_trial in denials
@@ -127,24 +127,26 @@ def _share(denials: Denials, layout: Layout, counts: Callable[[OneAftermath], bo
     return clustered(clusters, layout)
 
 
-def _is(kind: Recovery) -> Callable[[OneAftermath], bool]:
+def _is(kind: Recovery) -> Callable[[DenialRecovery], bool]:
     return lambda one: one.recovery is kind
 
 
-def _back_within(turns: int) -> Callable[[OneAftermath], bool]:
+def _back_within(turns: int) -> Callable[[DenialRecovery], bool]:
     return lambda one: one.turns is not None and one.turns <= turns
 
 
 def _unrecovered(ended: Sequence[tuple[Outcome, int, int]], layout: Layout, end: Outcome) -> Rate:
     """Return the share of denials without recovery, in trials with this outcome."""
-    return clustered([(lost if of is end else 0, size) for of, lost, size in ended], layout)
+    return clustered(
+        [(unrecovered if of is end else 0, size) for of, unrecovered, size in ended], layout
+    )
 
 
 FAILED_SHOWN = (1, 3, inf)  # turns
 
 
 def denial_tables(views: Sequence[RunView]) -> tuple[Table, ...]:
-    has_denials = any(view.aftermath.by_told for view in views)
+    has_denials = any(view.recovery.by_told for view in views)
     between = (
         (_recovery_by_content(views),) if has_denials else ()
     )  # without a denial it has no row
@@ -153,7 +155,7 @@ def denial_tables(views: Sequence[RunView]) -> tuple[Table, ...]:
 
 def _recovery_by_content(views: Sequence[RunView]) -> Table:
     rates_by_content = [
-        {content: rates for content, *rates in view.aftermath.by_told} for view in views
+        {content: rates for content, *rates in view.recovery.by_told} for view in views
     ]
     rows = [
         row(
@@ -174,7 +176,7 @@ def _recovery_by_content(views: Sequence[RunView]) -> Table:
 
 
 def _reactions(views: Sequence[RunView]) -> Table:
-    after = [view.aftermath for view in views]
+    after = [view.recovery for view in views]
     rows = [
         row(kind, (share(dict(one.kinds)[kind]) for one in after)) for kind, _ in after[0].kinds
     ]
@@ -187,7 +189,7 @@ def _reactions(views: Sequence[RunView]) -> Table:
 
 
 def _way_back(views: Sequence[RunView]) -> Table:
-    after = [view.aftermath for view in views]
+    after = [view.recovery for view in views]
     ends = [end for end, _ in after[0].incidence if any(_came(one, end) for one in after)]
     turns = [at for at, _ in after[0].incidence[0][1]]
     rows = [
@@ -208,7 +210,7 @@ def _way_back(views: Sequence[RunView]) -> Table:
     return Table("The way back", note, heads(views, _followed_cell), tuple(rows))
 
 
-def _came(after: Aftermath, end: str) -> bool:
+def _came(after: RecoveryFigures, end: str) -> bool:
     return end == RECOVERED or dict(dict(after.incidence)[end])[inf].count > 0
 
 
@@ -218,7 +220,7 @@ def _turns_text(turns: float) -> str:
     return "within 1 turn" if turns == 1 else f"within {turns:g} turns"
 
 
-def _share_by(after: Aftermath, end: str, turns: float) -> Cell:
+def _share_by(after: RecoveryFigures, end: str, turns: float) -> Cell:
     share = dict(dict(after.incidence)[end])[turns]
     if isnan(share.value):
         return Cell("-")
@@ -227,11 +229,11 @@ def _share_by(after: Aftermath, end: str, turns: float) -> Cell:
 
 
 def _followed_cell(view: RunView) -> str:
-    (_, by_turns), *_ = view.aftermath.incidence
+    (_, by_turns), *_ = view.recovery.incidence
     return f"n={counted(by_turns[0][1].n, 'denial')}"
 
 
-def _dependence_cell(after: Aftermath) -> Cell:
+def _dependence_cell(after: RecoveryFigures) -> Cell:
     if after.dependence is None:
         return Cell("-")
     value, low, high = (100 * one for one in after.dependence)
@@ -239,11 +241,11 @@ def _dependence_cell(after: Aftermath) -> Cell:
 
 
 def _columns(views: Sequence[RunView]) -> tuple[Head, ...]:
-    return heads(views, lambda view: f"n={counted(view.aftermath.at_all.n, 'denial')}")
+    return heads(views, lambda view: f"n={counted(view.recovery.at_all.n, 'denial')}")
 
 
 def _burden(views: Sequence[RunView]) -> Table:
-    after = [view.aftermath for view in views]
+    after = [view.recovery for view in views]
     rows = (
         row("turns burned on denials", (share(one.turns_burned, own_n=True) for one in after)),
         row("denied after a denial", (share(one.after_denied, own_n=True) for one in after)),
