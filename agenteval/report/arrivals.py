@@ -55,7 +55,7 @@ def arrived(tallies: Tallies, faults: Collection[str]) -> Arrived:
 
 
 def blamed(malformed: Iterable[Sequence[tuple[int, MalformedCall]]]) -> tuple[dict[str, int], int]:
-    """Return the number of calls that each layer broke in these trials, and of calls tried."""
+    """Return how many calls each layer broke in these trials, and how many never arrived."""
     tallies = Tallies(tuple(Tally(malformed=tuple(one)) for one in malformed), as_served(()))
     blames = arrived(tallies, FAULTS).blames
     return {name: sum(of) for name, of in blames.by_class.items()}, sum(blames.calls)

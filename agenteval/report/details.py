@@ -16,7 +16,7 @@ from agenteval.report.tables import (
     Table,
     counted,
     heads,
-    observable,
+    observable_cell,
     per_100,
     plain,
     repeated,
@@ -125,8 +125,10 @@ def _behaviour(views: Sequence[RunView]) -> Table:
         row("reaction to a denial", (_commonest(view.recovery.kinds) for view in views)),
         row("denied again after a denial", (share(rate, own_n=True) for rate in again)),
         row("flag guessing, per 100 calls", (_flag_guessing(view) for view in views)),
-        row("handshake completed", (observable(view, _handshake_total(view)) for view in views)),
-        row("typical exit", (observable(view, _commonest(view.outcomes)) for view in views)),
+        row(
+            "handshake completed", (observable_cell(view, _handshake_total(view)) for view in views)
+        ),
+        row("typical exit", (observable_cell(view, _commonest(view.outcomes)) for view in views)),
     )
     return Table("Behaviour", "The most frequent of each kind, with its share.", heads(views), rows)
 
@@ -150,7 +152,7 @@ def _handshake_total(view: RunView) -> Cell:
 
 def _outcomes(views: Sequence[RunView]) -> Table:
     rows = [
-        row(end, (observable(view, share(dict(view.outcomes)[end])) for view in views))
+        row(end, (observable_cell(view, share(dict(view.outcomes)[end])) for view in views))
         for end, _ in views[0].outcomes
     ]
     rows += goal_rows(views)

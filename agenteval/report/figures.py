@@ -19,7 +19,7 @@ LEFT, TOP, RIGHT, BOTTOM = 46.0, 10.0, 500.0, 214.0  # between the axes, of a ca
 def scale(reach: float) -> tuple[float, float]:
     """Return the distance of ticks and the end of a scale.
 
-    There are at most ten ticks of 1, 2 or 5 times ten^k.
+    There are four to ten ticks of 1, 2 or 5 times ten^k.
     """
     reach = reach or 1.0
     power = 10.0 ** floor(log10(reach))

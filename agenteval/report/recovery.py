@@ -69,15 +69,15 @@ def recovery_figures(
 
 # What a denial of these tells is no matter of the arm's kind: that there is no such tool, or why
 # the arguments do not fit.
-TOLD = {"hallucinated-tool": "no such tool", "malformed-arguments": "no such arguments"}
+_CONTENT = {"hallucinated-tool": "no such tool", "malformed-arguments": "no such arguments"}
 
 
 def _by_told(denials: Denials, layout: Layout, kind: str) -> Iterator[tuple[str, Rate, Rate]]:
     """Yield each content of denials, with the rates recovered from in the next turn and ever."""
     usual = f"denial: {kind}" if kind else "denial"
-    for content in (usual, *TOLD.values()):
+    for content in (usual, *_CONTENT.values()):
         denials_of_content = [
-            [one for one in of_trial if TOLD.get(one.failure_class, usual) == content]
+            [one for one in of_trial if _CONTENT.get(one.failure_class, usual) == content]
             for of_trial in denials
         ]
         if any(denials_of_content):

@@ -125,14 +125,14 @@ def _other_total(model: Errors, at: int) -> Cell:
 def _goals(view: View) -> list[Row]:
     """Return the row of goals; none if no model has a run, as a published table has no goals."""
     reached = {
-        run.label: observable(run, share(dict(run.outcomes)[Outcome.COMPLETED], own_n=True))
+        run.label: observable_cell(run, share(dict(run.outcomes)[Outcome.COMPLETED], own_n=True))
         for run in view.runs
     }
     cells = tuple(reached.get(model.label, Cell("-")) for model in view.models)
     return [row("goal reached, of trials", cells, strong=True)] if reached else []
 
 
-def observable(view: RunView, cell: Cell) -> Cell:
+def observable_cell(view: RunView, cell: Cell) -> Cell:
     """Return the cell, or "not observable" if it is empty and the run is from logs."""
     return Cell(NOT_OBSERVABLE) if view.run.source and cell == NOTHING else cell
 

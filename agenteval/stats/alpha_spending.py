@@ -94,7 +94,7 @@ def _beyond(going: Going, deviation: float, bound: float) -> float:
 
 
 def _on(going: Going, low: float, high: float, deviation: float) -> Going:
-    """Return the density of the sum after the next look, unless that observed more than `high`.
+    """Return the density of the sum after the next look, over runs where it is at most `high`.
 
     It is integrated by trapezoids.
     """

@@ -77,9 +77,9 @@ def out_of_reach(
 
 
 def repeated(run: RunSummary, trials: int, about: Estimand) -> RunSummary:
-    """Repeat the trials of a run, with new seeds, until there are this many.
+    """Repeat the trials of a run until there are this many; each repetition has new seeds.
 
-    If the verdict is about scenarios like these, each repetition has new scenarios.
+    If the verdict is about scenarios like these, each repetition has new scenarios too.
     """
     repetitions = []
     for at in range(trials if run.trials else 0):
@@ -109,9 +109,9 @@ def _enough(name: str, played: int, passing: Passing) -> float:
 def needed(result: Result) -> tuple[float, float] | None:
     """Return the factors by which a new run needs more trials to decide a criterion.
 
-    The power is 80 %. The first factor assumes that the true effect is the observed one, the second
-    that it is half of it. Infinite where no practical number suffices; None if the criterion is
-    decided.
+    The power is 80 %. The first factor assumes that the truth is the estimate, the second that it
+    lies half as far from the limit. Infinite where no practical number suffices; None if the
+    criterion is decided.
     """
     if result.verdict is not GateVerdict.INCONCLUSIVE:
         return None

@@ -103,7 +103,7 @@ def judge_gate(
     minimums = (
         Minimum("trials", rules.trials, len(pairing.second)),
         Minimum("calls", rules.calls, sum(trial.calls for trial in pairing.second)),
-        *_unplayed_scenarios(baseline, candidate),
+        *_unobserved_scenarios(baseline, candidate),
         *_broken(candidate, rules),
     )
     return Judgement(
@@ -117,7 +117,7 @@ def judge_gate(
     )
 
 
-def _unplayed_scenarios(baseline: RunSummary, candidate: RunSummary) -> Iterator[Minimum]:
+def _unobserved_scenarios(baseline: RunSummary, candidate: RunSummary) -> Iterator[Minimum]:
     """Yield a minimum if some scenario has no valid trial, as it may be the hardest.
 
     All of its trials are void, or a run under way has not played it yet and the baseline has.

@@ -191,8 +191,8 @@ class _Viewer:
     def _state(self, run: str) -> dict[str, int] | None:
         """Return the progress of the run; None if it is complete, or not in the store."""
         with opened(self.store) as query:
-            complete = query("SELECT complete FROM run WHERE id = :run", run=run)
-            if not complete or complete[0][0]:
+            rows = query("SELECT complete FROM run WHERE id = :run", run=run)
+            if not rows or rows[0][0]:
                 return None
             ((trials, calls),) = query(_STATE, run=run)
             ((newest,),) = query(_NEWEST, run=run)
