@@ -12,9 +12,9 @@ from agenteval.core.scoring import Funnel, Score, executions
 from agenteval.core.summary import TrialSummary
 from agenteval.report.arrivals import arrivals_of
 from agenteval.report.compared import as_one_family, compared_sentences
+from agenteval.report.denial_recovery import recovery_figures
 from agenteval.report.pairs import pairs_of, unlike
 from agenteval.report.provenance import warnings
-from agenteval.report.recovery import recovery_figures
 from agenteval.report.sentences import caveats, count_sentences, new_run, sentences
 from agenteval.report.side import Side, basis, groups_of, played, scope
 from agenteval.report.view import (

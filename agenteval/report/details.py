@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from agenteval.core.cards import NOT_OBSERVABLE
 from agenteval.core.served import Spread
 from agenteval.report.arrivals import arrival_tables
+from agenteval.report.denial_recovery import denial_tables
 from agenteval.report.goals import goal_rows
 from agenteval.report.pair_tables import pair_tables
 from agenteval.report.provenance import agent_tables, provenance_table
-from agenteval.report.recovery import denial_tables
 from agenteval.report.tables import (
     BY_WORDS,
     READ_FROM_WORDS,

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from math import floor, inf, isfinite, isnan, log10
 from typing import Any
 
-from agenteval.report.recovery import RECOVERED
+from agenteval.report.denial_recovery import RECOVERED
 from agenteval.report.speed import UNKNOWN, measured
 from agenteval.report.tables import Cell, Head, Table, head, per_100, row
 from agenteval.report.view import RunView, View
@@ -177,16 +177,14 @@ def _recovery(views: Sequence[RunView]) -> Figure | None:
     rows: dict[float, list[Cell]] = {at: [] for at in turns}
     for view in views:
         points = []
-        for at, incidence in dict(view.recovery.incidence)[RECOVERED]:
-            if isnan(incidence.value):
+        for at, share in dict(view.recovery.incidence)[RECOVERED]:
+            if isnan(share.value):
                 rows[at].append(Cell("-"))
                 continue
-            rows[at].append(_incidence_cell(incidence))
+            rows[at].append(_incidence_cell(share))
             if isfinite(at):
-                label = f"{100 * incidence.value:.0f} % within {at:g} turns, n={incidence.n}"
-                point = _Point(
-                    at, 100 * incidence.value, 100 * incidence.low, 100 * incidence.high, label
-                )
+                label = f"{100 * share.value:.0f} % within {at:g} turns, n={share.n}"
+                point = _Point(at, 100 * share.value, 100 * share.low, 100 * share.high, label)
                 points.append(point)
         named.append((view.label, [_Point(0, 0, 0, 0, "at the denial"), *points] if points else []))
     note = (

@@ -12,12 +12,12 @@ from agenteval.core.counts import ErrorCounts
 from agenteval.core.outcome import Ending, Outcome
 from agenteval.errors import Cause
 from agenteval.report.build import build_comparison, build_counts_view, build_view
+from agenteval.report.denial_recovery import denial_tables
 from agenteval.report.details import detail_tables
 from agenteval.report.json import dumps
 from agenteval.report.last_lines import in_short
 from agenteval.report.pairs import COMPLETED
 from agenteval.report.provenance import provenance_table
-from agenteval.report.recovery import denial_tables
 from agenteval.report.side import Side
 from agenteval.report.tables import WITH_VOIDS, comparison_table
 from agenteval.testing import card, denied, run, says, tool, trial
