@@ -206,7 +206,7 @@ def estimands(scale: float) -> list[str]:
     rows = [
         (
             f"{one.scenarios} x {one.trials}",
-            one.about.told,
+            one.about.label,
             f"{100 * one.covered.value:.1f} {one.covered.percent}",
             "yes" if one.covered.high >= 0.93 and one.covered.low <= 0.97 else "NO",
             f"{100 * one.by_t.value:.1f}",

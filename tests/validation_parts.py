@@ -367,7 +367,7 @@ def personas(trials: int) -> Iterator[tuple[str, str, float, Rate]]:
         yield from ((name, row, rate, by_row[row]) for row, rate in known.items())
         recovery = persona.recovery
         again = recovery.again / (1 - recovery.stop)
-        yield name, "denied again after a denial", again, seen.aftermath.after_denied
+        yield name, "denied again after a denial", again, seen.recovery.after_denied
         yield name, "stops after a denial", recovery.stop, _stopped(played[seen.run.id])
 
 

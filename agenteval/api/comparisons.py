@@ -110,8 +110,8 @@ def _rows(view: GateView) -> Table[CriterionRow]:
 def _row(line: Line, one: Result | Minimum) -> CriterionRow:
     verdict = _VERDICTS[one.verdict]
     if isinstance(one, Minimum):
-        seen = float(one.seen)
-        asked = (float(one.asked), one.seen, one.seen, one.of, line.needed)
+        seen = float(one.observed)
+        asked = (float(one.required), one.observed, one.observed, one.of, line.needed)
         return CriterionRow(line.name, verdict, seen, None, None, *asked)
     low, high = one.bounds or (None, None)
     measure = one.measure

@@ -170,7 +170,7 @@ def _show(called: typer.Context, sides: "Sequence[Side]", report: "Path | None")
         return
     given = called.params
     form = Form(
-        path=report or report_of([side.known[0] for side in sides]),
+        path=report or report_of([side.run_and_score[0] for side in sides]),
         taxonomy=given["taxonomy"],
         about=workflows.gating.declared(None),
         github=given["github"],
@@ -188,13 +188,13 @@ def _code(
 ) -> int:
     given = called.params
     broken = _broken(sides, given["void_limit"], given["resume"], interrupted=interrupted)
-    runs = [side.known[0] for side in sides]
+    runs = [side.run_and_score[0] for side in sides]
     return broken or _verdict(runs, watch, given["store"], quiet=given["as_json"])
 
 
 def _how_on(sides: "Sequence[Side]", resumed: str | None) -> str:
     if sides:
-        return f"`agenteval run --resume {as_word(sides[-1].known[0].id)}` goes on"
+        return f"`agenteval run --resume {as_word(sides[-1].run_and_score[0].id)}` goes on"
     return (
         _SAME if resumed else "no run had begun and nothing is stored: the same command starts it"
     )
@@ -211,7 +211,7 @@ def _broken(
     if interrupted or faults:
         return 130 if interrupted else o.FAULT
     if told := workflows.views.voids_beyond(sides, limit / 100):
-        run = sides[0].known[0].id if len(sides) == 1 else "RUN"
+        run = sides[0].run_and_score[0].id if len(sides) == 1 else "RUN"
         again = o.at_store(f"`agenteval run --resume {as_word(run)} --retry-void` plays them again")
         output.say_text("\n".join((*told, again)), err=True)
     return o.TOO_VOID if told else 0

@@ -229,7 +229,7 @@ def _usual_page(view: "GateView") -> Path:
 def _write_page(view: "GateView", page: Path | None, store: str) -> None:
     """The report of both runs with the verdict on top, if wanted."""
     if page is not None:
-        told = report.html.Told(view, view.meaning)
+        told = report.html.PageVerdict(view, view.meaning)
         report.html.write(workflows.views.of_verdict(view, store), page, told)
 
 

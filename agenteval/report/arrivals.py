@@ -22,9 +22,10 @@ Place = tuple[int, int | None, int]  # of a call: turn, position, which one of t
 
 @dataclass(frozen=True, slots=True)
 class Arrived:
-    """`kinds`, `blames` and `faulty` count by trial, out of the calls that were tried.
+    """Counts by trial of malformed calls, out of the calls that were tried.
 
-    Blamed, and faulty, is only what is a fault; `repairs` were made in what was sent back.
+    `blames` and `faulty` count only faults, `kinds` also notes. `repairs` are those in what was
+    sent back.
     """
 
     kinds: ErrorCounts
@@ -34,14 +35,14 @@ class Arrived:
 
 
 def arrived(tallies: Tallies, faults: Collection[str]) -> Arrived:
-    """`faults` names the kinds that are more than a note."""
+    """Count the malformed calls by trial; `faults` names the kinds that are more than a note."""
     kinds, blames, faulty = [], [], []
-    for one in tallies.counted:
-        seen = list(_places(one))
-        wrong = [(place, each) for place, each in seen if each.kind in faults]
+    for tally in tallies.counted:
+        placed = list(_places(tally))
+        wrong = [(place, each) for place, each in placed if each.kind in faults]
         lost = len({place for place, each in wrong if each.position is None})
-        tried = one.written + lost
-        kinds.append((tried, Counter(kind for _, kind in {(at, each.kind) for at, each in seen})))
+        tried = tally.written + lost
+        kinds.append((tried, Counter(kind for _, kind in {(at, each.kind) for at, each in placed})))
         blamed = Counter(str(b) for _, b in {(at, each.blame) for at, each in wrong})
         blames.append((tried, blamed))
         faulty.append((tried, {FAULTY: len({place for place, _ in wrong})}))
@@ -49,19 +50,19 @@ def arrived(tallies: Tallies, faults: Collection[str]) -> Arrived:
         kinds=ErrorCounts.added(kinds),
         blames=ErrorCounts.added(blames),
         faulty=ErrorCounts.added(faulty),
-        repairs=sum(one.repairs for one in tallies.counted),
+        repairs=sum(tally.repairs for tally in tallies.counted),
     )
 
 
 def blamed(malformed: Iterable[Sequence[tuple[int, MalformedCall]]]) -> tuple[dict[str, int], int]:
-    """How many calls each layer spoilt in these trials, and how many never arrived as calls."""
-    seen = Tallies(tuple(Tally(malformed=tuple(one)) for one in malformed), as_served(()))
-    blames = arrived(seen, FAULTS).blames
+    """Return how many calls each layer broke in these trials, and how many never arrived."""
+    tallies = Tallies(tuple(Tally(malformed=tuple(one)) for one in malformed), as_served(()))
+    blames = arrived(tallies, FAULTS).blames
     return {name: sum(of) for name, of in blames.by_class.items()}, sum(blames.calls)
 
 
 def _places(tally: Tally) -> Iterator[tuple[Place, MalformedCall]]:
-    """Those without a position are numbered within their turn."""
+    """Yield malformed calls with their places; calls without position are numbered by turn."""
     for turn, of in groupby(tally.malformed, key=itemgetter(0)):
         for which, (_, one) in enumerate(of):
             yield (turn, one.position, which if one.position is None else 0), one
@@ -82,30 +83,30 @@ def _rates(counts: ErrorCounts, names: Sequence[str], layout: Layout) -> Mapping
 
 
 def arrival_tables(views: Sequence[RunView]) -> tuple[Table, ...]:
-    """None where all calls arrived as they should, or where only summaries were read."""
-    seen = [view.arrivals for view in views if view.arrivals]
-    if len(seen) < len(views):
+    """Return the table; none where all calls arrived well formed, or only summaries were read."""
+    arrivals = [view.arrivals for view in views if view.arrivals]
+    if len(arrivals) < len(views):
         return ()
-    kinds = [kind for kind in KINDS if any(one.kinds[kind.id].count for one in seen)]
+    kinds = [kind for kind in KINDS if any(one.kinds[kind.id].count for one in arrivals)]
     if not kinds:
         return ()
-    blames = [blame for blame in Blame if any(one.blames[blame].count for one in seen)]
+    blames = [blame for blame in Blame if any(one.blames[blame].count for one in arrivals)]
     rows = [
-        row("faulty, of any kind", (per_100(one.faulty) for one in seen)),
+        row("faulty, of any kind", (per_100(one.faulty) for one in arrivals)),
         *(
             row(
                 f"{kind.id}, a note" if kind.note else kind.id,
-                (per_100(one.kinds[kind.id]) for one in seen),
+                (per_100(one.kinds[kind.id]) for one in arrivals),
             )
             for kind in kinds
         ),
         *(
-            row(f"to blame: {blame}", (per_100(one.blames[blame]) for one in seen))
+            row(f"to blame: {blame}", (per_100(one.blames[blame]) for one in arrivals))
             for blame in blames
         ),
-        row("repairs in what was sent back", (plain(one.repairs) for one in seen)),
+        row("repairs in what was sent back", (plain(one.repairs) for one in arrivals)),
     ]
-    tried = {view.label: one.faulty.n for view, one in zip(views, seen, strict=True)}
+    tried = {view.label: one.faulty.n for view, one in zip(views, arrivals, strict=True)}
     columns = heads(views, lambda view: f"n={tried[view.label]} calls tried")
     note = "Malformed calls per 100 that were tried, those included that never arrived as calls."
     return (Table("How calls arrived", note, columns, tuple(rows)),)

@@ -1,4 +1,4 @@
-"""What stands behind the figures of a page: its trials and denied calls, how to play them again."""
+"""The evidence behind a report's figures: trials, denied calls, and how to play them again."""
 
 import re
 from collections import Counter
@@ -25,7 +25,7 @@ LONG = 500  # characters of a message from which on it stands once in a page
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """A page beside the report: some trials of one run."""
+    """A separate page next to the report, with some trials of one run."""
 
     file: str
     at: int  # which run
@@ -36,32 +36,33 @@ class Beside:
 
 @dataclass(frozen=True, slots=True)
 class Behind:
-    """`lines` are all trials of each run, the worst first; `calls` the denied ones by class.
+    """The trials and denied calls of a report.
 
-    `inline` has those calls, by the place of their list, whose trials stand in the page itself.
+    `lines` are all trials of each run, the worst first. `calls` are the denied calls by class.
+    `inline` has the calls of the trials in the page itself, by the place of their list.
     """
 
     lines: tuple[tuple[TrialLine, ...], ...]
-    shown: tuple[list[TrialShown], ...]  # the transcripts in the page itself
+    transcripts: tuple[list[TrialShown], ...]  # those in the page itself
     pages: tuple[Beside, ...]
     calls: tuple[CallList, ...]
     inline: Calls
 
-    def beside(self, run: int) -> list[TrialLine]:
-        """The trials that stand on pages beside this one."""
+    def lines_on_other_pages(self, run: int) -> list[TrialLine]:
+        """Return the trials that are on separate pages."""
         return [one for one in self.lines[run] if one.file]
 
     def unwritten(self, run: int) -> int:
         return sum(not one.written for one in self.lines[run])
 
     def scenario(self, run: int, name: str) -> str:
-        """Where the worst trial of a scenario stands; empty where it was not played."""
+        """Return the link to the worst trial of a scenario; empty if it was not played."""
         lines = (line for line in self.lines[run] if line.trial.scenario == name)
         return next((line.href for line in lines), "")
 
 
 def behind(view: View, folder: str) -> Behind:
-    """`folder` is that of the pages beside it, as the page names it."""
+    """Collect the evidence of a view; `folder` has the separate pages, relative to the report."""
     total = sum(run.played for run in view.runs)
     keep = INLINE // max(1, len(view.runs)) if total > INLINE else INLINE
     parts = [
@@ -70,7 +71,7 @@ def behind(view: View, folder: str) -> Behind:
     calls = (one for part in parts for one in part.calls)
     return Behind(
         lines=tuple(lines for part in parts for lines in part.lines),
-        shown=tuple(shown for part in parts for shown in part.shown),
+        transcripts=tuple(of_run for part in parts for of_run in part.transcripts),
         pages=tuple(page for part in parts for page in part.pages),
         calls=tuple(sorted(calls, key=lambda one: (one.failure_class, one.place))),
         inline={place: of for part in parts for place, of in part.inline.items()},
@@ -79,29 +80,29 @@ def behind(view: View, folder: str) -> Behind:
 
 def _of_run(run: RunView, at: int, keep: int, folder: str, *, everything: bool) -> Behind:
     worst = worst_first(run, at)
-    wanted = {one.place for one in _wanted(worst, keep)}
-    written = {one.place for one in worst} if everything else wanted
+    linked = {one.place for one in _linked_lines(worst, keep)}
+    written = {one.place for one in worst} if everything else linked
     lines = _placed(worst, keep, written, f"{folder}/trials-{at + 1}")
-    beside = [one for one in lines if one.file]
+    on_other_pages = [one for one in lines if one.file]
     pages = (
         Beside(some[0].file, at, run, tuple(some), keep + start + 1)
-        for start in range(0, len(beside), BESIDE)
-        for some in [beside[start : start + BESIDE]]
+        for start in range(0, len(on_other_pages), BESIDE)
+        for some in [on_other_pages[start : start + BESIDE]]
     )
-    read = list(read_trials(run, [one for one in lines if one.place in wanted]))
-    shown = [shown_trial(trial, line.place) for line, trial in read if not line.file]
+    read = list(read_trials(run, [one for one in lines if one.place in linked]))
+    transcripts = [shown_trial(trial, line.place) for line, trial in read if not line.file]
     inline: Calls = {}
-    found: Calls = {}
+    calls: Calls = {}
     for line, trial in read:
-        gather(found, at, line, trial)
+        gather(calls, at, line, trial)
         if not line.file:
             gather(inline, at, line, trial)
-    lists = tuple(call_lists(run, at, found, folder if everything else "")) if worst else ()
-    return Behind((lines,), (shown,), tuple(pages), lists, inline)
+    lists = tuple(call_lists(run, at, calls, folder if everything else "")) if worst else ()
+    return Behind((lines,), (transcripts,), tuple(pages), lists, inline)
 
 
 def worst_first(run: RunView, at: int) -> list[TrialLine]:
-    """Those that did not complete, then the void, then the others; each by their denials."""
+    """Return trials that did not complete, then void ones, then the others; most denials first."""
     if run.tallies is None:
         return []
     tallies = run.tallies.trials
@@ -114,30 +115,31 @@ def worst_first(run: RunView, at: int) -> list[TrialLine]:
     ]
 
 
-def _wanted(lines: Sequence[TrialLine], keep: int) -> list[TrialLine]:
-    """Those that the page shows or leads to.
+def _linked_lines(lines: Sequence[TrialLine], keep: int) -> list[TrialLine]:
+    """Return the trials that the page shows or links to.
 
-    These are its own, the worst of each scenario, and those with the first calls of each class.
+    These are the first `keep`, the worst of each scenario, and those with the first calls of each
+    class.
     """
-    seen: Counter[str] = Counter()
+    errors_so_far: Counter[str] = Counter()
     scenarios: set[str] = set()
-    found = []
+    linked = []
     for number, line in enumerate(lines):
         errors = {} if line.trial.void else line.trial.errors
-        rare = any(seen[name] < CALLS for name, count in errors.items() if count)
+        rare = any(errors_so_far[name] < CALLS for name, count in errors.items() if count)
         if number < keep or rare or line.trial.scenario not in scenarios:
-            found.append(line)
+            linked.append(line)
         scenarios.add(line.trial.scenario)
-        seen.update(errors)
-    return found
+        errors_so_far.update(errors)
+    return linked
 
 
 def _placed(
     lines: Sequence[TrialLine], keep: int, written: Collection[str], file: str
 ) -> tuple[TrialLine, ...]:
-    """With the file that each is written into, a number of them in one."""
-    beside = [one.place for one in lines[keep:] if one.place in written]
-    files = {place: f"{file}-{at // BESIDE + 1}.html" for at, place in enumerate(beside)}
+    """Return the lines with the file that each is written to; a file has several of them."""
+    on_other_pages = [one.place for one in lines[keep:] if one.place in written]
+    files = {place: f"{file}-{at // BESIDE + 1}.html" for at, place in enumerate(on_other_pages)}
     return tuple(
         replace(one, file=files.get(one.place, ""), written=number < keep or one.place in files)
         for number, one in enumerate(lines)
@@ -145,7 +147,7 @@ def _placed(
 
 
 def read_trials(run: RunView, lines: Sequence[TrialLine]) -> Iterator[tuple[TrialLine, Trial]]:
-    """Their transcripts; one that was played again meanwhile has none any more."""
+    """Yield the lines with their transcripts, without trials that were replaced since."""
     by_world = {line.trial.world: line for line in lines}
     for trial in run.transcripts(list(by_world)) if run.transcripts else ():
         if line := by_world.get((trial.scenario, trial.number, trial.seed)):
@@ -153,37 +155,40 @@ def read_trials(run: RunView, lines: Sequence[TrialLine]) -> Iterator[tuple[Tria
 
 
 def prompts_of(trials: Sequence[TrialShown]) -> dict[str, str]:
-    """The long messages that these trials began with, each with its place in the page."""
-    said = dict.fromkeys(text for one in trials for text in _told(one) if len(text) >= LONG)
-    return {text: f"p{at}" for at, text in enumerate(said)}
+    """Return the long messages that these trials began with, each with its anchor in the page."""
+    texts = dict.fromkeys(text for one in trials for text in _messages(one) if len(text) >= LONG)
+    return {text: f"p{at}" for at, text in enumerate(texts)}
 
 
-def _told(shown: TrialShown | AgentShown) -> Iterator[str]:
+def _messages(shown: TrialShown | AgentShown) -> Iterator[str]:
     yield from (text for _, text in shown.prompt)
-    asked = (agent for turn in shown.turns for call in turn.calls for agent in call.agents)
-    for agent in (*asked, *shown.agents):
-        yield from _told(agent)
+    agents = (agent for turn in shown.turns for call in turn.calls for agent in call.agents)
+    for agent in (*agents, *shown.agents):
+        yield from _messages(agent)
 
 
 def repeat_line(run: Run) -> str:
-    """The command that plays the run again, in the same worlds; empty where nobody kept it."""
-    asked = run.options
-    if asked is None:
+    """Return the command that repeats the run with the same task instances.
+
+    Empty where its options were not stored.
+    """
+    options = run.options
+    if options is None:
         return ""
     words = ["agenteval run", *(f"--model {quoted(name)}" for name in (run.model.name,))]
-    words += [quoted(target) for target in asked.targets]
-    words += [f"--trials {asked.trials}", f"--seed {asked.seed}"]
+    words += [quoted(target) for target in options.targets]
+    words += [f"--trials {options.trials}", f"--seed {options.seed}"]
     words.append(f"--concurrency {run.concurrency}")
-    given = {
-        "base-url": re.sub(r"(?<=://)[^/]*@", "", asked.base_url or ""),  # a password
-        "max-turns": asked.max_turns,
-        "arm": asked.arm,
-        "prompt-variant": asked.prompt_variant,
-        "rules": asked.rules if asked.rules != "start" else None,
-        "context": asked.context if asked.context != "0" else None,
-        "sandbox": asked.sandbox,
-        "harness": asked.harness or None,
-        "allowlist": asked.allowlist or None,
+    option_values = {
+        "base-url": re.sub(r"(?<=://)[^/]*@", "", options.base_url or ""),  # a password
+        "max-turns": options.max_turns,
+        "arm": options.arm,
+        "prompt-variant": options.prompt_variant,
+        "rules": options.rules if options.rules != "start" else None,
+        "context": options.context if options.context != "0" else None,
+        "sandbox": options.sandbox,
+        "harness": options.harness or None,
+        "allowlist": options.allowlist or None,
     }
-    words += [f"--{name} {quoted(str(value))}" for name, value in given.items() if value]
-    return " ".join(words) + ("" if asked.prefork else " --no-prefork")
+    words += [f"--{name} {quoted(str(value))}" for name, value in option_values.items() if value]
+    return " ".join(words) + ("" if options.prefork else " --no-prefork")

@@ -1,4 +1,4 @@
-"""Makes the view of some runs, of plain counts when there is nothing else to see, or of both."""
+"""Builders of the view: of runs, of counts without runs, or of both."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -10,9 +10,9 @@ from agenteval.core.outcome import Outcome
 from agenteval.core.run import Conditions, Run
 from agenteval.core.scoring import Funnel, Score, executions
 from agenteval.core.summary import TrialSummary
-from agenteval.report.aftermath import aftermath_of
 from agenteval.report.arrivals import arrivals_of
 from agenteval.report.compared import as_one_family, compared_sentences
+from agenteval.report.denial_recovery import recovery_figures
 from agenteval.report.pairs import pairs_of, unlike
 from agenteval.report.provenance import warnings
 from agenteval.report.sentences import caveats, count_sentences, new_run, sentences
@@ -41,10 +41,10 @@ def build_view(
     fold: Fold | None = None,
     about: Estimand = Estimand.THESE,
 ) -> View:
-    """The view of these runs, in their order.
+    """Return the view of these runs, in their order.
 
-    `classes` gives the rows their order and text; a class seen but not listed comes after them.
-    `fold` shows the rows of a coarser taxonomy instead.
+    `classes` gives the rows their order and text; an observed class that is not listed comes after
+    them. `fold` replaces them by the rows of a coarser taxonomy.
     """
     sides = [Side.of_run(run) if isinstance(run, Run) else run for run in runs]
     view = _view(sides, classes, fold, about)
@@ -59,12 +59,12 @@ def build_counts_view(
     classes: Sequence[ClassText] = (),
     fold: Fold | None = None,
 ) -> View:
-    """The view of counts alone, such as a published table: no run stands behind it."""
+    """Return the view of counts without runs, such as a published table."""
     sides = [Side.of_counts(ModelCard(name, name), counts) for name, counts in models.items()]
     view = _view(sides, classes, fold, Estimand.THESE)
     view = as_one_family(view)
-    told = (*caveats(view), *count_sentences(view.pairs), *new_run(view.pairs))
-    return replace(view, title=title, sentences=told)
+    lines = (*caveats(view), *count_sentences(view.pairs), *new_run(view.pairs))
+    return replace(view, title=title, sentences=lines)
 
 
 def build_comparison(
@@ -74,7 +74,7 @@ def build_comparison(
     fold: Fold | None = None,
     about: Estimand = Estimand.THESE,
 ) -> View:
-    """The view in which it is the pairs that matter: of runs, of counts, or of both."""
+    """Return the view that compares pairs: of runs, of counts, or of both."""
     view = _view(sides, classes, fold, about)
     view = replace(view, groups=groups_of(sides, about), compared=True)
     view = as_one_family(view)
@@ -84,16 +84,16 @@ def build_comparison(
 def _view(
     sides: Sequence[Side], classes: Sequence[ClassText], fold: Fold | None, about: Estimand
 ) -> View:
-    shown = [
+    labelled = [
         replace(side, label=label, errors=side.errors if fold is None else side.errors.folded(fold))
         for side, label in zip(sides, _labels(sides), strict=True)
     ]
-    rows = _rows([side.errors for side in shown], classes, fold)
-    models = tuple(_errors(side, rows, about) for side in shown)
-    ends = {end for side in shown if side.score for end in side.score.outcomes}
+    rows = _rows([side.errors for side in labelled], classes, fold)
+    models = tuple(_errors(side, rows, about) for side in labelled)
+    ends = {end for side in labelled if side.score for end in side.score.outcomes}
     views = tuple(
         _run_view(side, errors, about, ends)
-        for side, errors in zip(shown, models, strict=True)
+        for side, errors in zip(labelled, models, strict=True)
         if side.run
     )
     return View(
@@ -101,8 +101,8 @@ def _view(
         folded=fold is not None,
         rows=rows,
         models=models,
-        pairs=pairs_of(shown, about, seed=_seed(sides)),
-        warnings=(*warnings(shown, views), *unlike(shown)),
+        pairs=pairs_of(labelled, about, seed=_seed(sides)),
+        warnings=(*warnings(labelled, views), *unlike(labelled)),
         sentences=(),
         runs=views,
         about=about,
@@ -115,39 +115,42 @@ def _seed(sides: Sequence[Side]) -> int:
 
 
 def _labels(sides: Sequence[Side]) -> list[str]:
-    """Each model's name, or what tells its runs apart; both where there are other models."""
+    """Return a label for each side: the model's name, or what distinguishes its runs.
+
+    Where there are other models too, the label has both.
+    """
     names = [side.label for side in sides]
     labels = list(names)
     for name in {name for name in names if names.count(name) > 1}:
         at = [place for place, one in enumerate(names) if one == name]
-        for place, told in zip(at, _told_apart([sides[one] for one in at]), strict=True):
-            labels[place] = told if len(at) == len(sides) else f"{name} ({told})"
+        for place, distinction in zip(at, _distinctions([sides[one] for one in at]), strict=True):
+            labels[place] = distinction if len(at) == len(sides) else f"{name} ({distinction})"
     return labels
 
 
-def _title(sides: Sequence[Side], told: str) -> str:
-    """With the model's name, where it is the only one: no label has it then."""
+def _title(sides: Sequence[Side], subject: str) -> str:
+    """Return the title, with the model's name if all sides have the same: no label has it then."""
     names = {side.label for side in sides}
-    title = f"{TITLE}, {told}" if told else TITLE
+    title = f"{TITLE}, {subject}" if subject else TITLE
     return f"{title}, {names.pop()}" if len(names) == 1 < len(sides) else title
 
 
-def _told_apart(sides: Sequence[Side]) -> list[str]:
-    """By their conditions where these suffice, else by what they are called in the store."""
+def _distinctions(sides: Sequence[Side]) -> list[str]:
+    """Return texts that distinguish sides: their conditions if these suffice, else their ids."""
     if runs := [side.run for side in sides if side.run]:
-        told = apart([Conditions.of(run) for run in runs])
-        if len(set(told)) == len(sides):
-            return told
+        distinctions = apart([Conditions.of(run) for run in runs])
+        if len(set(distinctions)) == len(sides):
+            return distinctions
     return [side.run.id if side.run else f"counts {at + 1}" for at, side in enumerate(sides)]
 
 
 def _rows(
     counts: Sequence[ErrorCounts], classes: Sequence[ClassText], fold: Fold | None
 ) -> tuple[ClassText, ...]:
-    seen = {name for counted in counts for name in counted.by_class}
+    names = {name for counted in counts for name in counted.by_class}
     if fold is not None:
         classes = [ClassText(title, title) for title in dict.fromkeys(fold.values())]
-    unlisted = sorted(seen - {row.id for row in classes})
+    unlisted = sorted(names - {row.id for row in classes})
     return (*classes, *(ClassText(name, name) for name in unlisted))
 
 
@@ -163,8 +166,8 @@ def _errors(side: Side, rows: Sequence[ClassText], about: Estimand) -> Errors:
         trials=len(counts.calls) if counts.by_trial else None,
         total=rate_of(counts.total(), layout, by_trial=counts.by_trial),
         rows=tuple(rates.get(row.id, rates[""]) for row in rows),  # never seen: all the same
-        influence=(found := influence(counts.total()) if counts.by_trial else None),
-        largest=_called(side, found.at) if found else "",
+        influence=(influential := influence(counts.total()) if counts.by_trial else None),
+        largest=_called(side, influential.at) if influential else "",
         with_voids=with_voids(side.score, about) if side.score else None,
         arm=Conditions.of(side.run).arm if side.run else "",
         cannot_occur=side.card.cannot_occur or (),
@@ -178,11 +181,13 @@ def _called(side: Side, at: int) -> str:
     return f"trial {at + 1}"
 
 
-def _run_view(side: Side, errors: Errors, about: Estimand, seen: Collection[Outcome]) -> RunView:
-    run, scored = side.known
+def _run_view(
+    side: Side, errors: Errors, about: Estimand, outcomes: Collection[Outcome]
+) -> RunView:
+    run, scored = side.run_and_score
     ends = [one for one in Outcome if one not in {Outcome.VOID, Outcome.NOT_OBSERVABLE}]
     layout, observed = Layout(about, played(scored.counted)), scored.observed
-    known = Layout(about, played(observed))
+    observed_layout = Layout(about, played(observed))
     return RunView(
         run=run,
         score=scored,
@@ -194,10 +199,11 @@ def _run_view(side: Side, errors: Errors, about: Estimand, seen: Collection[Outc
         errors=errors,
         any_denial=share_of([bool(errors) for errors in scored.errors.errors], layout),
         outcomes=tuple(
-            (end, share_of([one.outcome is end for one in observed], known)) for end in ends
+            (end, share_of([one.outcome is end for one in observed], observed_layout))
+            for end in ends
         ),
-        aftermath=aftermath_of(
-            scored, layout, ends=seen, denials_told=run.arm.denials if run.arm else ""
+        recovery=recovery_figures(
+            scored, layout, ends=outcomes, denial_kind=run.arm.denials if run.arm else ""
         ),
         scenarios=_by_scenario(scored),
         handshakes=tuple(map(_handshake, scored.funnels)),
@@ -211,10 +217,10 @@ def _handshake(funnel: Funnel) -> Handshake:
 
 
 def _by_scenario(scored: Score) -> tuple[ScenarioView, ...]:
-    found: dict[str, list[tuple[TrialSummary, Cluster]]] = {}
-    for one, errors in zip(scored.counted, scored.errors.total(), strict=True):
-        found.setdefault(one.scenario, []).append((one, errors))
-    return tuple(_scenario(name, found[name]) for name in sorted(found))
+    trials: dict[str, list[tuple[TrialSummary, Cluster]]] = {}
+    for trial, errors in zip(scored.counted, scored.errors.total(), strict=True):
+        trials.setdefault(trial.scenario, []).append((trial, errors))
+    return tuple(_scenario(name, trials[name]) for name in sorted(trials))
 
 
 def _scenario(name: str, played: Sequence[tuple[TrialSummary, Cluster]]) -> ScenarioView:

@@ -1,4 +1,4 @@
-"""What a comparison settles and what it does not, in plain words."""
+"""The sentences of a comparison: which differences are significant, and which are not."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -26,20 +26,20 @@ from agenteval.stats.score import SETTLED
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """How a figure is told: what a model does when it is settled, did when not; what n counts."""
+class _Words:
+    """The words for a figure: the verb if it is significant, the verb if not, and the unit of n."""
 
     does: str
     did: str
     of: str
 
 
-TOLD = {
-    COMPLETED: Told("completes more trials", "completed more trials", "trials"),
-    HANDSHAKE: Told(
+_WORDS = {
+    COMPLETED: _Words("completes more trials", "completed more trials", "trials"),
+    HANDSHAKE: _Words(
         "completes more handshakes", "completed more handshakes", "trials with a handshake"
     ),
-    RECOVERED: Told(
+    RECOVERED: _Words(
         "recovers more often in the turn after a denial",
         "recovered more often in the turn after a denial",
         "denials",
@@ -53,16 +53,16 @@ FEWEST = 5  # errors of a class: fewer settle nothing, whoever made them
 
 
 def as_one_family(view: View) -> View:
-    """All p of claims adjusted together, so that any false one of a report is as rare as of one.
+    """Adjust the p of all claims together, to bound the family-wise error rate of a report.
 
-    A claim is what a sentence of this view may begin with Settled for.
+    A claim is anything that a sentence of this view can report as Settled.
     """
     claims = dict(_claims(view))
     adjusted = dict(zip(claims, holm(list(claims.values())), strict=True))
-    among = len(claims)
-    pairs = tuple(_adjusted(pair, at, adjusted, among) for at, pair in enumerate(view.pairs))
+    family_size = len(claims)
+    pairs = tuple(_adjusted(pair, at, adjusted, family_size) for at, pair in enumerate(view.pairs))
     groups = view.groups and replace(
-        view.groups, adjusted=adjusted.get((-1, ARCHITECTURES), 1.0), among=among
+        view.groups, adjusted=adjusted.get((-1, ARCHITECTURES), 1.0), family_size=family_size
     )
     return replace(view, pairs=pairs, groups=groups)
 
@@ -76,14 +76,14 @@ def _claims(view: View) -> Iterator[tuple[Claim, float]]:
         for one in pair.classes if view.compared else ():
             if one.difference.first.count + one.difference.second.count >= FEWEST:
                 yield (at, f"class {one.id}"), one.difference.p
-        for label in TOLD if view.compared else (COMPLETED,):
+        for label in _WORDS if view.compared else (COMPLETED,):
             if figure := _figure(pair, label):
                 yield (at, label), figure.p
     if view.groups and view.groups.others:
         yield (-1, ARCHITECTURES), view.groups.others.p
 
 
-def _adjusted(pair: Pair, at: int, adjusted: Mapping[Claim, float], among: int) -> Pair:
+def _adjusted(pair: Pair, at: int, adjusted: Mapping[Claim, float], family_size: int) -> Pair:
     return replace(
         pair,
         adjusted=adjusted.get((at, NUMBER), 1.0),
@@ -93,44 +93,47 @@ def _adjusted(pair: Pair, at: int, adjusted: Mapping[Claim, float], among: int) 
             for one in pair.classes
         ),
         figures=tuple(replace(one, adjusted=adjusted.get((at, one.label))) for one in pair.figures),
-        among=among,
+        family_size=family_size,
     )
 
 
 def compared_sentences(view: View) -> tuple[str, ...]:
-    """How many and which kinds; then class by class, endings and recovery; then architectures."""
+    """Return the sentences: number and kinds of errors, classes, outcomes, then architectures."""
     by_class = [_classes(pair) for pair in view.pairs if pair.classes]
     groups = _groups(view.groups) if view.groups else []
-    told = (*count_sentences(view.pairs), *by_class, *_figures(view.pairs), *groups)
-    return (*told, *new_run(view.pairs))
+    lines = (*count_sentences(view.pairs), *by_class, *_figures(view.pairs), *groups)
+    return (*lines, *new_run(view.pairs))
 
 
 def _classes(pair: Pair) -> str:
     settled = [one for one in pair.classes if one.adjusted < SETTLED]
-    both, among = f"{pair.first} and {pair.second}", counted(len(pair.classes), "class", "classes")
+    both, class_count = (
+        f"{pair.first} and {pair.second}",
+        counted(len(pair.classes), "class", "classes"),
+    )
     if not settled:
         least = min(one.adjusted for one in pair.classes)
         return (
-            f"{scoped(OPEN, pair.scope)}: whether {both} differ in any single one of {among} of "
-            f"errors; the smallest p is {p_text(least).removeprefix('= ')} {after(pair.among)}. "
-            "One class takes more calls than all together."
+            f"{scoped(OPEN, pair.scope)}: whether {both} differ in any single one of {class_count} "
+            f"of errors; the smallest p is {p_text(least).removeprefix('= ')} "
+            f"{after(pair.family_size)}. One class takes more calls than all together."
         )
-    told = [
+    settled_lines = [
         f"{one.id} {100 * one.difference.first.value:.2f} against "
         f"{100 * one.difference.second.value:.2f} per 100 calls (p {p_text(one.adjusted)})"
         for one in settled
     ]
     return (
-        f"{scoped(SURE, pair.scope)}: {both} differ in {len(settled)} of {among} of errors, each p "
-        f"{after(pair.among)}: {'; '.join(told)}."
+        f"{scoped(SURE, pair.scope)}: {both} differ in {len(settled)} of {class_count} of errors, "
+        f"each p {after(pair.family_size)}: {'; '.join(settled_lines)}."
     )
 
 
 def _figures(pairs: tuple[Pair, ...]) -> list[str]:
-    """One sentence for each figure and pair."""
+    """Return one sentence for each figure and pair."""
     return [
         _figure_sentence(pair, figure.difference, words, figure.adjusted)
-        for label, words in TOLD.items()
+        for label, words in _WORDS.items()
         for pair in pairs
         for figure in pair.figures
         if figure.label == label
@@ -140,11 +143,11 @@ def _figures(pairs: tuple[Pair, ...]) -> list[str]:
 
 
 def _figure(pair: Pair, label: str) -> Difference | None:
-    found = next(one.difference for one in pair.figures if one.label == label)
-    return found if isinstance(found, Difference) else None
+    difference = next(one.difference for one in pair.figures if one.label == label)
+    return difference if isinstance(difference, Difference) else None
 
 
-def _figure_sentence(pair: Pair, figure: Difference, words: Told, adjusted: float) -> str:
+def _figure_sentence(pair: Pair, figure: Difference, words: _Words, adjusted: float) -> str:
     if not figure.value:
         return (
             f"{scoped(EQUAL, pair.scope)}: neither {pair.first} nor {pair.second} {words.did} "
@@ -161,39 +164,39 @@ def _figure_sentence(pair: Pair, figure: Difference, words: Told, adjusted: floa
         f"{lead(figure.p, adjusted, pair.scope)}: {more} "
         f"{words.does if adjusted < SETTLED else words.did} than {less}, "
         f"{rates[0]} against {rates[1]}{same}: {100 * abs(figure.value):.1f} points more "
-        f"[{100 * low:.1f}, {100 * high:.1f}]; {p_told(figure.p, adjusted, pair.among)}."
+        f"[{100 * low:.1f}, {100 * high:.1f}]; {p_told(figure.p, adjusted, pair.family_size)}."
         f"{more_needed(figure, pair, adjusted, of=words.of)}"
     )
 
 
 def _groups(groups: Groups) -> list[str]:
-    """Each model, the means of models weighted alike, and what they say of other models."""
+    """Return sentences on each model, on the means of models, and on models in general."""
     means = [fmean(rate.value for _, rate in of) for of in groups.models]
-    told = [
+    lines = [
         f"{name} models make {', '.join(f'{_per_100(rate)} ({model})' for model, rate in of)}, "
         f"{100 * mean:.2f} on average of {counted(len(of), 'model')} weighted alike"
         for name, of, mean in zip((groups.first, groups.second), groups.models, means, strict=True)
     ]
-    seen = f"Errors per 100 calls by architecture: {'; '.join(told)}."
-    one, other = map(len, groups.models)
+    rates = f"Errors per 100 calls by architecture: {'; '.join(lines)}."
+    n_first, n_second = map(len, groups.models)
     if groups.others is None:
         few = (
-            f"This is about these models only: with {one} against {other} nothing is said of "
-            f"{groups.first} and {groups.second} models."
+            f"This is about these models only: with {n_first} against {n_second} nothing is said "
+            f"of {groups.first} and {groups.second} models."
         )
-        return [f"{seen} {few}"]
-    return [seen, _others(groups, groups.others)]
+        return [f"{rates} {few}"]
+    return [rates, _others(groups, groups.others)]
 
 
 def _others(groups: Groups, gap: ModelsDifference) -> str:
-    one, other = map(len, groups.models)
-    asked = f"{groups.first} and {groups.second} models in general differ in their errors"
+    n_first, n_second = map(len, groups.models)
+    claim = f"{groups.first} and {groups.second} models in general differ in their errors"
     settled = groups.adjusted < SETTLED
     more = "" if settled else " Only more models can settle it."
     return (
-        f"{lead(gap.p, groups.adjusted, '')}: {'' if settled else 'whether '}{asked}, each model "
+        f"{lead(gap.p, groups.adjusted, '')}: {'' if settled else 'whether '}{claim}, each model "
         f"one draw: {100 * gap.value:+.2f} [{100 * gap.low:.1f}, {100 * gap.high:.1f}] per 100 "
-        f"calls; {p_told(gap.p, groups.adjusted, groups.among)}; n={one} and {other} "
+        f"calls; {p_told(gap.p, groups.adjusted, groups.family_size)}; n={n_first} and {n_second} "
         f"models.{more}"
     )
 

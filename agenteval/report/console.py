@@ -18,7 +18,7 @@ from agenteval.report.last_lines import SHORT_NOTE, in_short
 from agenteval.report.tables import MARK, MISSED, SAID, Cell, Head, Table, comparison_table
 from agenteval.report.view import View
 from agenteval.report.voids import void_lines
-from agenteval.stats.alpha_spending import sure_told
+from agenteval.stats.alpha_spending import confidence_text
 from agenteval.stats.promotion import GateVerdict
 
 FEW = 5  # lines of a kind on one screen
@@ -28,9 +28,9 @@ BETWEEN = 2  # columns
 
 
 def render(view: View, console: Console, *, brief: bool = False) -> None:
-    """Print the view, fitted to the width of the console; brief keeps the tables to a screen.
+    """Print the view, fitted to the width of the console; `brief` keeps the tables to a screen.
 
-    Of runs without any trial that is a line.
+    Print one line for runs without any trial.
     """
     if view.runs and not any(one.score.trials or one.score.voids for one in view.runs):
         models = ", ".join(dict.fromkeys(one.run.model.name for one in view.runs))
@@ -62,7 +62,7 @@ def print_lines(console: Console, lines: Sequence[str], *, style: str = "") -> N
 
 
 def _print_list(console: Console, lines: Sequence[str]) -> None:
-    """Lines that hang behind their dashes."""
+    """Print the lines as a list with dashes and a hanging indent."""
     grid = RichTable.grid(padding=(0, 1))
     for line in lines:
         grid.add_row("-", Text(as_name(line), style="bold yellow" if line.startswith(MARK) else ""))
@@ -86,7 +86,7 @@ def print_table(console: Console, table: Table) -> None:
 
 
 def _fitted(console: Console, table: Table) -> Iterator[RichTable]:
-    """Each cell on one line; or over its interval; or, where that is too wide, in two tables."""
+    """Yield the table with cells on one line; else above their intervals; else in two tables."""
     unbounded = console.options.update(max_width=10_000)  # else a table measures as what it gets
     for stacked in (False, True):
         drawn = _drawn(table, stacked=stacked)
@@ -128,7 +128,7 @@ def _head(head: Head) -> Text:
 
 
 def _aligned(cells: Sequence[Cell], *, stacked: bool) -> list[Text]:
-    """The cells of one column with their counts, values and intervals below each other."""
+    """Return the cells of one column with counts, values and intervals aligned."""
     counts, values, intervals, ns = (
         max(len(part) for part in column)
         for column in zip(
@@ -148,9 +148,10 @@ def _aligned(cells: Sequence[Cell], *, stacked: bool) -> list[Text]:
 
 
 class Terminal(Console):
-    """Shows signs for what would move the cursor: names of models and servers stand in all of it.
+    """A console that replaces characters that move the cursor: any output may contain them.
 
-    Leaves to its caller what it means that nobody reads on: raises BrokenPipeError.
+    They come with names of models and servers. A closed pipe raises BrokenPipeError, for the
+    caller to handle.
     """
 
     def render(
@@ -165,7 +166,7 @@ class Terminal(Console):
 
 
 def print_named(rows: Iterable[tuple[str, str, str]]) -> None:
-    """A name each, which is never broken, what it is, and below that a line that matters less."""
+    """Print rows of a name, which is never wrapped, a title, and a dimmed line below the title."""
     table = RichTable.grid("name", "what it is", padding=(0, 2))
     table.columns[0].no_wrap = True
     for name, title, less in rows:
@@ -185,7 +186,7 @@ def render_verdict(view: GateView, console: Console) -> None:
     both = as_name(f"{view.candidate.model} over {view.baseline.model}")
     console.print(Text(both, style="bold"))
     console.print(Text(as_name(goals_told(view))))
-    sure = sure_told(view.judgement.level)
+    sure = confidence_text(view.judgement.level)
     runs = f"Runs: {view.candidate.id} over {view.baseline.id}."
     bounds = f"One-sided {sure} % bounds. {UNITS} Rules: {view.rules}. {runs}"
     console.print(Text(as_name(bounds), style="dim"))
@@ -203,7 +204,10 @@ def render_verdict(view: GateView, console: Console) -> None:
 
 
 def _least_width(view: GateView) -> int:
-    """Of a table that cuts no figure: `n` is broken between words only, a long name anywhere."""
+    """Return the least width of a table that cuts no figure.
+
+    `n` is wrapped between words only, a long name anywhere.
+    """
     name, *figures, n, verdict = zip(CRITERION, *map(_cells, view.lines), strict=True)
     words = [word for one in n for word in one.split()]
     columns = [*figures, words, verdict]
@@ -212,7 +216,7 @@ def _least_width(view: GateView) -> int:
 
 
 def _print_criteria(console: Console, view: GateView) -> None:
-    """What the table has, where the console is too narrow for it: a criterion below the other."""
+    """Print the criteria one below the other, where the console is too narrow for the table."""
     console.print()
     for line in view.lines:
         name, estimate, bounds, limit, n, verdict = _cells(line)

@@ -1,4 +1,4 @@
-"""Denied calls by their class: the first of each in the report, the others on pages beside it."""
+"""Denied calls by class: the first of each in the report, the others on separate pages."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ CALL_SHOWN = 160  # characters before, in and after the evidence
 
 @dataclass(frozen=True, slots=True)
 class TrialLine:
-    """One trial of the list of all: where its transcript stands, if it is written."""
+    """One trial in the list of all, with the place of its transcript, if that is written."""
 
     trial: TrialSummary
     denials: int
@@ -32,8 +32,8 @@ class TrialLine:
 
 
 @dataclass(frozen=True, slots=True)
-class CallLine:
-    """One denied call: where it stands, and its text with the evidence apart."""
+class _CallLine:
+    """One denied call: its place, and its text split at the evidence."""
 
     line: TrialLine
     turn: int
@@ -52,15 +52,15 @@ class CallLine:
 
 @dataclass(frozen=True, slots=True)
 class CallList:
-    """The calls behind one figure: the first of them, the pages with the others, and `left`.
+    """The calls behind one figure: the first of them, and the pages with the others.
 
-    `left` are those that are on no page, as the run is too large for that.
+    `left` is the number of calls that are on no page, as the run is too large.
     """
 
     place: str
     failure_class: str
     run: RunView
-    calls: tuple[CallLine, ...]
+    calls: tuple[_CallLine, ...]
     files: tuple[str, ...]
     left: int
     count: int
@@ -70,63 +70,69 @@ class CallList:
         return f"agenteval calls {as_word(self.run.run.id)} --class {as_word(self.failure_class)}"
 
 
-Calls = dict[str, list[CallLine]]  # by the place of the list that they belong to
+Calls = dict[str, list[_CallLine]]  # by the place of the list that they belong to
 
 
 @dataclass(frozen=True, slots=True)
-class CallsBeside:
-    """A page beside the report: more calls behind one figure, whose list is in the page itself."""
+class _CallsPage:
+    """A separate page with more calls behind one figure, whose list is in the report itself."""
 
     file: str
     of: CallList
-    calls: Sequence[CallLine]
+    calls: Sequence[_CallLine]
     first: int  # the number of the first one, from 1
 
-    def href(self, call: CallLine, main: str) -> str:
-        """From this page on; `main` is the file of the report."""
+    def href(self, call: _CallLine, main: str) -> str:
+        """Return the link from this page to a call; `main` is the file of the report."""
         beside = call.line.file.rpartition("/")[2]
         return f"{beside or f'../{main}'}#{call.line.place}-{call.turn}"
 
 
-def gather(found: Calls, run: int, line: TrialLine, trial: Trial) -> None:
-    """Add those that the rates count: the first agent's, in trials that are not void."""
+def gather(calls: Calls, run: int, line: TrialLine, trial: Trial) -> None:
+    """Add the denied calls of a trial that the rates count.
+
+    These are the first agent's, if the trial is not void.
+    """
     for record in trial.calls if not line.trial.void else ():
         if (primary := record.verdict.primary) is not None:
-            place = calls_place(run, primary.failure_class)
-            found.setdefault(place, []).append(_call_line(line, record))
+            place = _calls_place(run, primary.failure_class)
+            calls.setdefault(place, []).append(_call_line(line, record))
 
 
-def calls_place(run: int, failure_class: str) -> str:
+def _calls_place(run: int, failure_class: str) -> str:
     return f"c{run}-{failure_class}"
 
 
-def _call_line(line: TrialLine, record: CallRecord) -> CallLine:
+def _call_line(line: TrialLine, record: CallRecord) -> _CallLine:
     before, marked, after = marked_text(record.call, record.verdict)
     if marked and len(before) > CALL_SHOWN:
         before = f"(...) {before[-CALL_SHOWN:].lstrip()}"
     shown = (shortened(part, CALL_SHOWN + 6) for part in (before, marked, after))
-    return CallLine(line, record.turn + 1, *shown)
+    return _CallLine(line, record.turn + 1, *shown)
 
 
-def call_lists(run: RunView, at: int, found: Calls, folder: str) -> Iterator[CallList]:
-    """`found` has the first of them; `folder` is empty where not all of them are to be written."""
+def call_lists(run: RunView, at: int, calls: Calls, folder: str) -> Iterator[CallList]:
+    """Yield the list of each class; `calls` has the first calls by place.
+
+    `folder` is empty if not all calls are to be written.
+    """
     counts: Counter[str] = Counter()
-    for one in run.score.counted:
-        counts.update(one.errors)
+    for trial in run.score.counted:
+        counts.update(trial.errors)
     for number, (name, count) in enumerate(counts.items(), 1):
-        place = calls_place(at, name)
+        place = _calls_place(at, name)
         file = name if as_file_part(name) == name else f"class-{number}"
-        shown = tuple(found.get(place, ())[:CALLS])
-        left = count - len(shown)
-        pages = range(1, 1 + ceil(left / CALLS_BESIDE) if folder else 1)
+        first_calls = tuple(calls.get(place, ())[:CALLS])
+        remaining = count - len(first_calls)
+        pages = range(1, 1 + ceil(remaining / CALLS_BESIDE) if folder else 1)
         files = tuple(f"{folder}/calls-{at + 1}-{file}-{part}.html" for part in pages)
-        yield CallList(place, name, run, shown, files, 0 if folder else left, count)
+        yield CallList(place, name, run, first_calls, files, 0 if folder else remaining, count)
 
 
-def calls_beside(lists: Sequence[CallList], found: Calls) -> Iterator[CallsBeside]:
-    """The pages of the calls that have no place in the page itself."""
+def calls_beside(lists: Sequence[CallList], calls: Calls) -> Iterator[_CallsPage]:
+    """Yield the pages of the calls that are not in the report itself."""
     for of in lists:
         for at, file in enumerate(of.files):
             first = CALLS + at * CALLS_BESIDE
-            some = found.get(of.place, [])[first : first + CALLS_BESIDE]
-            yield CallsBeside(file, of, some, first + 1)
+            some = calls.get(of.place, [])[first : first + CALLS_BESIDE]
+            yield _CallsPage(file, of, some, first + 1)

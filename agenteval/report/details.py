@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from agenteval.core.cards import NOT_OBSERVABLE
 from agenteval.core.served import Spread
-from agenteval.report.aftermath import denial_tables
 from agenteval.report.arrivals import arrival_tables
+from agenteval.report.denial_recovery import denial_tables
 from agenteval.report.goals import goal_rows
 from agenteval.report.pair_tables import pair_tables
 from agenteval.report.provenance import agent_tables, provenance_table
@@ -16,12 +16,12 @@ from agenteval.report.tables import (
     Table,
     counted,
     heads,
+    observable_cell,
     per_100,
     plain,
     repeated,
     row,
     share,
-    told,
 )
 from agenteval.report.view import RunView, ScenarioView, View
 from agenteval.report.voids import cause_rows
@@ -30,8 +30,8 @@ from agenteval.stats.rates import Rate, clustered
 UNSEEN = Cell(NOT_OBSERVABLE)
 
 
-def served_tables(views: Sequence[RunView]) -> tuple[Table, ...]:
-    """None where only the summaries of a run were read."""
+def _served_tables(views: Sequence[RunView]) -> tuple[Table, ...]:
+    """Return the table of speed; none where only the summaries of a run were read."""
     served = [view.served for view in views if view.served]
     if len(served) < len(views):
         return ()
@@ -50,15 +50,15 @@ def served_tables(views: Sequence[RunView]) -> tuple[Table, ...]:
     return (Table("Speed as served", note, heads(views), rows),)
 
 
-def _cell(seen: Spread | None, unit: float) -> Cell:
-    if seen is None:
+def _cell(spread: Spread | None, unit: float) -> Cell:
+    if spread is None:
         return UNSEEN
-    low, high = f"{unit * seen.low:.3g}", f"{unit * seen.high:.3g}"
-    return Cell(f"{unit * seen.median:.3g}", interval=f"[{low}, {high}]", n=f"n={seen.n}")
+    low, high = f"{unit * spread.low:.3g}", f"{unit * spread.high:.3g}"
+    return Cell(f"{unit * spread.median:.3g}", interval=f"[{low}, {high}]", n=f"n={spread.n}")
 
 
-def executions_tables(views: Sequence[RunView]) -> tuple[Table, ...]:
-    """None where only the summaries of a run were read."""
+def _executions_tables(views: Sequence[RunView]) -> tuple[Table, ...]:
+    """Return the table of executions; none where only the summaries of a run were read."""
     ran = [view.executions for view in views if view.executions]
     if len(ran) < len(views):
         return ()
@@ -95,7 +95,7 @@ FLAG_GUESSING = "hallucinated-flag"
 
 
 def detail_tables(view: View) -> tuple[Table, ...]:
-    """Of the pairs, where they were asked for; and of the runs that stand behind the view."""
+    """Return the tables of the pairs, if the view compares them, and of the runs of the view."""
     if not view.runs:
         return pair_tables(view)
     return (
@@ -107,26 +107,28 @@ def detail_tables(view: View) -> tuple[Table, ...]:
         *agent_tables(view.runs),
         *denial_tables(view.runs),
         *arrival_tables(view.runs),
-        *executions_tables(view.runs),
-        *served_tables(view.runs),
+        *_executions_tables(view.runs),
+        *_served_tables(view.runs),
         provenance_table(view.runs),
     )
 
 
 def summary_tables(view: View) -> tuple[Table, ...]:
-    """Of the detail tables, those that a decision needs: outcome and recovery."""
+    """Return the detail tables that a decision needs: outcome and recovery."""
     pairs = pair_tables(view)
     return (_outcomes(view.runs), _behaviour(view.runs), *pairs) if view.runs else pairs
 
 
 def _behaviour(views: Sequence[RunView]) -> Table:
-    again = [view.aftermath.after_denied for view in views]
+    again = [view.recovery.after_denied for view in views]
     rows = (
-        row("reaction to a denial", (_commonest(view.aftermath.kinds) for view in views)),
+        row("reaction to a denial", (_commonest(view.recovery.kinds) for view in views)),
         row("denied again after a denial", (share(rate, own_n=True) for rate in again)),
         row("flag guessing, per 100 calls", (_flag_guessing(view) for view in views)),
-        row("handshake completed", (told(view, _handshake_total(view)) for view in views)),
-        row("typical exit", (told(view, _commonest(view.outcomes)) for view in views)),
+        row(
+            "handshake completed", (observable_cell(view, _handshake_total(view)) for view in views)
+        ),
+        row("typical exit", (observable_cell(view, _commonest(view.outcomes)) for view in views)),
     )
     return Table("Behaviour", "The most frequent of each kind, with its share.", heads(views), rows)
 
@@ -150,7 +152,7 @@ def _handshake_total(view: RunView) -> Cell:
 
 def _outcomes(views: Sequence[RunView]) -> Table:
     rows = [
-        row(end, (told(view, share(dict(view.outcomes)[end])) for view in views))
+        row(end, (observable_cell(view, share(dict(view.outcomes)[end])) for view in views))
         for end, _ in views[0].outcomes
     ]
     rows += goal_rows(views)
@@ -191,7 +193,7 @@ def _stretched(view: RunView) -> float:
 
 
 def _scenarios(views: Sequence[RunView]) -> tuple[Table, ...]:
-    """None where no trial counts."""
+    """Return the table by scenario; none where no trial counts."""
     played = [{one.name: one for one in view.scenarios} for view in views]
     names = sorted({name for run in played for name in run})
     nothing = Rate(0, 0)
@@ -207,7 +209,7 @@ def _scenarios(views: Sequence[RunView]) -> tuple[Table, ...]:
 
 
 def _handshakes(views: Sequence[RunView]) -> list[Table]:
-    """One funnel for each scenario that has a handshake."""
+    """Return one funnel for each scenario that has a handshake."""
     scenarios = sorted({one.scenario for view in views for one in view.handshakes})
     return [_handshake(views, scenario) for scenario in scenarios]
 
@@ -234,7 +236,7 @@ def _handshake(views: Sequence[RunView], scenario: str) -> Table:
 
 
 def _in_order(view: RunView, scenario: str) -> Cell:
-    """Of the trials that can tell, which are fewer in a run of an older version."""
+    """Return the share in order of the trials that show it: fewer in a run of an older version."""
     rate = next((one.in_order for one in view.handshakes if one.scenario == scenario), Rate(0, 0))
     return share(rate, own_n=rate.n != _tried(view, scenario))
 

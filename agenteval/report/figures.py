@@ -1,11 +1,11 @@
-"""The drawn figures of a page, as places on their canvas, each with the table behind it."""
+"""The charts of a page, as positions on their canvas, each with its table of numbers."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import floor, inf, isfinite, isnan, log10
 from typing import Any
 
-from agenteval.report.aftermath import RECOVERED
+from agenteval.report.denial_recovery import RECOVERED
 from agenteval.report.speed import UNKNOWN, measured
 from agenteval.report.tables import Cell, Head, Table, head, per_100, row
 from agenteval.report.view import RunView, View
@@ -17,7 +17,10 @@ LEFT, TOP, RIGHT, BOTTOM = 46.0, 10.0, 500.0, 214.0  # between the axes, of a ca
 
 
 def scale(reach: float) -> tuple[float, float]:
-    """The distance of ticks and the end of a scale: four to ten ticks of 1, 2 or 5 times ten^k."""
+    """Return the distance of ticks and the end of a scale.
+
+    There are four to ten ticks of 1, 2 or 5 times ten^k.
+    """
     reach = reach or 1.0
     power = 10.0 ** floor(log10(reach))
     step = next(part * power for part in (0.1, 0.2, 0.5, 1.0) if reach <= 10 * part * power)
@@ -29,18 +32,18 @@ def scale(reach: float) -> tuple[float, float]:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A point with its interval, which stands upright; `told` is what it says."""
+    """A point with its vertical interval and its label."""
 
     x: float
     y: float
     low: float
     high: float
-    told: str
+    label: str
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """The marks of one model; `joined` by a line."""
+    """The marks of one model; `joined` if a line connects them."""
 
     model: str
     colour: int
@@ -54,7 +57,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """Ticks are a place and its text. `table` has every number of it, with n and interval."""
+    """A chart. Ticks are a position and its text; `table` has all numbers, with n and interval."""
 
     id: str
     title: str
@@ -69,23 +72,23 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class _Point:
-    """What is to be drawn, in the units of its axes."""
+    """A point to be drawn, in the units of its axes."""
 
     x: float
     y: float
     low: float
     high: float
-    told: str
+    label: str
 
 
 def figures_of(view: View) -> list[Figure]:
-    """Those that these runs can show."""
-    made = (_speed_and_errors(view.runs), _recovery(view.runs), _levels(view.runs))
-    return [figure for figure in made if figure]
+    """Return the charts for which these runs have data."""
+    figures = (_speed_and_errors(view.runs), _recovery(view.runs), _levels(view.runs))
+    return [figure for figure in figures if figure]
 
 
-def _drawn(named: Sequence[tuple[str, Sequence[_Point]]], **known: Any) -> Figure | None:
-    """The figure of these points by model; None where nothing can be drawn."""
+def _drawn(named: Sequence[tuple[str, Sequence[_Point]]], **texts: Any) -> Figure | None:
+    """Return the chart of these points by model; None where there is no point."""
     points = [point for _, of in named for point in of]
     if not points:
         return None
@@ -103,7 +106,7 @@ def _drawn(named: Sequence[tuple[str, Sequence[_Point]]], **known: Any) -> Figur
         Series(
             model,
             at % SERIES,
-            tuple(Mark(x(p.x), y(p.y), y(p.low), y(p.high), f"{model}: {p.told}") for p in of),
+            tuple(Mark(x(p.x), y(p.y), y(p.low), y(p.high), f"{model}: {p.label}") for p in of),
             joined=len(of) > 1,
         )
         for at, (model, of) in enumerate(named)
@@ -112,7 +115,7 @@ def _drawn(named: Sequence[tuple[str, Sequence[_Point]]], **known: Any) -> Figur
         x_ticks=tuple((x(at), f"{at:g}") for at in _ticks(x_step, x_end)),
         y_ticks=tuple((y(at), f"{at:g}") for at in _ticks(y_step, y_end)),
         series=series,
-        **known,
+        **texts,
     )
 
 
@@ -121,14 +124,14 @@ def _ticks(step: float, end: float) -> Iterator[float]:
 
 
 def useful(view: RunView) -> tuple[int, float | None]:
-    """Calls that were allowed and ran, and how many of them a minute where that was measured."""
+    """Return the calls that were allowed and ran, and their number a minute if measured."""
     count = view.tallies.useful if view.tallies else 0
     seconds = view.run.effort.seconds if view.run.effort else None
     return count, 60 * count / seconds if seconds else None
 
 
 def tokens_per_second(view: RunView) -> float | None:
-    """All requests together."""
+    """Return the completion tokens a second of all requests together."""
     seconds = view.run.effort.seconds if view.run.effort else None
     return view.executions.completion_tokens / seconds if seconds and view.executions else None
 
@@ -138,8 +141,8 @@ def _speed_and_errors(views: Sequence[RunView]) -> Figure | None:
     for view in views:
         total, (count, speed) = view.errors.total, useful(view)
         rows.append(row(view.label, (pace(count, speed), per_100(total, own_n=True))))
-        told = f"{total.per_100()} errors per 100 calls, {speed or 0:.1f} useful calls a minute"
-        point = _Point(speed or 0.0, 100 * total.value, 100 * total.low, 100 * total.high, told)
+        label = f"{total.per_100()} errors per 100 calls, {speed or 0:.1f} useful calls a minute"
+        point = _Point(speed or 0.0, 100 * total.value, 100 * total.low, 100 * total.high, label)
         named.append((view.label, [point] if speed and total.n else []))
     heads = titled(views, "useful calls/min", "errors per 100 calls")
     note = (
@@ -162,26 +165,26 @@ def pace(count: int, speed: float | None) -> Cell:
 
 
 def titled(views: Sequence[RunView], *labels: str) -> tuple[Head, ...]:
-    """Columns that are no models; the first one is marked where any run was simulated."""
+    """Return columns that are no models; the first one is marked if any run was simulated."""
     simulated = any(view.errors.simulated for view in views)
     return tuple(head(label, simulated=simulated and not at) for at, label in enumerate(labels))
 
 
 def _recovery(views: Sequence[RunView]) -> Figure | None:
-    """The share of denials recovered from by turns since; the last of them is drawn at its side."""
+    """Return the chart of the share of denials recovered from, by turns since the denial."""
     named = []
-    turns = [at for at, _ in views[0].aftermath.incidence[0][1]] if views else []
+    turns = [at for at, _ in views[0].recovery.incidence[0][1]] if views else []
     rows: dict[float, list[Cell]] = {at: [] for at in turns}
     for view in views:
         points = []
-        for at, seen in dict(view.aftermath.incidence)[RECOVERED]:
-            if isnan(seen.value):
+        for at, share in dict(view.recovery.incidence)[RECOVERED]:
+            if isnan(share.value):
                 rows[at].append(Cell("-"))
                 continue
-            rows[at].append(_incidence_cell(seen))
+            rows[at].append(_incidence_cell(share))
             if isfinite(at):
-                told = f"{100 * seen.value:.0f} % within {at:g} turns, n={seen.n}"
-                point = _Point(at, 100 * seen.value, 100 * seen.low, 100 * seen.high, told)
+                label = f"{100 * share.value:.0f} % within {at:g} turns, n={share.n}"
+                point = _Point(at, 100 * share.value, 100 * share.low, 100 * share.high, label)
                 points.append(point)
         named.append((view.label, [_Point(0, 0, 0, 0, "at the denial"), *points] if points else []))
     note = (
@@ -208,14 +211,14 @@ def _recovery(views: Sequence[RunView]) -> Figure | None:
     )
 
 
-def _incidence_cell(seen: Incidence) -> Cell:
-    interval = f"[{100 * seen.low:.1f}, {100 * seen.high:.1f}]"
-    value = f"{100 * seen.value:.1f}%"
-    return Cell(value, str(seen.count), interval, f"n={seen.n}", zero=not seen.count)
+def _incidence_cell(incidence: Incidence) -> Cell:
+    interval = f"[{100 * incidence.low:.1f}, {100 * incidence.high:.1f}]"
+    value = f"{100 * incidence.value:.1f}%"
+    return Cell(value, str(incidence.count), interval, f"n={incidence.n}", zero=not incidence.count)
 
 
 def _levels(views: Sequence[RunView]) -> Figure | None:
-    """Useful calls per minute by concurrency, of models that were played at several levels."""
+    """Return the chart of useful calls by concurrency, of models played at several levels."""
     by_model: dict[str, list[tuple[int, int, float]]] = {}
     for view in views:
         count, speed = useful(view)
@@ -249,8 +252,8 @@ LEVELS = 10  # shades of the heat map
 
 
 @dataclass(frozen=True, slots=True)
-class Heat:
-    """One cell of the map: trials completed, as a shade. `at` is whose run, for its link."""
+class _HeatCell:
+    """One cell of the heat map: the trials completed, as a shade, and the errors."""
 
     completed: Rate
     errors: Rate
@@ -260,7 +263,7 @@ class Heat:
         return round(LEVELS * self.completed.value) if self.completed.n else -1
 
     @property
-    def told(self) -> str:
+    def label(self) -> str:
         if not self.completed.n:
             return "not played"
         low, high = 100 * self.completed.low, 100 * self.completed.high
@@ -269,15 +272,15 @@ class Heat:
         return f"{done}; errors per 100 calls: {errors}"
 
 
-def heat_map(view: View) -> list[tuple[str, tuple[Heat, ...]]]:
-    """A row for each scenario, those that were completed least often first."""
+def heat_map(view: View) -> list[tuple[str, tuple[_HeatCell, ...]]]:
+    """Return a row for each scenario, those completed least often first."""
     played = [{one.name: one for one in run.scenarios} for run in view.runs]
-    nothing = Heat(Rate(0, 0), Rate(0, 0))
+    nothing = _HeatCell(Rate(0, 0), Rate(0, 0))
     rows = [
         (
             name,
             tuple(
-                Heat(run[name].completed, run[name].errors) if name in run else nothing
+                _HeatCell(run[name].completed, run[name].errors) if name in run else nothing
                 for run in played
             ),
         )
@@ -286,6 +289,6 @@ def heat_map(view: View) -> list[tuple[str, tuple[Heat, ...]]]:
     return sorted(rows, key=lambda row: _completed(row[1]))
 
 
-def _completed(cells: Sequence[Heat]) -> float:
+def _completed(cells: Sequence[_HeatCell]) -> float:
     trials = sum(cell.completed.n for cell in cells)
     return sum(cell.completed.count for cell in cells) / trials if trials else 1.0

@@ -1,4 +1,4 @@
-"""What the lines of a gate.toml mean, and how often they pass and fail whom."""
+"""The meaning of the lines of a gate.toml, and how often they pass and fail known candidates."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ MORE = (
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """A gate rehearsed: what becomes of each kind of candidate, by its name."""
+    """A rehearsed gate: the verdicts on each kind of candidate, by its name."""
 
     rules: Rules
     pairs: int  # of simulated runs
@@ -41,7 +41,7 @@ class Explained:
 def render(explained: Explained, console: Console) -> None:
     console.print(Text(as_name(f"What {explained.source} asks for"), style="bold"))
     grid = Table.grid(padding=(0, 1))
-    for name, meaning in meanings(explained.rules):
+    for name, meaning in _meanings(explained.rules):
         grid.add_row("-", Text(as_name(f"{name}: {meaning}")))
     console.print(grid)
     console.print()
@@ -49,7 +49,7 @@ def render(explained: Explained, console: Console) -> None:
     console.print(
         Text(
             f"In percent of {explained.pairs} simulated pairs of runs each, good to "
-            f"{_known_to(explained.pairs):.0f} points. {explained.size}",
+            f"{_precision(explained.pairs):.0f} points. {explained.size}",
             style="dim",
         )
     )
@@ -67,20 +67,22 @@ def _out_of_reach(explained: Explained) -> str:
     }
     lines = []
     for by_calls, lead in leads.items():
-        found = [one for one in explained.reach if one.by_calls is by_calls]
-        lines += [lead] if found else []
-        lines += [f"- {one.name.removeprefix('budgets.')}: {reach_told(one)}." for one in found]
+        unreachable = [one for one in explained.reach if one.by_calls is by_calls]
+        lines += [lead] if unreachable else []
+        lines += [
+            f"- {one.name.removeprefix('budgets.')}: {reach_told(one)}." for one in unreachable
+        ]
     return "\n".join(lines)
 
 
 def document(explained: Explained) -> dict[str, Any]:
-    """The same as JSON; its keys stay, and are told in docs/json.md."""
+    """Return the same as JSON; its keys are stable and documented in docs/json.md."""
     return {
         "schema": SCHEMA,
         "rules": explained.source,
         "size": explained.size,
         "pairs": explained.pairs,
-        "meanings": dict(meanings(explained.rules)),
+        "meanings": dict(_meanings(explained.rules)),
         "candidates": {
             name: {
                 "gate": _share_documents((one.passed, one.failed)),
@@ -97,8 +99,8 @@ def _share_documents(shares: tuple[Rate, Rate]) -> dict[str, Any]:
     return {"passed": passed, "failed": failed}
 
 
-def meanings(rules: Rules) -> Iterator[tuple[str, str]]:
-    """Each line of the rules, by its name in gate.toml."""
+def _meanings(rules: Rules) -> Iterator[tuple[str, str]]:
+    """Yield each line of the rules, by its name in gate.toml."""
     allowed = (
         f"at most {rules.margin:g} times the baseline's errors per 100 calls"
         if rules.ratio
@@ -136,7 +138,7 @@ _ABOUT = {
 }
 
 
-def _known_to(pairs: int) -> float:
+def _precision(pairs: int) -> float:
     half = Rate(pairs // 2, pairs)
     return 50 * (half.high - half.low)
 

@@ -1,4 +1,4 @@
-"""A gate's verdict as JSON: its keys stay, and are told in docs/json.md."""
+"""A gate's verdict as JSON: its keys are stable and documented in docs/json.md."""
 
 import json
 from math import ceil, isfinite
@@ -35,7 +35,7 @@ def document(view: GateView) -> dict[str, Any]:
         "candidate": _run(view.candidate, view.goals[1]),
         "criteria": [_criterion(one, view.candidate) for one in judgement.criteria],
         "minimums": [
-            {"of": one.of, "asked": one.asked, "seen": one.seen, "verdict": one.verdict}
+            {"of": one.of, "asked": one.required, "seen": one.observed, "verdict": one.verdict}
             for one in judgement.minimums
         ],
         "out_of_reach": [one.fields for one in view.reach],
@@ -56,12 +56,12 @@ def _run(run: RunSummary, reached: Rate | None) -> dict[str, Any]:
     }
 
 
-def _criterion(one: Result, candidate: RunSummary) -> dict[str, Any]:
-    measure, trials = one.measure, len(one.bearing(candidate))
-    lower, upper = one.bounds or (None, None)
+def _criterion(result: Result, candidate: RunSummary) -> dict[str, Any]:
+    measure, trials = result.measure, len(result.bearing(candidate))
+    lower, upper = result.bounds or (None, None)
     return {
         "name": measure.name,
-        "estimate": _number(one.estimate),
+        "estimate": _number(result.estimate),
         "lower": lower,
         "upper": None if upper is not None and upper >= MOST else upper,
         "limit": measure.limit,
@@ -69,10 +69,10 @@ def _criterion(one: Result, candidate: RunSummary) -> dict[str, Any]:
         "n": measure.n,
         "of": measure.of,
         "forbidden": measure.forbidden,
-        "p_fail": one.p_fail,
-        "verdict": one.verdict,
+        "p_fail": result.p_fail,
+        "verdict": result.verdict,
         "trials_needed": [
-            ceil(times * trials) if isfinite(times) else None for times in needed(one) or ()
+            ceil(times * trials) if isfinite(times) else None for times in needed(result) or ()
         ],
     }
 

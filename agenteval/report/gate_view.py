@@ -11,7 +11,7 @@ from agenteval.report.goals import is_logged, reached
 from agenteval.report.provenance import MIXED, SIMULATED, agents_told
 from agenteval.report.tables import BY_WORDS, READ_FROM_WORDS, counted
 from agenteval.report.voids import run_remarks
-from agenteval.stats.alpha_spending import elsewhere_told
+from agenteval.stats.alpha_spending import other_baseline_remarks
 from agenteval.stats.criteria import HANDSHAKES
 from agenteval.stats.estimand import verdict_about
 from agenteval.stats.feasibility import OutOfReach, needed, out_of_reach
@@ -32,7 +32,7 @@ SHOWN = 3  # criteria that are named
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One criterion in words. `needed` says what would settle it, and is empty where it is."""
+    """One criterion in words. `needed` is what would decide it; empty where it is decided."""
 
     name: str
     estimate: str
@@ -46,7 +46,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class GateView:
-    """What is shown: the lines, then what a reader must know beside them."""
+    """The verdict as shown: the lines of the criteria, then remarks that a reader must know."""
 
     judgement: Judgement
     baseline: RunSummary
@@ -67,10 +67,10 @@ class GateView:
 
     @property
     def meaning(self) -> str:
-        """The line behind the verdict: what to do, and because of which criteria."""
-        told = [line.name for line in self.lines if line.verdict is self.verdict]
-        more = f" and {len(told) - SHOWN} more" if len(told) > SHOWN else ""
-        because = ", ".join(told[:SHOWN]) + more or "this look could not be kept"
+        """The line after the verdict: what to do, and because of which criteria."""
+        names = [line.name for line in self.lines if line.verdict is self.verdict]
+        more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+        because = ", ".join(names[:SHOWN]) + more or "this look could not be kept"
         return MEANS[self.verdict].format(self.candidate.model, self.baseline.model, because)
 
 
@@ -80,9 +80,9 @@ def gate_view(
     candidate: RunSummary,
     *,
     rules: str,
-    told: tuple[str, ...] = (),
+    remarks: tuple[str, ...] = (),
 ) -> GateView:
-    """`told` is what must be known of the look at the two runs."""
+    """Return the view of a judgement; `remarks` are those on the look at the two runs."""
     reach = out_of_reach(baseline, candidate, judgement.still_open, level=judgement.level)
     never = {one.name: f"{reach_told(one)}; " for one in reach}
     return GateView(
@@ -97,7 +97,7 @@ def gate_view(
             ),
             *map(_minimum_line, judgement.minimums),
         ),
-        remarks=(*_remarks(judgement, baseline, candidate), *told),
+        remarks=(*_remarks(judgement, baseline, candidate), *remarks),
         reach=reach,
         goals=tuple(
             None if one.of_counts else reached(one, judgement.rules.about)
@@ -107,7 +107,7 @@ def gate_view(
 
 
 def goals_told(view: GateView) -> str:
-    """The first thing to know of two models: which of them does its work."""
+    """Return how often each of the two models reaches its goal: the first thing to know."""
     before, reached = view.goals
     if is_logged(view.candidate):
         return f"Goal reached: not observable in the logs of {view.candidate.model}."
@@ -118,27 +118,27 @@ def goals_told(view: GateView) -> str:
     return f"{candidate}, {view.baseline.model} (baseline) {before}.{arm}"
 
 
-def _line(one: Result, judgement: Judgement, candidate: RunSummary, never: str) -> Line:
-    measure = one.measure
+def _line(result: Result, judgement: Judgement, candidate: RunSummary, never: str) -> Line:
+    measure = result.measure
     ratio = measure.name == MARGIN and judgement.rules.ratio
     scale, sign = (1, "") if ratio else (100, "+" if measure.paired else "")
     limit = f"< {scale * measure.limit:g}"
     return Line(
         name=measure.name.removeprefix("budgets."),
-        estimate=_estimate(one, scale, sign),
+        estimate=_estimate(result, scale, sign),
         unit="times" if ratio else "points" if measure.paired else "per 100",
-        bounds=_bounds(one.bounds, scale) if one.bounds else "-",
+        bounds=_bounds(result.bounds, scale) if result.bounds else "-",
         limit=f"none, {limit}" if measure.forbidden else limit,
         n=f"{measure.count}/{measure.n} {measure.of}",
-        verdict=one.verdict,
-        needed=_needed(one, candidate, never),
+        verdict=result.verdict,
+        needed=_needed(result, candidate, never),
     )
 
 
-def _estimate(one: Result, scale: int, sign: str) -> str:
-    if one.estimate is None or not (isfinite(one.estimate) or one.measure.count):
+def _estimate(result: Result, scale: int, sign: str) -> str:
+    if result.estimate is None or not (isfinite(result.estimate) or result.measure.count):
         return "-"  # of nothing to nothing there is no ratio
-    return f"{scale * one.estimate:{sign}.2f}" if isfinite(one.estimate) else "any"
+    return f"{scale * result.estimate:{sign}.2f}" if isfinite(result.estimate) else "any"
 
 
 def _bounds(bounds: tuple[float, float], scale: int) -> str:
@@ -146,61 +146,65 @@ def _bounds(bounds: tuple[float, float], scale: int) -> str:
     return f"[{scale * low:.2f}, {f'{scale * high:.2f}' if high < MOST else 'any'}]"
 
 
-def _needed(one: Result, candidate: RunSummary, never: str) -> str:
-    if (times := needed(one)) is None:
+def _needed(result: Result, candidate: RunSummary, never: str) -> str:
+    if (times := needed(result)) is None:
         return ""
-    if why := _unseen(one, candidate):
+    if why := _unseen(result, candidate):
         return why
-    trials, (as_seen, half) = one.bearing(candidate), times
+    trials, (as_seen, half) = result.bearing(candidate), times
     if isinf(as_seen) or not trials:
         close = "too close to the limit for any number of calls to settle it"
         return never.removesuffix("; ") or close
-    above = one.bounds is not None and one.bounds[0] > one.measure.limit
-    lead = f"above its limit, but not after correction for {one.among} criteria; " if above else ""
+    above = result.bounds is not None and result.bounds[0] > result.measure.limit
+    lead = (
+        f"above its limit, but not after correction for {result.family_size} criteria; "
+        if above
+        else ""
+    )
     calls = sum(trial.calls for trial in trials)
     nearer = "no sensible number" if isinf(half) else f"about {ceil(half * len(trials)):,}"
     return (
-        f"{never}{lead}a new run of about {_trials(one, ceil(as_seen * len(trials)))} "
+        f"{never}{lead}a new run of about {_trials(result, ceil(as_seen * len(trials)))} "
         f"({counted(ceil(as_seen * calls), 'call')}) would settle it in four cases of five if the "
         f"truth is as seen, {nearer} if it lies half as far from the limit"
     )
 
 
-def _unseen(one: Result, candidate: RunSummary) -> str:
-    """Why there is no figure that more of the same could settle."""
-    if not one.measure.n:
+def _unseen(result: Result, candidate: RunSummary) -> str:
+    """Return why more trials could not decide a criterion; empty if they could."""
+    if not result.measure.n:
         logged = "a log does not show it: play a run of both models"
         return logged if is_logged(candidate) else "no trial of the candidate that counts shows it"
-    if one.estimate is None:
+    if result.estimate is None:
         return "the two runs have nothing in common that shows it"
-    known = isfinite(one.estimate)
-    return "" if known else "a baseline without errors has no ratio: ask for a margin in points"
+    has_ratio = isfinite(result.estimate)
+    return "" if has_ratio else "a baseline without errors has no ratio: ask for a margin in points"
 
 
-def _trials(one: Result, number: int) -> str:
-    """So many of the trials that its figure is made from."""
-    told = counted(number, "trial")
-    return f"{told} with a handshake" if one.measure.of == HANDSHAKES else told
+def _trials(result: Result, number: int) -> str:
+    """Return the number of trials in words, with the kind that the figure is computed from."""
+    trials = counted(number, "trial")
+    return f"{trials} with a handshake" if result.measure.of == HANDSHAKES else trials
 
 
-def reach_told(one: OutOfReach) -> str:
-    """Why nothing of this size passes, and what would."""
-    more = f"even without a fault: {one.enough:,.0f} could"
-    size = counted(one.n, one.of.removesuffix("s"))
-    return f"{size} cannot pass, {'and no number would' if isinf(one.enough) else more}"
+def reach_told(criterion: OutOfReach) -> str:
+    """Return why no run of this size passes, and which size could."""
+    more = f"even without a fault: {criterion.enough:,.0f} could"
+    size = counted(criterion.n, criterion.of.removesuffix("s"))
+    return f"{size} cannot pass, {'and no number would' if isinf(criterion.enough) else more}"
 
 
-def _minimum_line(one: Minimum) -> Line:
-    missing = one.asked - one.seen
+def _minimum_line(minimum: Minimum) -> Line:
+    missing = minimum.required - minimum.observed
     return Line(
-        name=f"minimum.{one.of}",
-        estimate=str(one.seen),
-        unit=one.of,
+        name=f"minimum.{minimum.of}",
+        estimate=str(minimum.observed),
+        unit=minimum.of,
         bounds="",
-        limit=f">= {one.asked}",
+        limit=f">= {minimum.required}",
         n="",
-        verdict=one.verdict,
-        needed=counted(missing, f"more {one.of[:-1]}") if missing > 0 else "",
+        verdict=minimum.verdict,
+        needed=counted(missing, f"more {minimum.of[:-1]}") if missing > 0 else "",
     )
 
 
@@ -221,34 +225,34 @@ def _remarks(judgement: Judgement, baseline: RunSummary, candidate: RunSummary) 
     for role, run in sides:
         yield from run_remarks(role, run)
         yield from agents_told(role, run)
-    yield from elsewhere_told(candidate.looks, baseline.id)
+    yield from other_baseline_remarks(candidate.looks, baseline.id)
     yield from _differences(baseline, candidate)
 
 
 def _paired(pairing: Pairing, *, logged: bool) -> str:
-    """What the margins stand on, and what they leave out."""
+    """Return which trials the margins compare, and which they exclude."""
     if not pairing.alike:
         return "The two runs have no scenario in common: no margin can be held between them."
-    told = f"Both met the same worlds: the margins compare their trials in {pairing.worlds} of them"
+    line = f"Both met the same worlds: the margins compare their trials in {pairing.worlds} of them"
     where = "in worlds that the other did not play"
     if not pairing.paired:
         why = "what was logged had tasks of its own" if logged else "another --seed?"
-        told = f"The two runs met no world in common ({why}): that needs more calls"
+        line = f"The two runs met no world in common ({why}): that needs more calls"
         where = "so that both sides have the same scenarios, and as much of each"
     if not any(pairing.trials_left_out):
-        return f"{told}."
+        return f"{line}."
     before, after = (
         f"{counted(trials, 'trial')} ({counted(calls, 'call')})"
         for trials, calls in zip(pairing.trials_left_out, pairing.left_out, strict=True)
     )
     return (
-        f"{told}. The margins leave out {before} of the baseline and {after} of the candidate, "
+        f"{line}. The margins leave out {before} of the baseline and {after} of the candidate, "
         f"{where}."
     )
 
 
 def _differences(baseline: RunSummary, candidate: RunSummary) -> Iterator[str]:
-    """What does not forbid the comparison, and may explain it."""
+    """Yield differences of the runs that do not forbid the comparison, but might explain it."""
     if baseline.of_counts:
         yield (
             "The baseline is a table of counts: under which allow list, taxonomy, prompts and "
@@ -259,7 +263,10 @@ def _differences(baseline: RunSummary, candidate: RunSummary) -> Iterator[str]:
     conditions = [baseline.conditions, candidate.conditions]
     if unlike := differing_arms(conditions):
         yield f"The runs are of unlike arms: {', '.join(unlike)}; that may make a difference too."
-    differing, (before, after) = differing_other(conditions), map(_known, (baseline, candidate))
+    differing, (before, after) = (
+        differing_other(conditions),
+        map(_scenarios_of, (baseline, candidate)),
+    )
     if unknown := [name for name in sorted(before - after) if not baseline.of_counts]:
         more = ", ..." if len(unknown) > SHOWN else ""
         yield (
@@ -282,5 +289,5 @@ def _differences(baseline: RunSummary, candidate: RunSummary) -> Iterator[str]:
         )
 
 
-def _known(run: RunSummary) -> set[str]:
+def _scenarios_of(run: RunSummary) -> set[str]:
     return {one.scenario for one in run.counted}

@@ -33,13 +33,13 @@ from agenteval.report.tables import (
 from agenteval.report.transcripts import shown_trial
 from agenteval.report.view import RunView, View
 from agenteval.report.voids import void_lines
-from agenteval.stats.alpha_spending import sure_told
+from agenteval.stats.alpha_spending import confidence_text
 from agenteval.stats.rates import Rate
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """One model's rate in one class. Positions are percent of the scale; an end may be beyond."""
+    """One model's rate in one class. Positions are percent of the scale, ends may lie beyond."""
 
     model: str
     colour: int  # which of the stylesheet's series
@@ -50,7 +50,7 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True)
-class Band:
+class _Band:
     """One class, with a mark for each model."""
 
     label: str
@@ -59,28 +59,31 @@ class Band:
 
 
 @dataclass(frozen=True, slots=True)
-class Chart:
+class _Chart:
     ticks: tuple[tuple[float, str], ...]  # position in percent, text
-    bands: tuple[Band, ...]
+    bands: tuple[_Band, ...]
 
 
-def signature_chart(view: View) -> Chart:
-    """Classes in which any model erred, and the total. The scale ends where their intervals do."""
-    shown = [
+def signature_chart(view: View) -> _Chart:
+    """Return the chart of the classes in which any model erred, and the total.
+
+    The scale ends where their intervals do.
+    """
+    rates_by_class = [
         (row.id, [model.rows[at] for model in view.models])
         for at, row in enumerate(view.rows)
         if any(model.rows[at].count for model in view.models)
     ]
     totals = [model.total for model in view.models]
-    rates = [rate for _, rates in [*shown, ("", totals)] for rate in rates]
+    rates = [rate for _, rates in [*rates_by_class, ("", totals)] for rate in rates]
     # Intervals of classes never seen are wide and tell little: they do not stretch the scale.
     step, end = scale(max((rate.high for rate in rates if rate.count), default=0.1))
     names = [model.label for model in view.models]
-    bands = [Band(label, _marks(names, rates, end)) for label, rates in shown]
+    bands = [_Band(label, _marks(names, rates, end)) for label, rates in rates_by_class]
     ticks = [100 * step * at / end for at in range(round(end / step) + 1)]
-    return Chart(
+    return _Chart(
         ticks=tuple((tick, f"{100 * step * at:g}") for at, tick in enumerate(ticks)),
-        bands=(*bands, Band("total", _marks(names, totals, end), strong=True)),
+        bands=(*bands, _Band("total", _marks(names, totals, end), strong=True)),
     )
 
 
@@ -102,7 +105,7 @@ Step = tuple[str, tuple[tuple[str, int, Rate], ...]]  # and of each model, with 
 
 
 def funnels(view: View) -> list[tuple[str, tuple[Step, ...]]]:
-    """The steps of each scenario's handshake, with the trials of each model that passed them."""
+    """Return the steps of each scenario's handshake, with each model's rate of passing them."""
     names = sorted({one.scenario for run in view.runs for one in run.handshakes})
     return [(name, _steps(view.runs, name)) for name in names]
 
@@ -116,13 +119,13 @@ def _steps(views: Sequence[RunView], scenario: str) -> tuple[Step, ...]:
     return tuple((step, tuple(of)) for step, of in passed.items())
 
 
-def write(view: View, path: Path, told: "Told | None" = None) -> None:
-    """Write the page and those beside it, making their folders.
+def write(view: View, path: Path, verdict: "PageVerdict | None" = None) -> None:
+    """Write the page and the separate ones, and create their folders.
 
-    A verdict stands first, where there is one. Raises as `unwritten` where nothing can be written.
+    A verdict comes first, if there is one. Raises as `unwritten` if a file cannot be written.
     """
     try:
-        for name, text in pages(view, path.name, told):
+        for name, text in pages(view, path.name, verdict):
             file = path if not name else path.parent / name
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text, encoding="utf-8")
@@ -132,8 +135,8 @@ def write(view: View, path: Path, told: "Told | None" = None) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """A gate's verdict, and what it asks to be done."""
+class PageVerdict:
+    """A gate's verdict, and what to do about it."""
 
     gate: GateView
     meaning: str
@@ -144,36 +147,39 @@ class Told:
 
     @property
     def sure(self) -> str:
-        return sure_told(self.gate.judgement.level)
+        return confidence_text(self.gate.judgement.level)
 
 
-def page(view: View, told: Told | None = None) -> str:
-    """The page alone."""
-    return next(pages(view, "report.html", told))[1]
+def page(view: View, verdict: PageVerdict | None = None) -> str:
+    """Return the page without the separate ones."""
+    return next(pages(view, "report.html", verdict))[1]
 
 
-def pages(view: View, name: str, told: Told | None) -> Iterator[tuple[str, str]]:
-    """The page of this name, given as "", and those beside it by their files."""
+def pages(view: View, name: str, verdict: PageVerdict | None) -> Iterator[tuple[str, str]]:
+    """Yield the page of this name, with "" as its file, and the separate ones with their files."""
     folder = f"{Path(name).stem}.trials"
-    seen = behind(view, folder)
-    yield "", _main(view, seen, told)
-    calls = seen.inline
-    for beside in seen.pages:
-        shown = []
-        for line, trial in read_trials(beside.run, beside.lines):
-            shown.append(shown_trial(trial, line.place))
-            gather(calls, beside.at, line, trial)
-        prompts = prompts_of(shown)
-        yield beside.file, _rendered("trials.html", beside=beside, shown=shown, prompts=prompts)
-    for more in calls_beside(seen.calls, calls):
+    evidence = behind(view, folder)
+    yield "", _main(view, evidence, verdict)
+    calls = evidence.inline
+    for other_page in evidence.pages:
+        transcripts = []
+        for line, trial in read_trials(other_page.run, other_page.lines):
+            transcripts.append(shown_trial(trial, line.place))
+            gather(calls, other_page.at, line, trial)
+        prompts = prompts_of(transcripts)
+        yield (
+            other_page.file,
+            _rendered("trials.html", beside=other_page, shown=transcripts, prompts=prompts),
+        )
+    for more in calls_beside(evidence.calls, calls):
         yield more.file, _rendered("calls.html", beside=more, main=name)
 
 
-def _main(view: View, seen: Behind, told: Told | None) -> str:
+def _main(view: View, evidence: Behind, verdict: PageVerdict | None) -> str:
     return _rendered(
         "report.html",
         view=view,
-        told=told,
+        told=verdict,
         units=UNITS,
         said=SAID,
         leads=LEADS,
@@ -189,17 +195,17 @@ def _main(view: View, seen: Behind, told: Told | None) -> str:
         repeated=[(run.label, repeat_line(run.run)) for run in view.runs],
         missed=(MISSED, [(run.label, of) for run in view.runs if (of := missed_of(run))]),
         voids=void_lines(view),
-        behind=seen,
-        prompts=prompts_of([one for of in seen.shown for one in of]),
-        hrefs=_hrefs(view, seen.calls),
-        origins=_origins(view, seen.calls),
+        behind=evidence,
+        prompts=prompts_of([one for of in evidence.transcripts for one in of]),
+        hrefs=_hrefs(view, evidence.calls),
+        origins=_origins(view, evidence.calls),
     )
 
 
 def _hrefs(view: View, calls: Sequence[CallList]) -> dict[tuple[str, int], str]:
-    """Where the calls behind a count of the comparison stand, by its row and its column."""
+    """Return the links to the calls behind each count of the comparison, by row and column."""
     columns = [model.label for model in view.models]
-    found: dict[tuple[str, int], str] = {
+    calls_hrefs: dict[tuple[str, int], str] = {
         (as_name(one.failure_class), columns.index(one.run.label)): f"#{one.place}" for one in calls
     }
     trials = {
@@ -207,33 +213,36 @@ def _hrefs(view: View, calls: Sequence[CallList]) -> dict[tuple[str, int], str]:
         for at, run in enumerate(view.runs)
     }
     totals = {("total", columns.index(one.run.label)): DENIED for one in calls}
-    return found | trials | totals
+    return calls_hrefs | trials | totals
 
 
 DENIED = "#denied"
 
 
 def _origins(view: View, calls: Sequence[CallList]) -> dict[tuple[str, int], str]:
-    """Of the line of each model: goals and useful calls stand in its trials, the rest is denied."""
+    """Return the links of each model's line, by row and column.
+
+    Goals and useful calls link to its trials, the rest to its denied calls.
+    """
     with_denials = {one.run.label for one in calls}
-    found: dict[tuple[str, int], str] = {}
+    hrefs: dict[tuple[str, int], str] = {}
     for at, run in enumerate(view.runs):
         trials, denied = f"#run-{at}", DENIED if run.label in with_denials else ""
         for column, href in enumerate((trials, denied, denied, denied, trials)):
-            found[as_name(run.label), column] = href
-    return found
+            hrefs[as_name(run.label), column] = href
+    return hrefs
 
 
-def _rendered(template: str, **shown: Any) -> str:
+def _rendered(template: str, **values: Any) -> str:
     templates = templates_of("agenteval.report")
     styles, _, _ = templates.loader.get_source(templates, "report.css")  # type: ignore[union-attr]
     style = Markup(styles)  # noqa: S704 - our own file, and a stylesheet must not be escaped
-    return templates.get_template(template).render(mark=MARK, style=style, **shown)
+    return templates.get_template(template).render(mark=MARK, style=style, **values)
 
 
 @cache
 def templates_of(*packages: str) -> Environment:
-    """The templates of these packages; of one name, the first package's."""
+    """Return the environment of these packages' templates; the first package has precedence."""
     return Environment(
         loader=ChoiceLoader([PackageLoader(package) for package in packages]),
         autoescape=True,
@@ -241,10 +250,10 @@ def templates_of(*packages: str) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
-        finalize=_shown,
+        finalize=_visible,
     )
 
 
-def _shown(value: object) -> object:
-    """Every value of the page: a model's words stay where they are, and hide nothing."""
+def _visible(value: object) -> object:
+    """Escape control characters of every text of the page: a model's words cannot hide anything."""
     return visible(value) if type(value) is str else value

@@ -1,4 +1,4 @@
-"""The view as JSON: its keys stay, and are told in docs/json.md."""
+"""The view as JSON: its keys are stable and documented in docs/json.md."""
 
 import json
 from dataclasses import asdict, replace
@@ -9,12 +9,12 @@ from agenteval.core.summary import TrialSummary
 from agenteval.report.goals import goal_turns, undone
 from agenteval.report.provenance import agent_rates
 from agenteval.report.view import (
-    Aftermath,
     Arrivals,
     Errors,
     Groups,
     Handshake,
     Pair,
+    RecoveryFigures,
     RunView,
     ScenarioView,
     View,
@@ -101,7 +101,7 @@ def _pair(pair: Pair) -> Document:
         "ratio": _ratio(gap.ratio),
         "kinds": asdict(pair.kinds) | {"p_adjusted": pair.kinds_adjusted} if pair.kinds else None,
         "by_trial": pair.by_trial,
-        "claims": pair.among,
+        "claims": pair.family_size,
         "classes": {
             one.id: _difference(one.difference) | {"p_adjusted": one.adjusted}
             for one in pair.classes
@@ -210,7 +210,7 @@ def _run(view: RunView) -> Document:
         "completion_tokens": ran.completion_tokens if ran else None,
         "speed": asdict(view.served) if view.served else None,
         "arrivals": _arrivals(view.arrivals) if view.arrivals else None,
-        "recovery": _aftermath(view.aftermath),
+        "recovery": _recovery(view.recovery),
         "scenarios": {one.name: _scenario(one) for one in view.scenarios},
         "handshakes": [_handshake(handshake) for handshake in view.handshakes],
         "agents": {name: rate_document(rate) for name, rate in agent_rates(view).items()},
@@ -226,13 +226,13 @@ def _arrivals(arrivals: Arrivals) -> Document:
     }
 
 
-def _aftermath(after: Aftermath) -> Document:
+def _recovery(after: RecoveryFigures) -> Document:
     rates = ("no_chance", "at_once", "at_all", "turns_burned", "after_denied", "after_allowed")
     return {
         **{name: rate_document(getattr(after, name)) for name in rates},
         "kinds": {str(kind): rate_document(rate) for kind, rate in after.kinds},
-        "within": {str(turns): rate_document(rate) for turns, rate in after.within},
-        "lost": {str(end): rate_document(rate) for end, rate in after.lost},
+        "within": {str(turns): rate_document(rate) for turns, rate in after.recovered_within},
+        "lost": {str(end): rate_document(rate) for end, rate in after.unrecovered},
         "by_told": {
             told: {"at_once": rate_document(at_once), "at_all": rate_document(at_all)}
             for told, at_once, at_all in after.by_told

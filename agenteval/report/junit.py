@@ -1,7 +1,7 @@
 """A gate's verdict as JUnit XML: one test for each criterion, for a CI's list of tests.
 
-A criterion that is not settled is an error and not a skipped test: nothing may look green that was
-not proven.
+An inconclusive criterion is an error and not a skipped test: nothing may look green that was not
+proven.
 """
 
 import re
@@ -39,14 +39,17 @@ def dumps(view: GateView) -> str:
         SubElement(properties, "property", name=key, value=_cleaned(value))
     for line in view.lines:
         _case(suite, line, view)
-    said = map(_cleaned, (goals_told(view), *view.remarks))
-    SubElement(suite, "system-out").text = "\n".join(said)
+    texts = map(_cleaned, (goals_told(view), *view.remarks))
+    SubElement(suite, "system-out").text = "\n".join(texts)
     indent(suites)
     return tostring(suites, encoding="unicode", xml_declaration=True) + "\n"
 
 
 def _case(suite: Element, line: Line, view: GateView) -> None:
-    """The same class and name for every candidate, so that a CI can show a criterion's history."""
+    """Add a criterion as a test, with the same class and name for every candidate.
+
+    So a CI can show a criterion's history.
+    """
     mark = f" {MARK}" if view.simulated else ""
     case = SubElement(
         suite,
@@ -56,14 +59,14 @@ def _case(suite: Element, line: Line, view: GateView) -> None:
         time="0",
     )
     figure = " ".join(filter(None, (line.estimate, line.unit, line.bounds, line.n)))
-    told = f"{figure}, limit {line.limit}"
+    message = f"{figure}, limit {line.limit}"
     if tag := _TAGS.get(line.verdict):
-        told = f"{told}; {line.needed}" if line.needed else told
+        message = f"{message}; {line.needed}" if line.needed else message
         both = f"{view.candidate.model} over {view.baseline.model}"
-        failed = SubElement(case, tag, type=line.verdict, message=_cleaned(told))
-        failed.text = _cleaned(f"{line.name} of {both}: {told}")
+        failed = SubElement(case, tag, type=line.verdict, message=_cleaned(message))
+        failed.text = _cleaned(f"{line.name} of {both}: {message}")
     else:
-        SubElement(case, "system-out").text = _cleaned(told)
+        SubElement(case, "system-out").text = _cleaned(message)
 
 
 def _cleaned(text: str) -> str:

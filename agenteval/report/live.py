@@ -1,4 +1,4 @@
-"""What is shown while runs go on: trials, calls and errors so far, speed, voids, the time left.
+"""The progress display of runs: trials, calls and errors so far, speed, voids, the time left.
 
 A rate comes with its interval when the run has ended.
 """
@@ -30,7 +30,7 @@ REFRESHES = 4  # a second
 
 
 class Tally:
-    """One run so far, by trial. Cheap to feed; all is added up when it is drawn."""
+    """The counts of one run so far, by trial. Updates are cheap; sums are computed when drawn."""
 
     def __init__(self) -> None:
         self._trials: dict[TrialKey, list[str]] = {}  # the class of each call, empty if allowed
@@ -52,14 +52,14 @@ class Tally:
         calls = self._calls()
         errors = len(calls) - calls.count("")
         void = f", {len(self._voids)} void" if self._voids else ""
-        told = (
+        counts = (
             f"{n} {of}{'' if n == 1 else 's'}"
             for n, of in ((errors, "error"), (len(calls), "call"))
         )
-        return f"{', '.join(told)}{void}"
+        return f"{', '.join(counts)}{void}"
 
-    def told(self, seconds: float) -> str:
-        """What goes on: the speed so far, why trials are void, which errors were made."""
+    def activity(self, seconds: float) -> str:
+        """Return the current activity: speed so far, causes of void trials, and errors made."""
         if not self._tokens and not self._trials and not self._voids:
             return f"waiting for the first reply, {seconds:.0f} s"
         parts = [f"{self._tokens / seconds:,.0f} tokens/s"] if seconds else []
@@ -74,12 +74,12 @@ class Tally:
 
 
 def _most(counts: Counter[str]) -> str:
-    """The most frequent first; a line ends where the terminal does."""
+    """Return the counts as text, the most frequent first; the terminal cuts the line."""
     return as_name(", ".join(f"{name} {count}" for name, count in counts.most_common()))
 
 
-class RunProgress:
-    """One run's line; it is told what an observer of the run is told."""
+class _RunProgress:
+    """One run's line; it receives the events of an observer of the run."""
 
     def __init__(self, progress: Progress, task: TaskID, tally: Tally) -> None:
         self._progress, self._task, self._tally = progress, task, tally
@@ -98,14 +98,14 @@ class RunProgress:
 
 
 class _Runs(Progress):
-    """The lines of runs, and below them what goes on in those that are not over."""
+    """The lines of runs, and below them the activity of those that are not finished."""
 
     def get_renderables(self) -> Iterator[RenderableType]:
         yield self.make_tasks_table(self.tasks)
         for task in self.tasks:
             if task.visible and not task.finished:
-                told = f"  {task.fields['tally'].told(task.elapsed or 0.0)}"
-                yield Text(told, style="dim", no_wrap=True, overflow="ellipsis")
+                activity = f"  {task.fields['tally'].activity(task.elapsed or 0.0)}"
+                yield Text(activity, style="dim", no_wrap=True, overflow="ellipsis")
 
 
 class Live:
@@ -114,20 +114,20 @@ class Live:
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
 
-    def run(self, label: str, *, trials: int, simulated: bool) -> RunProgress:
-        """A new line, for a run of so many trials; none where nothing is left to play."""
+    def run(self, label: str, *, trials: int, simulated: bool) -> _RunProgress:
+        """Return a new line for a run of this many trials; hidden if nothing is left to play."""
         self._progress.start()  # not before: a run that cannot begin draws nothing
         tally = Tally()
         mark = f"[bold yellow]{MARK}[/]" if simulated else ""
         task = self._progress.add_task(
             escape(as_name(label)), total=trials, mark=mark, tally=tally, visible=trials > 0
         )
-        return RunProgress(self._progress, task, tally)
+        return _RunProgress(self._progress, task, tally)
 
     def above(self, line: str) -> bool:
-        """Print it above the lines, which are drawn anew; False where nothing is drawn.
+        """Print a line above the display, which is then redrawn; False if nothing is drawn.
 
-        What is written past the console would be drawn over.
+        Output that bypasses the console would be overwritten.
         """
         console = self._progress.console
         if console.quiet or not console.is_terminal:
@@ -158,7 +158,7 @@ def live(console: Console) -> Iterator[Live]:
 
 
 class _TallyColumn(ProgressColumn):
-    """Errors and calls so far."""
+    """The column of errors and calls so far."""
 
     max_refresh = 1 / REFRESHES
 

@@ -10,7 +10,7 @@ from agenteval.report.goals import missed_lines
 from agenteval.report.tables import MARK, MISSED, SAID, Cell, Head, Table, comparison_table
 from agenteval.report.view import View
 from agenteval.report.voids import void_lines
-from agenteval.stats.alpha_spending import sure_told
+from agenteval.stats.alpha_spending import confidence_text
 
 
 def dumps(view: View) -> str:
@@ -70,9 +70,9 @@ def _cell(cell: Cell) -> str:
 
 
 def escaped(text: str) -> str:
-    """Return one line that is read as it stands, within a line or a cell of a table.
+    """Return one line of literal text, for use within a line or a cell of a table.
 
-    A server's words draw no tables, links, images, tags or emphasis, and tell nobody by an `@`.
+    A server's words draw no tables, links, images, tags or emphasis, and notify no user by an `@`.
     """
     text = _ACTIVE.sub(r"\\\g<0>", " ".join(as_name(text).split()))
     return _MENTION.sub(r"\g<0><!-- -->", text)
@@ -111,7 +111,7 @@ def _gate_lines(view: GateView) -> Iterator[str]:
     yield (
         f"Candidate {escaped(view.candidate.model)} (run {escaped(view.candidate.id)}) over "
         f"baseline {escaped(view.baseline.model)} (run {escaped(view.baseline.id)}), one-sided "
-        f"{sure_told(view.judgement.level)} % bounds, rules {escaped(view.rules)}."
+        f"{confidence_text(view.judgement.level)} % bounds, rules {escaped(view.rules)}."
     )
     yield ""
     yield _gate_row(*_GATE_HEADS)

@@ -1,4 +1,4 @@
-"""The tables of two models beside each other, and of the kinds of all pairs."""
+"""The tables of two models side by side, and of the kinds of errors of all pairs."""
 
 from collections.abc import Sequence
 from math import isfinite, isnan
@@ -12,20 +12,20 @@ from agenteval.stats.score import Ratio
 
 
 def pair_tables(view: View) -> tuple[Table, ...]:
-    """For each pair its figures and its classes; then how far apart the kinds of all pairs are.
+    """Return each pair's figures and classes, then the distances of the kinds of all pairs.
 
-    None where it is not the pairs that were asked for.
+    There are none if the view does not compare pairs.
     """
-    found: list[Table] = []
+    tables: list[Table] = []
     if not view.compared:
         return ()
     for pair in view.pairs:
-        found.append(_figures(pair))
+        tables.append(_figures(pair))
         if pair.classes:
-            found.append(_classes(pair))
+            tables.append(_classes(pair))
     if any(pair.kinds for pair in view.pairs):
-        found.append(_kinds(view.pairs))
-    return tuple(found)
+        tables.append(_kinds(view.pairs))
+    return tuple(tables)
 
 
 def _figures(pair: Pair) -> Table:
@@ -76,7 +76,7 @@ def _classes(pair: Pair) -> Table:
     ]
     note = (
         "Errors per 100 calls; first minus second; p of no difference, and "
-        f"{after(pair.among)}; a class with fewer than five errors is no claim."
+        f"{after(pair.family_size)}; a class with fewer than five errors is no claim."
     )
     heads = _heads(pair, "p", "p adjusted")
     return Table(f"{pair.first} against {pair.second}, by class", note, heads, tuple(rows))

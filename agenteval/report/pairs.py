@@ -1,4 +1,4 @@
-"""Every two models of a view compared, in the same worlds where they met the same ones."""
+"""Comparisons of every two models of a view, paired where they met the same task instances."""
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
@@ -41,26 +41,28 @@ OF_RECOVERY: dict[str, Callable[[TrialRecovery], Cluster]] = {
 
 
 def _among(trial: TrialRecovery, counts: Callable[[int | None], bool]) -> Cluster:
-    """The denials that the model could answer: after how many turns it was back counts."""
+    """Return how many denials count, by their turns to recovery, of those that can be answered."""
     back = [after.turns for after in trial.answerable]
     return sum(map(counts, back)), len(back)
 
 
-class How(TypedDict):
-    """How two models are compared: `paired`, place by place those of one world."""
+class _CompareOptions(TypedDict):
+    """The options of a comparison; with `paired`, equal positions have one task instance."""
 
     seed: int
     paired: bool
     layouts: Layouts
 
 
-def figures_of(first: Side, second: Side, total: Difference, how: How) -> tuple[Figure, ...]:
-    """All figures; of paired sides the trials stand in the order of their worlds."""
+def figures_of(
+    first: Side, second: Side, total: Difference, how: _CompareOptions
+) -> tuple[Figure, ...]:
+    """Return all figures; the trials of paired sides are in the order of their task instances."""
     per_trial = with_denial = None
     if first.errors.by_trial and second.errors.by_trial:
-        ours, theirs = first.errors.total(), second.errors.total()
-        per_trial = compare_means(ours, theirs, **how)
-        denied = [[errors > 0 for errors, _ in side] for side in (ours, theirs)]
+        first_column, second_column = first.errors.total(), second.errors.total()
+        per_trial = compare_means(first_column, second_column, **how)
+        denied = [[errors > 0 for errors, _ in side] for side in (first_column, second_column)]
         with_denial = compare_shares(*denied, **how)
     return (
         Figure(CALLED, "per 100", total),
@@ -71,7 +73,7 @@ def figures_of(first: Side, second: Side, total: Difference, how: How) -> tuple[
     )
 
 
-def _endings(first: Score | None, second: Score | None, how: How) -> tuple[Figure, ...]:
+def _endings(first: Score | None, second: Score | None, how: _CompareOptions) -> tuple[Figure, ...]:
     completed = handshakes = None
     if first and second:
         completed = _shares(first, second, _completed, how)
@@ -95,32 +97,38 @@ def _handshakes(score: Score) -> Did:
 
 
 def _shares(
-    first: Score, second: Score, did: Callable[[Score], Did], how: How
+    first: Score, second: Score, did: Callable[[Score], Did], how: _CompareOptions
 ) -> Difference | None:
     sides = did(first), did(second)
     if not all(sides):
         return None
     about = how["layouts"][0].estimand
-    one, other = (Layout(about, [scenario for scenario, _ in side]) for side in sides)
+    first_layout, second_layout = (
+        Layout(about, [scenario for scenario, _ in side]) for side in sides
+    )
     return compare_shares(
         *([reached for _, reached in side] for side in sides),
         paired=how["paired"] and len(sides[0]) == len(sides[1]),
-        layouts=(one, other),
+        layouts=(first_layout, second_layout),
         seed=how["seed"],
     )
 
 
-def _recoveries(first: Score | None, second: Score | None, how: How) -> Sequence[Figure]:
-    shown: dict[str, Difference | None] = dict.fromkeys(OF_RECOVERY)
+def _recoveries(
+    first: Score | None, second: Score | None, how: _CompareOptions
+) -> Sequence[Figure]:
+    differences: dict[str, Difference | None] = dict.fromkeys(OF_RECOVERY)
     if first and second:
         columns = {
             name: (_column(first, of), _column(second, of)) for name, of in OF_RECOVERY.items()
         }
-        known = {name: both for name, both in columns.items() if all(map(_any, both))}
-        if known:
-            ours, theirs = zip(*known.values(), strict=True)
-            shown |= dict(zip(known, compare_all(ours, theirs, **how), strict=True))
-    return [Figure(name, "share", difference) for name, difference in shown.items()]
+        comparable = {name: both for name, both in columns.items() if all(map(_any, both))}
+        if comparable:
+            first_columns, second_columns = zip(*comparable.values(), strict=True)
+            differences |= dict(
+                zip(comparable, compare_all(first_columns, second_columns, **how), strict=True)
+            )
+    return [Figure(name, "share", difference) for name, difference in differences.items()]
 
 
 def _column(score: Score, of: Callable[[TrialRecovery], Cluster]) -> list[Cluster]:
@@ -132,27 +140,32 @@ def _any(column: list[Cluster]) -> bool:
 
 
 def pairs_of(sides: Sequence[Side], about: Estimand, *, seed: int) -> tuple[Pair, ...]:
-    """All pairs that have something to compare, calls or how trials ended; no p adjusted yet."""
+    """Return all pairs that have calls or outcomes to compare, with p not adjusted yet."""
     pairs = []
     for first, second in combinations(sides, 2):
-        one, other, found = compared(first, second)
-        if any(one.errors.calls) and any(other.errors.calls):
-            pairs.append(_pair(one, other, found, about, seed))
-        elif one.score and other.score and one.score.counted and other.score.counted:
-            pairs.append(_silent_pair(one, other, found, about, seed))
+        first_cut, second_cut, pairing = compared(first, second)
+        if any(first_cut.errors.calls) and any(second_cut.errors.calls):
+            pairs.append(_pair(first_cut, second_cut, pairing, about, seed))
+        elif (
+            first_cut.score
+            and second_cut.score
+            and first_cut.score.counted
+            and second_cut.score.counted
+        ):
+            pairs.append(_silent_pair(first_cut, second_cut, pairing, about, seed))
     return tuple(pairs)
 
 
-def _silent_pair(first: Side, second: Side, found: Pairing, about: Estimand, seed: int) -> Pair:
-    """Of two of which one made no call: only how their trials ended can be compared."""
+def _silent_pair(first: Side, second: Side, pairing: Pairing, about: Estimand, seed: int) -> Pair:
+    """Return the pair of two sides of which one made no call: only outcomes are compared."""
     layouts = first.layout(about), second.layout(about)
-    how = How(seed=seed, paired=found.paired, layouts=layouts)
+    how = _CompareOptions(seed=seed, paired=pairing.paired, layouts=layouts)
     rates = [clustered(one.errors.total(), one.layout(about)) for one in (first, second)]
     unknown = Ratio(nan, 0.0, inf)
     return Pair(
         first.label,
         second.label,
-        Difference(rates[0], rates[1], -1.0, 1.0, unknown, 1.0, found.paired, 1.0),
+        Difference(rates[0], rates[1], -1.0, 1.0, unknown, 1.0, pairing.paired, 1.0),
         adjusted=1.0,
         kinds=None,
         kinds_adjusted=1.0,
@@ -163,23 +176,23 @@ def _silent_pair(first: Side, second: Side, found: Pairing, about: Estimand, see
             *(Figure(name, "share", None) for name in OF_RECOVERY),
         ),
         simulated=first.card.simulated or second.card.simulated,
-        left_out=found.left_out,
+        left_out=pairing.left_out,
         scope=scope((first, second), about),
     )
 
 
 def unlike(sides: Sequence[Side]) -> Iterator[str]:
-    """A line for each pair that has no scenario in common."""
+    """Yield a line for each pair that has no scenario in common."""
     for first, second in combinations(sides, 2):
         if not compared(first, second)[2].alike:
             both = f"{first.label} and {second.label}"
             yield f"{both} have no scenario in common: what they differ by may come of these alone."
 
 
-def _pair(first: Side, second: Side, found: Pairing, about: Estimand, seed: int) -> Pair:
-    """Of two sides as they are compared."""
+def _pair(first: Side, second: Side, pairing: Pairing, about: Estimand, seed: int) -> Pair:
+    """Return the pair of two sides that were cut to the compared trials."""
     layouts = first.layout(about), second.layout(about)
-    how = How(seed=seed, paired=found.paired, layouts=layouts)
+    how = _CompareOptions(seed=seed, paired=pairing.paired, layouts=layouts)
     classes = sorted({*first.errors.by_class, *second.errors.by_class})
     total, *by_class = _differences(first.errors, second.errors, classes, how)
     return Pair(
@@ -199,24 +212,24 @@ def _pair(first: Side, second: Side, found: Pairing, about: Estimand, seed: int)
         by_trial=first.errors.by_trial and second.errors.by_trial,
         of_counts=not (first.run and second.run),
         simulated=first.card.simulated or second.card.simulated,
-        left_out=found.left_out,
+        left_out=pairing.left_out,
         scope=scope((first, second), about),
     )
 
 
 def _differences(
-    first: ErrorCounts, second: ErrorCounts, classes: Sequence[str], how: How
+    first: ErrorCounts, second: ErrorCounts, classes: Sequence[str], how: _CompareOptions
 ) -> list[Difference]:
-    """In total, then in each of the classes."""
-    ours, theirs = (
+    """Return the difference in total, then in each of the classes."""
+    first_columns, second_columns = (
         [side.total(), *(side.clusters(name) for name in classes)] for side in (first, second)
     )
     if first.by_trial and second.by_trial:
-        return compare_all(ours, theirs, **how)
+        return compare_all(first_columns, second_columns, **how)
     return [
         compare_counts(
             rate_of(one, how["layouts"][0], by_trial=first.by_trial),
             rate_of(other, how["layouts"][1], by_trial=second.by_trial),
         )
-        for one, other in zip(ours, theirs, strict=True)
+        for one, other in zip(first_columns, second_columns, strict=True)
     ]

@@ -1,4 +1,4 @@
-"""What a reader must know of a run's numbers: warnings first, and all that they depend on."""
+"""The provenance of a run's numbers: warnings, and all conditions that they depend on."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -42,7 +42,7 @@ def _facts(view: RunView) -> list[tuple[str, str]]:
 
 
 def _source(source: Source, policies: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Of a run that nobody of ours played: what it was read from."""
+    """Return the source of a run that was imported from logs."""
     basis = "an allow list" if policies else "the log, as it was recorded"
     return [
         ("read from logs of", source.format),
@@ -64,7 +64,7 @@ def _played(run: Run) -> list[tuple[str, str]]:
 
 
 def _gate(run: Run) -> list[tuple[str, str]]:
-    """The last look of a gate that watched the run."""
+    """Return the last interim look of a gate that watched the run."""
     last = run.last_planned
     if last is None:
         return []
@@ -73,8 +73,8 @@ def _gate(run: Run) -> list[tuple[str, str]]:
 
 
 def model_facts(card: ModelCard) -> list[tuple[str, str]]:
-    """What is known of the model; a blank is left out."""
-    known = [
+    """Return the known facts of the model, without blank ones."""
+    from_card = [
         ("model", f"{card.served_id} ({MARK})" if card.simulated else card.served_id),
         ("architecture", architecture(card)),
         ("quantization", card.quantization),
@@ -88,9 +88,9 @@ def model_facts(card: ModelCard) -> list[tuple[str, str]]:
         ("reasoning", TOLD.get(card.reasoning, "")),
         ("sampling", ", ".join(f"{name} {value}" for name, value in card.sampling.items())),
     ]
-    told = [(f"server says: {fact}", _short(value)) for fact, value in card.told.items()]
-    seen = [(f"seen: {subject}", found) for subject, found in card.seen.items()]
-    return [(label, value) for label, value in [*known, *told, *seen] if value]
+    from_server = [(f"server says: {fact}", _short(value)) for fact, value in card.told.items()]
+    observed = [(f"seen: {subject}", found) for subject, found in card.seen.items()]
+    return [(label, value) for label, value in [*from_card, *from_server, *observed] if value]
 
 
 def _short(value: str) -> str:
@@ -98,15 +98,26 @@ def _short(value: str) -> str:
 
 
 def _prompt_tokens(view: RunView) -> list[tuple[str, str]]:
-    """Median and range of first requests, as the server counts: its chat template is in them."""
-    told = [one.prompt_tokens for one in view.score.counted if one.prompt_tokens]
-    if (seen := spread(told)) is None:
+    """Return median and range of the first requests' prompt tokens, as the server counts them.
+
+    They include its chat template.
+    """
+    token_counts = [one.prompt_tokens for one in view.score.counted if one.prompt_tokens]
+    if (tokens_spread := spread(token_counts)) is None:
         return []
-    return [("prompt tokens", f"{seen.median:g} ({min(told)}-{max(told)}) n={seen.n}")]
+    return [
+        (
+            "prompt tokens",
+            (
+                f"{tokens_spread.median:g} ({min(token_counts)}-{max(token_counts)}) "
+                f"n={tokens_spread.n}"
+            ),
+        )
+    ]
 
 
 def architecture(card: ModelCard) -> str:
-    """As it is commonly said: "moe, 35B total, 3B active"."""
+    """Return the architecture in the usual notation: "moe, 35B total, 3B active"."""
     sizes = [(card.total_parameters, "total"), (card.active_parameters, "active")]
     return ", ".join(
         part
@@ -123,7 +134,7 @@ NOTE = (
 
 
 def agent_tables(views: Sequence[RunView]) -> tuple[Table, ...]:
-    """None where no sub-agent made a call."""
+    """Return the table of calls by agent; none if no sub-agent made a call."""
     rates = [agent_rates(view) for view in views]
     names = sorted({name for run in rates for name in run})
     if not names:
@@ -136,7 +147,7 @@ def agent_tables(views: Sequence[RunView]) -> tuple[Table, ...]:
 
 
 def agent_rates(view: RunView) -> Mapping[str, Rate]:
-    """Errors of the calls of each sub-agent, over the trials in which it made some."""
+    """Return the error rate of each sub-agent, over the trials in which it made calls."""
     trials = view.score.counted
     names = sorted({name for one in trials for name in one.agents})
     return {
@@ -146,9 +157,9 @@ def agent_rates(view: RunView) -> Mapping[str, Rate]:
 
 
 def agents_told(role: str, run: RunSummary) -> Iterator[str]:
-    """What sub-agents did, which a gate counts only where it must never happen."""
-    made = [of for trial in run.counted for of in trial.agents.values()]
-    denied, calls = (sum(one[at] for one in made) for at in (0, 1))
+    """Yield a remark on calls of sub-agents, which a gate counts only for `never` classes."""
+    counts = [of for trial in run.counted for of in trial.agents.values()]
+    denied, calls = (sum(one[at] for one in counts) for at in (0, 1))
     if calls:
         yield (
             f"Sub-agents of the {role} made {counted(calls, 'call')}, {denied} of them denied: in "
@@ -165,64 +176,64 @@ MIXED = "A simulated model stands beside a real one: they cannot be compared."
 
 
 def warnings(sides: Sequence[Side], views: Sequence[RunView]) -> tuple[str, ...]:
-    found = [SIMULATED] if any(side.card.simulated for side in sides) else []
+    texts = [SIMULATED] if any(side.card.simulated for side in sides) else []
     if len({side.card.simulated for side in sides}) > 1:
-        found.append(MIXED)
+        texts.append(MIXED)
     for view in views:
-        found.extend(_of_run(view))
+        texts.extend(_of_run(view))
     tables = [side.label for side in sides if side.run is None]
     if views and tables:
-        found.append(
+        texts.append(
             f"{', '.join(tables)}: counts from a table. Under which allow list, taxonomy, prompts "
             "and scenarios they were made is not known."
         )
-    return (*found, *_of_counts(sides), *_unequal(views), *_other_worlds(views))
+    return (*texts, *_of_counts(sides), *_unequal(views), *_other_worlds(views))
 
 
 def _of_run(view: RunView) -> list[str]:
-    run, found = view.run, []
+    run, texts = view.run, []
     if run.source:
-        found.append(
+        texts.append(
             f"{view.label}: sessions out of logs of {run.source.format}. Tasks, prompts and rules "
             "were whatever their users had: a rate stands beside these alone."
         )
     if view.unguarded:
-        found.append(f"{view.label}: commands ran WITHOUT A SANDBOX (sandbox none).")
+        texts.append(f"{view.label}: commands ran WITHOUT A SANDBOX (sandbox none).")
     if not run.complete:
         cut = sum(one.cause is Cause.INTERRUPTED for one in view.score.voids)
-        found.append(
+        texts.append(
             f"{view.label}: the run is not complete, "
             f"{view.played - cut} of {run.trials_planned} trials are here"
             + (f", and {cut} that were cut off." if cut else ".")
         )
     last = run.last_planned
     if run.saved and last:
-        found.append(
+        texts.append(
             f"{view.label}: a gate ended the run at look {last.number} of {last.planned} with "
             f"{last.verdict}, after {last.trials} of {run.trials_planned} trials, which saved "
             f"{run.saved} ({run.saved / run.trials_planned:.0%}). Rates of a run that was stopped "
             "for them lean towards that verdict."
         )
     if impossible := run.model.cannot_occur:
-        found.append(
+        texts.append(
             f"{view.label}: a grammar of the server constrains calls: "
             f"{' and '.join(impossible)} cannot occur, whatever the model would write."
         )
-    found += [
+    texts += [
         *_of_voids(view),
         *retried_told(view.label, run.replaced),
         *rejudged_told(view.label, run.rejudged),
         *_of_arrivals(view),
     ]
     if view.errors.total.clusters == 1:
-        found.append(f"{view.label}: one trial tells next to nothing about the next one.")
-    return found
+        texts.append(f"{view.label}: one trial tells next to nothing about the next one.")
+    return texts
 
 
 def _of_arrivals(view: RunView) -> Iterator[str]:
-    if view.arrivals and (left := view.arrivals.kinds["call-in-text"].count):
+    if view.arrivals and (calls_as_text := view.arrivals.kinds["call-in-text"].count):
         yield (
-            f"{view.label}: calls left as text, so that nothing ran: {left}. "
+            f"{view.label}: calls left as text, so that nothing ran: {calls_as_text}. "
             "Does the server's tool parser fit the model?"
         )
     if view.arrivals:
@@ -231,7 +242,7 @@ def _of_arrivals(view: RunView) -> Iterator[str]:
 
 
 def _of_voids(view: RunView) -> list[str]:
-    """None without a void trial."""
+    """Return the warning on void trials; none without a void trial."""
     if not (voids := len(view.score.voids)):
         return []
     line = f"{view.label}: {void_of(voids, view.played)} and left out of every rate"
@@ -256,14 +267,14 @@ def _of_counts(sides: Sequence[Side]) -> list[str]:
 
 
 def without_told(classes: Sequence[str]) -> Sequence[str]:
-    """What was left out, where it was."""
-    said = f"Left out of all errors: {' and '.join(classes)}"
-    told = f"{said}. A grammar of one server keeps its model from them, no other does."
-    return (told,) if classes else ()
+    """Return the remark on excluded failure classes, if there are any."""
+    start = f"Left out of all errors: {' and '.join(classes)}"
+    remark = f"{start}. A grammar of one server keeps its model from them, no other does."
+    return (remark,) if classes else ()
 
 
 def _unequal(views: Sequence[RunView]) -> list[str]:
-    """In what the runs differ besides the model."""
+    """Return the warning on conditions in which the runs differ besides the model."""
     conditions = [Conditions.of(view.run) for view in views]
     differing = [*differing_asked(conditions), *differing_other(conditions)]
     played = [{world[0] for world in view.score.worlds} for view in views]
@@ -284,7 +295,10 @@ def _unequal(views: Sequence[RunView]) -> list[str]:
 
 
 def _other_worlds(views: Sequence[RunView]) -> list[str]:
-    """Runs of the same scenarios in other worlds: they could have been paired, and are not."""
+    """Return the warning on runs of the same scenarios with other task instances.
+
+    They could have been paired, and are not.
+    """
     worlds = [view.score.worlds for view in views]
     scenarios = [{world[0] for world in met} for met in worlds]
     if any(one != scenarios[0] for one in scenarios):

@@ -1,8 +1,8 @@
-"""What can and what cannot be said from runs and pairs of models, in plain words.
+"""The sentences of a report: findings from runs and pairs of models, with their certainty.
 
-A sentence about two models begins with whether it is settled, and goes on with what was seen, the
-difference with its interval, p, n, and what would settle it. What is settled is told in the
-present tense, and what was only seen in the past.
+A sentence about two models begins with its significance. The observed figures follow, then the
+difference with its interval, p, n, and the size of run that would decide it. A significant finding
+is in the present tense, one that was only observed in the past tense.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,7 +30,7 @@ MARGINAL = 0.1  # a p below this, yet not settled, is worth a second look
 
 
 def lead(p: float, adjusted: float, about: str) -> str:
-    """What a sentence begins with: decided after correction, near by itself; of which scenarios."""
+    """Return the start of a sentence: its significance after correction, and the scenarios."""
     word = SURE if adjusted < SETTLED else NEAR if p < MARGINAL else OPEN
     return scoped(word, about)
 
@@ -39,17 +39,17 @@ def scoped(word: str, about: str) -> str:
     return f"{word} for {about}" if about else word
 
 
-def p_told(p: float, adjusted: float, among: int) -> str:
-    if among < 2:
+def p_told(p: float, adjusted: float, family_size: int) -> str:
+    if family_size < 2:
         return f"p {p_text(p)}"
     if p_text(p) == p_text(adjusted):
-        return f"p {p_text(p)}, also {after(among)}"
+        return f"p {p_text(p)}, also {after(family_size)}"
     joined = "but" if p < SETTLED <= adjusted else "and"
-    return f"p {p_text(p)}, {joined} {p_text(adjusted).removeprefix('= ')} {after(among)}"
+    return f"p {p_text(p)}, {joined} {p_text(adjusted).removeprefix('= ')} {after(family_size)}"
 
 
-def after(among: int) -> str:
-    return f"after correction for {counted(among, 'claim')} of this report"
+def after(family_size: int) -> str:
+    return f"after correction for {counted(family_size, 'claim')} of this report"
 
 
 def p_text(p: float) -> str:
@@ -60,7 +60,7 @@ SIZEABLE = {CALLS: 0.03}  # the margins of the shipped gate.toml: what else is c
 
 
 def new_run(pairs: Sequence[Pair]) -> tuple[str, ...]:
-    """What to know of the numbers of `more_needed`, said once where there are any."""
+    """Return the note on the numbers of `more_needed`, once if there are any."""
     errors = [pair.adjusted for pair in pairs if not pair.silent]
     figures = [one.adjusted or 0.0 for pair in pairs for one in pair.figures]
     if not any(p >= SETTLED for p in (*errors, *figures)):
@@ -69,35 +69,36 @@ def new_run(pairs: Sequence[Pair]) -> tuple[str, ...]:
 
 
 def more_needed(gap: Difference, pair: Pair, adjusted: float, *, of: str) -> str:
-    """What a new run needs to settle the difference; empty where it is settled.
+    """Return the size of a new run that would decide the difference; empty if it is decided.
 
-    A range, as what was seen is no more than an estimate; of a difference below the size that
-    matters, what would show one of that size.
+    It is a range, as the observed difference is only an estimate. Below the size that matters, it
+    is the run that would detect a difference of that size.
     """
     if adjusted < SETTLED:
         return ""
-    seen, size = abs(gap.value), SIZEABLE.get(of, 0.1)
+    observed, size = abs(gap.value), SIZEABLE.get(of, 0.1)
 
-    def enough(apart: float) -> str:
-        return f"{gap.calls_for(apart, among=pair.among):,} {of} per model{_in(gap, pair, apart)}"
+    def enough(gap_size: float) -> str:
+        calls = gap.calls_for(gap_size, family_size=pair.family_size)
+        return f"{calls:,} {of} per model{_in(gap, pair, gap_size)}"
 
-    if seen < size:
+    if observed < size:
         return (
             f" A new run of about {enough(size)} would show a difference of {100 * size:.0f} "
             f"points in four cases of five."
         )
     return (
-        f" If the true difference is as seen, a new run of about {enough(seen)} would settle it "
-        f"in four cases of five; if it is half as large, of about {enough(seen / 2)}."
+        f" If the true difference is as seen, a new run of about {enough(observed)} would settle "
+        f"it in four cases of five; if it is half as large, of about {enough(observed / 2)}."
     )
 
 
-def _in(gap: Difference, pair: Pair, apart: float) -> str:
-    """Over how many scenarios, where each is one draw: calls of the same ones settle less."""
+def _in(gap: Difference, pair: Pair, gap_size: float) -> str:
+    """Return the number of scenarios of such a run, if each is one draw; else nothing."""
     of = gap.first.clusters
-    if pair.scope != Estimand.LIKE.told or not of:
+    if pair.scope != Estimand.LIKE.label or not of:
         return ""
-    scenarios = ceil(gap.calls_for(apart, among=pair.among) * of / gap.first.n)
+    scenarios = ceil(gap.calls_for(gap_size, family_size=pair.family_size) * of / gap.first.n)
     return f" in {counted(scenarios, 'scenario')}"
 
 
@@ -106,7 +107,7 @@ RARE = 0.1  # the share of trials that a run should be able to show
 
 
 def caveats(view: View) -> Iterator[str]:
-    """What to know before any figure: trials too few to tell, and one trial that makes a rate."""
+    """Yield caveats: too few trials, too many void ones, or one trial that dominates a rate."""
     for trials in sorted({model.trials for model in view.models if model.trials}):
         missed = (1 - RARE) ** trials
         if missed > SETTLED:
@@ -140,24 +141,26 @@ def _runaway(model: Errors, of: Influence) -> str:
 
 
 def sentences(views: Sequence[RunView], pairs: Sequence[Pair]) -> tuple[str, ...]:
-    found = [*count_sentences(pairs)]
-    found.extend(
-        _each("the goal was reached", views, [(view.label, _completed(view)) for view in views])
+    lines = [*count_sentences(pairs)]
+    lines.extend(
+        _rates_sentence(
+            "the goal was reached", views, [(view.label, _completed(view)) for view in views]
+        )
     )
-    denied = [(view.label, view.aftermath.at_once) for view in views if view.aftermath.at_once.n]
-    found.extend(_each("the turn after a denial recovered", views, denied))
-    return (*found, *new_run(pairs))
+    denied = [(view.label, view.recovery.at_once) for view in views if view.recovery.at_once.n]
+    lines.extend(_rates_sentence("the turn after a denial recovered", views, denied))
+    return (*lines, *new_run(pairs))
 
 
 def count_sentences(pairs: Sequence[Pair]) -> tuple[str, ...]:
-    """For each pair of models: which makes fewer errors, and whether their kinds differ."""
+    """Return for each pair of models which makes fewer errors, then if their kinds differ."""
     numbers = [_number_sentence(pair) for pair in pairs]
     kinds = [_kinds_sentence(pair, pair.kinds) for pair in pairs if pair.kinds]
     return (*numbers, *kinds)
 
 
 def _number_sentence(pair: Pair) -> str:
-    gap, among = pair.difference, pair.among
+    gap, family_size = pair.difference, pair.family_size
     if pair.silent:
         return (
             f"{scoped(OPEN, pair.scope)}: whether {pair.first} or {pair.second} makes fewer "
@@ -180,56 +183,57 @@ def _number_sentence(pair: Pair) -> str:
         f"{lead(gap.p, pair.adjusted, pair.scope)}: {fewer} {verb} fewer errors than {more}, "
         f"{_per_100(better)} against {_per_100(worse)} per 100 calls: "
         f"{100 * abs(gap.value):.2f} fewer [{100 * low:.1f}, {100 * high:.1f}]; "
-        f"{p_told(gap.p, pair.adjusted, among)}; {_calls(pair)}.{_per_trial(pair)}"
+        f"{p_told(gap.p, pair.adjusted, family_size)}; {_calls(pair)}.{_per_trial(pair)}"
         f"{more_needed(gap, pair, pair.adjusted, of=CALLS)}"
     )
 
 
 def _per_trial(pair: Pair) -> str:
-    """A sentence where errors per trial tell the opposite of errors per call; else nothing."""
-    found = next((one.difference for one in pair.figures if one.unit == "mean"), None)
-    if found is None or found.value * pair.difference.value >= 0:
+    """Return a sentence if errors per trial contradict errors per call; else nothing."""
+    means = next((one.difference for one in pair.figures if one.unit == "mean"), None)
+    if means is None or means.value * pair.difference.value >= 0:
         return ""
     return (
-        f" Per trial it is the other way round: {found.first.value:.2f} errors of {pair.first} "
-        f"against {found.second.value:.2f} of {pair.second}."
+        f" Per trial it is the other way round: {means.first.value:.2f} errors of {pair.first} "
+        f"against {means.second.value:.2f} of {pair.second}."
     )
 
 
 def _calls(pair: Pair) -> str:
-    """The n of both, that of the model with fewer errors first."""
+    """Return the n of both, that of the model with fewer errors first."""
     gap = pair.difference
     ns = [rate.n for rate in sorted((gap.first, gap.second), key=lambda rate: rate.value)]
-    return f"n={ns[0]} and {ns[1]} calls{_worlds(pair)}{'' if gap.paired else _taken(pair)}"
+    note = "" if gap.paired else _independence_note(pair)
+    return f"n={ns[0]} and {ns[1]} calls{_worlds(pair)}{note}"
 
 
 def _worlds(pair: Pair) -> str:
     same = " in the same worlds" if pair.difference.paired else ""
     if not any(pair.left_out):
         return same
-    left = (
+    excluded = (
         f"{counted(calls, 'call')} of {name}"
         for name, calls in zip((pair.first, pair.second), pair.left_out, strict=True)
         if calls
     )
     both = same or " of the scenarios that both played, as many trials of each"
-    return f"{both}, without {' and '.join(left)} where only one of them played"
+    return f"{both}, without {' and '.join(excluded)} where only one of them played"
 
 
-def _taken(pair: Pair) -> str:
+def _independence_note(pair: Pair) -> str:
     return "" if pair.by_trial else ", taken as independent"
 
 
 def _kinds_sentence(pair: Pair, kinds: "Kinds") -> str:
     settled = pair.kinds_adjusted < SETTLED
     both = f"{pair.first} and {pair.second} make different kinds of errors"
-    told = both if settled else f"whether {both}"
+    claim = both if settled else f"whether {both}"
     more = "" if settled else " Only more errors to compare can settle it."
     return (
-        f"{lead(kinds.p, pair.kinds_adjusted, pair.scope)}: {told}. Their mixes of classes lie "
+        f"{lead(kinds.p, pair.kinds_adjusted, pair.scope)}: {claim}. Their mixes of classes lie "
         f"{kinds.distance:.2f} apart (0 is the same, 1 nothing in common), where chance alone "
-        f"gives {kinds.by_chance:.2f}; {p_told(kinds.p, pair.kinds_adjusted, pair.among)}; "
-        f"n={pair.errors[0]} and {pair.errors[1]} errors{_taken(pair)}.{more}"
+        f"gives {kinds.by_chance:.2f}; {p_told(kinds.p, pair.kinds_adjusted, pair.family_size)}; "
+        f"n={pair.errors[0]} and {pair.errors[1]} errors{_independence_note(pair)}.{more}"
     )
 
 
@@ -237,10 +241,16 @@ def _per_100(rate: Rate) -> str:
     return f"{100 * rate.value:.2f}"
 
 
-def _each(start: str, views: Sequence[RunView], rates: Sequence[tuple[str, Rate]]) -> list[str]:
-    """One sentence that gives a rate for each model, and what the intervals are about."""
-    seen = [f"{rate} ({label})" for label, rate in rates if rate.n]
-    return [f"For {views[0].layout.estimand.told}: {start} in {'; '.join(seen)}."] if seen else []
+def _rates_sentence(
+    start: str, views: Sequence[RunView], rates: Sequence[tuple[str, Rate]]
+) -> list[str]:
+    """Return one sentence with a rate for each model, and the estimand of the intervals."""
+    rate_texts = [f"{rate} ({label})" for label, rate in rates if rate.n]
+    return (
+        [f"For {views[0].layout.estimand.label}: {start} in {'; '.join(rate_texts)}."]
+        if rate_texts
+        else []
+    )
 
 
 def _completed(view: RunView) -> Rate:

@@ -1,4 +1,4 @@
-"""One model as it is compared: its counts, and its trials where a run stands behind them."""
+"""One side of a comparison: a model's counts, and its trials if they come from a run."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -22,9 +22,10 @@ UNPAIRED = Pairing((), (), paired=False)
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """`run` and `score` are None for counts that no run gave; then nothing but them is known.
+    """One side of a comparison: the counts of a model.
 
-    `tallies` and `transcripts` are None where nobody asked for them.
+    `run` and `score` are None for counts without a run. `tallies` and `transcripts` are None if
+    they were not read.
     """
 
     label: str
@@ -40,15 +41,15 @@ class Side:
         return Layout(about, self.scenarios if self.errors.by_trial else ())
 
     @property
-    def known(self) -> tuple[Run, Score]:
-        """Of a side that a run stands behind."""
+    def run_and_score(self) -> tuple[Run, Score]:
+        """The run and its score. Raises ValueError for counts without a run."""
         if self.run is None or self.score is None:
             raise ValueError(f"no run stands behind {self.label}")
         return self.run, self.score
 
     @classmethod
     def of_run(cls, run: Run) -> "Side":
-        """A run with its trials."""
+        """Return the side of a run with its trials."""
         tallies = Tallies.of(run.trials) if run.trials else None
         return cls._of(run, score(run.trials), tallies, partial(_chosen, run.trials))
 
@@ -60,24 +61,24 @@ class Side:
         tallies: Tallies | None = None,
         transcripts: Transcripts | None = None,
     ) -> "Side":
-        """A run that was read without its trials."""
+        """Return the side of a run that was read without its trials."""
         return cls._of(run, score_summaries(summaries), tallies, transcripts)
 
     @classmethod
     def _of(
-        cls, run: Run, found: Score, tallies: Tallies | None, transcripts: Transcripts | None
+        cls, run: Run, score: Score, tallies: Tallies | None, transcripts: Transcripts | None
     ) -> "Side":
         if (
             run.source and not run.source.judged and not run.policies
         ):  # nothing tells which calls were errors
-            found = replace(found, errors=found.errors.unknown())
-        known = played(found.counted)
+            score = replace(score, errors=score.errors.unknown())
+        known = played(score.counted)
         return cls(
-            *(run.model.name, run.model, found.errors, run, found, known, tallies, transcripts)
+            *(run.model.name, run.model, score.errors, run, score, known, tallies, transcripts)
         )
 
     def without(self, classes: Sequence[str]) -> "Side":
-        """The same with no error of these classes."""
+        """Return the same side without errors of these classes."""
         by_class = {name: of for name, of in self.errors.by_class.items() if name not in classes}
         score = self.score and score_summaries(
             without((*self.score.counted, *self.score.voids), classes)
@@ -97,19 +98,23 @@ def _chosen(trials: Sequence[Trial], worlds: Sequence[World]) -> Iterator[Trial]
 
 
 def played(trials: Iterable[TrialSummary]) -> tuple[str, ...]:
-    """The scenario of each trial."""
+    """Return the scenario of each trial."""
     return tuple(trial.scenario for trial in trials)
 
 
 def compared(first: Side, second: Side) -> tuple[Side, Side, Pairing]:
-    """Both sides cut down to the trials that are compared, in one order where these are paired.
+    """Return both sides cut to the trials that are compared, in one order if these are paired.
 
     Counts without trials are compared whole.
     """
     if not first.score or not second.score:
         return first, second, UNPAIRED
-    found = pair(first.score.counted, second.score.counted)
-    return _cut(first, first.score, found.first), _cut(second, second.score, found.second), found
+    pairing = pair(first.score.counted, second.score.counted)
+    return (
+        _cut(first, first.score, pairing.first),
+        _cut(second, second.score, pairing.second),
+        pairing,
+    )
 
 
 def _cut(side: Side, score: Score, kept: Sequence[TrialSummary]) -> Side:
@@ -119,29 +124,29 @@ def _cut(side: Side, score: Score, kept: Sequence[TrialSummary]) -> Side:
 
 
 def scope(sides: Sequence[Side], about: Estimand) -> str:
-    """What figures of these sides are about; nothing where no scenario is known."""
-    return about.told if sides and all(any(side.layout(about).scenarios) for side in sides) else ""
+    """Return the label of the estimand; empty unless all sides have known scenarios."""
+    return about.label if sides and all(any(side.layout(about).scenarios) for side in sides) else ""
 
 
 def basis(sides: Sequence[Side], about: Estimand) -> str:
-    """What the intervals of these sides are about, and what they take a draw to be."""
+    """Return the sentences on the estimand of the intervals, and on the unit of a draw."""
     by_trial = [side for side in sides if side.errors.by_trial]
     names = {name for side in by_trial for name in side.scenarios if name}
-    told = []
+    lines = []
     if names and about is Estimand.LIKE:
-        told.append(
+        lines.append(
             f"Intervals are about scenarios like these {len(names)}: clustered by scenario."
         )
     elif names:
-        told.append(
+        lines.append(
             f"Intervals are about {these(len(names))}, played again: "
             "stratified by scenario. Other scenarios may differ more."
         )
     if any(not any(side.scenarios) for side in by_trial):
-        told.append("Where scenarios are not known, intervals are clustered by trial.")
+        lines.append("Where scenarios are not known, intervals are clustered by trial.")
     if len(by_trial) < len(sides):
-        told.append("Where trials are not known, calls are taken as independent.")
-    return " ".join(told)
+        lines.append("Where trials are not known, calls are taken as independent.")
+    return " ".join(lines)
 
 
 ARCHITECTURES = ("moe", "dense")
@@ -151,9 +156,10 @@ ENOUGH = 4  # models of each, from which on they speak of others
 
 
 def groups_of(sides: Sequence[Side], about: Estimand) -> Groups | None:
-    """None unless there are models of both that made calls; of one each, the pair says it all.
+    """Return models by architecture; None unless both have models that made calls.
 
-    Runs of one model are one model: another run of it is no other draw of its architecture.
+    Also None for one model each, as the pair has all there is. Runs of one model are one model:
+    another run is not another draw of its architecture.
     """
     called = [side for side in sides if any(side.errors.calls)]
     first, second = (
@@ -169,7 +175,7 @@ def groups_of(sides: Sequence[Side], about: Estimand) -> Groups | None:
 
 
 def _by_model(group: Sequence[Side], about: Estimand) -> tuple[tuple[str, Rate], ...]:
-    """The rate of each model, all its runs together. One served name may stand for several."""
+    """Return the rate of each model, all its runs together. Models may share a name."""
     models: dict[tuple[str, str], list[Side]] = {}
     for side in group:
         models.setdefault((side.card.name, side.card.served_id), []).append(side)

@@ -1,4 +1,4 @@
-"""How fast models were served, by level of concurrency: tables and JSON."""
+"""The speed at which models were served, by level of concurrency: tables and JSON."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -12,15 +12,15 @@ from agenteval.stats.speeds import JOULES_PER_KWH, Speed
 SAMPLED = (head("n"), head("mean"), head("median"), head("p95"), head("peak"))
 
 
-def cells(found: Samples | None) -> tuple[Cell, ...]:
-    if found is None:
+def cells(samples: Samples | None) -> tuple[Cell, ...]:
+    if samples is None:
         return (Cell("0"), *(Cell("-"),) * 4)
-    shown = found.mean, found.median, found.p95, found.peak
-    return (Cell(f"{found.n:,}"), *map(measured, shown))
+    figures = samples.mean, samples.median, samples.p95, samples.peak
+    return (Cell(f"{samples.n:,}"), *map(measured, figures))
 
 
 def measured(value: float) -> Cell:
-    """A value that is never negative: three digits, and all of those before the point."""
+    """Return a value of at least 0, with three digits, and all of those before the point."""
     digits = next((digits for digits, least in enumerate((100, 10, 1)) if value >= least), 3)
     return Cell(f"{value:,.{digits}f}")
 
@@ -42,7 +42,7 @@ WINDOWS: Mapping[str, tuple[str, Callable[[Speed], Samples | None]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """One model at one level. `run` is empty where no run stands behind it."""
+    """The speed of one model at one level of concurrency; `run` is empty if there is no run."""
 
     model: str
     simulated: bool
@@ -64,7 +64,7 @@ class Served:
         }
 
     def drawing(self, watts: float | None) -> "Served":
-        """The same, where it was not measured what the machines drew, with what is said of it."""
+        """Return the same with this stated power of the machines, if none was measured."""
         if watts is None or self.speed.joules or not self.speed.seconds:
             return self
         return replace(self, speed=replace(self.speed, joules=watts * self.speed.seconds))
@@ -74,24 +74,24 @@ def speed_tables(served: Sequence[Served]) -> tuple[Table, ...]:
     return (
         _together(served),
         *(
-            _each(f"{title}, all requests together", note, served, of)
+            _samples_table(f"{title}, all requests together", note, served, of)
             for title, (note, of) in WINDOWS.items()
             if any(of(one.speed) for one in served)
         ),
-        _each(
+        _samples_table(
             "Generation tokens/s of each request",
             "After the first piece; replies that a server held back tell nothing of it.",
             served,
             lambda speed: speed.generation,
         ),
-        _each(
+        _samples_table(
             "Prefill tokens/s of each request",
             "Prompt tokens that were not cached, until the first piece. Of runs only where the "
             "server says what was cached.",
             served,
             lambda speed: speed.prefill,
         ),
-        _each(
+        _samples_table(
             "Seconds to the first token",
             "From the request to the first piece of its reply, waiting in line included.",
             served,
@@ -119,16 +119,16 @@ def _totals(speed: Speed) -> tuple[Cell, ...]:
     return (
         Cell(f"{speed.requests:,}"),
         Cell(f"{speed.failed:,}"),
-        _known(speed.seconds),
+        _measured_if_known(speed.seconds),
         _counted(speed.completion_tokens, speed.tokens_per_second),
         _counted(speed.requests, speed.completions_per_minute),
         Cell("-") if speed.useful is None else _counted(speed.useful, speed.useful_per_minute),
-        _known(speed.watts),
-        _known(speed.tokens_per_kwh),
+        _measured_if_known(speed.watts),
+        _measured_if_known(speed.tokens_per_kwh),
     )
 
 
-def _each(
+def _samples_table(
     title: str, note: str, served: Sequence[Served], of: Callable[[Speed], Samples | None]
 ) -> Table:
     rows = tuple(row(label, cells(of(speed))) for label, speed in _labelled(served))
@@ -136,7 +136,7 @@ def _each(
 
 
 def _labelled(served: Sequence[Served]) -> list[tuple[str, Speed]]:
-    """The level, and the model where there are several."""
+    """Return each speed with its label: the level, and the model if there are several."""
     several = len({one.model for one in served}) > 1
     return [
         (
@@ -153,10 +153,10 @@ def _marked(heads: Sequence[Head], served: Sequence[Served]) -> tuple[Head, ...]
 
 
 def _counted(count: int, value: float | None) -> Cell:
-    return replace(_known(value), count=f"{count:,}")
+    return replace(_measured_if_known(value), count=f"{count:,}")
 
 
-def _known(value: float | None) -> Cell:
+def _measured_if_known(value: float | None) -> Cell:
     return Cell(UNKNOWN) if value is None else measured(value)
 
 
@@ -166,9 +166,9 @@ BY_RUNNING = "By the requests that were running when the line was logged."
 
 @dataclass(frozen=True, slots=True)
 class LogView:
-    """A log, read: `unplaced` are completions after its last engine line, which no window has.
+    """The contents of a log; `unplaced` are completions after its last engine line.
 
-    `watts` is what the user says that the machines draw: no log tells it.
+    No window has these. `watts` is the power of the machines as the user states it: no log has it.
     """
 
     loads: tuple[Load, ...]
@@ -199,7 +199,7 @@ class LogView:
         }
 
     def tokens_per_kwh(self, load: Load) -> float | None:
-        """Of the windows that generated anything."""
+        """Return the tokens per kWh in the windows that generated anything."""
         if not self.watts or load.active is None:
             return None
         return load.active.mean * JOULES_PER_KWH / self.watts
@@ -236,13 +236,13 @@ _OF_LOAD: Sequence[tuple[str, str, Callable[[Load], Samples | None]]] = (
 
 
 def log_tables(view: LogView) -> tuple[Table, ...]:
-    """Those for which the log has anything."""
+    """Return the tables for which the log has data."""
     tables = (*(_table(view.loads, *each) for each in _OF_LOAD), _energy(view))
     return tuple(table for table in tables if table.rows)
 
 
 def log_lines(view: LogView) -> tuple[str, ...]:
-    """What the tables do not say: how much was read, and what could not be."""
+    """Return the lines on how much of the log was read, and on what could not be."""
     read = (
         f"{view.engine_lines:,} engine lines make {view.windows:,} windows; "
         f"{view.completions:,} completions, {view.failed:,} requests refused or failed."
@@ -250,8 +250,12 @@ def log_lines(view: LogView) -> tuple[str, ...]:
     unplaced = f"{view.unplaced:,} completions after the last engine line are in no table."
     power = "Power: not in such a log; --watts says what the machines draw."
     unread = f"{view.unread:,} lines about throughput have a form that is not known here."
-    told = (unplaced, view.unplaced), (unread, view.unread), (power, view.watts is None)
-    return (read, *(line for line, said in told if said))
+    conditional_lines = (
+        (unplaced, view.unplaced),
+        (unread, view.unread),
+        (power, view.watts is None),
+    )
+    return (read, *(line for line, said in conditional_lines if said))
 
 
 def _energy(view: LogView) -> Table:
@@ -264,7 +268,7 @@ def _energy(view: LogView) -> Table:
 def _table(
     loads: Sequence[Load], title: str, note: str, of: Callable[[Load], Samples | None]
 ) -> Table:
-    """Without rows where nothing but zeros was seen."""
+    """Return the table by running requests; without rows if all values are zero."""
     rows = [row(str(load.running), cells(found)) for load in loads if (found := of(load))]
     seen = any(found.peak for load in loads if (found := of(load)))
     return Table(title, note, SAMPLED, tuple(rows) if seen else (), RUNNING)

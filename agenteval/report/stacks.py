@@ -1,4 +1,4 @@
-"""One model on two stacks: in what they differ, what came out otherwise, and where that points."""
+"""Comparison of one model on two serving stacks: their differences, and the likely cause."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ SAYS: Final = "server says: "
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One figure of both stacks. `arrival`: of how calls came, and not of what was written."""
+    """One figure of both stacks; `arrival` if it is about the form in which calls arrived."""
 
     name: str
     difference: Difference
@@ -38,18 +38,18 @@ class Measured:
     arrival: bool
 
     @property
-    def told(self) -> str:
-        one, other = self.difference.first, self.difference.second
+    def line(self) -> str:
+        first, second = self.difference.first, self.difference.second
         gap = f"{100 * self.difference.value:+.2f}"
         low, high = 100 * self.difference.low, 100 * self.difference.high
         return (
-            f"{self.name}: {100 * one.value:.2f} and {100 * other.value:.2f} per 100 calls, "
-            f"{gap} [{low:.2f}, {high:.2f}], n={one.n} and {other.n}, p {self.adjusted:.3g}"
+            f"{self.name}: {100 * first.value:.2f} and {100 * second.value:.2f} per 100 calls, "
+            f"{gap} [{low:.2f}, {high:.2f}], n={first.n} and {second.n}, p {self.adjusted:.3g}"
         )
 
 
 def stack_lines(runs: tuple[Run, Run], view: View) -> Iterator[str]:
-    """What to read of two runs of one model. `view` is their comparison."""
+    """Yield the lines of a comparison of two runs of one model; `view` has the comparison."""
     facts = [dict(model_facts(run.model)) for run in runs]
     (pair,) = view.pairs or (None,)
     labels = [run.label for run in view.runs] or [run.id for run in runs]
@@ -60,9 +60,9 @@ def stack_lines(runs: tuple[Run, Run], view: View) -> Iterator[str]:
     if pair is None or pair.silent:
         yield "One of the two made no call where both were played: nothing to compare."
         return
-    measured = list(measured_of(runs, pair))
+    measured = list(_measured(runs, pair))
     yield "What came out otherwise, p after Holm for all of these lines:"
-    yield from (f"  {one.told}" for one in measured)
+    yield from (f"  {one.line}" for one in measured)
     yield from _pointing(measured, unlike)
 
 
@@ -71,9 +71,12 @@ def _names(facts: Sequence[dict[str, str]]) -> Sequence[str]:
 
 
 def _parameters(runs: tuple[Run, Run]) -> Iterator[str]:
-    one, other = (run.model.served_id for run in runs)
-    if one != other:
-        yield f"They are called {one} and {other}: whether the weights are the same, you must know."
+    first, second = (run.model.served_id for run in runs)
+    if first != second:
+        yield (
+            f"They are called {first} and {second}: whether the weights are the same, "
+            "you must know."
+        )
 
 
 def _differing(facts: Sequence[dict[str, str]], unlike: Sequence[str]) -> Iterator[str]:
@@ -90,24 +93,29 @@ def _differing(facts: Sequence[dict[str, str]], unlike: Sequence[str]) -> Iterat
         yield f"Told by neither: {', '.join(silent)}."
 
 
-def measured_of(runs: tuple[Run, Run], pair: Pair) -> Iterator[Measured]:
-    """Calls that arrived broken, by whom it blames, and the classes of error; as one family."""
-    seen = [arrived(Tallies.of(run.trials), FAULTS) for run in runs]
-    found: list[tuple[str, Difference, bool]] = []
-    if all(any(one.faulty.calls) for one in seen):
-        found += [(name, found, True) for name, found in _arrivals(seen[0], seen[1])]
-    found += [("errors, of any class", pair.difference, False)]
-    found += [(one.id, one.difference, False) for one in pair.classes]
-    adjusted = holm([difference.p for _, difference, _ in found])
-    for (name, difference, arrival), p in zip(found, adjusted, strict=True):
+def _measured(runs: tuple[Run, Run], pair: Pair) -> Iterator[Measured]:
+    """Yield rates of malformed calls, by layer to blame, and of failure classes.
+
+    Their p are adjusted as one family.
+    """
+    arrivals = [arrived(Tallies.of(run.trials), FAULTS) for run in runs]
+    differences: list[tuple[str, Difference, bool]] = []
+    if all(any(one.faulty.calls) for one in arrivals):
+        differences += [
+            (name, differences, True) for name, differences in _arrivals(arrivals[0], arrivals[1])
+        ]
+    differences += [("errors, of any class", pair.difference, False)]
+    differences += [(one.id, one.difference, False) for one in pair.classes]
+    adjusted = holm([difference.p for _, difference, _ in differences])
+    for (name, difference, arrival), p in zip(differences, adjusted, strict=True):
         yield Measured(name, difference, p, arrival)
 
 
-def _arrivals(one: Arrived, other: Arrived) -> Iterator[tuple[str, Difference]]:
-    faulty = (each.faulty.clusters(FAULTY) for each in (one, other))
+def _arrivals(first: Arrived, second: Arrived) -> Iterator[tuple[str, Difference]]:
+    faulty = (each.faulty.clusters(FAULTY) for each in (first, second))
     yield "calls that came broken", compare(*faulty, seed=SEED)
     for blame in Blame:
-        columns = [each.blames.clusters(blame) for each in (one, other)]
+        columns = [each.blames.clusters(blame) for each in (first, second)]
         if any(count for column in columns for count, _ in column):
             yield f"broken by {blame}", compare(*columns, seed=SEED)
 

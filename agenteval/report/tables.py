@@ -1,4 +1,4 @@
-"""The tables of a view, as cells: what console, Markdown and HTML all draw, each its own way."""
+"""The tables of a view, as cells: console, Markdown and HTML each render them in their own way."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ BY_WORDS = (Outcome.CLAIMED_DONE, Outcome.GAVE_UP, Outcome.STALLED)
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One number: its count, its value, its interval, and its n where the head does not say it."""
+    """One number: its count, value and interval, and its n if the head does not have it."""
 
     value: str
     count: str = ""
@@ -34,7 +34,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """One column: the model, and under it how much was counted, a line each."""
+    """The head of one column: the model, and below it the counted amounts, one a line."""
 
     label: Name
     counted: str = ""
@@ -62,9 +62,10 @@ class Table:
 
 
 def comparison_table(view: View) -> Table:
-    """How often the goal was reached, and errors per 100 calls by class: what is asked for first.
+    """Return the first table: how often the goal was reached, and errors per 100 calls by class.
 
-    Classes that no model showed share one row, unless the rows are those of a published table.
+    Classes without an error of any model share one row, unless the rows are those of a published
+    table.
     """
     heads = tuple(
         head(
@@ -78,24 +79,24 @@ def comparison_table(view: View) -> Table:
     impossible = {name for model in view.models for name in model.cannot_occur}
     unseen = [] if view.folded else [name for name in rows if not any(r.count for r in rows[name])]
     unseen = [name for name in unseen if name not in impossible]
-    shown = [(name, rates) for name, rates in rows.items() if name not in unseen]
+    rows_shown = [(name, rates) for name, rates in rows.items() if name not in unseen]
     if unseen:
         label = f"{len(unseen)} classes not seen, each" if len(unseen) > 1 else "1 class not seen"
-        shown.append((label, rows[unseen[0]]))
-    lines = [*_goals(view), *(_of_class(view, name, rates) for name, rates in shown)]
+        rows_shown.append((label, rows[unseen[0]]))
+    lines = [*_goals(view), *(_of_class(view, name, rates) for name, rates in rows_shown)]
     total = row("total", (per_100(model.total) for model in view.models), strong=True)
     lines += [total, *_with_voids(view)]
     return Table(view.title, f"{NOTE} {view.basis}", heads, tuple(lines), "failure class")
 
 
 def _of_class(view: View, name: str, rates: Sequence[Rate]) -> Row:
-    """A class that a server keeps its model from has no rate, unless it was seen none the less."""
-    kept = [name in model.cannot_occur for model in view.models]
+    """Return a class's row; one that a server prevents has no rate, unless it occurred anyway."""
+    is_impossible = [name in model.cannot_occur for model in view.models]
     return row(
         name,
         (
             Cell(CANNOT_OCCUR) if impossible and not rate.count else per_100(rate)
-            for impossible, rate in zip(kept, rates, strict=True)
+            for impossible, rate in zip(is_impossible, rates, strict=True)
         ),
     )
 
@@ -105,7 +106,10 @@ WITH_VOIDS = ("with the calls of void trials", "and each void an error more")
 
 
 def _with_voids(view: View) -> list[Row]:
-    """The total both ways, where voids are more than a few: their trials are left out above."""
+    """Return the totals with void trials in two ways, if there are more than a few.
+
+    The other rows exclude void trials.
+    """
     if not any(model.with_voids for model in view.models):
         return []
     return [
@@ -119,17 +123,17 @@ def _other_total(model: Errors, at: int) -> Cell:
 
 
 def _goals(view: View) -> list[Row]:
-    """One row; none where no model has a run behind it. A published table tells no goals."""
+    """Return the row of goals; none if no model has a run, as a published table has no goals."""
     reached = {
-        run.label: told(run, share(dict(run.outcomes)[Outcome.COMPLETED], own_n=True))
+        run.label: observable_cell(run, share(dict(run.outcomes)[Outcome.COMPLETED], own_n=True))
         for run in view.runs
     }
     cells = tuple(reached.get(model.label, Cell("-")) for model in view.models)
     return [row("goal reached, of trials", cells, strong=True)] if reached else []
 
 
-def told(view: RunView, cell: Cell) -> Cell:
-    """The cell; of a run out of logs, which hold no such thing, the word for that."""
+def observable_cell(view: RunView, cell: Cell) -> Cell:
+    """Return the cell, or "not observable" if it is empty and the run is from logs."""
     return Cell(NOT_OBSERVABLE) if view.run.source and cell == NOTHING else cell
 
 
@@ -145,7 +149,7 @@ def per_100(rate: Rate, *, own_n: bool = False) -> Cell:
 
 
 def share(rate: Rate, *, own_n: bool = False) -> Cell:
-    """A share in percent; with its own n where the column's head counts something else."""
+    """Return a share in percent, with its own n if the column's head counts something else."""
     return _cell(rate, f"{100 * rate.value:.1f}%", own_n=own_n)
 
 
@@ -157,7 +161,7 @@ def _cell(rate: Rate, value: str, *, own_n: bool) -> Cell:
 
 
 def repeated(chance: Repeated | None) -> Cell:
-    """A chance in percent; it has no count of its own."""
+    """Return a chance in percent; it has no count of its own."""
     if chance is None:
         return Cell("-")
     interval = f"[{100 * chance.low:.1f}, {100 * chance.high:.1f}]"
@@ -165,12 +169,12 @@ def repeated(chance: Repeated | None) -> Cell:
 
 
 def counted(number: int, one: str, several: str = "") -> str:
-    """A number with its word: "1 trial", "2 trials"."""
+    """Return a number with its noun: "1 trial", "2 trials"."""
     return f"{number:,} {one if number == 1 else several or f'{one}s'}"
 
 
 def void_of(voids: int, played: int) -> str:
-    """Void trials of those played: "1 of 5 trials is void", "all 3 trials are void"."""
+    """Return void trials of those played: "1 of 5 trials is void", "all 3 trials are void"."""
     are = "is void" if voids == 1 else "are void"
     if voids == played:
         return f"the one trial {are}" if voids == 1 else f"all {voids} trials {are}"
@@ -195,7 +199,7 @@ def heads(
 
 
 def _lines(*texts: str) -> str:
-    """What was counted, and under which arm: a column has to stay narrow."""
+    """Join texts with line ends, also in place of commas: a column must stay narrow."""
     return "\n".join(map(as_name, filter(None, texts))).replace(", ", "\n")
 
 

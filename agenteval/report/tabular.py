@@ -24,7 +24,7 @@ SUFFIXES = (".csv", ".jsonl", ".parquet")
 
 
 def view_csv(view: View) -> str:
-    """Each cell of each table a line: what it is of, its count, value, interval and n."""
+    """Return CSV with one line per table cell: its table, row, column, and numbers."""
     rows: list[Row] = []
     for table in (comparison_table(view), *detail_tables(view)):
         for row in table.rows:
@@ -47,7 +47,7 @@ def view_csv(view: View) -> str:
 
 
 def call_rows(runs: Sequence[Run]) -> Iterator[Row]:
-    """Every call of these runs, those of sub-agents too, in the order of trials."""
+    """Yield every call of these runs, those of sub-agents too, in the order of trials."""
     for run in runs:
         for trial in run.trials:
             parts: tuple[Trial | AgentPart, ...] = (trial, *trial.agents)
@@ -114,7 +114,10 @@ def _trial(trial: Trial) -> Row:
 
 
 def write(rows: Sequence[Row], path: Path) -> None:
-    """By the name's suffix. Raises UsageError for another one, and as `unwritten` does."""
+    """Write the rows in the format of the file's suffix.
+
+    Raises UsageError for an unknown suffix, and as `unwritten` does.
+    """
     check(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -128,12 +131,12 @@ def write(rows: Sequence[Row], path: Path) -> None:
 
 
 def write_dataset(rows: Mapping[str, Sequence[Row]], runs: Sequence[Run], folder: Path) -> None:
-    """A folder as Hugging Face reads it: a card, and a file of rows for each configuration."""
+    """Write a folder in Hugging Face's layout: a card, and a file for each configuration."""
     for kind, of in rows.items():
         write(of, folder / "data" / f"{kind}.jsonl")
     simulated = any(run.model.simulated for run in runs)
     configs = "".join(f"- config_name: {kind}\n  data_files: data/{kind}.jsonl\n" for kind in rows)
-    told = "".join(
+    runs_listed = "".join(
         f"- {block(run.model.name)}, arm {escaped(run.arm.name if run.arm else 'unknown')}, "
         f"taxonomy {escaped(run.taxonomy)}: {len(run.trials)} trials\n"
         for run in runs
@@ -142,13 +145,13 @@ def write_dataset(rows: Mapping[str, Sequence[Row]], runs: Sequence[Run], folder
     card = (
         f"---\nconfigs:\n{configs}tags:\n- tool-calling\n---\n\n# Tool calls, judged\n{mark}\n"
         f"Written by agenteval; a row of `calls` is one tool call with its verdict, a row of "
-        f"`trials` one attempt at one scenario with its outcome.\n\n{told}"
+        f"`trials` one attempt at one scenario with its outcome.\n\n{runs_listed}"
     )
     (folder / "README.md").write_text(card, encoding="utf-8")
 
 
 def check(path: Path) -> None:
-    """Raises UsageError for a file whose form nobody knows, or which a library is missing for."""
+    """Raise UsageError for a file of an unknown format, or of one whose library is missing."""
     if path.suffix not in SUFFIXES:
         raise UsageError(f"--file {path}: a file of {', '.join(SUFFIXES)} is written")
     if path.suffix == ".parquet":
@@ -198,7 +201,10 @@ _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?%?", re.ASCII | re.IG
 
 
 def _no_formula(value: Any) -> Any:
-    """Behind an apostrophe a spreadsheet takes a cell as text; a number stays what it is."""
+    """Prefix a formula with an apostrophe, so that a spreadsheet reads it as text.
+
+    A number stays unchanged.
+    """
     if not isinstance(value, str) or not _FORMULA.match(value):
         return value
     return value if _NUMBER.fullmatch(value) else f"'{value}"
@@ -209,5 +215,5 @@ def _lines(rows: Sequence[Row]) -> str:
 
 
 def _legible(value: Any) -> Any:
-    """Half a character, which a model may write and no file of text can hold, is U+FFFD."""
+    """Replace lone surrogates, which no text file can hold, by U+FFFD."""
     return legible(value) if isinstance(value, str) else value

@@ -1,4 +1,4 @@
-"""A trial as text and as JSON: what was asked, what each turn did, how it ended and why."""
+"""A trial as text and as JSON: its prompt, its turns, how it ended and why."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -22,56 +22,56 @@ MARK = "SIMULATED"
 _IN = "    "
 
 
-def lines(run: Run, shown: TrialShown, *, whole_prompt: bool) -> Iterator[str]:
-    """One line each, of whatever a model wrote: nothing in it moves the cursor."""
-    yield from map(_shown, _lines(run, shown, whole_prompt=whole_prompt))
+def lines(run: Run, transcript: TrialShown, *, whole_prompt: bool) -> Iterator[str]:
+    """Yield the trial as lines; nothing that a model wrote can move the cursor."""
+    yield from map(_one_line, _lines(run, transcript, whole_prompt=whole_prompt))
 
 
-def _shown(line: str) -> str:
+def _one_line(line: str) -> str:
     """Return one line; a tab stays, as it is of a text and not of a name."""
     return visible(line).replace("\n", "\u240a")
 
 
-def _lines(run: Run, shown: TrialShown, *, whole_prompt: bool) -> Iterator[str]:
-    trial = shown.trial
+def _lines(run: Run, transcript: TrialShown, *, whole_prompt: bool) -> Iterator[str]:
+    trial = transcript.trial
     simulated = f"  {MARK}" if run.model.simulated else ""
     yield f"{trial.scenario} #{trial.number} of {run.model.name}{simulated}"
     arm = f", arm {run.arm.name}" if run.arm else ""
     yield f"run {run.id}, seed {trial.seed}{arm}, {trial.seconds:.1f} s of the model's"
-    yield from _why(shown)
+    yield from _why(transcript)
     yield from _prompt(trial.prompt, whole=whole_prompt)
-    yield from _turns(shown.turns)
-    for agent in shown.agents:
+    yield from _turns(transcript.turns)
+    for agent in transcript.agents:
         yield from _agent(agent, whole_prompt=whole_prompt)
 
 
-def ended(shown: TrialShown) -> Iterator[str]:
-    """How it ended and why, and how many of its calls were denied."""
-    yield from map(_shown, _why(shown))
-    trial = shown.trial
+def ended(transcript: TrialShown) -> Iterator[str]:
+    """Yield how the trial ended and why, and how many of its calls were denied."""
+    yield from map(_one_line, _why(transcript))
+    trial = transcript.trial
     calls = [*trial.calls, *(call for part in trial.agents for call in part.calls)]
     denied = sum(not call.verdict.allowed for call in calls)
     yield f"{counted(len(calls), 'tool call')}, {denied} denied"
 
 
-def of_agent(shown: TrialShown, part: AgentPart, *, whole_prompt: bool) -> Iterator[str]:
-    """The part of one sub-agent, with those that it led to."""
-    for one in agents_of(shown):
+def of_agent(transcript: TrialShown, part: AgentPart, *, whole_prompt: bool) -> Iterator[str]:
+    """Yield the lines of one sub-agent, with those that it started."""
+    for one in _agents_below(transcript):
         if one.part == part:
-            yield from map(_shown, _agent(one, whole_prompt=whole_prompt))
+            yield from map(_one_line, _agent(one, whole_prompt=whole_prompt))
 
 
-def agents_of(shown: TrialShown | AgentShown) -> Iterator[AgentShown]:
-    """All sub-agents below, each before those that it led to."""
-    asked = (agent for turn in shown.turns for call in turn.calls for agent in call.agents)
-    for agent in (*asked, *shown.agents):
+def _agents_below(part_shown: TrialShown | AgentShown) -> Iterator[AgentShown]:
+    """Yield all sub-agents below, each before those that it started."""
+    agents = (agent for turn in part_shown.turns for call in turn.calls for agent in call.agents)
+    for agent in (*agents, *part_shown.agents):
         yield agent
-        yield from agents_of(agent)
+        yield from _agents_below(agent)
 
 
-def _why(shown: TrialShown) -> Iterator[str]:
-    trial = shown.trial
-    yield f"{trial.outcome}: {shown.ended}"
+def _why(transcript: TrialShown) -> Iterator[str]:
+    trial = transcript.trial
+    yield f"{trial.outcome}: {transcript.ended}"
     own = trial.reason if not trial.goal else trial.reason.partition("not met: ")[0]
     if own.strip("; "):
         yield from _indented(own.strip("; "))
@@ -82,20 +82,20 @@ def _why(shown: TrialShown) -> Iterator[str]:
         yield f"{_IN}held: {check.name}{found}" if check.held else f"{_IN}missed: {check.told}"
     if trial.goal_turn is not None:
         yield f"{_IN}the goal first held after turn {trial.goal_turn + 1}"
-    for name, reached, where in shown.steps:
+    for name, reached, where in transcript.steps:
         state = "reached" if reached else "not reached"
         yield f"{_IN}handshake, {state}: {name}{f' ({where})' if where else ''}"
 
 
 def _prompt(prompt: Sequence[Message], *, whole: bool) -> Iterator[str]:
-    for role, said in told_messages(prompt):
-        if whole or (role == "user" and said == prompt[-1].content):
+    for role, text in told_messages(prompt):
+        if whole or (role == "user" and text == prompt[-1].content):
             yield ""
             yield f"{role}:"
-            yield from _indented(said)
+            yield from _indented(text)
         else:
             yield ""
-            yield f"{role}: {len(said):,} characters, with --whole"
+            yield f"{role}: {len(text):,} characters, with --whole"
 
 
 def _turns(turns: Sequence[TurnShown]) -> Iterator[str]:
@@ -130,14 +130,14 @@ def _call(call: CallShown) -> Iterator[str]:
         yield from _agent(agent, whole_prompt=False)
 
 
-def _agent(shown: AgentShown, *, whole_prompt: bool) -> Iterator[str]:
-    part = shown.part
+def _agent(agent_shown: AgentShown, *, whole_prompt: bool) -> Iterator[str]:
+    part = agent_shown.part
     yield ""
-    because = f"; {shown.reason}" if shown.reason else ""
-    yield f"sub-agent {part.label}, {shown.denials} denied; {ENDED[part.ending]}{because}"
+    because = f"; {agent_shown.reason}" if agent_shown.reason else ""
+    yield f"sub-agent {part.label}, {agent_shown.denials} denied; {ENDED[part.ending]}{because}"
     yield from _prompt(part.prompt, whole=whole_prompt)
-    yield from _turns(shown.turns)
-    for agent in shown.agents:
+    yield from _turns(agent_shown.turns)
+    for agent in agent_shown.agents:
         yield from _agent(agent, whole_prompt=whole_prompt)
 
 
@@ -146,7 +146,7 @@ def _indented(text: str, deep: int = 1) -> Iterator[str]:
 
 
 def document(run: Run, trial: Trial) -> dict[str, Any]:
-    """Nothing is cut. Its keys stay, and are told in docs/json.md."""
+    """Return a trial in full; its keys are stable and documented in docs/json.md."""
     return {
         "schema": SCHEMA,
         "run": run.id,

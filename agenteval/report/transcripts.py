@@ -1,4 +1,4 @@
-"""A trial as it is read: turn by turn, each denied call with its evidence marked."""
+"""A trial for reading: turn by turn, each denied call with its evidence marked."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -33,9 +33,10 @@ Place = tuple[int | None, int | None]  # turn and position of a call
 
 @dataclass(frozen=True, slots=True)
 class CallShown:
-    """One call: its text cut where the evidence of the primary class begins and ends.
+    """One call, with its text split at the evidence of the primary class.
 
-    `named` says that the evidence is the name of the tool; `followed` what came after a denial.
+    `named` is set if the evidence is the name of the tool. `followed` is the recovery after a
+    denial.
     """
 
     tool: str
@@ -54,7 +55,7 @@ class CallShown:
 
 @dataclass(frozen=True, slots=True)
 class TurnShown:
-    """`malformed` are those of the whole turn, its calls in their order; `cost` what it took."""
+    """One turn: its calls in order, all its malformed ones, and its `cost` in time and tokens."""
 
     number: int  # from 1
     text: str
@@ -66,7 +67,7 @@ class TurnShown:
 
 @dataclass(frozen=True, slots=True)
 class AgentShown:
-    """A sub-agent; `agents` are those of which it is not known by which of its calls."""
+    """A sub-agent; `agents` are those whose starting call is not known."""
 
     part: AgentPart
     denials: int
@@ -78,10 +79,10 @@ class AgentShown:
 
 @dataclass(frozen=True, slots=True)
 class TrialShown:
-    """The first agent's turns; sub-agents stand in them as in `AgentShown`.
+    """A trial: the first agent's turns, with sub-agents as in `AgentShown`.
 
-    `trace` is what stands behind the first line of the reason of its end; `steps` are those of its
-    handshake, each with when it was reached.
+    `trace` is the reason of its end after the first line. `steps` are those of its handshake, each
+    with the place where it was reached.
     """
 
     trial: Trial
@@ -100,7 +101,7 @@ class TrialShown:
 
 
 def rank(outcome: Outcome) -> int:
-    """What a reader looks at first: what did not complete, then what is void."""
+    """Return the rank in a reader's order: not completed, then void, then completed."""
     return {Outcome.VOID: 1, Outcome.COMPLETED: 2}.get(outcome, 0)
 
 
@@ -108,7 +109,7 @@ def shown_trial(trial: Trial, place: str = "") -> TrialShown:
     turns, agents = _acted(trial, 0)
     reason, _, trace = trial.reason.partition("\n")
     reason, trace = shortened(reason, NAME_SHOWN), shortened(trace, TEXT_SHOWN)
-    steps = tuple((step.name, step.reached, reached_at(step)) for step in trial.handshake)
+    steps = tuple((step.name, step.reached, _reached_at(step)) for step in trial.handshake)
     prompt = _prompt(trial.prompt)
     return TrialShown(trial, denials(trial), turns, agents, reason, trace, steps, prompt, place)
 
@@ -117,8 +118,8 @@ def _prompt(messages: Sequence[Message]) -> tuple[tuple[str, str], ...]:
     return tuple((who, shortened(said, PROMPT_SHOWN)) for who, said in told_messages(messages))
 
 
-def reached_at(step: HandshakeStep) -> str:
-    """By which call; empty where that is not known."""
+def _reached_at(step: HandshakeStep) -> str:
+    """Return the call that reached a step; empty if that is not known."""
     if not step.reached or step.turn is None or step.position is None:
         return ""
     whose = f" of {step.agent}" if step.agent else ""
@@ -127,7 +128,7 @@ def reached_at(step: HandshakeStep) -> str:
 
 
 def told_messages(prompt: Sequence[Message]) -> Iterator[tuple[str, str]]:
-    """What an agent began with: who says it, and what."""
+    """Yield role and text of each message that an agent began with."""
     for message in prompt:
         calls = (f"{call.name} {call.raw}" for call in message.calls)
         yield message.role, "\n".join(filter(None, (message.content, *calls)))
@@ -138,25 +139,25 @@ def denials(acted: Trial | AgentPart) -> int:
 
 
 def _acted(trial: Trial, number: int) -> tuple[tuple[TurnShown, ...], tuple[AgentShown, ...]]:
-    """The turns of the trial's agent of this number, and the agents that none of its calls has.
+    """Return the turns of the agent of this number, and its sub-agents that no call started.
 
-    All sub-agents of the trial are in `trial`, whose turns and calls are those of that agent.
+    `trial` has the turns and calls of that agent, and all sub-agents of the trial.
     """
-    asked: dict[Place, list[AgentShown]] = {}
+    agents_by_call: dict[Place, list[AgentShown]] = {}
     for part in trial.agents:
         if part.parent == number:
             own = replace(trial, turns=part.turns, calls=part.calls, ending=part.ending)
             reason = shortened(part.reason, NAME_SHOWN)
             acted = _acted(own, part.number)
             shown = AgentShown(part, denials(part), *acted, reason, _prompt(part.prompt))
-            asked.setdefault((part.turn, part.position), []).append(shown)
+            agents_by_call.setdefault((part.turn, part.position), []).append(shown)
     followed = {
         (one.turn, one.position): str(one.recovery) for one in trial_recovery(trial).aftermaths
     }
     calls: dict[int, list[CallShown]] = {}
     for record in trial.calls:
         place = record.turn, record.position
-        shown_call = _call(record, followed.get(place, ""), asked.pop(place, []))
+        shown_call = _call(record, followed.get(place, ""), agents_by_call.pop(place, []))
         calls.setdefault(record.turn, []).append(shown_call)
     turns = tuple(
         TurnShown(
@@ -169,16 +170,16 @@ def _acted(trial: Trial, number: int) -> tuple[tuple[TurnShown, ...], tuple[Agen
         )
         for at, turn in enumerate(trial.turns)
     )
-    return turns, tuple(one for agents in asked.values() for one in agents)
+    return turns, tuple(one for agents in agents_by_call.values() for one in agents)
 
 
 def _cost(turn: Turn) -> str:
-    """Tokens only where the server counted them."""
+    """Return the time of a turn, with its tokens if the server counted them."""
     usage = turn.usage
-    told = [f"{turn.seconds:.1f} s"]
+    parts = [f"{turn.seconds:.1f} s"]
     if usage.prompt_tokens or usage.completion_tokens:
-        told.append(f"{usage.prompt_tokens:,} tokens read, {usage.completion_tokens:,} written")
-    return "; ".join(told)
+        parts.append(f"{usage.prompt_tokens:,} tokens read, {usage.completion_tokens:,} written")
+    return "; ".join(parts)
 
 
 def _call(record: CallRecord, followed: str, agents: Sequence[AgentShown]) -> CallShown:
@@ -201,10 +202,10 @@ def _call(record: CallRecord, followed: str, agents: Sequence[AgentShown]) -> Ca
 
 
 def _parts(before: str, marked: str, after: str) -> tuple[str, str, str]:
-    """The three so that a page holds them: what is nearest to the evidence is kept."""
-    left = len(before) - TEXT_SHOWN
-    if marked and left > 0:
-        before = f"({left} more characters) {before[-TEXT_SHOWN:]}"
+    """Shorten the three parts for a page, from the ends furthest from the evidence."""
+    excess = len(before) - TEXT_SHOWN
+    if marked and excess > 0:
+        before = f"({excess} more characters) {before[-TEXT_SHOWN:]}"
     return (
         shortened(before, 2 * TEXT_SHOWN),
         shortened(marked, TEXT_SHOWN),
@@ -213,7 +214,10 @@ def _parts(before: str, marked: str, after: str) -> tuple[str, str, str]:
 
 
 def marked_text(call: ToolCall, verdict: Verdict) -> tuple[str, str, str]:
-    """The text of a call before, in and after the evidence; no mark where it does not match."""
+    """Return the text of a call before, in and after the evidence.
+
+    All of it is before if the evidence does not match the text.
+    """
     text = call.raw if call.command is None else call.command
     if verdict.primary is None:
         return text, "", ""

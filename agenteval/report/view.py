@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # numpy
 
 @dataclass(frozen=True, slots=True)
 class ClassText:
-    """One row of the comparison table: a failure class as the legend tells it."""
+    """One row of the comparison table: a failure class with its text in the legend."""
 
     id: str
     title: str
@@ -35,8 +35,9 @@ class ClassText:
 class Errors:
     """The errors of one model: in total, and a rate for each row of the comparison table.
 
-    `with_voids` is the total with the calls of void trials, then with each void as an error more:
-    what broke a trial may have been the model's. None where few trials are void, or none are known.
+    `with_voids` is the total with the calls of void trials, then with each void as an additional
+    error, as the model might have broken the trial. None if few trials are void, or trials are not
+    known.
     """
 
     label: str
@@ -53,9 +54,9 @@ class Errors:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One figure of two models. `difference` is None where one of the two cannot show it.
+    """One figure of two models. `difference` is None if one of the two has no data for it.
 
-    `adjusted` is None where no sentence is made of it, so that it needs no correction.
+    `adjusted` is None if no sentence reports it, so that it needs no correction.
     """
 
     label: str
@@ -66,7 +67,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class ClassPair:
-    """One failure class in two models; `adjusted` is 1 where too few errors can settle nothing."""
+    """One failure class in two models; `adjusted` is 1 if errors are too few for significance."""
 
     id: str
     difference: Difference
@@ -75,13 +76,12 @@ class ClassPair:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two models compared: how many errors, which kinds, and what became of their denials.
+    """The comparison of two models: number of errors, their kinds, and recovery from denials.
 
-    The adjusted p are after Holm's correction for all claims of the view, of which there are so
-    many (`among`). `kinds` is None when one of the two made no error. Not `by_trial` are two of
-    which one shows no trials, `of_counts` those of which one has no run behind it. `left_out` are
-    the calls of each that are not compared, as they were made in worlds that the other did not
-    play.
+    The adjusted p are after Holm's correction for all claims of the view, `family_size` of them.
+    `kinds` is None if one of the two made no error. `by_trial` is False if one has no trials,
+    `of_counts` is True if one has no run. `left_out` are the calls of each that are not compared,
+    as they were made in task instances that the other did not play.
     """
 
     first: str
@@ -97,22 +97,22 @@ class Pair:
     of_counts: bool = False
     simulated: bool = False
     left_out: tuple[int, int] = (0, 0)
-    among: int = 1
+    family_size: int = 1
     scope: str = ""  # what its sentences are about; none where scenarios are not known
 
     @property
     def silent(self) -> tuple[str, ...]:
-        """Those that made no call where they are compared: then nothing is known of errors."""
+        """The models that made no call in the compared trials: their errors are not known."""
         rates = (self.first, self.difference.first), (self.second, self.difference.second)
         return tuple(name for name, rate in rates if not rate.n)
 
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """Models of two architectures: the rate of each, and the means of models, weighted alike.
+    """Models of two architectures: the rate of each, and the means of models, weighted equally.
 
-    `others` takes each model as one draw of its architecture, and so speaks about other models;
-    None where there are too few to do so. Its p is one of so many claims.
+    `others` treats each model as one draw of its architecture, so it is about other models too;
+    None if there are too few models for that. Its p is one of `family_size` claims.
     """
 
     first: str
@@ -120,28 +120,29 @@ class Groups:
     models: tuple[tuple[tuple[str, Rate], ...], tuple[tuple[str, Rate], ...]]
     others: ModelsDifference | None
     adjusted: float = 1.0
-    among: int = 1
+    family_size: int = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Aftermath:
-    """What became of the denials of one run; `no_chance` are those that nothing could follow.
+class RecoveryFigures:
+    """The recovery from the denials of one run; `no_chance` are those that nothing could follow.
 
-    Of all others, `at_once` counts those recovered from in the next turn, `within` those in so many
-    turns, `at_all` in any later turn, and `turns` and `calls` are the medians over these. The
-    rest is `lost`, by how the trial ended. `incidence` has all ends by turns since the denial, and
-    follows denials of void trials until these broke; its last turn is infinite. `dependence` is how
-    much more often a call is denied after a turn with a denial than after another, with interval;
-    None where either never came. `by_told` has, by what a denial told, those that were recovered
-    from in the next turn, and ever.
+    Of all others, `at_once` counts those recovered from in the next turn, `recovered_within` those
+    in that many turns, and `at_all` those in any later turn; `turns` and `calls` are the medians
+    over the latter. The rest is `unrecovered`, by outcome of the trial. `incidence` has all ends by
+    turns since the denial, and follows denials of void trials until these broke; its last turn is
+    infinite.
+    `dependence` is the difference in denial rate between calls after a turn with a denial and
+    others, with interval; None if either has no calls. `by_told` has, by content of the denial
+    text, the rates recovered from in the next turn, and ever.
     """
 
     kinds: tuple[tuple[Recovery, Rate], ...]
     no_chance: Rate
     at_once: Rate
-    within: tuple[tuple[int, Rate], ...]
+    recovered_within: tuple[tuple[int, Rate], ...]
     at_all: Rate
-    lost: tuple[tuple[Outcome, Rate], ...]
+    unrecovered: tuple[tuple[Outcome, Rate], ...]
     turns: float | None
     calls: float | None
     longest_run: int
@@ -157,7 +158,7 @@ class Aftermath:
 class Handshake:
     """One scenario's handshake: the trials that passed each step and all before it.
 
-    `in_order` are those in which no step came too early, of the trials that can tell.
+    `in_order` are those in which no step came too early, of the trials that show it.
     """
 
     scenario: str
@@ -169,7 +170,7 @@ class Handshake:
 class ScenarioView:
     """One scenario's part of a run: errors of its calls, and its trials that were completed.
 
-    `all_of` and `any_of` are None when it was not tried often enough.
+    `all_of` and `any_of` are None if it was not played often enough.
     """
 
     name: str
@@ -181,7 +182,7 @@ class ScenarioView:
 
 @dataclass(frozen=True, slots=True)
 class Arrivals:
-    """How the calls of one run arrived: rates per call that was tried; see `report.arrivals`."""
+    """Malformed calls of one run, as rates per call that was tried; see `report.arrivals`."""
 
     faulty: Rate
     kinds: Mapping[str, Rate]
@@ -194,10 +195,10 @@ Transcripts = Callable[[Sequence[World]], Iterable[Trial]]  # in the order that 
 
 @dataclass(frozen=True, slots=True)
 class RunView:
-    """One run as shown; `score` keeps the counts behind its rates.
+    """One run as shown; `score` has the counts behind its rates.
 
-    `tallies`, and what is made of them, `executions`, `arrivals` and `served`, are None where only
-    the summaries were read. `transcripts` gives trials, where a page asks for some.
+    `tallies`, and `executions`, `arrivals` and `served`, which derive from them, are None if only
+    summaries were read. `transcripts` returns the trials that a page needs.
     """
 
     run: Run
@@ -210,7 +211,7 @@ class RunView:
     errors: Errors
     any_denial: Rate  # trials with at least one denial
     outcomes: tuple[tuple[Outcome, Rate], ...]
-    aftermath: Aftermath
+    recovery: RecoveryFigures
     scenarios: tuple[ScenarioView, ...]
     handshakes: tuple[Handshake, ...]
     layout: Layout
@@ -221,20 +222,20 @@ class RunView:
 
     @property
     def played(self) -> int:
-        """Trials, void or not."""
+        """The number of trials, void or not."""
         return len(self.score.counted) + len(self.score.voids)
 
     @property
     def unguarded(self) -> bool:
-        """Whether commands ran without a sandbox."""
+        """True if commands ran without a sandbox."""
         return self.run.sandbox == "none"
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What is shown: warnings first, the comparison table, what follows from it, then details.
+    """The content of a report: warnings, the comparison table, sentences, then details.
 
-    `runs` are the models that a run stands behind; `folded`: the rows are of a coarser taxonomy.
+    `runs` are the models that have a run. `folded` is set if the rows are of a coarser taxonomy.
     """
 
     title: str

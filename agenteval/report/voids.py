@@ -1,4 +1,4 @@
-"""What became of a run's trials: void, judged again, spoilt by a server, or not played yet."""
+"""Lines on trials that are void, judged again, broken by a server, or not played yet."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -19,24 +19,24 @@ NAMED = 3  # trials of one cause
 
 
 def with_voids(scored: Score, about: Estimand) -> tuple[Rate, Rate] | None:
-    """All errors, with the calls of void trials; then with each void as an error more.
+    """Return the error rate with the calls of void trials, and with each void as one more error.
 
-    None where few trials are void.
+    None if few trials are void.
     """
     if scored.void_share <= FEW:
         return None
     trials = (*scored.counted, *scored.voids)
     layout = Layout(about, [one.scenario for one in trials])
-    made = [one.all_errors for one in trials]
+    clusters = [one.all_errors for one in trials]
     worse = [
         (errors + one.void, calls + one.void)
-        for one, (errors, calls) in zip(trials, made, strict=True)
+        for one, (errors, calls) in zip(trials, clusters, strict=True)
     ]
-    return clustered(made, layout), clustered(worse, layout)
+    return clustered(clusters, layout), clustered(worse, layout)
 
 
 def void_lines(view: View) -> list[str]:
-    """One line for each cause of voids: which trials, and why; a traceback is told elsewhere."""
+    """Return one line for each cause of voids: which trials, and why, without tracebacks."""
     return [
         _line(run, [void for void in run.score.voids if void.cause is cause])
         for run in view.runs
@@ -50,12 +50,15 @@ def _line(run: RunView, voids: Sequence[TrialSummary]) -> str:
         more = ", ..." if len(voids) > NAMED else ""
         names = f"{len(voids)} of {run.played} trials ({names}{more})"
     first = voids[0]
-    said = visible(first.reason.partition("\n")[0]) or "no reason was kept"
-    return f"{run.label}: {names}: " + (f"{first.cause}: {said}" if first.cause else said)
+    reason = visible(first.reason.partition("\n")[0]) or "no reason was kept"
+    return f"{run.label}: {names}: " + (f"{first.cause}: {reason}" if first.cause else reason)
 
 
 def retried_told(who: str, replaced: Mapping[str, int]) -> list[str]:
-    """That void trials were played again; none where none were. What was cut off is no such one."""
+    """Return the remark that void trials were played again; none if none were.
+
+    Interrupted trials do not count.
+    """
     again = sum(count for cause, count in replaced.items() if cause != Cause.INTERRUPTED)
     if not again:
         return []
@@ -68,7 +71,7 @@ def retried_told(who: str, replaced: Mapping[str, int]) -> list[str]:
 
 
 def rejudged_told(who: str, rejudged: Rejudged | None) -> list[str]:
-    """That others judge a run's calls than did when it was played; none where they are the same."""
+    """Return the remark that a run's calls were judged again by other rules; none if not."""
     if rejudged is None:
         return []
     line = (
@@ -80,7 +83,7 @@ def rejudged_told(who: str, rejudged: Rejudged | None) -> list[str]:
 
 
 def spoilt_told(who: str, blames: Mapping[str, int], tried: int) -> list[str]:
-    """That others than the model are to blame for many of the calls that it tried; or none."""
+    """Return the remark that other layers than the model broke many of its calls; or none."""
     others = {one: calls for one in Blame if one != Blame.MODEL and (calls := blames.get(one))}
     spoilt = sum(others.values())
     if spoilt < max(1, MATERIAL * tried):
@@ -95,7 +98,7 @@ def spoilt_told(who: str, blames: Mapping[str, int], tried: int) -> list[str]:
 
 
 def cause_rows(views: Sequence[RunView]) -> list[Row]:
-    """How many trials of each run each cause made void."""
+    """Return the rows of void trials by cause."""
     causes = sorted({str(one.cause) for view in views for one in view.score.voids if one.cause})
     return [row(f"void: {cause}", (plain(_by(view, cause)) for view in views)) for cause in causes]
 
@@ -105,7 +108,7 @@ def _by(view: RunView, cause: str) -> int:
 
 
 def run_remarks(role: str, run: RunSummary) -> Iterator[str]:
-    """What a gate must tell of each side: what is missing of it, and what held its commands."""
+    """Yield the remarks on one side of a gate: void or missing trials, and no sandbox."""
     voids = len(run.trials) - len(run.counted)
     if voids:
         yield (

@@ -1,7 +1,7 @@
-"""Statistics by hand: `rates` first, then `comparison` of two models, and the gate in `promotion`.
+"""Statistics without scipy: `rates` first, then `comparison` of two models, and `promotion`.
 
-`criteria` has what a gate limits. What needs numpy is imported when it is asked for: it takes half
-a second that most commands save.
+`promotion` is the gate, and `criteria` has what a gate limits. Modules that need numpy are imported
+on first use: that takes half a second, which most commands save.
 """
 
 from agenteval.lazily import submodules

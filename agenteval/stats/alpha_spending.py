@@ -21,8 +21,11 @@ _MOST_STEPS = 800
 _ROUNDED = 1e-3  # a level below this takes more digits than are usual
 
 
-def elsewhere_told(looks: Sequence[Look], baseline: str) -> Iterator[str]:
-    """The verdicts over other baselines: each has a level of its own, and one may pass by luck."""
+def other_baseline_remarks(looks: Sequence[Look], baseline: str) -> Iterator[str]:
+    """Warn of earlier verdicts over other baselines.
+
+    Each has a level of its own, and one might pass by luck.
+    """
     last = {look.baseline: look.verdict for look in looks if look.baseline != baseline}
     if last:
         told = ", ".join(f"{over}: {verdict}" for over, verdict in last.items())
@@ -32,8 +35,8 @@ def elsewhere_told(looks: Sequence[Look], baseline: str) -> Iterator[str]:
         )
 
 
-def tried_told(verdicts: Mapping[str, int], over: str) -> Iterator[str]:
-    """That other runs of the candidate did not pass: each has a level of its own."""
+def other_run_remarks(verdicts: Mapping[str, int], over: str) -> Iterator[str]:
+    """Warn that other runs of the candidate did not pass: each has a level of its own."""
     if failed := {verdict: runs for verdict, runs in verdicts.items() if verdict != "PASS"}:
         told = ", ".join(f"{runs} {verdict}" for verdict, runs in sorted(failed.items()))
         yield (
@@ -42,12 +45,12 @@ def tried_told(verdicts: Mapping[str, int], over: str) -> Iterator[str]:
         )
 
 
-def level_told(level: float) -> str:
+def level_text(level: float) -> str:
     return f"{level:.4f}" if level >= _ROUNDED else f"{level:.1g}"
 
 
-def sure_told(level: float) -> str:
-    """How sure a bound at this level is, in percent: never 100."""
+def confidence_text(level: float) -> str:
+    """Return the confidence of a bound at this level, in percent: never 100."""
     if level >= _ROUNDED:
         return f"{100 * (1 - level):.4g}"
     return f"{100 * (1 - level):.{ceil(-log10(100 * level))}f}"
@@ -57,40 +60,44 @@ Going = Sequence[tuple[float, float]]  # where the sum may be, and how likely, i
 
 
 def levels(looks: int, level: float) -> tuple[float, ...]:
-    """The one-sided level of each of so many looks, after equal parts of the run."""
+    """Return the one-sided level of each of this many looks, after equal parts of the run."""
     return levels_at([look / looks for look in range(1, looks + 1)], level)
 
 
 def levels_at(shares: Sequence[float], level: float) -> tuple[float, ...]:
-    """The one-sided level of each look, made when these shares of the run are done.
+    """Return the one-sided level of each look, made when these shares of the run are done.
 
-    All together they reject `level` of true hypotheses. Follows the density of a sum of independent
-    parts over the runs that no look has stopped. Where a look adds no share, nothing is left to it.
+    All looks together reject a true null hypothesis with probability `level`. The computation
+    follows the density of a sum of independent parts over the runs that no look has stopped. A look
+    that adds no share gets `LEAST`.
     """
-    found: list[float] = []
+    found_levels: list[float] = []
     going: Going = [(0.0, 1.0)]
     before = spent = 0.0
     for share in shares:
         more, added = _spent(share, level) - spent, share - before
         if more < LEAST:
-            found.append(LEAST)
+            found_levels.append(LEAST)
             continue
         reach = _FURTHEST * sqrt(share)
         bound = falling(partial(_beyond, going, sqrt(added)), more, -reach, reach)
-        found.append(max(round(1 - _NORMAL.cdf(bound / sqrt(share)), 12), LEAST))
+        found_levels.append(max(round(1 - _NORMAL.cdf(bound / sqrt(share)), 12), LEAST))
         going = _on(going, -reach, bound, sqrt(added))
         before, spent = share, spent + more
-    return tuple(found)
+    return tuple(found_levels)
 
 
 def _beyond(going: Going, deviation: float, bound: float) -> float:
-    """The chance that the next look sees more than this."""
+    """Return the chance that the next look observes more than `bound`."""
     scale = deviation * sqrt(2)
     return sum(chance * erfc((bound - at) / scale) for at, chance in going) / 2
 
 
 def _on(going: Going, low: float, high: float, deviation: float) -> Going:
-    """Where the sum is after the next look, unless that saw more than `high` (by trapezoids)."""
+    """Return the density of the sum after the next look, over runs where it is at most `high`.
+
+    It is integrated by trapezoids.
+    """
     steps = min(round(_STEPS * (high - low) / deviation), _MOST_STEPS)
     step = (high - low) / steps
     peak = step / (deviation * sqrt(tau))
@@ -112,7 +119,7 @@ def _on(going: Going, low: float, high: float, deviation: float) -> Going:
 
 
 def _spent(share: float, level: float) -> float:
-    """How much of the level may be spent when this share of the run is done; nothing of none."""
+    """Return the part of the level that may be spent at this share of the run; 0 at none."""
     if not share:
         return 0.0
     return 2 * (1 - _NORMAL.cdf(_NORMAL.inv_cdf(1 - level / 2) / sqrt(share)))

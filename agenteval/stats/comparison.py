@@ -1,8 +1,8 @@
-"""Whether two models differ in a figure: the difference with its interval, and p.
+"""Comparison of two models in a figure: the difference with its confidence interval, and p.
 
-Both stand on one statistic: the interval leaves out 0, and that of the ratio 1, exactly where p is
-below 0.05. Where both models met the same worlds (same scenario, number and seed), the two trials
-of a world are compared; else all trials of the two.
+Both rest on one statistic: the interval excludes 0, and that of the ratio 1, exactly where p is
+below 0.05. Where both models met the same task instances (same scenario, number and seed), the two
+trials of an instance are compared; else all trials of the two.
 """
 
 from collections.abc import Sequence
@@ -52,10 +52,10 @@ ALONE: Layouts = (UNKNOWN, UNKNOWN)
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """`first` minus `second` with its 95 % interval, and the two-sided p of no difference.
+    """`first` minus `second` with its 95 % confidence interval, and the two-sided p.
 
-    `paired` when both models met the same worlds. `effect` is how many times more the difference
-    varies than it would over independent draws.
+    The null hypothesis is no difference. `paired` is set when both models met the same task
+    instances. `effect` is the variance inflation of the difference over independent draws.
     """
 
     first: Rate
@@ -68,10 +68,10 @@ class Difference:
     effect: float
 
     @classmethod
-    def of(cls, one: Rate, other: Rate, evidence: Evidence, *, paired: bool) -> Self:
-        low, high = rates_differ_by(one, other, evidence)
-        times = ratio(one, other, evidence)
-        return cls(one, other, low, high, times, evidence.p, paired, evidence.effect)
+    def of(cls, first: Rate, second: Rate, evidence: Evidence, *, paired: bool) -> Self:
+        low, high = rates_differ_by(first, second, evidence)
+        times = ratio(first, second, evidence)
+        return cls(first, second, low, high, times, evidence.p, paired, evidence.effect)
 
     @property
     def value(self) -> float:
@@ -79,49 +79,51 @@ class Difference:
 
     @property
     def calls_needed(self) -> float:
-        """Calls per model with which a new run finds this difference in 80 % of repetitions.
+        """The calls per model with which a new run detects this difference with 80 % power.
 
         Infinite when the rates are equal.
         """
         return self.calls_for(abs(self.value))
 
-    def calls_for(self, gap: float, *, among: int = 1) -> float:
-        """The same of another difference, between rates around the mean of those seen.
+    def calls_for(self, gap: float, *, family_size: int = 1) -> float:
+        """Return the calls per model that detect the difference `gap` with 80 % power.
 
-        `among` is of how many claims it is one: Bonferroni's level stands for Holm's. By the
-        interval where counts would have settled what is not: they know nothing of few trials.
+        The two rates lie around the mean of the observed ones. `family_size` is the number of
+        claims that p is corrected for: Bonferroni's level stands for Holm's. The width of the
+        interval is used where the counts alone would have found significance that the test did
+        not, as counts do not know that trials are few.
         """
         if not gap:
             return inf
-        counted, seen = self._counted(gap, among), abs(self.value)
-        is_settled = self.p * among < SETTLED
-        if seen and not is_settled and self._counted(seen, among) <= self._calls:
-            sure = NormalDist().inv_cdf(1 - SETTLED / 2 / among) + NormalDist().inv_cdf(POWER)
+        counted, observed = self._counted(gap, family_size), abs(self.value)
+        is_settled = self.p * family_size < SETTLED
+        if observed and not is_settled and self._counted(observed, family_size) <= self._calls:
+            sure = NormalDist().inv_cdf(1 - SETTLED / 2 / family_size) + NormalDist().inv_cdf(POWER)
             counted = max(counted, self._calls * (sure * self._error / gap) ** 2)
         return ceil(counted)
 
-    def _counted(self, gap: float, among: int) -> float:
-        one = min(max((self.first.value + self.second.value - gap) / 2, 0.0), 1 - gap)
-        other = one + gap
-        mean = (one + other) / 2
-        spread = NormalDist().inv_cdf(1 - SETTLED / 2 / among) * sqrt(2 * mean * (1 - mean))
-        spread += NormalDist().inv_cdf(POWER) * sqrt(one * (1 - one) + other * (1 - other))
+    def _counted(self, gap: float, family_size: int) -> float:
+        first = min(max((self.first.value + self.second.value - gap) / 2, 0.0), 1 - gap)
+        second = first + gap
+        mean = (first + second) / 2
+        spread = NormalDist().inv_cdf(1 - SETTLED / 2 / family_size) * sqrt(2 * mean * (1 - mean))
+        spread += NormalDist().inv_cdf(POWER) * sqrt(first * (1 - first) + second * (1 - second))
         return float((spread / gap) ** 2 * self.effect)
 
     @property
     def _calls(self) -> float:
-        """Of each model, that tell as much as those of both do."""
+        """The calls per model of two equal runs that carry as much information as these two."""
         return 2 * self.first.n * self.second.n / max(self.first.n + self.second.n, 1)
 
     @property
     def _error(self) -> float:
-        """What the interval leaves open towards no difference, as a standard error."""
+        """The standard error that the interval implies on its side towards no difference."""
         return (self.value - self.low if self.value > 0 else self.high - self.value) / Z
 
 
 @dataclass(frozen=True, slots=True)
 class MeanDifference:
-    """The same of two means, without a ratio."""
+    """The difference of two means, as in `Difference` but without a ratio."""
 
     first: Mean
     second: Mean
@@ -136,7 +138,7 @@ class MeanDifference:
 
 
 def compare(first: Column, second: Column, *, seed: int) -> Difference:
-    """Two models whose trials have nothing to do with each other. Both must have made calls."""
+    """Compare two models whose trials are independent. Both must have made calls."""
     return compare_all([first], [second], seed=seed)[0]
 
 
@@ -149,16 +151,20 @@ def compare_all(  # noqa: PLR0913 -- what a test is made of
     layouts: Layouts = ALONE,
     exchanges: int = EXCHANGES,
 ) -> list[Difference]:
-    """Two models in several figures at once, under the same exchanges of trials.
+    """Compare two models in several figures at once, under the same permutations of trials.
 
-    Each column holds all trials of its model; with `paired`, place by place those of one world.
+    Each column holds all trials of its model; with `paired`, equal positions hold the trials of one
+    task instance.
     """
-    found = _tested(first, second, layouts, paired=paired, seed=seed, exchanges=exchanges)
+    evidences = _tested(first, second, layouts, paired=paired, seed=seed, exchanges=exchanges)
     return [
         Difference.of(
-            clustered(one, layouts[0]), clustered(other, layouts[1]), evidence, paired=paired
+            clustered(first_column, layouts[0]),
+            clustered(second_column, layouts[1]),
+            evidence,
+            paired=paired,
         )
-        for one, other, evidence in zip(first, second, found, strict=True)
+        for first_column, second_column, evidence in zip(first, second, evidences, strict=True)
     ]
 
 
@@ -168,30 +174,38 @@ def _tested(
     layouts: Layouts,
     *,
     paired: bool,
-    **asked: Any,
+    **options: Any,
 ) -> list[Evidence]:
-    """By scenario where that is one draw, of models that played the same ones; else by trial."""
-    tests, (one, other) = stats.permutation, (of.scenarios for of in layouts)
-    if all(of.by_scenario for of in layouts):
-        first, second = [summed(of, one) for of in first], [summed(of, other) for of in second]
-        paired, one, other = set(one) == set(other), (), ()
-    ours, theirs = tests.by_trial(first), tests.by_trial(second)
-    if paired:
-        return tests.paired_test(ours, theirs, strata=strata(one), **asked)
-    return tests.unpaired_test(ours, theirs, strata=met_strata(one, other), **asked)
+    """Run the permutation test: by scenario where that is one draw, else by trial.
 
-
-def compare_counts(one: Rate, other: Rate) -> Difference:
-    """Two rates alone: which calls belong to one trial is not known, so all are independent.
-
-    The chi-squared test with N - 1 (Campbell 2007).
+    Draws are paired by scenario if both models played the same scenarios.
     """
-    n, errors = one.n + other.n, one.count + other.count
+    tests, (names, other_names) = stats.permutation, (of.scenarios for of in layouts)
+    if all(of.by_scenario for of in layouts):
+        first, second = (
+            [summed(of, names) for of in first],
+            [summed(of, other_names) for of in second],
+        )
+        paired, names, other_names = set(names) == set(other_names), (), ()
+    first_trials, second_trials = tests.by_trial(first), tests.by_trial(second)
+    if paired:
+        return tests.paired_test(first_trials, second_trials, strata=strata(names), **options)
+    return tests.unpaired_test(
+        first_trials, second_trials, strata=met_strata(names, other_names), **options
+    )
+
+
+def compare_counts(first: Rate, second: Rate) -> Difference:
+    """Compare two rates by the chi-squared test with N - 1 (Campbell 2007).
+
+    All calls count as independent, as it is not known which belong to one trial.
+    """
+    n, errors = first.n + second.n, first.count + second.count
     rate, stricter = errors / n, sqrt(n / (n - 1))
-    variance = rate * (1 - rate) * (1 / one.n + 1 / other.n)
-    distance = abs(one.value - other.value) / sqrt(variance) if variance else 0.0
+    variance = rate * (1 - rate) * (1 / first.n + 1 / second.n)
+    distance = abs(first.value - second.value) / sqrt(variance) if variance else 0.0
     p = max(2 * NormalDist().cdf(-distance / stricter), least_p(min(errors, n - errors)))
-    return Difference.of(one, other, Evidence(p, Z * stricter, 1.0, 1.0), paired=False)
+    return Difference.of(first, second, Evidence(p, Z * stricter, 1.0, 1.0), paired=False)
 
 
 def compare_shares(
@@ -202,64 +216,71 @@ def compare_shares(
     layouts: Layouts = ALONE,
     seed: int = 0,
 ) -> Difference:
-    """Two models in what a trial did or did not.
+    """Compare two models in a yes-or-no outcome of each trial.
 
-    With `paired`, place by place the trials of one world.
+    With `paired`, equal positions hold the trials of one task instance.
     """
-    ours, theirs = ([(int(did), 1) for did in side] for side in (first, second))
+    first_column, second_column = ([(int(did), 1) for did in side] for side in (first, second))
     if all(of.by_scenario for of in layouts):
-        return compare_all([ours], [theirs], seed=seed, paired=paired, layouts=layouts)[0]
-    one, other = Rate(sum(first), len(first)), Rate(sum(second), len(second))
+        return compare_all(
+            [first_column], [second_column], seed=seed, paired=paired, layouts=layouts
+        )[0]
+    first_rate, second_rate = Rate(sum(first), len(first)), Rate(sum(second), len(second))
     if not paired:
-        return compare_counts(one, other)
+        return compare_counts(first_rate, second_rate)
     tests = stats.permutation
-    (evidence,) = tests.paired_once(tests.by_trial([ours]), tests.by_trial([theirs]))
-    return Difference.of(one, other, evidence, paired=True)
+    (evidence,) = tests.paired_once(tests.by_trial([first_column]), tests.by_trial([second_column]))
+    return Difference.of(first_rate, second_rate, evidence, paired=True)
 
 
 def compare_means(
     first: Column, second: Column, *, seed: int, paired: bool = False, layouts: Layouts = ALONE
 ) -> MeanDifference:
-    """Two models in their errors per trial."""
-    ours, theirs = ([(count, 1) for count, _ in side] for side in (first, second))
-    (evidence,) = _tested([ours], [theirs], layouts, paired=paired, seed=seed, shares=False)
-    one, other = per_trial(first, layouts[0]), per_trial(second, layouts[1])
-    low, high = means_differ_by(one, other, evidence)
-    return MeanDifference(one, other, low, high, evidence.p, paired)
+    """Compare two models in their errors per trial."""
+    first_column, second_column = ([(count, 1) for count, _ in side] for side in (first, second))
+    (evidence,) = _tested(
+        [first_column], [second_column], layouts, paired=paired, seed=seed, shares=False
+    )
+    first_mean, second_mean = per_trial(first, layouts[0]), per_trial(second, layouts[1])
+    low, high = means_differ_by(first_mean, second_mean, evidence)
+    return MeanDifference(first_mean, second_mean, low, high, evidence.p, paired)
 
 
 def gap(first: Column, second: Column, layout: Layout = UNKNOWN) -> tuple[float, float, float]:
-    """The difference of two rates of the same trials, row by row, with its interval.
+    """Return the difference of two rates of the same trials, with its confidence interval.
 
-    Student's t over what each draw adds to it.
+    Equal positions hold the same trial. The interval is that of Student's t over the contributions
+    of the draws.
     """
-    one, other = clustered(first, layout), clustered(second, layout)
-    value = one.value - other.value
+    first_rate, second_rate = clustered(first, layout), clustered(second, layout)
+    value = first_rate.value - second_rate.value
     parts = strata(layout.scenarios) or [0] * len(first)
     if layout.by_scenario:
         first, second = summed(first, layout.scenarios), summed(second, layout.scenarios)
         parts = [0] * len(first)
     sides = [
-        ([size for _, size in side], 1 / rate.n) for side, rate in ((first, one), (second, other))
+        ([size for _, size in side], 1 / rate.n)
+        for side, rate in ((first, first_rate), (second, second_rate))
     ]
-    known = Precision.of_sides(sides, parts, icc=PLANNED_ICC)
-    alone = sum(rate.value * (1 - rate.value) / rate.n for rate in (one, other))
+    precision = Precision.of_sides(sides, parts, icc=PLANNED_ICC)
+    alone = sum(rate.value * (1 - rate.value) / rate.n for rate in (first_rate, second_rate))
     added = [
-        (count - one.value * size) / one.n - (others - other.value * of) / other.n
+        (count - first_rate.value * size) / first_rate.n
+        - (others - second_rate.value * of) / second_rate.n
         for (count, size), (others, of) in zip(first, second, strict=True)
     ]
-    seen = varied(added, parts)
-    if seen and alone and known.share:
-        effect = seen / known.share / alone
+    observed_variance = varied(added, parts)
+    if observed_variance and alone and precision.share:
+        effect = observed_variance / precision.share / alone
     else:
         effect = planned_effect([*first, *second], PLANNED_ICC)
-    evidence = Evidence(nan, t_quantile(known.df), effect, effect)  # nobody asks for this p
-    return value, *rates_differ_by(one, other, evidence)
+    evidence = Evidence(nan, t_quantile(precision.df), effect, effect)  # p is not used
+    return value, *rates_differ_by(first_rate, second_rate, evidence)
 
 
 @dataclass(frozen=True, slots=True)
 class ModelsDifference:
-    """What the mean rates of two kinds of models differ by, with 95 % interval, and its p."""
+    """The difference of the mean rates of two kinds of models, with 95 % interval, and its p."""
 
     value: float
     low: float
@@ -268,16 +289,17 @@ class ModelsDifference:
 
 
 def compare_models(first: Sequence[Rate], second: Sequence[Rate]) -> ModelsDifference:
-    """Two kinds of models, weighted alike, each one draw of its kind: Student's t over models.
+    """Compare two kinds of models by Student's t over models.
 
-    Models vary at least as much as their own trials let them seem to.
+    Models have equal weights, and each is one draw of its kind. The variance is at least that which
+    the trials of each model imply.
     """
     sides = [[rate.value for rate in side] for side in (first, second)]
     df = len(first) + len(second) - 2
     pooled = sum(variance(side) * (len(side) - 1) for side in sides) / df
-    seen = pooled * (1 / len(first) + 1 / len(second))
+    between_models = pooled * (1 / len(first) + 1 / len(second))
     alone = sum(_own_variance(rate) / len(side) ** 2 for side in (first, second) for rate in side)
-    value, error = fmean(sides[0]) - fmean(sides[1]), sqrt(max(seen, alone))
+    value, error = fmean(sides[0]) - fmean(sides[1]), sqrt(max(between_models, alone))
     reach = t_quantile(df) * error
     p = 2 * t_tail(abs(value) / error, df) if error else 1.0
     return ModelsDifference(value, value - reach, value + reach, p)
@@ -288,7 +310,7 @@ def _own_variance(rate: Rate) -> float:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Adjusted so that any false claim among them stays at the level of one: to decide by."""
+    """Return p values adjusted by Holm's method, which bounds the family-wise error rate."""
     adjusted, floor = [0.0] * len(p_values), 0.0
     for rank, at in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
         floor = max(floor, min(1.0, (len(p_values) - rank) * p_values[at]))

@@ -27,17 +27,17 @@ GROUP = "agenteval.criteria"
 
 @dataclass(frozen=True, slots=True)
 class Criterion:
-    """What a gate may limit in a candidate: a share of something that should not be.
+    """A share of something undesirable that a gate can limit in a candidate.
 
-    `name` is its key under [budgets] in gate.toml, `unit` what its n counts, and `meaning` says in
-    words what is limited, as in "fewer than 15 MEANING".
+    `name` is its key under [budgets] in gate.toml. `unit` is the unit of its n. `meaning` describes
+    the limited quantity, as in "fewer than 15 MEANING".
 
-    `counts` tells, of one trial, how many out of how many. `simulate` gives a simulated trial in
-    which each of them happens with this chance; `as_it_ended` where the outcome says it all, which
-    is drawn before, and `as_it_erred` where the denied calls do. Raises ValueError where it is
-    `as_it_ended`, and no end of a trial counts: a rehearsal would take it for what never happens.
+    `counts` returns how many out of how many for one trial. `simulate` returns a simulated trial in
+    which each of them happens with the given chance. It is `as_it_ended` where the outcome, drawn
+    before, determines the count, and `as_it_erred` where the denied calls do. Raises ValueError if
+    it is `as_it_ended` and no outcome counts: a rehearsal would assume that it never happens.
 
-    `of_void` counts the void trials too, `in_tables` is known of a table of counts as well.
+    `of_void` counts void trials too. `in_tables` marks a criterion that a table of counts also has.
     """
 
     name: str
@@ -56,7 +56,7 @@ class Criterion:
             )
 
     def counted(self, trials: Iterable[TrialSummary]) -> Iterator[tuple[TrialSummary, Cluster]]:
-        """The trials that the figure is made from, and what each adds to it."""
+        """Yield the trials that the figure is computed from, with the counts of each."""
         for trial in trials:
             if self.of_void or not trial.void:
                 cluster = self.counts(trial)
@@ -203,19 +203,23 @@ SHIPPED: Mapping[str, Criterion] = {one.name: one for one in _ENTRIES}
 
 
 def _plugged() -> Iterator[Criterion]:
-    """Those of plug-ins, whose names are none of ours and could stand in gate.toml."""
-    for name, one in plugins.load(GROUP, lambda found: isinstance(found, Criterion)).items():
-        if one.name in SHIPPED or not one.name.isidentifier():
-            plugins.leave_out(GROUP, name, f"{one.name}: the name is taken, or no key of gate.toml")
+    """Yield the criteria of plug-ins whose names are not taken and are valid in gate.toml."""
+    for name, criterion in plugins.load(
+        GROUP, lambda plugged: isinstance(plugged, Criterion)
+    ).items():
+        if criterion.name in SHIPPED or not criterion.name.isidentifier():
+            plugins.leave_out(
+                GROUP, name, f"{criterion.name}: the name is taken, or no key of gate.toml"
+            )
         else:
-            yield one
+            yield criterion
 
 
 CRITERIA: Mapping[str, Criterion] = {**SHIPPED, **{one.name: one for one in _plugged()}}
 
 
 def errors_of(failure_class: str) -> Criterion:
-    """The errors of one failure class, of all calls."""
+    """Return the criterion that counts the errors of one failure class, of all calls."""
     return Criterion(
         f"classes.{failure_class}",
         CALLS,
@@ -226,7 +230,7 @@ def errors_of(failure_class: str) -> Criterion:
 
 
 def no_error_of(failure_class: str) -> Criterion:
-    """The same, those of sub-agents among them: what must never happen, no agent may do."""
+    """Return the criterion of a class that must never occur; errors of sub-agents count too."""
     return replace(
         errors_of(failure_class),
         name=f"never.{failure_class}",
@@ -236,13 +240,16 @@ def no_error_of(failure_class: str) -> Criterion:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """All shares are fractions; so is the margin (0.03 is three points), unless it is a ratio.
+    """The limits of gate.toml.
 
-    `margin` is of errors of all calls; `completed` is how many points fewer trials the candidate
-    may complete than the baseline, None where nobody asks. `budgets` are by the criteria's names.
+    All shares are fractions; so is the margin (0.03 is three points), unless it is a ratio.
 
-    `never` are classes of which one error of any agent is one too many; that there is none counts
-    only when more than `never_below` can be ruled out.
+    `margin` applies to the error rate over all calls. `completed` is how many points fewer trials
+    the candidate may complete than the baseline; None means no limit. `budgets` are by the
+    criteria's names.
+
+    `never` are classes of which one error of any agent is one too many. Their absence counts only
+    when a rate of `never_below` or more can be ruled out.
     """
 
     margin: float
@@ -259,7 +266,7 @@ class Rules:
     about: Estimand = Estimand.THESE
 
     def without(self, names: Collection[str]) -> "Rules":
-        """The rules but for these budgets and classes, named as in `stats.measures`."""
+        """Return the rules without these budgets and classes, named as in `stats.measures`."""
         return replace(
             self,
             budgets={of: n for of, n in self.budgets.items() if f"budgets.{of}" not in names},

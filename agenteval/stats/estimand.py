@@ -18,18 +18,18 @@ NOTHING: Cluster = (0, 0)
 
 
 class Estimand(StrEnum):
-    """What a figure is about."""
+    """The population of scenarios that a figure is about."""
 
     THESE = "these"
     LIKE = "like-these"
 
     @property
-    def told(self) -> str:
+    def label(self) -> str:
         return "scenarios like these" if self is Estimand.LIKE else "these scenarios"
 
 
 def estimand(about: str) -> Estimand:
-    """As a caller names it. Raises UsageError."""
+    """Return the estimand that a caller names. Raises UsageError if there is none of that name."""
     if about not in {*Estimand}:
         raise UsageError(f"about={about!r}: one of {', '.join(Estimand)}")
     return Estimand(about)
@@ -37,9 +37,10 @@ def estimand(about: str) -> Estimand:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Of which scenario each trial is, in their order, and what is asked; empty: not known.
+    """The scenario of each trial, in the order of the trials, and the estimand.
 
-    Where scenarios are not known, each trial is a draw by itself, whatever is asked.
+    `scenarios` is empty where they are not known: then each trial is a draw by itself, whatever the
+    estimand.
     """
 
     estimand: Estimand = Estimand.THESE
@@ -47,18 +48,18 @@ class Layout:
 
     @property
     def by_scenario(self) -> bool:
-        """Whether a scenario is one draw."""
+        """True if a scenario is one draw."""
         return self.estimand is Estimand.LIKE and any(self.scenarios)
 
     def grouped(self, clusters: Sequence[Cluster]) -> tuple[list[Cluster], list[int]]:
-        """The draws and the stratum of each, without those of size 0."""
+        """Return the draws and the stratum of each, without draws of size 0."""
         names = self.scenarios or [""] * len(clusters)
         if self.by_scenario:
             units = [unit for unit in summed(clusters, names) if unit[1]]
             return units, [0] * len(units)
-        used = [one for one in clusters if one[1]]
+        used = [cluster for cluster in clusters if cluster[1]]
         if len(used) < len(clusters):
-            names = [name for one, name in zip(clusters, names, strict=True) if one[1]]
+            names = [name for cluster, name in zip(clusters, names, strict=True) if cluster[1]]
         return used, strata(names)
 
 
@@ -66,18 +67,19 @@ UNKNOWN = Layout()
 
 
 def summed(clusters: Sequence[Cluster], scenarios: Sequence[str]) -> list[Cluster]:
-    """The trials of each scenario added up, in the order of the scenarios' names."""
-    found: dict[str, Cluster] = {}
+    """Return the sums over the trials of each scenario, in the order of the scenarios' names."""
+    sums: dict[str, Cluster] = {}
     for (count, size), name in zip(clusters, scenarios, strict=True):
-        before = found.get(name, NOTHING)
-        found[name] = before[0] + count, before[1] + size
-    return [found[name] for name in sorted(found)]
+        before = sums.get(name, NOTHING)
+        sums[name] = before[0] + count, before[1] + size
+    return [sums[name] for name in sorted(sums)]
 
 
 def strata(scenarios: Sequence[str]) -> list[int]:
-    """The stratum of each trial: its scenario; those played once, which show no spread, share one.
+    """Return the stratum of each trial, which is its scenario.
 
-    So that runs that play each scenario once are judged as before there were strata.
+    Scenarios played once, which show no spread, share one stratum. So runs that play each scenario
+    once are judged as an unstratified sample.
     """
     return list(_strata(tuple(scenarios)))
 
@@ -90,12 +92,14 @@ def _strata(scenarios: tuple[str, ...]) -> tuple[int, ...]:
 
 
 def met_strata(first: Sequence[str], second: Sequence[str]) -> tuple[list[int], list[int]]:
-    """The strata of the trials of two runs: the scenarios that both played more than once."""
+    """Return the strata of the trials of two runs: the scenarios both played more than once."""
     sides = Counter(first), Counter(second)
     both = [name for name in sides[0] if min(side[name] for side in sides) > 1]
     numbers = {name: at for at, name in enumerate(both, 1)}
-    ours, theirs = ([numbers.get(name, 0) for name in side] for side in (first, second))
-    return ours, theirs
+    first_strata, second_strata = (
+        [numbers.get(name, 0) for name in side] for side in (first, second)
+    )
+    return first_strata, second_strata
 
 
 def these(scenarios: int) -> str:
@@ -103,7 +107,7 @@ def these(scenarios: int) -> str:
 
 
 def verdict_about(about: Estimand, scenarios: int, *, logged: bool) -> str:
-    """What a gate's verdict speaks of, and how its bounds are made."""
+    """Return the sentences that state the estimand of a gate's verdict and the kind of bounds."""
     if logged:
         return (
             "The verdict is about sessions like those of the log. Nobody gave both models the same "

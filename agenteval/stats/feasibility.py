@@ -1,4 +1,4 @@
-"""Feasibility: what a run is too small to pass, whoever is judged, and what a new one needs."""
+"""Feasibility: the criteria that no candidate can pass in a run this small, and the size needed."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
@@ -24,9 +24,9 @@ Passing = Callable[[int], Mapping[str, int]]  # of so many trials: what passes, 
 
 @dataclass(frozen=True, slots=True)
 class OutOfReach:
-    """A criterion that `n` cannot pass; `enough` of the same would, without a single fault.
+    """A criterion that no run of size `n` can pass; one of size `enough` can, without any fault.
 
-    `enough` is infinite when no sensible number would do.
+    `enough` is infinite when no practical number suffices.
     """
 
     name: str  # as in gate.toml
@@ -36,19 +36,19 @@ class OutOfReach:
 
     @property
     def by_calls(self) -> bool:
-        """Whether more calls in each trial would do; of a run that is planned these are a guess."""
+        """True if more calls in each trial suffice; for a planned run their number is a guess."""
         return self.of in {CALLS, COMMANDS} and self.enough < inf
 
     @property
     def fields(self) -> dict[str, str | int | float | None]:
-        """By their names; None where no number is enough, as JSON has no infinity."""
+        """The values by field name; None where no number is enough, as JSON has no infinity."""
         return {**asdict(self), "enough": self.enough if self.enough < inf else None}
 
 
 def out_of_reach(
     baseline: RunSummary, candidate: RunSummary, rules: Rules, *, level: float = LEVEL
 ) -> tuple[OutOfReach, ...]:
-    """What would not pass if the candidate had played its trials without a fault."""
+    """Return the criteria and minimums that a flawless candidate would not pass in these trials."""
     flawless = replace(candidate, trials=tuple(map(TrialSummary.flawless, candidate.trials)))
 
     @cache
@@ -62,33 +62,39 @@ def out_of_reach(
         }
 
     judgement = judge_gate(baseline, flawless, rules, level=level)
-    found = [
+    unreachable = [
         OutOfReach(one.measure.name, one.measure.n, one.measure.of, enough)
         for one in judgement.criteria
         if one.verdict is not GateVerdict.PASS
         for enough in [_enough(one.measure.name, len(flawless.trials), passing)]
     ]
-    found.extend(
-        OutOfReach(f"minimum.{one.of}", one.seen, one.of, one.asked)
+    unreachable.extend(
+        OutOfReach(f"minimum.{one.of}", one.observed, one.of, one.required)
         for one in judgement.minimums
         if one.verdict is not GateVerdict.PASS
     )
-    return tuple(found)
+    return tuple(unreachable)
 
 
 def repeated(run: RunSummary, trials: int, about: Estimand) -> RunSummary:
-    """So many trials like those of the run, over and over; as a verdict is about scenarios, new."""
-    made = []
+    """Repeat the trials of a run until there are this many; each repetition has new seeds.
+
+    If the verdict is about scenarios like these, each repetition has new scenarios too.
+    """
+    repetitions = []
     for at in range(trials if run.trials else 0):
         lap, place = divmod(at, len(run.trials))
-        one = run.trials[place]
-        scenario = f"{one.scenario} {lap}" if about is Estimand.LIKE else one.scenario
-        made.append(replace(one, scenario=scenario, seed=one.seed + lap * _NEW_WORLDS))
-    return replace(run, trials=tuple(made))
+        trial = run.trials[place]
+        scenario = f"{trial.scenario} {lap}" if about is Estimand.LIKE else trial.scenario
+        repetitions.append(replace(trial, scenario=scenario, seed=trial.seed + lap * _NEW_WORLDS))
+    return replace(run, trials=tuple(repetitions))
 
 
 def _enough(name: str, played: int, passing: Passing) -> float:
-    """The n of the fewest trials that pass it: by doubling, then by halving."""
+    """Return the n of the fewest trials that pass a criterion, by doubling, then by bisection.
+
+    Infinite if more than `MOST_TRIALS` would be needed.
+    """
     low = high = max(played, 1)
     while name not in passing(high):
         low, high = high, 2 * high
@@ -100,18 +106,21 @@ def _enough(name: str, played: int, passing: Passing) -> float:
     return passing(high)[name]
 
 
-def needed(one: Result) -> tuple[float, float] | None:
-    """How many times as many trials a new run needs to settle a criterion with 80 % power.
+def needed(result: Result) -> tuple[float, float] | None:
+    """Return the factors by which a new run needs more trials to decide a criterion.
 
-    If the truth is what was seen, and if that lies half as far from the limit; infinite where no
-    sensible number would do. None where it is settled.
+    The power is 80 %. The first factor assumes that the truth is the estimate, the second that it
+    lies half as far from the limit. Infinite where no practical number suffices; None if the
+    criterion is decided.
     """
-    if one.verdict is not GateVerdict.INCONCLUSIVE:
+    if result.verdict is not GateVerdict.INCONCLUSIVE:
         return None
-    test, limit = one.measure.test, one.measure.limit
+    test, limit = result.measure.test, result.measure.limit
     if test is None:
         return inf, inf
-    level = LEVEL if test.estimate < limit else LEVEL / one.among  # a new run's, not this look's
+    level = (
+        LEVEL if test.estimate < limit else LEVEL / result.family_size
+    )  # a new run's, not this look's
     return _times(test, limit, level), _times(test.nearer(limit), limit, level)
 
 

@@ -1,11 +1,12 @@
-"""A run with some of its errors taken away: what an error more may not undo.
+"""The spread of a run with some of its errors removed: an additional error must never help.
 
-How much errors resemble each other is estimated from the errors, so that one more, in the right
-trial, can make them look less alike and a bound narrower. Therefore a run passes only if it would
-with any of its errors taken away, and fails if it would with some of them taken away. As a run with
-an error more has all that the one without it has, no error can help.
+The intraclass correlation is estimated from the errors, so one more error, in the right trial, can
+lower the estimate and narrow a bound. Therefore a run passes only if it passes with any of its
+errors removed, and fails if it fails with some of them removed. A run with one more error contains
+all subsets of the run without it, so no error can help.
 
-Where groups have strata, what these differ by is no spread: it is taken off as far as it must be.
+Where groups have strata, the differences between strata are no spread. They are subtracted as far
+as they must be.
 """
 
 from collections import Counter, defaultdict
@@ -26,10 +27,10 @@ Sums = tuple[int, float, int, float]  # of a stratum: errors, shifts, size, slac
 
 
 class Group(NamedTuple):
-    """Errors and calls that belong together, and what the baseline makes us expect.
+    """Errors and calls that belong together, and the errors expected from the baseline.
 
-    `shift` is how many errors more than by the model's own rate; `bears` is whether the baseline
-    has errors here, so that the group tells something even without one of ours.
+    `shift` is the number of errors expected in addition to those at the model's own rate. `bears`
+    is set if the baseline has errors here: the group then counts even without errors of its own.
     """
 
     errors: int
@@ -41,11 +42,11 @@ class Group(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Fewer:
-    """What is left with `count` errors.
+    """The spread of the run after removing errors down to `count`.
 
-    `spread` is the variance of the sum of what groups have beside what is expected of them, from
-    how they vary in their strata (the only one of a stratum varies around 0). `bearing` is how many
-    groups have errors or, where these are fewer, calls without one.
+    `spread` is the variance of the sum of the groups' deviations from expectation, from how they
+    vary within their strata (the only group of a stratum varies around 0). `bearing` is the number
+    of groups with errors or, where these are fewer, with calls without an error.
     """
 
     count: int
@@ -54,11 +55,12 @@ class Fewer:
 
 
 def widest(groups: Sequence[Group]) -> Iterator[Fewer]:
-    """Of each number of errors, from all to none: no choice of them lies further apart.
+    """Yield an upper bound of the spread for each number of errors, from all to none.
 
-    It is bounded by three sums, each as far off as it can be for itself: of what the errors add to
-    the squares, if each counted as the last one of its group does; of sizes that errors stand in;
-    and of what strata differ by. With all errors they are what they are.
+    No choice of that many errors has a larger spread. Three sums bound it, each at its own extreme:
+    the contributions of errors to the squares, if each counted as the last one of its group does;
+    the sizes of the groups with errors; and the differences between strata. With all errors it is
+    exact.
     """
     strata = _strata(groups)
     weights = {group: weight(len(strata[group.stratum])) for group in groups}
@@ -67,25 +69,32 @@ def widest(groups: Sequence[Group]) -> Iterator[Fewer]:
     sizes = _lessened((-weights[one] * one.size, one.errors) for one in groups)
     free = sum(group.errors < group.size or group.bears for group in groups)
     several = zip(added, sizes, _fewest_bearing(groups), strict=True)
-    apart = least_apart(spread.strata, [count / spread.n for count in range(errors, -1, -1)])
-    for away, ((more, size, bearing), least) in enumerate(zip(several, apart, strict=True)):
-        found = spread.of_count(errors - away, more, -size, least)
-        yield Fewer(errors - away, found, min(bearing, free))
+    between_strata = least_between_strata(
+        spread.strata, [count / spread.n for count in range(errors, -1, -1)]
+    )
+    for away, ((more, size, bearing), least) in enumerate(
+        zip(several, between_strata, strict=True)
+    ):
+        largest_spread = spread.of_count(errors - away, more, -size, least)
+        yield Fewer(errors - away, largest_spread, min(bearing, free))
 
 
 def evenest(groups: Sequence[Group]) -> Iterator[Fewer]:
-    """Of each smaller number of errors, down to none: no choice of them lies closer together.
+    """Yield a lower bound of the spread for each smaller number of errors, down to none.
 
-    They are taken away where there are most beside what is expected, down to one level in each
-    stratum: at all levels one error more or less changes the spread by as much.
+    No choice of that many errors has a smaller spread. Errors are removed where most of them exceed
+    the expectation, down to one level in each stratum. At all levels one error more or less changes
+    the spread by the same amount.
     """
     n, errors = _n(groups), sum(group.errors for group in groups)
     bearing = sum(group.errors > 0 or group.bears for group in groups)
-    known, price = sum(group.bears for group in groups), 0.0
+    baseline_bearing, price = sum(group.bears for group in groups), 0.0
     strata = [_Ranked.of(one) for one in _strata(groups).values()]
     for count in reversed(range(errors)):
-        price, spread = _levelled([one.beside(count / n) for one in strata], errors - count, price)
-        yield Fewer(count, spread, min(bearing, known + count))
+        price, spread = _levelled(
+            [one.deviations(count / n) for one in strata], errors - count, price
+        )
+        yield Fewer(count, spread, min(bearing, baseline_bearing + count))
 
 
 def _n(groups: Iterable[Group]) -> int:
@@ -93,16 +102,17 @@ def _n(groups: Iterable[Group]) -> int:
 
 
 def _strata(groups: Iterable[Group]) -> dict[int, list[Group]]:
-    found: defaultdict[int, list[Group]] = defaultdict(list)
+    by_stratum: defaultdict[int, list[Group]] = defaultdict(list)
     for group in groups:
-        found[group.stratum].append(group)
-    return found
+        by_stratum[group.stratum].append(group)
+    return by_stratum
 
 
 def _sums(stratum: Sequence[Group]) -> Sums:
-    """Errors, shifts, size, and by what the square of its sum is divided to be taken off.
+    """Return errors, shifts, size and slack of a stratum.
 
-    Nothing is taken off where there is one group alone.
+    The square of its sum is divided by the slack before it is subtracted. The slack of a single
+    group is so large that nothing is subtracted.
     """
     errors, shift = (sum(one[at] for one in stratum) for at in (0, 2))
     return int(errors), shift, _n(stratum), len(stratum) - 1 or _NOTHING_OFF
@@ -110,12 +120,12 @@ def _sums(stratum: Sequence[Group]) -> Sums:
 
 @dataclass(frozen=True, slots=True)
 class _Ranked:
-    """The groups of a stratum, those with errors as they lie above what is expected.
+    """The groups of a stratum, those with errors ranked by their excess over expectation.
 
-    Groups that are alike are one, with their number: of a hundred thousand a few hundred differ.
+    Equal groups are stored once, with their number: of a hundred thousand a few hundred differ.
     """
 
-    alike: list[tuple[float, int, int]]  # errors less the shift, size, groups
+    distinct: list[tuple[float, int, int]]  # errors less the shift, size, groups
     k: int
     weight: float
     total: float
@@ -127,25 +137,25 @@ class _Ranked:
         every = Counter((one.errors - one.shift, one.size) for one in stratum)
         bears = Counter((one.errors - one.shift, one.size) for one in stratum if one.errors)
         squares = (
-            fsum(many * found * found for (found, _), many in every.items()),
-            fsum(many * found * size for (found, size), many in every.items()),
+            fsum(many * excess * excess for (excess, _), many in every.items()),
+            fsum(many * excess * size for (excess, size), many in every.items()),
             fsum(many * size * size for (_, size), many in every.items()),
         )
         errors, shift, size, _ = _sums(stratum)
-        alike, k = [(*one, many) for one, many in bears.items()], len(stratum)
-        return cls(alike, k, weight(k), errors - shift, size, squares)
+        distinct, k = [(*one, many) for one, many in bears.items()], len(stratum)
+        return cls(distinct, k, weight(k), errors - shift, size, squares)
 
-    def beside(self, rate: float) -> "_Beside":
-        self.alike.sort(key=lambda one: rate * one[1] - one[0])  # little changes its place
-        highest = [(found - rate * size, many) for found, size, many in self.alike]
-        found, both, sizes = self.squares
-        squares = found + rate * (rate * sizes - 2 * both)
-        return _Beside(highest, self.total - rate * self.size, squares, self.k, self.weight)
+    def deviations(self, rate: float) -> "_Deviations":
+        self.distinct.sort(key=lambda one: rate * one[1] - one[0])  # little changes its place
+        highest = [(excess - rate * size, many) for excess, size, many in self.distinct]
+        excess, both, sizes = self.squares
+        squares = excess + rate * (rate * sizes - 2 * both)
+        return _Deviations(highest, self.total - rate * self.size, squares, self.k, self.weight)
 
 
 @dataclass(frozen=True, slots=True)
-class _Beside:
-    """What the groups of a stratum have beside what is expected: `highest` of those with errors."""
+class _Deviations:
+    """The deviations of a stratum's groups from expectation; `highest` of those with errors."""
 
     highest: Sequence[tuple[float, int]]  # and in how many groups
     total: float
@@ -154,9 +164,10 @@ class _Beside:
     weight: float
 
     def cut(self, price: float) -> tuple[float, float, float]:
-        """What goes if errors are taken away wherever that lessens the spread by this price, twice.
+        """Remove errors wherever one error less reduces the spread by at least twice this price.
 
-        How much, how much more of it at a price that is lower by 1, and the spread that is left.
+        Return the amount removed, how much more it would be at a price lower by 1, and the
+        remaining spread.
         """
         above, gone, squares, cut = price / self.weight, 0.0, self.squares, 0
         level = self._level(above, gone, cut)
@@ -173,16 +184,17 @@ class _Beside:
         return gone - cut * level, slope, self.weight * max(squares - left * left / self.k, 0.0)
 
     def _level(self, above: float, gone: float, cut: int) -> float:
-        """So far above the mean that is left, or above 0 where there is one value."""
+        """Return the level `above` the remaining mean, or above 0 where there is one value."""
         if self.k == 1:
             return above
         return (self.total - gone + self.k * above) / (self.k - cut)
 
 
-def _levelled(strata: Sequence[_Beside], away: int, price: float) -> tuple[float, float]:
-    """The price at which so much goes, by Newton's steps, and the least spread that is left.
+def _levelled(strata: Sequence[_Deviations], away: int, price: float) -> tuple[float, float]:
+    """Return the price that removes `away` errors, by Newton's steps, and the least spread left.
 
-    Lagrange's multiplier: at any price the spread that is told is at most the least there is.
+    The price is a Lagrange multiplier: at any price the returned spread is a lower bound of the
+    least one.
     """
     steps = 0
     while True:
@@ -197,7 +209,7 @@ def _levelled(strata: Sequence[_Beside], away: int, price: float) -> tuple[float
 
 @dataclass(frozen=True, slots=True)
 class _Spread:
-    """What of the spread does not depend on where in its stratum an error is."""
+    """The parts of the spread that do not depend on the groups in which the errors are."""
 
     n: int
     squares: float  # of the sizes
@@ -217,37 +229,41 @@ class _Spread:
             [*map(_sums, strata.values())] if len(strata) > 1 else (),
         )
 
-    def of_count(self, count: int, more: float, sizes: float, apart: float) -> float:
-        """`more` is what the errors add to the squares, `sizes` those of the groups they are in."""
+    def of_count(self, count: int, more: float, sizes: float, between: float) -> float:
+        """Return the spread with `count` errors.
+
+        `more` is the contribution of the errors to the squares, `sizes` are the summed sizes of
+        their groups, and `between` is the sum of squares between strata.
+        """
         rate = count / self.n
         centred = rate * (rate * self.squares - 2 * (sizes - self.leaning))
-        return max(self.shifts + more + centred - apart, 0.0)
+        return max(self.shifts + more + centred - between, 0.0)
 
 
 def _lessened(values: Iterable[tuple[float, int]]) -> Iterator[float]:
-    """The largest sum of one value for each error, for each number of errors, from all down."""
+    """Yield the largest sum of one value per error, for each number of errors, from all down."""
     ranked = sorted(values)
-    each = chain.from_iterable(repeat(worth, errors) for worth, errors in ranked)
+    worths = chain.from_iterable(repeat(worth, errors) for worth, errors in ranked)
     whole = sum(worth * errors for worth, errors in ranked)
-    return accumulate(each, sub, initial=whole)
+    return accumulate(worths, sub, initial=whole)
 
 
 def _fewest_bearing(groups: Sequence[Group]) -> Iterator[int]:
-    """The fewest groups with errors, the baseline's or ours, for each number of ours."""
-    known = sum(group.bears for group in groups)
+    """Yield the fewest groups with errors of either side, for each number of candidate errors."""
+    baseline_bearing = sum(group.bears for group in groups)
     others = sorted(group.errors for group in groups if group.errors and not group.bears)
     for more, errors in zip(range(len(others), 0, -1), others, strict=True):
-        yield from [known + more] * errors
-    yield from [known] * (1 + sum(group.errors for group in groups if group.bears))
+        yield from [baseline_bearing + more] * errors
+    yield from [baseline_bearing] * (1 + sum(group.errors for group in groups if group.bears))
 
 
-def least_apart(strata: Sequence[Sums], rates: Sequence[float]) -> Iterator[float]:
-    """The least that strata can differ by at each of these rates, which fall.
+def least_between_strata(strata: Sequence[Sums], rates: Sequence[float]) -> Iterator[float]:
+    """Yield the least sum of squares between strata at each of these rates, which fall.
 
-    What a stratum has lies between two ends: without any of its errors, and with all of them. What
-    all have adds up to nothing. The sum of squares, each by its slack, is least where all that lie
-    between their ends have one price. That is a parabola of the rate until a stratum leaves its
-    upper end, or comes to its lower one.
+    The deviation of a stratum lies between two ends: without any of its errors, and with all of
+    them. The deviations of all strata add up to 0. The sum of squares, each divided by its slack,
+    is least where all strata between their ends have one price. That is a parabola of the rate
+    until a stratum leaves its upper end or reaches its lower one.
     """
     still, linear, square, lowest = 0.0, 0.0, 0.0, inf if strata else 0.0
     for rate in rates:
@@ -257,7 +273,11 @@ def least_apart(strata: Sequence[Sums], rates: Sequence[float]) -> Iterator[floa
 
 
 def _parabola(strata: Sequence[Sums], rate: float) -> tuple[float, float, float, float]:
-    """What strata differ by as the rate falls from here, and the rate down to which this holds."""
+    """Return the least sum of squares between strata as a parabola of the falling rate.
+
+    The values are its constant, linear and square coefficients, and the rate down to which they
+    hold.
+    """
     price = _evened([(-shift - rate * size, errors, of) for errors, shift, size, of in strata])
     free, upper, ends = [], [], []
     for stratum in strata:
@@ -287,7 +307,7 @@ def _parabola(strata: Sequence[Sums], rate: float) -> tuple[float, float, float,
 
 
 def _evened(strata: Sequence[tuple[float, int, float]]) -> float:
-    """The price at which what strata have, each between two ends, adds up to nothing."""
+    """Return the price at which the strata's deviations, each between two ends, add up to 0."""
     ends = [(low / slack, slack) for low, _, slack in strata]
     ends += [((low + errors) / slack, -slack) for low, errors, slack in strata]
     total, slope, before = sum(low for low, _, _ in strata), 0.0, 0.0

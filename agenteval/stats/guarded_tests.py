@@ -1,6 +1,6 @@
-"""Tests that no error of the candidate helps, and the bounds that follow from them.
+"""Tests that an additional error of the candidate never helps to pass, and their bounds.
 
-Each is a test of the errors as they are, and of runs with fewer of them (`stats.fewer_errors`).
+Each tests the observed errors, and runs with fewer of them (`stats.fewer_errors`).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -27,10 +27,10 @@ Groups = Sequence[tuple[Cluster, Cluster]]  # of baseline and candidate, what be
 
 @dataclass(frozen=True, slots=True)
 class Guarded:
-    """A test that no error of the candidate helps (`stats.fewer_errors`).
+    """A test that an additional error of the candidate never helps (`stats.fewer_errors`).
 
-    It is passed when the `weaker` ones are, of fewer errors that lie further apart, and failed when
-    any of `fewer` errors is that lie closer together than any with more.
+    It passes when `whole` and all `weaker` tests pass: those of fewer errors with a larger spread.
+    It fails when any test of `fewer` errors fails whose spread is smaller than with more of them.
     """
 
     whole: ByItself
@@ -55,41 +55,41 @@ class Guarded:
         return min(one.above(limit) for one in self.lightest(limit))
 
     def weakest(self, limit: float) -> list[ByItself]:
-        """Those that can be the least sure to lie below the limit."""
+        """Return the tests that might have the largest p of lying below the limit."""
         ranked = [(one.nearness(limit), one) for one in (self.whole, *self.weaker)]
         return _nearest(ranked, self.whole.slack)
 
     def lightest(self, limit: float) -> list[ByItself]:
-        """Those that can be the surest to lie above the limit."""
+        """Return the tests that might have the smallest p of lying above the limit."""
         return [one for _, one in self._lightest(limit)]
 
     def _lightest(self, limit: float) -> list[tuple[float, ByItself]]:
-        nearest, smallest, found = -inf, inf, []
-        for effect, one in self.fewer():
-            alone = one.scaled(effect)  # as if no two of its errors were alike
-            if alone.nearness(limit) < nearest - one.slack or smallest == 1:
+        nearest, smallest, candidates = -inf, inf, []
+        for effect, test in self.fewer():
+            alone = test.scaled(effect)  # as if no two of its errors were alike
+            if alone.nearness(limit) < nearest - test.slack or smallest == 1:
                 break  # none with fewer errors can be surer
             if effect < smallest:
-                smallest, near = effect, one.nearness(limit)
+                smallest, near = effect, test.nearness(limit)
                 nearest = max(nearest, near)
-                found.append((near, (effect, one)))
-        return _nearest(found, self.whole.slack)
+                candidates.append((near, (effect, test)))
+        return _nearest(candidates, self.whole.slack)
 
     def near(self, limit: float) -> "Guarded":
-        """What it says about this limit, however many times as many trials there were.
+        """Return the part of this test that matters at this limit, however it is scaled.
 
-        With the trials, tests come to lie further apart: what is too far away remains so.
+        Tests move further apart as trials are added, so that a test too far away remains so.
         """
         fewer = sorted(self._lightest(limit), key=itemgetter(0), reverse=True)
         return Guarded(self.whole, self.weakest(limit), lambda: iter(fewer))
 
     def scaled(self, times: float) -> "Guarded":
-        return self._each(lambda one: one.scaled(times))
+        return self._map_tests(lambda one: one.scaled(times))
 
     def nearer(self, limit: float) -> "Guarded":
-        return self._each(lambda one: one.nearer(limit))
+        return self._map_tests(lambda one: one.nearer(limit))
 
-    def _each(self, change: Callable[[ByItself], ByItself]) -> "Guarded":
+    def _map_tests(self, change: Callable[[ByItself], ByItself]) -> "Guarded":
         def fewer() -> Iterator[tuple[float, ByItself]]:
             return ((effect, change(one)) for effect, one in self.fewer())
 
@@ -100,49 +100,53 @@ Of = TypeVar("Of")
 
 
 def _nearest(ranked: Sequence[tuple[float, Of]], slack: float) -> list[Of]:
-    """Those that can lie furthest above the limit, beginning with the one that seems to."""
+    """Return the values that might lie furthest above the limit, the highest rank first."""
     ranked = sorted(ranked, key=itemgetter(0), reverse=True)
     return [one for near, one in ranked if near >= ranked[0][0] - slack]
 
 
 def rate_test(clusters: Sequence[Cluster], strata: Sequence[int] = (), *, icc: float) -> LimitTest:
-    """Of a rate in clusters; exact where each is one yes or no, as then nothing is clustered."""
+    """Return the test of a rate in clusters.
+
+    It is exact where each cluster is a single draw, as then nothing is clustered.
+    """
     placed = zip(clusters, strata or [0] * len(clusters), strict=True)
     used = [(*cluster, stratum) for cluster, stratum in placed if cluster[1]]
     sizes = [size for _, size, _ in used]
     n = sum(sizes)
     if n == len(used):
         return RateTest(sum([errors for errors, *_ in used]), n)
-    known = Precision.of(sizes, [stratum for *_, stratum in used], icc=icc)
-    by_t = (t_quantile(known.df) / Z) ** 2
+    precision = Precision.of(sizes, [stratum for *_, stratum in used], icc=icc)
+    by_t = (t_quantile(precision.df) / Z) ** 2
 
-    def made(fewer: Fewer) -> tuple[float, RateTest]:
-        if not known.share or fewer.count in {0, n}:
+    def test_of(fewer: Fewer) -> tuple[float, RateTest]:
+        if not precision.share or fewer.count in {0, n}:
             effect = planned_effect(clusters, icc) * by_t
         else:
             rate = fewer.count / n
-            seen = fewer.spread / known.share / (n * rate * (1 - rate))
-            effect = widened(seen * by_t, max(fewer.bearing, FEW))
+            effect_of_errors = fewer.spread / precision.share / (n * rate * (1 - rate))
+            effect = widened(effect_of_errors * by_t, max(fewer.bearing, FEW))
         return effect, RateTest(fewer.count / effect, n / effect)
 
     groups = [Group(errors, size, stratum=stratum) for errors, size, stratum in used]
-    return _guarded(groups, made)
+    return _guarded(groups, test_of)
 
 
 def comparison(
     groups: Groups, strata: Sequence[int] = (), *, limit: float, ratio: bool, icc: float
 ) -> LimitTest:
-    """From counts in groups; a group may be empty on one side, where the two never met.
+    """Return the test of a difference or ratio of two rates, from counts in groups.
 
-    Each side must have calls. The resemblance within groups is taken from what each adds to
-    the figure at the limit, or from the planned `icc` where the counts cannot show it.
+    A group may be empty on one side, where the trials are not paired. Each side must have calls.
+    The design effect is estimated from the contribution of each group to the figure at the limit,
+    or from the planned `icc` where the counts cannot show it.
     """
     placed = zip(groups, strata or [0] * len(groups), strict=True)
     used = [(*both, stratum) for both, stratum in placed if both[0][1] or both[1][1]]
     (others, of), (_, n) = map(_summed, zip(*((one, other) for one, other, _ in used), strict=True))
     weight, before = (limit if ratio else 1.0), others / of
     scale = weight * n / of
-    ours = [
+    candidate_groups = [
         Group(*after, scale * (errors - before * size), bears=errors > 0, stratum=stratum)
         for (errors, size), after, stratum in used
     ]
@@ -151,39 +155,41 @@ def comparison(
     )
     parts = [stratum for *_, stratum in used]
     sides = [([one[1] for one, *_ in used], scale), ([other[1] for _, other, _ in used], 1.0)]
-    known = Precision.of_sides(sides, parts, icc=icc)
+    precision = Precision.of_sides(sides, parts, icc=icc)
     strangers = len({*parts}) == 1 and not all(one[1] and other[1] for one, other, _ in used)
-    df = max(min(known.df, degrees(parts) - strangers), 1)
+    df = max(min(precision.df, degrees(parts) - strangers), 1)
 
-    def made(fewer: Fewer) -> tuple[float, Comparison]:
+    def test_of(fewer: Fewer) -> tuple[float, Comparison]:
         rate = fewer.count / n
         expected = rate * (1 - rate) / n + weight * weight * before * (1 - before) / of
-        if not known.share or not expected:
+        if not precision.share or not expected:
             effect = planned
         else:
-            seen = fewer.spread / known.share / (n * n) / expected
-            effect = widened(seen, max(fewer.bearing, FEW))
+            effect_of_errors = fewer.spread / precision.share / (n * n) / expected
+            effect = widened(effect_of_errors, max(fewer.bearing, FEW))
         return effect, Comparison((others, of), (fewer.count, n), effect, df, ratio)
 
-    return _guarded(ours, made)
+    return _guarded(candidate_groups, test_of)
 
 
 Part = TypeVar("Part", RateTest, Comparison)
 
 
-def _guarded(groups: Sequence[Group], made: Callable[[Fewer], tuple[float, Part]]) -> Guarded:
-    """Of the runs with fewer errors only those that others with more errors do not stand for."""
-    (seen, whole), *fewer = map(made, widest(groups))
-    weaker, largest = [], seen
+def _guarded(groups: Sequence[Group], test_of: Callable[[Fewer], tuple[float, Part]]) -> Guarded:
+    """Return the guarded test, without weaker tests that a test of more errors already covers."""
+    (observed_effect, whole), *fewer = map(test_of, widest(groups))
+    weaker, largest = [], observed_effect
     for effect, test in fewer:
         if effect > largest:
             largest = effect
             weaker.append(test)
-    kept: Iterator[tuple[float, ByItself]] = chain([(seen, whole)], map(made, evenest(groups)))
+    cached_tests: Iterator[tuple[float, ByItself]] = chain(
+        [(observed_effect, whole)], map(test_of, evenest(groups))
+    )
 
     def again() -> Iterator[tuple[float, ByItself]]:
-        nonlocal kept
-        kept, copy = tee(kept)  # what was made once is not made again
+        nonlocal cached_tests
+        cached_tests, copy = tee(cached_tests)  # what was made once is not made again
         return copy
 
     return Guarded(whole, weaker, again)
@@ -194,43 +200,43 @@ def _summed(clusters: Sequence[Cluster]) -> Cluster:
 
 
 def upper_bound(test: LimitTest, level: float) -> float:
-    """Below what the truth lies, unless something of this chance has happened."""
+    """Return the one-sided upper bound: the truth lies above it with chance `level` at most."""
     high = test.ends[1]
 
-    def raised(found: float, tests: Iterable[LimitTest]) -> float:
-        chance, one = max(((one.below(found), one) for one in tests), key=itemgetter(0))
-        return _falling(one, level, found, high) if chance > level else found
+    def raised(bound: float, tests: Iterable[LimitTest]) -> float:
+        chance, one = max(((one.below(bound), one) for one in tests), key=itemgetter(0))
+        return _falling(one, level, bound, high) if chance > level else bound
 
     return _raised(test, min(test.estimate, high), raised, Guarded.weakest)
 
 
 def lower_bound(test: LimitTest, level: float) -> float:
-    """Above what the truth lies, unless something of this chance has happened."""
+    """Return the one-sided lower bound: the truth lies below it with chance `level` at most."""
     low, high = test.ends[0], min(test.estimate, test.ends[1])
 
-    def raised(found: float, tests: Iterable[LimitTest]) -> float:
-        chance, one = min(((one.above(found), one) for one in tests), key=itemgetter(0))
-        return _rising(one, level, found, high) if chance < level else found
+    def raised(bound: float, tests: Iterable[LimitTest]) -> float:
+        chance, one = min(((one.above(bound), one) for one in tests), key=itemgetter(0))
+        return _rising(one, level, bound, high) if chance < level else bound
 
     return _raised(test, low, raised, Guarded.lightest)
 
 
 def _raised(
     test: LimitTest,
-    found: float,
+    bound: float,
     raised: Callable[[float, Iterable[LimitTest]], float],
     others: Callable[[Guarded, float], Iterable[LimitTest]],
 ) -> float:
-    """A bound as the test raises it by itself, and then as the one does that is furthest from it.
+    """Raise a bound by the whole test, and then by the test that is furthest from it.
 
-    Until that one raises it no more: then none does.
+    It ends when that one does not raise the bound any more: then no test does.
     """
     if not isinstance(test, Guarded):
-        return raised(found, [test])
-    found, before = raised(found, [test.whole]), -inf
-    while found - before > EXACT:
-        before, found = found, raised(found, others(test, found))
-    return found
+        return raised(bound, [test])
+    bound, before = raised(bound, [test.whole]), -inf
+    while bound - before > EXACT:
+        before, bound = bound, raised(bound, others(test, bound))
+    return bound
 
 
 def _falling(test: LimitTest, level: float, low: float, high: float) -> float:

@@ -1,7 +1,7 @@
-"""Whether a rate, or what two rates differ by, lies below a limit: tests and their bounds.
+"""Tests of a rate, or of a difference or ratio of two rates, against a limit.
 
-Both tests take their variance at the limit and not where the counts happen to fall: a model that
-had luck would else look less variable than it is, and be promoted too often.
+Both tests take their variance at the limit and not at the observed counts. A lucky model would
+otherwise look less variable than it is, and be promoted too often.
 """
 
 from dataclasses import dataclass, replace
@@ -15,49 +15,61 @@ MOST = 1000.0  # the largest ratio looked for, and how many times more trials ar
 
 
 class LimitTest(Protocol):
-    """One figure to be held against a limit."""
+    """A test of one figure against a limit."""
 
     @property
     def estimate(self) -> float: ...
 
     @property
     def ends(self) -> tuple[float, float]:
-        """Between what the figure can lie."""
+        """The smallest and the largest possible value of the figure."""
         ...
 
     def below(self, limit: float) -> float:
-        """The chance to see so little if the truth were at the limit."""
+        """Return the one-sided p of the null hypothesis that the truth is not below the limit.
+
+        It is the chance of an estimate this low if the truth were at the limit.
+        """
         ...
 
     def above(self, limit: float) -> float:
-        """The chance to see so much if the truth were at the limit."""
+        """Return the one-sided p of the null hypothesis that the truth is not above the limit.
+
+        It is the chance of an estimate this high if the truth were at the limit.
+        """
         ...
 
     def scaled(self, times: float) -> Self:
-        """The same figure from so many times as many trials."""
+        """Return this test scaled to `times` as many trials."""
         ...
 
     def nearer(self, limit: float) -> Self:
-        """The figure if it were half as far from the limit."""
+        """Return this test with its estimate half as far from the limit."""
         ...
 
 
 class ByItself(LimitTest, Protocol):
-    """A test of the errors as they are."""
+    """A test of the observed errors."""
 
     @property
     def slack(self) -> float:
-        """How far `nearness` can be from what the test says, in standard errors."""
+        """The largest discrepancy between `nearness` and the test itself, in standard errors."""
         ...
 
     def nearness(self, limit: float) -> float:
-        """How many standard errors the figure lies above the limit: orders tests by `below`."""
+        """Return how many standard errors the figure lies above the limit.
+
+        It orders tests by `below`.
+        """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class RateTest:
-    """One rate: exact binomial on what the design effect leaves (Korn and Graubard 1998)."""
+    """The test of one rate: exact binomial on the effective sample (Korn and Graubard 1998).
+
+    `count` and `n` are divided by the design effect.
+    """
 
     count: float
     n: float
@@ -93,7 +105,7 @@ class RateTest:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The rate of a candidate beside that of a baseline: a difference, or a ratio.
+    """The test of a candidate's rate compared with a baseline's: a difference, or a ratio.
 
     A score test whose variance is multiplied by `effect`, on Student's t with `df` degrees of
     freedom. The common rate under a limit is that of all errors together (Dunnett and Gent 1977).
@@ -108,10 +120,10 @@ class Comparison:
 
     @property
     def estimate(self) -> float:
-        ours, theirs = (count / n for count, n in (self.baseline, self.candidate))
+        baseline, candidate = (count / n for count, n in (self.baseline, self.candidate))
         if self.ratio:
-            return theirs / ours if ours else inf
-        return theirs - ours
+            return candidate / baseline if baseline else inf
+        return candidate - baseline
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -137,13 +149,15 @@ class Comparison:
     def nearness(self, limit: float) -> float:
         (count, n), (others, of) = self.candidate, self.baseline
         if self.ratio:
-            ours = min((count + others) / (of + limit * n), 1 / max(limit, 1))
-            theirs, weight = limit * ours, limit
+            baseline = min((count + others) / (of + limit * n), 1 / max(limit, 1))
+            candidate, weight = limit * baseline, limit
         else:
-            ours = min(max((count + others - limit * n) / (of + n), -limit, 0), 1 - limit, 1)
-            theirs, weight = ours + limit, 1.0
+            baseline = min(max((count + others - limit * n) / (of + n), -limit, 0), 1 - limit, 1)
+            candidate, weight = baseline + limit, 1.0
         gap = count / n - weight * others / of - (0.0 if self.ratio else limit)
-        variance = theirs * (1 - theirs) / n + weight * weight * ours * (1 - ours) / of
+        variance = (
+            candidate * (1 - candidate) / n + weight * weight * baseline * (1 - baseline) / of
+        )
         if variance <= 0:  # only where a rate of 0 or 1 is all there is
             return inf * gap if gap else 0.0
         return gap / sqrt(variance * self.effect)

@@ -1,4 +1,4 @@
-"""How fast a server was by how many requests it was running, from the windows of its log."""
+"""The speed of a server by the number of running requests, from the windows of its log."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,12 +11,13 @@ from agenteval.stats.quantiles import Samples, samples
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """All windows at whose end so many requests were running. Speeds are in tokens a second.
+    """All windows at whose end `running` requests were running. Speeds are in tokens a second.
 
-    `active` is the generation in windows that generated anything, `sustained` in those between two
-    others with as many running; `each` is `active` by the number of running requests. `prompt` is
-    in windows that read any prompt, `prompt_sustained` in all, idle ones too. `per_minute` has the
-    completions a minute of each window.
+    `active` is the generation speed in windows that generated anything. `sustained` is that of
+    windows between two others with the same number running. `each` is `active` divided by the
+    number of running requests. `prompt` is the speed in windows that read any prompt, and
+    `prompt_sustained` in all, idle ones too. `per_minute` has the completions a minute of each
+    window.
     """
 
     running: int
@@ -32,8 +33,8 @@ class Load:
 
 
 @dataclass(slots=True)
-class _Seen:
-    """Values by how often they were seen: a log prints few different ones, however long it is."""
+class _WindowCounts:
+    """The values of windows, counted: a log prints few distinct values, however long it is."""
 
     windows: int = 0
     completions: int = 0
@@ -54,34 +55,34 @@ class _Seen:
 
 
 def loads(windows: Iterable[Window]) -> tuple[Load, ...]:
-    """One for each number of running requests, from the fewest on."""
-    seen: dict[int, _Seen] = defaultdict(_Seen)
+    """Return one load for each number of running requests, from the fewest on."""
+    counts_by_running: dict[int, _WindowCounts] = defaultdict(_WindowCounts)
     for window, sustained in _sustained(windows):
-        seen[window.running].add(window, sustained=sustained)
+        counts_by_running[window.running].add(window, sustained=sustained)
     return tuple(
         Load(
             running=running,
-            windows=one.windows,
-            active=samples(+one.active),
-            sustained=samples(+one.sustained),
-            each=samples(_shared(+one.active, running)),
-            prompt=samples(Counter({speed: n for speed, n in one.prompt.items() if speed > 0})),
-            prompt_sustained=samples(one.prompt),
-            per_minute=samples(one.per_minute),
-            completions=one.completions,
-            failed=one.failed,
+            windows=counts.windows,
+            active=samples(+counts.active),
+            sustained=samples(+counts.sustained),
+            each=samples(_shared(+counts.active, running)),
+            prompt=samples(Counter({speed: n for speed, n in counts.prompt.items() if speed > 0})),
+            prompt_sustained=samples(counts.prompt),
+            per_minute=samples(counts.per_minute),
+            completions=counts.completions,
+            failed=counts.failed,
         )
-        for running, one in sorted(seen.items())
+        for running, counts in sorted(counts_by_running.items())
     )
 
 
 def _shared(speeds: Counter[float], running: int) -> Counter[float]:
-    """What each request has of these speeds; nothing where none was running any more."""
+    """Return these speeds per request; empty where no request was running any more."""
     return Counter({speed / running: n for speed, n in speeds.items()} if running else {})
 
 
 def _sustained(windows: Iterable[Window]) -> Iterator[tuple[Window, bool]]:
-    """Each window, and whether the ones before and after it had as many running."""
+    """Yield each window, and True if its two neighbours had as many requests running."""
     now: Window | None = None
     like_before = False
     for after in windows:
@@ -94,14 +95,14 @@ def _sustained(windows: Iterable[Window]) -> Iterator[tuple[Window, bool]]:
 
 
 WINDOW = 10.0  # seconds
-PAUSE = 600.0  # seconds without a request after which nobody was at work
+PAUSE = 600.0  # seconds without a request, from which on the run counts as paused
 
 
 @dataclass(frozen=True, slots=True)
 class Stint:
-    """One request: when it began, when its first piece came and when its last, in seconds.
+    """One request: the times of its start, its first piece and its last piece, in seconds.
 
-    `useful` are the calls in it that were allowed and ran, `prompt` the tokens that had to be read.
+    `useful` counts the calls in it that were allowed and ran, `prompt` the tokens to be read.
     """
 
     began: float
@@ -114,11 +115,11 @@ class Stint:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """Of the whole windows in which there was any request: None where there is no such window.
+    """Samples of the whole windows in which there was any request; None if there is none.
 
-    Tokens are generated ones a second; completions and useful calls are a minute's. `prefill` are
-    prompt tokens a second, of all windows from the first request to the last, idle ones too; not of
-    those of a pause, as before a run is resumed.
+    `tokens` are generated tokens a second; `completions` and `useful` calls are per minute.
+    `prefill` are prompt tokens a second, of all windows from the first request to the last, idle
+    ones too. Windows of a pause, as before a run is resumed, are excluded.
     """
 
     tokens: Samples | None = None
@@ -128,57 +129,58 @@ class Timeline:
 
 
 def timeline(stints: Sequence[Stint]) -> Timeline:
-    """The tokens of a request came evenly, from its first piece to its last.
+    """Return the samples by window, on two assumptions about each request.
 
-    Its prompt was read evenly before.
+    Its tokens were generated evenly from its first piece to its last. Its prompt was read evenly
+    before.
     """
     if not stints:
         return Timeline()
-    start = min(one.began for one in stints)
-    whole = int((max(one.ended for one in stints) - start) // WINDOW)
+    start = min(stint.began for stint in stints)
+    whole = int((max(stint.ended for stint in stints) - start) // WINDOW)
     completions, useful = Counter[int](), Counter[int]()
     tokens: dict[int, float] = {}
     read: dict[int, float] = defaultdict(float)
-    for one in stints:
-        last = int((one.ended - start) // WINDOW)
+    for stint in stints:
+        last = int((stint.ended - start) // WINDOW)
         completions[last] += 1
-        useful[last] += one.useful
-        for window in range(int((one.began - start) // WINDOW), last + 1):
+        useful[last] += stint.useful
+        for window in range(int((stint.began - start) // WINDOW), last + 1):
             tokens.setdefault(window, 0.0)
-        for window, share in _shares(one.first - start, one.ended - start):
-            tokens[window] += share * one.tokens
-        for window, share in _shares(one.began - start, one.first - start):
-            read[window] += share * one.prompt
+        for window, share in _shares(stint.first - start, stint.ended - start):
+            tokens[window] += share * stint.tokens
+        for window, share in _shares(stint.began - start, stint.first - start):
+            read[window] += share * stint.prompt
     busy = [window for window in sorted(tokens) if window < whole]
     minute = 60 / WINDOW
     return Timeline(
-        tokens=_seen(tokens[window] / WINDOW for window in busy),
+        tokens=_samples_if_counted(tokens[window] / WINDOW for window in busy),
         completions=samples(Counter(completions[window] * minute for window in busy)),
         useful=samples(Counter(useful[window] * minute for window in busy)),
-        prefill=_seen(read[window] / WINDOW for window in _without_pauses(busy)),
+        prefill=_samples_if_counted(read[window] / WINDOW for window in _without_pauses(busy)),
     )
 
 
 def _without_pauses(busy: Sequence[int]) -> Iterator[int]:
-    """These windows, and the idle ones between them."""
+    """Yield these windows and the idle ones between them, except those of a pause."""
     yield from busy[:1]
     for before, after in pairwise(busy):
         yield from range(before + 1, after) if after - before <= PAUSE / WINDOW else ()
         yield after
 
 
-def _seen(speeds: Iterable[float]) -> Samples | None:
-    """None where nobody counted: tokens that were read or written are more than none."""
-    found = Counter(speeds)
-    return samples(found) if any(found) else None
+def _samples_if_counted(speeds: Iterable[float]) -> Samples | None:
+    """Return the samples of these speeds; None if all are 0, as the tokens were not counted."""
+    counts = Counter(speeds)
+    return samples(counts) if any(counts) else None
 
 
 def _shares(opens: float, ends: float) -> Iterator[tuple[int, float]]:
-    """Which share of what came evenly between these seconds fell into which window."""
+    """Yield each window with the share of an even flow between these seconds that fell into it."""
     length, last = ends - opens, int(ends // WINDOW)
     if length <= 0:
         yield last, 1.0
         return
     for window in range(int(opens // WINDOW), last + 1):
-        within = min(ends, (window + 1) * WINDOW) - max(opens, window * WINDOW)
-        yield window, within / length
+        overlap = min(ends, (window + 1) * WINDOW) - max(opens, window * WINDOW)
+        yield window, overlap / length

@@ -1,4 +1,4 @@
-"""The figures of a candidate that a gate holds against its limits, each with its test."""
+"""The figures of a candidate that a gate compares with its limits, each with its test."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -30,11 +30,11 @@ MARGIN, MARGIN_COMPLETED = "margin", "margin.completed"
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """One figure of the candidate, from `count` of `n` of what its criterion counts.
+    """One figure of the candidate: `count` of `n` units of its criterion.
 
-    `name` is as in gate.toml. `test` is None when a side has nothing to count. `paired` is a figure
-    beside the baseline's, made from the trials that are `compared`. `forbidden`: one occurrence is
-    one too many.
+    `name` is as in gate.toml. `test` is None when a side has nothing to count. `paired` marks a
+    figure that is compared with the baseline's, from the trials in `compared`. `forbidden`: one
+    occurrence is one too many.
     """
 
     name: str
@@ -55,9 +55,9 @@ class Measure:
 def measures(
     baseline: RunSummary, candidate: RunSummary, pairing: Pairing, rules: Rules
 ) -> Iterator[Measure]:
-    """The margins over the pairing, and every budget of which anything could be counted.
+    """Yield the margins over the pairing, and every budget that has anything to count.
 
-    What the baseline shows and the candidate does not is not known of it, and no reason to pass.
+    A budget with counts in the baseline but none in the candidate has no test, so it cannot pass.
     """
     yield _margin(MARGIN, CRITERIA["errors"], rules.margin, pairing, rules)
     if rules.completed is not None and not (baseline.of_counts and NOT_COMPLETED in rules.budgets):
@@ -74,7 +74,7 @@ def measures(
 
 
 def _is_expected(criterion: Criterion, baseline: RunSummary, candidate: RunSummary) -> bool:
-    """Whether trials of the baseline, or void ones of the candidate, have anything to count."""
+    """Return True if trials of the baseline, or void ones of the candidate, can be counted."""
     known = () if baseline.of_counts else baseline.trials
     return any(criterion.counts(trial)[1] > 0 for trial in (*known, *candidate.trials))
 
@@ -105,7 +105,7 @@ def _budget(
 def _margin(
     name: str, criterion: Criterion, limit: float, pairing: Pairing, rules: Rules
 ) -> Measure:
-    """The candidate beside the baseline, in the trials that are compared."""
+    """Return the measure of the candidate relative to the baseline, in the compared trials."""
     trials = pairing.first, pairing.second
     columns = [[criterion.counts(trial) for trial in side] for side in trials]
     names = [[trial.scenario for trial in side] for side in trials]
@@ -125,8 +125,11 @@ def _groups(
     *,
     paired: bool,
 ) -> tuple[Groups, Sequence[int]]:
-    """What belongs together (a scenario, a world of both, or a trial of one), and its stratum."""
-    ours, theirs = columns
+    """Return the groups of counts of both sides, and the stratum of each.
+
+    A group is a scenario, a task instance that both met, or a trial of one side.
+    """
+    baseline_column, candidate_column = columns
     if about is Estimand.LIKE:
         scenarios = sorted({name for side in names for name in side})
         nothing = [NOTHING] * len(scenarios)
@@ -136,7 +139,10 @@ def _groups(
         ]
         return [*zip(*sides, strict=True)], ()
     if paired:
-        return [*zip(ours, theirs, strict=True)], strata(names[0])
+        return [*zip(baseline_column, candidate_column, strict=True)], strata(names[0])
     own, other = met_strata(*names)
-    alone = [*((each, NOTHING) for each in ours), *((NOTHING, each) for each in theirs)]
+    alone = [
+        *((each, NOTHING) for each in baseline_column),
+        *((NOTHING, each) for each in candidate_column),
+    ]
     return alone, [*own, *(-1 - stratum for stratum in other)]

@@ -1,4 +1,4 @@
-"""The p value: how far out a figure lies among those that permutations give."""
+"""The p value of a permutation test, and the permutations."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,10 +18,11 @@ Values = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """The chance of what is beyond each value, and half of that of the value (Lancaster 1961).
+    """The upper tail of a null distribution: mid-p values (Lancaster 1961).
 
-    Ties are many where errors are few: counted in full, they make a test reject 2 % and not 5.
-    Between two values the chance falls in a line, so that each chance has one value as well.
+    The chance of each value is that of all larger values and half of its own. Ties are frequent
+    where errors are few: counted in full, they make a test reject 2 % and not 5. Between two values
+    the chance is interpolated linearly, so that each chance has one value as well.
     """
 
     values: Values
@@ -29,37 +30,41 @@ class Tail:
 
     @classmethod
     def of(cls, values: Values, weights: Values | None = None) -> Self:
-        """Of values as likely as each other, or as their weights."""
+        """Return the tail of the null distribution of `values`, equally likely or by `weights`."""
         distinct, at = np.unique(np.round(values, _DIGITS), return_inverse=True)
         times = np.bincount(at, weights)
         chances = (times[::-1].cumsum()[::-1] - times / 2) / times.sum()
         chances[0] = 1.0  # nothing is nearer: that is no evidence at all
         return cls(distinct, chances)
 
-    def p(self, seen: float) -> float:
-        return float(np.interp(round(seen, _DIGITS), self.values, self.chances))
+    def p(self, observed: float) -> float:
+        return float(np.interp(round(observed, _DIGITS), self.values, self.chances))
 
     def judged(
-        self, seen: float, *, df: int, more: float = 0.0, least: float = 0.0
+        self, observed: float, *, df: int, more: float = 0.0, least: float = 0.0
     ) -> tuple[float, float]:
-        """The p of what was seen, and where it comes to 0.05; by Student's t where nowhere.
+        """Return the p of the observed value, and the critical value at which p is 0.05.
 
-        `more` is added to every p, and none is below `least`.
+        The critical value is that of Student's t where no value has such a p. `more` is added to
+        every p, and none is below `least`.
         """
         wanted = SETTLED - more
         critical = t_quantile(df)
         if least < SETTLED and self.chances[-1] < wanted:
             critical = float(np.interp(wanted, self.chances[::-1], self.values[::-1]))
-        return min(max(self.p(seen) + more, least), 1.0), critical
+        return min(max(self.p(observed) + more, least), 1.0), critical
 
 
 def itself(*sides: tuple[int, int]) -> float:
-    """The part of all exchanges, of so many trials in each stratum, that what was seen is itself.
+    """Return the share of the observed labelling among all exchanges of trials.
 
-    Of as many trials on both sides its mirror image is as far out, too.
+    `sides` are the numbers of trials of both sides in each stratum. With equal numbers on both
+    sides, the mirror image has the same distance and counts too.
     """
-    alike = all(ours == theirs for ours, theirs in sides)
-    return (1 + alike) / prod(comb(ours + theirs, ours) for ours, theirs in sides)
+    is_balanced = all(n_first == n_second for n_first, n_second in sides)
+    return (1 + is_balanced) / prod(
+        comb(n_first + n_second, n_first) for n_first, n_second in sides
+    )
 
 
 AT_ONCE = 4_000_000  # weights in memory
@@ -72,47 +77,50 @@ Seed = int | Sequence[int]
 
 
 def exchanged(
-    ours: NDArray[np.int64], theirs: NDArray[np.int64], *, seed: Seed, exchanges: int = EXCHANGES
+    first: NDArray[np.int64], second: NDArray[np.int64], *, seed: Seed, exchanges: int = EXCHANGES
 ) -> Sums:
-    """The sums of both sides when trials that have nothing to do with each other change sides.
+    """Return the sums of both sides after each random exchange of independent trials.
 
-    Trials that are alike stand for each other: where many are, it is drawn how many of each kind
-    come to a side (multivariate hypergeometric), which is the same.
+    Equal trials are interchangeable. Where many are equal, the number of each kind on a side is
+    drawn (multivariate hypergeometric), which has the same distribution.
     """
-    rng, trials = np.random.default_rng(seed), np.vstack([ours, theirs])
+    rng, trials = np.random.default_rng(seed), np.vstack([first, second])
     kinds, many = np.unique(trials, axis=0, return_counts=True)
     if len(trials) >= MANY and len(kinds) < len(trials) / ALIKE:
         weights = kinds.astype(np.float64)
         drawn = [
-            rng.multivariate_hypergeometric(many, len(ours), one.stop - one.start, "marginals")
-            for one in _in_parts(exchanges, len(kinds))
+            rng.multivariate_hypergeometric(many, len(first), batch.stop - batch.start, "marginals")
+            for batch in _in_parts(exchanges, len(kinds))
         ]
-        kept = np.vstack([part @ weights for part in drawn])
-        return kept, trials.sum(axis=0) - kept
+        first_sums = np.vstack([part @ weights for part in drawn])
+        return first_sums, trials.sum(axis=0) - first_sums
 
     def subsets(many: int) -> NDArray[np.float32]:
         if len(trials) < MANY:
-            keys, last = rng.random((many, len(trials))), len(ours) - 1
+            keys, last = rng.random((many, len(trials))), len(first) - 1
             return (keys <= np.partition(keys, last)[:, [last]]).astype(np.float32)
         weights = np.zeros((many, len(trials)), dtype=np.float32)
         for row in weights:
-            row[rng.choice(len(trials), len(ours), replace=False, shuffle=False)] = 1
+            row[rng.choice(len(trials), len(first), replace=False, shuffle=False)] = 1
         return weights
 
     small = abs(trials).sum(axis=0).max() < EXACT
     columns: NDArray[Any] = trials.astype(np.float32 if small else np.float64)
-    parts = [subsets(one.stop - one.start) @ columns for one in _in_parts(exchanges, len(trials))]
-    kept = np.vstack(parts).astype(np.float64)
-    return kept, trials.sum(axis=0) - kept
+    parts = [
+        subsets(batch.stop - batch.start) @ columns for batch in _in_parts(exchanges, len(trials))
+    ]
+    first_sums = np.vstack(parts).astype(np.float64)
+    return first_sums, trials.sum(axis=0) - first_sums
 
 
 def flipped(
     shares: NDArray[np.float64], *, seed: Seed, exchanges: int = EXCHANGES
 ) -> NDArray[np.float64]:
-    """The sums of what each world adds to a difference, when its two trials are swapped or not.
+    """Return the sums of the contributions to a difference, each with a random sign.
 
-    What a world adds has to be free of how many calls each model makes there, or a model of few
-    calls would stand out by them; then swapping its trials only turns the sign.
+    `shares` are the contributions of the task instances; swapping its two trials turns the sign of
+    one. A contribution must not depend on how many calls each model makes there, or a model of few
+    calls would stand out by them.
     """
     rng = np.random.default_rng(seed)
     octets = -(-len(shares) // 8)  # one draw is the signs of eight worlds

@@ -1,4 +1,4 @@
-"""What a gate would do, and how large a run it needs: by playing it on simulated runs."""
+"""Power of a gate, and the size of run that it needs, from simulated runs."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ TRIALS_SEARCHED = 50_000  # for one step of a search, which ends within a twenti
 
 @dataclass(frozen=True, slots=True)
 class Characteristics:
-    """How often the gate passes and fails a candidate of a known kind, and each of its criteria."""
+    """The rates at which the gate, and each of its criteria, passes and fails a known candidate."""
 
     passed: Rate
     failed: Rate
@@ -35,7 +35,7 @@ class Characteristics:
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How much is needed: `power` is what it would give, simulated."""
+    """The size of run that is needed, with its simulated power."""
 
     trials: int
     calls: int
@@ -44,7 +44,7 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Rehearsal:
-    """Plays a gate on simulated runs of this design."""
+    """A gate that is applied to simulated runs of this design."""
 
     design: Design
     baseline: Truth
@@ -53,13 +53,13 @@ class Rehearsal:
 
     @property
     def at_the_margin(self) -> Truth:
-        """A candidate that is just too bad."""
+        """The candidate whose error rate lies exactly at the margin."""
         errors = self.baseline.errors
         limit = errors * self.rules.margin if self.rules.ratio else errors + self.rules.margin
         return self.baseline.with_errors(limit)
 
     def characteristics(self, candidate: Truth, rng: np.random.Generator) -> Characteristics:
-        """What becomes of a candidate of which the truth is known."""
+        """Return how often the gate passes and fails a candidate whose true rates are known."""
         verdicts: Counter[GateVerdict] = Counter()
         by_name: dict[str, Counter[GateVerdict]] = {}
         for before, after in simulated_pairs(
@@ -67,13 +67,13 @@ class Rehearsal:
         ):
             judgement = judge_gate(before, after, self.rules)
             verdicts[judgement.verdict] += 1
-            for one in judgement.criteria:
-                by_name.setdefault(one.measure.name, Counter())[one.verdict] += 1
+            for result in judgement.criteria:
+                by_name.setdefault(result.measure.name, Counter())[result.verdict] += 1
         criteria = {name: _shares(counter) for name, counter in by_name.items()}
         return Characteristics(*_shares(verdicts), criteria)
 
     def passes(self, candidate: Truth, rng: np.random.Generator) -> Rate:
-        """How often the margin, looked at alone, passes a candidate."""
+        """Return how often the margin alone passes a candidate."""
         scenarios = list(dict.fromkeys(scenario for scenario, _, _ in self.design.worlds))
         hardness = rng.random((self.pairs, len(scenarios)))
         drawn = [
@@ -102,46 +102,47 @@ class Rehearsal:
 
     @property
     def half_as_good(self) -> Truth:
-        """A candidate that is worse than the baseline by half of what the margin allows."""
+        """The candidate that is worse than the baseline by half of the margin."""
         return self.baseline.with_errors((self.baseline.errors + self.at_the_margin.errors) / 2)
 
     def needed(
         self, rng: np.random.Generator, candidate: Truth | None = None, *, least: int = 8
     ) -> Size | None:
-        """The trials with which the margin passes a candidate, at 80 % power.
+        """Return the trials with which the margin passes a candidate with 80 % power.
 
-        One like the baseline, if no other is given, and more than `least`. None when 4,000 trials
-        are not enough.
+        The default candidate is like the baseline. The trials are more than `least`. None if 4,000
+        trials are not enough.
         """
         truth = candidate or self.baseline
-        found = self._enough(truth, rng, least)
-        if not found:
+        size_and_power = self._enough(truth, rng, least)
+        if not size_and_power:
             return None
-        trials, power = found
+        trials, power = size_and_power
         size = sum(self.design.sizes) / len(self.design.sizes)
-        while (power := self._power(trials, truth, rng, known=power)).value < POWER:
+        while (power := self._power(trials, truth, rng, earlier=power)).value < POWER:
             trials, power = trials + max(1, trials // 20), Rate(0, 0)
         return Size(trials, ceil(trials * size), power)
 
     def _enough(
         self, truth: Truth, rng: np.random.Generator, least: int
     ) -> tuple[int, Rate] | None:
-        """The fewest trials that have the power, as far as the steps of a search tell it.
+        """Search for the fewest trials with 80 % power; return them with their power.
 
-        Each is where the last one says that the power is 80 %. None is less than a twentieth more
-        than one that had too little, or than that less than one that had enough.
+        Each step goes to the number of trials at which the last power implies 80 %. It is at least
+        a twentieth above a number that had too little power. The search ends within a twentieth of
+        one that had enough. None if 4,000 trials are not enough.
         """
         enough = None
         low, high, at = least, MOST_TRIALS + 1, min(2 * least, MOST_TRIALS)
         while low < at < high - (high // 20 if enough else 0):
-            found = self._power(at, truth, rng)
-            if found.value >= POWER:
-                high, enough = at, (at, found)
-            elif at > LARGE and at * _times(found.high) > MOST_TRIALS:
+            power = self._power(at, truth, rng)
+            if power.value >= POWER:
+                high, enough = at, (at, power)
+            elif at > LARGE and at * _times(power.high) > MOST_TRIALS:
                 return None
             else:
                 low = at
-            there = round(at * min(max(_times(found.value), 0.25), 4))
+            there = round(at * min(max(_times(power.value), 0.25), 4))
             at = min(max(there, low + max(1, low // 20)), MOST_TRIALS)
         return enough
 
@@ -151,33 +152,37 @@ class Rehearsal:
         candidate: Truth,
         rng: np.random.Generator,
         *,
-        known: Rate | None = None,
+        earlier: Rate | None = None,
     ) -> Rate:
-        """With so many trials; of as few pairs as tell it from 80 % where nothing is `known` of it.
+        """Return the power with this many trials, simulated.
 
-        Else what is known, and as many more as the figure that is told stands on.
+        Without an `earlier` power, pairs are added only until the power differs from 80 %. With
+        one, they are added to it up to the number that a reported figure rests on.
         """
         design = self.design.scaled(trials, self.rules.about)
         batch = replace(self, design=design, pairs=FEWEST)
-        played = TRIALS_SEARCHED if known is None else TRIALS_PLAYED
+        played = TRIALS_SEARCHED if earlier is None else TRIALS_PLAYED
         most = max(min(self.pairs, played // trials), FEWEST)
-        power = batch.passes(candidate, rng) if known is None else known
-        while power.n < most and (known is not None or not _apart(power, POWER)):
+        power = batch.passes(candidate, rng) if earlier is None else earlier
+        while power.n < most and (earlier is not None or not _differs(power, POWER)):
             more = replace(batch, pairs=min(FEWEST, most - power.n)).passes(candidate, rng)
             power = Rate(power.count + more.count, power.n + more.n)
         return power
 
 
 def _times(power: float) -> float:
-    """How many times as many trials would have the power, if a test grows surer as their root."""
+    """Return the factor in trials to 80 % power, if the test statistic grows as their root."""
     normal = NormalDist()
     surer = -normal.inv_cdf(LEVEL)
-    seen = surer + normal.inv_cdf(min(max(power, LEVEL + 0.001), 0.999))
-    return ((surer + normal.inv_cdf(POWER)) / seen) ** 2
+    observed_distance = surer + normal.inv_cdf(min(max(power, LEVEL + 0.001), 0.999))
+    return ((surer + normal.inv_cdf(POWER)) / observed_distance) ** 2
 
 
-def _apart(share: Rate, other: float) -> bool:
-    """By three standard errors, of which all steps of a search together are seldom wrong."""
+def _differs(share: Rate, other: float) -> bool:
+    """Return True if the share differs from `other` by more than three standard errors.
+
+    At that distance all steps of a search together are seldom wrong.
+    """
     return abs(share.count - other * share.n) > 3 * sqrt(share.n * other * (1 - other))
 
 

@@ -1,4 +1,4 @@
-"""Whether a candidate may replace a baseline: pass, fail, or not enough evidence yet.
+"""The gate's verdict on a candidate: PASS, FAIL, or INCONCLUSIVE for lack of evidence.
 
 PASS when every criterion's upper bound lies below its limit: as all must hold, none needs a
 correction. FAIL when a lower bound lies above its limit, after Holm's correction over the criteria.
@@ -29,13 +29,16 @@ class GateVerdict(StrEnum):
 
 @dataclass(frozen=True)
 class Result:
-    """A measure, judged at a one-sided level. `p_fail` is after Holm's correction among so many."""
+    """A measure, judged at a one-sided level.
+
+    `p_fail` is after Holm's correction over `family_size` measures.
+    """
 
     measure: Measure
     verdict: GateVerdict
     p_fail: float
     level: float
-    among: int
+    family_size: int
 
     @property
     def estimate(self) -> float | None:
@@ -43,12 +46,12 @@ class Result:
 
     @cached_property
     def bounds(self) -> tuple[float, float] | None:
-        """One-sided, each of its own: the truth lies above the lower and below the upper."""
+        """The lower and the upper bound, each one-sided at `level`; None without a test."""
         test = self.measure.test
         return (lower_bound(test, self.level), upper_bound(test, self.level)) if test else None
 
     def bearing(self, candidate: RunSummary) -> Sequence[TrialSummary]:
-        """The candidate's trials that the figure is made from."""
+        """Return the candidate's trials that the figure is computed from."""
         if self.measure.paired:
             return self.measure.compared
         return [trial for trial, _ in self.measure.criterion.counted(candidate.trials)]
@@ -56,20 +59,20 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Minimum:
-    """How much the margins must stand on before anything passes."""
+    """The least amount of evidence under the margins before anything passes."""
 
     of: str
-    asked: int
-    seen: int
+    required: int
+    observed: int
 
     @property
     def verdict(self) -> GateVerdict:
-        return GateVerdict.PASS if self.seen >= self.asked else GateVerdict.INCONCLUSIVE
+        return GateVerdict.PASS if self.observed >= self.required else GateVerdict.INCONCLUSIVE
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The gate's verdict, and what it is made of. `pairing` holds what the margins stand on."""
+    """The gate's verdict with its criteria. `pairing` holds the trials behind the margins."""
 
     verdict: GateVerdict
     criteria: tuple[Result, ...]
@@ -81,7 +84,7 @@ class Judgement:
 
     @property
     def still_open(self) -> Rules:
-        """The rules but for what is passed: as no fault helps, it would be without any too."""
+        """The rules without the criteria that pass: as faults never help, a flawless run passes."""
         found = [(one.measure.name, one.verdict) for one in self.criteria]
         return self.rules.without([name for name, verdict in found if verdict is GateVerdict.PASS])
 
@@ -89,18 +92,18 @@ class Judgement:
 def judge_gate(
     baseline: RunSummary, candidate: RunSummary, rules: Rules, *, level: float = LEVEL
 ) -> Judgement:
-    """Hold the candidate against the rules; `level` is lower at a look of a run under way."""
+    """Judge the candidate by the rules; `level` is lower at an interim look of a run."""
     pairing = pair(baseline.trials, candidate.trials)
-    found = tuple(measures(baseline, candidate, pairing, rules))
-    adjusted = holm([_p_fail(measure) for measure in found])
+    judged = tuple(measures(baseline, candidate, pairing, rules))
+    adjusted = holm([_p_fail(measure) for measure in judged])
     criteria = tuple(
-        Result(measure, _verdict(measure, p_fail, level), p_fail, level, len(found))
-        for measure, p_fail in zip(found, adjusted, strict=True)
+        Result(measure, _verdict(measure, p_fail, level), p_fail, level, len(judged))
+        for measure, p_fail in zip(judged, adjusted, strict=True)
     )
     minimums = (
         Minimum("trials", rules.trials, len(pairing.second)),
         Minimum("calls", rules.calls, sum(trial.calls for trial in pairing.second)),
-        *_lost(baseline, candidate),
+        *_unobserved_scenarios(baseline, candidate),
         *_broken(candidate, rules),
     )
     return Judgement(
@@ -114,21 +117,21 @@ def judge_gate(
     )
 
 
-def _lost(baseline: RunSummary, candidate: RunSummary) -> Iterator[Minimum]:
-    """That nothing is known of some scenario, which may be the hardest.
+def _unobserved_scenarios(baseline: RunSummary, candidate: RunSummary) -> Iterator[Minimum]:
+    """Yield a minimum if some scenario has no valid trial, as it may be the hardest.
 
-    All of its trials are void; or a run that goes on has played none yet, as the baseline has.
+    All of its trials are void, or a run under way has not played it yet and the baseline has.
     """
     begun = {trial.scenario for trial in candidate.trials}
     if not (candidate.complete or baseline.of_counts):
         begun |= {trial.scenario for trial in baseline.counted}
-    known = {trial.scenario for trial in candidate.counted}
-    if begun - known:
-        yield Minimum("scenarios", len(begun), len(begun & known))
+    observed = {trial.scenario for trial in candidate.counted}
+    if begun - observed:
+        yield Minimum("scenarios", len(begun), len(begun & observed))
 
 
 def _broken(candidate: RunSummary, rules: Rules) -> Iterator[Minimum]:
-    """That too much of the run is void, where no budget says how much may be."""
+    """Yield a minimum if too many trials are void and no budget limits them."""
     enough = ceil((1 - VOID_LIMIT) * len(candidate.trials))
     if VOID not in rules.budgets and len(candidate.counted) < enough:
         yield Minimum("non-voids", enough, len(candidate.counted))

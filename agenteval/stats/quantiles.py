@@ -1,6 +1,6 @@
-"""Quantiles: of distributions, by hand, and of samples.
+"""Quantiles of distributions, written out here, and of samples.
 
-scipy.special has all of this, and is the oracle of the tests; but it takes longer to import than
+scipy.special has all of this and is the oracle of the tests, but takes longer to import than
 `agenteval gate` may take altogether.
 """
 
@@ -45,7 +45,7 @@ def _fraction(a: float, b: float, x: float) -> float:
 
 
 def beta_quantiles(a: float, b: float, shares: Iterable[float]) -> list[float]:
-    """What a beta variable stays below with each of these chances, which rise."""
+    """Return the quantiles of the beta distribution at these shares, which must rise."""
     found = [0.0]
     for share in shares:
         found.append(_beta_quantile(a, b, share, found[-1]))
@@ -53,7 +53,7 @@ def beta_quantiles(a: float, b: float, shares: Iterable[float]) -> list[float]:
 
 
 def _beta_quantile(a: float, b: float, share: float, low: float) -> float:
-    """By Newton's steps from `low` upwards, and by halving where one leads out."""
+    """Return a quantile above `low`, by Newton's steps, or by halving where one leads outside."""
     if not 0 < share < 1:
         return float(share >= 1)
     scale, high = lgamma(a + b) - lgamma(a) - lgamma(b), 1.0
@@ -70,14 +70,14 @@ def _beta_quantile(a: float, b: float, share: float, low: float) -> float:
 
 
 def t_tail(t: float, df: float) -> float:
-    """The chance that Student's t with so many degrees of freedom is above `t`."""
+    """Return the chance that Student's t with `df` degrees of freedom exceeds `t`."""
     beyond = incomplete_beta(df / 2, 0.5, df / (df + t * t)) / 2
     return beyond if t > 0 else 1 - beyond
 
 
 @cache
 def t_quantile(share: float, df: float) -> float:
-    """What Student's t stays below with chance `share`, from a half to all but certain."""
+    """Return the quantile of Student's t at `share`, which is at least a half and below 1."""
     return falling(lambda t: t_tail(t, df), 1 - share, 0.0, 1e6)
 
 
@@ -85,10 +85,11 @@ Point = tuple[float, float]  # a place, and how far above its target a function 
 
 
 def falling(function: Callable[[float], float], target: float, low: float, high: float) -> float:
-    """Where a function that falls from `low` to `high` comes down to `target`.
+    """Return the place between `low` and `high` where a falling function reaches `target`.
 
-    Chandrupatla's method (1997): the parabola through the last three places, read backwards, where
-    it can be trusted, and else halving. As near as sixty halvings come, or as numbers can.
+    Chandrupatla's method (1997): inverse quadratic interpolation through the last three places
+    where it can be trusted, and else halving. It is as exact as sixty halvings, or as floating
+    point allows.
     """
     share, least, smallest = 0.5, 0.0, (high - low) / 2**_HALVINGS
     above = below = before = None
@@ -109,9 +110,9 @@ def falling(function: Callable[[float], float], target: float, low: float, high:
 
 
 def _backwards(newest: Point, other: Point, before: Point) -> float:
-    """How far it is from the newest to the other place, of 1, where the parabola is 0.
+    """Return the root of the inverse parabola as a share of the way from newest to other place.
 
-    `before` is what the newest came in place of: it lies on the same side of the target.
+    `before` is the place that the newest replaced: it lies on the same side of the target.
     """
     (a, at_a), (b, at_b), (c, at_c) = newest, other, before
     place, value = (a - b) / (c - b), (at_a - at_b) / (at_c - at_b)
@@ -123,7 +124,7 @@ def _backwards(newest: Point, other: Point, before: Point) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """Without an interval: what follows each other on one server depends on each other."""
+    """Statistics of a sample, without an interval: successive values of a server are dependent."""
 
     n: int
     mean: float
@@ -133,7 +134,10 @@ class Samples:
 
 
 def samples(values: Counter[float]) -> Samples | None:
-    """Of values by how often they were seen; None of none. Quantiles are linear between values."""
+    """Return the statistics of counted values; None if there are none.
+
+    Quantiles are interpolated linearly between values.
+    """
     n = values.total()
     if not n:
         return None

@@ -1,8 +1,9 @@
-"""What two figures may differ by: one score test, turned around.
+"""Confidence intervals of a difference or ratio of two figures, by inverting one score test.
 
-A difference is possible unless what was seen lies too many standard errors away from it: those of
-the likeliest figures that differ so (Miettinen and Nurminen 1985), and as many as p needs to be
-below 0.05. So the interval leaves out 0 exactly where p says that there is a difference.
+A difference is in the interval unless the observed one lies too many standard errors away from it.
+The standard errors are those of the likeliest figures with that difference (Miettinen and Nurminen
+1985), and their number is that at which p is 0.05. So the interval excludes 0 exactly where p is
+below 0.05.
 
 Written out because statsmodels takes seconds to import, and because its interval is wrong.
 """
@@ -23,11 +24,12 @@ Interval = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """How two figures stand against each other.
+    """The evidence of a difference between two figures.
 
-    `p` is that of no difference, and `critical` how many standard errors away it is 0.05. `effect`
-    is how many times more the difference varies than over independent draws, and `effect_if_same`
-    the same if there is none. `shift` is the part of it that the sizes of trials alone make then.
+    `p` is that of the null hypothesis of no difference. `critical` is the number of standard errors
+    at which p is 0.05. `effect` is the variance inflation of the difference over independent draws,
+    and `effect_if_same` the same under the null hypothesis. `shift` is the part of the difference
+    that the sizes of trials alone cause under the null hypothesis.
     """
 
     p: float
@@ -36,61 +38,65 @@ class Evidence:
     effect_if_same: float
     shift: float = 0.0
 
-    def against(self, gap: float, variance: float, *, apart: float, times: float = 1.0) -> bool:
-        """Whether what was seen is too far off, by `gap`, to be like two figures.
+    def against(self, gap: float, variance: float, *, fraction: float, times: float = 1.0) -> bool:
+        """Return True if the observation rejects two hypothetical figures.
 
-        Independent draws of them would give this variance. They are `apart` by this part of what
-        was seen, where 0 is no difference: the shift is known there, and nothing is left of it
-        where they are as was seen. The gap is to so many `times` the second figure; sizes are
-        taken to shift both alike, so that either may be divided by the other.
+        `gap` is the distance of the observed difference from theirs; `variance` is that of
+        independent draws of them. `fraction` is their difference as a part of the observed one: at
+        0, no difference, the whole shift applies, and at 1 none of it. `gap` is measured to `times`
+        the second figure. Sizes are assumed to shift both figures equally, so that either may be
+        divided by the other.
         """
-        apart = min(max(apart, 0.0), 1.0)
-        effect = self.effect_if_same + apart * (self.effect - self.effect_if_same)
-        shift = self.shift * (1 - apart) * (1 + times) / 2
+        fraction = min(max(fraction, 0.0), 1.0)
+        effect = self.effect_if_same + fraction * (self.effect - self.effect_if_same)
+        shift = self.shift * (1 - fraction) * (1 + times) / 2
         return abs(gap - shift) > self.critical * sqrt(max(variance * effect, 0.0))
 
     def around(self, low: float, high: float, *, value: float, same: float) -> Interval:
-        """An interval that holds its value, and what stands for `same` unless p excludes it.
+        """Return an interval that contains `value`, and `same` unless p excludes it.
 
-        So that neither rounding nor trials too few to settle anything leave it out.
+        Neither rounding nor too few trials for significance can then exclude it.
         """
-        held = (value, same) if self.p >= SETTLED else (value,)
-        return min(low, *held), max(high, *held)
+        included = (value, same) if self.p >= SETTLED else (value,)
+        return min(low, *included), max(high, *included)
 
 
 def least_p(errors: int) -> float:
-    """What p cannot be below where there are few errors, or trials that have any.
+    """Return the lower bound of p for few errors, or for few trials with errors.
 
-    Fewer than five settle nothing: fallen like tossed coins, they may well all be on one side. Else
-    the sizes of trials would settle it, as no two exchanges make the rates exactly as different.
+    Fewer than five are never significant: like tossed coins, they might all be on one side.
+    Otherwise the sizes of trials would decide, as no two exchanges give exactly equal differences.
     """
     chance = 0.5**errors  # of one side and the other, ties by half
     return chance if chance >= SETTLED else 0.0
 
 
-def rates_differ_by(one: Rate, other: Rate, evidence: Evidence) -> Interval:
-    """`one` minus `other`, both of an n above 0. It never has width 0."""
-    value = one.value - other.value
+def rates_differ_by(first: Rate, second: Rate, evidence: Evidence) -> Interval:
+    """Return the interval of `first` minus `second`, both with n above 0. It has no width of 0."""
+    value = first.value - second.value
 
     def against(gap: float) -> bool:
-        first = _likeliest(one, other, gap)
-        second = first - gap
-        variance = first * (1 - first) / one.n + second * (1 - second) / other.n
-        return evidence.against(value - gap, variance, apart=part(gap, value))
+        restricted_first = _likeliest(first, second, gap)
+        restricted_second = restricted_first - gap
+        variance = (
+            restricted_first * (1 - restricted_first) / first.n
+            + restricted_second * (1 - restricted_second) / second.n
+        )
+        return evidence.against(value - gap, variance, fraction=part(gap, value))
 
     low, high = edge(against, -1.0, value), edge(against, 1.0, value)
     return evidence.around(low, high, value=value, same=0.0)
 
 
-def means_differ_by(one: Mean, other: Mean, evidence: Evidence) -> Interval:
-    """The same of two means of counts, which vary as much as they are large."""
-    value, trials = one.value - other.value, one.n + other.n
+def means_differ_by(first: Mean, second: Mean, evidence: Evidence) -> Interval:
+    """Return the interval of the difference of two means of counts, with Poisson variance."""
+    value, trials = first.value - second.value, first.n + second.n
 
     def against(gap: float) -> bool:
-        half = (gap - (one.count + other.count) / trials) / 2
-        second = max(sqrt(half * half + other.count * gap / trials) - half, -gap, 0.0)
-        variance = (second + gap) / one.n + second / other.n
-        return evidence.against(value - gap, variance, apart=part(gap, value))
+        half = (gap - (first.count + second.count) / trials) / 2
+        restricted_second = max(sqrt(half * half + second.count * gap / trials) - half, -gap, 0.0)
+        variance = (restricted_second + gap) / first.n + restricted_second / second.n
+        return evidence.against(value - gap, variance, fraction=part(gap, value))
 
     low, high = edge(against, -FARTHEST, value), edge(against, FARTHEST, value)
     return evidence.around(low, high, value=value, same=0.0)
@@ -101,7 +107,7 @@ def part(gap: float, of: float) -> float:
 
 
 def edge(against: Callable[[float], bool], outside: float, inside: float) -> float:
-    """Where what is possible ends: between `outside`, which is not, and `inside`, which is."""
+    """Return the end of the interval, between `outside` (rejected) and `inside` (not rejected)."""
     for _ in range(_HALVINGS):
         middle = (outside + inside) / 2
         if against(middle):
@@ -111,16 +117,16 @@ def edge(against: Callable[[float], bool], outside: float, inside: float) -> flo
     return inside
 
 
-def _likeliest(one: Rate, other: Rate, gap: float) -> float:
-    """The likeliest first rate if it is larger by `gap`: a root of the score's cubic.
+def _likeliest(first: Rate, second: Rate, gap: float) -> float:
+    """Return the likeliest first rate if it is larger by `gap`: a root of the score's cubic.
 
     In closed form (Farrington and Manning 1990).
     """
-    weight = other.n / one.n
-    both = one.value + weight * other.value
+    weight = second.n / first.n
+    both = first.value + weight * second.value
     third = (1 + weight + both + gap * (weight + 2)) / (3 * (1 + weight))
-    slope = (gap * (gap + 2 * one.value + weight + 1) + both) / (3 * (1 + weight))
-    rest = -one.value * gap * (1 + gap) / (2 * (1 + weight))
+    slope = (gap * (gap + 2 * first.value + weight + 1) + both) / (3 * (1 + weight))
+    rest = -first.value * gap * (1 + gap) / (2 * (1 + weight))
     v = -(third**3) + 1.5 * third * slope + rest
     u = copysign(sqrt(max(third * third - slope, 0.0)), v)
     cosine = min(max(v / u**3, -1.0), 1.0) if u else 1.0
@@ -130,34 +136,43 @@ def _likeliest(one: Rate, other: Rate, gap: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """`value` is infinite when only the second rate is 0, and nan when both are."""
+    """The ratio of two rates, with its 95 % confidence interval.
+
+    `value` is infinite when only the second rate is 0, and nan when both are.
+    """
 
     value: float
     low: float
     high: float
 
 
-def ratio(one: Rate, other: Rate, evidence: Evidence) -> Ratio:
-    """`one` by `other`, both of an n above 0. It leaves out 1 where their difference does 0."""
-    if not one.count and not other.count:
+def ratio(first: Rate, second: Rate, evidence: Evidence) -> Ratio:
+    """Return the ratio of `first` to `second`, both with n above 0.
+
+    The interval excludes 1 where that of their difference excludes 0.
+    """
+    if not first.count and not second.count:
         return Ratio(nan, 0.0, inf)
 
     def against(theta: float) -> bool:
-        first, second = _likeliest_ratio(one, other, theta)
-        variance = first * (1 - first) / one.n + theta * theta * second * (1 - second) / other.n
-        apart = part(first - second, one.value - other.value)
-        gap = one.value - theta * other.value
-        return evidence.against(gap, variance, apart=apart, times=theta)
+        restricted_first, restricted_second = _likeliest_ratio(first, second, theta)
+        variance = (
+            restricted_first * (1 - restricted_first) / first.n
+            + theta * theta * restricted_second * (1 - restricted_second) / second.n
+        )
+        fraction = part(restricted_first - restricted_second, first.value - second.value)
+        gap = first.value - theta * second.value
+        return evidence.against(gap, variance, fraction=fraction, times=theta)
 
-    value = one.value / other.value if other.count else inf
-    low = edge(against, 0.0, min(value, FARTHEST)) if one.count else 0.0
-    high = edge(against, FARTHEST, value) if other.count else inf
+    value = first.value / second.value if second.count else inf
+    low = edge(against, 0.0, min(value, FARTHEST)) if first.count else 0.0
+    high = edge(against, FARTHEST, value) if second.count else inf
     return Ratio(value, *evidence.around(low, high, value=value, same=1.0))
 
 
-def _likeliest_ratio(one: Rate, other: Rate, theta: float) -> tuple[float, float]:
-    """The likeliest rates of which the first is `theta` times the second."""
-    a, c = (one.n + other.n) * theta, one.count + other.count
-    b = -((one.n + other.count) * theta + one.count + other.n)
-    second = (-b - sqrt(max(0.0, b * b - 4 * a * c))) / (2 * a)
-    return min(1.0, second * theta), second
+def _likeliest_ratio(first: Rate, second: Rate, theta: float) -> tuple[float, float]:
+    """Return the likeliest rates of which the first is `theta` times the second."""
+    a, c = (first.n + second.n) * theta, first.count + second.count
+    b = -((first.n + second.count) * theta + first.count + second.n)
+    restricted_second = (-b - sqrt(max(0.0, b * b - 4 * a * c))) / (2 * a)
+    return min(1.0, restricted_second * theta), restricted_second

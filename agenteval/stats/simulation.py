@@ -1,7 +1,7 @@
-"""Runs drawn by chance with known rates and clustering: what a gate does is seen by playing it.
+"""Simulated runs with known rates and clustering, to measure what a gate does with them.
 
 Beta-binomial: a scenario is as hard for the baseline as for the candidate, and within it calls of
-one trial resemble each other.
+one trial are correlated.
 """
 
 from collections import Counter
@@ -26,7 +26,7 @@ _CLOSED = (HandshakeStep("closed", reached=True),)
 
 @dataclass(frozen=True, slots=True)
 class Clustering:
-    """How much two calls resemble each other: of one scenario, and on top of it of one trial."""
+    """The intraclass correlation of calls of one scenario, and the additional one of one trial."""
 
     scenario: float
     trial: float
@@ -34,10 +34,10 @@ class Clustering:
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """What a simulated model is like: errors per call and their classes, and how its trials end.
+    """The true rates of a simulated model: errors per call, their classes, and outcomes.
 
-    `outcomes` are the chances of all ends but completion. `shares` are those of the criteria that
-    no outcome tells, by name.
+    `outcomes` are the chances of all outcomes but completion. `shares` are those of the criteria
+    that do not follow from the outcome, by name.
     """
 
     errors: float
@@ -49,7 +49,7 @@ class Truth:
         return replace(self, errors=min(errors, 1.0))
 
     def worse(self, times: float) -> "Truth":
-        """The same kinds of fault, each so many times as often."""
+        """Return a model with the same kinds of fault, each `times` as frequent."""
         ends = {end: share * times for end, share in self.outcomes.items()}
         most = max(sum(ends.values()), 1.0)
         return Truth(
@@ -62,7 +62,10 @@ class Truth:
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """How a run is laid out: the world of each trial, and sizes that its trials may have."""
+    """The layout of a run: the task instance of each trial, and the possible sizes of trials.
+
+    `worlds` has scenario, number and seed of each instance.
+    """
 
     worlds: Sequence[World]
     sizes: Sequence[int]
@@ -70,9 +73,10 @@ class Design:
     clustering: Clustering
 
     def scaled(self, trials: int, about: Estimand) -> "Design":
-        """The same with so many trials: of more scenarios if a verdict is about such, or of these.
+        """Return a design of this many trials.
 
-        The trials of a scenario stay as many as they are in the first case.
+        If the verdict is about scenarios like these, it has more scenarios, with as many trials of
+        each as now. Else it has more trials of these scenarios.
         """
         names = list(dict.fromkeys(scenario for scenario, _, _ in self.worlds))
         if about is Estimand.LIKE:
@@ -82,7 +86,7 @@ class Design:
 
 
 def truth_of(run: RunSummary) -> Truth:
-    """What was seen in a run, as if it were the truth. The run must have made calls."""
+    """Return the observed rates of a run as the truth. The run must have made calls."""
     trials = run.counted
     errors = sum(trial.all_errors[0] for trial in trials)
     names = sorted({name for trial in trials for name in trial.errors})
@@ -108,7 +112,7 @@ def _share(counts: Iterable[tuple[int, int]]) -> float:
 
 
 def design_of(run: RunSummary, *, icc: float) -> Design:
-    """A run's layout. `icc` is used where too few trials bear errors to show how they cluster."""
+    """Return a run's design. `icc` is used where too few trials bear errors to estimate it."""
     return Design(
         worlds=[trial.world for trial in run.trials],
         sizes=[trial.calls for trial in run.counted],
@@ -118,34 +122,39 @@ def design_of(run: RunSummary, *, icc: float) -> Design:
 
 
 def clustering_of(run: RunSummary, *, icc: float) -> Clustering:
-    """By moments: from the design effects of trials, and of scenarios played more than once."""
+    """Estimate the clustering by moments, from the design effects of trials and of scenarios.
+
+    `icc` is that of trials where too few of them bear errors.
+    """
     trials = [trial.all_errors for trial in run.counted if trial.calls]
     if sum(count > 0 for count, _ in trials) < ENOUGH_ERRORS:
         return Clustering(0.0, icc)
     size = _mean_size(trials)
-    within = max((design_effect(trials) - 1) / (size - 1), 0.0) if size > 1 else 0.0
+    within_trial = max((design_effect(trials) - 1) / (size - 1), 0.0) if size > 1 else 0.0
     groups: dict[str, tuple[int, int]] = {}
     for trial in run.counted:
         count, calls = groups.get(trial.scenario, (0, 0))
         groups[trial.scenario] = count + trial.all_errors[0], calls + trial.calls
     scenarios = [group for group in groups.values() if group[1]]
-    apart = _mean_size(scenarios) - size  # calls that share the scenario and not the trial
-    if len(scenarios) == 1 or apart <= 0:
-        return Clustering(0.0, within)
-    between = (design_effect(scenarios) - 1 - (size - 1) * within) / apart
-    shared = min(max(between, 0.0), within)
-    return Clustering(shared, within - shared)
+    size_beyond_trial = (
+        _mean_size(scenarios) - size
+    )  # calls that share the scenario and not the trial
+    if len(scenarios) == 1 or size_beyond_trial <= 0:
+        return Clustering(0.0, within_trial)
+    between = (design_effect(scenarios) - 1 - (size - 1) * within_trial) / size_beyond_trial
+    shared = min(max(between, 0.0), within_trial)
+    return Clustering(shared, within_trial - shared)
 
 
 def _mean_size(clusters: Sequence[tuple[int, int]]) -> float:
-    """Of the cluster that a call is in."""
+    """Return the mean cluster size, weighted by calls."""
     return sum(size * size for _, size in clusters) / sum(size for _, size in clusters)
 
 
 def simulated_pairs(
     design: Design, baseline: Truth, candidate: Truth, *, rng: np.random.Generator, pairs: int
 ) -> Iterator[tuple[RunSummary, RunSummary]]:
-    """So many pairs of a baseline and a candidate that met the same worlds."""
+    """Return this many pairs of a baseline and a candidate that met the same task instances."""
     hardness = rng.random((pairs, len({scenario for scenario, _, _ in design.worlds})))
     sides = [_runs(design, truth, hardness, rng) for truth in (baseline, candidate)]
     return zip(*sides, strict=True)
@@ -161,7 +170,7 @@ def _runs(
     completed = max(1 - sum(truth.outcomes.values()), 0.0)
     ended = rng.choice(len(ends), p=[completed, *truth.outcomes.values()], size=sizes.shape)
     for rows in zip(*(column.tolist() for column in (sizes, kinds, ended)), strict=True):
-        made = [
+        trials = [
             TrialSummary(
                 scenario,
                 number,
@@ -176,13 +185,13 @@ def _runs(
                 design.worlds, *rows, strict=True
             )
         ]
-        yield _run(_with_faults(made, truth, rng))
+        yield _run(_with_faults(trials, truth, rng))
 
 
 def _with_faults(
     trials: Sequence[TrialSummary], truth: Truth, rng: np.random.Generator
 ) -> Sequence[TrialSummary]:
-    """The trials with what no outcome tells."""
+    """Return the trials with the counts that do not follow from their outcomes."""
     for name, share in truth.shares.items():
         trials = [CRITERIA[name].simulate(trial, share, rng) for trial in trials]
     return trials
@@ -207,7 +216,7 @@ def simulated_errors(
     *,
     rng: np.random.Generator,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Calls and errors of every trial; one row for each row of `hardness`.
+    """Return calls and errors of every trial; one row for each row of `hardness`.
 
     `hardness` has a column for each scenario: the quantile at which its own error rate lies.
     """
@@ -226,11 +235,11 @@ def simulated_errors(
 
 
 def _beta_quantiles(mean: float, icc: float, shares: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Of the beta distribution with this mean, whose draws correlate so much."""
+    """Return the quantiles at `shares` of the beta distribution with this mean and correlation."""
     if not icc or not 0 < mean < 1:
         return np.full_like(shares, mean)
     grid = np.linspace(0, 1, _GRID)
     spread = (1 - icc) / icc
     quantiles = beta_quantiles(mean * spread, (1 - mean) * spread, grid.tolist())
-    found: NDArray[np.float64] = np.interp(shares, grid, quantiles)
-    return found
+    interpolated: NDArray[np.float64] = np.interp(shares, grid, quantiles)
+    return interpolated

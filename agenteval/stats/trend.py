@@ -1,7 +1,7 @@
-"""A rate over time: one for each week, model or version, and where it changed for good.
+"""A rate over time: one for each week, model or version, and its change points.
 
-A change point is looked for at every boundary of every series that is told, and each such look is a
-claim: p is corrected for all of them, and a change that this does not settle is not told.
+A change point is tested at every boundary of every reported series. p is corrected for all of these
+tests, and a change that is not significant after correction is not reported.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,9 +27,9 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """From `label` on the rate is another one than from `since` until then.
+    """A change of the rate at `label`, from that of the points from `since` until then.
 
-    `adjusted` is p after Bonferroni's correction for all boundaries that were looked at.
+    `adjusted` is p after Bonferroni's correction for all tested boundaries.
     """
 
     label: str
@@ -42,54 +42,55 @@ def points(series: Mapping[str, Sequence[Cluster]]) -> tuple[Point, ...]:
     return tuple(Point(label, len(of), clustered(of)) for label, of in series.items())
 
 
-def changes(series: Mapping[str, Sequence[Cluster]], *, beside: int = 0) -> tuple[Change, ...]:
-    """The settled changes of a series in the order of time: the clearest first splits the rest.
+def changes(series: Mapping[str, Sequence[Cluster]], *, others: int = 0) -> tuple[Change, ...]:
+    """Return the significant changes of a series in the order of time, by binary segmentation.
 
-    `beside` are the boundaries of other series that are looked at too.
+    The clearest change splits the series first. `others` is the number of boundaries of other
+    series that are tested too.
     """
     labels = list(series)
-    claims = max(len(labels) - 1 + beside, 1)
-    found = _within(labels, series, claims=claims)
-    return tuple(sorted(found, key=lambda one: labels.index(one.label)))
+    claims = max(len(labels) - 1 + others, 1)
+    found_changes = _significant(labels, series, claims=claims)
+    return tuple(sorted(found_changes, key=lambda one: labels.index(one.label)))
 
 
-def _within(
+def _significant(
     labels: Sequence[str], series: Mapping[str, Sequence[Cluster]], *, claims: int
 ) -> list[Change]:
-    """The boundary by which most of the spread is told, and those within what it divides.
+    """Return the change that explains most of the spread, and those within the parts it divides.
 
-    Not the one of the smallest p: where a change is clear, many boundaries have the least that
-    there is.
+    It is not chosen by the smallest p: where a change is clear, many boundaries have the least
+    possible p.
     """
-    told = {
-        at: _told(*sides) for at in range(1, len(labels)) if (sides := _sides(labels, at, series))
+    gains = {
+        at: _gain(*sides) for at in range(1, len(labels)) if (sides := _sides(labels, at, series))
     }
-    if not told:
+    if not gains:
         return []
-    at = max(told, key=told.__getitem__)
+    at = max(gains, key=gains.__getitem__)
     gap = compare(*_sides(labels, at, series), seed=0)
-    found = Change(labels[at], labels[0], gap, min(1.0, gap.p * claims))
-    if found.adjusted >= SETTLED:
+    change = Change(labels[at], labels[0], gap, min(1.0, gap.p * claims))
+    if change.adjusted >= SETTLED:
         return []
     parts = _cut(labels, at)
-    return [found, *(c for part in parts for c in _within(part, series, claims=claims))]
+    return [change, *(c for part in parts for c in _significant(part, series, claims=claims))]
 
 
 def _sides(
     labels: Sequence[str], at: int, series: Mapping[str, Sequence[Cluster]]
 ) -> list[list[Cluster]]:
-    """The trials with calls before and from a boundary on; none where a side has too few."""
+    """Return the trials with calls before and after a boundary; none if a side has too few."""
     sides = [[c for label in part for c in series[label] if c[1]] for part in _cut(labels, at)]
     return sides if min(map(len, sides)) >= FEWEST else []
 
 
-def _told(before: Sequence[Cluster], after: Sequence[Cluster]) -> float:
-    """By how much two rates fit the errors better than one: the gain of log likelihood."""
+def _gain(before: Sequence[Cluster], after: Sequence[Cluster]) -> float:
+    """Return the gain of log likelihood of two rates over one."""
     return _likelihood(before) + _likelihood(after) - _likelihood([*before, *after])
 
 
 def _likelihood(clusters: Sequence[Cluster]) -> float:
-    """Of the errors among all calls at their own rate, as a logarithm."""
+    """Return the log likelihood of the errors among all calls at their own rate."""
     count, n = sum(count for count, _ in clusters), sum(size for _, size in clusters)
     return sum(part * log(part / n) for part in (count, n - count) if part)
 

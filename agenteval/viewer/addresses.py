@@ -1,4 +1,4 @@
-"""Where pages are, and what is asked of one: all that is on screen stands in its address."""
+"""The addresses of pages, and requests for them: an address has all the state of its page."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,19 +13,19 @@ State = Mapping[str, str]
 
 
 class Addresses(Protocol):
-    """How pages are linked. Pages of files (`static`) have no form, and not every page is there."""
+    """The scheme of links between pages. `static` pages are files: no forms, and not every page."""
 
     static: bool
 
     def page(self, name: str, state: State) -> str:
-        """The address of a page; empty where there is none."""
+        """Return the address of a page; empty if there is none."""
         ...
 
     def asset(self, name: str) -> str: ...
 
 
 class Served:
-    """Addresses of a server: the page's name, and its state behind it."""
+    """The addresses of a server: the page's name, and its state as the query."""
 
     static = False
 
@@ -38,7 +38,7 @@ class Served:
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """One page that somebody asks for. `key` is what a form that writes must send; "": none may."""
+    """One request for a page. `key` must be sent by a form that writes; "" means none may write."""
 
     store: str
     query: Query
@@ -50,40 +50,40 @@ class Visit:
         return self.state.get(name, "")
 
     def to(self, page: str, /, **state: Any) -> str:
-        """The address of a page in this state, without what is empty."""
-        kept = {name: legible(str(value)) for name, value in state.items() if _is_told(value)}
-        return self.addresses.page(page, kept)
+        """Return the address of a page in this state, without empty values."""
+        filled = {name: legible(str(value)) for name, value in state.items() if _is_filled(value)}
+        return self.addresses.page(page, filled)
 
     def changed(self, page: str, /, **state: Any) -> str:
-        """The address of a page in the state of this one, but for these."""
+        """Return the address of a page in the state of this one, with these changes."""
         return self.to(page, **(dict(self.state) | state))
 
     def number(self, name: str) -> int | None:
-        """Raises UsageError for what is no number."""
-        if not (given := self.get(name)):
+        """Return a number of the state; None if it is empty. Raises UsageError if it is none."""
+        if not (text := self.get(name)):
             return None
-        if not (given.isascii() and given.isdecimal() and len(given) < 16):
-            raise UsageError(f"{name}={given[:40]}: must be a whole number")
-        return int(given)
+        if not (text.isascii() and text.isdecimal() and len(text) < 16):
+            raise UsageError(f"{name}={text[:40]}: must be a whole number")
+        return int(text)
 
     def needed(self, name: str) -> str:
-        """Raises UsageError where the address does not say it."""
-        if not (given := self.get(name)):
+        """Return a value of the state. Raises UsageError if the address lacks it."""
+        if not (value := self.get(name)):
             raise UsageError(f"the address of this page lacks {name}=")
-        return given
+        return value
 
 
-def _is_told(value: Any) -> bool:
+def _is_filled(value: Any) -> bool:
     return value is not None and value is not False and value != ""
 
 
 def known_run(query: Query, run_id: str) -> str:
-    """Raises UsageError where the store has no run of this id."""
+    """Return the id of a run. Raises UsageError if the store has no such run."""
     if not query("SELECT 1 FROM run WHERE id = :run", run=run_id):
         raise UsageError(f"no run {run_id[:200]!r} in this store")
     return run_id
 
 
 def spot(agent: str, turn: int, position: int) -> str:
-    """The anchor of a call in its transcript."""
+    """Return the anchor of a call in its transcript."""
     return f"{agent or 'call'}-{turn + 1}-{position + 1}".replace("/", "-")

@@ -1,4 +1,4 @@
-"""The web application: pages of a store over HTTP, what a person writes, and events of a run."""
+"""The web application: pages of a store over HTTP, reviews that users write, events of a run."""
 
 import asyncio
 import gc
@@ -45,7 +45,7 @@ _NEWEST = """SELECT max(one.id) FROM "call" AS one JOIN trial ON trial.id = one.
 
 
 def application(store: str, guard: Guard, limits: Bounds | None = None) -> ASGIApp:
-    """Over the store at this file or URL, which is read anew for each page."""
+    """Return the application over the store at this file or URL; it is read for each page."""
     viewer = _Viewer(store, guard, limits or bounds())
     named = [
         Route(f"/{name}", viewer.page_of(name), methods=["GET", "HEAD"])
@@ -62,7 +62,11 @@ def application(store: str, guard: Guard, limits: Bounds | None = None) -> ASGIA
             Route("/static/{name}", _asset),
             Route("/favicon.ico", _nothing),
         ],
-        exception_handlers={404: viewer.lost, UsageError: viewer.wrong, HostError: viewer.wrong},
+        exception_handlers={
+            404: viewer.not_found,
+            UsageError: viewer.wrong,
+            HostError: viewer.wrong,
+        },
     )
     return guarded(app, guard)
 
@@ -75,7 +79,7 @@ class _Viewer:
     streams: dict[object, None] = field(default_factory=dict)  # of events, the oldest first
 
     def first(self, request: Request) -> Response:
-        """The list of runs; the address that the program printed brings the token."""
+        """Return the list of runs; set the cookie if the address has the token."""
         token = request.query_params.get("token")
         if token is None:
             return self._page(request, FIRST)
@@ -103,7 +107,7 @@ class _Viewer:
         page = complaint(self._visit(request, _no_store), str(error))
         return HTMLResponse(page, status_code=503 if isinstance(error, HostError) else 400)
 
-    def lost(self, request: Request, error: Exception) -> Response:
+    def not_found(self, request: Request, error: Exception) -> Response:
         del error
         page = complaint(self._visit(request, _no_store), "There is no such page.")
         return HTMLResponse(page, status_code=404)
@@ -153,9 +157,10 @@ class _Viewer:
         return StreamingResponse(self._changes(run), media_type="text/event-stream")
 
     async def _changes(self, run: str) -> AsyncIterator[str]:
-        """An event whenever more of the run is stored, until it is complete.
+        """Yield an event whenever more of the run is stored, until it is complete.
 
-        A browser asks again where the stream ends before: at its lifetime, or for a newer one.
+        The stream ends earlier at its lifetime, or to make way for a newer one. A browser then
+        reconnects.
         """
         stream, last = object(), asyncio.get_running_loop().time() + self.limits.stream
         if len(self.streams) >= self.limits.streams:
@@ -170,24 +175,24 @@ class _Viewer:
             self.streams.pop(stream, None)
 
     async def _news(self, run: str) -> AsyncIterator[str]:
-        seen = None
+        last_state = None
         while True:
             state = await run_in_threadpool(self._state, run)
             if state is None:
                 yield "event: ended\ndata: {}\n\n"
                 return
-            if state != seen:
+            if state != last_state:
                 yield f"event: changed\ndata: {json.dumps(state)}\n\n"
-                seen = state
+                last_state = state
             else:
                 yield ": nothing new\n\n"  # a reader who has gone is noticed by writing to him
             await asyncio.sleep(LOOK_EVERY)
 
     def _state(self, run: str) -> dict[str, int] | None:
-        """How far the run is; None where it is over, or not there."""
+        """Return the progress of the run; None if it is complete, or not in the store."""
         with opened(self.store) as query:
-            found = query("SELECT complete FROM run WHERE id = :run", run=run)
-            if not found or found[0][0]:
+            rows = query("SELECT complete FROM run WHERE id = :run", run=run)
+            if not rows or rows[0][0]:
                 return None
             ((trials, calls),) = query(_STATE, run=run)
             ((newest,),) = query(_NEWEST, run=run)
@@ -200,7 +205,7 @@ def _not_written() -> Response:
 
 
 def _no_store(sql: str, **named: Any) -> Sequence[Sequence[Any]]:
-    """What a page asks that shows nothing of the store, which may be what is wrong."""
+    """Answer queries of an error page with nothing, as the store itself may be at fault."""
     del sql, named
     return ()
 
@@ -220,10 +225,12 @@ def _nothing(request: Request) -> Response:
 RARELY = 100_000  # objects between two rounds of gc: at each 700 a comparison takes a quarter more
 
 
-def serve(store: str, host: str, port: int, told: Callable[[str], None]) -> None:
-    """Until it is interrupted; `told` gets the address. Raises UsageError."""
+def serve(store: str, host: str, port: int, announce: Callable[[str], None]) -> None:
+    """Serve until interrupted; call `announce` with the address. Raises UsageError."""
     gc.set_threshold(RARELY)
-    with opened(store):  # a store that is not one, or of an older schema, is told or widened now
+    with opened(
+        store
+    ):  # a store that is not one, or of an older schema, is reported or upgraded now
         pass
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
@@ -237,7 +244,7 @@ def serve(store: str, host: str, port: int, told: Callable[[str], None]) -> None
     with listener:
         guard = Guard.of(host, listener.getsockname()[1])
         named = f"[{host}]" if ":" in host else host
-        told(f"http://{named}:{guard.port}/?token={guard.token}")
+        announce(f"http://{named}:{guard.port}/?token={guard.token}")
         limits = bounds()
         viewer = http.server(application(store, guard, limits), limits)
         asyncio.run(http.serve(viewer, listener, limits))

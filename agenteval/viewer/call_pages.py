@@ -1,4 +1,4 @@
-"""Calls found by what they have in common, one call whole, and what persons said of calls."""
+"""The pages of a search for calls, of one whole call, and of the reviews of calls."""
 
 import json
 from collections import Counter
@@ -46,18 +46,18 @@ _TEXTS = 'SELECT name, raw, reply, output, objection, policy, taxonomy FROM "cal
 
 
 def calls_found(visit: Visit) -> Mapping[str, Any]:
-    wanted = wanted_by(visit)
+    criteria = _criteria_of(visit)
     by: Group = next((one for one in GROUPS if one == visit.get("by")), "class")
     before = _key(visit.get("before"))
-    page = calls_page(visit.query, wanted, after=_key(visit.get("after")) or START, before=before)
+    page = calls_page(visit.query, criteria, after=_key(visit.get("after")) or START, before=before)
     other = visit.get("allowlist")
-    counts = [] if wanted.text else _groups(visit.query, wanted, by)
+    counts = [] if criteria.text else _groups(visit.query, criteria, by)
     return {
-        "title": told(wanted),
-        "wanted": wanted,
+        "title": _described(criteria),
+        "wanted": criteria,
         "page": page,
-        "lines": {one.key: in_a_line(one) for one in page.calls},
-        "otherwise": judged_otherwise(visit.query, page.calls, other) if other else {},
+        "lines": {one.key: _in_a_line(one) for one in page.calls},
+        "otherwise": _verdicts_under(visit.query, page.calls, other) if other else {},
         "policies": workflows.rescore.policy_names(),
         "by": by,
         "filter": _STATE[by],
@@ -69,15 +69,15 @@ def calls_found(visit: Visit) -> Mapping[str, Any]:
     }
 
 
-def _groups(query: Query, wanted: Wanted, by: Group) -> list[tuple[str, int]]:
-    """By class the denied calls alone, which an index counts."""
-    if by == "class" and wanted.denied is None and not wanted.failure_class:
-        values = {one.name: getattr(wanted, one.name) for one in fields(wanted)}
-        wanted = Wanted(**values | {"denied": True})
-    return grouped(query, wanted, by)
+def _groups(query: Query, criteria: Wanted, by: Group) -> list[tuple[str, int]]:
+    """Return the counts by group; by class only of denied calls, which an index counts."""
+    if by == "class" and criteria.denied is None and not criteria.failure_class:
+        values = {one.name: getattr(criteria, one.name) for one in fields(criteria)}
+        criteria = Wanted(**values | {"denied": True})
+    return grouped(query, criteria, by)
 
 
-def wanted_by(visit: Visit) -> Wanted:
+def _criteria_of(visit: Visit) -> Wanted:
     denied = {"": None, "1": True, "0": False}.get(visit.get("denied"))
     agent = visit.get("agent")
     return Wanted(
@@ -97,50 +97,53 @@ def wanted_by(visit: Visit) -> Wanted:
 FIRST_AGENT = "-"  # in an address: the trial's first agent, whose label is empty
 
 
-def told(wanted: Wanted) -> str:
-    """Which calls these are, in words."""
+def _described(criteria: Wanted) -> str:
+    """Return the description of a search in words."""
     parts = [
-        "denied" if wanted.denied else "allowed" if wanted.denied is False else "",
-        wanted.failure_class,
+        "denied" if criteria.denied else "allowed" if criteria.denied is False else "",
+        criteria.failure_class,
         "calls",
-        f"in {wanted.scenario}" if wanted.scenario else "",
-        f"#{wanted.number}" if wanted.number is not None else "",
-        f"of {wanted.outcome} trials" if wanted.outcome else "",
-        f"by {wanted.agent or 'the first agent'}" if wanted.agent is not None else "",
-        f"of {wanted.tool}" if wanted.tool else "",
-        f"with {wanted.text!r}" if wanted.text else "",
-        f"of {wanted.run}" if wanted.run else "",
+        f"in {criteria.scenario}" if criteria.scenario else "",
+        f"#{criteria.number}" if criteria.number is not None else "",
+        f"of {criteria.outcome} trials" if criteria.outcome else "",
+        f"by {criteria.agent or 'the first agent'}" if criteria.agent is not None else "",
+        f"of {criteria.tool}" if criteria.tool else "",
+        f"with {criteria.text!r}" if criteria.text else "",
+        f"of {criteria.run}" if criteria.run else "",
     ]
     line = shortened(" ".join(filter(None, parts)), LINE)
     return line[0].upper() + line[1:]
 
 
-def _key(given: str) -> Key | None:
-    trial, _, call = given.partition(".")
-    if not given:
+def _key(text: str) -> Key | None:
+    trial, _, call = text.partition(".")
+    if not text:
         return None
     if not all(part.isascii() and part.isdecimal() and len(part) < 16 for part in (trial, call)):
-        raise UsageError(f"{given[:40]}: no place among the calls")
+        raise UsageError(f"{text[:40]}: no place among the calls")
     return int(trial), int(call)
 
 
-def in_a_line(call: FoundCall) -> str:
-    """The command of a call, or its arguments as written."""
+def _in_a_line(call: FoundCall) -> str:
+    """Return the command of a call, or its arguments as written, cut to a line."""
     return shortened(call.said, LINE)
 
 
-def judged_otherwise(
+def _verdicts_under(
     query: Query, calls: Iterable[FoundCall], allowlist: str
 ) -> Mapping[Key, Verdict]:
-    """By the keys of the calls. A trial is judged as a whole: its files change what is allowed."""
+    """Return the verdicts of another allow list on these calls, by their keys.
+
+    A trial is judged as a whole: its files change what is allowed.
+    """
     calls = list(calls)
     trials = {(one.run, one.scenario, one.number) for one in calls}
-    said = {place: _of_place(query, *place, allowlist) for place in sorted(trials)}
+    verdicts = {place: _of_place(query, *place, allowlist) for place in sorted(trials)}
     return {
         one.key: verdict
         for one in calls
         if (
-            verdict := said[one.run, one.scenario, one.number].get(
+            verdict := verdicts[one.run, one.scenario, one.number].get(
                 (one.agent, one.turn, one.position)
             )
         )
@@ -186,31 +189,34 @@ def call_page(visit: Visit) -> Mapping[str, Any]:
 
 
 def judged(query: Query, call: int) -> Sequence[tuple[str, str]]:
-    """The classes of a denied call with their hints, the primary first; none of an allowed one."""
+    """Return the classes of a denied call with hints, the primary first; none if allowed."""
     (row,) = query('SELECT findings FROM "call" WHERE id = :call', call=call)
     findings = json.loads(row[0]) if isinstance(row[0], str) else row[0]
     return [(one["failure_class"], one["hint"]) for one in findings]
 
 
 def reviews_page(visit: Visit) -> Mapping[str, Any]:
-    found = reviews(visit.query, run=visit.get("run"))
-    labelled = [one for one in found if one.label]
+    all_reviews = reviews(visit.query, run=visit.get("run"))
+    labelled = [one for one in all_reviews if one.label]
     moved = Counter((one.judged, one.label) for one in labelled if not one.agrees)
     return {
         "title": "Reviews" + (f" of {visit.get('run')}" if visit.get("run") else ""),
-        "reviews": found,
-        "agreement": agreement(found),
+        "reviews": all_reviews,
+        "agreement": agreement(all_reviews),
         "moved": moved.most_common(),
     }
 
 
-def agreement(found: Sequence[Review]) -> Rate:
-    """Labels of a person that are the classifier's too; calls of one trial resemble each other."""
+def agreement(all_reviews: Sequence[Review]) -> Rate:
+    """Return the share of reviewers' labels that agree with the classifier's.
+
+    It is clustered by trial, as calls of one trial are correlated.
+    """
     trials: dict[int, list[bool]] = {}
-    for one in found:
+    for one in all_reviews:
         if one.label:
             trials.setdefault(one.trial, []).append(one.agrees)
-    scenarios = {one.trial: one.scenario for one in found}
+    scenarios = {one.trial: one.scenario for one in all_reviews}
     return clustered(
         [(sum(agreed), len(agreed)) for agreed in trials.values()],
         Layout(scenarios=[scenarios[trial] for trial in trials]),

@@ -1,4 +1,4 @@
-"""Who may ask the viewer what: hosts by name, writing by a token, and what a page may load."""
+"""Access control of the viewer: hosts by name, writing by a token, and what a page may load."""
 
 import hashlib
 import ipaddress
@@ -32,7 +32,7 @@ HEADERS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """What a server on this host and port admits. Who has the token may write."""
+    """The access rules of a server on this host and port. A client with the token may write."""
 
     host: str
     port: int
@@ -44,18 +44,19 @@ class Guard:
 
     @property
     def cookie(self) -> str:
-        """Its name: cookies of one host are shared by all ports."""
+        """The name of the cookie. It has the port, as cookies of a host are shared by all ports."""
         return f"agenteval-{self.port}"
 
     @property
     def key(self) -> str:
-        """What a form must send; a page that shows it does not show the token."""
+        """The key that a form must send; a page with the key does not reveal the token."""
         return hashlib.sha256(f"form {self.token}".encode()).hexdigest()
 
     def is_known(self, host: str) -> bool:
-        """Whether a Host header may stand there. A name of somebody's own DNS may not.
+        """Return True if a Host header is allowed. A name of an attacker's DNS is not.
 
-        Who listens for others is asked by addresses, which no DNS can turn, and by its own name.
+        A server that listens beyond loopback accepts addresses, which no DNS can redirect, and its
+        own host name.
         """
         if (named := _split(host)) is None:
             return False
@@ -73,7 +74,7 @@ class Guard:
         return self.opens(request.cookies.get(self.cookie, ""))
 
     def is_of_own_page(self, request: Request) -> bool:
-        """Whether a page of this server sent the form, from somebody who may write."""
+        """Return True if a page of this server sent the form, from a client that may write."""
         origin = urlsplit(request.headers.get("origin", ""))
         site = request.headers.get("sec-fetch-site", "same-origin")
         return (
@@ -107,19 +108,19 @@ def _is_address(name: str) -> bool:
 
 
 def guarded(app: ASGIApp, guard: Guard) -> ASGIApp:
-    """The application behind the guard: unknown hosts are refused, every answer has the headers."""
+    """Wrap the application: refuse unknown hosts, and add the headers to every response."""
 
-    async def asked(scope: Scope, receive: Receive, send: Send) -> None:
+    async def app_behind_guard(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await app(scope, receive, send)
         elif guard.is_known(Headers(scope=scope).get("host", "")):
             await app(scope, receive, _with_headers(send))
         else:
-            told = f"This is agenteval view on port {guard.port}: ask for it by its address.\n"
-            refused = PlainTextResponse(told, status_code=421)
+            message = f"This is agenteval view on port {guard.port}: ask for it by its address.\n"
+            refused = PlainTextResponse(message, status_code=421)
             await refused(scope, receive, _with_headers(send))
 
-    return asked
+    return app_behind_guard
 
 
 def _with_headers(send: Send) -> Send:

@@ -1,4 +1,4 @@
-"""Every page by its name: what it shows, and the template that it is written with."""
+"""Every page by its name: the function for its content, and its template."""
 
 from collections.abc import Callable, Mapping
 from importlib.resources import files
@@ -35,7 +35,7 @@ ASSETS = {  # where each stands, and its type
 
 
 def rendered(name: str, visit: Visit) -> str:
-    """A whole page. Raises UsageError where its address means nothing in this store."""
+    """Return a whole page. Raises UsageError if its address is invalid for this store."""
     template, shows = PAGES[name]
     return written(template, visit, name=name, **shows(visit))
 
@@ -46,7 +46,7 @@ def asset(name: str) -> bytes:
 
 
 def complaint(visit: Visit, said: str) -> str:
-    """The page that says why there is none."""
+    """Return the page that reports why there is no page."""
     return written("complaint.html", visit, name="", said=said)
 
 

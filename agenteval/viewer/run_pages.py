@@ -44,15 +44,17 @@ _WORLDS = """SELECT one.scenario, one.number, one.outcome, other.outcome,
 
 def runs_page(visit: Visit) -> Mapping[str, Any]:
     is_new = begun_since(visit.get("since"))
-    found = [one for one in headings(visit.query) if _is_wanted(one, visit) and is_new(one.started)]
-    begin = next((at for at, one in enumerate(found) if one.id == visit.get("from")), 0)
-    ids = [one.id for one in found[begin : begin + RUNS_SHOWN]]
-    later = found[begin + RUNS_SHOWN :]
-    earlier = found[max(0, begin - RUNS_SHOWN)] if begin else None
+    selected = [
+        one for one in headings(visit.query) if _is_wanted(one, visit) and is_new(one.started)
+    ]
+    begin = next((at for at, one in enumerate(selected) if one.id == visit.get("from")), 0)
+    ids = [one.id for one in selected[begin : begin + RUNS_SHOWN]]
+    later = selected[begin + RUNS_SHOWN :]
+    earlier = selected[max(0, begin - RUNS_SHOWN)] if begin else None
     return {
         "title": "Runs",
         "runs": [(run, errors_of(run), reached(run)) for run in listed(visit.query, ids) if ids],
-        "total": len(found),
+        "total": len(selected),
         "later": later[0].id if later else "",
         "earlier": earlier.id if earlier else "",
     }
@@ -69,7 +71,7 @@ def _is_wanted(run: Heading, visit: Visit) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """Trials of a run that have something in common: calls and errors, and how they ended."""
+    """A group of a run's trials: how often each outcome occurred, and the error rate."""
 
     label: str
     outcomes: Mapping[str, int]
@@ -97,19 +99,19 @@ def run_page(visit: Visit) -> Mapping[str, Any]:
     counts = ErrorCounts.added([(calls, errors) for _, _, calls, errors in counted])
     classes = {name: counts.clusters(name) for name in counts.by_class}
     (run,) = listed(visit.query, [run_id])
-    kept = without_trials(visit.query, run_id)
+    stored = without_trials(visit.query, run_id)
     rates = {name: clustered(of, Layout(scenarios=scenarios)) for name, of in classes.items()}
     return {
         "title": run_id,
         "run": run,
-        "kept": kept,
+        "kept": stored,
         "errors": clustered(counts.total(), Layout(scenarios=scenarios)),
         "reached": reached(run),
         "classes": sorted(rates.items(), key=lambda one: (-one[1].count, one[0])),
         "scenarios": _by_scenario(trials),
         "outcomes": sorted({outcome for _, outcome, _, _ in trials}),
         "others": [one for one in headings(visit.query) if one.id != run_id][:RUNS_SHOWN],
-        "live": not kept.complete and not visit.addresses.static,
+        "live": not stored.complete and not visit.addresses.static,
     }
 
 
@@ -139,12 +141,12 @@ def trials_page(visit: Visit) -> Mapping[str, Any]:
     if only.get("outcome") == RUNNING:
         only["outcome"] = ""
     after = visit.get("after"), visit.number("number") or 0
-    found = listed_trials(visit.query, run_id, only, after=after, size=TRIALS_SHOWN + 1)  # type: ignore[arg-type]
+    listed = listed_trials(visit.query, run_id, only, after=after, size=TRIALS_SHOWN + 1)  # type: ignore[arg-type]
     return {
         "title": f"Trials of {run_id}",
         "run": run_id,
-        "trials": found[:TRIALS_SHOWN],
-        "more": len(found) > TRIALS_SHOWN,
+        "trials": listed[:TRIALS_SHOWN],
+        "more": len(listed) > TRIALS_SHOWN,
         "began": bool(visit.get("after")),
         "running": RUNNING,
     }
@@ -154,14 +156,17 @@ def trials_page(visit: Visit) -> Mapping[str, Any]:
 def _compared(
     store: str, runs: tuple[str, str], about: Estimand, *, across: bool, stands: object
 ) -> View:
-    """Kept while the runs stand as they do (`stands`): exchanges of large runs take seconds."""
+    """Return the comparison, cached while the state of the runs (`stands`) is the same.
+
+    Permutations of large runs take seconds.
+    """
     del stands
     found = workflows.views.models_of(runs, store, calls=False)
     return workflows.views.compared(found, "full", about, across_arms=across)
 
 
 def comparison(visit: Visit) -> Mapping[str, Any]:
-    """As `agenteval compare` says it, then the worlds that both met."""
+    """Return the content of `agenteval compare`, then the task instances that both met."""
     first, second = (known_run(visit.query, visit.needed(name)) for name in ("a", "b"))
     if first == second:
         raise UsageError("these are one run; name two")

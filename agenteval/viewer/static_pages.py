@@ -1,4 +1,4 @@
-"""The same pages as files that link each other: opened from a folder or a zip, without a server."""
+"""The pages as files that link each other, to open from a folder or a zip without a server."""
 
 import hashlib
 import json
@@ -33,12 +33,12 @@ _STATES: Mapping[str, set[str]] = {
 
 
 class Written:
-    """Addresses of files beside each other. A page that is linked is to be written (`wanted`)."""
+    """The addresses of files in one folder. Linked pages are queued for writing (`wanted`)."""
 
     static = True
 
     def __init__(self, called: frozenset[int]) -> None:
-        """`called` are the calls that have a page of their own."""
+        """Create addresses; `called` are the calls that have a page of their own."""
         self.wanted: deque[tuple[str, State]] = deque()
         self._called = called
         self._known: set[str] = set()
@@ -50,7 +50,7 @@ class Written:
             state = {key: value for key, value in state.items() if key != "turn"}
         if not self._is_there(name, state):
             return ""
-        file = file_name(name, state)
+        file = _file_name(name, state)
         if file not in self._known:
             self._known.add(file)
             self.wanted.append((name, state))
@@ -71,17 +71,17 @@ class Written:
         return f"static/{name}"
 
 
-def file_name(name: str, state: State) -> str:
-    """Readable, of letters that every file system has, and another one for each state."""
+def _file_name(name: str, state: State) -> str:
+    """Return a readable, portable file name that is unique for each state."""
     if not state:
         return f"{name or 'index'}.html"
-    told = "-".join([name or "runs", *state.values()])
+    readable = "-".join([name or "runs", *state.values()])
     digest = hashlib.sha256(json.dumps(sorted(state.items())).encode()).hexdigest()[:10]
-    return f"{re.sub(r'[^a-z0-9]+', '-', told.lower())[:80].strip('-')}-{digest}.html"
+    return f"{re.sub(r'[^a-z0-9]+', '-', readable.lower())[:80].strip('-')}-{digest}.html"
 
 
 def write(store: str, folder: Path) -> int:
-    """Write all pages into a new folder; how many. Raises UsageError where that cannot be done."""
+    """Write all pages into a new folder, and return their number. Raises UsageError on failure."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"--export {folder}: is there already and not empty; name a new folder")
     try:
@@ -97,17 +97,17 @@ def write(store: str, folder: Path) -> int:
 
 
 def _empty(folder: Path) -> None:
-    """Remove what was written, and not the folder, which may have been there before."""
+    """Remove what was written, but not the folder, which may have existed before."""
     for path in folder.glob("*"):
         shutil.rmtree(path, ignore_errors=True)
         path.unlink(missing_ok=True)
 
 
 def _write_pages(store: str, query: Query, folder: Path) -> int:
-    said = reviews(query)
-    lines = "".join(f"{json.dumps(asdict(one))}\n" for one in said)
+    all_reviews = reviews(query)
+    lines = "".join(f"{json.dumps(asdict(one))}\n" for one in all_reviews)
     (folder / "reviews.jsonl").write_text(lines, encoding="utf-8")
-    addresses = Written(frozenset(one.call for one in said))
+    addresses = Written(frozenset(one.call for one in all_reviews))
     addresses.page(FIRST, {})
     written = 0
     while addresses.wanted:
@@ -117,6 +117,6 @@ def _write_pages(store: str, query: Query, folder: Path) -> int:
             page = rendered(name, visit)
         except UsageError as error:  # as of two runs of unlike arms, which cannot be compared
             page = complaint(visit, str(error))
-        (folder / file_name(name, state)).write_text(page, encoding="utf-8")
+        (folder / _file_name(name, state)).write_text(page, encoding="utf-8")
         written += 1
     return written

@@ -1,4 +1,4 @@
-"""A transcript, and those of two runs in the same world, side by side."""
+"""A transcript, and those of two runs on the same task instance, side by side."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -32,41 +32,44 @@ _CALLS = """SELECT agent, turn, position, id FROM "call"
 
 
 @dataclass(frozen=True, slots=True)
-class CallSeen:
-    """A call as a transcript has it; `otherwise` is what another allow list says, if asked."""
+class _CallInPage:
+    """A call in a transcript; `otherwise` is the verdict of another allow list, if requested."""
 
     shown: CallShown
     spot: str
     id: int | None
     review: Review | None
     otherwise: Verdict | None
-    agents: "tuple[AgentSeen, ...]"
+    agents: "tuple[_AgentInPage, ...]"
 
 
 @dataclass(frozen=True, slots=True)
-class TurnSeen:
-    """`left` counts the calls of it that there is no room for."""
+class _TurnInPage:
+    """A turn in a transcript; `left` counts its calls beyond the limit of a page."""
 
     number: int
     shown: TurnShown
-    calls: tuple[CallSeen, ...]
+    calls: tuple[_CallInPage, ...]
     left: int
 
 
 @dataclass(frozen=True, slots=True)
-class AgentSeen:
+class _AgentInPage:
     shown: AgentShown
-    turns: tuple[TurnSeen, ...]
-    agents: "tuple[AgentSeen, ...]"
+    turns: tuple[_TurnInPage, ...]
+    agents: "tuple[_AgentInPage, ...]"
 
 
 @dataclass(frozen=True, slots=True)
-class TrialSeen:
-    """A trial of so many turns and calls, or of a long one the turns from the `first` on."""
+class _TrialInPage:
+    """A trial, or of a long one the turns from the `first` on.
+
+    `all_turns` and `all_calls` are those of the whole trial.
+    """
 
     shown: TrialShown
-    turns: tuple[TurnSeen, ...]
-    agents: tuple[AgentSeen, ...]
+    turns: tuple[_TurnInPage, ...]
+    agents: tuple[_AgentInPage, ...]
     first: int
     all_turns: int
     all_calls: int
@@ -78,8 +81,8 @@ class TrialSeen:
 
 
 @dataclass(frozen=True, slots=True)
-class _Beside:
-    """What is known of calls beside what the trial has."""
+class _CallContext:
+    """The store ids, reviews and other verdicts of the calls of a trial."""
 
     ids: Mapping[Spot, int]
     reviews: Mapping[int, Review]
@@ -87,55 +90,59 @@ class _Beside:
     first: int = 0
 
     def turns(
-        self, shown: Sequence[TurnShown], acted: Trial | AgentPart, label: str
-    ) -> tuple[TurnSeen, ...]:
-        made: dict[int, list[CallRecord]] = {}
+        self, turns_shown: Sequence[TurnShown], acted: Trial | AgentPart, label: str
+    ) -> tuple[_TurnInPage, ...]:
+        calls_by_turn: dict[int, list[CallRecord]] = {}
         for record in acted.calls:
-            made.setdefault(record.turn, []).append(record)
+            calls_by_turn.setdefault(record.turn, []).append(record)
         return tuple(
-            TurnSeen(
+            _TurnInPage(
                 self.first + at + 1,
                 one,
                 tuple(
                     self._call(call, label, record)
-                    for call, record in zip(one.calls, made.get(at, ()), strict=True)
+                    for call, record in zip(one.calls, calls_by_turn.get(at, ()), strict=True)
                 ),
-                len(turn.calls) - len(made.get(at, ())),
+                len(turn.calls) - len(calls_by_turn.get(at, ())),
             )
-            for at, (one, turn) in enumerate(zip(shown, acted.turns, strict=True))
+            for at, (one, turn) in enumerate(zip(turns_shown, acted.turns, strict=True))
         )
 
-    def agents(self, shown: Sequence[AgentShown]) -> tuple[AgentSeen, ...]:
+    def agents(self, agents_shown: Sequence[AgentShown]) -> tuple[_AgentInPage, ...]:
         return tuple(
-            AgentSeen(one, self.turns(one.turns, one.part, one.part.label), self.agents(one.agents))
-            for one in shown
+            _AgentInPage(
+                one, self.turns(one.turns, one.part, one.part.label), self.agents(one.agents)
+            )
+            for one in agents_shown
         )
 
-    def _call(self, shown: CallShown, label: str, record: CallRecord) -> CallSeen:
+    def _call(self, call_shown: CallShown, label: str, record: CallRecord) -> _CallInPage:
         place = (label, self.first + record.turn, record.position)
         number = self.ids.get(place)
         review = self.reviews.get(number) if number else None
         other = self.otherwise.get(place)
-        return CallSeen(shown, spot(*place), number, review, other, self.agents(shown.agents))
+        return _CallInPage(
+            call_shown, spot(*place), number, review, other, self.agents(call_shown.agents)
+        )
 
 
 def transcript(visit: Visit) -> Mapping[str, Any]:
     run = known_run(visit.query, visit.needed("run"))
     scenario, number = visit.needed("scenario"), visit.number("number") or 1
-    seen = _seen(visit, run, scenario, number)
+    trial_part = _loaded(visit, run, scenario, number)
     return {
         "title": f"{scenario} #{number}",
         "run": run,
         "place": {"run": run, "scenario": scenario, "number": number},
-        "seen": seen,
+        "seen": trial_part,
         "policies": workflows.rescore.policy_names(),
-        "beside": _met_by_others(visit.query, run, seen.shown.trial),
+        "beside": _met_by_others(visit.query, run, trial_part.shown.trial),
         "size": TURNS_SHOWN,
     }
 
 
-def _seen(visit: Visit, run: str, scenario: str, number: int) -> TrialSeen:
-    """Raises UsageError where the run has no such trial."""
+def _loaded(visit: Visit, run: str, scenario: str, number: int) -> _TrialInPage:
+    """Load a trial with its context. Raises UsageError if the run has no such trial."""
     place = {"run": run, "scenario": scenario, "number": number}
     rows = visit.query(_TRIAL, **place)
     if not rows:
@@ -144,23 +151,25 @@ def _seen(visit: Visit, run: str, scenario: str, number: int) -> TrialSeen:
     part = calls > CALLS_WHOLE
     begin = visit.number("from") or visit.number("turn") or 0
     first = min(begin, turns or 0) if part else 0
-    wanted = Part(first, first + TURNS_SHOWN, CALLS_WHOLE) if part else WHOLE
-    made = visit.query(_CALLS, trial=trial_id, **wanted._asdict())
-    trial = load_trial(visit.query, run, scenario, number, wanted)
+    part_to_load = Part(first, first + TURNS_SHOWN, CALLS_WHOLE) if part else WHOLE
+    call_ids = visit.query(_CALLS, trial=trial_id, **part_to_load._asdict())
+    trial = load_trial(visit.query, run, scenario, number, part_to_load)
     if trial is None:  # it has been replaced since
         raise UsageError(f"{run} has no trial {number} of {scenario[:200]}")
     if part:  # of sub-agents it is not known which of these turns asked for them
         moved = tuple(replace(one, turn=one.turn - first) for one in trial.calls)
         trial = replace(trial, calls=moved, agents=())
-    beside = _Beside(
-        {(agent, turn, at): call for agent, turn, at, call in made},
+    context = _CallContext(
+        {(agent, turn, at): call for agent, turn, at, call in call_ids},
         {one.call: one for one in reviews(visit.query, run=run)},
         _otherwise(visit, run, trial) if not part else {},
         first,
     )
-    shown = shown_trial(trial)
-    seen = beside.turns(shown.turns, trial, ""), beside.agents(shown.agents)
-    return TrialSeen(shown, *seen, first, 0 if turns is None else turns + 1, calls, bool(outcome))
+    trial_shown = shown_trial(trial)
+    acted = context.turns(trial_shown.turns, trial, ""), context.agents(trial_shown.agents)
+    return _TrialInPage(
+        trial_shown, *acted, first, 0 if turns is None else turns + 1, calls, bool(outcome)
+    )
 
 
 def _otherwise(visit: Visit, run: str, trial: Trial) -> Mapping[Spot, Verdict]:
@@ -170,20 +179,20 @@ def _otherwise(visit: Visit, run: str, trial: Trial) -> Mapping[Spot, Verdict]:
 
 
 def _met_by_others(query: Query, run: str, trial: Trial) -> Sequence[tuple[str, str]]:
-    """The other runs that met the same world, each with how it ended there."""
-    asked = """SELECT run_id, outcome FROM trial WHERE scenario = :scenario AND number = :number
+    """Return the other runs that met the same task instance, each with its outcome there."""
+    sql = """SELECT run_id, outcome FROM trial WHERE scenario = :scenario AND number = :number
         AND seed = :seed AND run_id != :run AND NOT replaced ORDER BY id DESC LIMIT 20"""
     place = {"scenario": trial.scenario, "number": trial.number, "seed": trial.seed}
-    return [(other, outcome) for other, outcome in query(asked, run=run, **place)]
+    return [(other, outcome) for other, outcome in query(sql, run=run, **place)]
 
 
 def side_by_side(visit: Visit) -> Mapping[str, Any]:
-    """The turns of both in rows, with the first call in which they differ."""
+    """Return the turns of both in rows, with the first call in which they differ."""
     runs = [known_run(visit.query, visit.needed(name)) for name in ("a", "b")]
     scenario, number = visit.needed("scenario"), visit.number("number") or 1
-    both = [_seen(visit, run, scenario, number) for run in runs]
-    one, other = (seen.shown.trial for seen in both)
-    differs = first_difference(one, other)
+    both = [_loaded(visit, run, scenario, number) for run in runs]
+    first, second = (seen.shown.trial for seen in both)
+    differs = _first_difference(first, second)
     return {
         "title": f"{scenario} #{number}, side by side",
         "scenario": scenario,
@@ -192,20 +201,27 @@ def side_by_side(visit: Visit) -> Mapping[str, Any]:
         "rows": list(zip_longest(*(seen.turns for seen in both))),
         "marks": [spot("", at.turn, at.position) if at else "" for at in differs or ()],
         "alike": differs is None,
-        "same_world": one.seed == other.seed,
+        "same_world": first.seed == second.seed,
     }
 
 
-def first_difference(
-    one: Trial, other: Trial
+def _first_difference(
+    first: Trial, second: Trial
 ) -> tuple[CallRecord | None, CallRecord | None] | None:
-    """The first calls that are not alike; None of a side that made no more. None: all are alike."""
-    for ours, theirs in zip_longest(one.calls, other.calls):
-        if ours is None or theirs is None or _asked(ours) != _asked(theirs):
-            return ours, theirs
+    """Return the first calls that differ; None if all are equal.
+
+    One of the two is None if its side made no more calls.
+    """
+    for first_call, second_call in zip_longest(first.calls, second.calls):
+        if (
+            first_call is None
+            or second_call is None
+            or _request(first_call) != _request(second_call)
+        ):
+            return first_call, second_call
     return None
 
 
-def _asked(record: CallRecord) -> tuple[str, Any]:
+def _request(record: CallRecord) -> tuple[str, Any]:
     call = record.call
     return call.name, call.raw if call.arguments is None else call.arguments

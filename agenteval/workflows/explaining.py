@@ -197,7 +197,7 @@ def sentences(found: Planned) -> str:
     lines.append(
         f"To prove that an equally good model is no worse by {asked}: {size.trials:,} trials, "
         f"about {size.calls:,} calls, of each model in the same worlds. Simulated power "
-        f"{size.power}, about {rules.about.told}."
+        f"{size.power}, about {rules.about.label}."
     )
     if size.trials < found.minimum[0] or size.calls < found.minimum[1]:
         lines.append(_too_few(size, *found.minimum))

@@ -21,7 +21,7 @@ from agenteval.errors import UsageError
 from agenteval.report.gate_view import GateView, gate_view
 from agenteval.report.provenance import without_told
 from agenteval.report.voids import rejudged_told, retried_told, spoilt_told
-from agenteval.stats.alpha_spending import LEAST, level_told, levels_at, tried_told
+from agenteval.stats.alpha_spending import LEAST, level_text, levels_at, other_run_remarks
 from agenteval.stats.criteria import Rules
 from agenteval.stats.estimand import Estimand, estimand
 from agenteval.stats.promotion import LEVEL, GateVerdict, judge_gate
@@ -70,7 +70,7 @@ def judged(  # noqa: PLR0913 -- what a gate is asked for
         *_hidden(before, _place(baseline, store), "The baseline"),
         *_hidden(after, _place(candidate, store), "The candidate", over=over),
     )
-    return gate_view(judgement, before, after, rules=source, told=told)
+    return gate_view(judgement, before, after, rules=source, remarks=told)
 
 
 def _place(word: str, store: str) -> str:
@@ -86,7 +86,7 @@ def _hidden(run: RunSummary, store: str, who: str, *, over: str = "") -> Sequenc
         again, moved = replayed(query, run.id), rejudged(query, run.id)
         blames, lost = report.arrivals.blamed(garbled(query, run.id))
         tried = verdicts_of_others(query, run.id, model=run.model, over=over) if over else {}
-    told = *retried_told(who, again), *rejudged_told(who, moved), *tried_told(tried, over)
+    told = *retried_told(who, again), *rejudged_told(who, moved), *other_run_remarks(tried, over)
     return *told, *spoilt_told(who, blames, run.calls + lost)
 
 
@@ -159,7 +159,7 @@ def look_told(look: Looked, rules: Rules, candidate: RunSummary, unkept: str) ->
         last = look.before[-1]
         yield (
             f"The candidate's run was looked at {look.number} of {last.planned} times while it "
-            f"went on: all bounds are at the level that is left to it, {level_told(look.level)}."
+            f"went on: all bounds are at the level that is left to it, {level_text(look.level)}."
         )
     elif look.level <= LEAST:
         yield (
@@ -170,7 +170,7 @@ def look_told(look: Looked, rules: Rules, candidate: RunSummary, unkept: str) ->
     elif look.number > 1 or look.level < LEVEL:
         yield (
             f"Look {look.number} at this candidate over this baseline, level "
-            f"{level_told(look.level)}, after {len(candidate.trials)} of "
+            f"{level_text(look.level)}, after {len(candidate.trials)} of "
             f"{candidate.trials_planned} trials: all looks share a level of {LEVEL:g}."
         )
     if any(one.rules != config.gate_rules.digest(rules) for one in look.before):

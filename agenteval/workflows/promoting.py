@@ -129,7 +129,7 @@ def _played(
 ) -> Run:
     """One model's run. Raises UsageError where the server broke all of it."""
     sides, interrupted = run_models(plan_of(options, store), watch, progress)
-    runs = [side.known[0] for side in sides]
+    runs = [side.run_and_score[0] for side in sides]
     if interrupted:
         going_on = "".join(
             f" `agenteval run --resume {as_word(run.id)}` plays the rest." for run in runs

@@ -168,7 +168,7 @@ def tried(run: str, store: str, *, prompt: Path | None, more: Relaxation) -> str
     if prompt is not None:
         asked = replace(asked, prompt_variant=str(prompt))
     sides, interrupted = run_models(replace(plan_of(asked, store), more=more))
-    made = [side.known[0].id for side in sides]
+    made = [side.run_and_score[0].id for side in sides]
     if interrupted:
         stored = (
             f"what was played is stored: agenteval show {as_word(made[0])}"

@@ -61,7 +61,7 @@ def _series(by: By, clusters: Mapping[str, Sequence[Cluster]], boundaries: int) 
     ordered = dict(sorted(clusters.items(), key=lambda one: _key(one[0])))
     if by == "model":
         return Series(points(ordered), ())
-    return Series(points(ordered), changes(ordered, beside=boundaries - len(ordered) + 1))
+    return Series(points(ordered), changes(ordered, others=boundaries - len(ordered) + 1))
 
 
 def _labelled(

@@ -62,7 +62,7 @@ def whole(sides: Sequence[Side]) -> list[Run]:
         if run.trials or not side.transcripts
         else replace(run, trials=tuple(side.transcripts(sorted(score.worlds))))
         for side in sides
-        for run, score in [side.known]
+        for run, score in [side.run_and_score]
     ]
 
 
@@ -206,7 +206,7 @@ def faults(sides: Sequence[Side]) -> list[str]:
     lines = []
     struck = [
         (run, trial)
-        for run, score in (side.known for side in sides)
+        for run, score in (side.run_and_score for side in sides)
         for trial in score.voids
         if trial.cause in FAULTS
     ]
@@ -225,7 +225,7 @@ _LOOK: dict[Cause | None, str] = {Cause.OURS: _OURS, Cause.HARNESS: "look at wha
 def voids_beyond(sides: Sequence[Side], limit: float) -> list[str]:
     """A line for each run of which more trials are void than `limit`, a share, or all of them."""
     lines = []
-    for run, score in (side.known for side in sides):
+    for run, score in (side.run_and_score for side in sides):
         voids, played = score.voids, score.trials + len(score.voids)
         whole = len(voids) == played
         if voids and (whole or len(voids) > limit * played):

@@ -104,7 +104,7 @@ def test_levels_of_one_model_are_a_line():
     ]
     found = next(one for one in figures_of(build_view(runs)) if one.id == "levels")
     (line,) = found.series
-    assert [mark.told for mark in line.marks] == ["m: 11.0 at 1", "m: 22.0 at 2", "m: 44.0 at 4"]
+    assert [mark.label for mark in line.marks] == ["m: 11.0 at 1", "m: 22.0 at 2", "m: 44.0 at 4"]
     assert line.joined
     assert [row.label for row in found.table.rows] == ["m, 1", "m, 2", "m, 4"]
 
@@ -120,7 +120,7 @@ def test_the_hardest_scenario_is_the_first_of_the_map_and_its_shade_is_its_share
         ("hard", [0, -1]),
         ("easy", [10, 10]),
     ]
-    assert [one.told for one in cells[0][1]] == [
+    assert [one.label for one in cells[0][1]] == [
         "completed 0 of 2 [0, 66] %; errors per 100 calls: 100.00 [1.2, 100.0] n=2",
         "not played",
     ]

@@ -179,10 +179,10 @@ def test_every_claim_of_a_report_is_corrected_for_all_of_them():
     )
     one, other, third = view.pairs
     # Three numbers and completions, the kinds and recoveries of one pair, two classes with errors.
-    assert {pair.among for pair in view.pairs} == {10}
+    assert {pair.family_size for pair in view.pairs} == {10}
     assert one.classes[0].adjusted >= one.classes[0].difference.p
     assert third.classes[0].adjusted == 1  # two errors settle nothing
-    assert other.adjusted == pytest.approx(other.difference.p * view.pairs[0].among, rel=0.5)
+    assert other.adjusted == pytest.approx(other.difference.p * view.pairs[0].family_size, rel=0.5)
 
 
 def test_many_models_of_each_can_settle_an_architecture():

@@ -184,7 +184,7 @@ def gate_of(names) -> GateView:
         RunSummary.of(run(model=card(names[at]), run_id=names[at + 1]), (summarize(trial("ls")),))
         for at in (0, 2)
     ]
-    view = gate_view(judge_gate(*sides, Rules(0.03)), *sides, rules=names[4], told=tuple(names))
+    view = gate_view(judge_gate(*sides, Rules(0.03)), *sides, rules=names[4], remarks=tuple(names))
     lines = tuple(
         Line(name, name, name, name, name, name, verdict, name)
         for name in names

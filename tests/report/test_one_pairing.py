@@ -63,9 +63,9 @@ def test_the_margin_of_a_gate_is_the_difference_of_a_comparison(ours, theirs, ab
     assert margin.estimate == pytest.approx(gap.value)
     assert (margin.measure.count, margin.measure.n) == (gap.first.count, gap.first.n)
     assert (gap.paired, shown.left_out) == (judged.pairing.paired, left_out)
-    assert shown.scope == about.told
+    assert shown.scope == about.label
     assert gap.low <= margin.estimate <= gap.high
-    assert judged.minimums[1].seen == gap.first.n
+    assert judged.minimums[1].observed == gap.first.n
 
 
 def test_a_void_trial_meets_no_world():

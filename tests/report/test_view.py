@@ -11,8 +11,8 @@ from agenteval.core.cards import ArmCard
 from agenteval.core.counts import ErrorCounts
 from agenteval.core.outcome import Ending, Outcome
 from agenteval.errors import Cause
-from agenteval.report.aftermath import denial_tables
 from agenteval.report.build import build_comparison, build_counts_view, build_view
+from agenteval.report.denial_recovery import denial_tables
 from agenteval.report.details import detail_tables
 from agenteval.report.json import dumps
 from agenteval.report.last_lines import in_short
@@ -361,7 +361,7 @@ def test_recovery_is_told_by_what_the_denials_told():
     made = run(back, replace(lost, number=2), arm=BARE)
     view = build_view([made])
     (of_run,) = view.runs
-    found = of_run.aftermath.by_told
+    found = of_run.recovery.by_told
     told = {one: (at_once.count, ever.count, ever.n) for one, at_once, ever in found}
     assert told == {"denial: bare": (1, 1, 2), "no such tool": (0, 0, 1)}
     (table,) = [one for one in denial_tables(view.runs) if one.title.startswith("Recovery by")]

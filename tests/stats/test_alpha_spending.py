@@ -6,7 +6,7 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from agenteval.stats.alpha_spending import LEAST, level_told, levels, levels_at, sure_told
+from agenteval.stats.alpha_spending import LEAST, confidence_text, level_text, levels, levels_at
 
 
 def test_the_boundaries_are_the_published_ones():
@@ -70,7 +70,7 @@ def test_all_looks_together_reject_as_many_true_hypotheses_as_one_would(looks):
     (9e-5, "99.991", "9e-05"), (3e-6, "99.9997", "3e-06"), (LEAST, "99.9999999", "1e-09"),
 ])  # fmt: skip
 def test_a_level_is_never_told_as_none_or_as_sure(level, sure, told):
-    assert (sure_told(level), level_told(level)) == (sure, told)
+    assert (confidence_text(level), level_text(level)) == (sure, told)
 
 
 def test_a_look_before_any_trial_ended_spends_nothing():

@@ -48,7 +48,7 @@ def test_a_new_run_of_the_calls_advised_settles_it_four_times_in_five(half):
     """One of three claims, if the truth is 12 against 5.6 as seen, or half as far apart."""
     seen = compare_counts(Rate(600, 5000), Rate(280, 5000))
     rng, apart = np.random.default_rng(8), 0.064 / (1 + half)
-    trials = round(seen.calls_for(apart, among=3) / 8)
+    trials = round(seen.calls_for(apart, family_size=3) / 8)
     settled = 0
     for seed in range(200):
         sides = [of_binomial(rng, 0.088 + sign * apart / 2, trials) for sign in (1, -1)]
@@ -76,7 +76,7 @@ def test_of_rates_near_nothing_a_difference_of_some_size_is_one_from_nothing():
 def test_what_few_trials_did_not_settle_is_not_settled_by_fewer(seen):
     """Five of five against none of five: by the counts alone four would do where five did not."""
     assert seen.p > 0.05 / 20
-    assert seen.calls_for(seen.value, among=20) > min(seen.first.n, seen.second.n)
+    assert seen.calls_for(seen.value, family_size=20) > min(seen.first.n, seen.second.n)
 
 
 def test_clustered_errors_settle_less_than_scattered_ones():

@@ -38,9 +38,9 @@ def test_too_few_trials_settle_nothing() -> None:
 def test_what_is_looked_at_beside_asks_for_clearer_changes() -> None:
     weeks = {"w1": CALM, "w2": [(4, 20)] * 12}
     (alone,) = changes(weeks)
-    (one,) = changes(weeks, beside=3)
+    (one,) = changes(weeks, others=3)
     assert one.adjusted == 4 * alone.adjusted
-    assert changes(weeks, beside=round(0.05 / alone.adjusted) + 1) == ()
+    assert changes(weeks, others=round(0.05 / alone.adjusted) + 1) == ()
 
 
 def test_a_clear_change_in_the_middle_of_many_weeks_is_told_once_and_there() -> None:

@@ -1,7 +1,7 @@
-"""What followed the denials of one run: kinds, the way back, and the ends of what never came back.
+"""Recovery from the denials of one run: its kinds, the turns to it, and the outcomes without it.
 
-Void trials are left out of every rate. Of the cumulative incidence they are a part: a denial there
-was followed until our side or the server broke the trial.
+Void trials are excluded from every rate. They are included in the cumulative incidence: a denial
+there is followed until our side or the server broke the trial.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -10,12 +10,12 @@ from math import inf, isnan
 from statistics import median
 
 from agenteval.core.outcome import Outcome
-from agenteval.core.recovery import Aftermath as OneAftermath
+from agenteval.core.recovery import Aftermath as DenialRecovery
 from agenteval.core.recovery import Recovery, TrialRecovery
 from agenteval.core.scoring import Score
 from agenteval.core.summary import TrialSummary
 from agenteval.report.tables import Cell, Head, Table, counted, heads, plain, row, share
-from agenteval.report.view import Aftermath, RunView
+from agenteval.report.view import RecoveryFigures, RunView
 from agenteval.stats.comparison import gap
 from agenteval.stats.estimand import NOTHING, Estimand, Layout
 from agenteval.stats.incidence import Followed, Incidence, incidence
@@ -24,15 +24,16 @@ from agenteval.stats.rates import Rate, clustered
 WITHIN = (1, 2, 3, 5)  # turns
 RECOVERED = "recovered"
 
-Denials = Sequence[Sequence[OneAftermath]]  # of each trial
+Denials = Sequence[Sequence[DenialRecovery]]  # of each trial
 
 
-def aftermath_of(
-    scored: Score, layout: Layout, *, ends: Collection[Outcome], denials_told: str = ""
-) -> Aftermath:
-    """`ends` are those whose incidence is wanted: all that any model of the view came to.
+def recovery_figures(
+    scored: Score, layout: Layout, *, ends: Collection[Outcome], denial_kind: str = ""
+) -> RecoveryFigures:
+    """Return the figures of recovery of one run.
 
-    `denials_told` is what kind of denial the arm has, where that is known.
+    `ends` are the outcomes whose incidence is required: all outcomes of any model of the view.
+    `denial_kind` is the arm's kind of denial text, empty where that is not known.
     """
     trials = scored.recoveries
     denials = [trial.answerable for trial in trials]
@@ -43,14 +44,14 @@ def aftermath_of(
         for trial, of_trial in zip(scored.counted, denials, strict=True)
     ]
     kinds = [kind for kind in Recovery if kind is not Recovery.NO_CHANCE]
-    return Aftermath(
+    return RecoveryFigures(
         kinds=tuple((kind, share_of(_is(kind))) for kind in kinds),
         no_chance=_share([trial.aftermaths for trial in trials], layout, _is(Recovery.NO_CHANCE)),
         at_once=share_of(_back_within(1)),
-        within=tuple((turns, share_of(_back_within(turns))) for turns in WITHIN),
+        recovered_within=tuple((turns, share_of(_back_within(turns))) for turns in WITHIN),
         at_all=share_of(lambda one: one.turns is not None),
-        lost=tuple(
-            (end, _lost(ended, layout, end))
+        unrecovered=tuple(
+            (end, _unrecovered(ended, layout, end))
             for end in Outcome
             if end in ends or end not in {Outcome.VOID, Outcome.NOT_OBSERVABLE}
         ),
@@ -62,26 +63,26 @@ def aftermath_of(
         after_allowed=clustered([trial.after_allowed for trial in trials], layout),
         dependence=_dependence(trials, layout),
         incidence=_incidence(scored, layout.estimand, ends),
-        by_told=tuple(_by_told(denials, layout, denials_told)),
+        by_told=tuple(_by_told(denials, layout, denial_kind)),
     )
 
 
 # What a denial of these tells is no matter of the arm's kind: that there is no such tool, or why
 # the arguments do not fit.
-TOLD = {"hallucinated-tool": "no such tool", "malformed-arguments": "no such arguments"}
+_CONTENT = {"hallucinated-tool": "no such tool", "malformed-arguments": "no such arguments"}
 
 
 def _by_told(denials: Denials, layout: Layout, kind: str) -> Iterator[tuple[str, Rate, Rate]]:
-    """By what the denial told: recovered from in the next turn, and ever."""
+    """Yield each content of denials, with the rates recovered from in the next turn and ever."""
     usual = f"denial: {kind}" if kind else "denial"
-    for told in (usual, *TOLD.values()):
-        asked = [
-            [one for one in of_trial if TOLD.get(one.failure_class, usual) == told]
+    for content in (usual, *_CONTENT.values()):
+        denials_of_content = [
+            [one for one in of_trial if _CONTENT.get(one.failure_class, usual) == content]
             for of_trial in denials
         ]
-        if any(asked):
-            ever = _share(asked, layout, lambda one: one.turns is not None)
-            yield told, _share(asked, layout, _back_within(1)), ever
+        if any(denials_of_content):
+            ever = _share(denials_of_content, layout, lambda one: one.turns is not None)
+            yield content, _share(denials_of_content, layout, _back_within(1)), ever
 
 
 def _dependence(
@@ -95,7 +96,7 @@ def _dependence(
 def _incidence(
     scored: Score, about: Estimand, ends: Collection[Outcome]
 ) -> tuple[tuple[str, tuple[tuple[float, Incidence], ...]], ...]:
-    """Of recovering, then of every other end."""
+    """Return the incidence of recovery, then that of every outcome in `ends`."""
     denied = [
         (trial.scenario, followed)
         for trial in (*scored.counted, *scored.voids)
@@ -118,44 +119,53 @@ def _followed(trial: TrialSummary) -> list[Followed]:
     ]
 
 
-def _share(denials: Denials, layout: Layout, counts: Callable[[OneAftermath], bool]) -> Rate:
-    """The share of denials that count."""
+def _share(denials: Denials, layout: Layout, counts: Callable[[DenialRecovery], bool]) -> Rate:
+    """Return the share of denials for which `counts` is true."""
     clusters = [
         (sum(map(counts, of_trial)), len(of_trial)) if of_trial else NOTHING for of_trial in denials
     ]
     return clustered(clusters, layout)
 
 
-def _is(kind: Recovery) -> Callable[[OneAftermath], bool]:
+def _is(kind: Recovery) -> Callable[[DenialRecovery], bool]:
     return lambda one: one.recovery is kind
 
 
-def _back_within(turns: int) -> Callable[[OneAftermath], bool]:
+def _back_within(turns: int) -> Callable[[DenialRecovery], bool]:
     return lambda one: one.turns is not None and one.turns <= turns
 
 
-def _lost(ended: Sequence[tuple[Outcome, int, int]], layout: Layout, end: Outcome) -> Rate:
-    """The share of denials that were not recovered from, in trials that ended so."""
-    return clustered([(lost if of is end else 0, size) for of, lost, size in ended], layout)
+def _unrecovered(ended: Sequence[tuple[Outcome, int, int]], layout: Layout, end: Outcome) -> Rate:
+    """Return the share of denials without recovery, in trials with this outcome."""
+    return clustered(
+        [(unrecovered if of is end else 0, size) for of, unrecovered, size in ended], layout
+    )
 
 
 FAILED_SHOWN = (1, 3, inf)  # turns
 
 
 def denial_tables(views: Sequence[RunView]) -> tuple[Table, ...]:
-    told = any(view.aftermath.by_told for view in views)
-    between = (_told(views),) if told else ()  # without a denial it has no row
+    has_denials = any(view.recovery.by_told for view in views)
+    between = (
+        (_recovery_by_content(views),) if has_denials else ()
+    )  # without a denial it has no row
     return _reactions(views), *between, _way_back(views), _burden(views)
 
 
-def _told(views: Sequence[RunView]) -> Table:
-    found = [{told: rates for told, *rates in view.aftermath.by_told} for view in views]
+def _recovery_by_content(views: Sequence[RunView]) -> Table:
+    rates_by_content = [
+        {content: rates for content, *rates in view.recovery.by_told} for view in views
+    ]
     rows = [
         row(
-            f"{told}, {when}",
-            (share(one[told][at], own_n=True) if told in one else Cell("-") for one in found),
+            f"{content}, {when}",
+            (
+                share(one[content][at], own_n=True) if content in one else Cell("-")
+                for one in rates_by_content
+            ),
         )
-        for told in dict.fromkeys(told for one in found for told in one)
+        for content in dict.fromkeys(content for one in rates_by_content for content in one)
         for at, when in enumerate(("next turn", "ever"))
     ]
     note = (
@@ -166,7 +176,7 @@ def _told(views: Sequence[RunView]) -> Table:
 
 
 def _reactions(views: Sequence[RunView]) -> Table:
-    after = [view.aftermath for view in views]
+    after = [view.recovery for view in views]
     rows = [
         row(kind, (share(dict(one.kinds)[kind]) for one in after)) for kind, _ in after[0].kinds
     ]
@@ -179,11 +189,11 @@ def _reactions(views: Sequence[RunView]) -> Table:
 
 
 def _way_back(views: Sequence[RunView]) -> Table:
-    after = [view.aftermath for view in views]
+    after = [view.recovery for view in views]
     ends = [end for end, _ in after[0].incidence if any(_came(one, end) for one in after)]
     turns = [at for at, _ in after[0].incidence[0][1]]
     rows = [
-        row(f"{end} {_within(at)}", (_share_by(one, end, at) for one in after))
+        row(f"{end} {_turns_text(at)}", (_share_by(one, end, at) for one in after))
         for end in ends
         for at in turns
         if end == RECOVERED or at in FAILED_SHOWN
@@ -200,30 +210,30 @@ def _way_back(views: Sequence[RunView]) -> Table:
     return Table("The way back", note, heads(views, _followed_cell), tuple(rows))
 
 
-def _came(after: Aftermath, end: str) -> bool:
+def _came(after: RecoveryFigures, end: str) -> bool:
     return end == RECOVERED or dict(dict(after.incidence)[end])[inf].count > 0
 
 
-def _within(turns: float) -> str:
+def _turns_text(turns: float) -> str:
     if turns == inf:
         return "at last"
     return "within 1 turn" if turns == 1 else f"within {turns:g} turns"
 
 
-def _share_by(after: Aftermath, end: str, turns: float) -> Cell:
-    found = dict(dict(after.incidence)[end])[turns]
-    if isnan(found.value):
+def _share_by(after: RecoveryFigures, end: str, turns: float) -> Cell:
+    share = dict(dict(after.incidence)[end])[turns]
+    if isnan(share.value):
         return Cell("-")
-    interval = f"[{100 * found.low:.1f}, {100 * found.high:.1f}]"
-    return Cell(f"{100 * found.value:.1f}%", str(found.count), interval, zero=not found.count)
+    interval = f"[{100 * share.low:.1f}, {100 * share.high:.1f}]"
+    return Cell(f"{100 * share.value:.1f}%", str(share.count), interval, zero=not share.count)
 
 
 def _followed_cell(view: RunView) -> str:
-    (_, by_turns), *_ = view.aftermath.incidence
+    (_, by_turns), *_ = view.recovery.incidence
     return f"n={counted(by_turns[0][1].n, 'denial')}"
 
 
-def _dependence_cell(after: Aftermath) -> Cell:
+def _dependence_cell(after: RecoveryFigures) -> Cell:
     if after.dependence is None:
         return Cell("-")
     value, low, high = (100 * one for one in after.dependence)
@@ -231,11 +241,11 @@ def _dependence_cell(after: Aftermath) -> Cell:
 
 
 def _columns(views: Sequence[RunView]) -> tuple[Head, ...]:
-    return heads(views, lambda view: f"n={counted(view.aftermath.at_all.n, 'denial')}")
+    return heads(views, lambda view: f"n={counted(view.recovery.at_all.n, 'denial')}")
 
 
 def _burden(views: Sequence[RunView]) -> Table:
-    after = [view.aftermath for view in views]
+    after = [view.recovery for view in views]
     rows = (
         row("turns burned on denials", (share(one.turns_burned, own_n=True) for one in after)),
         row("denied after a denial", (share(one.after_denied, own_n=True) for one in after)),
