@@ -9,7 +9,7 @@ PYTEST_HERE = env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n
 PURE := agenteval/core/*,agenteval/dialects/*/engine.py,agenteval/dialects/*/engine/*,agenteval/taxonomy/*,agenteval/stats/*
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow lowest pythons wheel servers servers-all parsers dialects coverage fuzz mutants validate harnesses inspect ray bench bench-sandbox bench-classify bench-reading bench-view bench-client bench-ingest bench-hook arms chaos scale check house docs docs-refresh format lock clean
+.PHONY: help setup demo test test-slow lowest newest wheel servers servers-all parsers dialects coverage fuzz mutants validate harnesses inspect ray bench bench-sandbox bench-classify bench-reading bench-view bench-client bench-ingest bench-hook arms chaos scale check house docs docs-refresh format lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,8 +32,8 @@ test-slow: $(READY) ## the others: campaigns in short form, every page and scena
 lowest: $(READY) ## tests with the lowest version of each dependency that pyproject.toml allows
 	@sh .ci/lowest $(PYTEST)
 
-pythons: ## the demo and the quick tests on the own python3 of this distribution, and on the newest that Debian has
-	@sh .ci/pythons
+newest: ## the demo and the quick tests on the newest Python that Debian has (as root, on Debian)
+	@sh .ci/newest
 
 wheel: $(READY) ## build dist/, and play every scenario once from the wheel alone, in an empty folder
 	@sh .ci/wheel
