@@ -30,7 +30,7 @@ _LIMITS: Final = {
 
 
 def too_small(wanted: Mapping[str, int]) -> str:
-    """Return a line of the first limit below what is wanted, with its cure; "" where none is."""
+    """Return a line about the first limit below what is needed, with its fix; "" without one."""
     for name, needed in wanted.items():
         allowed = _hard(name)
         if name in _LIMITS and allowed is not None and allowed < needed:
@@ -43,7 +43,7 @@ def too_small(wanted: Mapping[str, int]) -> str:
 
 
 def struck(error: BaseException) -> str:
-    """Return a line of the limit that this error comes of, with its cure; "" where none is."""
+    """Return a line about the limit that caused this error, with its fix; "" without one."""
     if (name := _name(error)) is None:
         return ""
     limit, allowed = _LIMITS[name], _soft(name)

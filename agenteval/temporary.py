@@ -1,4 +1,4 @@
-"""Folders that one process has: temporary ones, and those that are locked for a change."""
+"""Folders of one process: temporary ones, and those that are locked for a change."""
 
 import fcntl
 import os
@@ -15,7 +15,7 @@ PREFIX: Final = "agenteval-temporary-"
 
 @contextmanager
 def temporary_folder() -> Iterator[Path]:
-    """Goes at the end; where its process is killed, at the next one that this user makes.
+    """Yield a folder that is removed at the end; of a killed process, by the user's next process.
 
     Its owner holds a lock on it. A folder without one is of a process that was killed.
     """
@@ -41,7 +41,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def _held() -> tuple[Path, int]:
-    """A new folder and the descriptor that locks it; another one where it was just swept away."""
+    """Return a new folder and the descriptor that locks it; another if it was just swept away."""
     while True:
         folder = Path(tempfile.mkdtemp(prefix=PREFIX))
         try:

@@ -42,7 +42,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A tool call to be made, with the verdict it will get and what running it gives."""
+    """A tool call to be made, with its verdict and the result of running it."""
 
     name: str
     arguments: dict[str, Any]
@@ -113,7 +113,7 @@ def _step(name: str, *, reached: bool) -> HandshakeStep:
 
 
 def sub_agent(name: str, *parts: Part, number: int = 1, **known: Any) -> AgentPart:
-    """What a sub-agent did, for the `agents` of a trial."""
+    """Return the part of a sub-agent, for the `agents` of a trial."""
     made = trial(*parts)
     place: dict[str, Any] = {"parent": 0, "depth": 1, "ending": Ending.STOPPED}
     return AgentPart(name, number, turns=made.turns, calls=made.calls, **(place | known))

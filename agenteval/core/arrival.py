@@ -1,7 +1,7 @@
-"""A call as it was meant, where what a server did to it is plain to see. Pure.
+"""Repair of calls that a server visibly distorted. Pure.
 
-Read past is only what leaves one reading: the same text twice, text within text, a name with what
-belongs to the template. What was read past stays with the call, for a fault of its own.
+A distortion is removed only if one reading remains: the same text twice, text within text, a name
+with parts of the template. The call keeps what was removed, which counts as a fault of its own.
 """
 
 import re
@@ -41,16 +41,16 @@ BROKEN_OFF = frozenset(_BROKEN_OFF.split())
 
 
 def end_of(reason: str) -> str:
-    """How a reply ended, in the protocol's words; in the server's own where there are none.
+    """Return how a reply ended in the protocol's words; in the server's own if there are none.
 
-    Gemini adds why, behind a colon.
+    Gemini adds the reason, behind a colon.
     """
     word = reason.lower().partition(":")[0].strip()
     return _ENDS.get(word, reason)
 
 
 def mended(received: Received, schemas: Schemas) -> Received:
-    """The reply with its calls as they were meant; `ReceivedCall.mends` says what was done."""
+    """Return the reply with its calls repaired; `ReceivedCall.mends` records each repair."""
     calls = _once([_mended(call, schemas) for call in received.calls])
     return changed(received, calls=calls, finish_reason=end_of(received.finish_reason))
 
@@ -67,7 +67,7 @@ def _mended(call: ReceivedCall, schemas: Schemas) -> ReceivedCall:
 
 
 def _name(name: str, schemas: Schemas) -> tuple[str, str]:
-    """The name of an offered tool, where that is what is left of it, and what it had too much."""
+    """Return the name of an offered tool, if that is what remains, and the kind of the rest."""
     if name in schemas:
         return name, ""
     bare = name.partition("<")[0].strip()
@@ -113,7 +113,7 @@ def _is_object(text: str) -> bool:
 
 
 def _once(calls: Sequence[ReceivedCall]) -> tuple[ReceivedCall, ...]:
-    """A call that came again with its id is one call."""
+    """Return the calls with repetitions merged: a call that came again with its id is one call."""
     kept: dict[tuple[str, str, str], list[ReceivedCall]] = {}
     for at, call in enumerate(calls):
         kept.setdefault((call.id or f" {at}", call.name, call.raw), []).append(call)

@@ -1,4 +1,4 @@
-"""A chat completion, or an event of one, read for what it says. Pure.
+"""Reader of a chat completion, or of one event of its stream. Pure.
 
 It is read strictly first, which is fast; one that is not quite of its shape is read loosely.
 Numbers as text, a list of parts as content, half a character, a byte that is no UTF-8, arguments
@@ -204,7 +204,7 @@ def _said(found: Any) -> Said | None:
 
 
 def _calls(found: Any) -> list[Call]:
-    """Some write the only call without a list around it."""
+    """Return the calls; some servers write a single call without a list around it."""
     return [_call(one) for one in ([found] if isinstance(found, Mapping) else _list(found))]
 
 
@@ -221,7 +221,7 @@ def _function(found: Any) -> Function | None:
 
 
 def _raw(found: Any) -> msgspec.Raw:
-    """As JSON again: text with its escapes; of anything else what is no UTF-8 stays so."""
+    """Return the value as JSON: text with its escapes; in other values invalid UTF-8 stays."""
     written = json.dumps(found, ensure_ascii=isinstance(found, str))
     return msgspec.Raw(written.encode("utf-8", "surrogatepass"))
 

@@ -1,4 +1,4 @@
-"""In what runs differ: what forbids to compare them, and what may explain a difference."""
+"""Differences between runs: those that forbid a comparison, and those that may explain one."""
 
 from collections.abc import Collection, Sequence
 
@@ -10,14 +10,14 @@ TOLD_WITH_VALUES = 60  # characters; a longer one says no more than that it diff
 
 
 def differing_arms(conditions: Sequence[Conditions]) -> list[str]:
-    """In what unlike things were read by the models, with the values where they are short."""
+    """Return the differences in what the models read, with the values if they are short."""
     found = _differing([one.asked for one in conditions])
     named = [name for name in READ_BY_THE_MODEL if name in found] or ["prompts"]
     return [_with_values(name, found[name]) for name in named if name in found]
 
 
 def differing_asked(conditions: Sequence[Conditions], *, across_arms: bool = False) -> list[str]:
-    """In what the runs were asked or judged differently, with the values where they are short.
+    """Return the differences in tasks and judging of the runs, with the values if they are short.
 
     `across_arms` leaves out what their models read.
     """
@@ -31,10 +31,10 @@ def differing_asked(conditions: Sequence[Conditions], *, across_arms: bool = Fal
 
 
 def _differing_lists(conditions: Sequence[Conditions]) -> list[str]:
-    """By whom the calls of a scenario that several runs played were judged otherwise.
+    """Return the allow lists that judged a scenario of several runs differently.
 
-    The lists of all scenarios together say little: runs of some scenarios alone have fewer. Only
-    where it is not known which of them judged what are those of one name compared.
+    The lists of all scenarios together say little: runs of some scenarios alone have fewer. Lists
+    of one name are compared only if it is unknown which of them judged which scenario.
     """
     if not all(one.judged or not one.policies for one in conditions):
         return [
@@ -54,14 +54,14 @@ def _named(one: Conditions, whose: Collection[str]) -> list[str]:
 def unlike_classes(conditions: Sequence[Conditions]) -> list[str]:
     """The failure classes that the server of one run keeps its model from, and another's does not.
 
-    A run whose server was not asked differs from none.
+    A run whose server was not probed differs from none.
     """
     known = [set(one.cannot_occur) for one in conditions if one.cannot_occur is not None]
     return sorted(set().union(*known) - set(known[0]).intersection(*known)) if known else []
 
 
 def differing_other(conditions: Sequence[Conditions]) -> list[str]:
-    """In what else they differ."""
+    """Return all other differences of the runs."""
     found = _differing([one.other for one in conditions])
     found |= _differing([one.told for one in conditions])
     changed = list(_differing([one.scenarios for one in conditions]))
@@ -74,7 +74,7 @@ def differing_other(conditions: Sequence[Conditions]) -> list[str]:
 
 
 def apart(conditions: Sequence[Conditions]) -> list[str]:
-    """For each of these runs what tells it from the others, in a few words; may be empty."""
+    """Return for each run how it differs from the others, in a few words; may be empty."""
     texts = [{**one.asked, **one.other} for one in conditions]
     found = _differing(texts)
     if any(name in found for name in READ_BY_THE_MODEL):
@@ -84,7 +84,7 @@ def apart(conditions: Sequence[Conditions]) -> list[str]:
 
 
 def _differing(sides: Sequence[Texts]) -> dict[str, list[str]]:
-    """The values, each once, of every name that has several."""
+    """Return the values, each once, of every name that has several."""
     names = dict.fromkeys(name for side in sides for name in side)
     seen = {name: list(dict.fromkeys(side.get(name, "") for side in sides)) for name in names}
     unknown = {"", NOT_OBSERVABLE}

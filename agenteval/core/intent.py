@@ -1,7 +1,7 @@
-"""What a tool call is after, so that one call can be told to do the same as another.
+"""The intent of a tool call, by which two calls are recognised as doing the same.
 
-The same intent is the same thing done to the same thing. It is read from the text alone, however
-broken that is: nothing here says what a shell would do.
+The same intent is the same action on the same object. It is read from the text alone, however
+broken that is: nothing here depends on what a shell would do.
 """
 
 import re
@@ -67,9 +67,9 @@ _UNTOLD = names("description timeout timeout_ms timeout_seconds")
 
 
 class Intent(NamedTuple):
-    """What a call is after.
+    """The intent of a call.
 
-    `key` is equal for calls that differ in nothing but white space, description and time to wait.
+    `key` is equal for calls that differ in nothing but white space, description and timeout.
     """
 
     key: str
@@ -200,7 +200,7 @@ def _redirected(tokens: Sequence[str]) -> tuple[list[str], str]:
 
 
 def _unwrapped(words: list[str]) -> list[str]:
-    """From the program on that does the work, behind what starts it."""
+    """Return the words from the program that does the work, without what starts it."""
     wrapped = False
     while len(words) > 1:
         first = words[0]

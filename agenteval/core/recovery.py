@@ -1,4 +1,4 @@
-"""What a model does about what it was denied, read from its finished trial.
+"""The reactions of a model to its denials, read from its finished trial.
 
 A model reads the denials of a turn before it writes the next one: calls of one turn are one
 episode, and their order changes nothing. What settles a denial is the next call of the same intent,
@@ -30,7 +30,7 @@ _ASKS = re.compile(
 
 
 class Recovery(StrEnum):
-    """What became of a denial. The first two are recoveries, the next two were denied again."""
+    """The result of a denial. The first two are recoveries, the next two were denied again."""
 
     ADDRESSED = "addressed"  # the same intent, allowed
     SIDESTEPPED = "sidestepped"  # never again; it went on with other work
@@ -43,7 +43,7 @@ class Recovery(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Aftermath:
-    """One denial, by the turn and position of the call and its primary class; what became of it.
+    """One denial, by the turn and position of the call and its primary class, and its result.
 
     `turns` counts from the denial to the turn that addressed its intent, if need be after further
     denials of it, or that went on with other work; `calls` those made until then, with the one that
@@ -62,7 +62,7 @@ class Aftermath:
 
 @dataclass(frozen=True, slots=True)
 class TrialRecovery:
-    """What followed the denials of one trial.
+    """The recoveries from the denials of one trial.
 
     A turn is burned when it made calls and all were denied; `longest_run` are such turns, one after
     the other. `after_denied` counts the denied calls among those made in the turns behind one with
@@ -77,7 +77,7 @@ class TrialRecovery:
 
     @property
     def answerable(self) -> tuple[Aftermath, ...]:
-        """The denials that the model had a chance to do something about."""
+        """The denials that the model had a chance to react to."""
         none = Recovery.NO_CHANCE
         return tuple([one for one in self.aftermaths if one.recovery is not none])
 
@@ -110,12 +110,12 @@ class _Call:
 
 
 def asks(text: str) -> bool:
-    """Whether words end with a question, or ask for something."""
+    """Return True if the text ends with a question, or asks for something."""
     return bool(_ASKS.search(text.replace("\u2019", "'")))
 
 
 def recoveries(trial: Trial) -> list[Recovery]:
-    """What became of each denial, in the order of the denials."""
+    """Return the recovery of each denial, in the order of the denials."""
     return [aftermath.recovery for aftermath in trial_recovery(trial).aftermaths]
 
 
@@ -164,7 +164,7 @@ def _aftermaths(trial: Trial, made: Mapping[int, list[_Call]]) -> Iterator[After
 
 
 def _matched(by_turn: Sequence[list[_Call]]) -> tuple[list[_Call], list[_Call]]:
-    """All denials, and the allowed calls that answer none.
+    """Return all denials, and the allowed calls that answer none.
 
     A denial has its kind when a later call had the same intent.
     """
@@ -203,9 +203,9 @@ def _episode(calls: Sequence[_Call]) -> list[_Call]:
 
 
 def _answer(open_denials: Sequence[_Call], calls: Sequence[_Call], can: Meetings) -> list[_Call]:
-    """Settle what the calls of a turn settle, the most alike first; which of them did so.
+    """Settle denials by the calls of a turn, the most alike first; return the calls that did so.
 
-    Of pairs that are alike as much, the older denial's comes first: they are made in that order.
+    Of pairs that are equally alike, the older denial's comes first: they are made in that order.
     """
     pairs = [
         (call.denied, -likeness(denial.intent, call.intent), denial, call)
@@ -232,7 +232,7 @@ def _settle(denial: _Call, call: _Call) -> None:
 
 
 def _left(denial: _Call, trial: Trial, spare: list[_Call]) -> None:
-    """What became of a denial whose intent never came again. Takes the call that answers it."""
+    """Classify a denial whose intent never came again. Takes the call that answers it."""
     following = trial.turns[denial.turn + 1 : denial.turn + 2]
     other = _other(denial, spare)
     if any(not turn.calls and asks(turn.text) for turn in following):
@@ -247,7 +247,7 @@ def _left(denial: _Call, trial: Trial, spare: list[_Call]) -> None:
 
 
 def _sooner(denial: _Call, spare: list[_Call]) -> None:
-    """Who went on with other work before the denied intent was allowed lost no time until then."""
+    """Settle a denial earlier, by other work that came before the denied intent was allowed."""
     other = _other(denial, spare)
     if other is not None and denial.settled is not None and other.turn < denial.settled:
         spare.remove(other)
@@ -266,7 +266,7 @@ def _turn(call: _Call) -> int:
 
 
 def _end(denial: _Call) -> int | None:
-    """The turn in which a denial was recovered from; other work is not for those before it."""
+    """Return the turn of the recovery; other work counts for the last denial of an intent alone."""
     last = denial
     while last.again is not None:
         last = last.again

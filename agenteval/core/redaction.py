@@ -1,7 +1,7 @@
-"""Taking out of texts what must not leave a machine: keys, addresses, names, home folders.
+"""Removal of what must not leave a machine from texts: keys, addresses, names, home folders.
 
-A pattern finds what looks like one, and no more: who gives a text away reads it before. What was
-found is counted by its kind, and never repeated.
+A pattern finds only what looks like one: read a text before you pass it on. Matches are counted by
+kind, and never repeated.
 """
 
 import re
@@ -70,9 +70,9 @@ _DEEPEST = 100
 
 @dataclass(slots=True)
 class Redactor:
-    """What takes them out of all texts of one output. `found` counts them by kind.
+    """The redactor of all texts of one output. `found` counts its matches by kind.
 
-    `kinds` are those that are looked for, `known` the keys that are known by their value.
+    `kinds` are those that it looks for, `known` the keys that are known by their value.
     The same thing has the same mark everywhere, such as `redacted-host-2`, so that a reader can
     still see what belongs together; a mark is one word, and a command with it is still one.
     """
@@ -105,7 +105,7 @@ class Redactor:
         return value
 
     def listed(self) -> list[str]:
-        """What was found: a line for each kind, the most frequent first."""
+        """Return a line for each kind that was found, the most frequent first."""
         return [f"{count} x {kind}" for kind, count in self.found.most_common()]
 
     def _mark(self, kind: str, seen: re.Match[str]) -> str:

@@ -61,7 +61,7 @@ class AgentLoop:
         return Ending.TURNS
 
     def _leaves_the_rest(self) -> bool:
-        """Whether no other call of a turn is carried out. Raises TimeoutError, as `ask` would."""
+        """Return True if a turn's other calls are skipped. Raises TimeoutError, as `ask` would."""
         self.model.check_time()
         return bool(self.executor.room.outgrown or looped(self.calls))
 
@@ -78,7 +78,7 @@ class AgentLoop:
         await self.scene.made(self.agent, record)
 
     async def _ending(self, turn: Turn) -> Ending | None:
-        """What ends this agent's work after this turn, if anything does."""
+        """Return the ending of this agent's work after this turn; None if it goes on."""
         ended = await self.scene.ended()
         if again := turn.repeats or looped(self.calls):
             self.reason = f"wrote again and again: {again}" if turn.repeats else str(again)

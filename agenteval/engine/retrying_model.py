@@ -1,4 +1,4 @@
-"""The retrying model: it asks within its trial's time, by an adaptive timeout on slow servers."""
+"""The retrying model: queries within its trial's time, with adaptive timeouts on slow servers."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -54,8 +54,8 @@ class RetryingModel:
     """Implements `protocols.Model` for one trial, whose time begins with the first request.
 
     `seconds` is the time on a fast server: it grows as `core.served` says, by the trial's own
-    replies or by `pace`, and by every pause. Only a request that was not taken at all is sent
-    again, so that no reply, be it bad, is asked for twice and no tool runs twice.
+    replies or by `pace`, and by every pause. Only a request that was not accepted at all is sent
+    again, so that no reply, even a bad one, is requested twice and no tool runs twice.
     """
 
     model: Model
@@ -91,7 +91,7 @@ class RetryingModel:
         raise AssertionError("the last try returns or raises")
 
     async def cut(self, turn: Turn, prompt: float) -> tuple[Ending | None, str]:
-        """As `protocols.TrialContext` says."""
+        """Return how a reply that a length limit cut ends, as `protocols.TrialContext.cut`."""
         if turn.finish_reason not in CUT:
             return None, ""
         return cut_reply(turn, prompt, await self.health.context())
@@ -124,7 +124,7 @@ PROOF = 20  # requests that were counted as whole; caches that forget can look s
 
 @dataclass(slots=True)
 class Reading:
-    """`whole` counts requests seen to be counted as a whole; `partly` that one was not, once."""
+    """A server's way to count prompts: `whole` requests in full; `partly` if one only in part."""
 
     whole: int = 0
     partly: bool = False

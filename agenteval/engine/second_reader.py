@@ -28,10 +28,10 @@ _KEPT, _LONGEST = 1024, 1000  # readings, and characters of a text whose reading
 class SecondReader:
     """Asks whether bashlex reads the same commands and words as the gate.
 
-    One question at a time, and none twice: the trials of a scenario run many commands alike, and
-    what bashlex reads in a text depends on nothing else. What it could not read it is asked again.
+    It reads one text at a time, and none twice: the trials of a scenario run many equal commands,
+    and the reading of a text depends on nothing else. A text that it could not read is read again.
     `counts` says how often it agreed, objected, failed and timed out, and how often it agreed only
-    once its known faults were kept from it.
+    once its known faults were avoided.
     """
 
     def __init__(self, seconds: float = 0.5) -> None:
@@ -48,9 +48,9 @@ class SecondReader:
         await self.stop()
 
     async def objection(self, run: BashRun) -> str:
-        """Both readings, when bashlex reads other commands or words in what is to run; else "".
+        """Return both readings if bashlex reads other commands or words in what is to run; else "".
 
-        What only another harness's rules could read, they alone judge.
+        A command that only another harness's rules could read is judged by them alone.
         """
         if not run.commands:
             return ""
@@ -70,7 +70,7 @@ class SecondReader:
         return f"the gate reads {_shown(ours)}; bashlex reads {_shown(theirs)}"
 
     async def _is_known_fault(self, run: BashRun) -> bool:
-        """Whether it agrees once the text is written so that its known faults do not count."""
+        """Return True if it agrees once the text is rewritten to avoid its known faults."""
         other = in_other_words(run.text)
         if other == run.text:
             return False
@@ -136,7 +136,7 @@ class Deny(Protocol):
 
 @contextmanager
 def objecting(judge: Judge, deny: Deny) -> Iterator[Judge]:
-    """Judges, and asks a second reader about each command that would run, as a run does."""
+    """Yield a judge that also has a second reader check each command to run, as a run does."""
     reader = SecondReader()
     with asyncio.Runner() as runner:
 
@@ -162,7 +162,7 @@ _GOES_ON = re.compile(r"(?:[;&|({]|\b(?:do|then|else|elif|if|while|until))[ \t]*
 
 
 def in_other_words(text: str) -> str:
-    """The same for bash, without what bashlex reads wrongly.
+    """Return a text that is the same to bash, without what bashlex reads wrongly.
 
     In `$( )` it drops what follows the end of a line and miscounts behind a joined one; it reads a
     here-document in a group as commands. A body in which something is expanded stays.
@@ -174,7 +174,7 @@ def in_other_words(text: str) -> str:
 
 
 def _without_lines(text: str) -> str:
-    """Without joined lines and comments; lines that end within `$( )` end by `;`."""
+    """Return it without joined lines and comments; lines that end within `$( )` end by `;`."""
     written: list[str] = []
     inside: list[str] = []  # the $(, brackets and double quotes that are open
     at = 0

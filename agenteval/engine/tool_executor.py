@@ -47,9 +47,9 @@ class ToolExecutor:
         return CallRecord(turn, position, meant, verdict, reply, execution, objection)
 
     async def judged(self, call: ToolCall) -> tuple[ToolCall, Allowed | Denied, str]:
-        """The call as one of our own tools, our verdict on it, and the second reader's objection.
+        """Return the call as one of our own tools, our verdict, and the second reader's objection.
 
-        One that is none of ours stays as it was written.
+        A call of another tool stays as it was written.
         """
         meant = self.arm.profile.meant(call, tuple(self.policy.tools))
         if meant is None:
@@ -61,7 +61,7 @@ class ToolExecutor:
         return replace(self.world, written=frozenset(self.written), saved=frozenset(self.saved))
 
     async def _judge(self, call: ToolCall) -> tuple[Allowed | Denied, str]:
-        """Our verdict; then the second reader may object to a command that is about to run."""
+        """Return our verdict, and the second reader's objection to a command about to run."""
         world = self._now()
         verdict = self.judge.judge(call, self.policy, world)
         if isinstance(verdict, Denied) or not isinstance(verdict.runs, BashRun):

@@ -1,4 +1,4 @@
-"""The trial runner: one trial's first agent, and each sub-agent it asks for, one by one."""
+"""The trial runner: one trial's first agent, and each requested sub-agent, one by one."""
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -29,7 +29,7 @@ FIRST = AgentPart("", 0, 0, 0, Ending.BROKEN)  # as every agent's part until it 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A row of the world that asks for an agent, and by which call of whom it was written."""
+    """A row of the database that requests an agent, and the call and agent that wrote it."""
 
     agent: Agent
     row: Row
@@ -47,9 +47,9 @@ class TrialRunner:
     """A trial under way. What its agents gathered is true at any moment, however it ends.
 
     `executor` is that of the first agent, `policies` the allow lists of the others by their names.
-    An agent that is waited for acts at once, any other when those before it have ended: one world,
-    one agent at a time, and so the same trial each time. Implements `protocols.TrialContext`.
-    `guest` makes what plays in the place of our own loop.
+    An agent that is waited for acts at once, any other when those before it have ended. One agent
+    at a time uses the sandbox, so that the trial is the same each time. Implements
+    `protocols.TrialContext`. `guest` makes the loop that plays in the place of our own.
     """
 
     scenario: Scenario
@@ -88,7 +88,7 @@ class TrialRunner:
         return replace(self._trial(ended, reason), goal=goal)
 
     def broken(self, error: InfrastructureError) -> Trial:
-        """The trial as far as it came, void."""
+        """Return the trial as far as it came, as void."""
         void = self._trial(Outcome.VOID, str(error))
         return replace(void, ending=Ending.BROKEN, cause=error.cause)
 
@@ -128,7 +128,7 @@ class TrialRunner:
         return Ending.CONTEXT if full else Ending.TOKENS if used > most else None
 
     async def _follow(self, agent: str, turn: int, position: int) -> None:
-        """Start the agents that this call asked for and waits for, and keep the others."""
+        """Start the agents that this call requested and waits for, and queue the others."""
         asked = await self.watch.after(agent, turn, position)
         requests = [Request(one, row, self.parts[agent], turn, position) for one, row in asked]
         self.waiting += (request for request in requests if not request.attached)
@@ -149,7 +149,7 @@ class TrialRunner:
             await self._act(part, self._prompt(agent, known, part.label), agent, executor)
 
     def _begun(self, request: Request) -> AgentPart:
-        """The part of the agent that is asked for; refused beyond the limits of the scenario."""
+        """Return the part of the requested agent; refused beyond the limits of the scenario."""
         parent, number = request.parent, len(self.parts)
         started = sum(one.ending is not Ending.REFUSED for one in self.parts.values())
         refused = self.scenario.spawn.refused(parent.depth, started - 1)  # without the first
@@ -209,6 +209,6 @@ class TrialRunner:
         )
 
     def _done(self, part: AgentPart) -> AgentPart:
-        """The part with what its agent gathered."""
+        """Return the part with its agent's turns and calls."""
         loop = self.loops.get(part.label)
         return replace(part, turns=tuple(loop.turns), calls=tuple(loop.calls)) if loop else part

@@ -1,4 +1,4 @@
-"""The world monitor: a trial's world from outside: its goal, its handshake, who is asked for."""
+"""The world monitor: a trial's sandbox from outside: goal, handshake, requested agents."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,9 +16,9 @@ FEW = 100  # rows; a world that asks for more agents than that is refused them a
 
 @dataclass(slots=True)
 class WorldMonitor:
-    """Keeps what was seen first; `goal_turn`: the turn after which the goal first held.
+    """Records first observations; `goal_turn` is the turn after which the goal first held.
 
-    `answers` and `tested` hold while nothing has run since.
+    `answers` and `tested` are valid while nothing has run since.
     """
 
     scenario: Scenario
@@ -36,7 +36,7 @@ class WorldMonitor:
             self.made.append(call.raw if call.command is None else call.command)
 
     async def after(self, agent: str, turn: int, position: int) -> list[tuple[Agent, Row]]:
-        """Look at what this call did; the requests for agents that nobody had made before it."""
+        """Check the effects of this call; return the requests for agents that are new."""
         self.answers = self.tested = None
         if not self.prompt.handshake and not self.scenario.agents:
             return []
@@ -50,13 +50,13 @@ class WorldMonitor:
         ]
 
     async def note_goal(self, turn: int) -> None:
-        """Look whether the goal holds after this turn, until it once does; not in a new world."""
+        """Check the goal after this turn, unless it held before or the database is untouched."""
         known = self.goal_turn is not None or not await self.database.is_touched()
         if not known and all(check.held for check in await self._checked()):
             await self.judged(turn)
 
     async def judged(self, turn: int) -> tuple[GoalCheck, ...]:
-        """Every check of the goal, every trace and every test, as the world is after this turn."""
+        """Return every check of the goal, every trace and every test, as of this turn."""
         traced = (looked(trace, self.made) for trace in self.prompt.traces)
         checks = (*await self._checked(), *traced, *await self._tested())
         if self.goal_turn is None and all(check.held for check in checks):
@@ -80,7 +80,7 @@ class WorldMonitor:
         return tuple(self.reached.get(name) or HandshakeStep(name, reached=False) for name in names)
 
     async def _now(self) -> Answers:
-        """All that is ever asked of this world, at once."""
+        """Return the answers to all queries of this database, made at once."""
         if self.answers is None:
             checks = (*self.prompt.goal, *self.prompt.handshake)
             questions = [Question(check.query) for check in checks]
@@ -89,14 +89,14 @@ class WorldMonitor:
         return self.answers
 
     def _apart(self, answers: Answers) -> tuple[Sequence[Answer], ...]:
-        """Those for the goal, for the handshake and for the agents."""
+        """Return the answers for the goal, for the handshake and for the agents."""
         goal, steps = len(self.prompt.goal), len(self.prompt.handshake)
         none = Answer(error=answers.broken)
         given = answers.answers or (none,) * (goal + steps + len(self.scenario.agents))
         return given[:goal], given[goal : goal + steps], given[goal + steps :]
 
     def _note_steps(self, answers: Sequence[Answer], agent: str, turn: int, position: int) -> None:
-        """A step is in order when those before it were reached earlier, or by the same call."""
+        """Record new steps; in order are those after all earlier ones, or by the same call."""
         in_order = True
         for step, answer in zip(self.prompt.handshake, answers, strict=True):
             if step.name not in self.reached and seen(step, answer).held:

@@ -1,9 +1,9 @@
-"""What goes before a task in a long conversation: other tasks, as they really were played.
+"""Earlier tasks before the task of a long conversation, as they really were played.
 
-Who plays them is `workflows.earlier`. Here a trial takes some of them, by its seed, until its
-prompt has the wanted length, and so many of their calls were denied as is wanted. Tasks in the same
-fixture are turns of this conversation; of others stands what their agent reported. Nothing tells
-how the task at hand is done: it is never among them.
+`workflows.earlier` plays them. Here a trial takes some of them, by its seed, until its prompt has
+the configured length and share of denied calls. Tasks in the same fixture are turns of this
+conversation; others are reports of their agents. Nothing reveals how the task at hand is done: it
+is never among them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,9 +20,9 @@ CUT = "[the beginning of this report was left out]\n"
 
 
 def lengthened(prompt: Prompt, scenario: Scenario, setting: Setting, chance: Chance) -> Prompt:
-    """The prompt, of an agent of this scenario, in the length that was asked for.
+    """Return the prompt of an agent of this scenario in the configured length.
 
-    Raises KeyError where nothing was played for it.
+    Raises KeyError if nothing was played for it.
     """
     if not setting.context:
         return prompt
@@ -37,7 +37,7 @@ def lengthened(prompt: Prompt, scenario: Scenario, setting: Setting, chance: Cha
 def _told(
     past: Sequence[Earlier], fixture: str, left: int, share: int
 ) -> Iterator[tuple[Message, ...]]:
-    """The tasks that fit, and before them as much of one more report as makes the length whole."""
+    """Yield the tasks that fit; before them, the end of one more report fills up the length."""
     taken: list[tuple[Message, ...]] = []
     waiting, calls, denied = list(past), 0, 0
     while waiting and left > 0:
@@ -65,7 +65,7 @@ def _shown(one: Earlier, fixture: str) -> tuple[Message, ...]:
 
 
 def _report(one: Earlier) -> str:
-    """What an agent that had another task says of it, with all that it saw."""
+    """Return the report of an agent on another task, with all that it saw."""
     task, *done = one.messages
     name = one.agent or one.scenario.replace("/", "-")
     lines = [f"The agent {name} has ended. Its task was:", "", task.content, "", "What it did:"]
@@ -80,7 +80,7 @@ def _length(message: Message) -> int:
 
 
 def _numbered(messages: Iterator[Message]) -> Iterator[Message]:
-    """Each call with an id of its own in this conversation, and its reply with the same."""
+    """Yield the messages, each call and its reply with an id of its own in this conversation."""
     number, ids = 0, dict[str, str]()
     for message in messages:
         if message.calls:

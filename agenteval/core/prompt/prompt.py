@@ -1,4 +1,4 @@
-"""What one trial reads and is judged by: its scenario, rendered for a seed; and its sub-agents."""
+"""The prompt and goal of one trial: its scenario rendered for a seed; and its sub-agents."""
 
 import re
 from collections.abc import Sequence
@@ -19,11 +19,11 @@ _GAP = re.compile(r"\n{3,}")  # where the rules would stand
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """What an agent begins with; and, of a trial's first agent, what the trial is judged by.
+    """The first messages of an agent; of a trial's first agent also the checks that judge it.
 
     Its first messages are `system`, the `history` of a chat that went before, and `task`. The last
     `closing` steps of the solution close the work, and of `another`, a second way to the goal.
-    `requests` are the queries whose rows ask for sub-agents, one for each that the scenario has.
+    `requests` are the queries whose rows request sub-agents, one for each that the scenario has.
     """
 
     system: str
@@ -64,7 +64,7 @@ def render(scenario: Scenario, chosen: Variables, setting: Setting = DEFAULT) ->
 
 
 def render_agent(agent: Agent, known: Variables, setting: Setting = DEFAULT) -> Prompt:
-    """What a sub-agent begins with, by the trial's variables and those of the row that asks."""
+    """Return a sub-agent's prompt, by the variables of the trial and of the requesting row."""
     system, task = texts(agent.instructions, agent.tools, known, setting)
     return Prompt(
         system=system,
@@ -80,7 +80,7 @@ def render_agent(agent: Agent, known: Variables, setting: Setting = DEFAULT) -> 
 def texts(
     instructions: str, tools: Sequence[str], chosen: Variables, setting: Setting
 ) -> tuple[str, str]:
-    """The system message and the task."""
+    """Return the system message and the task."""
     system, task = split_instructions(instructions)
     rules = rules_for(setting, tools)
     above, below = setting.place != "end", setting.place != "start"
@@ -94,7 +94,7 @@ def texts(
 
 
 def rules_for(setting: Setting, tools: Sequence[str]) -> str:
-    """The rules as the model reads them whose scenario offers these tools of ours."""
+    """Return the rules as a model reads them whose scenario offers these tools of ours."""
     offered, profile = setting.arm.offered(tools), setting.profile
     shown = [profile.forms[tool].name for tool in offered]
     names = profile.names(tuple(profile.forms))
@@ -102,7 +102,7 @@ def rules_for(setting: Setting, tools: Sequence[str]) -> str:
 
 
 def split_instructions(instructions: str) -> tuple[str, str]:
-    """The system part and the task part, without their headings."""
+    """Return the system part and the task part, without their headings."""
     before, found_system, rest = instructions.partition(SYSTEM_HEADING)
     system, found_task, task = rest.partition("\n" + TASK_HEADING)
     if before.strip() or not found_system or not found_task:
@@ -149,9 +149,10 @@ def outline(
 def recognised(
     agent: Agent, columns: Sequence[str], known: Variables, transcript: str
 ) -> Prompt | None:
-    """The prompt of the agent whose task stands last there, by what that tells of its request.
+    """Return the prompt of the agent whose task comes last in the transcript; None without one.
 
-    A column that the task does not show is known to nobody who reads it, and to no solution.
+    The columns of its request are read from that task. A column that the task does not show is
+    unknown to every reader, and to the solution.
     """
     marked = {name: f"\0{name}\0" for name in columns}
     _, task = texts(agent.instructions, agent.tools, {**known, **marked}, DEFAULT)
@@ -160,7 +161,7 @@ def recognised(
 
 
 def _pattern(task: str) -> str:
-    """The task with a named group where a column stands, up to the end of its message."""
+    """Return a pattern of the task, with a named group for each column, to its message's end."""
     parts, seen = [], set[str]()
     for at, part in enumerate(_COLUMN.split(task)):
         if at % 2 == 0:

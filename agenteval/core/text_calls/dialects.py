@@ -203,7 +203,7 @@ LONGEST = 1 << 18  # characters of a text that are searched
 
 
 def read_calls(text: str, dialect: Dialect, schemas: Schemas) -> list[TextCall]:
-    """The calls that a model was told to write so. What is only spoken about is none."""
+    """Return the calls in the dialect that a model was instructed to use; a mention is none."""
     within = [] if dialect.in_fences else fences(text)
     return [call for call in dialect.find(text[:LONGEST], schemas) if not fenced(call, within)]
 

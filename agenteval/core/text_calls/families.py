@@ -1,4 +1,4 @@
-"""How model families write calls by themselves: the forms that the parsers of servers read."""
+"""Dialects that model families write by themselves: the forms that servers' parsers read."""
 
 import ast
 import json
@@ -67,7 +67,7 @@ def _keyed(name: str, mark: str, ends: tuple[str, str], pair: str, example: str)
 
 
 def _within(block: str, found: Dialect) -> Dialect:
-    """Of a text that has this block alone: without it the same form is another family's."""
+    """Return the dialect for texts with this block; without it the form is another family's."""
 
     def find(text: str, schemas: Schemas) -> Iterator[TextCall]:
         if block in text:

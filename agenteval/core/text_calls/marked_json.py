@@ -62,7 +62,7 @@ def _wrapped(  # noqa: PLR0913 -- what tells one family's marks from another's
 
 
 def _broken(closes: re.Pattern[str], text: str, start: int, inside: int) -> TextCall:
-    """What should be a call, from `inside` on up to the mark that ends it or the end."""
+    """Return a call that cannot be read, up to the mark behind `inside` that ends it or the end."""
     closed = closes.search(text, inside)
     end = closed.end() if closed else len(text)
     return TextCall("", text[start:end], start, end, whole=False)
@@ -74,7 +74,7 @@ def _after(mark: re.Pattern[str], text: str, at: int) -> int:
 
 
 def _wrap(name: str, begins: str, ends: str = "", *, listed: bool = False) -> Dialect:
-    """Where `begins` has a space, there may be some or none."""
+    """Return the dialect of these marks; a space in `begins` stands for any white space or none."""
     mark = r"\s*+".join(map(re.escape, begins.split(" ")))
     is_word = begins.isalpha()  # which prose has, too
     around = (r"(?<!\w)", r'(?=\[?\s*+\{\s*+"name")') if is_word else ("", r"(?=\s*+[\[{])")
