@@ -102,10 +102,10 @@ def is_of_the_host(error: OSError) -> bool:
 
 def unwritten(what: str, error: OSError, cure: str = "") -> AgentevalError:
     """Return one line about a file that cannot be written: a HostError if the disk is full."""
-    said = f"{what}: cannot be written ({error.strerror})"
+    message = f"{what}: cannot be written ({error.strerror})"
     if is_of_the_host(error):
-        return HostError(f"{said}; make room there, and ask again")
-    return UsageError(f"{said}; {cure}" if cure else said)
+        return HostError(f"{message}; make room there, and ask again")
+    return UsageError(f"{message}; {cure}" if cure else message)
 
 
 _DAMAGED = (
@@ -114,24 +114,24 @@ _DAMAGED = (
 )
 
 
-def is_damage(said: str) -> bool:
+def is_damage(message: str) -> bool:
     """Return True if a database reports that its file is damaged."""
-    return any(words in said for words in _DAMAGED)
+    return any(words in message for words in _DAMAGED)
 
 
 _SAID = 500  # characters: SQLite tells the whole of a text that it cannot read
 
 
-def fault(shown: str, said: str) -> HostError:
+def fault(store: str, message: str) -> HostError:
     """Return one line about damage, a full disk or a lost connection, which no store can fix."""
-    what = " ".join(said.split())[:_SAID]
+    what = " ".join(message.split())[:_SAID]
     if is_damage(what):
         return HostError(
-            f"--store {shown}: the file is damaged ({what}). Bring a copy of it back, or save what "
+            f"--store {store}: the file is damaged ({what}). Bring a copy of it back, or save what "
             "can be read: sqlite3 OLD .recover | sqlite3 NEW; `agenteval store check` looks through"
         )
     return HostError(
-        f"--store {shown}: {what}. What was stored before is intact: "
+        f"--store {store}: {what}. What was stored before is intact: "
         "make room or bring the database back, and a run goes on with --resume"
     )
 

@@ -13,11 +13,11 @@ def submodules(package: str) -> Callable[[str], ModuleType]:
     """Return the `__getattr__` of a package: `package.part` is that module, without an import."""
 
     def part(name: str) -> ModuleType:
-        wanted = f"{package}.{name}"
+        module = f"{package}.{name}"
         try:
-            return import_module(wanted)
+            return import_module(module)
         except ModuleNotFoundError as error:
-            if error.name != wanted:
+            if error.name != module:
                 raise
             raise AttributeError(f"module {package!r} has no attribute {name!r}") from None
 

@@ -53,8 +53,8 @@ def called(function: Callable[..., Any], *arguments: Any) -> Any:
 @cache
 def leave_out(group: str, name: str, reason: str) -> None:
     """Report on standard error, once, that a plug-in is left out."""
-    said = " ".join(reason.split())
-    sys.stderr.write(f"agenteval: plug-in {name} ({group}) is left out: {said}\n")
+    line = " ".join(reason.split())
+    sys.stderr.write(f"agenteval: plug-in {name} ({group}) is left out: {line}\n")
 
 
 def _fits(group: str, name: str, fits: Callable[[Any], bool]) -> bool:
@@ -69,18 +69,18 @@ def _fits(group: str, name: str, fits: Callable[[Any], bool]) -> bool:
 def _loaded(group: str) -> Mapping[str, _Plugin]:
     if group not in _groups():
         return {}
-    found: dict[str, _Plugin] = {}
+    plugins: dict[str, _Plugin] = {}
     for point, source in sorted(_points(group), key=lambda each: each[0].name):
-        if point.name in found:
-            first = found[point.name].source
+        if point.name in plugins:
+            first = plugins[point.name].source
             leave_out(group, point.name, f"{source}: {first} has one of that name too")
             continue
         sys.stderr.write(f"agenteval: plug-in {point.name} ({group}) of {source} is imported\n")
         try:
-            found[point.name] = _Plugin(called(point.load), source)
+            plugins[point.name] = _Plugin(called(point.load), source)
         except PluginError as error:
             leave_out(group, point.name, f"{source}: {error}")
-    return found
+    return plugins
 
 
 def _points(group: str) -> Iterator[tuple[Any, str]]:
@@ -124,14 +124,14 @@ def _groups() -> frozenset[str]:
 def of_folder(folder: str) -> list[tuple[str, str, str]]:
     """Group, name and value of each plug-in of ours whose distribution lies in this folder."""
     texts = [text for text in _entry_points(folder) if _OURS in text]
-    found, group = [], ""
+    entries, group = [], ""
     for line in b"\n".join(texts).decode(errors="replace").splitlines():
         if line.startswith("["):
             group = line.strip().strip("[]")
         elif group.startswith("agenteval.") and line.strip():
             name, _, value = line.partition("=")
-            found.append((group, name.strip(), value.strip()))
-    return found
+            entries.append((group, name.strip(), value.strip()))
+    return entries
 
 
 def _is_of_project(folder: str) -> bool:

@@ -211,11 +211,11 @@ class Recorder(Protocol):
 class TrialContext(Protocol):
     """The trial around an agent, as the agent's loop sees it.
 
-    While a program plays, its sandbox cannot be checked: it calls `took`, `kept` and `spent` only,
-    and `cut` at its end.
+    While a program plays, its sandbox cannot be checked: it calls `record_turn`, `record_call` and
+    `spent` only, and `cut` at its end.
     """
 
-    def took(self, agent: str, number: int, turn: Turn) -> None:
+    def record_turn(self, agent: str, number: int, turn: Turn) -> None:
         """Record a turn at once."""
 
     async def read(self, requests: Sequence[Sent]) -> None:
@@ -227,10 +227,10 @@ class TrialContext(Protocol):
         Both are empty for other replies. `prompt` is how many tokens were sent at least.
         """
 
-    def kept(self, agent: str, record: CallRecord) -> None:
+    def record_call(self, agent: str, record: CallRecord) -> None:
         """Record a call at once."""
 
-    async def made(self, agent: str, record: CallRecord) -> None:
+    async def follow_call(self, agent: str, record: CallRecord) -> None:
         """Record a call at once, and do what follows from it in the sandbox."""
 
     def spent(self) -> Ending | None:

@@ -35,7 +35,7 @@ class Command:
         object.__setattr__(self, "ends", ends)
 
 
-def can_meet(one: Kinds, other: Kinds) -> bool:
+def _can_meet(one: Kinds, other: Kinds) -> bool:
     """Return True if calls of such commands can share an intent, whatever else they contain."""
     return one == other or any(_test(*pair) is not _never for pair in product(one, other))
 
@@ -48,7 +48,7 @@ class _Met(dict[int, bool]):
         self._one, self._kinds = one, kinds
 
     def __missing__(self, other: int) -> bool:
-        found = self[other] = can_meet(self._kinds[other], self._one)
+        found = self[other] = _can_meet(self._kinds[other], self._one)
         return found
 
 
@@ -98,12 +98,12 @@ def _parts(path: str) -> list[str]:
     return [part for part in path.split("/") if part not in {"", "."}]
 
 
-def _same_object(one: Command, other: Command) -> bool:
-    if not one.words or not other.words:
+def _same_object(first: Command, second: Command) -> bool:
+    if not first.words or not second.words:
         return True
-    if one.numbers and other.numbers and not one.numbers & other.numbers:
+    if first.numbers and second.numbers and not first.numbers & second.numbers:
         return False
-    shared, shorter = one.words & other.words, min(len(one.words), len(other.words))
+    shared, shorter = first.words & second.words, min(len(first.words), len(second.words))
     return len(shared) >= SHARED * shorter
 
 

@@ -82,10 +82,10 @@ def _arguments(raw: str) -> tuple[str, str]:
     if not text or len(text) > LONGEST_ARGUMENTS:
         return raw, ""
     try:
-        found = plain.read(text)
+        value = plain.read(text)
     except ValueError:
         return _first(text) or (raw, "")
-    return (found, ENCODED) if isinstance(found, str) and _is_object(found) else (raw, "")
+    return (value, ENCODED) if isinstance(value, str) and _is_object(value) else (raw, "")
 
 
 def _first(text: str) -> tuple[str, str] | None:
@@ -94,13 +94,13 @@ def _first(text: str) -> tuple[str, str] | None:
         return text[2:].strip(), SURPLUS
     text, doubled = (text[1:], True) if text.startswith("{{") else (text, False)
     try:
-        found, end = plain.read_from(text, 0)
+        value, end = plain.read_from(text, 0)
     except ValueError:
         return None
-    if not isinstance(found, dict):
+    if not isinstance(value, dict):
         return None
     first, rest = text[:end], text[end:]
-    if found and not doubled and not rest.replace(first, "").strip():
+    if value and not doubled and not rest.replace(first, "").strip():
         return first, REPEATED
     return (first, SURPLUS) if not rest.strip(' \n}"') else None
 
@@ -114,12 +114,12 @@ def _is_object(text: str) -> bool:
 
 def _once(calls: Sequence[ReceivedCall]) -> tuple[ReceivedCall, ...]:
     """Return the calls with repetitions merged: a call that came again with its id is one call."""
-    kept: dict[tuple[str, str, str], list[ReceivedCall]] = {}
+    repetitions: dict[tuple[str, str, str], list[ReceivedCall]] = {}
     for at, call in enumerate(calls):
-        kept.setdefault((call.id or f" {at}", call.name, call.raw), []).append(call)
+        repetitions.setdefault((call.id or f" {at}", call.name, call.raw), []).append(call)
     return tuple(
         replace(first, mends=(*first.mends, *((AGAIN, one.id) for one in again)))
         if again
         else first
-        for first, *again in kept.values()
+        for first, *again in repetitions.values()
     )

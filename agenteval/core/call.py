@@ -34,7 +34,7 @@ class ToolCall:
         return command if isinstance(command, str) else None
 
     @property
-    def told(self) -> Mapping[str, Any] | str:
+    def json_arguments(self) -> Mapping[str, Any] | str:
         """The arguments as a value for JSON; the raw text if they are no JSON, as with a NaN."""
         return self.raw if self.arguments is None or not is_json(self.arguments) else self.arguments
 

@@ -82,7 +82,7 @@ class ArmCard:
     summary: str
 
     @property
-    def told(self) -> str:
+    def sentence(self) -> str:
         """The whole card in one sentence."""
         named = "the user's own rules"
         if self.named is not None:

@@ -152,32 +152,32 @@ def claims_done(text: str) -> bool:
     sentences = [one for one in _SENTENCES.split("\n".join(prose)) if _SAYS.search(one)]
     if _BEGINS.search(plain) and not any(map(DEED.search, sentences[:OPENING])):
         return False
-    told = _told(sentences, language)
-    if told is not False and _only_answers(sentences, lines, language):
+    claim = _prose_claim(sentences, language)
+    if claim is not False and _only_answers(sentences, lines, language):
         return False
     if any(_GOES_ON.search(one) and not _CONDITION.match(one) for one in sentences[-CLOSING:]):
         return False
     if _ANNOUNCES.search(text) and not (sentences and _sentence(sentences[-1], language)):
         return False
-    if told is None:
+    if claim is None:
         return _headed(lines, language) or _listed(lines, language)
     left = any(map(_LEFT.search, sentences[-CLOSING:]))
-    return told or (_headed(lines, language) and not left and not _AWAITS.search(sentences[-1]))
+    return claim or (_headed(lines, language) and not left and not _AWAITS.search(sentences[-1]))
 
 
-def _told(sentences: Sequence[str], language: Language) -> bool | None:
+def _prose_claim(sentences: Sequence[str], language: Language) -> bool | None:
     """Return the claim of the sentences: True, False, or None if none is conclusive.
 
     If they declare the whole done, or a long message opens with a claim, only work that is left
     to do refutes it.
     """
-    said = [_sentence(one, language) for one in sentences]
-    opening, closing = _last(said[:OPENING]), _last(said[-CLOSING:])
+    claims = [_sentence(one, language) for one in sentences]
+    opening, closing = _last(claims[:OPENING]), _last(claims[-CLOSING:])
     declares = _declares(sentences, language)
     if declares or opening:
         rest = [_CAVEAT.sub(" ", one) for one in sentences[-CLOSING:]]
         closing = _last([_sentence(one, language) for one in rest])
-    if (declares or opening) and closing is False and (declares or len(said) > CLOSING):
+    if (declares or opening) and closing is False and (declares or len(claims) > CLOSING):
         rest = [_CAVEAT.sub(" ", _HARMLESS.sub(" ", one)) for one in sentences[-CLOSING:]]
         return not any(map(_LEFT.search, rest))
     return (declares or opening) if closing is None else closing
@@ -186,11 +186,11 @@ def _told(sentences: Sequence[str], language: Language) -> bool | None:
 def _only_answers(sentences: Sequence[str], lines: Sequence[str], language: Language) -> bool:
     """Return True if it proposes, awaits or explains, and claims no deed of its own before that."""
     opening, closing = sentences[:OPENING], sentences[-CLOSING:]
-    told = (*opening, *lines[:OPENING])
+    beginnings = (*opening, *lines[:OPENING])
     deed = any(map(DEED.search, (*opening, *closing)))
-    if not deed and any(map(_EXPLAINS.search, told)):
+    if not deed and any(map(_EXPLAINS.search, beginnings)):
         return True
-    tells = not deed and any(map(_TELLS.search, told))
+    tells = not deed and any(map(_TELLS.search, beginnings))
     asks = _PROPOSES.search(" ".join(closing)) or any(map(_AWAITS.search, closing))
     return bool(tells or asks) and not _opens(sentences, lines, language)
 
@@ -230,14 +230,14 @@ def _sentence(sentence: str, language: Language) -> bool | None:
     aside = _ASIDE.match(sentence) and not _LEFT.search(sentence)
     if aside or _CONDITION.match(sentence) or _WAS_WRONG.match(sentence):
         return None
-    said = [_clause(clause, language) for clause in _CLAUSES.split(sentence)]
+    claims = [_clause(clause, language) for clause in _CLAUSES.split(sentence)]
     if _ASKS.search(sentence) or _IS_SO_NOW.match(sentence):
-        said = [claimed or None for claimed in said]
-    return _last(said)
+        claims = [claimed or None for claimed in claims]
+    return _last(claims)
 
 
-def _last(said: Sequence[bool | None]) -> bool | None:
-    return next((one for one in reversed(said) if one is not None), None)
+def _last(claims: Sequence[bool | None]) -> bool | None:
+    return next((one for one in reversed(claims) if one is not None), None)
 
 
 def _clause(clause: str, language: Language) -> bool | None:

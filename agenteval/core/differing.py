@@ -11,9 +11,9 @@ TOLD_WITH_VALUES = 60  # characters; a longer one says no more than that it diff
 
 def differing_arms(conditions: Sequence[Conditions]) -> list[str]:
     """Return the differences in what the models read, with the values if they are short."""
-    found = _differing([one.asked for one in conditions])
-    named = [name for name in READ_BY_THE_MODEL if name in found] or ["prompts"]
-    return [_with_values(name, found[name]) for name in named if name in found]
+    differences = _differing([one.asked for one in conditions])
+    named = [name for name in READ_BY_THE_MODEL if name in differences] or ["prompts"]
+    return [_with_values(name, differences[name]) for name in named if name in differences]
 
 
 def differing_asked(conditions: Sequence[Conditions], *, across_arms: bool = False) -> list[str]:
@@ -21,13 +21,15 @@ def differing_asked(conditions: Sequence[Conditions], *, across_arms: bool = Fal
 
     `across_arms` leaves out what their models read.
     """
-    found = _differing([one.asked for one in conditions])
-    if across_arms or any(name in found for name in READ_BY_THE_MODEL):
-        found.pop("prompts", None)
+    differences = _differing([one.asked for one in conditions])
+    if across_arms or any(name in differences for name in READ_BY_THE_MODEL):
+        differences.pop("prompts", None)
     if across_arms:
-        found = {name: seen for name, seen in found.items() if name not in READ_BY_THE_MODEL}
+        differences = {
+            name: values for name, values in differences.items() if name not in READ_BY_THE_MODEL
+        }
     lists = _differing_lists(conditions)
-    return [*(_with_values(name, seen) for name, seen in found.items()), *lists]
+    return [*(_with_values(name, values) for name, values in differences.items()), *lists]
 
 
 def _differing_lists(conditions: Sequence[Conditions]) -> list[str]:
@@ -40,10 +42,10 @@ def _differing_lists(conditions: Sequence[Conditions]) -> list[str]:
         return [
             f"{ALLOW_LISTS} ({name})" for name in _differing([it.policies for it in conditions])
         ]
-    found = _differing([one.judged for one in conditions])
-    sides = [", ".join(_named(one, found)) for one in conditions]
-    told = [side for side in dict.fromkeys(sides) if side]
-    return [_with_values(ALLOW_LISTS, told)] if found else []
+    differences = _differing([one.judged for one in conditions])
+    sides = [", ".join(_named(one, differences)) for one in conditions]
+    lists = [side for side in dict.fromkeys(sides) if side]
+    return [_with_values(ALLOW_LISTS, lists)] if differences else []
 
 
 def _named(one: Conditions, whose: Collection[str]) -> list[str]:
@@ -62,25 +64,30 @@ def unlike_classes(conditions: Sequence[Conditions]) -> list[str]:
 
 def differing_other(conditions: Sequence[Conditions]) -> list[str]:
     """Return all other differences of the runs."""
-    found = _differing([one.other for one in conditions])
-    found |= _differing([one.told for one in conditions])
+    differences = _differing([one.other for one in conditions])
+    differences |= _differing([one.told for one in conditions])
     changed = list(_differing([one.scenarios for one in conditions]))
     more = ", ..." if len(changed) > NAMED else ""
     scenarios = f"what is asked in {', '.join(changed[:NAMED])}{more} ({len(changed)} in all)"
     return [
-        *(_with_values(name, seen) for name, seen in found.items()),
+        *(_with_values(name, values) for name, values in differences.items()),
         *([scenarios] if changed else []),
     ]
 
 
-def apart(conditions: Sequence[Conditions]) -> list[str]:
+def distinctions(conditions: Sequence[Conditions]) -> list[str]:
     """Return for each run how it differs from the others, in a few words; may be empty."""
     texts = [{**one.asked, **one.other} for one in conditions]
-    found = _differing(texts)
-    if any(name in found for name in READ_BY_THE_MODEL):
-        found.pop("prompts", None)
-    short = [name for name, seen in found.items() if max(map(len, seen)) <= TOLD_WITH_VALUES]
-    return [", ".join(f"{name} {each[name]}" for name in short if each.get(name)) for each in texts]
+    differences = _differing(texts)
+    if any(name in differences for name in READ_BY_THE_MODEL):
+        differences.pop("prompts", None)
+    short = [
+        name for name, values in differences.items() if max(map(len, values)) <= TOLD_WITH_VALUES
+    ]
+    return [
+        ", ".join(f"{name} {run_texts[name]}" for name in short if run_texts.get(name))
+        for run_texts in texts
+    ]
 
 
 def _differing(sides: Sequence[Texts]) -> dict[str, list[str]]:

@@ -105,9 +105,9 @@ def likeness(one: Intent, other: Intent) -> float:
 def same_intent(one: Intent, other: Intent) -> bool:
     if one.key == other.key:
         return True
-    for mine in one.commands:
-        for theirs in other.commands:
-            if same_command(mine, theirs):
+    for command in one.commands:
+        for other_command in other.commands:
+            if same_command(command, other_command):
                 return True
     return False
 

@@ -124,9 +124,9 @@ class KnownKeys:
 
     def hide(self, error: BaseException | None) -> None:
         """Remove them from the message of an error, and of each error that caused it."""
-        known: set[int] = set()
-        while error is not None and id(error) not in known:
-            known.add(id(error))
+        visited: set[int] = set()
+        while error is not None and id(error) not in visited:
+            visited.add(id(error))
             clean = tuple(self._hidden(value) for value in error.args)
             if clean != error.args:
                 error.args = clean

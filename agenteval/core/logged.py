@@ -148,11 +148,11 @@ class Session:
 
         A turn that does not name its model is of the model that is named next to it.
         """
-        known = self.model or next((turn.model for turn in self.turns if turn.model), "")
+        model_name = self.model or next((turn.model for turn in self.turns if turn.model), "")
         turns: dict[str, list[LoggedTurn]] = {}
         for turn in self.turns:
-            known = turn.model or known
-            turns.setdefault(known, []).append(turn)
+            model_name = turn.model or model_name
+            turns.setdefault(model_name, []).append(turn)
         return [replace(self, model=model, turns=own) for model, own in turns.items()]
 
 
@@ -205,11 +205,11 @@ class Building:
         """Return the turn of this name, which may come in pieces; a new one without a name."""
         if name and name in self._named:
             return self._named[name]
-        made = LoggedTurn()
-        self.session.turns.append(made)
+        new_turn = LoggedTurn()
+        self.session.turns.append(new_turn)
         if name:
-            self._named[name] = made
-        return made
+            self._named[name] = new_turn
+        return new_turn
 
     def named(self) -> list[tuple[str, LoggedTurn]]:
         return [*self._named.items()]
@@ -217,32 +217,32 @@ class Building:
     def called(self, turn: LoggedTurn, call: LoggedCall) -> None:
         turn.calls.append(call)
         self._held += len(call.call.raw) + len(call.said) + 1_000
-        self.heard(call, call.said)
+        self.set_reply(call, call.said)
         self.waits.setdefault(call.call.id, []).append(call)
 
-    def heard(self, call: LoggedCall, said: str) -> None:
+    def set_reply(self, call: LoggedCall, reply: str) -> None:
         """Set the reply that the model read of a call; only its beginning is kept."""
         self._held -= len(call.said)
-        call.said = said[:MOST_TEXT]
+        call.said = reply[:MOST_TEXT]
         self._held += len(call.said)
 
     def first(self, turn: LoggedTurn, call: LoggedCall) -> bool:
         """Return True if no other call of its name was passed here before in this turn."""
         return self._first.setdefault((id(turn), call.call.name), call) is call
 
-    def answered(self, identifier: str) -> LoggedCall | None:
+    def take_call(self, identifier: str) -> LoggedCall | None:
         """Take out the call that a result is for: of several with one id, the oldest one."""
         waiting = self.waits.get(identifier)
         if not waiting:
             return None
-        found = waiting.pop(0)
+        call = waiting.pop(0)
         if not waiting:
             del self.waits[identifier]
-        return found
+        return call
 
     def waiting(self) -> LoggedCall | None:
         """Take out the oldest call without a result, for a result that names no call."""
-        return self.answered(next(iter(self.waits), ""))
+        return self.take_call(next(iter(self.waits), ""))
 
     def whole(self) -> Session | None:
         """Return the part once it is long enough to be counted by itself, and begin the next."""

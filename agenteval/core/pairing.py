@@ -46,11 +46,14 @@ def pair(first: Sequence[TrialSummary], second: Sequence[TrialSummary]) -> Pairi
         tuple(one for one in first if not one.void),
         tuple(one for one in second if not one.void),
     )
-    ours, theirs = ({one.world: one for one in side} for side in sides)
-    met = [world for world in ours if world in theirs]
-    if met:
-        kept = tuple(ours[world] for world in met), tuple(theirs[world] for world in met)
-        return _cut(sides, kept, paired=True)
+    first_by_world, second_by_world = ({one.world: one for one in side} for side in sides)
+    shared = [world for world in first_by_world if world in second_by_world]
+    if shared:
+        compared = (
+            tuple(first_by_world[world] for world in shared),
+            tuple(second_by_world[world] for world in shared),
+        )
+        return _cut(sides, compared, paired=True)
     scenarios = [_by_scenario(side) for side in sides]
     if not all(any(names) for names in scenarios):
         return Pairing(*sides, paired=False)
@@ -61,15 +64,15 @@ def pair(first: Sequence[TrialSummary], second: Sequence[TrialSummary]) -> Pairi
 
 
 def _by_scenario(trials: Trials) -> dict[str, list[TrialSummary]]:
-    found: dict[str, list[TrialSummary]] = {}
+    by_scenario: dict[str, list[TrialSummary]] = {}
     for one in trials:
-        found.setdefault(one.scenario, []).append(one)
-    return found
+        by_scenario.setdefault(one.scenario, []).append(one)
+    return by_scenario
 
 
-def _as_many(ours: _Scenarios, theirs: _Scenarios) -> Mapping[str, tuple[int, int]]:
+def _as_many(first: _Scenarios, second: _Scenarios) -> Mapping[str, tuple[int, int]]:
     """Return how many trials of each common scenario are compared: all, if in proportion."""
-    there = {name: (len(ours[name]), len(theirs[name])) for name in ours if name in theirs}
+    there = {name: (len(first[name]), len(second[name])) for name in first if name in second}
     if len({Fraction(*numbers) for numbers in there.values()}) > 1:
         return {name: (min(numbers),) * 2 for name, numbers in there.items()}
     return there
@@ -83,11 +86,11 @@ def _first(side: _Scenarios, at: int, numbers: Mapping[str, tuple[int, int]]) ->
     )
 
 
-def _cut(sides: tuple[Trials, Trials], kept: tuple[Trials, Trials], *, paired: bool) -> Pairing:
-    calls = [(_calls(whole) - _calls(part)) for whole, part in zip(sides, kept, strict=True)]
-    trials = [len(whole) - len(part) for whole, part in zip(sides, kept, strict=True)]
+def _cut(sides: tuple[Trials, Trials], compared: tuple[Trials, Trials], *, paired: bool) -> Pairing:
+    calls = [(_calls(whole) - _calls(part)) for whole, part in zip(sides, compared, strict=True)]
+    trials = [len(whole) - len(part) for whole, part in zip(sides, compared, strict=True)]
     left, out = (calls[0], calls[1]), (trials[0], trials[1])
-    return Pairing(*kept, paired=paired, left_out=left, trials_left_out=out)
+    return Pairing(*compared, paired=paired, left_out=left, trials_left_out=out)
 
 
 def _calls(trials: Iterable[TrialSummary]) -> int:

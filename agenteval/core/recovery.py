@@ -42,7 +42,7 @@ class Recovery(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Aftermath:
+class DenialRecovery:
     """One denial, by the turn and position of the call and its primary class, and its result.
 
     `turns` counts from the denial to the turn that addressed its intent, if need be after further
@@ -69,14 +69,14 @@ class TrialRecovery:
     a denial, `after_allowed` likewise.
     """
 
-    aftermaths: tuple[Aftermath, ...]
+    aftermaths: tuple[DenialRecovery, ...]
     longest_run: int
     turns_burned: Cluster
     after_denied: Cluster
     after_allowed: Cluster
 
     @property
-    def answerable(self) -> tuple[Aftermath, ...]:
+    def answerable(self) -> tuple[DenialRecovery, ...]:
         """The denials that the model had a chance to react to."""
         none = Recovery.NO_CHANCE
         return tuple([one for one in self.aftermaths if one.recovery is not none])
@@ -116,7 +116,7 @@ def asks(text: str) -> bool:
 
 def recoveries(trial: Trial) -> list[Recovery]:
     """Return the recovery of each denial, in the order of the denials."""
-    return [aftermath.recovery for aftermath in trial_recovery(trial).aftermaths]
+    return [denial.recovery for denial in trial_recovery(trial).aftermaths]
 
 
 def trial_recovery(trial: Trial) -> TrialRecovery:
@@ -125,11 +125,11 @@ def trial_recovery(trial: Trial) -> TrialRecovery:
         primary = record.verdict.primary
         failure_class = primary.failure_class if primary else ""
         calls.append(_Call(record.turn, record.position, failure_class, intent_of(record.call)))
-    made = {turn: list(of_turn) for turn, of_turn in groupby(calls, _turn)}
-    by_turn = [*made.values()]
+    calls_by_turn = {turn: list(of_turn) for turn, of_turn in groupby(calls, _turn)}
+    by_turn = [*calls_by_turn.values()]
     after_denied, after_allowed = _hazards(by_turn)
     return TrialRecovery(
-        aftermaths=tuple(_aftermaths(trial, made)),
+        aftermaths=tuple(_denial_recoveries(trial, calls_by_turn)),
         longest_run=_longest_run(by_turn),
         turns_burned=(sum(map(_burned, by_turn)), len(trial.turns)),
         after_denied=after_denied,
@@ -137,17 +137,19 @@ def trial_recovery(trial: Trial) -> TrialRecovery:
     )
 
 
-def _aftermaths(trial: Trial, made: Mapping[int, list[_Call]]) -> Iterator[Aftermath]:
-    denials, spare = _matched([*made.values()])
+def _denial_recoveries(
+    trial: Trial, by_turn: Mapping[int, list[_Call]]
+) -> Iterator[DenialRecovery]:
+    denials, spare = _matched([*by_turn.values()])
     others = tuple(spare)
-    before = dict(zip(made, accumulate(map(len, made.values()), initial=0), strict=False))
+    before = dict(zip(by_turn, accumulate(map(len, by_turn.values()), initial=0), strict=False))
     for denial in denials:
         if denial.again is not None:
             start = bisect_right(others, denial.turn, key=_turn)
             between = others[start : bisect_left(others, denial.again.turn, key=_turn)]
             denial.again.vain |= denial.vain | {call.intent.key for call in between}
         elif denial.kind is None:
-            _left(denial, trial, spare)
+            _settle_unrepeated(denial, trial, spare)
         else:
             _sooner(denial, spare)
     places = sorted(
@@ -156,10 +158,10 @@ def _aftermaths(trial: Trial, made: Mapping[int, list[_Call]]) -> Iterator[After
     )
     for turn, position, one, denial in places:
         kind, end = denial.kind or Recovery.ABANDONED, _end(denial)
-        yield Aftermath(
+        yield DenialRecovery(
             *(turn, position, one.failure_class, kind, len(trial.turns) - turn - 1),
             turns=None if end is None else end - turn,
-            calls=None if end is None else 1 + before[end] - before[turn] - len(made[turn]),
+            calls=None if end is None else 1 + before[end] - before[turn] - len(by_turn[turn]),
         )
 
 
@@ -231,7 +233,7 @@ def _settle(denial: _Call, call: _Call) -> None:
     denial.kind, denial.again = Recovery.REPEATED if same else Recovery.ESCALATED, call
 
 
-def _left(denial: _Call, trial: Trial, spare: list[_Call]) -> None:
+def _settle_unrepeated(denial: _Call, trial: Trial, spare: list[_Call]) -> None:
     """Classify a denial whose intent never came again. Takes the call that answers it."""
     following = trial.turns[denial.turn + 1 : denial.turn + 2]
     other = _other(denial, spare)

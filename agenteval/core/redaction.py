@@ -108,10 +108,10 @@ class Redactor:
         """Return a line for each kind that was found, the most frequent first."""
         return [f"{count} x {kind}" for kind, count in self.found.most_common()]
 
-    def _mark(self, kind: str, seen: re.Match[str]) -> str:
-        secret = seen.groupdict().get("value") or seen[0]
+    def _mark(self, kind: str, match: re.Match[str]) -> str:
+        secret = match.groupdict().get("value") or match[0]
         self.found[kind] += 1
         if (kind, secret) not in self._marks:
             self._marked[kind] += 1
             self._marks[kind, secret] = f"redacted-{kind.replace(' ', '-')}-{self._marked[kind]}"
-        return f"{seen[0][: -len(secret)]}{self._marks[kind, secret]}"
+        return f"{match[0][: -len(secret)]}{self._marks[kind, secret]}"

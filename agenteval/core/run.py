@@ -173,24 +173,24 @@ class Conditions:
     @property
     def arm(self) -> str:
         """The texts that the model read, in a few words; empty if they were not recorded."""
-        known = {name: self.asked.get(name, "") for name in READ_BY_THE_MODEL}
-        if not known["arm"]:
+        texts = {name: self.asked.get(name, "") for name in READ_BY_THE_MODEL}
+        if not texts["arm"]:
             return ""
-        place = "" if known["rules"] == "at start" else f" {known['rules']}"
-        real = known["harness"] not in {"", OUR_LOOP}
-        arm = f"{REAL}{known['harness']}" if real else known["arm"]
-        told = f"{arm}, rules {known['prompt variant']}{place}"
-        return told if known["context"] == "0" else f"{told}, context {known['context']}"
+        place = "" if texts["rules"] == "at start" else f" {texts['rules']}"
+        real = texts["harness"] not in {"", OUR_LOOP}
+        arm = f"{REAL}{texts['harness']}" if real else texts["arm"]
+        label = f"{arm}, rules {texts['prompt variant']}{place}"
+        return label if texts["context"] == "0" else f"{label}, context {texts['context']}"
 
     @classmethod
     def of(cls, run: Run) -> "Conditions":
         return cls(
-            asked=_asked(run),
+            asked=_task_and_rules(run),
             policies=_lists(run),
             judged=_judged(run),
             scenarios=run.scenarios,
             other=_other(run),
-            told=_told(run.model),
+            told=_server_facts(run.model),
             cannot_occur=run.model.cannot_occur,
         )
 
@@ -206,7 +206,7 @@ def _judged(run: Run) -> Texts:
     return {"every session": " ".join(_lists(run).values())} if run.source else run.judged
 
 
-def _asked(run: Run) -> Texts:
+def _task_and_rules(run: Run) -> Texts:
     options = run.options
     return {
         "arm": options.arm if options else "",
@@ -241,7 +241,7 @@ def _other(run: Run) -> Texts:
     }
 
 
-def _told(card: ModelCard) -> Texts:
+def _server_facts(card: ModelCard) -> Texts:
     """Return the server's facts. A model's own chat template is compared with itself alone."""
     return {
         f"chat template of {card.served_id}" if fact == "chat template" else fact: value

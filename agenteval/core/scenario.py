@@ -206,5 +206,5 @@ class GoalCheck:
         return self.said or f"expected {self.expected!r}, found {self.found!r}"
 
     @property
-    def told(self) -> str:
+    def failure(self) -> str:
         return f"{self.name} ({self.why})"

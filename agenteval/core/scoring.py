@@ -102,13 +102,13 @@ def score_summaries(summaries: Iterable[TrialSummary]) -> Score:
 
 def executions(tallies: Tallies) -> Executions:
     limits: Counter[str] = Counter()
-    for one in tallies.counted:
-        limits.update(one.limits)
+    for trial in tallies.counted:
+        limits.update(trial.limits)
     return Executions(
-        tool_errors=tuple((one.failed, one.ran) for one in tallies.counted),
+        tool_errors=tuple((trial.failed, trial.ran) for trial in tallies.counted),
         limits=limits,
-        objections=sum(one.objections for one in tallies.counted),
-        completion_tokens=sum(one.completion_tokens for one in tallies.counted),
+        objections=sum(trial.objections for trial in tallies.counted),
+        completion_tokens=sum(trial.completion_tokens for trial in tallies.counted),
     )
 
 

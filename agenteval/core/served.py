@@ -55,18 +55,18 @@ class Request(NamedTuple):
 def as_served(requests: Iterable[Request]) -> AsServed:
     """Return the figures of these requests. Reads each once, keeps none: they may be millions."""
     first, median, p95, speed, reasoning, cached = (array("d") for _ in range(6))
-    for one in requests:
-        if one.first is not None:
-            first.append(one.first)
-            if one.pieces > 1:
-                median.append(one.gap_median)
-                p95.append(one.gap_p95)
-        if one.completion_tokens:
-            reasoning.append(one.reasoning_tokens / one.completion_tokens)
-            if one.seconds:
-                speed.append(one.completion_tokens / one.seconds)
-        if one.prompt_tokens:
-            cached.append(one.cached_tokens / one.prompt_tokens)
+    for request in requests:
+        if request.first is not None:
+            first.append(request.first)
+            if request.pieces > 1:
+                median.append(request.gap_median)
+                p95.append(request.gap_p95)
+        if request.completion_tokens:
+            reasoning.append(request.reasoning_tokens / request.completion_tokens)
+            if request.seconds:
+                speed.append(request.completion_tokens / request.seconds)
+        if request.prompt_tokens:
+            cached.append(request.cached_tokens / request.prompt_tokens)
     return AsServed(
         first_piece=spread(first),
         gap_median=spread(median),
@@ -136,12 +136,12 @@ class Counted(Enum):
 def sent(messages: Sequence[Message], tokens: int, earlier: Sequence[Sent] = ()) -> Sent:
     """Return the request with all these messages; those of the request before are not recounted."""
     before = earlier[-1] if earlier else Sent(0, 0)
-    said = (
+    lengths = (
         len(one.content.rpartition(_THOUGHT)[2] if one.role == "assistant" else one.content)
         + sum(len(call.raw) for call in one.calls)
         for one in messages[before.messages :]
     )
-    return Sent(before.characters + sum(said), tokens, len(messages))
+    return Sent(before.characters + sum(lengths), tokens, len(messages))
 
 
 def counted(requests: Sequence[Sent]) -> Counted:
@@ -177,13 +177,13 @@ def cut(requests: Sequence[Sent], *, context: int | None, whole: bool) -> str:
     prompts is believed.
     """
     last, had = requests[-1], least(requests)
-    said = (
+    reason = (
         f"the server counted {last.tokens} prompt tokens for {last.characters} characters, which "
         f"have at least {had:.0f}"
     )
     if context is not None:
-        return f"{said}, and its context holds {context}" if had > context else ""
-    return said if whole else ""
+        return f"{reason}, and its context holds {context}" if had > context else ""
+    return reason if whole else ""
 
 
 NEAR = 16  # tokens: so few before the end of its context a server may stop already

@@ -139,11 +139,12 @@ class TrialSummary:
 def without(trials: Sequence[TrialSummary], classes: Sequence[str]) -> tuple[TrialSummary, ...]:
     """Return the trials without errors of these classes; the counts in `agents` stay."""
 
-    def kept(errors: Mapping[str, int]) -> dict[str, int]:
+    def remaining(errors: Mapping[str, int]) -> dict[str, int]:
         return {name: of for name, of in errors.items() if name not in classes}
 
     return tuple(
-        replace(one, errors=kept(one.errors), agent_errors=kept(one.agent_errors)) for one in trials
+        replace(one, errors=remaining(one.errors), agent_errors=remaining(one.agent_errors))
+        for one in trials
     )
 
 

@@ -64,8 +64,8 @@ async def carried_out(
 
 async def _read(task: FileRead, sandbox: Sandbox, saved: Mapping[str, str]) -> tuple[str, bool]:
     """Return the text, and if it was cut: then behind a whole line, where `offset` can go on."""
-    if (kept := saved.get(task.path)) is not None:
-        lines = StringIO(kept).readlines()[task.first - 1 :]
+    if (saved_text := saved.get(task.path)) is not None:
+        lines = StringIO(saved_text).readlines()[task.first - 1 :]
         return "".join(lines[: task.lines]), False
     content, cut = await sandbox.read_lines(*task)
     whole = content[: content.rfind(b"\n") + 1] if cut else b""
@@ -99,9 +99,9 @@ async def _searched(task: FileSearch, sandbox: Sandbox, readable: PathRules) -> 
     ran = await sandbox.run(("python3", "-I", "-S", "-c", _WALK, task.folder, pattern))
     if ran.exit_code != 0:
         return Execution(1, ran.output.strip().rpartition("\n")[2], ran.seconds, ran.limit)
-    found = [*_matching(task, readable, ran.output)]
-    more = [f"({len(found) - FOUND} more are not shown)"] if len(found) > FOUND else []
-    text = "\n".join([*found[:FOUND], *more]) or "nothing was found"
+    matches = [*_matching(task, readable, ran.output)]
+    more = [f"({len(matches) - FOUND} more are not shown)"] if len(matches) > FOUND else []
+    text = "\n".join([*matches[:FOUND], *more]) or "nothing was found"
     return Execution(0, text, ran.seconds)
 
 

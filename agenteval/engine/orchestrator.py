@@ -45,7 +45,7 @@ T = TypeVar("T")
 LONGEST = 20_000  # characters of a traceback, from its end: there it says what happened
 
 
-def made(key: TrialKey, make: Callable[[], T]) -> T:
+def make_for_seed(key: TrialKey, make: Callable[[], T]) -> T:
     """Make a scenario's part for this seed. Raises InfrastructureError if it cannot be made.
 
     A scenario that fails for every seed was reported before the run began: this is the seed's.
@@ -66,14 +66,14 @@ def void_of(key: TrialKey, error: Exception) -> InfrastructureError:
         return _slip(key, error)
     if isinstance(error, OSError):
         return InfrastructureError(legible(str(error)))
-    said = traceback.format_exception_only(error)[-1].strip()
+    summary = traceback.format_exception_only(error)[-1].strip()
     trace = "".join(traceback.format_exception(error))[-LONGEST:]
-    return InfrastructureError(legible(f"{said}\n{trace}").strip(), Cause.AGENTEVAL)
+    return InfrastructureError(legible(f"{summary}\n{trace}").strip(), Cause.AGENTEVAL)
 
 
 def _slip(key: TrialKey, error: Exception) -> InfrastructureError:
-    said = f"scenario {key.scenario!r}, seed {key.seed}: {error}"
-    return InfrastructureError(legible(said), Cause.SCENARIO)
+    message = f"scenario {key.scenario!r}, seed {key.seed}: {error}"
+    return InfrastructureError(legible(message), Cause.SCENARIO)
 
 
 def broken(key: TrialKey, begun: Sequence[TrialRunner], error: InfrastructureError) -> Trial:
@@ -110,7 +110,7 @@ class Orchestrator:
     pauses: Sequence[float] = PAUSES
     pace: Pace = field(default_factory=Replies)
     reading: Reading = field(default_factory=Reading)
-    guest: Callable[..., Loop] | None = None
+    make_loop: Callable[..., Loop] | None = None
     ended: Callable[[int], None] = lambda _seed: None  # told of each trial's seed at its end
 
     async def play(self, stages: Sequence[Stage], keys: Sequence[TrialKey]) -> None:
@@ -152,7 +152,7 @@ class Orchestrator:
         self, stage: Stage, key: TrialKey, running: asyncio.Semaphore, begun: list[TrialRunner]
     ) -> Trial:
         """Return the trial at its end; `begun` gets its runner as soon as there is one."""
-        files, prompt = made(
+        files, prompt = make_for_seed(
             key, lambda: (stage.files(key.seed), posed(stage.scenario, key.seed, self.setting))
         )
         limits = stage.scenario.limits
@@ -189,7 +189,7 @@ class Orchestrator:
             recorder=self.recorder,
             observer=self.observer,
             watch=watch,
-            guest=self.guest,
+            make_loop=self.make_loop,
             reading=self.reading,
         )
 

@@ -41,7 +41,7 @@ class Replies:
     tokens: int = 0
     seconds: float = 0.0
 
-    def took(self, turn: Turn) -> None:
+    def add(self, turn: Turn) -> None:
         self.tokens += generated(turn)
         self.seconds += turn.seconds
 
@@ -81,12 +81,12 @@ class RetryingModel:
                 async with until(self._deadline):
                     turn = await ask()
             except InfrastructureError as error:
-                seen = await self.health.after(error)
+                failure = await self.health.after(error)
                 if pause is None or not isinstance(error, UnservedError):
-                    raise self._told(seen) from error
+                    raise self._with_retries(failure) from error
                 await self._pause(pause if error.after is None else error.after)
             else:
-                self._replies.took(turn)
+                self._replies.add(turn)
                 return turn
         raise AssertionError("the last try returns or raises")
 
@@ -114,7 +114,7 @@ class RetryingModel:
         self._paused += wait
         await asyncio.sleep(wait)
 
-    def _told(self, error: InfrastructureError) -> InfrastructureError:
+    def _with_retries(self, error: InfrastructureError) -> InfrastructureError:
         tries = f" (asked again {self.retries} times in this trial)" if self.retries else ""
         return InfrastructureError(f"{error}{tries}", error.cause)
 
@@ -131,12 +131,12 @@ class Reading:
 
     async def check(self, requests: Sequence[Sent], health: Health) -> None:
         """Raises InfrastructureError when the last request of a conversation was cut."""
-        found = counted(requests)
-        self.whole += found is Counted.WHOLE
-        if found not in {Counted.SHORT, Counted.NEW}:
+        meaning = counted(requests)
+        self.whole += meaning is Counted.WHOLE
+        if meaning not in {Counted.SHORT, Counted.NEW}:
             return
         context = await health.context()
-        proved = self.whole >= PROOF and not self.partly and found is Counted.SHORT
+        proved = self.whole >= PROOF and not self.partly and meaning is Counted.SHORT
         if why := cut(requests, context=context, whole=proved):
             raise InfrastructureError(why, Cause.CONTEXT_CUT)
         self.partly = True

@@ -54,9 +54,9 @@ def _faults(verdict: Denied) -> str:
     """Return all parts at fault, the worst first; a part within another one is not repeated."""
     spans: list[Span] = []
     for finding in verdict.findings:
-        one = finding.evidence
-        if not any(at.start <= one.start and one.end <= at.end for at in spans):
-            spans.append(one)
+        evidence = finding.evidence
+        if not any(at.start <= evidence.start and evidence.end <= at.end for at in spans):
+            spans.append(evidence)
     *others, last = (span.text.strip() for span in spans)
     return f"{'`, `'.join(others)}` and `{last}" if others else last
 
@@ -86,9 +86,9 @@ def _rules(call: ToolCall, policy: Policy) -> str:
             {"permission": "*", "action": "deny", "pattern": "*"},
             _denying(call.name),
             *(
-                {"permission": call.name, "pattern": each, "action": "allow"}
-                for each in allowed
-                if not _permits(each, subject)
+                {"permission": call.name, "pattern": pattern, "action": "allow"}
+                for pattern in allowed
+                if not _permits(pattern, subject)
             ),
         ]
     )
@@ -112,7 +112,7 @@ KEPT = 32 << 20  # characters; many times what any model's context holds
 
 
 @dataclass(slots=True)
-class Room:
+class TextBudget:
     """The characters that a trial may still keep: its replies, and the output of its calls.
 
     If none are left the trial ends; the call that used up the rest loses output.
@@ -125,9 +125,10 @@ class Room:
 
     def fitted(self, execution: Execution) -> Execution:
         """Return it as kept. Its output counts twice: as it came, and as a model reads it."""
-        kept = execution.output[: max(0, self.left)]
-        self.take(2 * kept)
-        return execution if kept == execution.output else replace(execution, output=kept, cut=True)
+        fitting = execution.output[: max(0, self.left)]
+        self.take(2 * fitting)
+        is_whole = fitting == execution.output
+        return execution if is_whole else replace(execution, output=fitting, cut=True)
 
     @property
     def outgrown(self) -> str:
@@ -137,7 +138,7 @@ class Room:
 SAVED = "/tmp/agent/tool-output/{}.txt"  # noqa: S108 -- outside the workspace, and no real file
 
 
-def shown(output: str, cut: Cut | None, place: str) -> tuple[str, str]:
+def shortened_output(output: str, cut: Cut | None, place: str) -> tuple[str, str]:
     """Return the part of an output that a model is shown; and all of it if it is to be saved."""
     lines = StringIO(output).readlines() if cut else []
     if cut is None or (len(output) <= cut.characters and len(lines) <= cut.lines):
@@ -167,7 +168,7 @@ def _ends(lines: Sequence[str], cut: Cut) -> tuple[str, str]:
 def kept_of(output: str, cut: Cut | None, saved: dict[str, str]) -> str:
     """Return the shown part of an output; all of it is added to `saved` if the notice says so."""
     place = SAVED.format(len(saved) + 1)
-    read, rest = shown(output, cut, place)
+    read, rest = shortened_output(output, cut, place)
     if rest:
         saved[place] = rest
     return read
@@ -188,27 +189,29 @@ def answer(
     if isinstance(ran, BashRun):
         output = kept_of(output, arm.cut, saved)
     if execution.cut:
-        output += f"\n[output cut here{_shown(output, ran) if isinstance(ran, FileRead) else ''}]"
+        output += (
+            f"\n[output cut here{_line_range(output, ran) if isinstance(ran, FileRead) else ''}]"
+        )
     if execution.limit:
         return f"{output}\n[{_struck(execution.limit, limits)}]".lstrip("\n")
     texts = arm.profile.texts
-    said = texts.failed if execution.exit_code else texts.ran
+    template = texts.failed if execution.exit_code else texts.ran
     if "{command}" in texts.empty and not (output or execution.exit_code):
-        said = texts.empty
+        template = texts.empty
     command = ran.text if isinstance(ran, BashRun) else ""
-    if "{command}" in said and not command:  # what names the command is about no other tool
-        said = "{output}"
-    said = said.format(
+    if "{command}" in template and not command:  # what names the command is about no other tool
+        template = "{output}"
+    template = template.format(
         command=command,
         output=output,
         quoted=json.dumps(output),
         code=execution.exit_code,
         seconds=f"{execution.seconds:.1f}",
     )
-    return said.lstrip("\n") or texts.empty
+    return template.lstrip("\n") or texts.empty
 
 
-def _shown(output: str, ran: FileRead) -> str:
+def _line_range(output: str, ran: FileRead) -> str:
     """Return a note on the lines of the file that were shown."""
     lines = output.count("\n")
     if not lines:

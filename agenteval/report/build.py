@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from agenteval.core.cards import ModelCard
 from agenteval.core.counts import Cluster, ErrorCounts, influence
-from agenteval.core.differing import apart
+from agenteval.core.differing import distinctions
 from agenteval.core.outcome import Outcome
 from agenteval.core.run import Conditions, Run
 from agenteval.core.scoring import Funnel, Score, executions
@@ -115,7 +115,7 @@ def _seed(sides: Sequence[Side]) -> int:
 
 
 def _labels(sides: Sequence[Side]) -> list[str]:
-    """Each model's name, or what tells its runs apart; both where there are other models."""
+    """Each model's name, or what tells its runs distinctions; both where there are other models."""
     names = [side.label for side in sides]
     labels = list(names)
     for name in {name for name in names if names.count(name) > 1}:
@@ -135,7 +135,7 @@ def _title(sides: Sequence[Side], told: str) -> str:
 def _told_apart(sides: Sequence[Side]) -> list[str]:
     """By their conditions where these suffice, else by what they are called in the store."""
     if runs := [side.run for side in sides if side.run]:
-        told = apart([Conditions.of(run) for run in runs])
+        told = distinctions([Conditions.of(run) for run in runs])
         if len(set(told)) == len(sides):
             return told
     return [side.run.id if side.run else f"counts {at + 1}" for at, side in enumerate(sides)]

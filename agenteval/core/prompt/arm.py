@@ -71,15 +71,15 @@ class Arm:
         return f"{self.name}/{self.version}"
 
     def offered(
-        self, tools: Sequence[str], *, within: Container[str] | None = None
+        self, tools: Sequence[str], *, visible: Container[str] | None = None
     ) -> tuple[str, ...]:
         """The tools of an agent that has these of its own; none that is denied as a whole.
 
-        `within` are those that the rules of the arm's engine show.
+        `visible` are those that the rules of the arm's engine show.
         """
         more = (one for one in self.extras if one not in NEEDS or NEEDS[one] in tools)
         every = (*tools, *(one for one in more if one not in tools))
-        return every if within is None else tuple(one for one in every if one in within)
+        return every if visible is None else tuple(one for one in every if one in visible)
 
     def telling(self, kind: Denials) -> "Arm":
         """Return the same arm with denials of another kind: `taught/tools+user`."""

@@ -26,48 +26,50 @@ def lengthened(prompt: Prompt, scenario: Scenario, setting: Setting, chance: Cha
     """
     if not setting.context:
         return prompt
-    left = round(setting.context * setting.per_token) - len(prompt.system) - len(prompt.task)
-    if left <= 0:
+    budget = round(setting.context * setting.per_token) - len(prompt.system) - len(prompt.task)
+    if budget <= 0:
         return prompt
     past = chance.shuffled(setting.earlier[scenario.name])
-    told = [*_told(past, scenario.fixture, left, setting.denied)]
-    return replace(prompt, history=tuple(_numbered(message for one in told for message in one)))
+    tasks = [*_selected(past, scenario.fixture, budget, setting.denied)]
+    return replace(prompt, history=tuple(_numbered(message for one in tasks for message in one)))
 
 
-def _told(
-    past: Sequence[Earlier], fixture: str, left: int, share: int
+def _selected(
+    past: Sequence[Earlier], fixture: str, budget: int, share: int
 ) -> Iterator[tuple[Message, ...]]:
     """Yield the tasks that fit; before them, the end of one more report fills up the length."""
-    taken: list[tuple[Message, ...]] = []
+    selected: list[tuple[Message, ...]] = []
     waiting, calls, denied = list(past), 0, 0
-    while waiting and left > 0:
-        wanted = 100 * denied < share * calls
-        fitting = [one for one in waiting if sum(map(_length, _shown(one, fixture))) <= left]
-        fitting = [one for one in fitting if share or not one.denied] or fitting[:0]
+    while waiting and budget > 0:
+        needs_denials = 100 * denied < share * calls
+        fitting = [
+            task for task in waiting if sum(map(_length, _as_messages(task, fixture))) <= budget
+        ]
+        fitting = [task for task in fitting if share or not task.denied] or fitting[:0]
         if not fitting:
             break
-        one = next((one for one in fitting if (one.denied > 0) is wanted), fitting[0])
-        waiting.remove(one)
-        calls, denied = calls + one.calls, denied + one.denied
-        taken.append(_shown(one, fixture))
-        left -= sum(map(_length, taken[-1]))
-    rest = next((one for one in waiting if (share or not one.denied)), None)
-    room = left - len(CUT) - len(NOTED)
-    if rest and room > 0:
-        yield Message("user", CUT + _report(rest)[-room:]), Message("assistant", NOTED)
-    yield from taken
+        task = next((task for task in fitting if (task.denied > 0) is needs_denials), fitting[0])
+        waiting.remove(task)
+        calls, denied = calls + task.calls, denied + task.denied
+        selected.append(_as_messages(task, fixture))
+        budget -= sum(map(_length, selected[-1]))
+    rest = next((task for task in waiting if (share or not task.denied)), None)
+    space = budget - len(CUT) - len(NOTED)
+    if rest and space > 0:
+        yield Message("user", CUT + _report(rest)[-space:]), Message("assistant", NOTED)
+    yield from selected
 
 
-def _shown(one: Earlier, fixture: str) -> tuple[Message, ...]:
-    if one.fixture == fixture and not one.agent:
-        return one.messages
-    return Message("user", _report(one)), Message("assistant", NOTED)
+def _as_messages(task: Earlier, fixture: str) -> tuple[Message, ...]:
+    if task.fixture == fixture and not task.agent:
+        return task.messages
+    return Message("user", _report(task)), Message("assistant", NOTED)
 
 
-def _report(one: Earlier) -> str:
+def _report(earlier: Earlier) -> str:
     """Return the report of an agent on another task, with all that it saw."""
-    task, *done = one.messages
-    name = one.agent or one.scenario.replace("/", "-")
+    task, *done = earlier.messages
+    name = earlier.agent or earlier.scenario.replace("/", "-")
     lines = [f"The agent {name} has ended. Its task was:", "", task.content, "", "What it did:"]
     for message in done:
         lines += [f"> {call.name} {call.raw}" for call in message.calls]

@@ -99,7 +99,7 @@ class Profile:
         """Return our names of these tools, each with the name that the model reads."""
         return {tool: self.forms[tool].name for tool in tools}
 
-    def meant(self, call: ToolCall, tools: Sequence[str]) -> ToolCall | None:
+    def as_own_call(self, call: ToolCall, tools: Sequence[str]) -> ToolCall | None:
         """Return the call as one of our own tools; None if its name is none of the offered ones."""
         tool = next((tool for tool in tools if self._called(call.name, tool)), None)
         if tool is None:
@@ -111,10 +111,10 @@ class Profile:
         if not foreign and call.name == tool:
             return call
         ours = {theirs: ours for ours, theirs in names.items()}
-        kept = {
+        own_arguments = {
             ours.get(key, key): value for key, value in call.arguments.items() if key not in foreign
         }
-        return replace(call, name=tool, arguments=kept)
+        return replace(call, name=tool, arguments=own_arguments)
 
     def written(self, tool: str, arguments: Mapping[str, Any]) -> tuple[str, str]:
         """Return a call of our tool as a model writes it here: name, and arguments as JSON."""
@@ -183,19 +183,20 @@ _ALIKE: Mapping[str, tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]] = {
 
 def recognised(schemas: Sequence[Mapping[str, Any]]) -> dict[str, Form]:
     """Return our own tools among the schemas of a request, each as it stands there."""
-    found: dict[str, Form] = {}
+    forms: dict[str, Form] = {}
     for schema in schemas:
         function = schema["function"]
         for tool, (names, wanted) in _ALIKE.items():
-            if function["name"].lower() in names and tool not in found:
+            if function["name"].lower() in names and tool not in forms:
                 offered = function.get("parameters", {}).get("properties", {})
                 theirs = [next((one for one in ours if one in offered), "") for ours in wanted]
                 if all(theirs):
                     parameters = tuple(Parameter(name, "") for name in theirs)
-                    told, whole = str(function.get("description", "")), function["parameters"]
-                    form = Form(function["name"], told, parameters, json.dumps(whole))
-                    found[tool] = form
-    return found
+                    description = str(function.get("description", ""))
+                    whole = function["parameters"]
+                    form = Form(function["name"], description, parameters, json.dumps(whole))
+                    forms[tool] = form
+    return forms
 
 
 _OFFSET = Parameter(

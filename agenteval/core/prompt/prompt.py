@@ -63,16 +63,16 @@ def render(scenario: Scenario, chosen: Variables, setting: Setting = DEFAULT) ->
     )
 
 
-def render_agent(agent: Agent, known: Variables, setting: Setting = DEFAULT) -> Prompt:
+def render_agent(agent: Agent, variables: Variables, setting: Setting = DEFAULT) -> Prompt:
     """Return a sub-agent's prompt, by the variables of the trial and of the requesting row."""
-    system, task = texts(agent.instructions, agent.tools, known, setting)
+    system, task = texts(agent.instructions, agent.tools, variables, setting)
     return Prompt(
         system=system,
         task=task,
-        variables=known,
+        variables=variables,
         goal=(),
         handshake=(),
-        solution=tuple(_step(step, known) for step in agent.solution),
+        solution=tuple(_step(step, variables) for step in agent.solution),
         closing=agent.closing,
     )
 
@@ -81,13 +81,13 @@ def texts(
     instructions: str, tools: Sequence[str], chosen: Variables, setting: Setting
 ) -> tuple[str, str]:
     """Return the system message and the task."""
-    system, task = split_instructions(instructions)
+    system, task = _split_instructions(instructions)
     rules = rules_for(setting, tools)
     above, below = setting.place != "end", setting.place != "start"
-    known = {**setting.profile.names(tuple(setting.profile.forms)), **chosen}
-    task = fill(task, {**known, "rules": rules}).strip()
-    system = fill(system, {**known, "rules": rules if above else ""}).strip()
-    frame, system = fill(setting.arm.frame, known), _GAP.sub("\n\n", system)
+    variables = {**setting.profile.names(tuple(setting.profile.forms)), **chosen}
+    task = fill(task, {**variables, "rules": rules}).strip()
+    system = fill(system, {**variables, "rules": rules if above else ""}).strip()
+    frame, system = fill(setting.arm.frame, variables), _GAP.sub("\n\n", system)
     if setting.arm.words == OURS:
         frame = _GAP.sub("\n\n", frame)
     return f"{frame}\n\n{system}".lstrip(), f"{task}\n\n{rules}" if below else task
@@ -101,7 +101,7 @@ def rules_for(setting: Setting, tools: Sequence[str]) -> str:
     return fill(setting.rules, {**names, "tools": offered, "shown": shown})
 
 
-def split_instructions(instructions: str) -> tuple[str, str]:
+def _split_instructions(instructions: str) -> tuple[str, str]:
     """Return the system part and the task part, without their headings."""
     before, found_system, rest = instructions.partition(SYSTEM_HEADING)
     system, found_task, task = rest.partition("\n" + TASK_HEADING)
@@ -140,14 +140,14 @@ _COLUMN = re.compile("\0(\\w+)\0")  # a place in a task where a column of the re
 
 
 def outline(
-    agent: Agent, columns: Sequence[str], known: Variables, setting: Setting = DEFAULT
+    agent: Agent, columns: Sequence[str], variables: Variables, setting: Setting = DEFAULT
 ) -> Prompt:
     """Return what such an agent reads, with `<column>` where a value of its request will stand."""
-    return render_agent(agent, {**known, **{name: f"<{name}>" for name in columns}}, setting)
+    return render_agent(agent, {**variables, **{name: f"<{name}>" for name in columns}}, setting)
 
 
 def recognised(
-    agent: Agent, columns: Sequence[str], known: Variables, transcript: str
+    agent: Agent, columns: Sequence[str], variables: Variables, transcript: str
 ) -> Prompt | None:
     """Return the prompt of the agent whose task comes last in the transcript; None without one.
 
@@ -155,18 +155,18 @@ def recognised(
     unknown to every reader, and to the solution.
     """
     marked = {name: f"\0{name}\0" for name in columns}
-    _, task = texts(agent.instructions, agent.tools, {**known, **marked}, DEFAULT)
+    _, task = texts(agent.instructions, agent.tools, {**variables, **marked}, DEFAULT)
     tasks = [*re.finditer(_pattern(task), transcript, re.DOTALL)]
-    return render_agent(agent, {**known, **tasks[-1].groupdict()}) if tasks else None
+    return render_agent(agent, {**variables, **tasks[-1].groupdict()}) if tasks else None
 
 
 def _pattern(task: str) -> str:
     """Return a pattern of the task, with a named group for each column, to its message's end."""
-    parts, seen = [], set[str]()
+    parts, named_columns = [], set[str]()
     for at, part in enumerate(_COLUMN.split(task)):
         if at % 2 == 0:
             parts.append(re.escape(part))
         else:
-            parts.append(f"(?P={part})" if part in seen else f"(?P<{part}>.*?)")
-            seen.add(part)
+            parts.append(f"(?P={part})" if part in named_columns else f"(?P<{part}>.*?)")
+            named_columns.add(part)
     return "".join(parts) + r"(?=\n\n|\Z)"

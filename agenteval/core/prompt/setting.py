@@ -82,9 +82,9 @@ NAMED: Mapping[str, tuple[str, ...]] = {
 def _variants() -> Iterator[tuple[str, str]]:
     """Yield each set of rules with none, one or both of the sentences that may be added to it."""
     for name, rules in RULES.items():
-        for told in ((), ("tools",), ("after",), ("tools", "after")):
-            parts = [*filter(None, [rules]), *(TOLD[each] for each in told)]
-            yield "+".join((name, *told)), "\n\n".join([HEADING, *parts]) if parts else ""
+        for extras in ((), ("tools",), ("after",), ("tools", "after")):
+            parts = [*filter(None, [rules]), *(TOLD[extra] for extra in extras)]
+            yield "+".join((name, *extras)), "\n\n".join([HEADING, *parts]) if parts else ""
 
 
 VARIANTS: Mapping[str, str] = dict(_variants())
@@ -164,11 +164,11 @@ class Setting:
 
         Two runs are alike if it is equal.
         """
-        said = f"{self.arm.protocol}, rules {self.rules_name} at {self.place}, {UNTIL}"
+        text = f"{self.arm.protocol}, rules {self.rules_name} at {self.place}, {UNTIL}"
         if self.context:
-            said += f", context {self.context} of tasks played before/{PLAYED}"
-            said += f", {self.denied} of 100 calls denied"
-        return f"{said}, played by {self.harness}" if self.harness else said
+            text += f", context {self.context} of tasks played before/{PLAYED}"
+            text += f", {self.denied} of 100 calls denied"
+        return f"{text}, played by {self.harness}" if self.harness else text
 
 
 DEFAULT = Setting()

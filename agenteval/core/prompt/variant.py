@@ -24,9 +24,9 @@ class _Sandbox(ImmutableSandboxedEnvironment):
         if type(obj) is Chance and attribute in DRAWS:
             return getattr(obj, attribute)
         if type(obj) is Namespace and attribute.isalpha():
-            kept = getattr(obj, attribute, None)
-            if type(kept) is str:
-                return kept
+            value = getattr(obj, attribute, None)
+            if type(value) is str:
+                return value
         return super().getattr(obj, attribute)
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
@@ -93,8 +93,8 @@ def script(scenario: Scenario, seed: int) -> str:
     Raises jinja2.TemplateError.
     """
     chance = Chance(f"{scenario.name}/{seed}//world")
-    known = {**drawn(scenario, seed), "words": scenario.words, "chance": chance}
-    return fill(scenario.world, known)
+    variables = {**drawn(scenario, seed), "words": scenario.words, "chance": chance}
+    return fill(scenario.world, variables)
 
 
 def one_line(query: str) -> str:

@@ -66,22 +66,22 @@ def fences(text: str) -> list[tuple[int, int]]:
     return list(zip(marks[::2], marks[1::2], strict=True))
 
 
-def fenced(call: TextCall, within: Iterable[tuple[int, int]]) -> bool:
+def fenced(call: TextCall, places: Iterable[tuple[int, int]]) -> bool:
     """Return True if the call stands in a fence; a fence that begins with it is a part of it."""
-    return any(start < call.start < end for start, end in within)
+    return any(start < call.start < end for start, end in places)
 
 
 def json_call(text: str, start: int) -> TextCall | None:
     """Return the call in a JSON object with name and arguments at `start`; None if it is none."""
     try:
-        found, end = plain.read_from(text, start)
+        value, end = plain.read_from(text, start)
     except ValueError:
         return None
-    if not isinstance(found, dict) or not isinstance(found.get("name"), str):
+    if not isinstance(value, dict) or not isinstance(value.get("name"), str):
         return None
     for key in ("arguments", "parameters"):
-        if key in found:
-            return TextCall(found["name"], _as_text(found[key]), start, end, whole=True)
+        if key in value:
+            return TextCall(value["name"], _as_text(value[key]), start, end, whole=True)
     return None
 
 
