@@ -50,7 +50,7 @@ _SIZE = re.compile(r"[+-]?[0-9]+[a-zA-Z]*")  # of tail -n +20 too; no word, as i
 # One name for all that does the same to files, as programs and as tools.
 _ACTIONS = {
     name: action
-    for action, known in {
+    for action, programs in {
         READS: "cat head tail less more nl bat sed wc read read_file view open",
         WRITES: "tee touch write write_file edit create",
         REMOVES: "rm rmdir unlink del delete",
@@ -58,7 +58,7 @@ _ACTIONS = {
         "(search)": "grep egrep fgrep rg ag ack search_file_content",
         "(fetch)": "curl wget webfetch web_fetch fetch_url",
     }.items()
-    for name in known.split()
+    for name in programs.split()
 }
 _NO_OBJECT = names(
     "select from where order by group and or not limit as the a an of to in for with is on please"

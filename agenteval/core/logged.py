@@ -186,7 +186,7 @@ class Building:
     waits: dict[str, list[LoggedCall]] = field(default_factory=dict)  # calls for results, by id
     _named: dict[str, LoggedTurn] = field(default_factory=dict)
     _first: dict[tuple[int, str], LoggedCall] = field(default_factory=dict)
-    _held: int = 0
+    _characters: int = 0
 
     def needs(self, value: Mapping[str, object], *keys: str) -> None:
         """Record a fault for each missing key: without it a part of the log is lost."""
@@ -216,15 +216,15 @@ class Building:
 
     def called(self, turn: LoggedTurn, call: LoggedCall) -> None:
         turn.calls.append(call)
-        self._held += len(call.call.raw) + len(call.said) + 1_000
+        self._characters += len(call.call.raw) + len(call.said) + 1_000
         self.set_reply(call, call.said)
         self.waits.setdefault(call.call.id, []).append(call)
 
     def set_reply(self, call: LoggedCall, reply: str) -> None:
         """Set the reply that the model read of a call; only its beginning is kept."""
-        self._held -= len(call.said)
+        self._characters -= len(call.said)
         call.said = reply[:MOST_TEXT]
-        self._held += len(call.said)
+        self._characters += len(call.said)
 
     def first(self, turn: LoggedTurn, call: LoggedCall) -> bool:
         """Return True if no other call of its name was passed here before in this turn."""
@@ -246,11 +246,11 @@ class Building:
 
     def whole(self) -> Session | None:
         """Return the part once it is long enough to be counted by itself, and begin the next."""
-        fills = max(len(self.session.turns) / PART, self._held / HELD)
+        fills = max(len(self.session.turns) / PART, self._characters / HELD)
         return None if fills < (2 if self.waits else 1) else self.cut()
 
     def cut(self) -> Session:
         """Return the part read so far and begin the next, whose results answer no earlier call."""
         self.session = replace(found := self.session, part=self.session.part + 1, turns=[])
-        self._held, self.waits, self._named, self._first = 0, {}, {}, {}
+        self._characters, self.waits, self._named, self._first = 0, {}, {}, {}
         return found

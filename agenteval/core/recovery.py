@@ -97,7 +97,7 @@ class _Call:
     position: int
     failure_class: str  # empty when it was allowed
     intent: Intent
-    alike: list["_Call"] = field(default_factory=list)
+    equal_calls: list["_Call"] = field(default_factory=list)
     kind: Recovery | None = None
     settled: int | None = None  # in which turn
     again: "_Call | None" = None
@@ -153,7 +153,7 @@ def _denial_recoveries(
         else:
             _sooner(denial, spare)
     places = sorted(
-        ((one.turn, one.position, one, denial) for denial in denials for one in denial.alike),
+        ((one.turn, one.position, one, denial) for denial in denials for one in denial.equal_calls),
         key=lambda place: place[:2],
     )
     for turn, position, one, denial in places:
@@ -193,14 +193,14 @@ def _matched(by_turn: Sequence[list[_Call]]) -> tuple[list[_Call], list[_Call]]:
 def _episode(calls: Sequence[_Call]) -> list[_Call]:
     """The denials of one turn, in an order that is not that of its calls; equal ones are one."""
     if len(calls) == 1:
-        calls[0].alike = [*calls]
+        calls[0].equal_calls = [*calls]
         return [*calls] if calls[0].denied else []
     groups: dict[str, list[_Call]] = {}
     for call in calls:
         if call.denied:
             groups.setdefault(call.intent.key, []).append(call)
-    for alike in groups.values():
-        alike[0].alike = alike
+    for equal in groups.values():
+        equal[0].equal_calls = equal
     return [groups[key][0] for key in sorted(groups)]
 
 

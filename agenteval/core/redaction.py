@@ -70,7 +70,7 @@ _DEEPEST = 100
 
 @dataclass(slots=True)
 class Redactor:
-    """The redactor of all texts of one output. `found` counts its matches by kind.
+    """The redactor of all texts of one output. `counts` has its matches by kind.
 
     `kinds` are those that it looks for, `known` the keys that are known by their value.
     The same thing has the same mark everywhere, such as `redacted-host-2`, so that a reader can
@@ -79,14 +79,14 @@ class Redactor:
 
     kinds: Sequence[str] = tuple(_KINDS)
     known: KnownKeys = field(default_factory=lambda: KnownKeys(()))
-    found: Counter[str] = field(default_factory=Counter)
+    counts: Counter[str] = field(default_factory=Counter)
     _marks: dict[tuple[str, str], str] = field(default_factory=dict)
     _marked: Counter[str] = field(default_factory=Counter)
 
     def text(self, text: str) -> str:
         for form in self.known.forms:
             if form in text:
-                self.found["known key"] += text.count(form)
+                self.counts["known key"] += text.count(form)
                 text = text.replace(form, MARK)
         for kind in self.kinds:
             text = _EXPRESSIONS[kind].sub(partial(self._mark, kind), text)
@@ -106,11 +106,11 @@ class Redactor:
 
     def listed(self) -> list[str]:
         """Return a line for each kind that was found, the most frequent first."""
-        return [f"{count} x {kind}" for kind, count in self.found.most_common()]
+        return [f"{count} x {kind}" for kind, count in self.counts.most_common()]
 
     def _mark(self, kind: str, match: re.Match[str]) -> str:
         secret = match.groupdict().get("value") or match[0]
-        self.found[kind] += 1
+        self.counts[kind] += 1
         if (kind, secret) not in self._marks:
             self._marked[kind] += 1
             self._marks[kind, secret] = f"redacted-{kind.replace(' ', '-')}-{self._marked[kind]}"

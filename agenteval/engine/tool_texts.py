@@ -118,21 +118,21 @@ class TextBudget:
     If none are left the trial ends; the call that used up the rest loses output.
     """
 
-    left: int = field(default_factory=lambda: KEPT)
+    remaining: int = field(default_factory=lambda: KEPT)
 
     def take(self, text: str) -> None:
-        self.left -= len(text)
+        self.remaining -= len(text)
 
     def fitted(self, execution: Execution) -> Execution:
         """Return it as kept. Its output counts twice: as it came, and as a model reads it."""
-        fitting = execution.output[: max(0, self.left)]
+        fitting = execution.output[: max(0, self.remaining)]
         self.take(2 * fitting)
         is_whole = fitting == execution.output
         return execution if is_whole else replace(execution, output=fitting, cut=True)
 
     @property
     def outgrown(self) -> str:
-        return "" if self.left > 0 else "replies and outputs have filled the room of a trial"
+        return "" if self.remaining > 0 else "replies and outputs have filled the room of a trial"
 
 
 SAVED = "/tmp/agent/tool-output/{}.txt"  # noqa: S108 -- outside the workspace, and no real file
