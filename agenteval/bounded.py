@@ -8,12 +8,12 @@ LARGEST = 4 << 20  # bytes; the largest allow list that was ever derived has a t
 
 
 def read_text(path: Path, *, encoding: str = "utf-8", largest: int = LARGEST) -> str:
-    """The text of a file. Raises UsageError for one that is larger, and what reading it raises."""
+    """Return the text of a file. Raises UsageError if it is larger, and what reading it raises."""
     return read_bytes(path, largest=largest).decode(encoding).replace("\r\n", "\n")
 
 
 def read_bytes(path: Path, *, largest: int = LARGEST) -> bytes:
-    """The bytes of a file; of a device or a pipe no more than the bound are asked for either."""
+    """Return the bytes of a file; of a device or a pipe no more than the bound are read either."""
     with path.open("rb") as file:
         content = file.read(largest + 1)
     if len(content) > largest:

@@ -3,7 +3,7 @@
 A model's mistake is never an exception: it is a measurement (`core.call.Finding`). What remains:
 
     AgentevalError
-     +-- UsageError            the user's: one line that says what, where and how to mend it; exit 2
+     +-- UsageError            the user's: one line that says what, where and how to fix it; exit 2
      |    +-- UnansweredError  no server is there
      |    +-- UntrustedError   a project's file wants a key sent that nobody confirmed
      +-- CutOffError           Ctrl-C, or another signal: one line; exit 128 and its number
@@ -25,7 +25,7 @@ Failed = TypeVar("Failed", bound=Exception)
 
 
 class Cause(StrEnum):
-    """What made a trial void; the text beside it says more."""
+    """The cause that made a trial void; the text next to it says more."""
 
     UNREACHABLE = "unreachable"  # the connection was refused, or never came about
     LOST = "connection-lost"
@@ -49,11 +49,11 @@ FAULTS = (Cause.SCENARIO, Cause.AGENTEVAL)  # neither the server's nor the machi
 
 
 class AgentevalError(Exception):
-    """What every deliberate error of this package is."""
+    """The base of every deliberate error of this package."""
 
 
 class UsageError(AgentevalError):
-    """The user can mend this. Each fault is a line that he reads: what, where, what to do."""
+    """An error that the user can fix. Each fault is a line for the user: what, where, the fix."""
 
     def __init__(self, *faults: str) -> None:
         super().__init__("\n".join(faults))
@@ -96,16 +96,16 @@ _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 
 
 def is_of_the_host(error: OSError) -> bool:
-    """Whether a disk is full, or fails: no other name of a file would mend that."""
+    """Return True if a disk is full, or fails: no other name of a file would help."""
     return error.errno in _FULL
 
 
 def unwritten(what: str, error: OSError, cure: str = "") -> AgentevalError:
-    """One line of a file that cannot be written: the machine's where its disk is full."""
-    said = f"{what}: cannot be written ({error.strerror})"
+    """Return one line about a file that cannot be written: a HostError if the disk is full."""
+    message = f"{what}: cannot be written ({error.strerror})"
     if is_of_the_host(error):
-        return HostError(f"{said}; make room there, and ask again")
-    return UsageError(f"{said}; {cure}" if cure else said)
+        return HostError(f"{message}; make room there, and ask again")
+    return UsageError(f"{message}; {cure}" if cure else message)
 
 
 _DAMAGED = (
@@ -114,24 +114,24 @@ _DAMAGED = (
 )
 
 
-def is_damage(said: str) -> bool:
-    """Whether a database says of its file that it is damaged."""
-    return any(words in said for words in _DAMAGED)
+def is_damage(message: str) -> bool:
+    """Return True if a database reports that its file is damaged."""
+    return any(words in message for words in _DAMAGED)
 
 
 _SAID = 500  # characters: SQLite tells the whole of a text that it cannot read
 
 
-def fault(shown: str, said: str) -> HostError:
-    """One line of what a store can do nothing about: damage, a full disk, a lost connection."""
-    what = " ".join(said.split())[:_SAID]
+def fault(store: str, message: str) -> HostError:
+    """Return one line about damage, a full disk or a lost connection, which no store can fix."""
+    what = " ".join(message.split())[:_SAID]
     if is_damage(what):
         return HostError(
-            f"--store {shown}: the file is damaged ({what}). Bring a copy of it back, or save what "
+            f"--store {store}: the file is damaged ({what}). Bring a copy of it back, or save what "
             "can be read: sqlite3 OLD .recover | sqlite3 NEW; `agenteval store check` looks through"
         )
     return HostError(
-        f"--store {shown}: {what}. What was stored before is intact: "
+        f"--store {store}: {what}. What was stored before is intact: "
         "make room or bring the database back, and a run goes on with --resume"
     )
 
@@ -141,10 +141,10 @@ class OutgrownError(AgentevalError):
 
 
 class UnservedError(InfrastructureError):
-    """The server did not take the request, so that nothing was generated: it may be asked again.
+    """The server did not accept the request, so that nothing was generated: it may be sent again.
 
-    `after` is how many seconds it wants to be left alone for; None when it did not say. `works` is
-    False where it may be that it takes no request at all.
+    `after` is how many seconds the server wants no request; None if it did not say. `works` is
+    False if it may be that it accepts no request at all.
     """
 
     def __init__(

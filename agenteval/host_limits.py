@@ -16,7 +16,7 @@ class _Limit:
     unit: int
     of_systemd: str
 
-    def shown(self, value: int) -> str:
+    def in_words(self, value: int) -> str:
         return f"{value // self.unit:,} {self.what}"
 
 
@@ -29,37 +29,37 @@ _LIMITS: Final = {
 }
 
 
-def too_small(wanted: Mapping[str, int]) -> str:
-    """Return a line of the first limit below what is wanted, with its cure; "" where none is."""
-    for name, needed in wanted.items():
+def too_small(needed_values: Mapping[str, int]) -> str:
+    """Return a line about the first limit below what is needed, with its fix; "" without one."""
+    for name, needed in needed_values.items():
         allowed = _hard(name)
         if name in _LIMITS and allowed is not None and allowed < needed:
             limit = _LIMITS[name]
             return (
-                f"this process may have {limit.shown(allowed)} (ulimit {limit.option}), and a "
-                f"world needs {limit.shown(needed)}: {_cure(limit)}"
+                f"this process may have {limit.in_words(allowed)} (ulimit {limit.option}), and a "
+                f"world needs {limit.in_words(needed)}: {_cure(limit)}"
             )
     return ""
 
 
 def struck(error: BaseException) -> str:
-    """Return a line of the limit that this error comes of, with its cure; "" where none is."""
+    """Return a line about the limit that caused this error, with its fix; "" without one."""
     if (name := _name(error)) is None:
         return ""
     limit, allowed = _LIMITS[name], _soft(name)
     if allowed is None:  # the machine itself has no more of it
         return f"this machine has no more {limit.what.removeprefix('kB of ')}: end what uses it"
     return (
-        f"{limit.shown(allowed)} are too few (ulimit {limit.option}); what was stored before is "
+        f"{limit.in_words(allowed)} are too few (ulimit {limit.option}); what was stored before is "
         f"intact: {_cure(limit)}"
     )
 
 
 def _name(error: BaseException) -> str | None:
-    said = str(error)
-    if isinstance(error, MemoryError) or "failed to map segment" in said:
+    message = str(error)
+    if isinstance(error, MemoryError) or "failed to map segment" in message:
         return "RLIMIT_AS"
-    if "can't start new thread" in said:
+    if "can't start new thread" in message:
         # threads count as processes; their stacks need address space
         return "RLIMIT_NPROC" if _soft("RLIMIT_AS") is None else "RLIMIT_AS"
     kinds = {errno.EMFILE: "RLIMIT_NOFILE", errno.ENFILE: "RLIMIT_NOFILE"}

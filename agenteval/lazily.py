@@ -1,4 +1,4 @@
-"""Packages whose parts are imported when they are first asked for: what keeps start-up short."""
+"""Packages whose parts are imported on first use, which keeps start-up short."""
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
@@ -10,14 +10,14 @@ if TYPE_CHECKING:
 
 
 def submodules(package: str) -> Callable[[str], ModuleType]:
-    """The `__getattr__` of a package: `package.part` is that module, without an import of it."""
+    """Return the `__getattr__` of a package: `package.part` is that module, without an import."""
 
     def part(name: str) -> ModuleType:
-        wanted = f"{package}.{name}"
+        module = f"{package}.{name}"
         try:
-            return import_module(wanted)
+            return import_module(module)
         except ModuleNotFoundError as error:
-            if error.name != wanted:
+            if error.name != module:
                 raise
             raise AttributeError(f"module {package!r} has no attribute {name!r}") from None
 
@@ -25,7 +25,7 @@ def submodules(package: str) -> Callable[[str], ModuleType]:
 
 
 def attributes(package: str, homes: Mapping[str, str]) -> "Callable[[str], Any]":
-    """The `__getattr__` of a package that has the names of its modules: name to module."""
+    """Return the `__getattr__` of a package that has names of its modules: name to module."""
 
     def attribute(name: str) -> "Any":
         if name not in homes:

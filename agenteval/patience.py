@@ -1,4 +1,4 @@
-"""An adaptive timeout, which asks for its own length again before it strikes."""
+"""An adaptive timeout, which reads its deadline again before it strikes."""
 
 import asyncio
 import math
@@ -7,10 +7,10 @@ from types import TracebackType
 
 
 def until(deadline: Callable[[], float], *, looks: float = math.inf) -> "_Until":
-    """Raises TimeoutError at the deadline (by the clock of the loop), as it is told at that time.
+    """Raises TimeoutError at the deadline (by the clock of the loop), as it stands at that time.
 
-    What is waited for may show meanwhile that it only is slow. A deadline that may come nearer is
-    asked for every `looks` seconds.
+    What is waited for may show meanwhile that it is only slow. A deadline that may come nearer is
+    read every `looks` seconds.
     """
     return _Until(deadline, looks)
 

@@ -1,4 +1,4 @@
-"""Plug-ins: what other distributions add to this one by entry points, loaded when first asked for.
+"""Plug-ins: additions of other distributions by entry points, loaded on first use.
 
 A group is named after what it adds to: `agenteval.criteria`, `agenteval.dialects`,
 `agenteval.failure_classes`, `agenteval.formats`, `agenteval.sandboxes`.
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 
 class PluginError(ValueError):
-    """What a plug-in raised at its work; it names the plug-in."""
+    """An error that a plug-in raised at its work; it names the plug-in."""
 
 
 _OURS = b"[agenteval."
@@ -30,7 +30,7 @@ class _Plugin(NamedTuple):
 
 @cache
 def load(group: str, fits: Callable[[Any], bool] = lambda _: True) -> Mapping[str, Any]:
-    """The plug-ins of a group by name, in the order of the alphabet.
+    """Return the plug-ins of a group by name, in the order of the alphabet.
 
     One that can't be loaded, or does not fit, is named on standard error once, and left out.
     """
@@ -38,12 +38,12 @@ def load(group: str, fits: Callable[[Any], bool] = lambda _: True) -> Mapping[st
 
 
 def sources(group: str, names: Iterator[str]) -> tuple[str, ...]:
-    """The distributions that plug-ins are of, each as `name/version`, in the alphabet's order."""
+    """Return the distributions of plug-ins, each as `name/version`, in the alphabet's order."""
     return tuple(sorted({_loaded(group)[name].source for name in names}))
 
 
 def called(function: Callable[..., Any], *arguments: Any) -> Any:
-    """What a plug-in's function gives. Raises PluginError, whatever that raises."""
+    """Return the result of a plug-in's function. Raises PluginError, whatever that raises."""
     try:
         return function(*arguments)
     except (Exception, SystemExit) as error:  # its exit code would be taken for a gate's verdict
@@ -52,9 +52,9 @@ def called(function: Callable[..., Any], *arguments: Any) -> Any:
 
 @cache
 def leave_out(group: str, name: str, reason: str) -> None:
-    """Say on standard error, once, that a plug-in takes no part."""
-    said = " ".join(reason.split())
-    sys.stderr.write(f"agenteval: plug-in {name} ({group}) is left out: {said}\n")
+    """Report on standard error, once, that a plug-in is left out."""
+    line = " ".join(reason.split())
+    sys.stderr.write(f"agenteval: plug-in {name} ({group}) is left out: {line}\n")
 
 
 def _fits(group: str, name: str, fits: Callable[[Any], bool]) -> bool:
@@ -69,18 +69,18 @@ def _fits(group: str, name: str, fits: Callable[[Any], bool]) -> bool:
 def _loaded(group: str) -> Mapping[str, _Plugin]:
     if group not in _groups():
         return {}
-    found: dict[str, _Plugin] = {}
+    plugins: dict[str, _Plugin] = {}
     for point, source in sorted(_points(group), key=lambda each: each[0].name):
-        if point.name in found:
-            first = found[point.name].source
+        if point.name in plugins:
+            first = plugins[point.name].source
             leave_out(group, point.name, f"{source}: {first} has one of that name too")
             continue
         sys.stderr.write(f"agenteval: plug-in {point.name} ({group}) of {source} is imported\n")
         try:
-            found[point.name] = _Plugin(called(point.load), source)
+            plugins[point.name] = _Plugin(called(point.load), source)
         except PluginError as error:
             leave_out(group, point.name, f"{source}: {error}")
-    return found
+    return plugins
 
 
 def _points(group: str) -> Iterator[tuple[Any, str]]:
@@ -107,7 +107,7 @@ def _points(group: str) -> Iterator[tuple[Any, str]]:
 def _groups() -> frozenset[str]:
     """The groups of ours to which anything that is installed adds.
 
-    Every command asks, so it has to be quick: importing what knows all about entry points takes
+    Every command calls it, so it has to be quick: importing what knows all about entry points takes
     ten times as long as looking through their files for our name.
     """
     points = {folder: added for folder in sys.path if (added := of_folder(folder))}
@@ -124,18 +124,18 @@ def _groups() -> frozenset[str]:
 def of_folder(folder: str) -> list[tuple[str, str, str]]:
     """Group, name and value of each plug-in of ours whose distribution lies in this folder."""
     texts = [text for text in _entry_points(folder) if _OURS in text]
-    found, group = [], ""
+    entries, group = [], ""
     for line in b"\n".join(texts).decode(errors="replace").splitlines():
         if line.startswith("["):
             group = line.strip().strip("[]")
         elif group.startswith("agenteval.") and line.strip():
             name, _, value = line.partition("=")
-            found.append((group, name.strip(), value.strip()))
-    return found
+            entries.append((group, name.strip(), value.strip()))
+    return entries
 
 
 def _is_of_project(folder: str) -> bool:
-    """Whether a folder of `sys.path` is the working folder, or is the project's around it."""
+    """Return True if a folder of `sys.path` is the working folder, or in the project around it."""
     if not os.path.isabs(folder):  # noqa: PTH117 -- start-up
         return True
     place, here = os.path.realpath(folder), os.path.realpath(os.curdir)

@@ -22,9 +22,9 @@ class Model(Protocol):
     async def ask(
         self, messages: Sequence[Message], tools: Sequence[ToolSchema], *, seed: int
     ) -> Turn:
-        """The model's next turn.
+        """Return the model's next turn.
 
-        Raises InfrastructureError when the server fails (UnservedError when it did not take the
+        Raises InfrastructureError when the server fails (UnservedError when it did not accept the
         request at all), OutgrownError when the messages do not fit into its context any more, and
         UsageError when it refuses the request in a way only the user can mend (wrong key, unknown
         model).
@@ -33,7 +33,7 @@ class Model(Protocol):
 
 
 class Relay(Protocol):
-    """A served model that other programs ask through us."""
+    """A served model that other programs query through us."""
 
     async def relay(
         self,
@@ -42,48 +42,48 @@ class Relay(Protocol):
         seed: int,
         write: Callable[[bytes], Awaitable[None]],
     ) -> Turn:
-        """The turn in the reply to a request of chat completions, whose bytes `write` gets.
+        """Return the turn in the reply to a chat-completions request, whose bytes `write` gets.
 
-        They come as they come; the model's name, its sampling and the seed are put in by us.
+        The bytes are passed on as they come. We set the model's name, its sampling and the seed.
         Raises as `Model.ask`.
         """
         ...
 
 
 class Judge(Protocol):
-    """Whether a call may run, and if not, why: the module `taxonomy.judge`."""
+    """The judge of whether a call may run, and if not, why: the module `taxonomy.judge`."""
 
     def judge(self, call: ToolCall, policy: Policy, world: World) -> Verdict:
-        """Allowed with what it runs, or denied with every class that explains it. Never raises."""
+        """Return Allowed with what runs, or Denied with all explaining classes. Never raises."""
         ...
 
     def deny(self, call: ToolCall, policy: Policy, world: World, *, objection: str = "") -> Denied:
-        """The verdict on a call that is denied already, by `objection` of the second reader."""
+        """Return the verdict on a call that is denied already, by a second reader's `objection`."""
         ...
 
 
 class Pace(Protocol):
-    """Who knows how slow the server is."""
+    """A measure of how slow the server is."""
 
     def stretch(self) -> float:
-        """What limits are multiplied with, by all replies so far, those under way included."""
+        """Return the factor of limits, by all replies so far, those under way included."""
         ...
 
 
 class Health(Protocol):
-    """Who looks after the server while a run goes on."""
+    """A monitor of the server while a run goes on."""
 
     async def after(self, error: InfrastructureError) -> InfrastructureError:
-        """The failure as it is known after a look at the server: it may have been a crash."""
+        """Return the failure as it is known after a check of the server: it may be a crash."""
         ...
 
     async def context(self) -> int | None:
-        """How many tokens its context holds; None where it does not tell."""
+        """Return how many tokens its context holds; None if it does not report that."""
         ...
 
 
 class Sandbox(Protocol):
-    """One trial's own world: a private workspace in which commands run and nothing escapes."""
+    """One trial's own sandbox: a private workspace in which commands run and nothing escapes."""
 
     async def run(self, argv: Sequence[str], *, seconds: float | None = None) -> Execution:
         """Run one program to its end or to a limit; whatever it left running is killed.
@@ -94,11 +94,11 @@ class Sandbox(Protocol):
         ...
 
     async def ask(self, database: str, questions: Sequence[Question], schema: Schema) -> Answers:
-        """Ask the SQLite file of this path, which a model may have made, as safely as can be.
+        """Query the SQLite file of this path, which a model may have made, as safely as can be.
 
         It is opened in the sandbox, to read only, and only while it has what `schema` declares.
-        A file that cannot answer is broken: that is the model's. Raises InfrastructureError when
-        the sandbox itself fails.
+        A file that cannot be queried is broken, which is the model's doing. Raises
+        InfrastructureError when the sandbox itself fails.
         """
         ...
 
@@ -111,23 +111,23 @@ class Sandbox(Protocol):
         ...
 
     async def read(self, path: str) -> bytes:
-        """The bytes of a regular file, by its path relative to the workspace or an absolute one.
+        """Return the bytes of a regular file, by an absolute path or one relative to the workspace.
 
         Raises FileNotFoundError and, for anything that is no regular file, OSError.
         """
         ...
 
     async def read_lines(self, path: str, first: int, count: int | None) -> tuple[bytes, bool]:
-        """`count` lines (None: all) from the `first` on, and whether less than these came back.
+        """Return `count` lines (None: all) from the `first` on, and whether some are missing.
 
         No more bytes than a command's output may have are kept. Raises as `read` does.
         """
         ...
 
     async def stamp(self, paths: Sequence[str]) -> str:
-        """A text that is another one when any of these files was changed, made or removed.
+        """Return a text that differs once any of these files was changed, created or removed.
 
-        Empty while that cannot be told: a file that was changed just now may change again unseen.
+        Empty while changes cannot be detected: a file changed just now may change again unnoticed.
         """
         ...
 
@@ -138,10 +138,10 @@ class Sandbox(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Guest:
-    """What a program of somebody else's, which is to run in a world, has there.
+    """The files of a third-party program that is to run in a sandbox.
 
-    `shown` are files and folders of this machine, to be read only, by their place in the world;
-    `places` are folders of so many bytes that it may write.
+    `shown` are files and folders of this machine, to be read only, by their place in the sandbox.
+    `places` are folders that it may write, with their sizes in bytes.
     """
 
     shown: Mapping[str, str]
@@ -149,7 +149,7 @@ class Guest:
 
 
 class Host(Protocol):
-    """A backend whose worlds can have a guest. What he uses, no limit of a command counts."""
+    """A backend whose sandboxes can run such a program. No limit of a command counts its use."""
 
     def open_with(
         self, guest: Guest, files: Mapping[str, bytes], limits: Limits
@@ -164,15 +164,15 @@ class SandboxBackend(Protocol):
     def open(
         self, files: Mapping[str, bytes], limits: Limits
     ) -> AbstractAsyncContextManager[Sandbox]:
-        """A fresh sandbox whose workspace holds `files` (relative path to content)."""
+        """Return a fresh sandbox whose workspace holds `files` (relative path to content)."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A resolved scenario, ready to be played: its allow list, and the files its world starts with.
+    """A resolved scenario, ready to be played: its allow list, and the files that it starts with.
 
-    `files` makes the world of a seed: relative path to content. `agents` are the allow lists of the
+    `files` makes the files of a seed: relative path to content. `agents` are the allow lists of the
     sub-agents that are played by the model, by their names.
     """
 
@@ -184,7 +184,7 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class TrialKey:
-    """Which trial of a run: scenario, number (from 1) and the seed that makes its world."""
+    """The key of a trial in a run: scenario, number (from 1) and the seed of its task instance."""
 
     scenario: str
     number: int
@@ -192,13 +192,13 @@ class TrialKey:
 
 
 class Recorder(Protocol):
-    """Where one run is kept. Every method returns only when its row is safely stored.
+    """The recorder of one run. Every method returns only when its row is safely stored.
 
     `agent` is the label of a sub-agent, and empty for the first agent of a trial.
     """
 
     def begin(self, key: TrialKey) -> bool:
-        """False where another process has the trial: it is not to be played here."""
+        """Return False if another process has the trial: it is not to be played here."""
         ...
 
     def turn(self, key: TrialKey, number: int, turn: Turn, *, agent: str = "") -> None: ...
@@ -211,39 +211,39 @@ class Recorder(Protocol):
 class TrialContext(Protocol):
     """The trial around an agent, as the agent's loop sees it.
 
-    While a program plays, the world cannot be looked at: it calls `took`, `kept` and `spent`
-    only, and `cut` at its end.
+    While a program plays, its sandbox cannot be checked: it calls `record_turn`, `record_call` and
+    `spent` only, and `cut` at its end.
     """
 
-    def took(self, agent: str, number: int, turn: Turn) -> None:
-        """Hear of a turn at once, and keep it."""
+    def record_turn(self, agent: str, number: int, turn: Turn) -> None:
+        """Record a turn at once."""
 
     async def read(self, requests: Sequence[Sent]) -> None:
-        """Hear how the server counted an agent's requests. Raises InfrastructureError."""
+        """Check how the server counted an agent's requests. Raises InfrastructureError."""
 
     async def cut(self, turn: Turn, prompt: float) -> tuple[Ending | None, str]:
-        """How a reply ends its agent that a limit of length cut, and what cut it; empty for others.
+        """Return how a reply that a length limit cut ends its agent, and what cut it.
 
-        `prompt` is how many tokens were sent at least.
+        Both are empty for other replies. `prompt` is how many tokens were sent at least.
         """
 
-    def kept(self, agent: str, record: CallRecord) -> None:
-        """Hear of a call at once, and keep it."""
+    def record_call(self, agent: str, record: CallRecord) -> None:
+        """Record a call at once."""
 
-    async def made(self, agent: str, record: CallRecord) -> None:
-        """As `kept`, and do what follows from the call in the world."""
+    async def follow_call(self, agent: str, record: CallRecord) -> None:
+        """Record a call at once, and do what follows from it in the sandbox."""
 
     def spent(self) -> Ending | None:
-        """What of the trial's limits is used up, if anything is."""
+        """Return the ending for a limit of the trial that is used up; None if none is."""
 
     async def ended(self) -> Ending | None:
-        """Hear that all calls of a turn are answered. What ends the whole trial, if anything."""
+        """Act after all calls of a turn are answered. Return what ends the whole trial, or None."""
 
 
 class Loop(Protocol):
-    """An agent at work: our own loop, or a program of somebody else's.
+    """An agent at work: our own loop, or a third-party program.
 
-    What it gathered is true at any moment. `reason` says how it ended, where that needs words.
+    Its turns and calls are true at any moment. `reason` says how it ended, where that needs words.
     """
 
     @property
@@ -261,10 +261,10 @@ class Loop(Protocol):
 
 
 class Observer(Protocol):
-    """Who watches a run: the live display, or a program's own callback.
+    """An observer of a run: the live display, or a program's own callback.
 
-    It hears of the tokens of each turn, of the first agent's calls with the class of what was
-    denied, and of each trial's end with what made it void; both are empty where nothing did.
+    It receives the tokens of each turn, the first agent's calls with the class of a denied one, and
+    the end of each trial with the cause of a void one; class and cause are empty otherwise.
     """
 
     def wrote(self, trial: TrialKey, tokens: int) -> None: ...
@@ -275,7 +275,7 @@ class Observer(Protocol):
 
 
 class Progress(Protocol):
-    """Who follows a whole command: it is told of each run that begins, and lines worth reading."""
+    """An observer of a whole command: it receives each run that begins, and lines worth reading."""
 
     def run(self, model: str, *, trials: int, simulated: bool) -> Observer: ...
 

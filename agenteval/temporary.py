@@ -1,4 +1,4 @@
-"""Folders that one process has: temporary ones, and those that are locked for a change."""
+"""Folders of one process: temporary ones, and those that are locked for a change."""
 
 import fcntl
 import os
@@ -15,43 +15,43 @@ PREFIX: Final = "agenteval-temporary-"
 
 @contextmanager
 def temporary_folder() -> Iterator[Path]:
-    """Goes at the end; where its process is killed, at the next one that this user makes.
+    """Yield a folder that is removed at the end; of a killed process, by the user's next process.
 
     Its owner holds a lock on it. A folder without one is of a process that was killed.
     """
     _sweep(tempfile.gettempdir())
-    folder, held = _held()
+    folder, descriptor = _locked_folder()
     try:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-        os.close(held)
+        os.close(descriptor)
 
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Be the only process that changes what lies in this folder; others wait. It is made."""
     folder.mkdir(parents=True, exist_ok=True)
-    held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        fcntl.flock(held, fcntl.LOCK_EX)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:
-        os.close(held)
+        os.close(descriptor)
 
 
-def _held() -> tuple[Path, int]:
-    """A new folder and the descriptor that locks it; another one where it was just swept away."""
+def _locked_folder() -> tuple[Path, int]:
+    """Return a new folder and the descriptor that locks it; another if it was just swept away."""
     while True:
         folder = Path(tempfile.mkdtemp(prefix=PREFIX))
         try:
-            held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         except FileNotFoundError:
             continue
-        fcntl.flock(held, fcntl.LOCK_EX)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
         if folder.exists():
-            return folder, held
-        os.close(held)
+            return folder, descriptor
+        os.close(descriptor)
 
 
 @cache
@@ -59,10 +59,10 @@ def _sweep(place: str) -> None:
     """Remove, once a process, what killed processes of this user have left there."""
     for folder in Path(place).glob(f"{PREFIX}*"):
         with suppress(OSError):  # another's, or another is at it
-            held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
             try:
-                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if os.fstat(held).st_uid == os.geteuid():
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if os.fstat(descriptor).st_uid == os.geteuid():
                     shutil.rmtree(folder)
             finally:
-                os.close(held)
+                os.close(descriptor)

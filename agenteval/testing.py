@@ -42,7 +42,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A tool call to be made, with the verdict it will get and what running it gives."""
+    """A tool call to be made, with its verdict and the result of running it."""
 
     name: str
     arguments: dict[str, Any]
@@ -59,9 +59,9 @@ def says(text: str) -> Said:
 
 def denied(command: str, failure_class: str = "bare-binary", *, evidence: str = "") -> Made:
     """A bash call denied as `failure_class`, shown by `evidence` (a part of it) or by all of it."""
-    shown = evidence or command
-    start = command.index(shown)
-    finding = Finding(failure_class, Span(start, start + len(shown), shown), "Not like this.")
+    text = evidence or command
+    start = command.index(text)
+    finding = Finding(failure_class, Span(start, start + len(text), text), "Not like this.")
     return Made(BASH, {"command": command}, Denied((finding,)))
 
 
@@ -80,16 +80,18 @@ def failing(command: str, exit_code: int | None = 1, *, limit: str = "") -> Made
 
 
 def trial(
-    *parts: Part, number: int = 1, handshake: Iterable[tuple[str, bool]] = (), **known: Any
+    *parts: Part, number: int = 1, handshake: Iterable[tuple[str, bool]] = (), **fields: Any
 ) -> Trial:
     """A finished trial with one turn for each part; any other field may be given by name."""
     turns, calls = [], []
     for at, part in enumerate(parts):
-        made = [_made(one) for one in (part if isinstance(part, tuple) else (part,))]
+        turn_parts = [_turn_part(item) for item in (part if isinstance(part, tuple) else (part,))]
         records = [
-            _record(at, place, one) for place, one in enumerate(made) if isinstance(one, Made)
+            _record(at, place, item)
+            for place, item in enumerate(turn_parts)
+            if isinstance(item, Made)
         ]
-        text = " ".join(one.text for one in made if isinstance(one, Said))
+        text = " ".join(item.text for item in turn_parts if isinstance(item, Said))
         turns.append(_turn(text, tuple(record.call for record in records)))
         calls.extend(records)
     ended: dict[str, Any] = {
@@ -104,7 +106,7 @@ def trial(
         turns=tuple(turns),
         calls=tuple(calls),
         handshake=tuple(_step(name, reached=reached) for name, reached in handshake),
-        **(ended | known),
+        **(ended | fields),
     )
 
 
@@ -112,11 +114,11 @@ def _step(name: str, *, reached: bool) -> HandshakeStep:
     return HandshakeStep(name, reached, in_order=True if reached else None)
 
 
-def sub_agent(name: str, *parts: Part, number: int = 1, **known: Any) -> AgentPart:
-    """What a sub-agent did, for the `agents` of a trial."""
-    made = trial(*parts)
+def sub_agent(name: str, *parts: Part, number: int = 1, **fields: Any) -> AgentPart:
+    """Return the part of a sub-agent, for the `agents` of a trial."""
+    played = trial(*parts)
     place: dict[str, Any] = {"parent": 0, "depth": 1, "ending": Ending.STOPPED}
-    return AgentPart(name, number, turns=made.turns, calls=made.calls, **(place | known))
+    return AgentPart(name, number, turns=played.turns, calls=played.calls, **(place | fields))
 
 
 class ScriptedModel:
@@ -141,11 +143,11 @@ class ScriptedModel:
         return trial(part).turns[0]
 
 
-def card(name: str = "test-model", **known: Any) -> ModelCard:
-    return ModelCard(name=name, served_id=known.pop("served_id", name), **known)
+def card(name: str = "test-model", **fields: Any) -> ModelCard:
+    return ModelCard(name=name, served_id=fields.pop("served_id", name), **fields)
 
 
-def run(*trials: Trial, model: ModelCard | None = None, run_id: str = "r1", **known: Any) -> Run:
+def run(*trials: Trial, model: ModelCard | None = None, run_id: str = "r1", **fields: Any) -> Run:
     """A complete run of these trials; any other field of Run may be given by name."""
     settings: dict[str, Any] = {
         "started": "2026-01-02T03:04:05Z",
@@ -159,21 +161,21 @@ def run(*trials: Trial, model: ModelCard | None = None, run_id: str = "r1", **kn
         "policies": {"notes": "sha256:0f0f"},
         "complete": True,
     }
-    return Run(id=run_id, model=model or card(), trials=trials, **(settings | known))
+    return Run(id=run_id, model=model or card(), trials=trials, **(settings | fields))
 
 
-def _made(part: str | Said | Made) -> Said | Made:
+def _turn_part(part: str | Said | Made) -> Said | Made:
     return Made(BASH, {"command": part}) if isinstance(part, str) else part
 
 
-def _record(turn: int, place: int, made: Made) -> CallRecord:
-    raw = json.dumps(made.arguments)
-    call = ToolCall(f"call-{turn}-{place}", made.name, raw, made.arguments)
-    if not made.verdict.allowed:
-        return CallRecord(turn, place, call, made.verdict, "Denied. Not like this.")
-    execution = made.execution or (Execution(0, "ok", 0.1) if made.name == BASH else None)
+def _record(turn: int, place: int, part: Made) -> CallRecord:
+    raw = json.dumps(part.arguments)
+    call = ToolCall(f"call-{turn}-{place}", part.name, raw, part.arguments)
+    if not part.verdict.allowed:
+        return CallRecord(turn, place, call, part.verdict, "Denied. Not like this.")
+    execution = part.execution or (Execution(0, "ok", 0.1) if part.name == BASH else None)
     reply = execution.output if execution else "ok"
-    return CallRecord(turn, place, call, made.verdict, reply, execution)
+    return CallRecord(turn, place, call, part.verdict, reply, execution)
 
 
 def _turn(text: str, calls: tuple[ToolCall, ...]) -> Turn:

@@ -83,7 +83,7 @@ class ReplyPath:
 
     def _handled(self, at: int, call: ToolCall, arm, chance: random.Random) -> CallRecord:
         """As `engine.hands` does, up to the sandbox."""
-        policy, meant = self.policy, arm.profile.meant(call, tuple(self.policy.tools))
+        policy, meant = self.policy, arm.profile.as_own_call(call, tuple(self.policy.tools))
         if meant is None:
             policy, meant = replace(policy, tools={}), call
         verdict = judge(meant, policy, WORLD)

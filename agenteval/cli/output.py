@@ -292,7 +292,9 @@ def as_json(call: "ToolCall", verdict: "Verdict", row: RowName) -> str:
     start = f'{{"id": {_quoted(call.id)}, "command": ' if call.id else '{"command": '
     command = call.command
     if command is None:
-        start += f'null, "name": {_quoted(call.name)}, "arguments": {json.dumps(call.told)}'
+        start += (
+            f'null, "name": {_quoted(call.name)}, "arguments": {json.dumps(call.json_arguments)}'
+        )
     else:
         start += _quoted(command)
     if verdict.primary is None:

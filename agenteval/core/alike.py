@@ -1,4 +1,4 @@
-"""Whether two commands do the same thing to the same thing, as their words tell."""
+"""Tests of whether two commands do the same thing to the same object, by their words."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -35,25 +35,25 @@ class Command:
         object.__setattr__(self, "ends", ends)
 
 
-def can_meet(one: Kinds, other: Kinds) -> bool:
-    """Whether calls of such commands can be of one intent, whatever else they say."""
+def _can_meet(one: Kinds, other: Kinds) -> bool:
+    """Return True if calls of such commands can share an intent, whatever else they contain."""
     return one == other or any(_test(*pair) is not _never for pair in product(one, other))
 
 
 class _Met(dict[int, bool]):
-    """Which kinds of commands of a trial one of them can meet."""
+    """For one kind, by the number of another kind: True if calls of the two can share an intent."""
 
     def __init__(self, one: Kinds, kinds: Sequence[Kinds]) -> None:
         super().__init__()
         self._one, self._kinds = one, kinds
 
     def __missing__(self, other: int) -> bool:
-        found = self[other] = can_meet(self._kinds[other], self._one)
+        found = self[other] = _can_meet(self._kinds[other], self._one)
         return found
 
 
 class Meetings(dict[int, _Met]):
-    """The same of each, by its number: they are few, the pairs of a trial's calls many."""
+    """The same for every kind, by its number. Kinds are few, pairs of a trial's calls are many."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -98,23 +98,23 @@ def _parts(path: str) -> list[str]:
     return [part for part in path.split("/") if part not in {"", "."}]
 
 
-def _same_object(one: Command, other: Command) -> bool:
-    if not one.words or not other.words:
+def _same_object(first: Command, second: Command) -> bool:
+    if not first.words or not second.words:
         return True
-    if one.numbers and other.numbers and not one.numbers & other.numbers:
+    if first.numbers and second.numbers and not first.numbers & second.numbers:
         return False
-    shared, shorter = one.words & other.words, min(len(one.words), len(other.words))
+    shared, shorter = first.words & second.words, min(len(first.words), len(second.words))
     return len(shared) >= SHARED * shorter
 
 
 def _same_word(one: Command, other: Command) -> bool:
-    """One name may be the other, misspelt: then they have a word in common at least."""
+    """Compare commands whose names may be misspellings of each other: they must share a word."""
     return not one.words.isdisjoint(other.words) and _same_object(one, other)
 
 
 @lru_cache(maxsize=1 << 14)  # programs are few, and each pair is asked about again and again
 def _test(one: Kind, other: Kind) -> Callable[[Command, Command], bool]:
-    """What tells whether two commands of these names are of one intent."""
+    """Return the test of whether two commands of these names share an intent."""
     (name, subcommand), (other_name, other_subcommand) = one, other
     if name in OF_FILES or other_name in OF_FILES:
         return _same_file if name == other_name else _never

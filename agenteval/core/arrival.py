@@ -1,7 +1,7 @@
-"""A call as it was meant, where what a server did to it is plain to see. Pure.
+"""Repair of calls that a server visibly distorted. Pure.
 
-Read past is only what leaves one reading: the same text twice, text within text, a name with what
-belongs to the template. What was read past stays with the call, for a fault of its own.
+A distortion is removed only if one reading remains: the same text twice, text within text, a name
+with parts of the template. The call keeps what was removed, which counts as a fault of its own.
 """
 
 import re
@@ -41,16 +41,16 @@ BROKEN_OFF = frozenset(_BROKEN_OFF.split())
 
 
 def end_of(reason: str) -> str:
-    """How a reply ended, in the protocol's words; in the server's own where there are none.
+    """Return how a reply ended in the protocol's words; in the server's own if there are none.
 
-    Gemini adds why, behind a colon.
+    Gemini adds the reason, behind a colon.
     """
     word = reason.lower().partition(":")[0].strip()
     return _ENDS.get(word, reason)
 
 
 def mended(received: Received, schemas: Schemas) -> Received:
-    """The reply with its calls as they were meant; `ReceivedCall.mends` says what was done."""
+    """Return the reply with its calls repaired; `ReceivedCall.mends` records each repair."""
     calls = _once([_mended(call, schemas) for call in received.calls])
     return changed(received, calls=calls, finish_reason=end_of(received.finish_reason))
 
@@ -67,7 +67,7 @@ def _mended(call: ReceivedCall, schemas: Schemas) -> ReceivedCall:
 
 
 def _name(name: str, schemas: Schemas) -> tuple[str, str]:
-    """The name of an offered tool, where that is what is left of it, and what it had too much."""
+    """Return the name of an offered tool, if that is what remains, and the kind of the rest."""
     if name in schemas:
         return name, ""
     bare = name.partition("<")[0].strip()
@@ -82,10 +82,10 @@ def _arguments(raw: str) -> tuple[str, str]:
     if not text or len(text) > LONGEST_ARGUMENTS:
         return raw, ""
     try:
-        found = plain.read(text)
+        value = plain.read(text)
     except ValueError:
         return _first(text) or (raw, "")
-    return (found, ENCODED) if isinstance(found, str) and _is_object(found) else (raw, "")
+    return (value, ENCODED) if isinstance(value, str) and _is_object(value) else (raw, "")
 
 
 def _first(text: str) -> tuple[str, str] | None:
@@ -94,13 +94,13 @@ def _first(text: str) -> tuple[str, str] | None:
         return text[2:].strip(), SURPLUS
     text, doubled = (text[1:], True) if text.startswith("{{") else (text, False)
     try:
-        found, end = plain.read_from(text, 0)
+        value, end = plain.read_from(text, 0)
     except ValueError:
         return None
-    if not isinstance(found, dict):
+    if not isinstance(value, dict):
         return None
     first, rest = text[:end], text[end:]
-    if found and not doubled and not rest.replace(first, "").strip():
+    if value and not doubled and not rest.replace(first, "").strip():
         return first, REPEATED
     return (first, SURPLUS) if not rest.strip(' \n}"') else None
 
@@ -113,13 +113,13 @@ def _is_object(text: str) -> bool:
 
 
 def _once(calls: Sequence[ReceivedCall]) -> tuple[ReceivedCall, ...]:
-    """A call that came again with its id is one call."""
-    kept: dict[tuple[str, str, str], list[ReceivedCall]] = {}
+    """Return the calls with repetitions merged: a call that came again with its id is one call."""
+    repetitions: dict[tuple[str, str, str], list[ReceivedCall]] = {}
     for at, call in enumerate(calls):
-        kept.setdefault((call.id or f" {at}", call.name, call.raw), []).append(call)
+        repetitions.setdefault((call.id or f" {at}", call.name, call.raw), []).append(call)
     return tuple(
         replace(first, mends=(*first.mends, *((AGAIN, one.id) for one in again)))
         if again
         else first
-        for first, *again in kept.values()
+        for first, *again in repetitions.values()
     )

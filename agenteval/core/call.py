@@ -34,13 +34,13 @@ class ToolCall:
         return command if isinstance(command, str) else None
 
     @property
-    def told(self) -> Mapping[str, Any] | str:
-        """The arguments for who writes JSON; as text where they are none, as with a NaN."""
+    def json_arguments(self) -> Mapping[str, Any] | str:
+        """The arguments as a value for JSON; the raw text if they are no JSON, as with a NaN."""
         return self.raw if self.arguments is None or not is_json(self.arguments) else self.arguments
 
 
 class Finding(NamedTuple):
-    """One failure class seen in one call. `hint` is the cure, in words a model can act on.
+    """One failure class found in one call. `hint` is the fix, in words a model can act on.
 
     `evidence` is the part that shows it: of the command of a bash call, of `raw` of any other. It
     is empty, but for its text, where that text does not stand there.
@@ -55,7 +55,7 @@ class Finding(NamedTuple):
 
 
 class BashRun(NamedTuple):
-    """A command as it was read and judged. `argv` is executed as it is, without another reading.
+    """A command as it was read and judged. `argv` is executed unchanged, without another reading.
 
     `commands` are the words of every command in `text`; none where only another harness's rules
     could read it.
@@ -69,7 +69,7 @@ class BashRun(NamedTuple):
 class FileRead(NamedTuple):
     """The path that was judged, relative to the workspace where it is inside.
 
-    So many `lines` are to be read from the `first` on, counted from 1; all of them with None.
+    `lines` is how many to read from the `first` on, counted from 1; None reads all of them.
     """
 
     path: str
@@ -87,7 +87,7 @@ class FileWrite(NamedTuple):
 class FileEdit(NamedTuple):
     """The path that was judged, as in `FileRead`: its one place with the `old` text gets the `new`.
 
-    The file is made where there is none and the old text is empty.
+    The file is created if there is none and the old text is empty.
     """
 
     path: str
@@ -105,7 +105,7 @@ class FileSearch(NamedTuple):
 
 
 class Note(NamedTuple):
-    """What a model writes down for itself; it changes nothing in the world."""
+    """A note that a model writes for itself; it changes nothing in the sandbox."""
 
     text: str
 

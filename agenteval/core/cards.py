@@ -1,4 +1,4 @@
-"""What is kept with a run of who played it, told beside its rates: a model, an arm, or logs."""
+"""Cards that a run keeps of its player, shown next to its rates: a model, an arm, or logs."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -20,13 +20,13 @@ OURS = "ours"  # whose words an arm has, where no program's were captured
 
 @dataclass(frozen=True, slots=True)
 class ModelCard:
-    """What was served, as far as it is known. Parameters in billions; "" and None mean unknown.
+    """The served model, as far as it is known. Parameters in billions; "" and None mean unknown.
 
-    `told` is what the server itself says, by fact, and `seen` what it was seen to do when it was
-    asked before the run; all else is the user's word.
+    `told` holds the facts that the server reports of itself. `seen` holds its behaviour as probes
+    before the run observed it. All else comes from the user.
 
-    `tools` is native, or the dialect and its version in which calls were written as text;
-    `reasoning` the rule by which it was sent back.
+    `tools` is native, or the dialect and its version in which calls were written as text.
+    `reasoning` is the rule by which reasoning was sent back.
     """
 
     name: str
@@ -51,7 +51,7 @@ class ModelCard:
 
     @property
     def cannot_occur(self) -> tuple[str, ...] | None:
-        """The failure classes that the server keeps its model from; None where nobody knows."""
+        """The failure classes that the server keeps its model from; None if that is unknown."""
         grammar = self.seen.get(GRAMMAR, NOT_OBSERVABLE)
         if grammar == FREE:
             return ()
@@ -64,10 +64,10 @@ class ModelCard:
 
 @dataclass(frozen=True, slots=True)
 class ArmCard:
-    """What is kept of an arm with a run. `named` of the failure `classes` stand in its rules.
+    """A run's record of its arm, whose rules name `named` of the failure `classes`.
 
-    None where nobody knows, the rules being the user's own. A first request has about so many
-    `tokens`, what describes the tools among them.
+    `named` is None if that is unknown, because the rules are the user's own. A first request has
+    about `tokens` tokens, descriptions of the tools included.
     """
 
     name: str
@@ -82,8 +82,8 @@ class ArmCard:
     summary: str
 
     @property
-    def told(self) -> str:
-        """All of it in a sentence."""
+    def sentence(self) -> str:
+        """The whole card in one sentence."""
         named = "the user's own rules"
         if self.named is not None:
             named = f"rules name {self.named} of the {self.classes} classes"
@@ -98,10 +98,10 @@ class ArmCard:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a run came from that nobody played: logs of this format. `hidden` is what they lack.
+    """The origin of a run that nobody played: logs of this format. `hidden` names what they lack.
 
-    `basis` names the allow list that its calls were judged by, and is empty where it is what was
-    recorded that counts. `judged` says whether errors could be told at all.
+    `basis` names the allow list that judged its calls; it is empty if the recorded outcomes count.
+    `judged` is False if errors could not be recognised at all.
     """
 
     format: str
@@ -132,12 +132,12 @@ TOLD = {
 
 
 def usual(model: str, base_url: str = "") -> Rule:
-    """The rule for a model by the name it is served under, and by its server: else that of most."""
+    """Return the rule for a model by its served name and its server; else the most common rule."""
     return "drop" if _DROPPED.search(model) or _REFUSED.search(base_url) else "loop"
 
 
 def departs(rule: str, model: str, base_url: str = "") -> str:
-    """The rule where it is not the usual one; "" where no rule was kept."""
+    """Return the rule in words, which say if it is the usual one; "" if none was recorded."""
     if not rule:
         return ""
     return "as usual for the model" if rule == usual(model, base_url) else TOLD.get(rule, rule)

@@ -1,4 +1,4 @@
-"""A chat completion, or an event of one, read for what it says. Pure.
+"""Reader of a chat completion, or of one event of its stream. Pure.
 
 It is read strictly first, which is fast; one that is not quite of its shape is read loosely.
 Numbers as text, a list of parts as content, half a character, a byte that is no UTF-8, arguments
@@ -89,7 +89,7 @@ def read_chunk(text: bytes) -> Chunk:
     try:
         return _CHUNKS.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return read_loosely(text)
+        return _read_loosely(text)
 
 
 def argument_text(raw: msgspec.Raw) -> tuple[str, bool]:
@@ -138,15 +138,15 @@ def _count(counts: Mapping[str, Any], name: str) -> int:
     return int(value)
 
 
-def read_loosely(content: bytes) -> Chunk:
+def _read_loosely(content: bytes) -> Chunk:
     """Raises ReplyError for what is no JSON, or where a list or an object stands for the other."""
     # 9router ends a whole reply as a stream.
     text = decoded(content).removeprefix(BYTE_ORDER).rstrip().removesuffix("data: [DONE]")
     try:
-        found = json.loads(shallow(text), strict=False, parse_int=_whole)
+        value = json.loads(shallow(text), strict=False, parse_int=_whole)
     except (ValueError, RecursionError) as error:
         raise ReplyError(str(error)) from error
-    chunk = _object(found) or {}
+    chunk = _object(value) or {}
     return Chunk(
         choices=[_choice(one) for one in _list(chunk.get("choices"))],
         usage=used if isinstance(used := chunk.get("usage"), dict) else None,
@@ -159,29 +159,29 @@ def shallow(text: str) -> str:
     """JSON text with null for all that is nested too deep."""
     if text.count("{") + text.count("[") <= DEEPEST:
         return text
-    kept, depth, start = [], 0, 0
+    pieces, depth, start = [], 0, 0
     for mark in _MARKS.finditer(text):
         if mark[0] in "[{":
             depth += 1
             if depth == DEEPEST + 1:
-                kept.append(f"{text[start : mark.start()]}null")
+                pieces.append(f"{text[start : mark.start()]}null")
         elif mark[0] in "]}":
             if depth == DEEPEST + 1:
                 start = mark.end()
             depth -= 1
-    return "".join(kept) + (text[start:] if depth <= DEEPEST else "")
+    return "".join(pieces) + (text[start:] if depth <= DEEPEST else "")
 
 
 def _whole(digits: str) -> float:
     return int(digits) if len(digits) <= _DIGITS else float(digits)
 
 
-def _choice(found: Any) -> Choice:
-    choice = _object(found) or {}
+def _choice(value: Any) -> Choice:
+    choice = _object(value) or {}
     ended = choice.get("finish_reason")
     return Choice(
-        message=_said(choice.get("message")),
-        delta=_said(choice.get("delta")),
+        message=_message(choice.get("message")),
+        delta=_message(choice.get("delta")),
         finish_reason=_text(ended.get("type") if isinstance(ended, Mapping) else ended),
         native_finish_reason=_text(choice.get("native_finish_reason")),
         index=_place(choice.get("index")),
@@ -189,66 +189,66 @@ def _choice(found: Any) -> Choice:
     )
 
 
-def _said(found: Any) -> Said | None:
-    said = _object(found)
-    if said is None:
+def _message(value: Any) -> Said | None:
+    fields = _object(value)
+    if fields is None:
         return None
     return Said(
-        content=_text(said.get("content")),
-        reasoning_content=_text(said.get("reasoning_content")),
-        reasoning=_text(said.get("reasoning")),
-        tool_calls=_calls(said.get("tool_calls")),
-        refusal=_text(said.get("refusal")),
-        function_call=_function(said.get("function_call")),
+        content=_text(fields.get("content")),
+        reasoning_content=_text(fields.get("reasoning_content")),
+        reasoning=_text(fields.get("reasoning")),
+        tool_calls=_calls(fields.get("tool_calls")),
+        refusal=_text(fields.get("refusal")),
+        function_call=_function(fields.get("function_call")),
     )
 
 
-def _calls(found: Any) -> list[Call]:
-    """Some write the only call without a list around it."""
-    return [_call(one) for one in ([found] if isinstance(found, Mapping) else _list(found))]
+def _calls(value: Any) -> list[Call]:
+    """Return the calls; some servers write a single call without a list around it."""
+    return [_call(one) for one in ([value] if isinstance(value, Mapping) else _list(value))]
 
 
-def _call(found: Any) -> Call:
-    call = _object(found) or {}
+def _call(value: Any) -> Call:
+    call = _object(value) or {}
     return Call(_place(call.get("index")), _text(call.get("id")), _function(call.get("function")))
 
 
-def _function(found: Any) -> Function | None:
-    function = _object(found)
+def _function(value: Any) -> Function | None:
+    function = _object(value)
     if function is None:
         return None
     return Function(_text(function.get("name")), _raw(function.get("arguments")))
 
 
-def _raw(found: Any) -> msgspec.Raw:
-    """As JSON again: text with its escapes; of anything else what is no UTF-8 stays so."""
-    written = json.dumps(found, ensure_ascii=isinstance(found, str))
+def _raw(value: Any) -> msgspec.Raw:
+    """Return the value as JSON: text with its escapes; in other values invalid UTF-8 stays."""
+    written = json.dumps(value, ensure_ascii=isinstance(value, str))
     return msgspec.Raw(written.encode("utf-8", "surrogatepass"))
 
 
-def _text(found: Any) -> str | None:
+def _text(value: Any) -> str | None:
     """Text, or the texts of a list of parts; anything else as it is written in JSON."""
-    if found is None or isinstance(found, str):
-        return found
-    if isinstance(found, list):
-        parts = (one.get("text") if isinstance(one, Mapping) else one for one in found)
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, list):
+        parts = (one.get("text") if isinstance(one, Mapping) else one for one in value)
         return "".join(one for one in parts if isinstance(one, str))
-    return json.dumps(found)
+    return json.dumps(value)
 
 
-def _place(found: Any) -> int | None:
-    if isinstance(found, str) and re.fullmatch(r"[0-9]{1,9}", found):
-        return int(found)
-    return found if isinstance(found, int) and not isinstance(found, bool) else None
+def _place(value: Any) -> int | None:
+    if isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}", value):
+        return int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def _object(found: Any) -> Mapping[str, Any] | None:
-    if found is None or isinstance(found, Mapping):
-        return found
+def _object(value: Any) -> Mapping[str, Any] | None:
+    if value is None or isinstance(value, Mapping):
+        return value
     raise ReplyError("a value where an object belongs")
 
 
-def _list(found: Any) -> Sequence[Any]:
-    if found is None or isinstance(found, list):
-        return found or ()
+def _list(value: Any) -> Sequence[Any]:
+    if value is None or isinstance(value, list):
+        return value or ()
     raise ReplyError("a value where a list belongs")

@@ -1,10 +1,10 @@
-"""Whether a model's last words say that its work is done, in the languages that models close in.
+"""Detection of final messages that claim completion, in the languages that models close in.
 
-Who is done says so where the message opens or where it closes, and the last clause there that says
-anything decides: what was denied on the way to work that is done is no admission, and what is done
-before something that is not is no claim. Between them stands the report: what the work was about,
-what was wrong before it and what is so now. Lists and headings count where no sentence says
-anything. Politeness, advice and questions say nothing; see `tests/core/closing_messages.txt`.
+A model claims completion where its message opens or where it closes, and the last conclusive
+clause there decides. So a denial on the way to finished work is no admission, and finished work
+before something unfinished is no claim. The report stands between the two: the subject of the work,
+the faults before it and the state now. Lists and headings count if no sentence is conclusive.
+Politeness, advice and questions are never conclusive; see `tests/core/closing_messages.txt`.
 """
 
 # ruff: noqa: RUF001 -- other alphabets have letters that look like ours
@@ -152,92 +152,96 @@ def claims_done(text: str) -> bool:
     sentences = [one for one in _SENTENCES.split("\n".join(prose)) if _SAYS.search(one)]
     if _BEGINS.search(plain) and not any(map(DEED.search, sentences[:OPENING])):
         return False
-    told = _told(sentences, language)
-    if told is not False and _only_answers(sentences, lines, language):
+    claim = _prose_claim(sentences, language)
+    if claim is not False and _only_answers(sentences, lines, language):
         return False
     if any(_GOES_ON.search(one) and not _CONDITION.match(one) for one in sentences[-CLOSING:]):
         return False
     if _ANNOUNCES.search(text) and not (sentences and _sentence(sentences[-1], language)):
         return False
-    if told is None:
+    if claim is None:
         return _headed(lines, language) or _listed(lines, language)
     left = any(map(_LEFT.search, sentences[-CLOSING:]))
-    return told or (_headed(lines, language) and not left and not _AWAITS.search(sentences[-1]))
+    return claim or (_headed(lines, language) and not left and not _AWAITS.search(sentences[-1]))
 
 
-def _told(sentences: Sequence[str], language: Language) -> bool | None:
-    """What they say; only what is left to do denies what declares the whole, or opens much."""
-    said = [_sentence(one, language) for one in sentences]
-    opening, closing = _last(said[:OPENING]), _last(said[-CLOSING:])
+def _prose_claim(sentences: Sequence[str], language: Language) -> bool | None:
+    """Return the claim of the sentences: True, False, or None if none is conclusive.
+
+    If they declare the whole done, or a long message opens with a claim, only work that is left
+    to do refutes it.
+    """
+    claims = [_sentence(one, language) for one in sentences]
+    opening, closing = _last(claims[:OPENING]), _last(claims[-CLOSING:])
     declares = _declares(sentences, language)
     if declares or opening:
         rest = [_CAVEAT.sub(" ", one) for one in sentences[-CLOSING:]]
         closing = _last([_sentence(one, language) for one in rest])
-    if (declares or opening) and closing is False and (declares or len(said) > CLOSING):
+    if (declares or opening) and closing is False and (declares or len(claims) > CLOSING):
         rest = [_CAVEAT.sub(" ", _HARMLESS.sub(" ", one)) for one in sentences[-CLOSING:]]
         return not any(map(_LEFT.search, rest))
     return (declares or opening) if closing is None else closing
 
 
 def _only_answers(sentences: Sequence[str], lines: Sequence[str], language: Language) -> bool:
-    """Whether it proposes, awaits or explains and claims no deed of its own before that."""
+    """Return True if it proposes, awaits or explains, and claims no deed of its own before that."""
     opening, closing = sentences[:OPENING], sentences[-CLOSING:]
-    told = (*opening, *lines[:OPENING])
+    beginnings = (*opening, *lines[:OPENING])
     deed = any(map(DEED.search, (*opening, *closing)))
-    if not deed and any(map(_EXPLAINS.search, told)):
+    if not deed and any(map(_EXPLAINS.search, beginnings)):
         return True
-    tells = not deed and any(map(_TELLS.search, told))
+    tells = not deed and any(map(_TELLS.search, beginnings))
     asks = _PROPOSES.search(" ".join(closing)) or any(map(_AWAITS.search, closing))
     return bool(tells or asks) and not _opens(sentences, lines, language)
 
 
 def _declares(sentences: Sequence[str], language: Language) -> bool:
-    """Whether the first of them says that the whole is done."""
+    """Return True if the first sentence declares that the whole is done."""
     first = sentences[0] if sentences else ""
     return bool(_DECLARES.match(first) and _sentence(first, language))
 
 
 def _opens(sentences: Sequence[str], lines: Sequence[str], language: Language) -> bool:
-    """Whether it claims before it ends."""
+    """Return True if the message claims completion before its end."""
     opening = _last([_sentence(one, language) for one in sentences[:OPENING]])
     headed = opening is None and _headed(lines, language)
     return opening or headed or _declares(sentences, language)
 
 
 def _headed(lines: Sequence[str], language: Language) -> bool:
-    """Whether a heading claims."""
+    """Return True if a heading claims completion."""
     return any(_title(line, language) for line in lines if _HEADING.match(line))
 
 
 def _listed(lines: Sequence[str], language: Language) -> bool:
-    """Whether as many items claim as not."""
+    """Return True if at least half of the list items claim completion."""
     items = [_sentence(line, language) for line in lines if _ITEM.match(line)]
     return 2 * items.count(True) >= len(items) > 0
 
 
 def _title(line: str, language: Language) -> bool:
-    """Whether this heading claims: by a tick, or with its last word alone as well."""
+    """Return True if this heading claims completion, and so does a tick or its last word alone."""
     last = _sentence(_LAST.sub("", line), language)
     return bool(_sentence(line, language) and (last or _TICK.search(line)))
 
 
 def _sentence(sentence: str, language: Language) -> bool | None:
-    """What its last clause says that says anything."""
+    """Return the claim of its last conclusive clause: True, False, or None if there is none."""
     aside = _ASIDE.match(sentence) and not _LEFT.search(sentence)
     if aside or _CONDITION.match(sentence) or _WAS_WRONG.match(sentence):
         return None
-    said = [_clause(clause, language) for clause in _CLAUSES.split(sentence)]
+    claims = [_clause(clause, language) for clause in _CLAUSES.split(sentence)]
     if _ASKS.search(sentence) or _IS_SO_NOW.match(sentence):
-        said = [claimed or None for claimed in said]
-    return _last(said)
+        claims = [claimed or None for claimed in claims]
+    return _last(claims)
 
 
-def _last(said: Sequence[bool | None]) -> bool | None:
-    return next((one for one in reversed(said) if one is not None), None)
+def _last(claims: Sequence[bool | None]) -> bool | None:
+    return next((one for one in reversed(claims) if one is not None), None)
 
 
 def _clause(clause: str, language: Language) -> bool | None:
-    """True for a claim, False for an admission, None for neither."""
+    """Return True for a claim, False for an admission, None for neither."""
     clause = _HARMLESS.sub(" ", clause)
     admits = language.admits.search(clause)
     if NOTHING_LEFT.search(clause) or (DEED.search(clause) and not admits):

@@ -1,4 +1,4 @@
-"""What claims, admits and says nothing, in the languages that models close in."""
+"""Patterns of claims, admissions and neutral phrases, in the languages models close in."""
 
 # ruff: noqa: RUF001 -- other alphabets have letters that look like ours
 import re
@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """What tells a language, and what a clause of it says; the first that is found counts.
+    """Patterns that identify a language and classify its clauses; the first that matches counts.
 
-    `neither` is politeness, advice, a question, a condition or what was so before; `admits` what is
-    not done, or still to come.
+    `neither` matches politeness, advice, questions, conditions and earlier states. `admits` matches
+    work that is not done, or still to come.
     """
 
     marks: re.Pattern[str]
@@ -289,7 +289,7 @@ OTHERS: Mapping[str, Language] = {
 
 
 def spoken(text: str) -> Language:
-    """That of most marks, and then of most words for what is done; English where none has any."""
+    """Return the language with most marks, then most words for finished work; else English."""
 
     def marks(one: Language) -> tuple[int, int]:
         return len(one.marks.findall(text)), len(one.claims.findall(text))

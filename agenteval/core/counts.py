@@ -1,4 +1,4 @@
-"""Errors counted by trial and by failure class: what every rate and comparison is made from."""
+"""Errors counted by trial and by failure class: the input of every rate and comparison."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ Session = Sequence[str | None]  # the calls of one trial: the primary class of a
 class ErrorCounts:
     """Calls and errors by trial. A call has one primary class, so classes add up to errors.
 
-    Not `by_trial` are counts of which it is not known what belongs to one trial.
+    `by_trial` is False for counts that cannot be assigned to single trials.
     """
 
     calls: tuple[int, ...]
@@ -27,7 +27,7 @@ class ErrorCounts:
 
     @classmethod
     def added(cls, trials: Sequence[tuple[int, Mapping[str, int]]]) -> "ErrorCounts":
-        """From each trial's calls and its errors by class."""
+        """Build the counts from each trial's calls and its errors by class."""
         classes = sorted({name for _, errors in trials for name in errors})
         return cls(
             calls=tuple(calls for calls, _ in trials),
@@ -47,7 +47,7 @@ class ErrorCounts:
         return tuple(zip(counts, self.calls, strict=True))
 
     def folded(self, into: Mapping[str, str]) -> "ErrorCounts":
-        """The same counts under coarser names; a class that `into` lacks keeps its own."""
+        """Return the same counts under coarser names; a class that `into` lacks keeps its own."""
         rows: dict[str, tuple[int, ...]] = {}
         for name, counts in self.by_class.items():
             row = into.get(name, name)
@@ -63,7 +63,7 @@ class ErrorCounts:
         return replace(self, calls=tuple(self.calls[at] for at in places), by_class=by_class)
 
     def unknown(self) -> "ErrorCounts":
-        """As many trials, of no call of which it is known whether it was an error."""
+        """Return as many trials without calls: which calls were errors is unknown."""
         return ErrorCounts(self._nothing(), {}, self.by_trial)
 
     def _nothing(self) -> tuple[int, ...]:
@@ -86,7 +86,7 @@ class Influence:
 
     @property
     def runs_away(self) -> bool:
-        """Whether one trial makes the figure: a third of errors that are more than a few."""
+        """Return True if one trial dominates the rate: 5 errors or more, and a third of all."""
         errors, total = self.errors
         return errors >= 5 and 3 * errors >= total
 

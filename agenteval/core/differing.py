@@ -1,4 +1,4 @@
-"""In what runs differ: what forbids to compare them, and what may explain a difference."""
+"""Differences between runs: those that forbid a comparison, and those that may explain one."""
 
 from collections.abc import Collection, Sequence
 
@@ -10,40 +10,42 @@ TOLD_WITH_VALUES = 60  # characters; a longer one says no more than that it diff
 
 
 def differing_arms(conditions: Sequence[Conditions]) -> list[str]:
-    """In what unlike things were read by the models, with the values where they are short."""
-    found = _differing([one.asked for one in conditions])
-    named = [name for name in READ_BY_THE_MODEL if name in found] or ["prompts"]
-    return [_with_values(name, found[name]) for name in named if name in found]
+    """Return the differences in what the models read, with the values if they are short."""
+    differences = _differing([one.asked for one in conditions])
+    named = [name for name in READ_BY_THE_MODEL if name in differences] or ["prompts"]
+    return [_with_values(name, differences[name]) for name in named if name in differences]
 
 
 def differing_asked(conditions: Sequence[Conditions], *, across_arms: bool = False) -> list[str]:
-    """In what the runs were asked or judged differently, with the values where they are short.
+    """Return the differences in tasks and judging of the runs, with the values if they are short.
 
     `across_arms` leaves out what their models read.
     """
-    found = _differing([one.asked for one in conditions])
-    if across_arms or any(name in found for name in READ_BY_THE_MODEL):
-        found.pop("prompts", None)
+    differences = _differing([one.asked for one in conditions])
+    if across_arms or any(name in differences for name in READ_BY_THE_MODEL):
+        differences.pop("prompts", None)
     if across_arms:
-        found = {name: seen for name, seen in found.items() if name not in READ_BY_THE_MODEL}
+        differences = {
+            name: values for name, values in differences.items() if name not in READ_BY_THE_MODEL
+        }
     lists = _differing_lists(conditions)
-    return [*(_with_values(name, seen) for name, seen in found.items()), *lists]
+    return [*(_with_values(name, values) for name, values in differences.items()), *lists]
 
 
 def _differing_lists(conditions: Sequence[Conditions]) -> list[str]:
-    """By whom the calls of a scenario that several runs played were judged otherwise.
+    """Return the allow lists that judged a scenario of several runs differently.
 
-    The lists of all scenarios together say little: runs of some scenarios alone have fewer. Only
-    where it is not known which of them judged what are those of one name compared.
+    The lists of all scenarios together say little: runs of some scenarios alone have fewer. Lists
+    of one name are compared only if it is unknown which of them judged which scenario.
     """
     if not all(one.judged or not one.policies for one in conditions):
         return [
             f"{ALLOW_LISTS} ({name})" for name in _differing([it.policies for it in conditions])
         ]
-    found = _differing([one.judged for one in conditions])
-    sides = [", ".join(_named(one, found)) for one in conditions]
-    told = [side for side in dict.fromkeys(sides) if side]
-    return [_with_values(ALLOW_LISTS, told)] if found else []
+    differences = _differing([one.judged for one in conditions])
+    sides = [", ".join(_named(one, differences)) for one in conditions]
+    lists = [side for side in dict.fromkeys(sides) if side]
+    return [_with_values(ALLOW_LISTS, lists)] if differences else []
 
 
 def _named(one: Conditions, whose: Collection[str]) -> list[str]:
@@ -54,37 +56,42 @@ def _named(one: Conditions, whose: Collection[str]) -> list[str]:
 def unlike_classes(conditions: Sequence[Conditions]) -> list[str]:
     """The failure classes that the server of one run keeps its model from, and another's does not.
 
-    A run whose server was not asked differs from none.
+    A run whose server was not probed differs from none.
     """
     known = [set(one.cannot_occur) for one in conditions if one.cannot_occur is not None]
     return sorted(set().union(*known) - set(known[0]).intersection(*known)) if known else []
 
 
 def differing_other(conditions: Sequence[Conditions]) -> list[str]:
-    """In what else they differ."""
-    found = _differing([one.other for one in conditions])
-    found |= _differing([one.told for one in conditions])
+    """Return all other differences of the runs."""
+    differences = _differing([one.other for one in conditions])
+    differences |= _differing([one.told for one in conditions])
     changed = list(_differing([one.scenarios for one in conditions]))
     more = ", ..." if len(changed) > NAMED else ""
     scenarios = f"what is asked in {', '.join(changed[:NAMED])}{more} ({len(changed)} in all)"
     return [
-        *(_with_values(name, seen) for name, seen in found.items()),
+        *(_with_values(name, values) for name, values in differences.items()),
         *([scenarios] if changed else []),
     ]
 
 
-def apart(conditions: Sequence[Conditions]) -> list[str]:
-    """For each of these runs what tells it from the others, in a few words; may be empty."""
+def distinctions(conditions: Sequence[Conditions]) -> list[str]:
+    """Return for each run how it differs from the others, in a few words; may be empty."""
     texts = [{**one.asked, **one.other} for one in conditions]
-    found = _differing(texts)
-    if any(name in found for name in READ_BY_THE_MODEL):
-        found.pop("prompts", None)
-    short = [name for name, seen in found.items() if max(map(len, seen)) <= TOLD_WITH_VALUES]
-    return [", ".join(f"{name} {each[name]}" for name in short if each.get(name)) for each in texts]
+    differences = _differing(texts)
+    if any(name in differences for name in READ_BY_THE_MODEL):
+        differences.pop("prompts", None)
+    short = [
+        name for name, values in differences.items() if max(map(len, values)) <= TOLD_WITH_VALUES
+    ]
+    return [
+        ", ".join(f"{name} {run_texts[name]}" for name in short if run_texts.get(name))
+        for run_texts in texts
+    ]
 
 
 def _differing(sides: Sequence[Texts]) -> dict[str, list[str]]:
-    """The values, each once, of every name that has several."""
+    """Return the values, each once, of every name that has several."""
     names = dict.fromkeys(name for side in sides for name in side)
     seen = {name: list(dict.fromkeys(side.get(name, "") for side in sides)) for name in names}
     unknown = {"", NOT_OBSERVABLE}

@@ -1,7 +1,7 @@
-"""What a tool call is after, so that one call can be told to do the same as another.
+"""The intent of a tool call, by which two calls are recognised as doing the same.
 
-The same intent is the same thing done to the same thing. It is read from the text alone, however
-broken that is: nothing here says what a shell would do.
+The same intent is the same action on the same object. It is read from the text alone, however
+broken that is: nothing here depends on what a shell would do.
 """
 
 import re
@@ -50,7 +50,7 @@ _SIZE = re.compile(r"[+-]?[0-9]+[a-zA-Z]*")  # of tail -n +20 too; no word, as i
 # One name for all that does the same to files, as programs and as tools.
 _ACTIONS = {
     name: action
-    for action, known in {
+    for action, programs in {
         READS: "cat head tail less more nl bat sed wc read read_file view open",
         WRITES: "tee touch write write_file edit create",
         REMOVES: "rm rmdir unlink del delete",
@@ -58,7 +58,7 @@ _ACTIONS = {
         "(search)": "grep egrep fgrep rg ag ack search_file_content",
         "(fetch)": "curl wget webfetch web_fetch fetch_url",
     }.items()
-    for name in known.split()
+    for name in programs.split()
 }
 _NO_OBJECT = names(
     "select from where order by group and or not limit as the a an of to in for with is on please"
@@ -67,9 +67,9 @@ _UNTOLD = names("description timeout timeout_ms timeout_seconds")
 
 
 class Intent(NamedTuple):
-    """What a call is after.
+    """The intent of a call.
 
-    `key` is equal for calls that differ in nothing but white space, description and time to wait.
+    `key` is equal for calls that differ in nothing but white space, description and timeout.
     """
 
     key: str
@@ -105,9 +105,9 @@ def likeness(one: Intent, other: Intent) -> float:
 def same_intent(one: Intent, other: Intent) -> bool:
     if one.key == other.key:
         return True
-    for mine in one.commands:
-        for theirs in other.commands:
-            if same_command(mine, theirs):
+    for command in one.commands:
+        for other_command in other.commands:
+            if same_command(command, other_command):
                 return True
     return False
 
@@ -200,7 +200,7 @@ def _redirected(tokens: Sequence[str]) -> tuple[list[str], str]:
 
 
 def _unwrapped(words: list[str]) -> list[str]:
-    """From the program on that does the work, behind what starts it."""
+    """Return the words from the program that does the work, without what starts it."""
     wrapped = False
     while len(words) > 1:
         first = words[0]

@@ -1,4 +1,4 @@
-"""Keys that are known by their value, taken out of whatever a server or a program says.
+"""Keys known by their value, removed from everything that a server or a program writes.
 
 A server may repeat the key that it was sent: in a reply, an error, the arguments of a call. A key
 is looked for as it is and as programs write it: in JSON, URLs, HTML, base64 and hexadecimal.
@@ -25,7 +25,7 @@ _PASSWORD = re.compile(r"://[^/\s@]*@")
 
 
 def is_secret(name: str, value: str) -> bool:
-    """Whether a variable of the environment holds a key, by its name, or a URL with a password."""
+    """Return True if a variable holds a key, by its name, or if its value has a URL password."""
     return bool(_NAMES.search(name) or _PASSWORD.search(value))
 
 
@@ -53,7 +53,7 @@ def passwords_in(text: str) -> Iterator[str]:
 
 
 def shown_url(url: str) -> str:
-    """A URL as it may be printed, or what was meant as one: no user, password or query."""
+    """Return a URL, or a text meant as one, as it may be printed: no user, password or query."""
     known, mark, _ = re.sub(r"(?s)(^[^/]*//|^).*@", r"\1***@", url).partition("?")
     return f"{known}?***" if mark else known
 
@@ -70,7 +70,7 @@ class KnownKeys:
 
     @cached_property
     def forms(self) -> tuple[str, ...]:
-        """As what they can stand in a text, the longest first: one value may be part of another."""
+        """The forms that they can have in a text, longest first: one may be part of another."""
         forms = {form for value in self.values for form in _forms(value) if len(form) >= SHORTEST}
         return tuple(sorted(forms, key=len, reverse=True))
 
@@ -117,16 +117,16 @@ class KnownKeys:
         return text if clean == value else json.dumps(clean)
 
     def begun(self, content: bytes) -> int:
-        """How many bytes at the end of the content may be the beginning of a key."""
+        """Return how many bytes at the end of the content may be the beginning of a key."""
         longest = max(map(len, self._forms_of_bytes), default=1) - 1
         lengths = range(min(longest, len(content)), 0, -1)
         return next((n for n in lengths if content[-n:] in self._beginnings), 0)
 
     def hide(self, error: BaseException | None) -> None:
-        """Take them out of what an error says, and of each that it came from."""
-        known: set[int] = set()
-        while error is not None and id(error) not in known:
-            known.add(id(error))
+        """Remove them from the message of an error, and of each error that caused it."""
+        visited: set[int] = set()
+        while error is not None and id(error) not in visited:
+            visited.add(id(error))
             clean = tuple(self._hidden(value) for value in error.args)
             if clean != error.args:
                 error.args = clean
@@ -155,7 +155,7 @@ def _forms(value: str) -> Iterator[str]:
 
 
 def _in_base64(content: bytes) -> Iterator[str]:
-    """As it stands in base64 behind 0, 1 or 2 other bytes, as of `user:key`, whatever follows."""
+    """Yield it in base64 behind 0, 1 or 2 other bytes, as in `user:key`, whatever follows."""
     for before in range(3):
         written = base64.b64encode(b"\0" * before + content).decode()
         whole = written[(before * 8 + 5) // 6 : (before + len(content)) * 8 // 6]

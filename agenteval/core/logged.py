@@ -1,7 +1,7 @@
-"""What a log tells of a session: turns of calls, each with the outcome that was recorded.
+"""Sessions of a log: turns of calls, each with the outcome that was recorded.
 
-Three facts of a call are kept apart: what was recorded, here; what an allow list says of it, the
-verdict; and what its command looks like, its shape.
+Three facts of a call are kept apart: its recorded outcome, here; the verdict of an allow list; and
+its shape, the class that its command resembles.
 """
 
 from collections import Counter
@@ -17,7 +17,7 @@ from agenteval.core.trial import Usage
 
 
 class Recorded(StrEnum):
-    """What became of a call, as the log tells it."""
+    """The outcome of a call, as the log states it."""
 
     RAN = "ran"
     TOOL_ERROR = "tool-error"  # it ran, or was to run, and failed
@@ -39,7 +39,7 @@ LONGEST_NAME = 300  # characters of what names a session, a model, a program
 
 
 class Fact(StrEnum):
-    """What some formats cannot show."""
+    """A fact that some formats cannot show."""
 
     DENIALS = "denials"
     MALFORMED = "malformed calls"
@@ -48,7 +48,7 @@ class Fact(StrEnum):
 
 @dataclass(slots=True)
 class LoggedCall:
-    """`said` is what the model read of it; `exit_code` and `seconds` are None where not told."""
+    """A call of a log. `said` is the reply that the model read. None means not recorded."""
 
     call: ToolCall
     recorded: Recorded = Recorded.UNKNOWN
@@ -72,7 +72,7 @@ class LoggedTurn:
     finish: str = ""
 
     def says(self, text: str) -> None:
-        """One more piece of what the model says, as long as it is no book."""
+        """Append a piece of the model's text until it has `MOST_TEXT` characters."""
         if text and len(self.text) < MOST_TEXT:
             self.text = f"{self.text}\n{text}" if self.text else text
 
@@ -124,12 +124,12 @@ class Session:
 
     @property
     def size(self) -> tuple[int, int, int]:
-        """Turns, calls with a result, characters: of two copies the larger one tells more."""
+        """Turns, calls with a result, characters: the larger of two copies is the more complete."""
         told = sum(call.recorded is not Recorded.PENDING for call in self.calls)
         return len(self.turns), told, sum(len(turn.text) for turn in self.turns)
 
     def plain(self) -> "Session":
-        """The session with names that can be stored and shown, whatever the log has for them."""
+        """Return the session with names that can be stored and shown, whatever the log has."""
         for turn in self.turns:
             turn.model = _plain(turn.model)
         return replace(
@@ -144,15 +144,15 @@ class Session:
         )
 
     def by_model(self) -> list["Session"]:
-        """The session cut by who answered, as a user may change the model in the middle of it.
+        """Return the session split by model, as a user may change the model in the middle of it.
 
         A turn that does not name its model is of the model that is named next to it.
         """
-        known = self.model or next((turn.model for turn in self.turns if turn.model), "")
+        model_name = self.model or next((turn.model for turn in self.turns if turn.model), "")
         turns: dict[str, list[LoggedTurn]] = {}
         for turn in self.turns:
-            known = turn.model or known
-            turns.setdefault(known, []).append(turn)
+            model_name = turn.model or model_name
+            turns.setdefault(model_name, []).append(turn)
         return [replace(self, model=model, turns=own) for model, own in turns.items()]
 
 
@@ -161,13 +161,13 @@ def _plain(name: str) -> Name:
 
 
 def almost(key: str, name: str) -> bool:
-    """Whether one letter is another."""
+    """Return True if they differ in exactly one letter."""
     return len(key) == len(name) and sum(map(str.__ne__, key, name)) == 1
 
 
 @lru_cache(2_000)
 def _misspelt(key: str, names: tuple[str, ...]) -> bool:
-    """Asked of each line of a log, whose lines have few sets of keys."""
+    """Return True if a name is almost this key. The lines of a log have few sets of names."""
     return any(almost(key, name) for name in names)
 
 
@@ -179,78 +179,78 @@ HELD = 1 << 25  # characters of their calls, likewise
 
 @dataclass(slots=True)
 class Building:
-    """A session that is being read: turns come first, and what became of their calls later."""
+    """A session that is being read: turns come first, and the results of their calls later."""
 
     session: Session
     faults: list[str] = field(default_factory=list)  # what was lost since they were last told
     waits: dict[str, list[LoggedCall]] = field(default_factory=dict)  # calls for results, by id
     _named: dict[str, LoggedTurn] = field(default_factory=dict)
     _first: dict[tuple[int, str], LoggedCall] = field(default_factory=dict)
-    _held: int = 0
+    _characters: int = 0
 
     def needs(self, value: Mapping[str, object], *keys: str) -> None:
-        """Without one of these keys a part is lost, as where a byte of its name was."""
+        """Record a fault for each missing key: without it a part of the log is lost."""
         for key in keys:
             if key not in value:
                 there = ", ".join(as_name(legible(name[:_SHOWN])) for name in [*value][:_KEYS])
                 self.faults.append(f"no key {key!r}, but {there or 'none'}")
 
     def may_have(self, value: Mapping[str, object], *keys: str) -> None:
-        """These may be absent, but none stands there with another letter in it."""
+        """Record a fault for each missing key that is there with one letter changed."""
         for key in keys:
             if key not in value and _misspelt(key, tuple(value)[:_LOOKED_AT]):
                 self.needs(value, key)
 
     def turn(self, name: str = "") -> LoggedTurn:
-        """The turn of this name, which may come in several pieces; a new one without a name."""
+        """Return the turn of this name, which may come in pieces; a new one without a name."""
         if name and name in self._named:
             return self._named[name]
-        made = LoggedTurn()
-        self.session.turns.append(made)
+        new_turn = LoggedTurn()
+        self.session.turns.append(new_turn)
         if name:
-            self._named[name] = made
-        return made
+            self._named[name] = new_turn
+        return new_turn
 
     def named(self) -> list[tuple[str, LoggedTurn]]:
         return [*self._named.items()]
 
     def called(self, turn: LoggedTurn, call: LoggedCall) -> None:
         turn.calls.append(call)
-        self._held += len(call.call.raw) + len(call.said) + 1_000
-        self.heard(call, call.said)
+        self._characters += len(call.call.raw) + len(call.said) + 1_000
+        self.set_reply(call, call.said)
         self.waits.setdefault(call.call.id, []).append(call)
 
-    def heard(self, call: LoggedCall, said: str) -> None:
-        """What the model read of a call, of which only the beginning is kept."""
-        self._held -= len(call.said)
-        call.said = said[:MOST_TEXT]
-        self._held += len(call.said)
+    def set_reply(self, call: LoggedCall, reply: str) -> None:
+        """Set the reply that the model read of a call; only its beginning is kept."""
+        self._characters -= len(call.said)
+        call.said = reply[:MOST_TEXT]
+        self._characters += len(call.said)
 
     def first(self, turn: LoggedTurn, call: LoggedCall) -> bool:
-        """Whether none of its name was asked about before in this turn."""
+        """Return True if no other call of its name was passed here before in this turn."""
         return self._first.setdefault((id(turn), call.call.name), call) is call
 
-    def answered(self, identifier: str) -> LoggedCall | None:
-        """The call that a result is for: of several with one id, the oldest that has none."""
+    def take_call(self, identifier: str) -> LoggedCall | None:
+        """Take out the call that a result is for: of several with one id, the oldest one."""
         waiting = self.waits.get(identifier)
         if not waiting:
             return None
-        found = waiting.pop(0)
+        call = waiting.pop(0)
         if not waiting:
             del self.waits[identifier]
-        return found
+        return call
 
     def waiting(self) -> LoggedCall | None:
-        """The oldest call that has no result, for a result that names none: it has one now."""
-        return self.answered(next(iter(self.waits), ""))
+        """Take out the oldest call without a result, for a result that names no call."""
+        return self.take_call(next(iter(self.waits), ""))
 
     def whole(self) -> Session | None:
-        """The part that is long enough to be counted by itself; the next one begins then."""
-        fills = max(len(self.session.turns) / PART, self._held / HELD)
+        """Return the part once it is long enough to be counted by itself, and begin the next."""
+        fills = max(len(self.session.turns) / PART, self._characters / HELD)
         return None if fills < (2 if self.waits else 1) else self.cut()
 
     def cut(self) -> Session:
-        """What there is of it; what comes now is of the next part, and answers no call before."""
+        """Return the part read so far and begin the next, whose results answer no earlier call."""
         self.session = replace(found := self.session, part=self.session.part + 1, turns=[])
-        self._held, self.waits, self._named, self._first = 0, {}, {}, {}
+        self._characters, self.waits, self._named, self._first = 0, {}, {}, {}
         return found

@@ -1,7 +1,7 @@
-"""Has the model stopped making progress: the same calls again and again, or the same words.
+"""Detection of a model without progress: the same calls again and again, or the same words.
 
-A round counts as the same only with the same answers. Who polls a job and hears something new makes
-progress, and so does who looks at page after page.
+A round counts as the same only with the same answers. A model that polls a job and reads something
+new makes progress, and so does one that reads page after page.
 """
 
 from collections.abc import Iterator, Sequence
@@ -34,7 +34,7 @@ class Cycle:
 
 
 def looped(records: Sequence[CallRecord]) -> Cycle | None:
-    """The shortest round of calls that the last calls repeat, if they do."""
+    """Return the shortest round of calls that the last calls repeat; None if they repeat none."""
     longest = max(period * times for period, times in ROUNDS.items())
     tail = [(one.call.name, one.call.raw, one.reply) for one in records[-longest:]]
     for period, times in ROUNDS.items():
@@ -49,9 +49,9 @@ def _repeats(items: Sequence[object], period: int) -> bool:
 
 
 def repeated(text: str, filled: int = FILLED) -> str:
-    """The passage that the end of a text repeats and repeats; empty when it does not.
+    """Return the passage that the end of a text repeats and repeats; empty when it does not.
 
-    It comes at least `TIMES`, and over at least so many characters.
+    It comes at least `TIMES` times, and over at least `filled` characters.
     """
     if len(text) < filled:
         return ""
@@ -63,7 +63,7 @@ def repeated(text: str, filled: int = FILLED) -> str:
 
 
 def _distances(tail: str) -> Iterator[int]:
-    """How far before its end the last words of a text stand again, the nearest first."""
+    """Yield how far before its end the last words of a text occur again, the nearest first."""
     last = tail[-40:]
     start = len(tail) - len(last)
     at = start

@@ -1,4 +1,4 @@
-"""A malformed call: what is wrong with how it arrived, whose layer did it, what of it is text."""
+"""Malformed calls: the fault in how a call arrived, the layer to blame, the call as text."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -11,7 +11,7 @@ Schemas = Mapping[str, Mapping[str, Any]]  # of each offered tool's parameters, 
 
 
 class Blame(StrEnum):
-    """The layer that what is seen points to."""
+    """The layer that the evidence points to."""
 
     MODEL = "model"
     PARSER = "template or parser"
@@ -22,10 +22,10 @@ class Blame(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MalformedCall:
-    """What is wrong with a call: `kind` of `taxonomy.malformed_kinds`, `why` founds the blame.
+    """A fault of form: `kind` is of `taxonomy.malformed_kinds`, `why` is the reason of the blame.
 
-    `evidence` is the text that shows it, as received. `position` is that of the call, and None
-    where there is no call: it never arrived as one.
+    `evidence` is the text that shows it, as received. `position` is that of the call; it is None
+    for text that never arrived as a call.
     """
 
     kind: str
@@ -37,7 +37,7 @@ class MalformedCall:
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """What is sent back in the place of what came. `part` is arguments, name or id."""
+    """The text sent back in place of the received one. `part` is arguments, name or id."""
 
     position: int
     part: str
@@ -49,8 +49,8 @@ class Repair:
 class ReceivedCall:
     """A call as it arrived. `raw` is its argument text, of an object too; "" where none came.
 
-    `broken` says that a part of name or arguments came as no text, which U+FFFD stands for;
-    `mends` what `core.arrival` read past, each with what had come.
+    `broken` is True if a part of name or arguments was no text; U+FFFD stands for that part.
+    `mends` are the repairs of `core.arrival`, each with the text that had come.
     """
 
     name: str
@@ -63,7 +63,7 @@ class ReceivedCall:
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """A reply as it arrived, before anything was mended.
+    """A reply as it arrived, before any repair.
 
     `refusal` holds the server's words when it answered with an error because it could not read the
     model's call; then there is nothing else. `repeats` is the passage in which we stopped reading.
@@ -86,10 +86,10 @@ class Received:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What of the request founds a blame.
+    """The parts of a request that decide a blame.
 
-    `parser` is the tool parser the server is said to run, `prompts` what we wrote ourselves;
-    `dialect` is that in which we asked for calls as text, and "" where the server reads them.
+    `parser` is the tool parser that the server is said to run, `prompts` are our own texts.
+    `dialect` is that in which we requested calls as text; it is "" if the server parses them.
     """
 
     schemas: Schemas = field(default_factory=dict)
@@ -110,7 +110,7 @@ CUT = frozenset((LENGTH, FULL))
 
 
 def arrived(received: Received) -> Received:
-    """The reply as text that can be kept and shown: mostly as it came."""
+    """Return the reply as text that can be stored and shown: mostly as it came."""
     words = tuple(map(paired, (received.text, received.reasoning)))
     return changed(
         received,
@@ -139,11 +139,11 @@ def _arrived_call(call: ReceivedCall) -> ReceivedCall:
 Arrived = TypeVar("Arrived", Received, ReceivedCall)
 
 
-def changed(one: Arrived, **parts: Any) -> Arrived:
-    """With these parts; itself where it has them, which takes a third of making it anew."""
-    if all(getattr(one, name) == part for name, part in parts.items()):
-        return one
-    return replace(one, **parts)
+def changed(original: Arrived, **parts: Any) -> Arrived:
+    """Return a copy with these parts; itself if it has them, in a third of the time of a copy."""
+    if all(getattr(original, name) == part for name, part in parts.items()):
+        return original
+    return replace(original, **parts)
 
 
 def _name(text: str) -> str:

@@ -1,10 +1,10 @@
-"""How a trial ended: the world decides, and claims of being done only name what it did not see."""
+"""The outcome of a trial: the sandbox decides; a claim only classifies a goal that is not met."""
 
 from enum import StrEnum
 
 
 class Ending(StrEnum):
-    """What stopped the loop."""
+    """The reason why the loop stopped."""
 
     STOPPED = "stopped"  # the model replied without a tool call
     GOAL = "goal"  # in earlier releases, the goal held: a trial went no further
@@ -18,7 +18,7 @@ class Ending(StrEnum):
 
 
 class Outcome(StrEnum):
-    """How a trial ended; void trials are left out of rates, always counted and shown."""
+    """The outcome of a trial. Void trials are excluded from rates, always counted and shown."""
 
     COMPLETED = "completed"
     STALLED = "stalled"
@@ -42,12 +42,12 @@ _LIMITS = {
 
 
 def outcome(ending: Ending, *, goal_met: bool, last_denied: bool, claimed: bool) -> Outcome:
-    """The outcome of a trial that ended so. `claimed`: its last words said that the work is done.
+    """Return the outcome of a trial. `claimed`: its final message said that the work is done.
 
-    `goal_met`: at the end, whatever ended it. Work that was done counts although the model never
-    stopped, and what it undid does not. A model that stops with the goal unmet claimed to be done
-    when it says so; else it gave up when a denial was among the last it heard, and stalled
-    otherwise: alive, without the transition that was asked for. No words make a trial completed.
+    `goal_met`: at the end, whatever ended it. Finished work counts although the model never
+    stopped; work that it undid does not. A model that stops with the goal unmet claimed completion
+    if it says so. Else it gave up if its last turn with calls had a denial, and otherwise stalled:
+    alive, without the required transition. No words make a trial completed.
     """
     if ending is Ending.BROKEN:
         return Outcome.VOID

@@ -1,4 +1,4 @@
-"""Text and JSON that every program reads the same, whatever came in their place.
+"""Text and JSON that every program reads the same, whatever was received.
 
 A name is one line, and a text may have several. The two are different types, as what prints a
 name would otherwise print the lines that a stranger wrote into it.
@@ -14,17 +14,17 @@ Name = NewType("Name", str)  # one line that hides nothing: only `as_name` makes
 
 
 def decoded(content: bytes) -> str:
-    """Bytes as text, whatever they are: a byte that is no UTF-8 becomes a lone surrogate."""
+    """Return bytes as text, whatever they are: a byte that is no UTF-8 becomes a lone surrogate."""
     return content.decode("utf-8", "surrogateescape")
 
 
 def is_byte(character: str) -> bool:
-    """Whether `decoded` gave it for a byte that is no UTF-8."""
+    """Return True if `decoded` returns this character for a byte that is no UTF-8."""
     return "\udc80" <= character <= "\udcff"
 
 
 def is_legible(text: str) -> bool:
-    """Whether no lone surrogate stands in it."""
+    """Return True if the text has no lone surrogate."""
     if text.isascii():
         return True
     try:
@@ -35,21 +35,21 @@ def is_legible(text: str) -> bool:
 
 
 def paired(text: str) -> str:
-    """The text with the halves of one character, which came apart, put together."""
+    """Return the text with separated halves of a character joined."""
     if is_legible(text):
         return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
 
 
 def legible(text: str) -> str:
-    """The text with U+FFFD for what is no character."""
+    """Return the text with U+FFFD for what is no character."""
     if is_legible(text):
         return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def visible(text: str) -> str:
-    """The text with a sign for every character that would hide, or move what stands beside it.
+    """Return the text with a sign for every character that is invisible or moves others.
 
     Control characters are pictures, as at a terminal; what turns the direction of writing, joins
     or has no width is its number. Ends of lines and tabs stay.
@@ -65,7 +65,7 @@ def as_name(text: str) -> Name:
 def as_file_part(text: str) -> Name:
     """Return a part of a file's name: no separator or blank, no option, no hidden file.
 
-    It has at most 120 bytes, as a file system takes 255 for a name with all that stands beside it.
+    It has at most 120 bytes, as a file system takes 255 for a name with all that is added to it.
     """
     plain = re.sub(r"[^\w.:+@=,-]+", "-", legible(text)).lstrip("-.")
     short = plain.encode()[:_LONGEST_PART].decode("utf-8", "ignore").rstrip(".")
@@ -102,13 +102,13 @@ _INNER_COMMAND = re.compile(
 
 
 def as_word(text: str) -> str:
-    """The text so that a shell reads it as one word, for a command that a user is told."""
+    """Return the text quoted as one word of shell, for a command that is shown to a user."""
     is_plain = re.fullmatch(r"[\w@%+=:,./-]+", text, re.ASCII)
     return text if is_plain else "'{}'".format(text.replace("'", "'\\''"))
 
 
 class _Signs(dict[int, str]):
-    """By code: made when a character is first met, and the usual ones kept."""
+    """Signs by character code: made on first use, and kept for the usual characters."""
 
     def __init__(self, unchanged: str) -> None:
         super().__init__({ord(character): character for character in unchanged})
@@ -135,19 +135,19 @@ def _sign(character: str) -> str:
 
 
 def shortened(text: str, most: int) -> str:
-    """Its first characters, and how many more there are."""
+    """Return the first characters of a text, and how many more there are."""
     rest = len(text) - most
     return text if rest <= 0 else f"{text[:most]} ({rest} more characters)"
 
 
 def excerpt(body: str, length: int = 120) -> str:
-    """The first characters of a body on one line, for an error message."""
+    """Return the first characters of a body on one line, for an error message."""
     flat = " ".join(body[: 4 * length].split())
     return repr(flat if len(flat) <= length else flat[:length] + "...")
 
 
 def is_json(value: Any) -> bool:
-    """Whether it can be written as JSON: no NaN, no number beyond all bounds, not too deep."""
+    """Return True if it can be written as JSON: no NaN, no infinite number, not too deep."""
     try:
         json.dumps(value, allow_nan=False)
     except (ValueError, RecursionError):
@@ -160,7 +160,7 @@ _SHOWN = 20  # characters of a number
 
 
 class _PlainError(ValueError):
-    """What is JSON to Python, and to others not."""
+    """A text that is JSON to Python and not to other programs."""
 
 
 def _whole(digits: str) -> int:
@@ -183,7 +183,7 @@ _DECODER = json.JSONDecoder(parse_int=_whole, parse_float=_bounded, parse_consta
 
 
 def read(text: str) -> Any:
-    """The value. Raises ValueError, and nothing else, for what is no plain JSON."""
+    """Return the value. Raises ValueError, and nothing else, for what is no plain JSON."""
     start = len(text) - len(text.lstrip(" \t\n\r"))
     value, end = read_from(text, start)
     if rest := text[end:].strip(" \t\n\r"):
@@ -192,7 +192,7 @@ def read(text: str) -> Any:
 
 
 def read_from(text: str, start: int) -> tuple[Any, int]:
-    """The value that begins there, and where it ends. Raises as `read` does."""
+    """Return the value that begins at `start`, and where it ends. Raises as `read` does."""
     try:
         value, end = _DECODER.raw_decode(text, start)
     except RecursionError:
@@ -206,7 +206,7 @@ def read_from(text: str, start: int) -> tuple[Any, int]:
 
 
 def _is_plain(value: Any, written: str) -> bool:
-    """Whether all its strings are text. Only an escape makes one that is not."""
+    """Return True if all its strings are text. Only an escape makes one that is not."""
     if "\\u" not in written and is_legible(written):
         return True
     return is_legible(json.dumps(value, ensure_ascii=False))

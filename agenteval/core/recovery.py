@@ -1,4 +1,4 @@
-"""What a model does about what it was denied, read from its finished trial.
+"""The reactions of a model to its denials, read from its finished trial.
 
 A model reads the denials of a turn before it writes the next one: calls of one turn are one
 episode, and their order changes nothing. What settles a denial is the next call of the same intent,
@@ -30,7 +30,7 @@ _ASKS = re.compile(
 
 
 class Recovery(StrEnum):
-    """What became of a denial. The first two are recoveries, the next two were denied again."""
+    """The result of a denial. The first two are recoveries, the next two were denied again."""
 
     ADDRESSED = "addressed"  # the same intent, allowed
     SIDESTEPPED = "sidestepped"  # never again; it went on with other work
@@ -42,8 +42,8 @@ class Recovery(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Aftermath:
-    """One denial, by the turn and position of the call and its primary class; what became of it.
+class DenialRecovery:
+    """One denial, by the turn and position of the call and its primary class, and its result.
 
     `turns` counts from the denial to the turn that addressed its intent, if need be after further
     denials of it, or that went on with other work; `calls` those made until then, with the one that
@@ -62,22 +62,22 @@ class Aftermath:
 
 @dataclass(frozen=True, slots=True)
 class TrialRecovery:
-    """What followed the denials of one trial.
+    """The recoveries from the denials of one trial.
 
     A turn is burned when it made calls and all were denied; `longest_run` are such turns, one after
     the other. `after_denied` counts the denied calls among those made in the turns behind one with
     a denial, `after_allowed` likewise.
     """
 
-    aftermaths: tuple[Aftermath, ...]
+    aftermaths: tuple[DenialRecovery, ...]
     longest_run: int
     turns_burned: Cluster
     after_denied: Cluster
     after_allowed: Cluster
 
     @property
-    def answerable(self) -> tuple[Aftermath, ...]:
-        """The denials that the model had a chance to do something about."""
+    def answerable(self) -> tuple[DenialRecovery, ...]:
+        """The denials that the model had a chance to react to."""
         none = Recovery.NO_CHANCE
         return tuple([one for one in self.aftermaths if one.recovery is not none])
 
@@ -97,7 +97,7 @@ class _Call:
     position: int
     failure_class: str  # empty when it was allowed
     intent: Intent
-    alike: list["_Call"] = field(default_factory=list)
+    equal_calls: list["_Call"] = field(default_factory=list)
     kind: Recovery | None = None
     settled: int | None = None  # in which turn
     again: "_Call | None" = None
@@ -110,13 +110,13 @@ class _Call:
 
 
 def asks(text: str) -> bool:
-    """Whether words end with a question, or ask for something."""
+    """Return True if the text ends with a question, or asks for something."""
     return bool(_ASKS.search(text.replace("\u2019", "'")))
 
 
 def recoveries(trial: Trial) -> list[Recovery]:
-    """What became of each denial, in the order of the denials."""
-    return [aftermath.recovery for aftermath in trial_recovery(trial).aftermaths]
+    """Return the recovery of each denial, in the order of the denials."""
+    return [denial.recovery for denial in trial_recovery(trial).aftermaths]
 
 
 def trial_recovery(trial: Trial) -> TrialRecovery:
@@ -125,11 +125,11 @@ def trial_recovery(trial: Trial) -> TrialRecovery:
         primary = record.verdict.primary
         failure_class = primary.failure_class if primary else ""
         calls.append(_Call(record.turn, record.position, failure_class, intent_of(record.call)))
-    made = {turn: list(of_turn) for turn, of_turn in groupby(calls, _turn)}
-    by_turn = [*made.values()]
+    calls_by_turn = {turn: list(of_turn) for turn, of_turn in groupby(calls, _turn)}
+    by_turn = [*calls_by_turn.values()]
     after_denied, after_allowed = _hazards(by_turn)
     return TrialRecovery(
-        aftermaths=tuple(_aftermaths(trial, made)),
+        aftermaths=tuple(_denial_recoveries(trial, calls_by_turn)),
         longest_run=_longest_run(by_turn),
         turns_burned=(sum(map(_burned, by_turn)), len(trial.turns)),
         after_denied=after_denied,
@@ -137,34 +137,36 @@ def trial_recovery(trial: Trial) -> TrialRecovery:
     )
 
 
-def _aftermaths(trial: Trial, made: Mapping[int, list[_Call]]) -> Iterator[Aftermath]:
-    denials, spare = _matched([*made.values()])
+def _denial_recoveries(
+    trial: Trial, by_turn: Mapping[int, list[_Call]]
+) -> Iterator[DenialRecovery]:
+    denials, spare = _matched([*by_turn.values()])
     others = tuple(spare)
-    before = dict(zip(made, accumulate(map(len, made.values()), initial=0), strict=False))
+    before = dict(zip(by_turn, accumulate(map(len, by_turn.values()), initial=0), strict=False))
     for denial in denials:
         if denial.again is not None:
             start = bisect_right(others, denial.turn, key=_turn)
             between = others[start : bisect_left(others, denial.again.turn, key=_turn)]
             denial.again.vain |= denial.vain | {call.intent.key for call in between}
         elif denial.kind is None:
-            _left(denial, trial, spare)
+            _settle_unrepeated(denial, trial, spare)
         else:
             _sooner(denial, spare)
     places = sorted(
-        ((one.turn, one.position, one, denial) for denial in denials for one in denial.alike),
+        ((one.turn, one.position, one, denial) for denial in denials for one in denial.equal_calls),
         key=lambda place: place[:2],
     )
     for turn, position, one, denial in places:
         kind, end = denial.kind or Recovery.ABANDONED, _end(denial)
-        yield Aftermath(
+        yield DenialRecovery(
             *(turn, position, one.failure_class, kind, len(trial.turns) - turn - 1),
             turns=None if end is None else end - turn,
-            calls=None if end is None else 1 + before[end] - before[turn] - len(made[turn]),
+            calls=None if end is None else 1 + before[end] - before[turn] - len(by_turn[turn]),
         )
 
 
 def _matched(by_turn: Sequence[list[_Call]]) -> tuple[list[_Call], list[_Call]]:
-    """All denials, and the allowed calls that answer none.
+    """Return all denials, and the allowed calls that answer none.
 
     A denial has its kind when a later call had the same intent.
     """
@@ -191,21 +193,21 @@ def _matched(by_turn: Sequence[list[_Call]]) -> tuple[list[_Call], list[_Call]]:
 def _episode(calls: Sequence[_Call]) -> list[_Call]:
     """The denials of one turn, in an order that is not that of its calls; equal ones are one."""
     if len(calls) == 1:
-        calls[0].alike = [*calls]
+        calls[0].equal_calls = [*calls]
         return [*calls] if calls[0].denied else []
     groups: dict[str, list[_Call]] = {}
     for call in calls:
         if call.denied:
             groups.setdefault(call.intent.key, []).append(call)
-    for alike in groups.values():
-        alike[0].alike = alike
+    for equal in groups.values():
+        equal[0].equal_calls = equal
     return [groups[key][0] for key in sorted(groups)]
 
 
 def _answer(open_denials: Sequence[_Call], calls: Sequence[_Call], can: Meetings) -> list[_Call]:
-    """Settle what the calls of a turn settle, the most alike first; which of them did so.
+    """Settle denials by the calls of a turn, the most alike first; return the calls that did so.
 
-    Of pairs that are alike as much, the older denial's comes first: they are made in that order.
+    Of pairs that are equally alike, the older denial's comes first: they are made in that order.
     """
     pairs = [
         (call.denied, -likeness(denial.intent, call.intent), denial, call)
@@ -231,8 +233,8 @@ def _settle(denial: _Call, call: _Call) -> None:
     denial.kind, denial.again = Recovery.REPEATED if same else Recovery.ESCALATED, call
 
 
-def _left(denial: _Call, trial: Trial, spare: list[_Call]) -> None:
-    """What became of a denial whose intent never came again. Takes the call that answers it."""
+def _settle_unrepeated(denial: _Call, trial: Trial, spare: list[_Call]) -> None:
+    """Classify a denial whose intent never came again. Takes the call that answers it."""
     following = trial.turns[denial.turn + 1 : denial.turn + 2]
     other = _other(denial, spare)
     if any(not turn.calls and asks(turn.text) for turn in following):
@@ -247,7 +249,7 @@ def _left(denial: _Call, trial: Trial, spare: list[_Call]) -> None:
 
 
 def _sooner(denial: _Call, spare: list[_Call]) -> None:
-    """Who went on with other work before the denied intent was allowed lost no time until then."""
+    """Settle a denial earlier, by other work that came before the denied intent was allowed."""
     other = _other(denial, spare)
     if other is not None and denial.settled is not None and other.turn < denial.settled:
         spare.remove(other)
@@ -266,7 +268,7 @@ def _turn(call: _Call) -> int:
 
 
 def _end(denial: _Call) -> int | None:
-    """The turn in which a denial was recovered from; other work is not for those before it."""
+    """Return the turn of the recovery; other work counts for the last denial of an intent alone."""
     last = denial
     while last.again is not None:
         last = last.again

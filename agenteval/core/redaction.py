@@ -1,7 +1,7 @@
-"""Taking out of texts what must not leave a machine: keys, addresses, names, home folders.
+"""Removal of what must not leave a machine from texts: keys, addresses, names, home folders.
 
-A pattern finds what looks like one, and no more: who gives a text away reads it before. What was
-found is counted by its kind, and never repeated.
+A pattern finds only what looks like one: read a text before you pass it on. Matches are counted by
+kind, and never repeated.
 """
 
 import re
@@ -70,23 +70,23 @@ _DEEPEST = 100
 
 @dataclass(slots=True)
 class Redactor:
-    """What takes them out of all texts of one output. `found` counts them by kind.
+    """The redactor of all texts of one output. `counts` has its matches by kind.
 
-    `kinds` are those that are looked for, `known` the keys that are known by their value.
+    `kinds` are those that it looks for, `known` the keys that are known by their value.
     The same thing has the same mark everywhere, such as `redacted-host-2`, so that a reader can
     still see what belongs together; a mark is one word, and a command with it is still one.
     """
 
     kinds: Sequence[str] = tuple(_KINDS)
     known: KnownKeys = field(default_factory=lambda: KnownKeys(()))
-    found: Counter[str] = field(default_factory=Counter)
+    counts: Counter[str] = field(default_factory=Counter)
     _marks: dict[tuple[str, str], str] = field(default_factory=dict)
     _marked: Counter[str] = field(default_factory=Counter)
 
     def text(self, text: str) -> str:
         for form in self.known.forms:
             if form in text:
-                self.found["known key"] += text.count(form)
+                self.counts["known key"] += text.count(form)
                 text = text.replace(form, MARK)
         for kind in self.kinds:
             text = _EXPRESSIONS[kind].sub(partial(self._mark, kind), text)
@@ -105,13 +105,13 @@ class Redactor:
         return value
 
     def listed(self) -> list[str]:
-        """What was found: a line for each kind, the most frequent first."""
-        return [f"{count} x {kind}" for kind, count in self.found.most_common()]
+        """Return a line for each kind that was found, the most frequent first."""
+        return [f"{count} x {kind}" for kind, count in self.counts.most_common()]
 
-    def _mark(self, kind: str, seen: re.Match[str]) -> str:
-        secret = seen.groupdict().get("value") or seen[0]
-        self.found[kind] += 1
+    def _mark(self, kind: str, match: re.Match[str]) -> str:
+        secret = match.groupdict().get("value") or match[0]
+        self.counts[kind] += 1
         if (kind, secret) not in self._marks:
             self._marked[kind] += 1
             self._marks[kind, secret] = f"redacted-{kind.replace(' ', '-')}-{self._marked[kind]}"
-        return f"{seen[0][: -len(secret)]}{self._marks[kind, secret]}"
+        return f"{match[0][: -len(secret)]}{self._marks[kind, secret]}"

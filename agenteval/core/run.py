@@ -10,7 +10,7 @@ from agenteval.core.trial import Trial
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """One look of a gate at a run, after so many of its trials.
+    """One interim analysis of a run by a gate, after so many of its trials.
 
     `level` is the one-sided level at which this look could settle anything: what is left to it of
     the level that all looks over this baseline share. `planned` is how many of them the run itself
@@ -31,7 +31,7 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Crash:
-    """The server was seen to be gone, or started anew; `at` in seconds since 1970."""
+    """An observed crash or restart of the server; `at` in seconds since 1970."""
 
     at: float
     said: str
@@ -39,7 +39,7 @@ class Crash:
 
 @dataclass(frozen=True, slots=True)
 class Rejudged:
-    """By what the calls of a run were judged first and are judged now, and what that changed."""
+    """The first and the present judge of a run's calls, and the number of changed verdicts."""
 
     first: str
     now: str
@@ -49,7 +49,7 @@ class Rejudged:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the command that began a run was given, and what it chose where nothing was."""
+    """The options of the command that began a run, with its choices for those not given."""
 
     targets: Sequence[str]
     model: Sequence[str]
@@ -70,14 +70,14 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """What playing a run took: seconds by the clock; joules of this machine's GPUs where known."""
+    """The cost of playing a run: seconds by the clock; joules of this machine's GPUs if known."""
 
     seconds: float
     joules: float | None = None
 
 
 def judged_by(scenario: str, agent: str = "") -> str:
-    """Whose calls an allow list judges in `Run.judged`: of a scenario, or of a sub-agent in it."""
+    """Return the key of a scenario, or of a sub-agent in it, in `Run.judged`."""
     return f"{scenario}:{agent}" if agent else scenario
 
 
@@ -86,14 +86,14 @@ class Run:
     """One run as stored.
 
     `policies` maps each allow list used to its digest; `judged` maps each scenario, and each
-    sub-agent of it, to the digest of the one that judges its calls. It is empty of a run of logs,
-    and where nobody kept it.
+    sub-agent of it, to the digest of the one that judges its calls. It is empty for a run of logs,
+    and if it was not recorded.
 
     `prefork` says whether unchanged scripts of the fixture ran in a fork of a warm Python.
     `second_reader` counts how often that reader agreed, objected, failed and timed out.
     `complete` is False while it runs and after an interruption: what is there is still true.
-    A run that a gate stopped early is complete; `looks` then tell of it. `effort` is None where
-    nobody measured it: before this was done, or when the run was cut off.
+    A run that a gate stopped early is complete; `looks` then records it. `effort` is None if it
+    was not measured: in older releases, or when the run was cut off.
 
     `options`, `scenarios` (each with the digest of all that makes it) and `per_token` (how many
     characters filled a token of the context) are what it takes to go on with the run. `replaced`
@@ -153,13 +153,13 @@ SEEN_ALIKE = (GRAMMAR, "calls come")  # of what was seen, what is the server's a
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """`asked` is what was asked, and by what rules it was judged; `other` how it was played.
+    """The conditions of a run: `asked` are its tasks and rules, `other` is how it was played.
 
-    A reply that is streamed and one that is whole are read by different code of a server: a call
-    that is cut is lost by the one and completed by the other, so that how replies came is asked.
-    Runs that differ in the first measured different things. The second may explain a difference,
-    and so may what the server tells of itself. A digest of a scenario tells of a new version of
-    agenteval as well as of a change, and so it forbids nothing.
+    A server reads a streamed reply and a whole one by different code: one loses a call that is cut,
+    the other completes it. So the form of replies belongs to `asked`.
+    Runs that differ in `asked` measured different things. A difference in `other` may explain a
+    result, and so may the facts that the server reports of itself (`told`). A digest of a scenario
+    changes with a new version of agenteval as well as with an edit, and so it forbids nothing.
     """
 
     asked: Texts = field(default_factory=dict)
@@ -172,31 +172,31 @@ class Conditions:
 
     @property
     def arm(self) -> str:
-        """What the model read, in a few words; empty where nobody kept it."""
-        known = {name: self.asked.get(name, "") for name in READ_BY_THE_MODEL}
-        if not known["arm"]:
+        """The texts that the model read, in a few words; empty if they were not recorded."""
+        texts = {name: self.asked.get(name, "") for name in READ_BY_THE_MODEL}
+        if not texts["arm"]:
             return ""
-        place = "" if known["rules"] == "at start" else f" {known['rules']}"
-        real = known["harness"] not in {"", OUR_LOOP}
-        arm = f"{REAL}{known['harness']}" if real else known["arm"]
-        told = f"{arm}, rules {known['prompt variant']}{place}"
-        return told if known["context"] == "0" else f"{told}, context {known['context']}"
+        place = "" if texts["rules"] == "at start" else f" {texts['rules']}"
+        real = texts["harness"] not in {"", OUR_LOOP}
+        arm = f"{REAL}{texts['harness']}" if real else texts["arm"]
+        label = f"{arm}, rules {texts['prompt variant']}{place}"
+        return label if texts["context"] == "0" else f"{label}, context {texts['context']}"
 
     @classmethod
     def of(cls, run: Run) -> "Conditions":
         return cls(
-            asked=_asked(run),
+            asked=_task_and_rules(run),
             policies=_lists(run),
             judged=_judged(run),
             scenarios=run.scenarios,
             other=_other(run),
-            told=_told(run.model),
+            told=_server_facts(run.model),
             cannot_occur=run.model.cannot_occur,
         )
 
 
 def _lists(run: Run) -> Texts:
-    """Sessions of logs are all judged alike: by one list, or as it was recorded."""
+    """Return the allow lists. Sessions of logs are all judged by one list, or as recorded."""
     if run.source is None or run.policies:
         return run.policies
     return {AS_RECORDED: AS_RECORDED}
@@ -206,7 +206,7 @@ def _judged(run: Run) -> Texts:
     return {"every session": " ".join(_lists(run).values())} if run.source else run.judged
 
 
-def _asked(run: Run) -> Texts:
+def _task_and_rules(run: Run) -> Texts:
     options = run.options
     return {
         "arm": options.arm if options else "",
@@ -241,8 +241,8 @@ def _other(run: Run) -> Texts:
     }
 
 
-def _told(card: ModelCard) -> Texts:
-    """Each model has a chat template of its own: it is compared with itself alone."""
+def _server_facts(card: ModelCard) -> Texts:
+    """Return the server's facts. A model's own chat template is compared with itself alone."""
     return {
         f"chat template of {card.served_id}" if fact == "chat template" else fact: value
         for fact, value in card.told.items()

@@ -1,4 +1,4 @@
-"""What a model is asked to do, and how the world shows that it was done."""
+"""A scenario: the task of a model, and the checks in its sandbox that show it was done."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A question to the world's database: its first value must equal `expect`."""
+    """A query of the task's database: its first value must equal `expect`."""
 
     name: str
     query: str
@@ -26,7 +26,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """Something that was to be looked at: a call that ran well must hold all words of an entry.
+    """Something that the model had to look at: a successful call has all words of an entry.
 
     `calls` are such entries, each one way to look, in the words of a command or of a path.
     """
@@ -48,10 +48,10 @@ class CodeTest:
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """A sub-agent, started when a script of the trial asks for it in the world.
+    """A sub-agent, started when a script of the trial requests it in the database.
 
-    `spawned` is a query: each row asks for one agent. Its first column tells requests apart; all
-    columns are variables of this agent's texts; where `attached` is 1, whoever asked waits.
+    `spawned` is a query: each row requests one agent. Its first column identifies a request; all
+    columns are variables of this agent's texts; where `attached` is 1, the requesting agent waits.
     The served model plays it, or `program` stands for it, with its variables as JSON.
     """
 
@@ -68,13 +68,13 @@ class Agent:
 
 @dataclass(frozen=True, slots=True)
 class SpawnLimits:
-    """How many sub-agents one trial may have, and how deep below its first agent."""
+    """The limits on sub-agents of a trial: their number, and their depth below its first agent."""
 
     depth: int = 2
     count: int = 8
 
     def refused(self, depth: int, started: int) -> str:
-        """Why one at this depth may not ask for another, after so many; "" where it may."""
+        """Return why an agent at this depth may not request another; "" if it may."""
         if depth >= self.depth:
             return f"deeper than {self.depth}"
         return f"more than {self.count} agents" if started >= self.count else ""
@@ -82,7 +82,7 @@ class SpawnLimits:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one trial may use. Sizes in bytes, times in seconds.
+    """The limits of one trial. Sizes in bytes, times in seconds.
 
     There is never a network; `loopback` gives the trial a 127.0.0.1 of its own.
     """
@@ -106,16 +106,16 @@ class Limits:
 class Scenario:
     """A scenario as loaded and checked.
 
-    `policy` names an allow list, `fixture` a folder under fixtures/, `database` the world's SQLite
-    file inside the workspace. The goal is reached when every check of `goal` holds, and every one
+    `policy` names an allow list, `fixture` a folder under fixtures/, `database` the SQLite file
+    inside the workspace. The goal is reached when every check of `goal` holds, and every one
     of `tests` and `traces`; `handshake` lists ordered steps, each proven by a check. `invites`
     names the failure classes it tempts to. The last `closing` steps of the solution close the work;
     with 0, as many as the handshake has. `another` is a second way to the goal, of another kind.
 
     `instructions`, `world` (the fixture's world.sql) and every text of goal, handshake and solution
     are templates over the variables of a trial, which follow from its seed: one of `variants`,
-    the `draws`, and the answers to `asks`, which are queries to the fresh world. `words` are lists
-    that a world draws from. `core.prompt.prompt.render` makes of it what one trial sees.
+    the `draws`, and the answers to `asks`, which are queries of the fresh database. `words` are
+    lists that `world` draws from. `core.prompt.prompt.render` renders it for one trial.
     """
 
     name: str
@@ -151,7 +151,7 @@ Cell = str | int | float | None
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A query, and how many of its rows are wanted at most."""
+    """A query, and the most rows that it returns."""
 
     query: str
     rows: int = 1
@@ -189,9 +189,9 @@ class Answers:
 
 @dataclass(frozen=True, slots=True)
 class GoalCheck:
-    """One check of a goal, asked when the trial had ended: what was to be found, and what was.
+    """One check of a goal, made when the trial had ended: the expected value and the one found.
 
-    A test has neither value. `said` is why nothing was found, or the last words of a test.
+    A test has neither value. `said` is why nothing was found, or the last line of a test.
     """
 
     name: str
@@ -202,9 +202,9 @@ class GoalCheck:
 
     @property
     def why(self) -> str:
-        """Why it does not hold."""
+        """The reason why it does not hold."""
         return self.said or f"expected {self.expected!r}, found {self.found!r}"
 
     @property
-    def told(self) -> str:
+    def failure(self) -> str:
         return f"{self.name} ({self.why})"

@@ -1,6 +1,6 @@
-"""What a run's trials add up to: counts by trial, so that intervals can know what belongs together.
+"""Totals of a run: counts by trial, so that intervals can be clustered by trial.
 
-A void trial is left out of every count here and listed beside them.
+Void trials are excluded from every count here, and listed separately.
 """
 
 from collections import Counter
@@ -35,7 +35,7 @@ class Funnel:
 
 @dataclass(frozen=True, slots=True)
 class Executions:
-    """What ran. Tool errors and limit strikes are out of the calls that were executed.
+    """Tool errors and limit strikes, out of the calls that were executed.
 
     A limit strike (a command ended by a limit) is no tool error, and neither is an error of the
     model's.
@@ -63,7 +63,7 @@ class Score:
 
     @property
     def observed(self) -> tuple[TrialSummary, ...]:
-        """The trials of which it is known how they ended."""
+        """The trials whose outcome is known."""
         return tuple(one for one in self.counted if one.observed)
 
     @property
@@ -72,7 +72,7 @@ class Score:
 
     @property
     def worlds(self) -> frozenset[World]:
-        """Those of the void trials too."""
+        """The task instances of all trials, void ones included."""
         return frozenset(one.world for one in (*self.counted, *self.voids))
 
     @property
@@ -102,13 +102,13 @@ def score_summaries(summaries: Iterable[TrialSummary]) -> Score:
 
 def executions(tallies: Tallies) -> Executions:
     limits: Counter[str] = Counter()
-    for one in tallies.counted:
-        limits.update(one.limits)
+    for trial in tallies.counted:
+        limits.update(trial.limits)
     return Executions(
-        tool_errors=tuple((one.failed, one.ran) for one in tallies.counted),
+        tool_errors=tuple((trial.failed, trial.ran) for trial in tallies.counted),
         limits=limits,
-        objections=sum(one.objections for one in tallies.counted),
-        completion_tokens=sum(one.completion_tokens for one in tallies.counted),
+        objections=sum(trial.objections for trial in tallies.counted),
+        completion_tokens=sum(trial.completion_tokens for trial in tallies.counted),
     )
 
 

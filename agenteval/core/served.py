@@ -1,4 +1,4 @@
-"""How a run was served, by its tokens and times, and the pace of what is under way."""
+"""Serving figures of a run, from its tokens and times, and the pace of requests under way."""
 
 from array import array
 from collections.abc import Iterable, Sequence
@@ -13,7 +13,7 @@ from agenteval.core.trial import Message, Turn
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Where the values of so many requests lie: their median, and where nine in ten are."""
+    """The spread of the values of `n` requests: their median, and the range of nine in ten."""
 
     n: int
     median: float
@@ -23,11 +23,11 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class AsServed:
-    """Of all requests of the trials that are not void. None is what nobody could observe.
+    """Figures of all requests of the trials that are not void. None means not observable.
 
     Times are seconds, from the request on; gaps are those between the pieces of one reply. A share
-    is seen only where a server told at least one count that is not 0: most that never tell it
-    leave it out or send 0.
+    is observable only if a server reported at least one count that is not 0: most servers that
+    never report it omit it or send 0.
     """
 
     first_piece: Spread | None
@@ -39,7 +39,7 @@ class AsServed:
 
 
 class Request(NamedTuple):
-    """What one request took; `first` is None where the reply came in one piece."""
+    """The times and tokens of a request; `first` is None if the reply came in one piece."""
 
     seconds: float
     first: float | None
@@ -53,20 +53,20 @@ class Request(NamedTuple):
 
 
 def as_served(requests: Iterable[Request]) -> AsServed:
-    """Each request is looked at once, and none is kept: a run may have millions."""
+    """Return the figures of these requests. Reads each once, keeps none: they may be millions."""
     first, median, p95, speed, reasoning, cached = (array("d") for _ in range(6))
-    for one in requests:
-        if one.first is not None:
-            first.append(one.first)
-            if one.pieces > 1:
-                median.append(one.gap_median)
-                p95.append(one.gap_p95)
-        if one.completion_tokens:
-            reasoning.append(one.reasoning_tokens / one.completion_tokens)
-            if one.seconds:
-                speed.append(one.completion_tokens / one.seconds)
-        if one.prompt_tokens:
-            cached.append(one.cached_tokens / one.prompt_tokens)
+    for request in requests:
+        if request.first is not None:
+            first.append(request.first)
+            if request.pieces > 1:
+                median.append(request.gap_median)
+                p95.append(request.gap_p95)
+        if request.completion_tokens:
+            reasoning.append(request.reasoning_tokens / request.completion_tokens)
+            if request.seconds:
+                speed.append(request.completion_tokens / request.seconds)
+        if request.prompt_tokens:
+            cached.append(request.cached_tokens / request.prompt_tokens)
     return AsServed(
         first_piece=spread(first),
         gap_median=spread(median),
@@ -97,14 +97,14 @@ MEASURED = 200  # tokens from which on a speed is one: a short reply is mostly w
 
 
 def stretch(tokens: int, seconds: float) -> float:
-    """What a limit is multiplied with, from 1 to `LONGEST`, where so many tokens took so long."""
+    """Return the factor of a limit, from 1 to `LONGEST`, if this many tokens took so long."""
     if tokens < MEASURED:
         return 1.0
     return min(LONGEST, max(1.0, REFERENCE * seconds / tokens))
 
 
 def generated(turn: Turn) -> int:
-    """The tokens of a turn; where a server does not count, the pieces of its stream."""
+    """Return the tokens of a turn; if a server does not count them, the pieces of its stream."""
     pieces = turn.timing.pieces if turn.timing else 0
     return turn.usage.completion_tokens or pieces
 
@@ -125,7 +125,7 @@ class Sent:
 
 
 class Counted(Enum):
-    """What the last count of a conversation can be, after those before it."""
+    """The meaning of the last token count of a conversation, in view of the earlier ones."""
 
     WHOLE = "whole"  # of the whole prompt: it grew, and what is new is not as long
     SHORT = "short"  # of a part: the rest was cut, or cached and left out
@@ -134,18 +134,18 @@ class Counted(Enum):
 
 
 def sent(messages: Sequence[Message], tokens: int, earlier: Sequence[Sent] = ()) -> Sent:
-    """The request with all these messages; those of the last one before it are known already."""
+    """Return the request with all these messages; those of the request before are not recounted."""
     before = earlier[-1] if earlier else Sent(0, 0)
-    said = (
+    lengths = (
         len(one.content.rpartition(_THOUGHT)[2] if one.role == "assistant" else one.content)
         + sum(len(call.raw) for call in one.calls)
         for one in messages[before.messages :]
     )
-    return Sent(before.characters + sum(said), tokens, len(messages))
+    return Sent(before.characters + sum(lengths), tokens, len(messages))
 
 
 def counted(requests: Sequence[Sent]) -> Counted:
-    """A server that does not count (0) says nothing. Messages are only ever added."""
+    """Return the meaning of the last count; 0 is UNCLEAR. Messages are only ever added."""
     last, earlier = requests[-1], [one for one in requests[:-1] if one.tokens]
     if not last.tokens:
         return Counted.UNCLEAR
@@ -162,7 +162,7 @@ def counted(requests: Sequence[Sent]) -> Counted:
 
 
 def least(requests: Sequence[Sent]) -> float:
-    """How many tokens the last request had at least, whatever the server counts of a prompt."""
+    """Return how many tokens the last request had at least, whatever the server counted."""
     last = requests[-1]
     return max(
         last.characters / DENSEST,
@@ -171,29 +171,30 @@ def least(requests: Sequence[Sent]) -> float:
 
 
 def cut(requests: Sequence[Sent], *, context: int | None, whole: bool) -> str:
-    """Why the last of these requests, counted as a part, was cut; empty when it may not have been.
+    """Return why the last request, counted as a part, was cut; empty if it may not have been.
 
-    Where the length of the context is known, that decides. Else only a server is believed that
-    counts whole prompts.
+    If the length of the context is known, that decides. Otherwise only a server that counts whole
+    prompts is believed.
     """
     last, had = requests[-1], least(requests)
-    said = (
+    reason = (
         f"the server counted {last.tokens} prompt tokens for {last.characters} characters, which "
         f"have at least {had:.0f}"
     )
     if context is not None:
-        return f"{said}, and its context holds {context}" if had > context else ""
-    return said if whole else ""
+        return f"{reason}, and its context holds {context}" if had > context else ""
+    return reason if whole else ""
 
 
 NEAR = 16  # tokens: so few before the end of its context a server may stop already
 
 
 def cut_reply(turn: Turn, prompt: float, context: int | None) -> tuple[Ending | None, str]:
-    """How a reply that a limit of length cut ends its trial, and why it ended.
+    """Return how a reply that a length limit cut ends its trial, and why it ended.
 
     `prompt` is how many tokens the request had at least. A reply far from the end of the context
-    was cut by another limit, ours or the server's: no ending, as where the context is not told.
+    was cut by another limit, ours or the server's: that is no ending. An unknown context is none
+    either.
     """
     used = f"{prompt:.0f} tokens of prompt and {generated(turn)} of reply"
     if turn.finish_reason == FULL:

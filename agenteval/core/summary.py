@@ -1,4 +1,4 @@
-"""The summary of a trial, and a run of such: all that a figure is made from, no transcript."""
+"""The summary of a trial, and of a run: the input of every figure, without transcripts."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +16,7 @@ from agenteval.errors import Cause
 
 @dataclass(frozen=True, slots=True)
 class ImportedCounts:
-    """`trials` names what each count belongs to, as scenario and trial; both may be empty."""
+    """An imported table. `trials` names scenario and trial of each count; both may be empty."""
 
     id: str
     model: ModelCard
@@ -33,13 +33,13 @@ SIGNALLED = 128  # from which exit code on a shell says that a signal ended the 
 
 @dataclass(frozen=True, slots=True)
 class TrialSummary:
-    """What was counted in one trial.
+    """The counts of one trial.
 
     `errors` counts the denied calls by their primary class, `executed` the calls that ran, and
     `crashed` those of them that a limit or a signal ended. `retries` counts what was sent again;
     `stretched` is how many times its time the trial was given, as the server is slow.
 
-    `prompt_tokens` are those of the first turn, 0 where there is none or the server told none.
+    `prompt_tokens` are those of the first turn; 0 without a turn or a count of the server.
 
     `agents` counts, for each sub-agent that made calls, the denied ones and all, and `agent_errors`
     their denied ones together, as `errors` does; no other count has any but the first agent's.
@@ -75,7 +75,7 @@ class TrialSummary:
 
     @property
     def observed(self) -> bool:
-        """Whether anybody looked at how it ended: of a session out of a log nobody did."""
+        """Return True if its outcome was observed, which that of a logged session is not."""
         return self.outcome is not Outcome.NOT_OBSERVABLE
 
     @property
@@ -84,7 +84,7 @@ class TrialSummary:
 
     @property
     def undone(self) -> bool:
-        """Whether the goal held once and no longer at the end."""
+        """Return True if the goal held once and no longer at the end."""
         return self.goal_turn is not None and not self.completed and not self.void
 
     @property
@@ -107,24 +107,24 @@ class TrialSummary:
 
     @property
     def depth(self) -> int:
-        """How many steps of the handshake were reached before the first one that was not."""
+        """The number of handshake steps reached before the first one that was not."""
         reached = [step.reached for step in self.handshake]
         return [*reached, False].index(False)
 
     @property
     def in_order(self) -> bool | None:
-        """Whether the whole handshake was reached, no step too early; None: not known."""
+        """Return True if the whole handshake was reached, no step too early; None: not known."""
         if any(step.reached and step.in_order is None for step in self.handshake):
             return None
         return all(step.in_order for step in self.handshake)
 
     @property
     def closed(self) -> bool:
-        """Whether the whole handshake was reached, and no step is known to have come too early."""
+        """Return True if the whole handshake was reached, and no step is known to be too early."""
         return all(step.reached and step.in_order is not False for step in self.handshake)
 
     def flawless(self) -> "TrialSummary":
-        """The trial as it would be without a single fault, with as many calls."""
+        """Return the trial as it would be without a single fault, with as many calls."""
         return replace(
             self,
             outcome=Outcome.COMPLETED,
@@ -137,13 +137,14 @@ class TrialSummary:
 
 
 def without(trials: Sequence[TrialSummary], classes: Sequence[str]) -> tuple[TrialSummary, ...]:
-    """The same with no error of these classes, but for those in `agents`."""
+    """Return the trials without errors of these classes; the counts in `agents` stay."""
 
-    def kept(errors: Mapping[str, int]) -> dict[str, int]:
+    def remaining(errors: Mapping[str, int]) -> dict[str, int]:
         return {name: of for name, of in errors.items() if name not in classes}
 
     return tuple(
-        replace(one, errors=kept(one.errors), agent_errors=kept(one.agent_errors)) for one in trials
+        replace(one, errors=remaining(one.errors), agent_errors=remaining(one.agent_errors))
+        for one in trials
     )
 
 
@@ -169,7 +170,7 @@ class RunSummary:
 
     @classmethod
     def of(cls, run: Run, trials: tuple[TrialSummary, ...] = ()) -> "RunSummary":
-        """A run that is given without its trials, or has none yet."""
+        """Summarize a run whose trials are passed separately, or that has none yet."""
         return cls(
             id=run.id,
             model=run.model.name,
@@ -185,7 +186,7 @@ class RunSummary:
 
     @classmethod
     def of_table(cls, imported: ImportedCounts) -> "RunSummary":
-        """Counts by trial; no seed of a run is negative, so that they meet it in no world."""
+        """Summarize a table by trial. Its seeds are negative: no trial of a run pairs with them."""
         counts = imported.counts
         trials = tuple(
             TrialSummary(
@@ -211,7 +212,7 @@ class RunSummary:
 
     @property
     def ended(self) -> "RunSummary":
-        """Without the trials that a run which goes on had in flight: it plays them anew."""
+        """The run without the interrupted trials of a resumed run, which plays them again."""
         if self.complete:
             return self
         ended = (trial for trial in self.trials if trial.cause is not Cause.INTERRUPTED)
@@ -224,7 +225,7 @@ class RunSummary:
 
     @property
     def calls(self) -> int:
-        """Of the trials that are not void."""
+        """The calls of the trials that are not void."""
         return sum(trial.calls for trial in self.counted)
 
 
@@ -271,7 +272,7 @@ def _denied(record: CallRecord) -> bool:
 
 
 def _calls_by_agent(calls: Sequence[AgentCall]) -> dict[str, Cluster]:
-    """Denied calls and all calls of each name, in the order of the names."""
+    """Return denied calls and all calls of each name, in the order of the names."""
     made = Counter(name for name, _ in calls)
     denied = Counter(name for name, is_denied in calls if is_denied)
     return {name: (denied[name], made[name]) for name in sorted(made)}

@@ -1,4 +1,4 @@
-"""What the turns and calls of trials add up to, beside what their summaries count."""
+"""Totals of the turns and calls of trials, besides the counts of their summaries."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,7 +12,7 @@ from agenteval.core.trial import CallRecord, Trial, Turn
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """One trial's; of its first agent, but for what is useful, which counts all of them.
+    """The tally of one trial: of its first agent, except `useful`, which counts all agents.
 
     Of the calls that `ran`, those that `failed` did so by themselves, and `limits` counts what
     ended others. `written` counts the calls of its turns, `malformed` has what was wrong with
@@ -34,7 +34,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Tallies:
-    """Those of a run's trials, in their order, and how its requests were served."""
+    """The tallies of a run's trials, in their order, and the figures of its serving."""
 
     trials: tuple[Tally, ...]
     served: AsServed
@@ -45,12 +45,12 @@ class Tallies:
 
     @property
     def counted(self) -> list[Tally]:
-        """Those of the trials that are not void."""
+        """The tallies of the trials that are not void."""
         return [one for one in self.trials if not one.void]
 
     @property
     def useful(self) -> int:
-        """What ran in void trials took its time too."""
+        """The useful calls of all trials: those in void trials took their time too."""
         return sum(one.useful for one in self.trials)
 
 
@@ -72,13 +72,13 @@ def tally(trial: Trial) -> Tally:
 
 
 def useful_calls(trial: Trial) -> int:
-    """Calls of all agents that were allowed and ran: generating denied ones is no work done."""
+    """Count the calls of all agents that were allowed and ran: a denied call is no work done."""
     calls = [*trial.calls, *(call for agent in trial.agents for call in agent.calls)]
     return sum(was_useful(call) for call in calls)
 
 
 def was_useful(record: CallRecord) -> bool:
-    """Whether it was allowed and ran."""
+    """Return True if the call was allowed and ran."""
     return record.verdict.allowed and record.execution is not None
 
 

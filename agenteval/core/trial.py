@@ -19,7 +19,7 @@ class Timing:
 
     `first` is from the request to the first piece, the gaps are those between two pieces: their
     mean, median, 95th percentile and longest, 0 where there is one piece. Servers put one token
-    into a piece, or several; `pieces` beside `Usage.completion_tokens` tells which.
+    into a piece, or several: compare `pieces` with `Usage.completion_tokens`.
     """
 
     first: float
@@ -35,7 +35,7 @@ class Timing:
 
 
 def timing_of(arrivals: Sequence[float]) -> Timing | None:
-    """The timing of pieces that came so many seconds after the request; None for no piece."""
+    """Return the timing of pieces that came so many seconds after the request; None for none."""
     if not arrivals:
         return None
     gaps = sorted(after - before for before, after in pairwise(arrivals))
@@ -68,7 +68,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens as the server counted them; 0 when it did not say.
+    """Tokens as the server counted them; 0 if it reported none.
 
     Reasoning is a part of the completion, and cached tokens are a part of the prompt.
     """
@@ -84,12 +84,12 @@ class Turn:
     """One reply of the model. `raw` is the reply as received, before any parsing.
 
     `repeats` is the passage that it was stopped in, having written it again and again; `model` is
-    who the server says has answered.
+    the model that answered, as the server names it.
 
-    `ended` is when its last byte came, in seconds since 1970; None where nobody noted it.
+    `ended` is when its last byte came, in seconds since 1970; None if it was not recorded.
 
-    `timing` is None where the reply came in one piece. `repairs` says what the conversation that is
-    sent back has in the place of what a server would not take.
+    `timing` is None if the reply came in one piece. `repairs` are the replacements, in the
+    conversation that is sent back, of what a server would not accept.
     """
 
     text: str
@@ -109,7 +109,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """What running an allowed call gave.
+    """The result of running an allowed call.
 
     `exit_code` is None when a limit ended the command; `limit` then names it (`wall-time`,
     `memory`, `output`, ...). `output` is stdout and stderr as they came, cut at the output limit;
@@ -142,16 +142,16 @@ class CallRecord:
 
 
 def last_denied(calls: Sequence[CallRecord]) -> bool:
-    """Whether a call of the last turn that made any was denied."""
+    """Return True if a call of the last turn with calls was denied."""
     return any(not call.verdict.allowed for call in calls if call.turn == calls[-1].turn)
 
 
 @dataclass(frozen=True, slots=True)
 class HandshakeStep:
-    """One ordered step of a handshake, and the call after which the world first showed it done.
+    """One ordered step of a handshake, and the call after which its check first held.
 
-    `agent` (a label), `turn` and `position` say which call; they are None where nothing looked at
-    the world between calls. In order is a step that no earlier step was reached after.
+    `agent` (a label), `turn` and `position` identify the call; they are None if nothing was checked
+    between calls. A step is in order if no earlier step was reached after it.
     """
 
     name: str
@@ -164,10 +164,10 @@ class HandshakeStep:
 
 @dataclass(frozen=True, slots=True)
 class AgentPart:
-    """What one sub-agent did in a trial. `number` counts from 1, in the order they were started.
+    """One sub-agent's part in a trial. `number` counts from 1, in the order they were started.
 
-    `parent` is the number of the agent that asked for it, 0 for the first one; `turn` and
-    `position` say by which of its calls, and are None where that was not kept. `reason` says why it
+    `parent` is the number of the agent that requested it, 0 for the first one; `turn` and
+    `position` say by which of its calls, and are None if not recorded. `reason` says why it
     was refused, or how the program that stands for an agent failed. `prompt` is what it began with.
     """
 
@@ -185,7 +185,7 @@ class AgentPart:
 
     @property
     def label(self) -> str:
-        """Which agent of the trial; the first one's is empty."""
+        """The label of the agent in its trial; the first one's is empty."""
         return f"{self.name}/{self.number}" if self.number else ""
 
 
@@ -194,11 +194,11 @@ class Trial:
     """One attempt at one scenario, finished. `number` counts from 1 within its run and scenario.
 
     Turns, calls and ending are the first agent's; the sub-agents that it led to stand in `agents`.
-    `prompt` is what that agent began with, system and task; empty where nobody kept it.
-    `reason` says why it is void, what it did again and again, and what of the goal did not hold;
-    `cause` is that of a void. `goal` has each check of the goal, asked at the end, and `goal_turn`
-    the first agent's turn after which the goal first held; None where it never did, and where
-    nobody kept it.
+    `prompt` is what that agent began with, system and task; empty if it was not recorded.
+    `reason` says why it is void, what it did again and again, and which checks did not hold;
+    `cause` is that of a void. `goal` has each check of the goal, made at the end. `goal_turn` is
+    the first agent's turn after which the goal first held; None if it never did, or if it was not
+    recorded.
     `retries` counts the requests that were sent again, as the server had not taken them;
     `stretched` says how many times its time the trial was given, as the server is slow.
     """
@@ -223,7 +223,7 @@ class Trial:
 
 
 class Limit(StrEnum):
-    """What `core.trial.Execution.limit` may say."""
+    """The values of `core.trial.Execution.limit`."""
 
     WALL_TIME = "wall-time"
     CPU = "cpu"

@@ -1,4 +1,4 @@
-"""What a server's log says it did, window by window, all its engines together."""
+"""The work of a server by its log, window by window, all its engines together."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ NEXT = (0.5, 1.5)  # windows until the line that follows at once; stamps have wh
 
 @dataclass(frozen=True, slots=True)
 class EngineLine:
-    """What one engine logs at the end of a window. `at` is in seconds, None without a stamp."""
+    """One engine's line at the end of a window. `at` is in seconds, None without a stamp."""
 
     at: float | None
     engine: str

@@ -1,7 +1,7 @@
 """The loop: many trials in `orchestrator`, one in `trial_runner`, one agent in `agent_loop`.
 
-One call is in `tool_executor`, and what becomes of the world in `world_monitor`.
-`engine.second_reader` is imported when it is first asked for: few of those who classify want it.
+One call is in `tool_executor`, the state of the sandbox in `world_monitor`.
+`engine.second_reader` is imported on first use: few programs that classify calls need it.
 """
 
 from agenteval.lazily import submodules

@@ -29,7 +29,7 @@ class AgentLoop:
     max_turns: int
     model: RetryingModel
     executor: ToolExecutor
-    scene: TrialContext
+    context: TrialContext
     messages: list[Message] = field(default_factory=list)
     turns: list[Turn] = field(default_factory=list)
     calls: list[CallRecord] = field(default_factory=list)
@@ -48,42 +48,42 @@ class AgentLoop:
     async def _turns(self) -> Ending:
         """Only waiting for the model is cut short, by `retrying_model`: commands have limits."""
         arm, policy = self.executor.arm, self.executor.policy
-        schemas = tool_texts.schemas(arm.profile, arm.offered(self.tools, within=policy.tools))
+        schemas = tool_texts.schemas(arm.profile, arm.offered(self.tools, visible=policy.tools))
         for number in range(self.max_turns):
             turn = await self.model.ask(self.messages, schemas, seed=self.seed)
-            await self._took(number, turn)
+            await self._record_turn(number, turn)
             for position, call in enumerate(turn.calls):
                 if position and self._leaves_the_rest():
                     break
-                await self._made(await self.executor.handle(number, position, call))
+                await self._record_call(await self.executor.handle(number, position, call))
             if ending := await self._ending(turn):
                 return ending
         return Ending.TURNS
 
     def _leaves_the_rest(self) -> bool:
-        """Whether no other call of a turn is carried out. Raises TimeoutError, as `ask` would."""
+        """Return True if a turn's other calls are skipped. Raises TimeoutError, as `ask` would."""
         self.model.check_time()
-        return bool(self.executor.room.outgrown or looped(self.calls))
+        return bool(self.executor.budget.outgrown or looped(self.calls))
 
-    async def _took(self, number: int, turn: Turn) -> None:
+    async def _record_turn(self, number: int, turn: Turn) -> None:
         self.turns.append(turn)
-        self.scene.took(self.agent, number, turn)
+        self.context.record_turn(self.agent, number, turn)
         self.requests.append(sent(self.messages, turn.usage.prompt_tokens, self.requests))
-        await self.scene.read(self.requests)
+        await self.context.read(self.requests)
         self.messages.append(Message("assistant", turn.text, turn.calls, "", turn.reasoning))
 
-    async def _made(self, record: CallRecord) -> None:
+    async def _record_call(self, record: CallRecord) -> None:
         self.calls.append(record)
         self.messages.append(Message("tool", record.reply, call_id=record.call.id))
-        await self.scene.made(self.agent, record)
+        await self.context.follow_call(self.agent, record)
 
     async def _ending(self, turn: Turn) -> Ending | None:
-        """What ends this agent's work after this turn, if anything does."""
-        ended = await self.scene.ended()
+        """Return the ending of this agent's work after this turn; None if it goes on."""
+        ended = await self.context.ended()
         if again := turn.repeats or looped(self.calls):
             self.reason = f"wrote again and again: {again}" if turn.repeats else str(again)
             return Ending.LOOPED
-        filled, why = await self.scene.cut(turn, least(self.requests))
+        filled, why = await self.context.cut(turn, least(self.requests))
         if filled or not turn.calls:
             self.reason = why
             return filled or Ending.STOPPED

@@ -1,4 +1,4 @@
-"""What the file tools of a call do: read, write, edit and search, inside the sandbox."""
+"""The file tools: read, write, edit and search, inside the sandbox."""
 
 import json
 import time
@@ -41,9 +41,9 @@ FileTask = FileRead | FileWrite | FileEdit | FileSearch
 async def carried_out(
     task: FileTask, sandbox: Sandbox, readable: PathRules, saved: Mapping[str, str]
 ) -> Execution:
-    """What it gave; a file that cannot be had is a failure of the call.
+    """Carry out the task; a file that cannot be accessed is a failure of the call.
 
-    `readable` are the files that a search tells of, `saved` the results kept outside the workspace.
+    `readable` are the files that a search may list, `saved` the results kept outside the workspace.
     """
     started = time.perf_counter()
     if isinstance(task, FileSearch):
@@ -63,9 +63,9 @@ async def carried_out(
 
 
 async def _read(task: FileRead, sandbox: Sandbox, saved: Mapping[str, str]) -> tuple[str, bool]:
-    """What is cut ends with a whole line, so that `offset` can go on behind it."""
-    if (kept := saved.get(task.path)) is not None:
-        lines = StringIO(kept).readlines()[task.first - 1 :]
+    """Return the text, and if it was cut: then behind a whole line, where `offset` can go on."""
+    if (saved_text := saved.get(task.path)) is not None:
+        lines = StringIO(saved_text).readlines()[task.first - 1 :]
         return "".join(lines[: task.lines]), False
     content, cut = await sandbox.read_lines(*task)
     whole = content[: content.rfind(b"\n") + 1] if cut else b""
@@ -99,14 +99,14 @@ async def _searched(task: FileSearch, sandbox: Sandbox, readable: PathRules) -> 
     ran = await sandbox.run(("python3", "-I", "-S", "-c", _WALK, task.folder, pattern))
     if ran.exit_code != 0:
         return Execution(1, ran.output.strip().rpartition("\n")[2], ran.seconds, ran.limit)
-    found = [*_matching(task, readable, ran.output)]
-    more = [f"({len(found) - FOUND} more are not shown)"] if len(found) > FOUND else []
-    text = "\n".join([*found[:FOUND], *more]) or "nothing was found"
+    matches = [*_matching(task, readable, ran.output)]
+    more = [f"({len(matches) - FOUND} more are not shown)"] if len(matches) > FOUND else []
+    text = "\n".join([*matches[:FOUND], *more]) or "nothing was found"
     return Execution(0, text, ran.seconds)
 
 
 def _matching(task: FileSearch, readable: PathRules, listed: str) -> Iterator[str]:
-    """What of the listing is wanted, and may be read."""
+    """Yield the entries of the listing that match the task and may be read."""
     named = task.pattern if task.tool == GLOB else task.include or "**"
     below = "" if task.folder == "." else f"{task.folder}/"
     for entry in listed.splitlines():

@@ -45,10 +45,10 @@ T = TypeVar("T")
 LONGEST = 20_000  # characters of a traceback, from its end: there it says what happened
 
 
-def made(key: TrialKey, make: Callable[[], T]) -> T:
-    """What the scenario makes of this seed. Raises InfrastructureError where that is nothing.
+def make_for_seed(key: TrialKey, make: Callable[[], T]) -> T:
+    """Make a scenario's part for this seed. Raises InfrastructureError if it cannot be made.
 
-    A world that cannot be made at all was told before the run began: this one is the seed's.
+    A scenario that fails for every seed was reported before the run began: this is the seed's.
     """
     try:
         return make()
@@ -57,7 +57,7 @@ def made(key: TrialKey, make: Callable[[], T]) -> T:
 
 
 def void_of(key: TrialKey, error: Exception) -> InfrastructureError:
-    """What broke the trial; with its traceback where nobody foresaw it."""
+    """Return the error that broke the trial, with its traceback if it was not foreseen."""
     if isinstance(error, ExceptionGroup):
         return void_of(key, first_error(error))
     if isinstance(error, InfrastructureError):
@@ -66,18 +66,18 @@ def void_of(key: TrialKey, error: Exception) -> InfrastructureError:
         return _slip(key, error)
     if isinstance(error, OSError):
         return InfrastructureError(legible(str(error)))
-    said = traceback.format_exception_only(error)[-1].strip()
+    summary = traceback.format_exception_only(error)[-1].strip()
     trace = "".join(traceback.format_exception(error))[-LONGEST:]
-    return InfrastructureError(legible(f"{said}\n{trace}").strip(), Cause.AGENTEVAL)
+    return InfrastructureError(legible(f"{summary}\n{trace}").strip(), Cause.AGENTEVAL)
 
 
 def _slip(key: TrialKey, error: Exception) -> InfrastructureError:
-    said = f"scenario {key.scenario!r}, seed {key.seed}: {error}"
-    return InfrastructureError(legible(said), Cause.SCENARIO)
+    message = f"scenario {key.scenario!r}, seed {key.seed}: {error}"
+    return InfrastructureError(legible(message), Cause.SCENARIO)
 
 
 def broken(key: TrialKey, begun: Sequence[TrialRunner], error: InfrastructureError) -> Trial:
-    """The trial as far as it came, void."""
+    """Return the trial as far as it came, as void."""
     for play in begun:
         return play.broken(error)
     return Trial(
@@ -110,7 +110,7 @@ class Orchestrator:
     pauses: Sequence[float] = PAUSES
     pace: Pace = field(default_factory=Replies)
     reading: Reading = field(default_factory=Reading)
-    guest: Callable[..., Loop] | None = None
+    make_loop: Callable[..., Loop] | None = None
     ended: Callable[[int], None] = lambda _seed: None  # told of each trial's seed at its end
 
     async def play(self, stages: Sequence[Stage], keys: Sequence[TrialKey]) -> None:
@@ -118,7 +118,7 @@ class Orchestrator:
 
         A trial that the server, the sandbox, its scenario or we broke is recorded as void, and the
         run goes on.
-        Raises UsageError when only the user can mend what is wrong, and HostError when this machine
+        Raises UsageError when only the user can fix what is wrong, and HostError when this machine
         keeps us from going on; what was played is stored.
         """
         by_name = {stage.scenario.name: stage for stage in stages}
@@ -151,8 +151,8 @@ class Orchestrator:
     async def _played(
         self, stage: Stage, key: TrialKey, running: asyncio.Semaphore, begun: list[TrialRunner]
     ) -> Trial:
-        """The trial at its end; `begun` gets it as soon as there is one."""
-        files, prompt = made(
+        """Return the trial at its end; `begun` gets its runner as soon as there is one."""
+        files, prompt = make_for_seed(
             key, lambda: (stage.files(key.seed), posed(stage.scenario, key.seed, self.setting))
         )
         limits = stage.scenario.limits
@@ -189,13 +189,13 @@ class Orchestrator:
             recorder=self.recorder,
             observer=self.observer,
             watch=watch,
-            guest=self.guest,
+            make_loop=self.make_loop,
             reading=self.reading,
         )
 
 
 def trial_keys(scenarios: Sequence[str], trials: int, seed: int) -> tuple[TrialKey, ...]:
-    """Every trial of a run. The same seed gives the same worlds, whoever plays them."""
+    """Return every trial of a run. A seed gives the same task instances to every model."""
     return tuple(
         TrialKey(scenario, number, trial_seed(seed, scenario, number))
         for number in range(1, trials + 1)
@@ -204,6 +204,6 @@ def trial_keys(scenarios: Sequence[str], trials: int, seed: int) -> tuple[TrialK
 
 
 def trial_seed(seed: int, scenario: str, number: int) -> int:
-    """A seed of 31 bits: what every server takes."""
+    """Return a seed of 31 bits, which every server accepts."""
     digest = hashlib.sha256(f"{seed}/{scenario}/{number}".encode()).digest()
     return int.from_bytes(digest[:4]) >> 1

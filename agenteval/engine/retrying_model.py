@@ -1,4 +1,4 @@
-"""The retrying model: it asks within its trial's time, by an adaptive timeout on slow servers."""
+"""The retrying model: queries within its trial's time, with adaptive timeouts on slow servers."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -41,7 +41,7 @@ class Replies:
     tokens: int = 0
     seconds: float = 0.0
 
-    def took(self, turn: Turn) -> None:
+    def add(self, turn: Turn) -> None:
         self.tokens += generated(turn)
         self.seconds += turn.seconds
 
@@ -54,8 +54,8 @@ class RetryingModel:
     """Implements `protocols.Model` for one trial, whose time begins with the first request.
 
     `seconds` is the time on a fast server: it grows as `core.served` says, by the trial's own
-    replies or by `pace`, and by every pause. Only a request that was not taken at all is sent
-    again, so that no reply, be it bad, is asked for twice and no tool runs twice.
+    replies or by `pace`, and by every pause. Only a request that was not accepted at all is sent
+    again, so that no reply, even a bad one, is requested twice and no tool runs twice.
     """
 
     model: Model
@@ -81,17 +81,17 @@ class RetryingModel:
                 async with until(self._deadline):
                     turn = await ask()
             except InfrastructureError as error:
-                seen = await self.health.after(error)
+                failure = await self.health.after(error)
                 if pause is None or not isinstance(error, UnservedError):
-                    raise self._told(seen) from error
+                    raise self._with_retries(failure) from error
                 await self._pause(pause if error.after is None else error.after)
             else:
-                self._replies.took(turn)
+                self._replies.add(turn)
                 return turn
         raise AssertionError("the last try returns or raises")
 
     async def cut(self, turn: Turn, prompt: float) -> tuple[Ending | None, str]:
-        """As `protocols.TrialContext` says."""
+        """Return how a reply that a length limit cut ends, as `protocols.TrialContext.cut`."""
         if turn.finish_reason not in CUT:
             return None, ""
         return cut_reply(turn, prompt, await self.health.context())
@@ -114,7 +114,7 @@ class RetryingModel:
         self._paused += wait
         await asyncio.sleep(wait)
 
-    def _told(self, error: InfrastructureError) -> InfrastructureError:
+    def _with_retries(self, error: InfrastructureError) -> InfrastructureError:
         tries = f" (asked again {self.retries} times in this trial)" if self.retries else ""
         return InfrastructureError(f"{error}{tries}", error.cause)
 
@@ -124,19 +124,19 @@ PROOF = 20  # requests that were counted as whole; caches that forget can look s
 
 @dataclass(slots=True)
 class Reading:
-    """`whole` counts requests seen to be counted as a whole; `partly` that one was not, once."""
+    """A server's way to count prompts: `whole` requests in full; `partly` if one only in part."""
 
     whole: int = 0
     partly: bool = False
 
     async def check(self, requests: Sequence[Sent], health: Health) -> None:
         """Raises InfrastructureError when the last request of a conversation was cut."""
-        found = counted(requests)
-        self.whole += found is Counted.WHOLE
-        if found not in {Counted.SHORT, Counted.NEW}:
+        meaning = counted(requests)
+        self.whole += meaning is Counted.WHOLE
+        if meaning not in {Counted.SHORT, Counted.NEW}:
             return
         context = await health.context()
-        proved = self.whole >= PROOF and not self.partly and found is Counted.SHORT
+        proved = self.whole >= PROOF and not self.partly and meaning is Counted.SHORT
         if why := cut(requests, context=context, whole=proved):
             raise InfrastructureError(why, Cause.CONTEXT_CUT)
         self.partly = True

@@ -28,10 +28,10 @@ _KEPT, _LONGEST = 1024, 1000  # readings, and characters of a text whose reading
 class SecondReader:
     """Asks whether bashlex reads the same commands and words as the gate.
 
-    One question at a time, and none twice: the trials of a scenario run many commands alike, and
-    what bashlex reads in a text depends on nothing else. What it could not read it is asked again.
+    It reads one text at a time, and none twice: the trials of a scenario run many equal commands,
+    and the reading of a text depends on nothing else. A text that it could not read is read again.
     `counts` says how often it agreed, objected, failed and timed out, and how often it agreed only
-    once its known faults were kept from it.
+    once its known faults were avoided.
     """
 
     def __init__(self, seconds: float = 0.5) -> None:
@@ -48,41 +48,43 @@ class SecondReader:
         await self.stop()
 
     async def objection(self, run: BashRun) -> str:
-        """Both readings, when bashlex reads other commands or words in what is to run; else "".
+        """Return both readings if bashlex reads other commands or words in what is to run; else "".
 
-        What only another harness's rules could read, they alone judge.
+        A command that only another harness's rules could read is judged by them alone.
         """
         if not run.commands:
             return ""
-        answer = self._known.get(run.text) or await self._asked(run.text)
+        answer = self._known.get(run.text) or await self._read(run.text)
         if "commands" not in answer:
             self.counts["timed out" if answer.get("late") else "failed"] += 1
             return ""
-        ours = sorted(list(words) for words in run.commands)
-        theirs = sorted(answer["commands"])
-        if ours == theirs:
+        gate_commands = sorted(list(words) for words in run.commands)
+        bashlex_commands = sorted(answer["commands"])
+        if gate_commands == bashlex_commands:
             self.counts["agreed"] += 1
             return ""
         if await self._is_known_fault(run):
             self.counts["known faults"] += 1
             return ""
         self.counts["objected"] += 1
-        return f"the gate reads {_shown(ours)}; bashlex reads {_shown(theirs)}"
+        return (
+            f"the gate reads {_as_json(gate_commands)}; bashlex reads {_as_json(bashlex_commands)}"
+        )
 
     async def _is_known_fault(self, run: BashRun) -> bool:
-        """Whether it agrees once the text is written so that its known faults do not count."""
+        """Return True if it agrees once the text is rewritten to avoid its known faults."""
         other = in_other_words(run.text)
         if other == run.text:
             return False
-        answer = self._known.get(other) or await self._asked(other)
-        theirs = answer.get("commands", ())
-        ours = (
+        answer = self._known.get(other) or await self._read(other)
+        bashlex_commands = answer.get("commands", ())
+        gate_commands = (
             [_without_lines(word) if "$(" in word else word for word in words]
             for words in run.commands
         )
-        return sorted(ours) == sorted(theirs)
+        return sorted(gate_commands) == sorted(bashlex_commands)
 
-    async def _asked(self, text: str) -> dict[str, Any]:
+    async def _read(self, text: str) -> dict[str, Any]:
         async with self._turn:
             answer = await self._ask(text)
         if "commands" in answer and len(text) <= _LONGEST:
@@ -136,7 +138,7 @@ class Deny(Protocol):
 
 @contextmanager
 def objecting(judge: Judge, deny: Deny) -> Iterator[Judge]:
-    """Judges, and asks a second reader about each command that would run, as a run does."""
+    """Yield a judge that also has a second reader check each command to run, as a run does."""
     reader = SecondReader()
     with asyncio.Runner() as runner:
 
@@ -162,7 +164,7 @@ _GOES_ON = re.compile(r"(?:[;&|({]|\b(?:do|then|else|elif|if|while|until))[ \t]*
 
 
 def in_other_words(text: str) -> str:
-    """The same for bash, without what bashlex reads wrongly.
+    """Return a text that is the same to bash, without what bashlex reads wrongly.
 
     In `$( )` it drops what follows the end of a line and miscounts behind a joined one; it reads a
     here-document in a group as commands. A body in which something is expanded stays.
@@ -174,13 +176,13 @@ def in_other_words(text: str) -> str:
 
 
 def _without_lines(text: str) -> str:
-    """Without joined lines and comments; lines that end within `$( )` end by `;`."""
+    """Return it without joined lines and comments; lines that end within `$( )` end by `;`."""
     written: list[str] = []
     inside: list[str] = []  # the $(, brackets and double quotes that are open
     at = 0
-    while found := _TOKEN.search(text, at):
-        written.append(text[at : found.start()])
-        at, kind, piece = found.end(), found.lastgroup, found[0]
+    while match := _TOKEN.search(text, at):
+        written.append(text[at : match.start()])
+        at, kind, piece = match.end(), match.lastgroup, match[0]
         is_quoted = inside[-1:] == ['"']
         if kind == "double":
             inside.pop() if is_quoted else inside.append(piece)
@@ -189,7 +191,7 @@ def _without_lines(text: str) -> str:
         elif kind == "bracket" and inside and not is_quoted:
             inside.pop()
         elif is_quoted and kind in {"single", "comment"}:  # a quote, or a #, as it stands
-            at, piece = found.start() + 1, piece[0]
+            at, piece = match.start() + 1, piece[0]
         elif kind == "joined" or (kind == "comment" and "$(" in inside):
             piece = ""
         elif kind == "line" and not is_quoted and "$(" in inside:
@@ -213,5 +215,5 @@ async def _receive(process: Process) -> dict[str, Any]:
     return answer
 
 
-def _shown(commands: list[list[str]]) -> str:
+def _as_json(commands: list[list[str]]) -> str:
     return json.dumps(commands, ensure_ascii=False)

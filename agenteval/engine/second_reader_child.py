@@ -1,6 +1,6 @@
 """The program behind `second_reader`: reads shell texts with bashlex, in a process of its own.
 
-Run as `python -I second_reader_child.py`, it imports of agenteval only how texts are matched. On
+Run as `python -I second_reader_child.py`, it imports of agenteval only the matching of texts. On
 stdin and stdout it speaks JSON behind a length of four bytes: a text comes in,
 `{"commands": [[word, ...], ...]}` or `{"failed": why}` goes out; one empty object goes out first,
 when it is ready.
@@ -56,7 +56,7 @@ def _answer(text: str) -> dict[str, Any]:
 
 
 def _commands(tree: Any, text: str) -> Iterator[list[str]]:
-    """The words of every simple command below a node, at any depth."""
+    """Yield the words of every simple command below a node, at any depth."""
     waiting = [tree]
     while waiting:
         node = waiting.pop()
@@ -76,13 +76,13 @@ _QUOTED = compiled(r"""'[^']*+'|\\.|("(?:[^"\\]++|\\.)*+")""", re.DOTALL)
 
 
 def _is_live(word: str) -> bool:
-    """Whether anything could be expanded in what is not single-quoted or escaped."""
+    """Return True if anything outside single quotes and escapes could be expanded."""
     outside = _QUOTED.sub(lambda piece: piece[1] or "", word)
     return any(mark in outside for mark in ("$", "`", "<(", ">("))
 
 
 def unquote(word: str) -> str:
-    """A word after quote removal, by a reading of its own; $( ) is kept as it stands."""
+    """Return a word after quote removal, by a reading of its own; $( ) stays unchanged."""
     value: list[str] = []
     quote = ""
     at = 0

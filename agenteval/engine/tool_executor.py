@@ -18,8 +18,9 @@ from agenteval.protocols import Judge, Sandbox
 class ToolExecutor:
     """Carries out the calls of one trial. `running` bounds how many commands run at once.
 
-    The policy's tools are those that are offered. All agents of a trial share `room` and `written`,
-    the files. `saved` are results too long to be shown, by the paths where the model may read them.
+    The policy's tools are those that are offered. All agents of a trial share `budget` and
+    `written`, the files. `saved` are results too long to be shown, by the paths where the model may
+    read them.
     """
 
     arm: Arm
@@ -32,36 +33,36 @@ class ToolExecutor:
     running: asyncio.Semaphore
     saved: dict[str, str] = field(default_factory=dict)
     written: set[str] = field(default_factory=set)
-    room: tool_texts.Room = field(default_factory=tool_texts.Room)
+    budget: tool_texts.TextBudget = field(default_factory=tool_texts.TextBudget)
 
     async def handle(self, turn: int, position: int, call: ToolCall) -> CallRecord:
         """`call` is as the model wrote it; its record speaks of our own tools."""
-        meant, verdict, objection = await self.judged(call)
+        own_call, verdict, objection = await self.judged(call)
         if isinstance(verdict, Denied):
-            reply = tool_texts.denial(meant, verdict, self.arm, self.policy)
-            return CallRecord(turn, position, meant, verdict, reply, None, objection)
-        execution = self.room.fitted(await self._execute(verdict.runs))
+            reply = tool_texts.denial(own_call, verdict, self.arm, self.policy)
+            return CallRecord(turn, position, own_call, verdict, reply, None, objection)
+        execution = self.budget.fitted(await self._execute(verdict.runs))
         if execution.exit_code == 0:
-            self.written.update(files_written(meant, self.world.root))
+            self.written.update(files_written(own_call, self.world.root))
         reply = tool_texts.answer(execution, self.limits, self.arm, verdict.runs, self.saved)
-        return CallRecord(turn, position, meant, verdict, reply, execution, objection)
+        return CallRecord(turn, position, own_call, verdict, reply, execution, objection)
 
     async def judged(self, call: ToolCall) -> tuple[ToolCall, Allowed | Denied, str]:
-        """The call as one of our own tools, our verdict on it, and the second reader's objection.
+        """Return the call as one of our own tools, our verdict, and the second reader's objection.
 
-        One that is none of ours stays as it was written.
+        A call of another tool stays as it was written.
         """
-        meant = self.arm.profile.meant(call, tuple(self.policy.tools))
-        if meant is None:
+        own_call = self.arm.profile.as_own_call(call, tuple(self.policy.tools))
+        if own_call is None:
             none = replace(self.policy, tools={})  # not even one that is called so among ours
             return call, self.judge.deny(call, none, self._now()), ""
-        return meant, *await self._judge(meant)
+        return own_call, *await self._judge(own_call)
 
     def _now(self) -> World:
         return replace(self.world, written=frozenset(self.written), saved=frozenset(self.saved))
 
     async def _judge(self, call: ToolCall) -> tuple[Allowed | Denied, str]:
-        """Our verdict; then the second reader may object to a command that is about to run."""
+        """Return our verdict, and the second reader's objection to a command about to run."""
         world = self._now()
         verdict = self.judge.judge(call, self.policy, world)
         if isinstance(verdict, Denied) or not isinstance(verdict.runs, BashRun):

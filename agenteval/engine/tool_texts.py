@@ -1,4 +1,4 @@
-"""What the model reads of its tools: their schemas, and the text that follows each call.
+"""The texts that a model reads of its tools: their schemas, and the text after each call.
 
 The words are the arm's (core/prompt/arm.py); only what a limit says is the same for all.
 """
@@ -20,12 +20,12 @@ from agenteval.protocols import ToolSchema
 
 
 def schemas(profile: Profile, tools: Sequence[str]) -> list[ToolSchema]:
-    """The `tools` of a chat-completions request, for the named tools."""
+    """Return the `tools` of a chat-completions request, for the named tools."""
     return [profile.forms[tool].schema() for tool in tools]
 
 
 def denial(call: ToolCall, verdict: Denied, arm: Arm, policy: Policy) -> str:
-    """What the model reads when a call is denied. It never names the cure.
+    """Return the text that the model reads when a call is denied. It never names the fix.
 
     `call` is one of our own tools when its name is one of the policy's.
     """
@@ -51,12 +51,12 @@ def denial(call: ToolCall, verdict: Denied, arm: Arm, policy: Policy) -> str:
 
 
 def _faults(verdict: Denied) -> str:
-    """All that was at fault, the worst first; what stands within another part goes with it."""
+    """Return all parts at fault, the worst first; a part within another one is not repeated."""
     spans: list[Span] = []
     for finding in verdict.findings:
-        one = finding.evidence
-        if not any(at.start <= one.start and one.end <= at.end for at in spans):
-            spans.append(one)
+        evidence = finding.evidence
+        if not any(at.start <= evidence.start and evidence.end <= at.end for at in spans):
+            spans.append(evidence)
     *others, last = (span.text.strip() for span in spans)
     return f"{'`, `'.join(others)}` and `{last}" if others else last
 
@@ -66,7 +66,7 @@ def _hint(call: ToolCall, hint: str, profile: Profile) -> str:
 
 
 def _rules(call: ToolCall, policy: Policy) -> str:
-    """The rules for one tool in the form in which OpenCode shows them; the last match wins.
+    """Return the rules for one tool in the form in which OpenCode shows them; the last match wins.
 
     Read so, a rule of ours may permit what ours denies, as it knows no `&&`: it is left out.
     """
@@ -86,9 +86,9 @@ def _rules(call: ToolCall, policy: Policy) -> str:
             {"permission": "*", "action": "deny", "pattern": "*"},
             _denying(call.name),
             *(
-                {"permission": call.name, "pattern": each, "action": "allow"}
-                for each in allowed
-                if not _permits(each, subject)
+                {"permission": call.name, "pattern": pattern, "action": "allow"}
+                for pattern in allowed
+                if not _permits(pattern, subject)
             ),
         ]
     )
@@ -103,7 +103,7 @@ def _json(rules: Sequence[Mapping[str, str]]) -> str:
 
 
 def _permits(pattern: str, subject: str) -> bool:
-    """Whether the pattern, read as one of any text, fits a part of what was asked for."""
+    """Return True if the pattern, read as one of any text, fits a part of the request."""
     start = pattern.partition("*")[0].rstrip()
     return start in subject
 
@@ -112,33 +112,34 @@ KEPT = 32 << 20  # characters; many times what any model's context holds
 
 
 @dataclass(slots=True)
-class Room:
-    """What a trial may still keep, in characters: its replies, and what its calls gave.
+class TextBudget:
+    """The characters that a trial may still keep: its replies, and the output of its calls.
 
-    Where none is left the trial ends; the call that came to it loses output.
+    If none are left the trial ends; the call that used up the rest loses output.
     """
 
-    left: int = field(default_factory=lambda: KEPT)
+    remaining: int = field(default_factory=lambda: KEPT)
 
     def take(self, text: str) -> None:
-        self.left -= len(text)
+        self.remaining -= len(text)
 
     def fitted(self, execution: Execution) -> Execution:
-        """As it is kept: its output takes up room, once as it came and once as a model reads it."""
-        kept = execution.output[: max(0, self.left)]
-        self.take(2 * kept)
-        return execution if kept == execution.output else replace(execution, output=kept, cut=True)
+        """Return it as kept. Its output counts twice: as it came, and as a model reads it."""
+        fitting = execution.output[: max(0, self.remaining)]
+        self.take(2 * fitting)
+        is_whole = fitting == execution.output
+        return execution if is_whole else replace(execution, output=fitting, cut=True)
 
     @property
     def outgrown(self) -> str:
-        return "" if self.left > 0 else "replies and outputs have filled the room of a trial"
+        return "" if self.remaining > 0 else "replies and outputs have filled the room of a trial"
 
 
 SAVED = "/tmp/agent/tool-output/{}.txt"  # noqa: S108 -- outside the workspace, and no real file
 
 
-def shown(output: str, cut: Cut | None, place: str) -> tuple[str, str]:
-    """What of a command's output a model is shown, and all of it where that is not the same."""
+def shortened_output(output: str, cut: Cut | None, place: str) -> tuple[str, str]:
+    """Return the part of an output that a model is shown; and all of it if it is to be saved."""
     lines = StringIO(output).readlines() if cut else []
     if cut is None or (len(output) <= cut.characters and len(lines) <= cut.lines):
         return output, ""
@@ -154,7 +155,7 @@ def shown(output: str, cut: Cut | None, place: str) -> tuple[str, str]:
 
 
 def _ends(lines: Sequence[str], cut: Cut) -> tuple[str, str]:
-    """Half of what may be shown from the begin, and half from the end."""
+    """Return half of what may be shown from the beginning, and half from the end."""
     first = last = lines
     if len(lines) > cut.lines:
         half = cut.lines // 2
@@ -165,9 +166,9 @@ def _ends(lines: Sequence[str], cut: Cut) -> tuple[str, str]:
 
 
 def kept_of(output: str, cut: Cut | None, saved: dict[str, str]) -> str:
-    """What a model is shown of an output, all of which is `saved` where the notice says so."""
+    """Return the shown part of an output; all of it is added to `saved` if the notice says so."""
     place = SAVED.format(len(saved) + 1)
-    read, rest = shown(output, cut, place)
+    read, rest = shortened_output(output, cut, place)
     if rest:
         saved[place] = rest
     return read
@@ -180,36 +181,38 @@ def answer(
     ran: Runnable | None,
     saved: dict[str, str],
 ) -> str:
-    """What the model reads after a call of `ran`.
+    """Return the text that the model reads after a call of `ran`.
 
-    What it is not shown of a command's output is put among what was `saved` for it.
+    An output of a command that is not shown in full may be added to `saved`.
     """
     output = execution.output
     if isinstance(ran, BashRun):
         output = kept_of(output, arm.cut, saved)
     if execution.cut:
-        output += f"\n[output cut here{_shown(output, ran) if isinstance(ran, FileRead) else ''}]"
+        output += (
+            f"\n[output cut here{_line_range(output, ran) if isinstance(ran, FileRead) else ''}]"
+        )
     if execution.limit:
         return f"{output}\n[{_struck(execution.limit, limits)}]".lstrip("\n")
     texts = arm.profile.texts
-    said = texts.failed if execution.exit_code else texts.ran
+    template = texts.failed if execution.exit_code else texts.ran
     if "{command}" in texts.empty and not (output or execution.exit_code):
-        said = texts.empty
+        template = texts.empty
     command = ran.text if isinstance(ran, BashRun) else ""
-    if "{command}" in said and not command:  # what names the command is about no other tool
-        said = "{output}"
-    said = said.format(
+    if "{command}" in template and not command:  # what names the command is about no other tool
+        template = "{output}"
+    template = template.format(
         command=command,
         output=output,
         quoted=json.dumps(output),
         code=execution.exit_code,
         seconds=f"{execution.seconds:.1f}",
     )
-    return said.lstrip("\n") or texts.empty
+    return template.lstrip("\n") or texts.empty
 
 
-def _shown(output: str, ran: FileRead) -> str:
-    """Which part of the file stands above."""
+def _line_range(output: str, ran: FileRead) -> str:
+    """Return a note on the lines of the file that were shown."""
     lines = output.count("\n")
     if not lines:
         return f": line {ran.first} of the file goes on"
@@ -217,7 +220,7 @@ def _shown(output: str, ran: FileRead) -> str:
 
 
 def _struck(limit: str, limits: Limits) -> str:
-    """One plain sentence about the limit that struck the command."""
+    """Return one plain sentence about the limit that struck the command."""
     return {
         Limit.WALL_TIME: f"The command was stopped: it ran longer than {limits.call_seconds:g} s.",
         Limit.CPU: f"The command was stopped: it used {limits.cpu_seconds} s of CPU time.",

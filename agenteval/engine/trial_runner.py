@@ -1,4 +1,4 @@
-"""The trial runner: one trial's first agent, and each sub-agent it asks for, one by one."""
+"""The trial runner: one trial's first agent, and each requested sub-agent, one by one."""
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -29,7 +29,7 @@ FIRST = AgentPart("", 0, 0, 0, Ending.BROKEN)  # as every agent's part until it 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A row of the world that asks for an agent, and by which call of whom it was written."""
+    """A row of the database that requests an agent, and the call and agent that wrote it."""
 
     agent: Agent
     row: Row
@@ -47,9 +47,9 @@ class TrialRunner:
     """A trial under way. What its agents gathered is true at any moment, however it ends.
 
     `executor` is that of the first agent, `policies` the allow lists of the others by their names.
-    An agent that is waited for acts at once, any other when those before it have ended: one world,
-    one agent at a time, and so the same trial each time. Implements `protocols.TrialContext`.
-    `guest` makes what plays in the place of our own loop.
+    An agent that is waited for acts at once, any other when those before it have ended. One agent
+    at a time uses the sandbox, so that the trial is the same each time. Implements
+    `protocols.TrialContext`. `make_loop` makes the loop that plays in the place of our own.
     """
 
     scenario: Scenario
@@ -63,7 +63,7 @@ class TrialRunner:
     recorder: Recorder
     observer: Observer
     watch: WorldMonitor
-    guest: Callable[..., Loop] | None = None
+    make_loop: Callable[..., Loop] | None = None
     reading: Reading = field(default_factory=Reading)
     parts: dict[str, AgentPart] = field(default_factory=dict)
     loops: dict[str, Loop] = field(default_factory=dict)
@@ -83,17 +83,17 @@ class TrialRunner:
             last_denied=last_denied(loop.calls),
             claimed=bool(loop.turns) and claims_done(loop.turns[-1].text),
         )
-        missed = (f"not met: {check.told}" for check in goal if not check.held)
-        reason = "; ".join(filter(None, (loop.reason, self.executor.room.outgrown, *missed)))
+        missed = (f"not met: {check.failure}" for check in goal if not check.held)
+        reason = "; ".join(filter(None, (loop.reason, self.executor.budget.outgrown, *missed)))
         return replace(self._trial(ended, reason), goal=goal)
 
     def broken(self, error: InfrastructureError) -> Trial:
-        """The trial as far as it came, void."""
+        """Return the trial as far as it came, as void."""
         void = self._trial(Outcome.VOID, str(error))
         return replace(void, ending=Ending.BROKEN, cause=error.cause)
 
-    def took(self, agent: str, number: int, turn: Turn) -> None:
-        self.executor.room.take(turn.raw)
+    def record_turn(self, agent: str, number: int, turn: Turn) -> None:
+        self.executor.budget.take(turn.raw)
         self.recorder.turn(self.key, number, turn, agent=agent)
         self.observer.wrote(self.key, turn.usage.completion_tokens)
 
@@ -105,7 +105,7 @@ class TrialRunner:
     async def cut(self, turn: Turn, prompt: float) -> tuple[Ending | None, str]:
         return await self.model.cut(turn, prompt)
 
-    def kept(self, agent: str, record: CallRecord) -> None:
+    def record_call(self, agent: str, record: CallRecord) -> None:
         self.recorder.call(self.key, record, agent=agent)
         if not agent:
             denied = record.verdict.primary
@@ -113,8 +113,8 @@ class TrialRunner:
         if record.execution is not None:
             self.watch.ran(record.call, record.execution)
 
-    async def made(self, agent: str, record: CallRecord) -> None:
-        self.kept(agent, record)
+    async def follow_call(self, agent: str, record: CallRecord) -> None:
+        self.record_call(agent, record)
         if record.execution is not None:
             await self._follow(agent, record.turn, record.position)
 
@@ -123,14 +123,14 @@ class TrialRunner:
         return self.spent()
 
     def spent(self) -> Ending | None:
-        most, full = self.scenario.limits.completion_tokens, self.executor.room.outgrown
+        most, full = self.scenario.limits.completion_tokens, self.executor.budget.outgrown
         used = sum(turn.usage.completion_tokens for of in self.loops.values() for turn in of.turns)
         return Ending.CONTEXT if full else Ending.TOKENS if used > most else None
 
     async def _follow(self, agent: str, turn: int, position: int) -> None:
-        """Start the agents that this call asked for and waits for, and keep the others."""
-        asked = await self.watch.after(agent, turn, position)
-        requests = [Request(one, row, self.parts[agent], turn, position) for one, row in asked]
+        """Start the agents that this call requested and waits for, and queue the others."""
+        rows = await self.watch.after(agent, turn, position)
+        requests = [Request(one, row, self.parts[agent], turn, position) for one, row in rows]
         self.waiting += (request for request in requests if not request.attached)
         for request in requests:
             if request.attached:
@@ -139,17 +139,17 @@ class TrialRunner:
     async def _start(self, request: Request) -> None:
         agent, part = request.agent, self._begun(request)
         self.parts[part.label] = part
-        known = {**self.prompt.variables, **request.row}
+        variables = {**self.prompt.variables, **request.row}
         if part.ending is Ending.REFUSED:
             return
         if agent.program is not None:
-            await self._run(part, agent.program, known)
+            await self._run(part, agent.program, variables)
         else:
             executor = replace(self.executor, policy=self.policies[agent.name])
-            await self._act(part, self._prompt(agent, known, part.label), agent, executor)
+            await self._act(part, self._prompt(agent, variables, part.label), agent, executor)
 
     def _begun(self, request: Request) -> AgentPart:
-        """The part of the agent that is asked for; refused beyond the limits of the scenario."""
+        """Return the part of the requested agent; refused beyond the limits of the scenario."""
         parent, number = request.parent, len(self.parts)
         started = sum(one.ending is not Ending.REFUSED for one in self.parts.values())
         refused = self.scenario.spawn.refused(parent.depth, started - 1)  # without the first
@@ -157,10 +157,10 @@ class TrialRunner:
         part = AgentPart(request.agent.name, number, parent.number, parent.depth + 1, ending)
         return replace(part, reason=refused, turn=request.turn, position=request.position)
 
-    def _prompt(self, agent: Agent, known: Variables, label: str) -> Prompt:
+    def _prompt(self, agent: Agent, variables: Variables, label: str) -> Prompt:
         chance = Chance(f"{self.scenario.name}/{self.key.seed}//context/{label}")
         try:
-            prompt = render_agent(agent, known, self.setting)
+            prompt = render_agent(agent, variables, self.setting)
             return lengthened(prompt, self.scenario, self.setting, chance)
         except MakerError as error:  # a row that the author's template did not expect
             raise InfrastructureError(f"the prompt of {label} cannot be made: {error}") from error
@@ -178,12 +178,12 @@ class TrialRunner:
         self, agent: str, prompt: Prompt, player: Scenario | Agent, executor: ToolExecutor
     ) -> Loop:
         turns, seed, model = self.max_turns or player.max_turns, self.key.seed, self.model
-        if self.guest:
-            return self.guest(self, agent, prompt, turns, executor)
+        if self.make_loop:
+            return self.make_loop(self, agent, prompt, turns, executor)
         return AgentLoop(agent, prompt, player.tools, seed, turns, model, executor, self)
 
-    async def _run(self, part: AgentPart, program: CodeTest, known: Variables) -> None:
-        ran = await run_program(self.executor.sandbox, program, known)
+    async def _run(self, part: AgentPart, program: CodeTest, variables: Variables) -> None:
+        ran = await run_program(self.executor.sandbox, program, variables)
         reason = "" if ran.exit_code == 0 else f"{program.name}: {ran.output.strip()}"
         self.parts[part.label] = replace(part, ending=Ending.STOPPED, reason=reason)
         await self._follow(part.label, 0, 0)
@@ -209,6 +209,6 @@ class TrialRunner:
         )
 
     def _done(self, part: AgentPart) -> AgentPart:
-        """The part with what its agent gathered."""
+        """Return the part with its agent's turns and calls."""
         loop = self.loops.get(part.label)
         return replace(part, turns=tuple(loop.turns), calls=tuple(loop.calls)) if loop else part

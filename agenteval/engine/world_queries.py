@@ -1,4 +1,4 @@
-"""Questions to a trial's world: its SQLite database, read inside the sandbox, and its files."""
+"""Queries of a trial's sandbox: its SQLite database, read inside the sandbox, and its files."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -25,7 +25,7 @@ SAID = 200  # characters of what a test says of its failure, or a check found
 
 @dataclass(slots=True)
 class Database:
-    """The world's database as it is now: asked again only when its files were changed.
+    """The task's database as it is now: queried again only when its files were changed.
 
     `schema` is what the fixture declared there; `first` its stamp before any call ran.
     """
@@ -33,7 +33,7 @@ class Database:
     sandbox: Sandbox
     path: str
     schema: Schema = ()
-    asked: tuple[Question, ...] = ()
+    last_questions: tuple[Question, ...] = ()
     answers: Answers | None = None
     stamp: str = ""
     first: str = ""
@@ -43,43 +43,43 @@ class Database:
         self.first = await self._stamp()
 
     async def is_touched(self) -> bool:
-        """Whether it may be another than at first: a stamp costs a tenth of a question."""
+        """Return True if it may have changed since `begin`: a stamp costs a tenth of a query."""
         if self.first and self.first == await self._stamp():
             return False
-        self.first = ""  # once touched, it is no more asked whether
+        self.first = ""  # once touched, it stays touched
         return True
 
     async def ask(self, questions: Sequence[Question]) -> Answers:
-        """The same value as before while nothing was changed."""
-        asked = tuple(questions)
+        """Return the answers: the same value as before while nothing was changed."""
+        batch = tuple(questions)
         stamp = await self._stamp()
-        if self.answers is None or not stamp or (stamp, asked) != (self.stamp, self.asked):
-            self.answers = await self.sandbox.ask(self.path, asked, self.schema)
-            self.asked, self.stamp = asked, stamp
+        if self.answers is None or not stamp or (stamp, batch) != (self.stamp, self.last_questions):
+            self.answers = await self.sandbox.ask(self.path, batch, self.schema)
+            self.last_questions, self.stamp = batch, stamp
         return self.answers
 
     async def _stamp(self) -> str:
         return await self.sandbox.stamp([self.path + suffix for suffix in SUFFIXES])
 
 
-def seen(check: Check, answer: Answer) -> GoalCheck:
-    """What the world shows of a check."""
-    found = answer.first
-    held = not answer.error and bool(answer.rows) and found == check.expect
-    kept = shortened(found, SAID) if isinstance(found, str) else found
-    return GoalCheck(check.name, held, check.expect, kept, answer.error)
+def evaluate(check: Check, answer: Answer) -> GoalCheck:
+    """Return the check with the value found in the database."""
+    value = answer.first
+    held = not answer.error and bool(answer.rows) and value == check.expect
+    shown_value = shortened(value, SAID) if isinstance(value, str) else value
+    return GoalCheck(check.name, held, check.expect, shown_value, answer.error)
 
 
-def looked(trace: Trace, made: Iterable[str]) -> GoalCheck:
-    """Whether a call that ran well is one of those that the trace asks for."""
+def evaluate_trace(trace: Trace, commands: Iterable[str]) -> GoalCheck:
+    """Return the check that a successful call is one of those that the trace requires."""
     ways = [call.split() for call in trace.calls]
-    held = any(all(word in call for word in words) for call in made for words in ways)
+    held = any(all(word in call for word in words) for call in commands for words in ways)
     said = f"no call that ran well has {' or '.join(map(repr, trace.calls))}"
     return GoalCheck(trace.name, held, said="" if held else said)
 
 
-async def passed(sandbox: Sandbox, test: CodeTest, variables: Variables) -> GoalCheck:
-    """Whether a test passes; if not, with what it said at last."""
+async def run_test(sandbox: Sandbox, test: CodeTest, variables: Variables) -> GoalCheck:
+    """Run a test and return its check; if it fails, with the last line of its output."""
     ran = await run_program(sandbox, test, variables)
     if ran.exit_code == 0:
         return GoalCheck(test.name, held=True)

@@ -229,7 +229,7 @@ class HarnessLoop:
 
     async def _took(self, turn: Turn) -> None:
         number = len(self.turns) - 1
-        self.scene.took(self.agent, number, turn)
+        self.scene.record_turn(self.agent, number, turn)
         for position, call in enumerate(turn.calls):
             self._judged[number, position] = await self.judge(call)
             if seen := self._seen.get(call.id):
@@ -246,7 +246,7 @@ class HarnessLoop:
                 return
             record = self._record(asked)
             self.calls.append(record)
-            self.scene.kept(self.agent, record)
+            self.scene.record_call(self.agent, record)
 
     def _record(self, asked: Asked) -> CallRecord:
         call, verdict, objection = self._judged[asked.turn, asked.position]

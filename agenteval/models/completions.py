@@ -154,7 +154,7 @@ class Speech:
     def heard(self, past: PastCall) -> PastCall:
         """An earlier call of the conversation, in our own words."""
         call = ToolCall("", past.name, "", past.arguments)
-        meant = self._profile.meant(call, self.tools)
+        meant = self._profile.as_own_call(call, self.tools)
         if meant is None:
             return past
         filled = self._wanted.get(past.name, {}).keys() - PARAMETERS[meant.name]

@@ -82,7 +82,7 @@ def written_calls(
     """The solution as it is written under a profile, read back as calls of our own tools."""
     for number, step in enumerate(prompt.solution):
         name, raw = profile.written(step.tool, step.arguments)
-        yield profile.meant(ToolCall(f"call-{number}", name, raw, json.loads(raw)), tools)
+        yield profile.as_own_call(ToolCall(f"call-{number}", name, raw, json.loads(raw)), tools)
 
 
 def made(written: Written) -> ToolCall:

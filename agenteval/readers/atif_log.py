@@ -142,9 +142,9 @@ def _step(building: Building, step: Object) -> None:
     for result in objects(at(step, "observation", "results")):
         building.may_have(result, "source_call_id", "content")
         name = name_at(result, "source_call_id")
-        found = building.answered(name) if name else next(reversed(made), None)
+        found = building.take_call(name) if name else next(reversed(made), None)
         if found:
-            building.heard(found, words(result.get("content")))
+            building.set_reply(found, words(result.get("content")))
 
 
 def _call(one: Object) -> LoggedCall:

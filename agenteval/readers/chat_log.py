@@ -199,9 +199,9 @@ def _message(
     building.may_have(message, "tool_calls", "tool_call_id", "content")
     role = text_at(message, "role")
     if role in _RESULTS:
-        one = building.answered(name_at(message, "tool_call_id")) or building.waiting()
+        one = building.take_call(name_at(message, "tool_call_id")) or building.waiting()
         if one is not None:
-            building.heard(one, words(message.get("content")))
+            building.set_reply(one, words(message.get("content")))
     elif role == "assistant":
         turn = building.turn()
         turn.text, turn.at = words(message.get("content")), beside.moment

@@ -190,17 +190,17 @@ def _results(building: Building, line: Mapping[str, Any]) -> None:
     if line.get("type") == "tool_result":
         if (one := building.waiting()) is not None:
             said = words(line.get("output"))
-            building.heard(one, said)
+            building.set_reply(one, said)
             _record(one, line, said, is_error=line.get("is_error") is True)
         return
     building.needs(line, "message")
     for block in objects(_content(building, line.get("message"))):
         if block.get("type") == "tool_result":
             building.may_have(block, "tool_use_id", "content", "is_error")
-            found = building.answered(name_at(block, "tool_use_id"))
+            found = building.take_call(name_at(block, "tool_use_id"))
             if found is not None:
                 said = words(block.get("content"))
-                building.heard(found, said)
+                building.set_reply(found, said)
                 _record(found, line, said, is_error=block.get("is_error") is True)
 
 

@@ -150,7 +150,7 @@ class _Reading:
             self.building.needs(item, *_NEEDED.get(kind, ("call_id",)))
             number = self._together.pop(name := name_at(item, "call_id"), 1)
             for _ in range(number):
-                if one := self.building.answered(name):
+                if one := self.building.take_call(name):
                     _result(self.building, one, item, is_alone=number == 1)
                     if id(one) in self._own:
                         self.last = None
@@ -191,7 +191,7 @@ def _result(building: Building, one: LoggedCall, item: Object, *, is_alone: bool
         if isinstance(metadata := output.get("metadata"), dict):
             building.may_have(metadata, "exit_code")
     said = words(output if isinstance(output, str | list) else [output])
-    building.heard(one, said or text_at(output, "content"))
+    building.set_reply(one, said or text_at(output, "content"))
     _record(one, output, is_alone=is_alone)
 
 

@@ -223,9 +223,9 @@ def _qwen_result(building: Building, value: Object) -> None:
     name = name_at(told, "callId") or next(
         (name_at(one, "functionResponse", "id") for one in parts), ""
     )
-    if (one := building.answered(name)) is not None:
+    if (one := building.take_call(name)) is not None:
         shown = text_at(told, "resultDisplay")
-        building.heard(one, _result({"result": parts, "resultDisplay": shown}))
+        building.set_reply(one, _result({"result": parts, "resultDisplay": shown}))
         one.recorded = _status({**told, "result": parts} if isinstance(told, dict) else {})
         if one.recorded is Recorded.PENDING:
             one.recorded = Recorded.UNKNOWN

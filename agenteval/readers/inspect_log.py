@@ -154,7 +154,7 @@ def _message(building: Building, message: Object) -> None:
             building.needs(one, "id", "function", "arguments")
             recorded = Recorded.MALFORMED if one.get("parse_error") else Recorded.PENDING
             building.called(turn, LoggedCall(_call(one), recorded))
-    elif role == "tool" and (found := building.answered(name_at(message, "tool_call_id"))):
+    elif role == "tool" and (found := building.take_call(name_at(message, "tool_call_id"))):
         if isinstance(error := message.get("error"), dict):
             building.needs(error, "type")
         _record(building, found, message.get("error"), words(message.get("content")))
@@ -167,7 +167,7 @@ def _call(one: Object) -> ToolCall:
 
 def _record(building: Building, one: LoggedCall, error: object, result: str) -> None:
     kind, said = text_at(error, "type"), text_at(error, "message")
-    building.heard(one, said or result)
+    building.set_reply(one, said or result)
     if one.recorded is Recorded.PENDING:
         one.recorded = _ERRORS.get(kind, Recorded.TOOL_ERROR) if kind else Recorded.RAN
         if kind == "parsing" and "not found" in said:

@@ -185,7 +185,7 @@ def _observation(building: Building, message: Object) -> None:
     names = message.get("tool_call_ids")
     name = name_at(message, "tool_call_id") or name_at(message, "call_id")
     name = str(names[0]) if isinstance(names, list) and names else name
-    one = building.answered(name) or building.waiting()
+    one = building.take_call(name) or building.waiting()
     turns = building.session.turns
     if one is None:
         has_reply = bool(turns) and not turns[-1].calls
@@ -193,9 +193,9 @@ def _observation(building: Building, message: Object) -> None:
             turn = turns[-1] if has_reply else _answer(building.turn(), message)
             turn.calls.append(LoggedCall(called("", "bash", _unread(message) or turn.text)))
             turn.calls[-1].recorded = Recorded.MALFORMED
-            building.heard(turn.calls[-1], said)
+            building.set_reply(turn.calls[-1], said)
         return
-    building.heard(one, said)
+    building.set_reply(one, said)
     code = _CODE.search(said)
     told = code_at(message, "extra", "returncode")
     one.exit_code = int(code[1]) if code and told is None else told

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from agenteval.core.cards import ModelCard
 from agenteval.core.counts import Cluster, ErrorCounts, influence
-from agenteval.core.differing import apart
+from agenteval.core.differing import distinctions
 from agenteval.core.outcome import Outcome
 from agenteval.core.run import Conditions, Run
 from agenteval.core.scoring import Funnel, Score, executions
@@ -138,9 +138,9 @@ def _title(sides: Sequence[Side], subject: str) -> str:
 def _distinctions(sides: Sequence[Side]) -> list[str]:
     """Return texts that distinguish sides: their conditions if these suffice, else their ids."""
     if runs := [side.run for side in sides if side.run]:
-        distinctions = apart([Conditions.of(run) for run in runs])
-        if len(set(distinctions)) == len(sides):
-            return distinctions
+        labels = distinctions([Conditions.of(run) for run in runs])
+        if len(set(labels)) == len(sides):
+            return labels
     return [side.run.id if side.run else f"counts {at + 1}" for at, side in enumerate(sides)]
 
 

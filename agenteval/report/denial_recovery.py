@@ -10,7 +10,7 @@ from math import inf, isnan
 from statistics import median
 
 from agenteval.core.outcome import Outcome
-from agenteval.core.recovery import Aftermath as DenialRecovery
+from agenteval.core.recovery import DenialRecovery
 from agenteval.core.recovery import Recovery, TrialRecovery
 from agenteval.core.scoring import Score
 from agenteval.core.summary import TrialSummary

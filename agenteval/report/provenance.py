@@ -58,7 +58,7 @@ def _played(run: Run) -> list[tuple[str, str]]:
         ("seed", str(run.seed)),
         ("max turns", "by scenario" if run.max_turns is None else str(run.max_turns)),
         ("concurrency", str(run.concurrency)),
-        *([("arm", run.arm.told)] if run.arm else []),
+        *([("arm", run.arm.sentence)] if run.arm else []),
         ("prompts", run.protocol),
     ]
 

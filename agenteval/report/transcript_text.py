@@ -79,7 +79,7 @@ def _why(transcript: TrialShown) -> Iterator[str]:
         found = (
             "" if check.expected is None and check.found is None else f" (found {check.found!r})"
         )
-        yield f"{_IN}held: {check.name}{found}" if check.held else f"{_IN}missed: {check.told}"
+        yield f"{_IN}held: {check.name}{found}" if check.held else f"{_IN}missed: {check.failure}"
     if trial.goal_turn is not None:
         yield f"{_IN}the goal first held after turn {trial.goal_turn + 1}"
     for name, reached, where in transcript.steps:
@@ -205,7 +205,7 @@ def _call_document(record: CallRecord) -> dict[str, Any]:
     return {
         "position": record.position,
         "tool": record.call.name,
-        "arguments": record.call.told,
+        "arguments": record.call.json_arguments,
         "allowed": record.verdict.allowed,
         "findings": [
             {"class": one.failure_class, "evidence": one.evidence._asdict(), "hint": one.hint}

@@ -36,7 +36,7 @@ def under(arm: Arm, stage: Stage) -> Stage:
 def offered_by(stage: Stage, setting: Setting) -> list[ToolSchema]:
     """The tools that a request of such a trial tells."""
     shown = under(setting.arm, stage).policy.tools
-    return schemas(setting.profile, setting.arm.offered(stage.scenario.tools, within=shown))
+    return schemas(setting.profile, setting.arm.offered(stage.scenario.tools, visible=shown))
 
 
 def arm_card(stages: Sequence[Stage], setting: Setting, harness: str = "") -> ArmCard:

@@ -69,7 +69,7 @@ class Harness:
     def playing(self, orchestrator: "Orchestrator", relay: Relay) -> "Orchestrator":
         """The same, in worlds with the program, which plays there. Raises UsageError."""
         hosting = self.hosting(orchestrator.backend)
-        return replace(orchestrator, backend=hosting, guest=partial(self.loop, hosting, relay))
+        return replace(orchestrator, backend=hosting, make_loop=partial(self.loop, hosting, relay))
 
     def hosting(self, backend: SandboxBackend) -> Hosting:
         """Raises UsageError for a backend whose worlds can have no guest."""

@@ -42,7 +42,7 @@ def _of_solution(stage: Stage, trial: Trial) -> Iterator[str]:
         yield from _of_agent(agent, trial)
     open_steps = [step.name for step in trial.handshake if not step.reached]
     if trial.outcome is not Outcome.COMPLETED:
-        missed = "; ".join(check.told for check in trial.goal if not check.held)
+        missed = "; ".join(check.failure for check in trial.goal if not check.held)
         yield f"the solution was played, and the goal is not reached: {missed or trial.outcome}"
     if open_steps:
         yield f"the goal is reached without the handshake's {', '.join(open_steps)}"

@@ -184,7 +184,7 @@ class Judging:
             return call
         stage = self.stages[place.scenario]
         own = stage.agents[place.agent] if place.agent else stage.policy
-        return _arm(self.run).profile.meant(call, tuple(own.tools))
+        return _arm(self.run).profile.as_own_call(call, tuple(own.tools))
 
     def world(self, place: Place) -> World:
         if place.scenario not in self.stages:

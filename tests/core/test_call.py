@@ -55,4 +55,4 @@ def nested(levels):
     ids=["plain", "NaN", "infinite", "deep", "none"],
 )
 def test_arguments_that_are_no_json_are_told_as_they_were_written(arguments, told):
-    assert ToolCall("c", "read", "as written", arguments).told == told
+    assert ToolCall("c", "read", "as written", arguments).json_arguments == told

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from agenteval.core.cards import Source
-from agenteval.core.differing import apart, differing_arms, differing_asked, differing_other
+from agenteval.core.differing import differing_arms, differing_asked, differing_other, distinctions
 from agenteval.core.run import Conditions, Options
 from agenteval.testing import card, run
 
@@ -92,7 +92,7 @@ def test_a_chat_template_is_compared_within_one_model(served_id, expected):
     ],
 )
 def test_runs_of_one_model_are_told_apart_by_what_differs(known, expected):
-    assert apart(both(**known)) == expected
+    assert distinctions(both(**known)) == expected
 
 
 @pytest.mark.parametrize(

@@ -20,12 +20,12 @@ def test_of_what_a_model_read_the_beginning_is_kept_and_fills_its_part() -> None
         assert len(call.said) == MOST_TEXT
     assert building.whole() is None  # its calls are waited for
     for call in calls:
-        building.heard(call, "no")
-        building.answered(call.call.id)
+        building.set_reply(call, "no")
+        building.take_call(call.call.id)
     assert {call.said for call in calls} == {"no"}
     assert building.whole() is None  # a text that is replaced fills nothing
     for call in calls:
-        building.heard(call, "z" * 70_000)
+        building.set_reply(call, "z" * 70_000)
     assert building.whole() == Session("s", turns=[turn])
     assert building.session == Session("s", part=1)
 

@@ -35,7 +35,7 @@ def test_a_call_written_in_a_profiles_names_is_taken_for_ours(profile: Profile, 
     (schema,) = [form.schema() for form in (profile.forms[tool],)]
     function = schema["function"]
 
-    assert profile.meant(call, tuple(OURS)) == ToolCall("1", tool, raw, OURS[tool])
+    assert profile.as_own_call(call, tuple(OURS)) == ToolCall("1", tool, raw, OURS[tool])
     assert function["name"] == name
     assert {*function["parameters"]["required"]} == json.loads(raw).keys()
 
@@ -54,7 +54,7 @@ def test_a_call_written_in_a_profiles_names_is_taken_for_ours(profile: Profile, 
     ],
 )
 def test_only_an_offered_name_is_a_tool(profile, name, taken):
-    meant = PROFILES[profile].meant(ToolCall("1", name, "{}", {}), ("bash", "read"))
+    meant = PROFILES[profile].as_own_call(ToolCall("1", name, "{}", {}), ("bash", "read"))
 
     assert (meant.name if meant else None) == taken
 
@@ -62,14 +62,16 @@ def test_only_an_offered_name_is_a_tool(profile, name, taken):
 def test_our_own_parameter_is_none_of_theirs():
     call = ToolCall("1", "exec_command", "", {"command": "ls", "workdir": "/"})
 
-    assert PROFILES["codex"].meant(call, ("bash",)) == ToolCall("1", "bash", "", {"workdir": "/"})
+    assert PROFILES["codex"].as_own_call(call, ("bash",)) == ToolCall(
+        "1", "bash", "", {"workdir": "/"}
+    )
 
 
 @each_profile
 def test_a_call_without_arguments_keeps_what_was_wrong_with_it(profile: Profile):
     call = ToolCall("1", profile.forms["bash"].name, "{", None, "no JSON")
 
-    assert profile.meant(call, ("bash",)) == ToolCall("1", "bash", "{", None, "no JSON")
+    assert profile.as_own_call(call, ("bash",)) == ToolCall("1", "bash", "{", None, "no JSON")
 
 
 @each_profile
@@ -171,21 +173,23 @@ def test_a_run_keeps_what_its_arm_is_in_a_sentence():
     usual = load_setting(DEFAULT_ARM, None, "start", "0")
     own = replace(usual, rules_name="mine.md/0f0f")
     other = load_setting("opencode", "none", "start", "0")
-    assert usual.card(classes=34, tokens=4321).told.startswith(
+    assert usual.card(classes=34, tokens=4321).sentence.startswith(
         "taught/tools/1: rules name 6 of the 34 classes; about 4.3k tokens of context at the "
         "start; our words: a harness with file tools"
     )
-    assert usual.card(classes=34, tokens=1).told.endswith("denials bare; our allow lists judge")
-    assert "the user's own rules" in own.card(classes=34, tokens=1).told
-    assert other.card(classes=34, tokens=1).told.endswith("denials rules; opencode's rules judge")
-    assert "words of opencode" in other.card(classes=34, tokens=1).told
+    assert usual.card(classes=34, tokens=1).sentence.endswith("denials bare; our allow lists judge")
+    assert "the user's own rules" in own.card(classes=34, tokens=1).sentence
+    assert other.card(classes=34, tokens=1).sentence.endswith(
+        "denials rules; opencode's rules judge"
+    )
+    assert "words of opencode" in other.card(classes=34, tokens=1).sentence
 
 
 def test_of_a_real_program_the_run_keeps_that_its_words_are_its_own():
     stages = load_stages(["notes/append"])
     usual = load_setting("opencode", "five", "start", "0")
     card = arm_card(stages, usual, "opencode")
-    assert card.told == (
+    assert card.sentence == (
         "real/opencode/2: rules name 6 of the 34 classes; words of opencode: its own prompt, "
         "tools, results and denials; denials its own; opencode's rules judge"
     )

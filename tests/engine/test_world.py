@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pytest
 
 from agenteval.core.scenario import Answer, Answers, Check, GoalCheck, Question, Trace
-from agenteval.engine.world_queries import Database, looked, seen
+from agenteval.engine.world_queries import Database, evaluate, evaluate_trace
 from agenteval.sandbox.maker import declared
 
 COUNT = Check("two rows", "SELECT count(*) FROM t", 2)
@@ -33,8 +33,8 @@ def image(*statements: str) -> bytes:
 def test_a_check_that_does_not_hold_says_what_was_to_be_found_and_what_was(
     answer, found, told
 ) -> None:
-    one = seen(COUNT, answer)
-    assert (one, one.told) == (
+    one = evaluate(COUNT, answer)
+    assert (one, one.failure) == (
         GoalCheck("two rows", held=False, expected=2, found=found, said=answer.error),
         told,
     )
@@ -50,7 +50,7 @@ def test_a_check_that_does_not_hold_says_what_was_to_be_found_and_what_was(
     ],
 )
 def test_a_trace_holds_when_one_call_has_all_words_of_one_way(made, held) -> None:
-    found = looked(Trace("it was read", ("note.py 7", "notes/all.md")), made)
+    found = evaluate_trace(Trace("it was read", ("note.py 7", "notes/all.md")), made)
     assert (found.held, found.why.startswith("no call that ran well has 'note.py 7' or")) == (
         held,
         not held,
@@ -58,8 +58,8 @@ def test_a_trace_holds_when_one_call_has_all_words_of_one_way(made, held) -> Non
 
 
 def test_a_check_that_holds_keeps_what_was_found_and_a_long_text_is_cut() -> None:
-    held = seen(COUNT, Answer(("count(*)",), ((2,),)))
-    long = seen(COUNT, Answer(("text",), (("x" * 300,),)))
+    held = evaluate(COUNT, Answer(("count(*)",), ((2,),)))
+    long = evaluate(COUNT, Answer(("text",), (("x" * 300,),)))
     assert (held, long.found) == (
         GoalCheck("two rows", held=True, expected=2, found=2),
         f"{'x' * 200} (100 more characters)",

@@ -1,4 +1,4 @@
-"""What a model reads: the world of a seed, the prompt, its rules, its length, and the profile.
+"""The texts a model reads: variables of a seed, the prompt, its rules, its length, the profile.
 
-Begin with `prompt`, made in the world of `variant`; `arm` is all that is read beside it.
+Begin with `prompt`, filled with the variables of `variant`; `arm` is all else that a model reads.
 """

@@ -1,4 +1,4 @@
-"""An arm: everything a model reads beside its task, and who judges its calls; one versioned value.
+"""An arm: all that a model reads besides its task, and who judges its calls; a versioned value.
 
 `strict` is here. The others are files (`arms/` of agenteval and of the user's project) and the
 words of other harnesses (`agenteval/dialects`).
@@ -29,10 +29,10 @@ DENIED: Mapping[Denials, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """How much of a result a model is shown, and which part: its end, or both its ends.
+    """The length and part of a result that a model is shown: its end, or both its ends.
 
-    All of it is kept in a file outside the workspace where it is `saved`: the notice names it, and
-    the tool that reads files opens it.
+    If it is `saved`, all of it is kept in a file outside the workspace: the notice names that file,
+    and the tool that reads files opens it.
     """
 
     lines: int
@@ -46,10 +46,10 @@ class Arm:
     """`version` is raised with every edit of a word: what a model reads is part of the experiment.
 
     `words` says whose they are: ours, or captured from which program. `frame` is what the system
-    message begins with, before what the scenario says. `extras` are tools that are offered beside
-    the scenario's own, `habits` what the texts ask for, `rules` the variant of the rules that the
-    prompt names where the user wants no other, `engine` the dialect whose rules judge; our own do
-    where it is empty.
+    message begins with, before what the scenario says. `extras` are tools that are offered besides
+    the scenario's own, `habits` what the texts require, `rules` the variant of the rules that the
+    prompt names unless the user chooses another. `engine` is the dialect whose rules judge; our own
+    do if it is empty.
     """
 
     name: str
@@ -67,22 +67,22 @@ class Arm:
 
     @property
     def protocol(self) -> str:
-        """What a run records of it."""
+        """The name and version that a run records."""
         return f"{self.name}/{self.version}"
 
     def offered(
-        self, tools: Sequence[str], *, within: Container[str] | None = None
+        self, tools: Sequence[str], *, visible: Container[str] | None = None
     ) -> tuple[str, ...]:
         """The tools of an agent that has these of its own; none that is denied as a whole.
 
-        `within` are those that the rules of the arm's engine show.
+        `visible` are those that the rules of the arm's engine show.
         """
         more = (one for one in self.extras if one not in NEEDS or NEEDS[one] in tools)
         every = (*tools, *(one for one in more if one not in tools))
-        return every if within is None else tuple(one for one in every if one in within)
+        return every if visible is None else tuple(one for one in every if one in visible)
 
     def telling(self, kind: Denials) -> "Arm":
-        """The same, with denials of another kind: `taught/tools+user`."""
+        """Return the same arm with denials of another kind: `taught/tools+user`."""
         texts = replace(self.profile.texts, denied=DENIED[kind], denied_path=DENIED[kind])
         profile = replace(self.profile, texts=texts)
         return replace(self, name=f"{self.name}+{kind}", profile=profile, denials=kind)

@@ -1,9 +1,9 @@
-"""What goes before a task in a long conversation: other tasks, as they really were played.
+"""Earlier tasks before the task of a long conversation, as they really were played.
 
-Who plays them is `workflows.earlier`. Here a trial takes some of them, by its seed, until its
-prompt has the wanted length, and so many of their calls were denied as is wanted. Tasks in the same
-fixture are turns of this conversation; of others stands what their agent reported. Nothing tells
-how the task at hand is done: it is never among them.
+`workflows.earlier` plays them. Here a trial takes some of them, by its seed, until its prompt has
+the configured length and share of denied calls. Tasks in the same fixture are turns of this
+conversation; others are reports of their agents. Nothing reveals how the task at hand is done: it
+is never among them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,54 +20,56 @@ CUT = "[the beginning of this report was left out]\n"
 
 
 def lengthened(prompt: Prompt, scenario: Scenario, setting: Setting, chance: Chance) -> Prompt:
-    """The prompt, of an agent of this scenario, in the length that was asked for.
+    """Return the prompt of an agent of this scenario in the configured length.
 
-    Raises KeyError where nothing was played for it.
+    Raises KeyError if nothing was played for it.
     """
     if not setting.context:
         return prompt
-    left = round(setting.context * setting.per_token) - len(prompt.system) - len(prompt.task)
-    if left <= 0:
+    budget = round(setting.context * setting.per_token) - len(prompt.system) - len(prompt.task)
+    if budget <= 0:
         return prompt
     past = chance.shuffled(setting.earlier[scenario.name])
-    told = [*_told(past, scenario.fixture, left, setting.denied)]
-    return replace(prompt, history=tuple(_numbered(message for one in told for message in one)))
+    tasks = [*_selected(past, scenario.fixture, budget, setting.denied)]
+    return replace(prompt, history=tuple(_numbered(message for one in tasks for message in one)))
 
 
-def _told(
-    past: Sequence[Earlier], fixture: str, left: int, share: int
+def _selected(
+    past: Sequence[Earlier], fixture: str, budget: int, share: int
 ) -> Iterator[tuple[Message, ...]]:
-    """The tasks that fit, and before them as much of one more report as makes the length whole."""
-    taken: list[tuple[Message, ...]] = []
+    """Yield the tasks that fit; before them, the end of one more report fills up the length."""
+    selected: list[tuple[Message, ...]] = []
     waiting, calls, denied = list(past), 0, 0
-    while waiting and left > 0:
-        wanted = 100 * denied < share * calls
-        fitting = [one for one in waiting if sum(map(_length, _shown(one, fixture))) <= left]
-        fitting = [one for one in fitting if share or not one.denied] or fitting[:0]
+    while waiting and budget > 0:
+        needs_denials = 100 * denied < share * calls
+        fitting = [
+            task for task in waiting if sum(map(_length, _as_messages(task, fixture))) <= budget
+        ]
+        fitting = [task for task in fitting if share or not task.denied] or fitting[:0]
         if not fitting:
             break
-        one = next((one for one in fitting if (one.denied > 0) is wanted), fitting[0])
-        waiting.remove(one)
-        calls, denied = calls + one.calls, denied + one.denied
-        taken.append(_shown(one, fixture))
-        left -= sum(map(_length, taken[-1]))
-    rest = next((one for one in waiting if (share or not one.denied)), None)
-    room = left - len(CUT) - len(NOTED)
-    if rest and room > 0:
-        yield Message("user", CUT + _report(rest)[-room:]), Message("assistant", NOTED)
-    yield from taken
+        task = next((task for task in fitting if (task.denied > 0) is needs_denials), fitting[0])
+        waiting.remove(task)
+        calls, denied = calls + task.calls, denied + task.denied
+        selected.append(_as_messages(task, fixture))
+        budget -= sum(map(_length, selected[-1]))
+    rest = next((task for task in waiting if (share or not task.denied)), None)
+    space = budget - len(CUT) - len(NOTED)
+    if rest and space > 0:
+        yield Message("user", CUT + _report(rest)[-space:]), Message("assistant", NOTED)
+    yield from selected
 
 
-def _shown(one: Earlier, fixture: str) -> tuple[Message, ...]:
-    if one.fixture == fixture and not one.agent:
-        return one.messages
-    return Message("user", _report(one)), Message("assistant", NOTED)
+def _as_messages(task: Earlier, fixture: str) -> tuple[Message, ...]:
+    if task.fixture == fixture and not task.agent:
+        return task.messages
+    return Message("user", _report(task)), Message("assistant", NOTED)
 
 
-def _report(one: Earlier) -> str:
-    """What an agent that had another task says of it, with all that it saw."""
-    task, *done = one.messages
-    name = one.agent or one.scenario.replace("/", "-")
+def _report(earlier: Earlier) -> str:
+    """Return the report of an agent on another task, with all that it saw."""
+    task, *done = earlier.messages
+    name = earlier.agent or earlier.scenario.replace("/", "-")
     lines = [f"The agent {name} has ended. Its task was:", "", task.content, "", "What it did:"]
     for message in done:
         lines += [f"> {call.name} {call.raw}" for call in message.calls]
@@ -80,7 +82,7 @@ def _length(message: Message) -> int:
 
 
 def _numbered(messages: Iterator[Message]) -> Iterator[Message]:
-    """Each call with an id of its own in this conversation, and its reply with the same."""
+    """Yield the messages, each call and its reply with an id of its own in this conversation."""
     number, ids = 0, dict[str, str]()
     for message in messages:
         if message.calls:

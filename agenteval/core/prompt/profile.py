@@ -1,4 +1,4 @@
-"""A profile: what a model's tools are called, and what it reads after each call; a part of an arm.
+"""A profile: the names of a model's tools, and the texts after each call; a part of an arm.
 
 STRICT is our own; those of other harnesses are in `agenteval/dialects`.
 """
@@ -23,7 +23,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How a harness shows one tool. `parameters` begin with those of our own tool, in order.
+    """One tool as a harness shows it. `parameters` begin with those of our own tool, in order.
 
     An optional parameter beyond them is one that this harness offers too; it changes nothing here.
     `whole` is the JSON text of the schema of its parameters, where they do not say all of it.
@@ -59,7 +59,7 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """What follows a call, as templates of `str.format`.
+    """The texts after a call, as templates of `str.format`.
 
     They may name `tool`, `tools` (all that there are), `command` (what was asked for), `evidence`
     (its offending parts, between backquotes), `rules` and `rule` (as JSON), `reason`; `output`,
@@ -92,15 +92,15 @@ class Profile:
 
     @property
     def protocol(self) -> str:
-        """What a run records of it."""
+        """The name and version that a run records."""
         return f"{self.name}/{self.version}"
 
     def names(self, tools: Sequence[str]) -> dict[str, str]:
-        """Our names of these tools, and the names that the model reads."""
+        """Return our names of these tools, each with the name that the model reads."""
         return {tool: self.forms[tool].name for tool in tools}
 
-    def meant(self, call: ToolCall, tools: Sequence[str]) -> ToolCall | None:
-        """The call as one of our own tools; None when the name is none of the offered ones."""
+    def as_own_call(self, call: ToolCall, tools: Sequence[str]) -> ToolCall | None:
+        """Return the call as one of our own tools; None if its name is none of the offered ones."""
         tool = next((tool for tool in tools if self._called(call.name, tool)), None)
         if tool is None:
             return None
@@ -111,19 +111,19 @@ class Profile:
         if not foreign and call.name == tool:
             return call
         ours = {theirs: ours for ours, theirs in names.items()}
-        kept = {
+        own_arguments = {
             ours.get(key, key): value for key, value in call.arguments.items() if key not in foreign
         }
-        return replace(call, name=tool, arguments=kept)
+        return replace(call, name=tool, arguments=own_arguments)
 
     def written(self, tool: str, arguments: Mapping[str, Any]) -> tuple[str, str]:
-        """A call of one of our tools as a model writes it here: name, and arguments as JSON."""
+        """Return a call of our tool as a model writes it here: name, and arguments as JSON."""
         theirs = self._parameters(tool)
         renamed = {theirs.get(key, key): value for key, value in arguments.items()}
         return self.forms[tool].name, json.dumps(renamed)
 
     def retold(self, tool: str, hint: str) -> str:
-        """A sentence about one of our tools, in the names of this harness."""
+        """Return a sentence about one of our tools in the names of this harness."""
         for ours, theirs in self._parameters(tool).items():
             hint = hint.replace(f"`{ours}`", f"`{theirs}`")
         return hint.replace(f"{tool} needs", f"{self.forms[tool].name} needs")
@@ -182,20 +182,21 @@ _ALIKE: Mapping[str, tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]] = {
 
 
 def recognised(schemas: Sequence[Mapping[str, Any]]) -> dict[str, Form]:
-    """Our own tools among these of a request, each as it stands there."""
-    found: dict[str, Form] = {}
+    """Return our own tools among the schemas of a request, each as it stands there."""
+    forms: dict[str, Form] = {}
     for schema in schemas:
         function = schema["function"]
         for tool, (names, wanted) in _ALIKE.items():
-            if function["name"].lower() in names and tool not in found:
+            if function["name"].lower() in names and tool not in forms:
                 offered = function.get("parameters", {}).get("properties", {})
                 theirs = [next((one for one in ours if one in offered), "") for ours in wanted]
                 if all(theirs):
                     parameters = tuple(Parameter(name, "") for name in theirs)
-                    told, whole = str(function.get("description", "")), function["parameters"]
-                    form = Form(function["name"], told, parameters, json.dumps(whole))
-                    found[tool] = form
-    return found
+                    description = str(function.get("description", ""))
+                    whole = function["parameters"]
+                    form = Form(function["name"], description, parameters, json.dumps(whole))
+                    forms[tool] = form
+    return forms
 
 
 _OFFSET = Parameter(

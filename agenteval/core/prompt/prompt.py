@@ -1,4 +1,4 @@
-"""What one trial reads and is judged by: its scenario, rendered for a seed; and its sub-agents."""
+"""The prompt and goal of one trial: its scenario rendered for a seed; and its sub-agents."""
 
 import re
 from collections.abc import Sequence
@@ -19,11 +19,11 @@ _GAP = re.compile(r"\n{3,}")  # where the rules would stand
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """What an agent begins with; and, of a trial's first agent, what the trial is judged by.
+    """The first messages of an agent; of a trial's first agent also the checks that judge it.
 
     Its first messages are `system`, the `history` of a chat that went before, and `task`. The last
     `closing` steps of the solution close the work, and of `another`, a second way to the goal.
-    `requests` are the queries whose rows ask for sub-agents, one for each that the scenario has.
+    `requests` are the queries whose rows request sub-agents, one for each that the scenario has.
     """
 
     system: str
@@ -63,16 +63,16 @@ def render(scenario: Scenario, chosen: Variables, setting: Setting = DEFAULT) ->
     )
 
 
-def render_agent(agent: Agent, known: Variables, setting: Setting = DEFAULT) -> Prompt:
-    """What a sub-agent begins with, by the trial's variables and those of the row that asks."""
-    system, task = texts(agent.instructions, agent.tools, known, setting)
+def render_agent(agent: Agent, variables: Variables, setting: Setting = DEFAULT) -> Prompt:
+    """Return a sub-agent's prompt, by the variables of the trial and of the requesting row."""
+    system, task = texts(agent.instructions, agent.tools, variables, setting)
     return Prompt(
         system=system,
         task=task,
-        variables=known,
+        variables=variables,
         goal=(),
         handshake=(),
-        solution=tuple(_step(step, known) for step in agent.solution),
+        solution=tuple(_step(step, variables) for step in agent.solution),
         closing=agent.closing,
     )
 
@@ -80,29 +80,29 @@ def render_agent(agent: Agent, known: Variables, setting: Setting = DEFAULT) -> 
 def texts(
     instructions: str, tools: Sequence[str], chosen: Variables, setting: Setting
 ) -> tuple[str, str]:
-    """The system message and the task."""
-    system, task = split_instructions(instructions)
+    """Return the system message and the task."""
+    system, task = _split_instructions(instructions)
     rules = rules_for(setting, tools)
     above, below = setting.place != "end", setting.place != "start"
-    known = {**setting.profile.names(tuple(setting.profile.forms)), **chosen}
-    task = fill(task, {**known, "rules": rules}).strip()
-    system = fill(system, {**known, "rules": rules if above else ""}).strip()
-    frame, system = fill(setting.arm.frame, known), _GAP.sub("\n\n", system)
+    variables = {**setting.profile.names(tuple(setting.profile.forms)), **chosen}
+    task = fill(task, {**variables, "rules": rules}).strip()
+    system = fill(system, {**variables, "rules": rules if above else ""}).strip()
+    frame, system = fill(setting.arm.frame, variables), _GAP.sub("\n\n", system)
     if setting.arm.words == OURS:
         frame = _GAP.sub("\n\n", frame)
     return f"{frame}\n\n{system}".lstrip(), f"{task}\n\n{rules}" if below else task
 
 
 def rules_for(setting: Setting, tools: Sequence[str]) -> str:
-    """The rules as the model reads them whose scenario offers these tools of ours."""
+    """Return the rules as a model reads them whose scenario offers these tools of ours."""
     offered, profile = setting.arm.offered(tools), setting.profile
     shown = [profile.forms[tool].name for tool in offered]
     names = profile.names(tuple(profile.forms))
     return fill(setting.rules, {**names, "tools": offered, "shown": shown})
 
 
-def split_instructions(instructions: str) -> tuple[str, str]:
-    """The system part and the task part, without their headings."""
+def _split_instructions(instructions: str) -> tuple[str, str]:
+    """Return the system part and the task part, without their headings."""
     before, found_system, rest = instructions.partition(SYSTEM_HEADING)
     system, found_task, task = rest.partition("\n" + TASK_HEADING)
     if before.strip() or not found_system or not found_task:
@@ -140,32 +140,33 @@ _COLUMN = re.compile("\0(\\w+)\0")  # a place in a task where a column of the re
 
 
 def outline(
-    agent: Agent, columns: Sequence[str], known: Variables, setting: Setting = DEFAULT
+    agent: Agent, columns: Sequence[str], variables: Variables, setting: Setting = DEFAULT
 ) -> Prompt:
     """Return what such an agent reads, with `<column>` where a value of its request will stand."""
-    return render_agent(agent, {**known, **{name: f"<{name}>" for name in columns}}, setting)
+    return render_agent(agent, {**variables, **{name: f"<{name}>" for name in columns}}, setting)
 
 
 def recognised(
-    agent: Agent, columns: Sequence[str], known: Variables, transcript: str
+    agent: Agent, columns: Sequence[str], variables: Variables, transcript: str
 ) -> Prompt | None:
-    """The prompt of the agent whose task stands last there, by what that tells of its request.
+    """Return the prompt of the agent whose task comes last in the transcript; None without one.
 
-    A column that the task does not show is known to nobody who reads it, and to no solution.
+    The columns of its request are read from that task. A column that the task does not show is
+    unknown to every reader, and to the solution.
     """
     marked = {name: f"\0{name}\0" for name in columns}
-    _, task = texts(agent.instructions, agent.tools, {**known, **marked}, DEFAULT)
+    _, task = texts(agent.instructions, agent.tools, {**variables, **marked}, DEFAULT)
     tasks = [*re.finditer(_pattern(task), transcript, re.DOTALL)]
-    return render_agent(agent, {**known, **tasks[-1].groupdict()}) if tasks else None
+    return render_agent(agent, {**variables, **tasks[-1].groupdict()}) if tasks else None
 
 
 def _pattern(task: str) -> str:
-    """The task with a named group where a column stands, up to the end of its message."""
-    parts, seen = [], set[str]()
+    """Return a pattern of the task, with a named group for each column, to its message's end."""
+    parts, named_columns = [], set[str]()
     for at, part in enumerate(_COLUMN.split(task)):
         if at % 2 == 0:
             parts.append(re.escape(part))
         else:
-            parts.append(f"(?P={part})" if part in seen else f"(?P<{part}>.*?)")
-            seen.add(part)
+            parts.append(f"(?P={part})" if part in named_columns else f"(?P<{part}>.*?)")
+            named_columns.add(part)
     return "".join(parts) + r"(?=\n\n|\Z)"

@@ -1,4 +1,4 @@
-"""How a run puts its prompts: under which arm, with which rules, and where they stand."""
+"""The setting of a run's prompts: the arm, the rules, and the place of the rules."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -80,11 +80,11 @@ NAMED: Mapping[str, tuple[str, ...]] = {
 
 
 def _variants() -> Iterator[tuple[str, str]]:
-    """Each set of rules with none, one or both of what may be told beside it."""
+    """Yield each set of rules with none, one or both of the sentences that may be added to it."""
     for name, rules in RULES.items():
-        for told in ((), ("tools",), ("after",), ("tools", "after")):
-            parts = [*filter(None, [rules]), *(TOLD[each] for each in told)]
-            yield "+".join((name, *told)), "\n\n".join([HEADING, *parts]) if parts else ""
+        for extras in ((), ("tools",), ("after",), ("tools", "after")):
+            parts = [*filter(None, [rules]), *(TOLD[extra] for extra in extras)]
+            yield "+".join((name, *extras)), "\n\n".join([HEADING, *parts]) if parts else ""
 
 
 VARIANTS: Mapping[str, str] = dict(_variants())
@@ -97,7 +97,7 @@ PLAYED = 1  # how what goes before is chosen and told; an edit there raises it
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """A task that was played before: what the user asked, the calls with their replies, last words.
+    """A task that was played before: the user's message, calls with their replies, last words.
 
     `agent` is the name of the sub-agent whose task it was.
     """
@@ -144,7 +144,7 @@ class Setting:
         return tuple(dict.fromkeys(name for part in parts for name in NAMED[part]))
 
     def card(self, *, classes: int, tokens: int) -> ArmCard:
-        """What a run keeps of it: of so many failure classes, with so long a first request."""
+        """Return the card that a run keeps; `tokens` is the length of a first request."""
         return ArmCard(
             name=self.arm.name,
             version=self.arm.version,
@@ -160,15 +160,15 @@ class Setting:
 
     @property
     def protocol(self) -> str:
-        """Everything about the words that a model reads, and when a trial ends.
+        """The identity of the words that a model reads, and of when a trial ends.
 
-        Two runs are alike when it is equal.
+        Two runs are alike if it is equal.
         """
-        said = f"{self.arm.protocol}, rules {self.rules_name} at {self.place}, {UNTIL}"
+        text = f"{self.arm.protocol}, rules {self.rules_name} at {self.place}, {UNTIL}"
         if self.context:
-            said += f", context {self.context} of tasks played before/{PLAYED}"
-            said += f", {self.denied} of 100 calls denied"
-        return f"{said}, played by {self.harness}" if self.harness else said
+            text += f", context {self.context} of tasks played before/{PLAYED}"
+            text += f", {self.denied} of 100 calls denied"
+        return f"{text}, played by {self.harness}" if self.harness else text
 
 
 DEFAULT = Setting()

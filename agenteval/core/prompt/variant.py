@@ -1,4 +1,4 @@
-"""Templates, and the variables that the world of one seed draws.
+"""Templates, and the variables that a seed draws.
 
 A stranger may have written a template: only the confined child of `sandbox.maker` fills one.
 """
@@ -18,15 +18,15 @@ from agenteval.core.scenario import Scenario
 
 
 class _Sandbox(ImmutableSandboxedEnvironment):
-    """Jinja's own; what worlds name at every line it need not look at again: draws and texts."""
+    """Jinja's sandbox, with a short cut for what fixtures use in every line: draws and texts."""
 
     def getattr(self, obj: Any, attribute: str) -> Any:
         if type(obj) is Chance and attribute in DRAWS:
             return getattr(obj, attribute)
         if type(obj) is Namespace and attribute.isalpha():
-            kept = getattr(obj, attribute, None)
-            if type(kept) is str:
-                return kept
+            value = getattr(obj, attribute, None)
+            if type(value) is str:
+                return value
         return super().getattr(obj, attribute)
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
@@ -63,7 +63,7 @@ _SLIPS = (
 
 
 def fill(text: str, variables: Mapping[str, Any]) -> str:
-    """`text` as a template; raises jinja2.TemplateError for whatever is wrong with it."""
+    """Fill `text` as a template; raises jinja2.TemplateError for whatever is wrong with it."""
     if "{" not in text:
         return text  # most queries and words hold nothing to fill
     try:
@@ -76,7 +76,7 @@ Variables = Mapping[str, Value]
 
 
 def drawn(scenario: Scenario, seed: int) -> dict[str, Value]:
-    """The variables of this seed, without the answers to an `[ask]`.
+    """Return the variables of this seed, without the answers to an `[ask]`.
 
     A `[[variant]]` comes by turns, so neighbouring seeds use all equally; each `[draw]` has a
     stream of its own, so that one more changes no other.
@@ -88,13 +88,13 @@ def drawn(scenario: Scenario, seed: int) -> dict[str, Value]:
 
 
 def script(scenario: Scenario, seed: int) -> str:
-    """The SQL that makes the world of this seed. What it draws comes from the seed too.
+    """Return the SQL that fills the database for this seed. Its draws come from the seed too.
 
     Raises jinja2.TemplateError.
     """
     chance = Chance(f"{scenario.name}/{seed}//world")
-    known = {**drawn(scenario, seed), "words": scenario.words, "chance": chance}
-    return fill(scenario.world, known)
+    variables = {**drawn(scenario, seed), "words": scenario.words, "chance": chance}
+    return fill(scenario.world, variables)
 
 
 def one_line(query: str) -> str:

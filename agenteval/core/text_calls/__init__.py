@@ -1,6 +1,6 @@
-"""Tool calls that are written as text: what one is, and what a way to write them consists of.
+"""Tool calls written as text: the form of such a call, and the parts of a dialect.
 
-`dialects` has these ways by name.
+`dialects` has the dialects by name.
 """
 
 import json
@@ -59,52 +59,52 @@ class Dialect:
 
 
 def fences(text: str) -> list[tuple[int, int]]:
-    """Where the code fences of a text begin and end; one that is not closed goes to its end."""
+    """Return begin and end of each code fence of a text; one that is not closed goes to its end."""
     marks = [found.start() for found in _FENCE.finditer(text)]
     if len(marks) % 2:
         marks.append(len(text))
     return list(zip(marks[::2], marks[1::2], strict=True))
 
 
-def fenced(call: TextCall, within: Iterable[tuple[int, int]]) -> bool:
-    """Of some dialects the fence is a part of the call: there it begins with it."""
-    return any(start < call.start < end for start, end in within)
+def fenced(call: TextCall, places: Iterable[tuple[int, int]]) -> bool:
+    """Return True if the call stands in a fence; a fence that begins with it is a part of it."""
+    return any(start < call.start < end for start, end in places)
 
 
 def json_call(text: str, start: int) -> TextCall | None:
-    """The call in a JSON object with name and arguments that begins at `start`, if it is one."""
+    """Return the call in a JSON object with name and arguments at `start`; None if it is none."""
     try:
-        found, end = plain.read_from(text, start)
+        value, end = plain.read_from(text, start)
     except ValueError:
         return None
-    if not isinstance(found, dict) or not isinstance(found.get("name"), str):
+    if not isinstance(value, dict) or not isinstance(value.get("name"), str):
         return None
     for key in ("arguments", "parameters"):
-        if key in found:
-            return TextCall(found["name"], _as_text(found[key]), start, end, whole=True)
+        if key in value:
+            return TextCall(value["name"], _as_text(value[key]), start, end, whole=True)
     return None
 
 
 def _as_text(arguments: Any) -> str:
-    """Some models write the object as a string of JSON."""
+    """Return the arguments as JSON text; some models write the object as a string of JSON."""
     return arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
 
 
 def signatures(schemas: Schemas) -> str:
-    """The tools and their parameters, a line of JSON each."""
+    """Return the tools and their parameters, a line of JSON each."""
     return "\n".join(
         json.dumps({"name": name, "parameters": schema}) for name, schema in schemas.items()
     )
 
 
 def tagged_result(name: str, content: str) -> str:
-    """A tool's result as Qwen's chat templates put it."""
+    """Return a tool's result as Qwen's chat templates write it."""
     del name  # results come in the order of their calls
     return f"<tool_response>\n{content}\n</tool_response>"
 
 
 def family(name: str, mark: str, find: Find, example: str) -> Dialect:
-    """A dialect that a model is told by one example."""
+    """Return a dialect that one example explains to a model."""
 
     def instructions(schemas: Schemas) -> str:
         return (
@@ -117,14 +117,14 @@ def family(name: str, mark: str, find: Find, example: str) -> Dialect:
 
 
 def kinds(schema: Any) -> Mapping[str, Any]:
-    """The type of each parameter that a tool's schema names, as it stands there."""
+    """Return the type of each parameter that a tool's schema names, as it stands there."""
     named = schema.get("properties") if isinstance(schema, Mapping) else None
     found = named.items() if isinstance(named, Mapping) else ()
     return {name: one.get("type") for name, one in found if isinstance(one, Mapping)}
 
 
 def typed(value: str, kind: object) -> Any:
-    """The value as JSON where its schema wants something else than text; text if it is none."""
+    """Return the value parsed as JSON if its schema is not of text; as text if that fails."""
     wanted = kind if isinstance(kind, list) else [kind]
     if None in wanted or "string" in wanted:
         return value

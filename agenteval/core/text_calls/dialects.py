@@ -29,7 +29,7 @@ _PARAMETER = re.compile(r"<parameter=([^>\n]{0,200})>")
 _END, _PARAMETER_END = "</function>", "</parameter>"
 
 
-def find_qwen3_coder(text: str, schemas: Schemas) -> Iterator[TextCall]:
+def _find_qwen3_coder(text: str, schemas: Schemas) -> Iterator[TextCall]:
     """Every call; values become what the tool's schema says, text where it says nothing."""
     for opened in islice(_FUNCTION_OPEN.finditer(text), MOST):
         name = opened[1].strip()
@@ -50,20 +50,20 @@ def _closed(text: str, end: int) -> int:
 def _parameters(body: str, schema: Any) -> tuple[dict[str, Any], bool]:
     """The parameters of one call, and whether each is written to its end."""
     types = kinds(schema)
-    found, whole = {}, True
+    parameters, whole = {}, True
     for opened in islice(_PARAMETER.finditer(body), MOST):
         end = body.find(_PARAMETER_END, opened.end())
         whole = whole and end >= 0
         value = body[opened.end() :] if end < 0 else body[opened.end() : end]
         name = opened[1].strip()
-        found[name] = typed(value.removeprefix("\n").removesuffix("\n"), types.get(name))
-    return (found, whole) if found or not body.strip() else _object(body)
+        parameters[name] = typed(value.removeprefix("\n").removesuffix("\n"), types.get(name))
+    return (parameters, whole) if parameters or not body.strip() else _object(body)
 
 
 def _object(body: str) -> tuple[dict[str, Any], bool]:
     """Llama writes the arguments as JSON between the tags."""
-    found = typed(body.strip(), "object")
-    return (found, True) if isinstance(found, dict) else ({}, False)
+    value = typed(body.strip(), "object")
+    return (value, True) if isinstance(value, dict) else ({}, False)
 
 
 def _qwen3_coder_instructions(schemas: Schemas) -> str:
@@ -90,7 +90,7 @@ QWEN3_CODER = Dialect(
     name="qwen3_coder",
     version=1,
     mark="<function=",
-    find=find_qwen3_coder,
+    find=_find_qwen3_coder,
     instructions=_qwen3_coder_instructions,
     result=tagged_result,
     stop=("<tool_response>",),
@@ -102,7 +102,7 @@ _JSON_OPEN = re.compile(
 )
 
 
-def find_json(text: str, schemas: Schemas) -> Iterator[TextCall]:
+def _find_json(text: str, schemas: Schemas) -> Iterator[TextCall]:
     """Every object that names an offered tool and arguments: any other JSON is none of ours."""
     over = 0
     for opened in islice(_JSON_OPEN.finditer(text), MOST):
@@ -139,7 +139,7 @@ JSON = Dialect(
     name="json",
     version=1,
     mark='{"name"',
-    find=find_json,
+    find=_find_json,
     instructions=_json_instructions,
     result=_json_result,
     in_fences=True,
@@ -150,7 +150,7 @@ _HERMES_OPEN = re.compile(r"<tool_call>\s*+(?=\{)")
 _NAME = re.compile(r'"name"\s*+:\s*+"([^"\\]{0,200})"')
 
 
-def find_hermes(text: str, schemas: Schemas) -> Iterator[TextCall]:
+def _find_hermes(text: str, schemas: Schemas) -> Iterator[TextCall]:
     """Every call; one without its closing tag is whole when its object is."""
     del schemas  # JSON has types of its own
     for opened in islice(_HERMES_OPEN.finditer(text), MOST):
@@ -189,7 +189,7 @@ HERMES = Dialect(
     name="hermes",
     version=1,
     mark="<tool_call>",
-    find=find_hermes,
+    find=_find_hermes,
     instructions=_hermes_instructions,
     result=tagged_result,
     stop=("<tool_response>",),
@@ -203,9 +203,11 @@ LONGEST = 1 << 18  # characters of a text that are searched
 
 
 def read_calls(text: str, dialect: Dialect, schemas: Schemas) -> list[TextCall]:
-    """The calls that a model was told to write so. What is only spoken about is none."""
-    within = [] if dialect.in_fences else fences(text)
-    return [call for call in dialect.find(text[:LONGEST], schemas) if not fenced(call, within)]
+    """Return the calls in the dialect that a model was instructed to use; a mention is none."""
+    fenced_places = [] if dialect.in_fences else fences(text)
+    return [
+        call for call in dialect.find(text[:LONGEST], schemas) if not fenced(call, fenced_places)
+    ]
 
 
 def calls_left(text: str, schemas: Schemas) -> Iterator[tuple[Dialect, TextCall, bool]]:
@@ -213,9 +215,9 @@ def calls_left(text: str, schemas: Schemas) -> Iterator[tuple[Dialect, TextCall,
     if not any(mark in text for mark in "<{[`"):
         return
     text = text[:LONGEST]
-    within, taken = fences(text), list[TextCall]()
+    fenced_places, earlier_calls = fences(text), list[TextCall]()
     for dialect in DIALECTS.values():
         for call in dialect.find(text, schemas):
-            if not any(other.start <= call.start < other.end for other in taken):
-                taken.append(call)
-                yield dialect, call, fenced(call, within)
+            if not any(other.start <= call.start < other.end for other in earlier_calls):
+                earlier_calls.append(call)
+                yield dialect, call, fenced(call, fenced_places)

@@ -1,4 +1,4 @@
-"""How model families write calls by themselves: the forms that the parsers of servers read."""
+"""Dialects that model families write by themselves: the forms that servers' parsers read."""
 
 import ast
 import json
@@ -26,9 +26,9 @@ def _tagged(
         closing = text.find(close, opened.end())
         end = len(text) if closing < 0 else closing + len(close)
         body = text[opened.end() : closing if closing >= 0 else len(text)]
-        found = read(body, schemas.get(name, {})) if closing >= 0 else None
-        whole = found is not None
-        raw = json.dumps(found, ensure_ascii=False) if whole else text[start:end]
+        arguments = read(body, schemas.get(name, {})) if closing >= 0 else None
+        whole = arguments is not None
+        raw = json.dumps(arguments, ensure_ascii=False) if whole else text[start:end]
         yield TextCall(name, raw, start, end, whole)
 
 
@@ -66,14 +66,14 @@ def _keyed(name: str, mark: str, ends: tuple[str, str], pair: str, example: str)
     return family(name, mark, partial(_tagged, re.compile(opens), closes, read), example)
 
 
-def _within(block: str, found: Dialect) -> Dialect:
-    """Of a text that has this block alone: without it the same form is another family's."""
+def _in_block(block: str, dialect: Dialect) -> Dialect:
+    """Return the dialect for texts with this block; without it the form is another family's."""
 
     def find(text: str, schemas: Schemas) -> Iterator[TextCall]:
         if block in text:
-            yield from found.find(text, schemas)
+            yield from dialect.find(text, schemas)
 
-    return replace(found, mark=block, find=find)
+    return replace(dialect, mark=block, find=find)
 
 
 def _gemma(name: str, begins: str, quote: str, ends: str) -> Dialect:
@@ -109,36 +109,38 @@ def _python(opens: str, text: str, schemas: Schemas) -> Iterator[TextCall]:
     if not names:
         return
     pattern = re.compile(rf"(?:{opens})(?P<name>{names})\((?=\s*+(?:[A-Za-z_]\w*\s*+=|\)))")
-    left = _PARSED
+    budget = _PARSED
     for opened in islice(pattern.finditer(text), MOST):
         start, begins = opened.start(), opened.start("name")
-        found, left = _python_call(text, begins, left)
-        if found is None:
+        parsed, budget = _python_call(text, begins, budget)
+        if parsed is None:
             raw = text[start:]
             yield TextCall(opened["name"], raw, start, len(text), whole=False)
             return
-        arguments, end = found
+        arguments, end = parsed
         raw = json.dumps(arguments, ensure_ascii=False)
         yield TextCall(opened["name"], raw, start, end, whole=True)
 
 
 def _python_call(
-    text: str, begins: int, left: int
+    text: str, begins: int, budget: int
 ) -> tuple[tuple[dict[str, Any], int] | None, int]:
     """The arguments of a call and its end, and how many more characters may be parsed."""
     for closing in islice(re.finditer(r"\)", text[begins:]), _TRIES):
-        left -= closing.end()
-        if left < 0:
+        budget -= closing.end()
+        if budget < 0:
             break
         end = begins + closing.end()
         try:
             tree = ast.parse(text[begins:end], mode="eval").body
             if isinstance(tree, ast.Call) and not tree.args:
-                made = {str(one.arg): ast.literal_eval(one.value) for one in tree.keywords}
-                return (made, end), left
+                arguments = {
+                    str(keyword.arg): ast.literal_eval(keyword.value) for keyword in tree.keywords
+                }
+                return (arguments, end), budget
         except (ValueError, SyntaxError, MemoryError, RecursionError):
             continue
-    return None, left
+    return None, budget
 
 
 _DSML, _GCML, _M3 = "\uff5cDSML\uff5c", "\uff5cGCML\uff5c", "]<]minimax[>["
@@ -158,7 +160,7 @@ FAMILIES = (
         rf"{re.escape(_M3)}<([\w.-]+)>(.*?){re.escape(_M3)}</\1>",
         f'{_M3}<invoke name="NAME">{_M3}<PARAMETER>VALUE{_M3}</PARAMETER>{_M3}</invoke>',
     ),
-    _within(
+    _in_block(
         "<dots_function_call>",
         _invoked(
             "dots",

@@ -20,10 +20,10 @@ def _named(
     for opened in islice(opens.finditer(text), MOST):
         start, name = opened.start(), opened["name"].strip()
         try:
-            found, end = plain.read_from(text, opened.end())
+            arguments, end = plain.read_from(text, opened.end())
         except ValueError:
-            found, end = None, len(text)
-        if isinstance(found, dict):
+            arguments, end = None, len(text)
+        if isinstance(arguments, dict):
             raw = text[opened.end() : end]
             yield TextCall(name, raw, start, _after(closes, text, end), whole=True)
         else:
@@ -50,9 +50,9 @@ def _wrapped(  # noqa: PLR0913 -- what tells one family's marks from another's
         while goes_on:
             call = read(text, at)
             if call is None:
-                found = _broken(closes, text, start, at)
-                name = named.search(found.raw)
-                yield replace(found, name=name[1] if name else "")
+                broken = _broken(closes, text, start, at)
+                name = named.search(broken.raw)
+                yield replace(broken, name=name[1] if name else "")
                 break
             at = _after(_BETWEEN, text, call.end)
             goes_on = text.startswith("{", at)
@@ -62,19 +62,19 @@ def _wrapped(  # noqa: PLR0913 -- what tells one family's marks from another's
 
 
 def _broken(closes: re.Pattern[str], text: str, start: int, inside: int) -> TextCall:
-    """What should be a call, from `inside` on up to the mark that ends it or the end."""
+    """Return a call that cannot be read, up to the mark behind `inside` that ends it or the end."""
     closed = closes.search(text, inside)
     end = closed.end() if closed else len(text)
     return TextCall("", text[start:end], start, end, whole=False)
 
 
 def _after(mark: re.Pattern[str], text: str, at: int) -> int:
-    found = mark.match(text, at)
-    return found.end() if found else at
+    match = mark.match(text, at)
+    return match.end() if match else at
 
 
 def _wrap(name: str, begins: str, ends: str = "", *, listed: bool = False) -> Dialect:
-    """Where `begins` has a space, there may be some or none."""
+    """Return the dialect of these marks; a space in `begins` stands for any white space or none."""
     mark = r"\s*+".join(map(re.escape, begins.split(" ")))
     is_word = begins.isalpha()  # which prose has, too
     around = (r"(?<!\w)", r'(?=\[?\s*+\{\s*+"name")') if is_word else ("", r"(?=\s*+[\[{])")
@@ -93,12 +93,12 @@ _KEY = re.compile(r'\{\s*+"([^"\\]{0,200})"\s*+:')
 def _keyed_call(text: str, at: int) -> TextCall | None:
     """The call in an object whose one key is its name, and whose value its arguments."""
     try:
-        found, end = plain.read_from(text, at)
+        value, end = plain.read_from(text, at)
     except ValueError:
-        found, end = None, at
-    if not isinstance(found, dict) or len(found) != 1:
+        value, end = None, at
+    if not isinstance(value, dict) or len(value) != 1:
         return None
-    ((name, arguments),) = found.items()
+    ((name, arguments),) = value.items()
     return TextCall(name, json.dumps(arguments, ensure_ascii=False), at, end, whole=True)
 
 
