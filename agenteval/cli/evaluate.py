@@ -158,7 +158,7 @@ def _plan(called: typer.Context, report: "Path | None") -> "Plan":
         workflows.stages.options_of(given),
         given["store"],
         resume=given["resume"],
-        given=_said(called),
+        given_names=_said(called),
         retry_void=given["retry_void"],
         power=given["power"],
         part=part,

@@ -104,7 +104,7 @@ def ingest(  # noqa: PLR0913 -- each is an option of the command line
         format_name,
         store=store,
         allowlist=allowlist,
-        wanted=workflows.log_results.Wanted(since, until, model, agent, project),
+        filters=workflows.log_results.Wanted(since, until, model, agent, project),
         redact=redact,
         workers=workers,
         note=Progress() if sys.stderr.isatty() else lambda _: None,
@@ -120,7 +120,7 @@ def _first(
 ) -> "Intake":
     """Raises UsageError where there is no log, and none is waited for."""
     intake = take(paths)
-    if not (intake.asked or intake.skipped or waits):
+    if not (intake.file_count or intake.skipped or waits):
         where, looked = ", ".join(paths) or "its own place", workflows.ingest.looked_for(name)
         raise UsageError(f"{where}: no log of {name} in it ({looked}). Name another place")
     return intake
@@ -178,7 +178,7 @@ class Progress:
         self.told = self.clock()
         sessions = sum(sum(one.sessions.values()) for one in intake.runs.values())
         calls = sum(sum(one.recorded.values()) for one in intake.runs.values())
-        files = f"file {intake.files:,} of {intake.asked:,}"
+        files = f"file {intake.files:,} of {intake.file_count:,}"
         output.say(f"{files}, {sessions:,} sessions, {calls:,} calls", err=True)
 
 
@@ -192,8 +192,8 @@ def _told(intake: "Intake") -> Iterator[str]:
         yield f"sessions in which no model said anything: {intake.empty:,}"
     for line in intake.redacted:
         yield f"taken out: {line}"
-    if intake.lost:
-        yield f"worker processes that died, what was theirs was read again: {intake.lost}"
+    if intake.lost_workers:
+        yield f"worker processes that died, what was theirs was read again: {intake.lost_workers}"
     yield from _skipped(intake)
     if found := _no_session(intake):
         yield f"{found['path']}: no session in it{'. It is a log for' if found['formats'] else ''}"
@@ -266,7 +266,7 @@ def _document(intake: "Intake") -> dict[str, Any]:
             for one in intake.runs.values()
         ],
         "redacted": list(intake.redacted),
-        "workers_lost": intake.lost,
+        "workers_lost": intake.lost_workers,
         "skipped_parts": intake.skips,
         "skipped": [one._asdict() for one in intake.skipped],
         "no_session": _no_session(intake),

@@ -196,12 +196,12 @@ def _print_inbound(inbound: "Sequence[Tried]") -> None:
         of_part = [tried for tried in inbound if tried.part == part]
         output.say(f"  {part}: {_held(of_part)}")
         for tried in of_part:
-            if not tried.held:
+            if not tried.is_as_wanted:
                 output.say(f"  FAILS  {tried.attempt}: {tried.came[:CAME]}")
 
 
 def _held(tried: "Sequence[Tried]") -> str:
-    return f"{sum(one.held for one in tried)} of {len(tried)} held"
+    return f"{sum(one.is_as_wanted for one in tried)} of {len(tried)} held"
 
 
 INGEST = "ingest"

@@ -46,7 +46,7 @@ def whatif(
     """
     found = workflows.whatif.whatif(output.chosen(runs, store), store, allowlist=allowlist)
     now = found.relaxed(NOTHING)
-    within, is_least = found.within(budget) if budget is not None else (None, True)
+    within, is_least = found.smallest_set(budget) if budget is not None else (None, True)
     told = found.best() if budget is None else [within] if within else []
     with output.reader_may_go():
         if as_json:
@@ -211,7 +211,7 @@ def _suggested(found: "Suggested", best: "Sequence[Relaxed]", why: str) -> Itera
         yield f"  {_times(len(one.calls))}: {'; '.join(one.more.rules.splitlines())}"
     yield "sentences of a prompt:"
     for line in found.sentences[:_LINES]:
-        said = f", {line.told} of them although it was said" if line.told else ""
+        said = f", {line.already_told} of them although it was said" if line.already_told else ""
         text = line.text.replace("{{ bash }}", "bash")
         yield f"  {_times(line.denied)}{said}: {text}"
     if found.without:

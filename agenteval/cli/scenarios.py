@@ -146,7 +146,7 @@ def check(
         if as_json:
             output.print_json([asdict(proof) for proof in proofs])
         else:
-            for line in (line for proof in proofs for line in workflows.prove.told(proof)):
+            for line in (line for proof in proofs for line in workflows.prove.lines_of(proof)):
                 output.say(line)
     if any(proof.faults for proof in proofs):
         raise typer.Exit(1)

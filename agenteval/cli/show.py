@@ -102,7 +102,7 @@ def _show_article(path: Path | None, *, as_json: bool) -> None:
 def _print(found: "Listing", *, filtered: bool) -> None:
     if not found.runs:
         more = "such runs" if filtered else "runs yet"
-        told = f"No {more} in {found.shown}. Try: agenteval run --model sim/qwen3.6-35b"
+        told = f"No {more} in {found.store_name}. Try: agenteval run --model sim/qwen3.6-35b"
         output.say(o.at_store(told))
     for run in found.runs:
         simulated = f" {report.tables.MARK}" if run.simulated else ""
