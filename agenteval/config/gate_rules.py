@@ -45,7 +45,7 @@ class _Budgets(_Strict):
     classes: dict[str, Per100] = {}
 
     def limits(self) -> dict[str, float]:
-        """Of the criteria that are limited, as fractions."""
+        """Return the limits of the criteria that have one, as fractions."""
         given = {name: getattr(self, name) for name in CRITERIA}
         return {name: limit / 100 for name, limit in given.items() if limit is not None}
 
@@ -129,11 +129,11 @@ def _check_classes(path: Path, key: str, names: Sequence[str]) -> None:
 
 def rules_at(path: Path | None, about: str | None = None) -> tuple[Rules, str]:
     """The rules, with `about` before theirs, and from where they are. Raises UsageError."""
-    found = path or find_rules(roots())
-    own = found.resolve() != (shipped() / GATE_FILE).resolve()
-    rules = load_rules(found)
+    rules_file = path or find_rules(roots())
+    own = rules_file.resolve() != (shipped() / GATE_FILE).resolve()
+    rules = load_rules(rules_file)
     rules = rules if about is None else replace(rules, about=estimand(about))
-    return rules, str(found) if own else f"the {GATE_FILE} that agenteval ships"
+    return rules, str(rules_file) if own else f"the {GATE_FILE} that agenteval ships"
 
 
 def write_rules() -> Path:

@@ -171,7 +171,7 @@ class Session:
             return None
         entry = resolve(name, configured, self.plan.options.base_url)
         await answering(entry, self.progress.note, some=self.plan.joins)
-        for server in entry.each:
+        for server in entry.per_server:
             remember_run(server.api_key_env, server.base_url)
         return entry
 

@@ -53,7 +53,7 @@ def list_models(
     With `probe`, each served model is sent some requests more, one after the other.
     """
     entries = load_models(roots()) if base_url is None else {base_url: at_url(base_url, "any")}
-    named_entries = [(name, one) for name, entry in entries.items() for one in entry.each]
+    named_entries = [(name, one) for name, entry in entries.items() for one in entry.per_server]
     for _, entry in named_entries:
         key_of(entry)  # who may not have it is told before anybody is asked
     answers = asyncio.run(_query_all([entry for _, entry in named_entries]))
@@ -109,7 +109,7 @@ async def answering(
     if others do.
     """
     owners, silent = {}, []
-    for one in entry.each:
+    for one in entry.per_server:
         try:
             owners[one.base_url] = await preflight(one)
         except UnansweredError as error:
@@ -138,7 +138,7 @@ async def served_card(
     owners = await answering(entry, _silently, some=some)
     if SIMULATOR in owners.values():
         return entry.card(name, simulated=True)
-    there = [one for one in entry.each if one.base_url in owners]
+    there = [one for one in entry.per_server if one.base_url in owners]
     pages = [await told(one, owners[one.base_url]) for one in there]
     findings = []
     for one in there if entry.ask and again is None else ():

@@ -115,7 +115,7 @@ def _models(root: Path) -> tuple[list[ModelAccess], str]:
             trust.may_send(one.api_key_env, one.base_url),
         )
         for name, entry in entries.items()
-        for one in entry.each
+        for one in entry.per_server
     ], ""
 
 

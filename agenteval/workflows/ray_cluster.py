@@ -101,7 +101,7 @@ def _granted(plan: Plan) -> list[trust.Pair]:
     configured, granted = load_models(roots()), []
     for name in plan.options.model:
         if not name.startswith(SIMULATED):
-            for one in resolve(name, configured, plan.options.base_url).each:
+            for one in resolve(name, configured, plan.options.base_url).per_server:
                 key_of(one)  # who may not have it is told before a worker begins
                 granted += [(one.base_url, one.api_key_env)]
     return [pair for pair in granted if trust.may_send(pair[1], pair[0])]

@@ -151,7 +151,7 @@ async def _probe_models(names: Sequence[str], base_url: str | None, load: Probe)
 async def _serving(name: str, base_url: str | None) -> AsyncIterator[ModelEntry]:
     if not name.startswith(SIMULATED):
         entry = resolve(name, load_models(roots()), base_url)
-        if len(entry.each) > 1:
+        if len(entry.per_server) > 1:
             raise UsageError(f"{name}: measure one server at a time, with --base-url")
         yield entry
         return
