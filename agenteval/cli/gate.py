@@ -172,11 +172,11 @@ def plan(  # noqa: PLR0913 -- each is an option of the command line
     """
     if baseline is None or (margin is None) == (ratio is None):
         raise UsageError("give --baseline RUN and either --margin POINTS or --ratio TIMES")
-    found = workflows.explaining.planned(baseline, store, margin=margin, ratio=ratio, about=about)
+    planned = workflows.explaining.planned(baseline, store, margin=margin, ratio=ratio, about=about)
     if as_json:
-        output.print_json(found.document())
+        output.print_json(planned.document())
     else:
-        told = workflows.explaining.sentences(found)
+        told = workflows.explaining.sentences(planned)
         report.console.Terminal(highlight=False).print(told, markup=False)
 
 
