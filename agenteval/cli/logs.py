@@ -170,12 +170,12 @@ class Progress:
     """A line on standard error now and then: a session may be the only one, and have a million."""
 
     clock: "Callable[[], float]" = time.monotonic
-    told: float = -EVERY_SECONDS
+    reported_at: float = -EVERY_SECONDS
 
     def __call__(self, intake: "Intake") -> None:
-        if self.clock() < self.told + EVERY_SECONDS:
+        if self.clock() < self.reported_at + EVERY_SECONDS:
             return
-        self.told = self.clock()
+        self.reported_at = self.clock()
         sessions = sum(sum(one.sessions.values()) for one in intake.runs.values())
         calls = sum(sum(one.recorded.values()) for one in intake.runs.values())
         files = f"file {intake.files:,} of {intake.file_count:,}"

@@ -48,7 +48,7 @@ def leave(code: int) -> "NoReturn":
 
 
 def end_without_a_word() -> None:
-    """From here on, leave only the exit code to a signal: all is done and printed."""
+    """Let a signal change only the exit code from here on: all is done and printed."""
     _answer(lambda number, _frame, leave=os._exit: leave(128 + number))  # globals may be gone then
 
 

@@ -170,7 +170,7 @@ def play(stage: Stage, seed: int, setting: Setting, model: Model, at: Terminal) 
     async def there() -> Trial:
         backend = await choose(at.sandbox, prefork=True)
         long = await workflows.earlier.filled(setting, [stage], backend)
-        trials = await played([slow], [key], model, backend, long, kept=Shown(say=at.say))
+        trials = await played([slow], [key], model, backend, long, recorder=Shown(say=at.say))
         return trials[key]
 
     trial = asyncio.run(there())

@@ -195,13 +195,13 @@ def verdicts(run: str, store: str) -> Iterator[str]:
 
     Raises UsageError for a run without a harness.
     """
-    for one in loaded([run], store):
-        named = one.options.harness if one.options else ""
-        if not one.options or not named:
-            raise UsageError(f"{one.id}: our own loop played it, so there is one verdict a call")
-        calls = [(call, trial.scenario) for trial in one.trials for call in trial.calls]
+    for stored in loaded([run], store):
+        named = stored.options.harness if stored.options else ""
+        if not stored.options or not named:
+            raise UsageError(f"{stored.id}: our own loop played it, so there is one verdict a call")
+        calls = [(call, trial.scenario) for trial in stored.trials for call in trial.calls]
         stages = load_stages(
-            sorted({scenario for _, scenario in calls}), STRICT, allowlist=one.options.allowlist
+            sorted({scenario for _, scenario in calls}), STRICT, allowlist=stored.options.allowlist
         )
         readings = _readings_of(named, stages)
         yield from differences(named, [c for c, _ in calls], readings, [s for _, s in calls])

@@ -200,10 +200,14 @@ def _trial(session: Session, turns: Sequence[Turn], records: Sequence[CallRecord
 
 
 def _redacted(judged: Judged, redactor: Redactor) -> Judged:
-    """All that is stored of it, with what must not be there taken out."""
-    one, text = judged.session, redactor.text
+    """Return everything that is stored of a session, redacted."""
+    original, text = judged.session, redactor.text
     session = replace(
-        one, agent=text(one.agent), project=text(one.project), path=text(one.path), rules=[]
+        original,
+        agent=text(original.agent),
+        project=text(original.project),
+        path=text(original.path),
+        rules=[],
     )
     trial = replace(
         judged.trial,

@@ -203,23 +203,23 @@ async def played(  # noqa: PLR0913 -- as an orchestrator is made
     backend: SandboxBackend,
     setting: Setting = DEFAULT,
     *,
-    kept: Kept | None = None,
+    recorder: Kept | None = None,
 ) -> Mapping[TrialKey, Trial]:
     """Play the trials of these keys with `model`, and store them nowhere."""
-    kept = kept or Kept()
+    recorder = recorder or Kept()
     async with SecondReader() as second_reader:
         orchestrator = Orchestrator(
             model=model,
             backend=backend,
             judge=judging,
             second_reader=second_reader,
-            recorder=kept,
-            observer=kept,
+            recorder=recorder,
+            observer=recorder,
             concurrency=CONCURRENCY,
             setting=setting,
         )
         await orchestrator.play([under(setting.arm, stage) for stage in stages], keys)
-    return kept.trials
+    return recorder.trials
 
 
 def _proof(stage: Stage, trials: Sequence[Trial], slips: Slips, faults: Sequence[str]) -> Proof:

@@ -95,11 +95,11 @@ def probe_prompt(key: str, characters: int) -> tuple[Message, ...]:
 
 
 def _text(key: str, characters: int) -> Iterator[str]:
-    chance, left = Chance(key), characters - len(TASK)
+    chance, remaining = Chance(key), characters - len(TASK)
     line = f"{chance.integer(0, 10**18):018}"
-    while left > 0:
+    while remaining > 0:
         yield line
-        left -= len(line)
+        remaining -= len(line)
         line = "\n" + " ".join(map(chance.choice, (AREAS, DOING, THINGS, PLACES)))
 
 
