@@ -1,1 +1,1 @@
-"""What `import agenteval` offers to programs: begin with runs.py."""
+"""The functions that `import agenteval` offers to programs: begin with runs.py."""

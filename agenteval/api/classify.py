@@ -19,7 +19,7 @@ class Classification:
     """The verdict on one call; `failure_class` is None where it is allowed.
 
     `also` are the other classes that match, `evidence` is the part of the call that shows the
-    first one, `hint` is what the model would be told.
+    first one, and `hint` is the hint that a model would get.
     """
 
     call: str
@@ -44,13 +44,13 @@ def classify(
     A call is a command for bash, or an object with `command`, or with `name` and `arguments`.
     `allowlist` is a name or path, of any format that `agenteval classify` reads. Raises UsageError.
     """
-    one = isinstance(call, str | Mapping)
-    if not (one or isinstance(call, Iterable)) or isinstance(call, bytes):
+    is_single = isinstance(call, str | Mapping)
+    if not (is_single or isinstance(call, Iterable)) or isinstance(call, bytes):
         raise UsageError(f"{call!r:.200}: no tool call; {_WANTED}")
-    calls = [_read(each) for each in ([call] if one else call)]  # type: ignore[arg-type]
+    calls = [_read(each) for each in ([call] if is_single else call)]  # type: ignore[arg-type]
     judge = judge_by(text_of("allowlist", allowlist), only_bash=isinstance(call, str))
     found = Table(_classified(each, judge(each)) for each in calls)
-    return found[0] if one else found
+    return found[0] if is_single else found
 
 
 def _read(call: Call) -> ToolCall:

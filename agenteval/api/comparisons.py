@@ -22,11 +22,11 @@ _VERDICTS: dict[GateVerdict, Verdict] = {
 
 @dataclass(frozen=True, slots=True)
 class CriterionRow:
-    """One line of the rules, held against the candidate.
+    """One line of the rules, compared with the candidate.
 
     `estimate`, `low`, `high` and `limit` are shares, or a ratio where the rules ask for one; None
-    where nothing was counted. `count` of `n` (of `unit`) is what the estimate is made from.
-    `needed` says what would settle what is not settled.
+    where nothing was counted. The estimate is made from `count` of `n` (of `unit`). `needed` says
+    what would settle an inconclusive line.
     """
 
     name: str
@@ -43,7 +43,7 @@ class CriterionRow:
 
 @dataclass(frozen=True, slots=True)
 class GateResult:
-    """`remarks` must be read beside the verdict; `rules` says where they were read from."""
+    """The result of a gate. `remarks` qualify the verdict; `rules` is the source of the rules."""
 
     verdict: Verdict
     simulated: bool
@@ -55,7 +55,7 @@ class GateResult:
 
     @property
     def passed(self) -> bool:
-        """Whether it is PASS: not enough evidence is no pass."""
+        """True if the verdict is PASS: not enough evidence is no pass."""
         return self.verdict == "PASS"
 
 
@@ -107,16 +107,16 @@ def _rows(view: GateView) -> Table[CriterionRow]:
     return Table(_row(line, one) for line, one in zip(view.lines, of, strict=True))
 
 
-def _row(line: Line, one: Result | Minimum) -> CriterionRow:
-    verdict = _VERDICTS[one.verdict]
-    if isinstance(one, Minimum):
-        seen = float(one.observed)
-        asked = (float(one.required), one.observed, one.observed, one.of, line.needed)
-        return CriterionRow(line.name, verdict, seen, None, None, *asked)
-    low, high = one.bounds or (None, None)
-    measure = one.measure
-    told = (measure.limit, measure.count, measure.n, measure.of, line.needed)
-    return CriterionRow(measure.name, verdict, one.estimate, low, high, *told)
+def _row(line: Line, result: Result | Minimum) -> CriterionRow:
+    verdict = _VERDICTS[result.verdict]
+    if isinstance(result, Minimum):
+        observed = float(result.observed)
+        figures = (float(result.required), result.observed, result.observed, result.of, line.needed)
+        return CriterionRow(line.name, verdict, observed, None, None, *figures)
+    low, high = result.bounds or (None, None)
+    measure = result.measure
+    figures_of_measure = (measure.limit, measure.count, measure.n, measure.of, line.needed)
+    return CriterionRow(measure.name, verdict, result.estimate, low, high, *figures_of_measure)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ class ModelRow:
 class PairRow:
     """`first` minus `second`, in errors per 100 calls, with a 95 % interval.
 
-    `adjusted_p` is after Holm's correction for all pairs. `paired`: both met the same worlds.
+    `adjusted_p` is after Holm's correction for all pairs. `paired`: both met the same instances.
     """
 
     first: str

@@ -85,9 +85,9 @@ class RunResult:
 
 
 def load(run: str = "last", *, store: str = DEFAULT_STORE, about: About | None = None) -> RunResult:
-    """A stored run by its id, the beginning of its id, or `last`. Raises UsageError.
+    """Return a stored run by its id, the beginning of its id, or `last`. Raises UsageError.
 
-    `about` says what its intervals are about, by default what gate.toml declares.
+    `about` is the estimand of its intervals, by default the one that gate.toml declares.
     """
     meant = declared(about)
     summary = run_summary(text_of("run", run), text_of("store", store))
@@ -109,10 +109,12 @@ def load(run: str = "last", *, store: str = DEFAULT_STORE, about: About | None =
 
 
 def _classes(summary: RunSummary, layout: Layout) -> Table[ClassRow]:
-    """Those that came up, in the order of the taxonomy."""
-    seen = {name for trial in summary.counted for name in trial.errors}
-    known = [one.id for one in failure_classes()]
-    names = [name for name in known if name in seen] + sorted(seen.difference(known))
+    """Return the rows of the classes that came up, in the order of the taxonomy."""
+    observed = {name for trial in summary.counted for name in trial.errors}
+    class_ids = [one.id for one in failure_classes()]
+    names = [name for name in class_ids if name in observed] + sorted(
+        observed.difference(class_ids)
+    )
     return Table(_class(name, summary.counted, layout) for name in names)
 
 
@@ -139,9 +141,9 @@ def _trial(trial: TrialSummary) -> TrialRow:
 
 
 def named(runs: Sequence[RunResult | str], store: str | None) -> tuple[list[str], str]:
-    """Ids for what may be results, and the store: the one asked for, theirs, or the usual one.
+    """Return the ids of runs, and the store: the given one, that of results, or the usual one.
 
-    Raises UsageError for what is neither a result nor a text.
+    Raises UsageError for anything that is neither a result nor a text.
     """
     stores = [run.store for run in runs if isinstance(run, RunResult)]
     return (
@@ -150,8 +152,8 @@ def named(runs: Sequence[RunResult | str], store: str | None) -> tuple[list[str]
     )
 
 
-def text_of(name: str, given: Any) -> str:
+def text_of(name: str, value: Any) -> str:
     """Raises UsageError for what is no text."""
-    if not isinstance(given, str):
-        raise UsageError(f"{name}={given!r:.200}: must be a str")
-    return given
+    if not isinstance(value, str):
+        raise UsageError(f"{name}={value!r:.200}: must be a str")
+    return value

@@ -27,7 +27,7 @@ _TEXTS = ("arm", "prompt_variant", "context", "sandbox", "store")
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a run is, after each of its trials: `calls` and `denied` leave out void trials."""
+    """The progress of a run after each trial. `calls` and `denied` leave out void trials."""
 
     model: str
     trials: int
@@ -38,7 +38,7 @@ class Progress:
 
 
 class Settings(TypedDict, total=False):
-    """What `agenteval run` has options for, with the same defaults; `agenteval run --help`."""
+    """The options of `agenteval run`, with the same defaults; see `agenteval run --help`."""
 
     trials: int
     seed: int
@@ -75,8 +75,8 @@ _DEFAULTS = Settings(
 def run(model: str, scenarios: Sequence[str] = (), **settings: Unpack[Settings]) -> RunResult:
     """Play scenarios (default: all) with a served model; every trial is in the store when it ends.
 
-    Also where a loop is running already, as in a notebook: it then waits for a thread of its own.
-    Raises UsageError for what the caller must mend, a server that does not answer among it.
+    This also works where a loop is running already, as in a notebook: it then waits for a thread of
+    its own. Raises UsageError for what the caller must fix, such as a server that does not answer.
     """
     playing = run_async(model, scenarios, **settings)
     try:
@@ -108,31 +108,31 @@ def rescore(
 async def run_async(
     model: str, scenarios: Sequence[str] = (), **settings: Unpack[Settings]
 ) -> RunResult:
-    """As `run`, to be awaited. Cancelled, it closes what it opened; what was played is stored."""
-    asked = _checked(settings)
-    bind(asked_url := _joined(asked["base_url"]) or "")
+    """Do what `run` does, to be awaited. If cancelled, it closes what it opened; trials stay."""
+    chosen = _checked(settings)
+    bind(joined_url := _joined(chosen["base_url"]) or "")
     options = Options(
         targets=_names(scenarios),
         model=[text_of("model", model)],
-        base_url=asked_url or None,
-        trials=asked["trials"],
-        seed=asked["seed"],
-        concurrency=str(asked["concurrency"]),
-        max_turns=asked["max_turns"],
-        arm=asked["arm"],
-        prompt_variant=asked["prompt_variant"],
-        rules=asked["rules"],
-        context=asked["context"],
-        sandbox=asked["sandbox"],
-        prefork=asked["prefork"],
+        base_url=joined_url or None,
+        trials=chosen["trials"],
+        seed=chosen["seed"],
+        concurrency=str(chosen["concurrency"]),
+        max_turns=chosen["max_turns"],
+        arm=chosen["arm"],
+        prompt_variant=chosen["prompt_variant"],
+        rules=chosen["rules"],
+        context=chosen["context"],
+        sandbox=chosen["sandbox"],
+        prefork=chosen["prefork"],
     )
-    plan = plan_of(options, asked["store"])
-    with closing(SqlStore(asked["store"])) as store:
-        session = session_of(plan, store, progress=_Told(asked["on_progress"]))
+    plan = plan_of(options, chosen["store"])
+    with closing(SqlStore(chosen["store"])) as store:
+        session = session_of(plan, store, progress=_Told(chosen["on_progress"]))
         await session.play()
         (run_id,) = session.started
-        check_usable(played([run_id], asked["store"]))
-    return load(run_id, store=asked["store"])
+        check_usable(played([run_id], chosen["store"]))
+    return load(run_id, store=chosen["store"])
 
 
 def _checked(settings: Settings) -> Settings:
@@ -140,12 +140,12 @@ def _checked(settings: Settings) -> Settings:
     if unknown := settings.keys() - _DEFAULTS.keys():
         known = ", ".join(_DEFAULTS)
         raise TypeError(f"run() has no setting {', '.join(sorted(unknown))}; there are {known}")
-    asked: Settings = {**_DEFAULTS, **settings}
-    if asked["rules"] not in _PLACES:
-        raise UsageError(f"rules={asked['rules']!r}: one of {', '.join(_PLACES)}")
-    if (tell := asked["on_progress"]) is not None and not callable(tell):
+    chosen: Settings = {**_DEFAULTS, **settings}
+    if chosen["rules"] not in _PLACES:
+        raise UsageError(f"rules={chosen['rules']!r}: one of {', '.join(_PLACES)}")
+    if (tell := chosen["on_progress"]) is not None and not callable(tell):
         raise UsageError(f"on_progress={tell!r:.200}: must be a function of one Progress, or None")
-    for name, value in asked.items():
+    for name, value in chosen.items():
         if name in _TEXTS and value is not _DEFAULTS.get(name):
             text_of(name, value)
         if name not in _LEAST or value is _DEFAULTS.get(name):
@@ -154,7 +154,7 @@ def _checked(settings: Settings) -> Settings:
             raise UsageError(f"{name}={value!r}: a whole number, at least {_LEAST[name]}")
         if value < _LEAST[name]:
             raise UsageError(f"{name}={value}: at least {_LEAST[name]}")
-    return asked
+    return chosen
 
 
 def _names(scenarios: Any) -> list[str]:
@@ -177,7 +177,7 @@ def _joined(urls: Any) -> str | None:
 
 
 class _Told:
-    """Tells a callback how far the run is; it is the Progress and the Observer of the run."""
+    """Reports the progress of a run to a callback; it is the run's Progress and Observer."""
 
     def __init__(self, tell: Callable[[Progress], None] | None) -> None:
         self._tell = tell

@@ -141,18 +141,18 @@ class _Lazily(MutableMapping[str, Any]):
     """The commands by name: what is looked up is imported, what is only listed is not."""
 
     def __init__(self) -> None:
-        self._made: dict[str, Any] = {}
+        self._loaded: dict[str, Any] = {}
 
     def __getitem__(self, name: str) -> Any:
-        if name not in self._made:
-            self._made[name] = _made(name, COMMANDS[name][0])
-        return self._made[name]
+        if name not in self._loaded:
+            self._loaded[name] = _load_command(name, COMMANDS[name][0])
+        return self._loaded[name]
 
     def __setitem__(self, name: str, command: Any) -> None:
-        self._made[name] = command
+        self._loaded[name] = command
 
     def __delitem__(self, name: str) -> None:
-        del self._made[name]
+        del self._loaded[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(COMMANDS)
@@ -161,7 +161,7 @@ class _Lazily(MutableMapping[str, Any]):
         return len(COMMANDS)
 
 
-class LazyGroup(TyperGroup):
+class _LazyGroup(TyperGroup):
     """A group whose help imports no command; a reader who goes away (`| head`) is no failure."""
 
     def __init__(self, **known: Any) -> None:
@@ -187,18 +187,18 @@ class LazyGroup(TyperGroup):
         raise typer.Exit
 
 
-def _made(name: str, place: str) -> Any:
+def _load_command(name: str, place: str) -> Any:
     module, _, attribute = place.partition(":")
-    found = getattr(import_module(f"agenteval.cli.{module}"), attribute)
-    if not isinstance(found, typer.Typer):
+    loaded = getattr(import_module(f"agenteval.cli.{module}"), attribute)
+    if not isinstance(loaded, typer.Typer):
         alone = typer.Typer(add_completion=False)
-        alone.command(name)(found)
-        found = alone
-    command = get_command(found)
+        alone.command(name)(loaded)
+        loaded = alone
+    command = get_command(loaded)
     command.name = name
-    for each in (command, *getattr(command, "commands", {}).values()):
-        each.rich_markup_mode = None  # rich's help takes longer than most commands
-        each.help = plain(each.help or "")
+    for each_command in (command, *getattr(command, "commands", {}).values()):
+        each_command.rich_markup_mode = None  # rich's help takes longer than most commands
+        each_command.help = plain(each_command.help or "")
     return command
 
 
@@ -211,7 +211,7 @@ def plain(text: str) -> str:
 
 
 app = typer.Typer(
-    cls=LazyGroup,
+    cls=_LazyGroup,
     name="agenteval",
     help="How reliably does a served model call its tools under your allow list?",
     no_args_is_help=True,

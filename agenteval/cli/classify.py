@@ -75,14 +75,14 @@ def classify(  # noqa: PLR0913 -- one parameter for each option
 
     - `agenteval classify --allowlist allowlists/demo.toml - < command.sh`
     """
-    show, put = _printer(jsonl, taxonomy, as_json=as_json, all_count=exit_code)
+    show, flush = _printer(jsonl, taxonomy, as_json=as_json, all_count=exit_code)
     view.collect_rarely(_RARELY)
     judging = partial(workflows.classify.judging, allowlist, only_bash=jsonl is None)
     with judging(second_reader=second_reader, warn=_warn) as judge:
         try:
             bad, denied = _show_all(_calls(command, jsonl), judge, show, source=jsonl)
         finally:
-            put()
+            flush()
     if bad or (exit_code and denied):
         raise typer.Exit(2 if bad else 1)
 
@@ -98,7 +98,7 @@ def _show_all(
     *,
     source: str | None,
 ) -> tuple[bool, bool]:
-    """Show each verdict as it is made; whether any line was bad, and any call denied."""
+    """Show each verdict as it is reached; return if a line was bad, and if a call was denied."""
     bad = denied = False
     without, unread = 0, workflows.classify.BadLine
     for call in calls:
@@ -136,9 +136,10 @@ def _standard_input() -> TextIO:
 def _printer(
     source: str | None, taxonomy: str, *, as_json: bool, all_count: bool
 ) -> "tuple[Callable[[ToolCall, Verdict], None], Callable[[], None]]":
-    """What shows a verdict, and what shows those that are left: of a file many at a time.
+    """Return a function that shows a verdict, and one that shows those still waiting.
 
-    With `all_count`, or of a file, calls are judged on when nobody reads the verdicts any more.
+    The verdicts of a file are shown many at a time. With `all_count`, or of a file, calls are
+    judged on when nobody reads the verdicts any more.
     """
     # Without a terminal the colours are left out by typer, but it knows no NO_COLOR.
     color = False if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" else None
@@ -149,9 +150,9 @@ def _printer(
     def show(call: "ToolCall", verdict: "Verdict") -> None:
         waiting.append(text_of(call, verdict, row))
         if len(waiting) == _AT_ONCE or source == "-":
-            put()
+            flush()
 
-    def put() -> None:
+    def flush() -> None:
         if waiting:
             with view.reader_may_go() if all_count or source != "-" else nullcontext():
                 if as_json:
@@ -160,7 +161,7 @@ def _printer(
                     typer.echo("\n".join(waiting), color=color)
             waiting.clear()
 
-    return show, put
+    return show, flush
 
 
 _RARELY = 100_000  # objects made between two rounds of gc: at each 700 it takes a sixth of the time

@@ -100,7 +100,7 @@ run.__doc__ = HELP
 
 @contextmanager
 def _cut_off(resumed: str | None) -> "Iterator[None]":
-    """What Ctrl-C ends where nobody answers it: before a run begins, or pressed again and again."""
+    """Report Ctrl-C where no run answers it: before a run begins, or pressed again and again."""
     try:
         yield
     except KeyboardInterrupt:
@@ -112,14 +112,14 @@ def _cut_off(resumed: str | None) -> "Iterator[None]":
 def _played(
     called: typer.Context, plan: "Plan", gate: "Path | None"
 ) -> "tuple[InterimLooks | None, tuple[Sequence[Side], bool]]":
-    """What watched the runs, the runs, and whether Ctrl-C ended them early."""
+    """Return the interim looks, the runs, and if Ctrl-C ended them early."""
     output.collect_rarely(_RARELY)
-    given = called.params
+    options = called.params
     watch = workflows.interim_looks.watch_for(
-        gate, given["baseline"], given["store"], allow_simulated=given["allow_simulated"]
+        gate, options["baseline"], options["store"], allow_simulated=options["allow_simulated"]
     )
-    with output.playing(quiet=given["as_json"]) as progress:
-        if given["executor"] == "ray":
+    with output.playing(quiet=options["as_json"]) as progress:
+        if options["executor"] == "ray":
             return watch, workflows.ray_cluster.run_models(plan, progress)
         return watch, workflows.evaluate.run_models(plan, watch, progress)
 
@@ -127,8 +127,8 @@ def _played(
 _RARELY = 20_000  # objects between two rounds of gc: at each 5,000 a call takes 5 % more, at 700 10
 
 
-def _said(called: typer.Context) -> list[str]:
-    """What the user said himself, not what an environment or a default says."""
+def _options_on_command_line(called: typer.Context) -> list[str]:
+    """Return the options that the user gave himself, not those of an environment or a default."""
     sources = {name: called.get_parameter_source(name) for name in called.params}
     return [name for name, one in sources.items() if one and one.name == "COMMANDLINE"]
 
@@ -137,7 +137,9 @@ def _part(
     called: typer.Context, shard: str | None, executor: str, job: str, lease: float
 ) -> "Part | None":
     if shard is None and executor == "local":
-        if lonely := [name for name in ("job", "lease") if name in _said(called)]:
+        if lonely := [
+            name for name in ("job", "lease") if name in _options_on_command_line(called)
+        ]:
             raise UsageError(f"--{lonely[0]}: of shards; give --shard K/N too, such as 1/8")
         return None
     workflows.sharding.check_alone(**called.params)
@@ -145,22 +147,22 @@ def _part(
 
 
 def _plan(called: typer.Context, report: "Path | None") -> "Plan":
-    given = called.params
-    part = _part(called, *(given[name] for name in ("shard", "executor", "job", "lease")))
-    if given["resume"] and (given["gate"] or given["baseline"]):
+    options = called.params
+    part = _part(called, *(options[name] for name in ("shard", "executor", "job", "lease")))
+    if options["resume"] and (options["gate"] or options["baseline"]):
         raise UsageError("--gate and --baseline belong to a run from its start, not to --resume")
     output.check_report(report)
-    if given["github"]:
+    if options["github"]:
         output.summary_file()
     workflows.gating.declared(None)  # its slips are told before anything is played
-    output.first_words(", ".join(given["model"] or ()) or given["resume"] or "")
+    output.first_words(", ".join(options["model"] or ()) or options["resume"] or "")
     return workflows.stages.plan_of(
-        workflows.stages.options_of(given),
-        given["store"],
-        resume=given["resume"],
-        given=_said(called),
-        retry_void=given["retry_void"],
-        power=given["power"],
+        workflows.stages.options_of(options),
+        options["store"],
+        resume=options["resume"],
+        given_names=_options_on_command_line(called),
+        retry_void=options["retry_void"],
+        power=options["power"],
         part=part,
     )
 
@@ -168,13 +170,13 @@ def _plan(called: typer.Context, report: "Path | None") -> "Plan":
 def _show(called: typer.Context, sides: "Sequence[Side]", report: "Path | None") -> None:
     if not sides:
         return
-    given = called.params
+    options = called.params
     form = Form(
         path=report or report_of([side.run_and_score[0] for side in sides]),
-        taxonomy=given["taxonomy"],
+        taxonomy=options["taxonomy"],
         about=workflows.gating.declared(None),
-        github=given["github"],
-        as_json=given["as_json"],
+        github=options["github"],
+        as_json=options["as_json"],
     )
     show_runs(sides, form)
 
@@ -210,11 +212,11 @@ def _broken(
         output.say(o.at_store(f"Cut off: {_how_on(sides, resumed)}"), err=True)
     if interrupted or faults:
         return 130 if interrupted else o.FAULT
-    if told := workflows.views.voids_beyond(sides, limit / 100):
+    if void_lines := workflows.views.voids_beyond(sides, limit / 100):
         run = sides[0].run_and_score[0].id if len(sides) == 1 else "RUN"
         again = o.at_store(f"`agenteval run --resume {as_word(run)} --retry-void` plays them again")
-        output.say_text("\n".join((*told, again)), err=True)
-    return o.TOO_VOID if told else 0
+        output.say_text("\n".join((*void_lines, again)), err=True)
+    return o.TOO_VOID if void_lines else 0
 
 
 def _verdict(

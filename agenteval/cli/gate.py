@@ -13,7 +13,7 @@ from agenteval.errors import UsageError
 
 if TYPE_CHECKING:
     from agenteval.report.gate_view import GateView
-    from agenteval.workflows.promoting import Asked
+    from agenteval.workflows.promoting import Promotion
 
 Candidate = Annotated[
     str | None, typer.Option(help="The run to judge, as the baseline is named; or `last`.")
@@ -172,11 +172,11 @@ def plan(  # noqa: PLR0913 -- each is an option of the command line
     """
     if baseline is None or (margin is None) == (ratio is None):
         raise UsageError("give --baseline RUN and either --margin POINTS or --ratio TIMES")
-    found = workflows.explaining.planned(baseline, store, margin=margin, ratio=ratio, about=about)
+    planned = workflows.explaining.planned(baseline, store, margin=margin, ratio=ratio, about=about)
     if as_json:
-        output.print_json(found.document())
+        output.print_json(planned.document())
     else:
-        told = workflows.explaining.sentences(found)
+        told = workflows.explaining.sentences(planned)
         report.console.Terminal(highlight=False).print(told, markup=False)
 
 
@@ -215,7 +215,7 @@ def promote(  # noqa: PLR0913 -- each is an option of the command line
     asked |= {"sandbox": sandbox}
     given = {name: value for name, value in asked.items() if value is not None}
     view = _promoted(
-        workflows.promoting.Asked(candidate, over, given, gate, store, allow_simulated, fresh)
+        workflows.promoting.Promotion(candidate, over, given, gate, store, allow_simulated, fresh)
     )
     _tell(view, report_to or _usual_page(view), store)
     _write(view, out=out)
@@ -241,6 +241,6 @@ def _tell(view: "GateView", page: Path, store: str) -> None:
         _show(view, as_json=False)
 
 
-def _promoted(asked: "Asked") -> "GateView":
+def _promoted(promotion: "Promotion") -> "GateView":
     with output.playing(quiet=False) as progress:
-        return workflows.promoting.promote(asked, progress)
+        return workflows.promoting.promote(promotion, progress)

@@ -1,4 +1,4 @@
-"""`agenteval harness`: real harnesses on this machine, got, listed, and held against our list."""
+"""`agenteval harness`: real harnesses here, installed, listed, and compared with our list."""
 
 from typing import Annotated
 

@@ -61,7 +61,7 @@ def install(  # noqa: PLR0913 -- one parameter for each option
     for line in coverage.describe(harness, allowlist, observe=observe):
         say(line)
     change = installing.installed(harness, words, user=user, fail=fail)
-    if _made(change, yes=yes, nothing="the hook is there already"):
+    if _apply(change, yes=yes, nothing="the hook is there already"):
         typer.echo(f"{change.note}\nNext: agenteval hook status")
 
 
@@ -72,10 +72,10 @@ def remove(*, harness: For, user: User = False, yes: Yes = False) -> None:
     Examples:
     - `agenteval hook remove --for claude-code`
     """
-    _made(installing.removed(harness, user=user), yes=yes, nothing="there is no hook of ours")
+    _apply(installing.removed(harness, user=user), yes=yes, nothing="there is no hook of ours")
 
 
-def _made(change: installing.Change, *, yes: bool, nothing: str) -> bool:
+def _apply(change: installing.Change, *, yes: bool, nothing: str) -> bool:
     if change.before == change.after:
         say(f"{change.file}: {nothing}")
         return False
@@ -125,16 +125,16 @@ def status() -> None:
                 say(f"{name}: in {file}: {change}")
     pid = _running(folder)
     typer.echo(f"resident process: {f'running, {pid}' if pid else 'not running'}")
-    seen: Counter[tuple[str, str, str]] = Counter()
+    counts: Counter[tuple[str, str, str]] = Counter()
     events = []
     for line in ProductionLog(folder / LOG).lines():
         if "event" in line:
             events.append(line)
         else:
             at, model, verdict = (str(line.get(key) or "?") for key in ("at", "model", "verdict"))
-            seen[at[:10], model, verdict + _why_unjudged(line)] += 1
+            counts[at[:10], model, verdict + _why_unjudged(line)] += 1
     say(f"log: {folder / LOG}")
-    for (day, model, verdict), count in sorted(seen.items()):
+    for (day, model, verdict), count in sorted(counts.items()):
         say(f"  {day}  {model}  {verdict}: {count}")
     for line in events[-10:]:
         told = {key: value for key, value in line.items() if key not in {"v", "at", "event"}}
@@ -143,7 +143,7 @@ def status() -> None:
 
 
 def _why_unjudged(line: Mapping[str, Any]) -> str:
-    """What is known of a call that was not judged, and whether it was denied all the same."""
+    """Return why a call was not judged, and that it was denied all the same; empty if judged."""
     if "effect" not in line:
         return ""
     return f" ({line['effect']}{'' if line.get('ran') else ', denied'})"

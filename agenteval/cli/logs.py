@@ -1,4 +1,4 @@
-"""`agenteval ingest`: what other programs logged, taken in and counted."""
+"""`agenteval ingest`: the logs of other programs, imported and counted."""
 
 import sys
 import time
@@ -104,7 +104,7 @@ def ingest(  # noqa: PLR0913 -- each is an option of the command line
         format_name,
         store=store,
         allowlist=allowlist,
-        wanted=workflows.log_results.Wanted(since, until, model, agent, project),
+        filters=workflows.log_results.Wanted(since, until, model, agent, project),
         redact=redact,
         workers=workers,
         note=Progress() if sys.stderr.isatty() else lambda _: None,
@@ -120,7 +120,7 @@ def _first(
 ) -> "Intake":
     """Raises UsageError where there is no log, and none is waited for."""
     intake = take(paths)
-    if not (intake.asked or intake.skipped or waits):
+    if not (intake.file_count or intake.skipped or waits):
         where, looked = ", ".join(paths) or "its own place", workflows.ingest.looked_for(name)
         raise UsageError(f"{where}: no log of {name} in it ({looked}). Name another place")
     return intake
@@ -129,7 +129,7 @@ def _first(
 def _follow(
     take: "Callable[[Sequence[str]], Intake]",
     paths: Sequence[str],
-    told: "Sequence[Skipped]",
+    reported: "Sequence[Skipped]",
     *,
     as_json: bool,
 ) -> None:
@@ -151,8 +151,8 @@ def _follow(
                 if all(Path(path).exists() for path in there):
                     raise
                 continue  # it was taken away since it was looked at
-            if intake.has_news or (intake.skipped and intake.skipped != told):
-                told = intake.skipped
+            if intake.has_news or (intake.skipped and intake.skipped != reported):
+                reported = intake.skipped
                 _show(intake, as_json=as_json)
 
 
@@ -160,7 +160,7 @@ def _show(intake: "Intake", *, as_json: bool) -> None:
     if as_json:
         output.print_json(_document(intake))
     else:
-        for line in _told(intake):
+        for line in _summary_lines(intake):
             output.say(line)
     sys.stdout.flush()
 
@@ -170,19 +170,19 @@ class Progress:
     """A line on standard error now and then: a session may be the only one, and have a million."""
 
     clock: "Callable[[], float]" = time.monotonic
-    told: float = -EVERY_SECONDS
+    reported_at: float = -EVERY_SECONDS
 
     def __call__(self, intake: "Intake") -> None:
-        if self.clock() < self.told + EVERY_SECONDS:
+        if self.clock() < self.reported_at + EVERY_SECONDS:
             return
-        self.told = self.clock()
+        self.reported_at = self.clock()
         sessions = sum(sum(one.sessions.values()) for one in intake.runs.values())
         calls = sum(sum(one.recorded.values()) for one in intake.runs.values())
-        files = f"file {intake.files:,} of {intake.asked:,}"
+        files = f"file {intake.files:,} of {intake.file_count:,}"
         output.say(f"{files}, {sessions:,} sessions, {calls:,} calls", err=True)
 
 
-def _told(intake: "Intake") -> Iterator[str]:
+def _summary_lines(intake: "Intake") -> Iterator[str]:
     for taken in intake.runs.values():
         yield from _of_run(taken)
     yield f"files read: {intake.files:,}, of which {intake.unchanged:,} were as they had been"
@@ -192,8 +192,8 @@ def _told(intake: "Intake") -> Iterator[str]:
         yield f"sessions in which no model said anything: {intake.empty:,}"
     for line in intake.redacted:
         yield f"taken out: {line}"
-    if intake.lost:
-        yield f"worker processes that died, what was theirs was read again: {intake.lost}"
+    if intake.lost_workers:
+        yield f"worker processes that died, what was theirs was read again: {intake.lost_workers}"
     yield from _skipped(intake)
     if found := _no_session(intake):
         yield f"{found['path']}: no session in it{'. It is a log for' if found['formats'] else ''}"
@@ -206,7 +206,7 @@ def _told(intake: "Intake") -> Iterator[str]:
 
 
 def _no_session(intake: "Intake") -> dict[str, Any] | None:
-    """Where nothing was found, the name of another format may have been meant."""
+    """Return a file without sessions and the formats that it reads as; None if not needed."""
     path = "" if intake.runs else intake.bare
     return {"path": path, "formats": workflows.log_results.reads_as(Path(path))} if path else None
 
@@ -220,32 +220,32 @@ def _skipped(intake: "Intake") -> Iterator[str]:
             yield f"  and {intake.skips - NAMED:,} more: --json names {len(intake.skipped):,}"
 
 
-def _of_run(taken: "Taken") -> Iterator[str]:
-    sessions = ", ".join(f"{count:,} {how}" for how, count in taken.sessions.items())
-    yield f"{taken.run}  {taken.model}"
+def _of_run(result: "Taken") -> Iterator[str]:
+    sessions = ", ".join(f"{count:,} {how}" for how, count in result.sessions.items())
+    yield f"{result.run}  {result.model}"
     yield f"    sessions: {sessions}"
-    if not taken.recorded:
+    if not result.recorded:
         return
-    calls = sum(taken.recorded[name] for name in (*_COLUMNS, "not-observable"))
-    known = [f"{taken.recorded[name]:,} {name}" for name in _COLUMNS]
-    apart = [f"{taken.recorded[name]:,} {name}" for name in _APART if taken.recorded[name]]
+    calls = sum(result.recorded[name] for name in (*_COLUMNS, "not-observable"))
+    known = [f"{result.recorded[name]:,} {name}" for name in _COLUMNS]
+    apart = [f"{result.recorded[name]:,} {name}" for name in _APART if result.recorded[name]]
     yield f"    calls as recorded: {calls:,}: {', '.join(known)}"
     if apart:
         yield f"    besides: {', '.join(apart)}"
-    lists = ", ".join(f"{where} ({n:,})" for where, n in taken.policies.items() if where)
-    if taken.derived:
-        allowed, denied = taken.derived["allowed"], taken.derived["denied"]
+    lists = ", ".join(f"{where} ({n:,})" for where, n in result.policies.items() if where)
+    if result.derived:
+        allowed, denied = result.derived["allowed"], result.derived["denied"]
         yield f"    by the allow list {lists}: {allowed:,} allowed, {denied:,} denied"
-        differ = sum(taken.differing.values())
+        differ = sum(result.differing.values())
         yield f"    list and record differ in {differ:,} of {allowed + denied:,} calls"
-        for one in taken.differ:
+        for one in result.differ:
             yield f"      {shortened(' '.join(one.split()), 150)}"
     else:
         yield "    by an allow list: not observable, none is in the log or beside it"
 
 
 def _document(intake: "Intake") -> dict[str, Any]:
-    """Its keys stay, and are told in docs/json.md."""
+    """Return the JSON document. Its keys are stable, and docs/json.md describes them."""
     return {
         "schema": SCHEMA,
         "files": intake.files,
@@ -266,7 +266,7 @@ def _document(intake: "Intake") -> dict[str, Any]:
             for one in intake.runs.values()
         ],
         "redacted": list(intake.redacted),
-        "workers_lost": intake.lost,
+        "workers_lost": intake.lost_workers,
         "skipped_parts": intake.skips,
         "skipped": [one._asdict() for one in intake.skipped],
         "no_session": _no_session(intake),

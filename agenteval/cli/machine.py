@@ -71,15 +71,15 @@ def _probe_data(one: "Listed") -> dict[str, object]:
 
 
 def _print_models(listed: "Sequence[Listed]", simulated: tuple[str, ...]) -> None:
-    for one in listed:
-        answer, entry = one.answer, one.entry
+    for model in listed:
+        answer, entry = model.answer, model.entry
         serves = f"serves {', '.join(sorted(answer.ids))}" if answer.ids else "answers, " + NO_LIST
-        output.say(f"{one.name}  {entry.architecture}  {entry.base_url}")
+        output.say(f"{model.name}  {entry.architecture}  {entry.base_url}")
         output.say(f"    {answer.problem or serves}")
-        for subject, found in one.probed.found if one.probed else ():
-            output.say(f"    {subject:28} {found}")
-        if one.probed and one.probed.prompt:
-            output.say_text(f"----- prompt, as it is read -----\n{one.probed.prompt}\n-----")
+        for subject, finding in model.probed.found if model.probed else ():
+            output.say(f"    {subject:28} {finding}")
+        if model.probed and model.probed.prompt:
+            output.say_text(f"----- prompt, as it is read -----\n{model.probed.prompt}\n-----")
     for name in simulated:
         output.say(f"{name}  SIMULATED, started by agenteval itself")
 
@@ -94,13 +94,13 @@ def init(
     Examples:
     - `agenteval init http://localhost:8000/v1 http://localhost:8001/v1`
     """
-    found: list[str] = []
+    model_names: list[str] = []
     for path, names in workflows.preflight.init(urls):
         told = f", with {', '.join(names)}" if names else ": the limits of a promotion, to be read"
         output.say(f"wrote {path}{told}")
-        found += names
-    first, second = (*found, "CANDIDATE")[:2]
-    if len(found) > 1:
+        model_names += names
+    first, second = (*model_names, "CANDIDATE")[:2]
+    if len(model_names) > 1:
         output.say(f"Next: agenteval promote {as_word(second)} --over {as_word(first)}")
     else:
         output.say(f"Next: agenteval run --model {as_word(first)}")
@@ -147,36 +147,38 @@ def doctor(
         raise typer.Exit(1)
 
 
-def _print_doctor(found: "Examined", *, as_json: bool) -> None:
+def _print_doctor(examined: "Examined", *, as_json: bool) -> None:
     if as_json:
-        print_json(found.document())
+        print_json(examined.document())
     else:
-        _print_sandboxes(found)
-        _print_limits(found.control_groups)
-        _print_inbound(found.inbound)
-        layer = f"version {found.landlock}" if found.landlock else "this kernel has none"
+        _print_sandboxes(examined)
+        _print_limits(examined.control_groups)
+        _print_inbound(examined.inbound)
+        layer = f"version {examined.landlock}" if examined.landlock else "this kernel has none"
         output.say(f"second layer (Landlock): {layer}")
-        told = ", ".join(f"{answer} {count}" for answer, count in found.second_reader.items())
+        told = ", ".join(f"{answer} {count}" for answer, count in examined.second_reader.items())
         output.say(f"second reader (bashlex): {told}")
         output.say("  asked on purpose: a command it reads, one it cannot, and one it hangs on")
 
 
-def _print_sandboxes(found: "Examined") -> None:
-    for seen in found.probes:
-        output.say(f"sandbox {seen.backend}: {'works' if seen.works else 'fails'}")
-        if not seen.works:
-            output.say(f"  why   {seen.reason}")
-            output.say(f"  mend  {seen.cure or 'no cure is known: please report it'}")
-        for attempt, stopped_by in seen.blocked:
+def _print_sandboxes(examined: "Examined") -> None:
+    for sandbox_probe in examined.probes:
+        output.say(
+            f"sandbox {sandbox_probe.backend}: {'works' if sandbox_probe.works else 'fails'}"
+        )
+        if not sandbox_probe.works:
+            output.say(f"  why   {sandbox_probe.reason}")
+            output.say(f"  mend  {sandbox_probe.cure or 'no cure is known: please report it'}")
+        for attempt, stopped_by in sandbox_probe.blocked:
             output.say(f"  blocked  {attempt}: {stopped_by}")
     output.say("sandbox none: isolates nothing")
-    asked = "none is" if found.chosen == "container" else "container and none are"
+    asked = "none is" if examined.chosen == "container" else "container and none are"
     output.say(f"{asked} used only when asked for: --sandbox NAME")
-    output.say(f"A run uses: {found.chosen or 'nothing, it refuses to start'}")
+    output.say(f"A run uses: {examined.chosen or 'nothing, it refuses to start'}")
 
 
 def _print_limits(groups: "KernelLimits") -> None:
-    """Which of them the kernel itself keeps."""
+    """Print which limits the kernel itself enforces."""
     output.say("limits: the runner looks 20 times a second; container has control groups as well")
     if groups.held:
         kept = ", ".join(KEPT[name] for name in KEPT if name in groups.held)
@@ -190,18 +192,21 @@ def _print_limits(groups: "KernelLimits") -> None:
 
 
 def _print_inbound(inbound: "Sequence[Tried]") -> None:
-    """How many held, by the part that read them; each that did not."""
-    output.say(f"inbound: {_held(inbound)}: hostile replies, worlds, modules, words and projects")
+    """Print how many attempts ended as they must, by the part that read them; list the others."""
+    output.say(
+        f"inbound: {_share_as_wanted(inbound)}: "
+        "hostile replies, worlds, modules, words and projects"
+    )
     for part in dict.fromkeys(tried.part for tried in inbound):
         of_part = [tried for tried in inbound if tried.part == part]
-        output.say(f"  {part}: {_held(of_part)}")
+        output.say(f"  {part}: {_share_as_wanted(of_part)}")
         for tried in of_part:
-            if not tried.held:
+            if not tried.is_as_wanted:
                 output.say(f"  FAILS  {tried.attempt}: {tried.came[:CAME]}")
 
 
-def _held(tried: "Sequence[Tried]") -> str:
-    return f"{sum(one.held for one in tried)} of {len(tried)} held"
+def _share_as_wanted(tried: "Sequence[Tried]") -> str:
+    return f"{sum(one.is_as_wanted for one in tried)} of {len(tried)} held"
 
 
 INGEST = "ingest"

@@ -223,15 +223,15 @@ def _remember(called: Called, parameter: CallbackParam, store: str) -> str:
     return store
 
 
-def at_store(told: str) -> str:
+def at_store(text: str) -> str:
     """The text, whose commands have the --store that was given, so that they run as they stand.
 
     Not a URL with a user in it: a password would stand on the screen, or in a log.
     """
     store = GIVEN_STORE.get()
     if not store or "@" in store:
-        return told
-    return _OF_A_STORE.sub(lambda found: f"{found[0]} --store {as_word(store)}", told)
+        return text
+    return _OF_A_STORE.sub(lambda found: f"{found[0]} --store {as_word(store)}", text)
 
 
 Store = Annotated[

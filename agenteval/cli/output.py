@@ -1,4 +1,4 @@
-"""What commands print: tables or JSON, the reports beside them, and how a run goes on."""
+"""The output of commands: tables or JSON, the reports next to them, and how a run goes on."""
 
 import errno
 import gc
@@ -33,7 +33,7 @@ FORMS = (".html", ".htm", ".md", ".csv", ".json")  # of a report
 
 @contextmanager
 def reader_may_go() -> Iterator[None]:
-    """Ends quietly when nobody reads the output any more; what comes after is lost.
+    """End quietly when nobody reads the output any more; what comes after is lost.
 
     So it is with `| head`, and with a terminal that hung up on what is left to run (`disown`).
     """
@@ -62,7 +62,7 @@ def _nobody_reads(pipe: int) -> bool:
 
 
 def let_go() -> None:
-    """What is left of the output is lost, where it goes to a full disk."""
+    """Drop the rest of the output, where it goes to a full disk."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -70,7 +70,7 @@ def let_go() -> None:
 
 
 class LogGuard:
-    """A stream of text whose lines no CI runner obeys, whoever wrote the words in them."""
+    """A stream of text whose lines no CI runner obeys, whatever the words in them."""
 
     def __init__(self, stream: TextIO) -> None:
         self.stream = stream
@@ -150,7 +150,7 @@ _JSON_COMMAND, _ESCAPED = re.compile("##(?=\\[|vso\\[|teamcity\\[)"), r"#\\u0023
 
 
 def first_words(what: str) -> None:
-    """Said at a terminal while the parts that play are still being imported."""
+    """Print a line at a terminal while the parts that play are still being imported."""
     if what and sys.stderr.isatty():
         typer.echo(f"{what}: reading scenarios, then asking the server", err=True)
 
@@ -184,7 +184,7 @@ def collect_rarely(objects: int) -> None:
 
 
 def chosen(words: "Sequence[str]", store: str) -> list[str]:
-    """The ids of the runs that are meant; what `last` passed over is told. Raises UsageError."""
+    """Return the ids of the runs meant, and report what `last` skipped. Raises UsageError."""
     found = workflows.shelf.chosen(words, store)
     for note in found.notes:
         say(note, err=True)
@@ -192,7 +192,7 @@ def chosen(words: "Sequence[str]", store: str) -> list[str]:
 
 
 def named(word: str, store: str) -> str:
-    """As `chosen`, of one word; a file of its own, another store or a table, stays as it is."""
+    """Return the id of one word as `chosen` does; a file (a store or a table) stays as it is."""
     return word if word.endswith(".csv") or Path(word).is_file() else chosen([word], store)[0]
 
 
@@ -213,7 +213,7 @@ def show_speed(served: "Sequence[Served]", *, as_json: bool) -> None:
 
 
 def write_report(view: "View", path: Path) -> None:
-    """In the form that the name's suffix says. Raises UsageError."""
+    """Write the report in the form of the name's suffix. Raises UsageError."""
     check_report(path)
     if path.suffix in {".html", ".htm"}:
         report.html.write(view, path)
@@ -310,7 +310,7 @@ def as_json(call: "ToolCall", verdict: "Verdict", row: RowName) -> str:
 
 
 def _quoted(text: str) -> str:
-    """What json.dumps makes of a text, without what a CI runner obeys."""
+    """Return the text as json.dumps quotes it, without what a CI runner obeys."""
     quoted = json.encoder.encode_basestring_ascii(text)
     return _JSON_COMMAND.sub(_ESCAPED, quoted) if "##" in quoted else quoted
 
@@ -329,14 +329,14 @@ def as_text(call: "ToolCall", verdict: "Verdict", row: RowName) -> str:
     primary = verdict.primary
     text = _visible(call.raw if call.command is None else call.command)
     if primary is None:
-        shown = [style("allowed", fg="green")]
+        lines = [style("allowed", fg="green")]
     else:
         name = style(row(primary.failure_class), bold=True)
-        shown = [f"{style('denied', fg='red')}  {name}"]
+        lines = [f"{style('denied', fg='red')}  {name}"]
     if call.command is None:
-        shown.append(f"  {as_name(call.name)}")
-    shown += [f"  {one}" for one in (_marked(text, primary) if primary else text.splitlines())]
-    return "\n".join((*shown, *_notes(verdict, row)))
+        lines.append(f"  {as_name(call.name)}")
+    lines += [f"  {one}" for one in (_marked(text, primary) if primary else text.splitlines())]
+    return "\n".join((*lines, *_notes(verdict, row)))
 
 
 def _notes(verdict: "Verdict", row: RowName) -> Iterator[str]:
@@ -377,7 +377,7 @@ def _marked(text: str, finding: "Finding") -> Iterator[str]:
 
 
 def _width(text: str) -> int:
-    """How many columns of a terminal the text takes."""
+    """Return how many columns of a terminal the text takes."""
     if text.isascii():
         return len(text)
     from rich.cells import cell_len  # noqa: PLC0415 -- start-up: few commands need it

@@ -42,25 +42,25 @@ def trend(  # noqa: PLR0913 -- each is an option of the command line
 
     - `agenteval trend --by version --openmetrics > agenteval.prom`
     """
-    found = workflows.trends.trend(store, by, model=model or "", simulated=simulated)
+    trend_found = workflows.trends.trend(store, by, model=model or "", simulated=simulated)
     if openmetrics:
-        output.print_data(workflows.trends.openmetrics(found))
+        output.print_data(workflows.trends.openmetrics(trend_found))
     elif as_json:
-        output.print_json(_trend_document(found))
+        output.print_json(_trend_document(trend_found))
     else:
-        for line in _trend_lines(found):
+        for line in _trend_lines(trend_found):
             output.say(line)
-        if not (found.series or simulated):
+        if not (trend_found.series or simulated):
             output.say("simulated runs are left out: --simulated asks for them")
 
 
-def _trend_lines(found: "Trend") -> Iterator[str]:
-    if not found.series:
+def _trend_lines(trend: "Trend") -> Iterator[str]:
+    if not trend.series:
         yield "no trials of which errors and time are known"
-    labels = [one.label for series in found.series.values() for one in series.points]
+    labels = [one.label for series in trend.series.values() for one in series.points]
     width = max((len(as_name(label)) for label in labels), default=0)
-    for model, series in found.series.items():
-        of = f"  {as_name(model)}" if len(found.series) > 1 and found.by != "model" else ""
+    for model, series in trend.series.items():
+        of = f"  {as_name(model)}" if len(trend.series) > 1 and trend.by != "model" else ""
         for one in series.points:
             label = as_name(one.label).ljust(width)
             yield f"{label}  errors per 100 calls {one.rate.per_100()}  trials {one.trials:,}{of}"
@@ -71,19 +71,19 @@ def _trend_lines(found: "Trend") -> Iterator[str]:
                 f"100 calls, before {100 * gap.first.value:.2f}; p = {change.adjusted:.2g} after "
                 f"correction for all boundaries of all models{of}"
             )
-    if found.left_out:
-        yield f"trials left out, as their errors or time are not observable: {found.left_out:,}"
-    if found.judged_since:
+    if trend.left_out:
+        yield f"trials left out, as their errors or time are not observable: {trend.left_out:,}"
+    if trend.judged_since:
         yield (
             f"judgements left out, as of a session the one with most calls counts, then the last: "
-            f"{found.judged_since:,}"
+            f"{trend.judged_since:,}"
         )
 
 
-def _trend_document(found: "Trend") -> dict[str, Any]:
+def _trend_document(trend: "Trend") -> dict[str, Any]:
     return {
         "schema": TREND,
-        "by": found.by,
+        "by": trend.by,
         "points": [
             {
                 "model": model,
@@ -94,14 +94,14 @@ def _trend_document(found: "Trend") -> dict[str, Any]:
                 "low": one.rate.low,
                 "high": one.rate.high,
             }
-            for model, series in found.series.items()
+            for model, series in trend.series.items()
             for one in series.points
         ],
         "changes": [
             {"model": model, "from": one.label, "since": one.since, "p_adjusted": one.adjusted}
-            for model, series in found.series.items()
+            for model, series in trend.series.items()
             for one in series.changes
         ],
-        "left_out": found.left_out,
-        "judged_since": found.judged_since,
+        "left_out": trend.left_out,
+        "judged_since": trend.judged_since,
     }

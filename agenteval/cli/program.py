@@ -113,7 +113,7 @@ def _command() -> int | None:
 
 
 def _lacking(error: Exception) -> tuple[str, int]:
-    """As `_unread`, of an error that Python has no kind of its own for."""
+    """Return the line and exit code of an error for which Python has no kind of its own."""
     # Python wraps an interrupt within __set_name__, and typer one at a question.
     if isinstance(error.__cause__ or error.__context__, KeyboardInterrupt):
         return signals.cut_off_line(), signals.exit_code()
@@ -156,16 +156,16 @@ def _complaints(error: typer.TyperException) -> tuple[str, ...]:
     if context and message == context.get_help():
         typer.echo(message)
         return ()
-    said = " ".join(message.split()).rstrip(".")
+    sentence = " ".join(message.split()).rstrip(".")
     if near := getattr(error, "possibilities", None):
-        said = f"{getattr(error, 'message', said)}; did you mean {near[0]}?"
+        sentence = f"{getattr(error, 'message', sentence)}; did you mean {near[0]}?"
     elif parameter is not None:
-        said = said.removeprefix("Invalid value for ")
+        sentence = sentence.removeprefix("Invalid value for ")
         for kind, plain in _NUMBERS.items():
-            said = said.replace(kind, plain)
-    said = _QUOTED.sub(r"\1", said)
+            sentence = sentence.replace(kind, plain)
+    sentence = _QUOTED.sub(r"\1", sentence)
     command = context.command_path if context else "agenteval"
     where = " ".join(command.split()[1:])
-    end = "" if said.endswith("?") else "."
+    end = "" if sentence.endswith("?") else "."
     lead = f"{where}: " if where else ""
-    return (f"{lead}{said[:1].lower()}{said[1:]}{end} See {command} --help",)
+    return (f"{lead}{sentence[:1].lower()}{sentence[1:]}{end} See {command} --help",)

@@ -44,58 +44,59 @@ def whatif(
 
     - `agenteval whatif last --budget 5`
     """
-    found = workflows.whatif.whatif(output.chosen(runs, store), store, allowlist=allowlist)
-    now = found.relaxed(NOTHING)
-    within, is_least = found.within(budget) if budget is not None else (None, True)
-    told = found.best() if budget is None else [within] if within else []
+    whatifs = workflows.whatif.whatif(output.chosen(runs, store), store, allowlist=allowlist)
+    now = whatifs.relaxed(NOTHING)
+    smallest, is_least = whatifs.smallest_set(budget) if budget is not None else (None, True)
+    relaxations = whatifs.best() if budget is None else [smallest] if smallest else []
     with output.reader_may_go():
         if as_json:
-            output.print_json({"now": _document(now), "relaxed": [_document(one) for one in told],
+            output.print_json({"now": _document(now),
+                               "relaxed": [_document(one) for one in relaxations],
                                "is_smallest": is_least})  # fmt: skip
         else:
-            for line in _relaxations(found, now, told, budget, is_least=is_least):
+            for line in _relaxations(whatifs, now, relaxations, budget, is_least=is_least):
                 output.say(line)
-    if budget is not None and within is None:
+    if budget is not None and smallest is None:
         raise typer.Exit(1)
 
 
 def _relaxations(
-    found: "WhatIf",
+    whatifs: "WhatIf",
     now: "Relaxed",
-    told: "Sequence[Relaxed]",
+    relaxations: "Sequence[Relaxed]",
     budget: float | None,
     *,
     is_least: bool,
 ) -> Iterator[str]:
-    simulated = " SIMULATED" if any(run.simulated for run in found.runs) else ""
+    simulated = " SIMULATED" if any(run.simulated for run in whatifs.runs) else ""
     yield f"now{simulated}: {now.rate.per_100()} errors per 100 calls"
-    for one in told:
-        yield from _relaxed(one, now, found.runs)
-    if budget is not None and not told:
+    for one in relaxations:
+        yield from _relaxed(one, now, whatifs.runs)
+    if budget is not None and not relaxations:
         yield f"no set of rules has {budget:g} errors per 100 or fewer"
     elif not is_least:
         yield "a smaller set may do: there are too many to try all of them"
 
 
-def _relaxed(one: "Relaxed", now: "Relaxed", runs: "Sequence[Trials]") -> Iterator[str]:
-    more = one.more
-    told = more.description if more.size else "no rule more"
-    yield f"{told}: {now.rate.per_100()} -> {one.rate.per_100()}"
-    if len(one.first) < len(one.calls):
-        first = f"{len(one.first)} of {len(one.calls)} changes are the first of their trial"
-        yield f"    {first}; with these alone {one.cautious.per_100()}"
+def _relaxed(relaxed: "Relaxed", now: "Relaxed", runs: "Sequence[Trials]") -> Iterator[str]:
+    more = relaxed.more
+    rules = more.description if more.size else "no rule more"
+    yield f"{rules}: {now.rate.per_100()} -> {relaxed.rate.per_100()}"
+    if len(relaxed.first) < len(relaxed.calls):
+        first = f"{len(relaxed.first)} of {len(relaxed.calls)} changes are the first of their trial"
+        yield f"    {first}; with these alone {relaxed.cautious.per_100()}"
     if len(runs) > 1:
-        flips = [f"{after} then makes fewer than {before}" for before, after in one.flips]
+        flips = [f"{after} then makes fewer than {before}" for before, after in relaxed.flips]
         yield f"    {'; '.join(flips) or 'the order of the models stays'}"
-        for run, was, then in zip(runs, now.rates(), one.rates(), strict=True) if flips else ():
+        for run, was, then in zip(runs, now.rates(), relaxed.rates(), strict=True) if flips else ():
             yield f"        {run.model}: {was.per_100()} -> {then.per_100()}"
-    for command, count, harms in one.let_through[:_SHOWN]:
+    for command, count, harms in relaxed.let_through[:_SHOWN]:
         facets = f" ({', '.join(harms)})" if harms else ""
         yield f"    lets through{facets} {_times(count)}: {_brief(command)}"
 
 
 def _brief(written: str) -> str:
-    """What a model wrote, on one line of which the rest can still be seen."""
+    """Return a model's text on one line that a terminal has space for."""
     return in_one_line(shortened(written, _WIDE))
 
 
@@ -106,26 +107,26 @@ def _times(count: int) -> str:
 _SHOWN, _WIDE = 3, 100  # commands of each set of rules, and characters of each
 
 
-def _document(one: "Relaxed") -> dict[str, Any]:
-    def rate(found: Any) -> dict[str, Any]:
-        return {"per_100": 100 * found.value, "n": found.n, "low": 100 * found.low,
-                "high": 100 * found.high}  # fmt: skip
+def _document(relaxed: "Relaxed") -> dict[str, Any]:
+    def rate(measured: Any) -> dict[str, Any]:
+        return {"per_100": 100 * measured.value, "n": measured.n, "low": 100 * measured.low,
+                "high": 100 * measured.high}  # fmt: skip
 
-    models = zip(one.runs, one.rates(), one.rates(one.first), strict=True)
+    models = zip(relaxed.runs, relaxed.rates(), relaxed.rates(relaxed.first), strict=True)
     return {
-        "allow": sorted(f"{program} *" for program in one.more.programs),
-        "constructs": sorted(one.more.constructs),
-        "rate": rate(one.rate),
-        "first_changes_only": rate(one.cautious),
+        "allow": sorted(f"{program} *" for program in relaxed.more.programs),
+        "constructs": sorted(relaxed.more.constructs),
+        "rate": rate(relaxed.rate),
+        "first_changes_only": rate(relaxed.cautious),
         "models": [
             {"run": run.run, "model": run.model, "simulated": run.simulated, "rate": rate(all_of),
              "first_changes_only": rate(first)}
             for run, all_of, first in models
         ],
-        "flips": [list(pair) for pair in one.flips],
+        "flips": [list(pair) for pair in relaxed.flips],
         "lets_through": [
             {"command": command, "count": count, "facets": list(harms)}
-            for command, count, harms in one.let_through
+            for command, count, harms in relaxed.let_through
         ],
     }  # fmt: skip
 
@@ -165,18 +166,18 @@ def suggest(
     - `agenteval suggest last --try rules`
     """
     names = output.chosen(runs, store)
-    found = workflows.suggest.suggest(names, store)
+    suggested = workflows.suggest.suggest(names, store)
     best, why = _rules(names, store, allowlist)
     if why and (allowlist or play == "rules"):
         raise UsageError(why)
-    for line in _suggested(found, best, why):
+    for line in _suggested(suggested, best, why):
         output.say(line)
     more = next((one.more for one in best), NOTHING) if play == "rules" else NOTHING
     if play == "rules" and not more.size:
         raise UsageError(f"--try rules: no rule would allow a denied call of {' '.join(names)}")
     if play == "prompt" or prompt:
         prompt = prompt or Path("prompts", f"{as_file_part(names[0])}-suggested.md")
-        workflows.suggest.write_prompt(names[0], store, found.sentences[:_LINES], prompt)
+        workflows.suggest.write_prompt(names[0], store, suggested.sentences[:_LINES], prompt)
         output.say(f"wrote {prompt}")
     if play is not None:
         _tried(names[0], store, prompt if play == "prompt" else None, more)
@@ -200,22 +201,22 @@ def _tried(run: str, store: str, prompt: Path | None, more: Relaxation) -> None:
     output.show_view(view, as_json=False)
 
 
-def _suggested(found: "Suggested", best: "Sequence[Relaxed]", why: str) -> Iterator[str]:
+def _suggested(suggested: "Suggested", best: "Sequence[Relaxed]", why: str) -> Iterator[str]:
     yield "options and names that do not exist:"
-    for each in found.inventions[:_LINES]:
-        by = f"{len(each.models)} {'model' if len(each.models) == 1 else 'models'}"
-        where = _brief(each.where) or "a tool"
-        yield f"  {_times(each.count)}, {by}: {_brief(each.part)}  in {where}"
+    for invention in suggested.inventions[:_LINES]:
+        by = f"{len(invention.models)} {'model' if len(invention.models) == 1 else 'models'}"
+        where = _brief(invention.where) or "a tool"
+        yield f"  {_times(invention.count)}, {by}: {_brief(invention.part)}  in {where}"
     yield f"rules: none looked for. {why}" if why else "rules:"
     for one in best[:_LINES]:
         yield f"  {_times(len(one.calls))}: {'; '.join(one.more.rules.splitlines())}"
     yield "sentences of a prompt:"
-    for line in found.sentences[:_LINES]:
-        said = f", {line.told} of them although it was said" if line.told else ""
+    for line in suggested.sentences[:_LINES]:
+        said = f", {line.already_told} of them although it was said" if line.already_told else ""
         text = line.text.replace("{{ bash }}", "bash")
         yield f"  {_times(line.denied)}{said}: {text}"
-    if found.without:
-        yield f"no sentence for {found.without} denied calls"
+    if suggested.without:
+        yield f"no sentence for {suggested.without} denied calls"
 
 
 _LINES = 8  # of each kind

@@ -142,11 +142,11 @@ def check(*, store: o.Store = o.DEFAULT_STORE) -> None:
     Examples:
     - `agenteval store check`
     """
-    found = workflows.shelf.faults(store)
+    faults = workflows.shelf.faults(store)
     with output.reader_may_go():
-        for line in found or ["nothing is wrong"]:
-            output.say(line, err=bool(found))
-    raise typer.Exit(o.FAULT if found else 0)
+        for line in faults or ["nothing is wrong"]:
+            output.say(line, err=bool(faults))
+    raise typer.Exit(o.FAULT if faults else 0)
 
 
 @stores.command()

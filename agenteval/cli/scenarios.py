@@ -146,7 +146,7 @@ def check(
         if as_json:
             output.print_json([asdict(proof) for proof in proofs])
         else:
-            for line in (line for proof in proofs for line in workflows.prove.told(proof)):
+            for line in (line for proof in proofs for line in workflows.prove.lines_of(proof)):
                 output.say(line)
     if any(proof.faults for proof in proofs):
         raise typer.Exit(1)
@@ -198,14 +198,14 @@ def play(  # noqa: PLR0913 -- each is an option of the command line
 
     - `agenteval play ralf/handshake#2 --replay last`
     """
-    hand = workflows.by_hand
-    terminal = hand.Terminal(output.say_text, _typed, sandbox)
+    by_hand = workflows.by_hand
+    terminal = by_hand.Terminal(output.say_text, _typed, sandbox)
     if replay:
         (run,) = output.chosen([replay], store)
-        trial = hand.replayed(run, scenario, store, terminal)
+        trial = by_hand.replayed(run, scenario, store, terminal)
     else:
         setting = workflows.authoring.load_setting(arm, prompt_variant, rules, context)
-        trial = hand.by_person(scenario, seed, setting, terminal)
+        trial = by_hand.by_person(scenario, seed, setting, terminal)
     for line in report.transcript_text.ended(report.transcripts.shown_trial(trial)):
         output.say(line)
 
@@ -220,15 +220,15 @@ def _typed(prompt: str) -> str:
     return line
 
 
-def _list(found: "tuple[Scenario, ...]", *, as_json: bool) -> None:
+def _list(listed: "tuple[Scenario, ...]", *, as_json: bool) -> None:
     if as_json:
-        output.print_json([_summary(scenario) for scenario in found])
+        output.print_json([_summary(scenario) for scenario in listed])
         return
-    report.console.print_named((one.name, one.title, _asked(one)) for one in found)
-    typer.echo(f"\n{len(found)} scenarios. What a model reads: agenteval scenarios show NAME")
+    report.console.print_named((one.name, one.title, _steps_and_classes(one)) for one in listed)
+    typer.echo(f"\n{len(listed)} scenarios. What a model reads: agenteval scenarios show NAME")
 
 
-def _asked(scenario: "Scenario") -> str:
+def _steps_and_classes(scenario: "Scenario") -> str:
     return f"{len(scenario.solution)} steps; invites {', '.join(scenario.invites) or 'nothing'}"
 
 

@@ -85,11 +85,11 @@ def _list(
     store: str, *, model: str | None, label: str | None, since: str | None, as_json: bool
 ) -> None:
     usual = store == o.DEFAULT_STORE
-    found = workflows.shelf.listing(store, or_none=usual, model=model, label=label, since=since)
+    listing = workflows.shelf.listing(store, or_none=usual, model=model, label=label, since=since)
     if as_json:
-        output.print_json(_document(found))
+        output.print_json(_document(listing))
     else:
-        _print(found, filtered=bool(model or label or since))
+        _print(listing, filtered=bool(model or label or since))
 
 
 def _show_article(path: Path | None, *, as_json: bool) -> None:
@@ -99,32 +99,32 @@ def _show_article(path: Path | None, *, as_json: bool) -> None:
     output.show_view(view, as_json=as_json)
 
 
-def _print(found: "Listing", *, filtered: bool) -> None:
-    if not found.runs:
+def _print(listing: "Listing", *, filtered: bool) -> None:
+    if not listing.runs:
         more = "such runs" if filtered else "runs yet"
-        told = f"No {more} in {found.shown}. Try: agenteval run --model sim/qwen3.6-35b"
+        told = f"No {more} in {listing.store_name}. Try: agenteval run --model sim/qwen3.6-35b"
         output.say(o.at_store(told))
-    for run in found.runs:
+    for run in listing.runs:
         simulated = f" {report.tables.MARK}" if run.simulated else ""
         state = "" if run.complete else "  not finished"
         played = f"{len(run.outcomes)} of {run.trials_planned} trials"
         output.say(f"{run.id}  {run.model}{simulated}  {played}{state}")
         for line in _about(run):
             output.say(f"    {line}")
-    for one in () if filtered else found.imported:
+    for one in () if filtered else listing.imported:
         output.say(f"{one.id}  {one.model}  counts of {one.calls} calls, from {one.source}")
 
 
 def _about(run: "Listed") -> "Iterator[str]":
-    """What tells it from the others."""
+    """Yield the facts that distinguish a run from the others."""
     errors, goals = workflows.shelf.errors_of(run), workflows.shelf.reached(run)
     scenarios = run.scenarios[0] if len(run.scenarios) == 1 else f"{len(run.scenarios)} scenarios"
-    asked = ", ".join(filter(None, (scenarios, run.arm, f"seed {run.seed}")))
+    summary = ", ".join(filter(None, (scenarios, run.arm, f"seed {run.seed}")))
     if run.source:
-        asked = f"sessions out of logs of {run.source}; goal reached: not observable"
+        summary = f"sessions out of logs of {run.source}; goal reached: not observable"
     elif run.counted:
-        asked += f"; goal reached in {goals.count} of {goals.n}"
-    yield asked + (f"; gate {run.verdict}" if run.verdict else "")
+        summary += f"; goal reached in {goals.count} of {goals.n}"
+    yield summary + (f"; gate {run.verdict}" if run.verdict else "")
     if errors.n:
         yield f"errors per 100 calls: {errors.per_100()}"
     if void := len(run.outcomes) - run.counted:
@@ -135,12 +135,12 @@ def _about(run: "Listed") -> "Iterator[str]":
         yield f"note: {run.note}"
 
 
-def _document(found: "Listing") -> dict[str, Any]:
-    """Its keys stay, and are told in docs/json.md."""
+def _document(listing: "Listing") -> dict[str, Any]:
+    """Return the JSON document. Its keys are stable, and docs/json.md describes them."""
     return {
         "schema": SCHEMA,
-        "runs": [_run(run) for run in found.runs],
-        "imported": [_table(one) for one in found.imported],
+        "runs": [_run(run) for run in listing.runs],
+        "imported": [_table(one) for one in listing.imported],
     }
 
 
@@ -167,14 +167,14 @@ def _run(run: "Listed") -> dict[str, Any]:
     }
 
 
-def _table(one: "ListedTable") -> dict[str, Any]:
+def _table(table: "ListedTable") -> dict[str, Any]:
     return {
-        "id": one.id,
-        "model": one.model,
-        "imported": one.imported,
-        "calls": one.calls,
-        "errors": one.errors,
-        "source": one.source,
+        "id": table.id,
+        "model": table.model,
+        "imported": table.imported,
+        "calls": table.calls,
+        "errors": table.errors,
+        "source": table.source,
     }
 
 

@@ -17,14 +17,14 @@ REPORTS = Path("reports")
 
 
 def report_of(runs: "Sequence[Run]") -> Path:
-    """Where the report of these runs is written by itself."""
+    """Return where the report of these runs is written if nothing else is given."""
     name = runs[0].id if len(runs) == 1 else f"comparison-{runs[-1].id}"
     return REPORTS / f"{as_file_part(name)}.html"
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How runs are shown: printed, and in a report at `path` and a job's summary if wanted."""
+    """A form of showing runs: printed, in a report at `path`, and in a job's summary if wanted."""
 
     path: Path | None
     taxonomy: str

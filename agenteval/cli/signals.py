@@ -48,7 +48,7 @@ def leave(code: int) -> "NoReturn":
 
 
 def end_without_a_word() -> None:
-    """From here on all is done and said; only the exit code is still to be the signal's."""
+    """Let a signal change only the exit code from here on: all is done and printed."""
     _answer(lambda number, _frame, leave=os._exit: leave(128 + number))  # globals may be gone then
 
 
@@ -75,7 +75,7 @@ def put_back(before: list[tuple[int, object]]) -> None:
 
 
 def cut_off_line() -> str:
-    """Of a command that says nothing better of itself."""
+    """Return the last line of a command that has no better one."""
     again = "what was stored before is intact; the same command starts again"
     return f"cut off by {ENDING[_received]}: {again}"
 
@@ -89,7 +89,7 @@ def exit_code() -> int:
 
 
 def _answer(handler: object) -> None:
-    """What the user had ignored (`nohup`, `&` in a script) stays ignored."""
+    """Set the handler, but leave what the user had ignored (`nohup`, `&` in a script) ignored."""
     for number in ENDING:
         if _signal.getsignal(number) is not _signal.SIG_IGN:
             _signal.signal(number, handler)
@@ -105,16 +105,16 @@ def _raise(number: int, _frame: object) -> None:
 
 
 def _leave_terminal() -> None:
-    """What is still to be said goes nowhere, once the terminal has hung up."""
+    """Send what is still to be printed nowhere, once the terminal has hung up."""
     for stream in _terminals:
         if not os.isatty(stream):
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
 
 
-def _raise_again(lost: "sys.UnraisableHookArgs") -> None:
+def _raise_again(hook_arguments: "sys.UnraisableHookArgs") -> None:
     """An interrupt within a finalizer ends there: it is raised once more, a moment later."""
-    if lost.exc_type is KeyboardInterrupt:
+    if hook_arguments.exc_type is KeyboardInterrupt:
         _signal.signal(_signal.SIGALRM, lambda *_: _raise(_received, None))
         _signal.setitimer(_signal.ITIMER_REAL, RAISED_AGAIN)
     else:
-        sys.__unraisablehook__(lost)
+        sys.__unraisablehook__(hook_arguments)

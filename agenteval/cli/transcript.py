@@ -57,17 +57,17 @@ def transcript(  # noqa: PLR0913 -- each is an option of the command line
     - `agenteval transcript last notes/tidy#3 --json | jq .goal`
     """
     (found,) = output.chosen([run], store)
-    seen = workflows.trial_calls.transcript(found, trial, store)
-    told = report.transcript_text
+    stored = workflows.trial_calls.transcript(found, trial, store)
+    texts = report.transcript_text
     if as_json:
-        chosen = told.agent_document(seen.agent(agent)) if agent else None
-        output.print_json(chosen or told.document(seen.run, seen.trial))
+        chosen = texts.agent_document(stored.agent(agent)) if agent else None
+        output.print_json(chosen or texts.document(stored.run, stored.trial))
         return
-    shown = report.transcripts.shown_trial(seen.trial)
+    trial_shown = report.transcripts.shown_trial(stored.trial)
     if agent:
-        lines = told.of_agent(shown, seen.agent(agent), whole_prompt=prompt)
+        lines = texts.of_agent(trial_shown, stored.agent(agent), whole_prompt=prompt)
     else:
-        lines = told.lines(seen.run, shown, whole_prompt=prompt)
+        lines = texts.lines(stored.run, trial_shown, whole_prompt=prompt)
     for line in lines:
         output.say_text(line)
 
@@ -106,8 +106,8 @@ def calls(  # noqa: PLR0913 -- each is an option of the command line
 
     - `agenteval calls my-model --text "head -" --json`
     """
-    (found,) = output.chosen([run], store)
-    wanted = Wanted(
+    (run_id,) = output.chosen([run], store)
+    filters = Wanted(
         failure_class=failure_class or "",
         scenario=scenario or "",
         outcome=outcome or "",
@@ -117,18 +117,18 @@ def calls(  # noqa: PLR0913 -- each is an option of the command line
     )
     if failure_class and denied is False:
         raise UsageError(f"--allowed: no call of a class is; leave out --class {failure_class}")
-    seen = workflows.trial_calls.calls(found, wanted, store)
+    found_calls = workflows.trial_calls.calls(run_id, filters, store)
     if as_json:
-        _print_json(found, seen)
+        _print_json(run_id, found_calls)
     else:
-        _print(seen)
+        _print(found_calls)
 
 
-def _print(seen: "Iterable[FoundCall]") -> None:
+def _print(found_calls: "Iterable[FoundCall]") -> None:
     """At a terminal a call keeps to its line; what reads on gets it whole."""
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     none = True
-    for call in seen:
+    for call in found_calls:
         none, line = False, _line(call)
         output.say(line if width is None or len(line) <= width else f"{line[: width - 1]}\u2026")
     if none:
@@ -156,7 +156,7 @@ def _print_json(run: str, seen: "Iterable[FoundCall]") -> None:
 
 
 def _document(call: "FoundCall") -> dict[str, Any]:
-    """Its keys stay, and are told in docs/json.md."""
+    """Return the JSON document. Its keys are stable, and docs/json.md describes them."""
     told = asdict(call)
     told.pop("key")
     return told | {"class": told.pop("failure_class"), "cut": call.length > len(call.arguments)}
@@ -204,19 +204,19 @@ def export(
     """
     if kind != "dataset":
         report.tabular.check(file)
-    found = workflows.views.loaded(output.chosen(runs, store), store)
+    loaded_runs = workflows.views.loaded(output.chosen(runs, store), store)
     known = KnownKeys.of(secrets_of(os.environ))
     redactor = Redactor(known=known) if redact or (redact is None and kind == "dataset") else None
     rows = {"calls": report.tabular.call_rows, "trials": report.tabular.trial_rows}
-    made = {
-        one: [redactor.value(row) if redactor else row for row in rows[one](found)]
+    rows_of = {
+        one: [redactor.value(row) if redactor else row for row in rows[one](loaded_runs)]
         for one in (rows if kind == "dataset" else [kind])
     }
     if kind == "dataset":
-        report.tabular.write_dataset(made, found, file)
+        report.tabular.write_dataset(rows_of, loaded_runs, file)
     else:
-        report.tabular.write(made[kind], file)
-    counted = ", ".join(f"{len(written):,} {one}" for one, written in made.items())
+        report.tabular.write(rows_of[kind], file)
+    counted = ", ".join(f"{len(written):,} {one}" for one, written in rows_of.items())
     output.say(f"{file}: {counted}")
     for line in redactor.listed() if redactor else ():
         output.say(f"Taken out: {line}")

@@ -1,7 +1,7 @@
-"""What the user wrote, read and checked: begin with `scenario_files`, and `allowlists` beside it.
+"""The user's files, read and checked: begin with `scenario_files`, and then `allowlists`.
 
-`toml` tells what is wrong with a file, `roots` where named things are found, `trust` whose word
-counts, `models` and `gate_rules` are agenteval.toml and gate.toml.
+`toml` says what is wrong with a file, `roots` finds named things, `trust` decides whose word
+counts, and `models` and `gate_rules` are agenteval.toml and gate.toml.
 """
 
 from agenteval.lazily import submodules

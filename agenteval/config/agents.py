@@ -74,7 +74,10 @@ class SpawnSchema(BaseModel):
 def agents(
     path: Path, schemas: Sequence[AgentSchema], text: Callable[[str, str], str]
 ) -> tuple[Agent, ...]:
-    """`text` reads a file beside the scenario, and is told its purpose. Raises UsageError."""
+    """Return the agents of a scenario. `text` reads a file next to it, and gets the file's purpose.
+
+    Raises UsageError.
+    """
     names = [schema.name for schema in schemas]
     for number, schema in enumerate(schemas):
         if names.index(schema.name) != number:
@@ -160,13 +163,13 @@ def load_words(places: Sequence[Path]) -> Mapping[str, tuple[str, ...]]:
 
     Raises UsageError.
     """
-    found: dict[str, tuple[str, ...]] = {}
+    word_lists: dict[str, tuple[str, ...]] = {}
     for place in places:
         path = place / WORDS
         if os.path.lexists(path):
             lists = check(path, {"words": read_toml(path, place.parent)}, _Words).words
-            found = {name: tuple(words) for name, words in lists.items()} | found
-    return found
+            word_lists = {name: tuple(words) for name, words in lists.items()} | word_lists
+    return word_lists
 
 
 def draw(schema: DrawSchema, words: Mapping[str, tuple[str, ...]]) -> Draw:

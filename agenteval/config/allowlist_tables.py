@@ -39,7 +39,7 @@ class ArgumentTable(Table, frozen=True):
 
 
 class CommandTable(Table, frozen=True):
-    """What may follow a script or a sub-command; a string stands for the kind alone."""
+    """The words that may follow a script or a sub-command; a string stands for the kind alone."""
 
     options: dict[str, Kind | ArgumentTable] = {}
     positionals: tuple[str | ArgumentTable, ...] = ()
@@ -61,7 +61,7 @@ class ScriptTable(CommandTable, frozen=True, kw_only=True):
     parser: Parser = Parser.ARGPARSE
 
 
-class ProgramTable(Table, frozen=True):
+class _ProgramTable(Table, frozen=True):
     """A program with any words but these options."""
 
     program: str
@@ -69,7 +69,7 @@ class ProgramTable(Table, frozen=True):
 
 
 class BashTable(Table, frozen=True):
-    allow: tuple[str | ProgramTable, ...] = ()
+    allow: tuple[str | _ProgramTable, ...] = ()
     deny: tuple[str, ...] = ()
     through: tuple[str, ...] = ()
     constructs: tuple[Construct, ...] = ()
@@ -82,7 +82,7 @@ class PathTable(Table, frozen=True):
     deny: tuple[str, ...] = ()
 
 
-class ToolTable(Table, frozen=True):
+class _ToolTable(Table, frozen=True):
     """A tool beyond bash, read and write; `parameters` is a JSON Schema."""
 
     description: str = ""
@@ -102,17 +102,17 @@ class AllowList(Table, frozen=True):
     bash: BashTable | None = None
     read: PathTable | None = None
     write: PathTable | None = None
-    tools: dict[str, ToolTable] = {}
+    tools: dict[str, _ToolTable] = {}
     other_tools: OtherTools | None = None  # at the top: `tools.other` is a tool of that name
 
 
 # The tables by the last name of the key that leads to them.
 KEYS: dict[str, type[Table]] = {
     "bash": BashTable,
-    "allow": ProgramTable,
+    "allow": _ProgramTable,
     "read": PathTable,
     "write": PathTable,
-    "tools": ToolTable,
+    "tools": _ToolTable,
     "script": ScriptTable,
     "commands": CommandTable,
     "options": ArgumentTable,
@@ -144,7 +144,7 @@ def bash_rules(table: BashTable) -> BashRules:
     return BashRules(patterns, scripts, table.constructs, table.env, denied, table.through)
 
 
-def _patterns(key: str, rules: Sequence[str | ProgramTable]) -> tuple[CommandPattern, ...]:
+def _patterns(key: str, rules: Sequence[str | _ProgramTable]) -> tuple[CommandPattern, ...]:
     try:
         return tuple(
             CommandPattern.parse(rule)
@@ -160,7 +160,7 @@ def path_rules(table: PathTable | None) -> PathRules:
     return PathRules(table.allow, table.deny) if table else PathRules()
 
 
-def tool_rule(name: str, table: ToolTable, *, check: bool) -> ToolRule:
+def tool_rule(name: str, table: _ToolTable, *, check: bool) -> ToolRule:
     """Raises ValueError for no JSON; also, if `check`, when it is no JSON Schema."""
     try:
         schema = json.dumps(table.parameters, sort_keys=True) if table.parameters else ""

@@ -58,13 +58,17 @@ def find(name_or_path: str, roots: Sequence[Path]) -> Path:
     )
 
 
-def files_of(given: str, roots: Sequence[Path]) -> Iterator[Path]:
+def files_of(name_or_path: str, roots: Sequence[Path]) -> Iterator[Path]:
     """The files of which `load_any` makes this policy. Raises UsageError where there is none."""
-    harness, colon, path = given.partition(":")
-    if colon and not Path(given).exists():
+    harness, colon, path = name_or_path.partition(":")
+    if colon and not Path(name_or_path).exists():
         yield Path(path or harness)
         return
-    at = find(given, roots) if "." not in given.rpartition("/")[2] else Path(given)
+    at = (
+        find(name_or_path, roots)
+        if "." not in name_or_path.rpartition("/")[2]
+        else Path(name_or_path)
+    )
     above: list[str] = []
     while (real := os.path.realpath(at)) not in above:  # Path.resolve raises for a loop of links
         yield at
@@ -78,7 +82,10 @@ def files_of(given: str, roots: Sequence[Path]) -> Iterator[Path]:
 def policy(
     allow_list: tables.AllowList, *, name: str, where: Path | str, only_bash: bool = False
 ) -> Policy:
-    """What an allow list means. Raises UsageError, beginning with `where`, when a rule can't be."""
+    """Return the policy of an allow list.
+
+    Raises UsageError, beginning with `where`, when a rule cannot be.
+    """
     try:
         rules = tables.bash_rules(allow_list.bash or tables.BashTable())
         tools = {
@@ -113,7 +120,7 @@ def _is_path(name_or_path: str) -> bool:
 
 
 def _base_of(path: Path, roots: Sequence[Path]) -> Path:
-    """What a list that nobody named by its path is read beneath: its project, else its folder."""
+    """Return the folder beneath which a list without a path is read: its project, or its own."""
     return next((root for root in roots if path.is_relative_to(root)), path.parent)
 
 
@@ -163,7 +170,7 @@ def convert(where: Path | str, content: dict[str, Any]) -> tables.AllowList:
 
 
 def _in_words(message: str, at: str) -> str:
-    """What msgspec says of the table or value `at`, in the words of our other messages."""
+    """Return msgspec's message on the table or value `at` in the words of our other messages."""
     last = re.sub(r"\[\d+\]|\.\*", "", at).rpartition(".")[2]
     named = re.findall("['`]([^'`]*)['`]", message)
     if "unknown field" in message:
@@ -259,26 +266,26 @@ def policy_warnings(given: str, policy: Policy) -> Iterator[str]:
     return (f"{given}: {unheeded.line}" for unheeded in policy.unheeded)
 
 
-def load_any(given: str, *, roots: Sequence[Path], only_bash: bool = False) -> Policy:
+def load_any(name_or_path: str, *, roots: Sequence[Path], only_bash: bool = False) -> Policy:
     """The policy behind a name or a path; `HARNESS:PATH` says whose config it is.
 
     Without that, a .rules file is Codex's, a .md an OpenCode agent's, and a JSON file is of the
     harness whose name or keys it has. `only_bash` is as in `load_policy`. Raises UsageError when
     it is none of these.
     """
-    harness, colon, path = given.partition(":")
-    file = given.rpartition("/")[2]
+    harness, colon, path = name_or_path.partition(":")
+    file = name_or_path.rpartition("/")[2]
     if not colon and ("." not in file or file.endswith(".toml")):
-        return load_policy(given, roots=roots, only_bash=only_bash)
+        return load_policy(name_or_path, roots=roots, only_bash=only_bash)
     from agenteval.dialects import registry  # noqa: PLC0415 -- start-up: ours needs none of them
     from agenteval.dialects.config_files import naming  # noqa: PLC0415 -- as above
 
     if colon and (reader := registry.reader(harness)):
         if not path:
-            raise UsageError(f"{given}: names no file: expected one behind the colon")
+            raise UsageError(f"{name_or_path}: names no file: expected one behind the colon")
         with naming(Path(path)):
             return reader(Path(path))
-    if not registry.is_foreign(given):
-        return load_policy(given, roots=roots, only_bash=only_bash)
-    with naming(Path(given)):
-        return registry.reader_of(Path(given))(Path(given))
+    if not registry.is_foreign(name_or_path):
+        return load_policy(name_or_path, roots=roots, only_bash=only_bash)
+    with naming(Path(name_or_path)):
+        return registry.reader_of(Path(name_or_path))(Path(name_or_path))

@@ -147,12 +147,12 @@ def arm_named(name: str) -> Arm:
     arm = _read(base, where)
     if not plus:
         return arm
-    found = next((each for each in KINDS if each == kind), None)
-    if found is None:
+    denials = next((each for each in KINDS if each == kind), None)
+    if denials is None:
         raise UsageError(f"--arm {name}: no kind of denial {kind!r}. Known: {', '.join(KINDS)}")
     if arm.words != OURS:
         raise UsageError(f"--arm {name}: {base} has denials of its own words; name it alone")
-    return arm.telling(found)
+    return arm.telling(denials)
 
 
 def judging(arm: Arm, policy: Policy) -> Policy:
@@ -182,7 +182,7 @@ def spoken(schemas: Sequence[Mapping[str, Any]]) -> Profile:
 
 
 def _readable(where: tuple[Path, ...]) -> Iterator[Arm]:
-    """All but those whose file is broken: who plays such an arm is told of it."""
+    """Yield all arms but those whose file is broken: playing such an arm reports the fault."""
     for name in _places(where):
         with suppress(UsageError):
             yield _read(name, where)

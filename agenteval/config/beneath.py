@@ -83,17 +83,17 @@ def by_kernel(folder: int, relative: str) -> int:
 
 
 def by_steps(folder: int, relative: str) -> int:
-    """What openat2 does, by hand. Raises OSError; ELOOP for a link at any level."""
+    """Open a file as openat2 does, by hand. Raises OSError; ELOOP for a link at any level."""
     *above, name = Path(relative).parts
-    held = os.dup(folder)
+    current = os.dup(folder)
     try:
         for step in above:
-            below = _no_link(step, held, _FOLDER)
-            os.close(held)
-            held = below
-        return _no_link(name, held, _FLAGS | os.O_NOFOLLOW)
+            below = _no_link(step, current, _FOLDER)
+            os.close(current)
+            current = below
+        return _no_link(name, current, _FLAGS | os.O_NOFOLLOW)
     finally:
-        os.close(held)
+        os.close(current)
 
 
 def _no_link(name: str, folder: int, flags: int) -> int:
@@ -106,12 +106,12 @@ def _no_link(name: str, folder: int, flags: int) -> int:
 
 
 def _content(file: int, path: Path, most: int) -> bytes:
-    found = os.fstat(file)
-    if not stat.S_ISREG(found.st_mode):
-        raise UsageError(f"{path}: {_other(found.st_mode)}")
+    status = os.fstat(file)
+    if not stat.S_ISREG(status.st_mode):
+        raise UsageError(f"{path}: {_other(status.st_mode)}")
     with os.fdopen(os.dup(file), "rb") as opened:
-        content = opened.read(most + 1) if found.st_size <= most else b""
-    if max(found.st_size, len(content)) > most:
+        content = opened.read(most + 1) if status.st_size <= most else b""
+    if max(status.st_size, len(content)) > most:
         raise UsageError(
             f"{path}: is larger than {_size(most)}, which is the most that is read of such a file: "
             "make it smaller"
@@ -135,11 +135,11 @@ def tree(folder: Path, base: Path) -> Mapping[str, bytes]:
     """
     top = _open_beneath(folder, base)
     try:
-        found = _Tree(folder, {})
-        found.take(top, "", 1)
+        reading = _Tree(folder, {})
+        reading.take(top, "", 1)
     finally:
         os.close(top)
-    return found.files
+    return reading.files
 
 
 class _Tree:
@@ -148,17 +148,17 @@ class _Tree:
     def __init__(self, folder: Path, files: dict[str, bytes]) -> None:
         self.folder, self.files, self.left = folder, files, LARGEST
 
-    def take(self, place: int, within: str, depth: int) -> None:
+    def take(self, place: int, prefix: str, depth: int) -> None:
         """Read what lies in the open folder `place`, which is called `within` below the top."""
         if depth > DEPTH:
             raise UsageError(
-                f"{self.folder / within}: lies more than {DEPTH} folders deep: take it up"
+                f"{self.folder / prefix}: lies more than {DEPTH} folders deep: take it up"
             )
         with os.scandir(place) as entries:
             names = sorted(entry.name for entry in entries)
         for name in names:
             if name != "__pycache__":
-                self._take_one(place, name, f"{within}{name}", depth)
+                self._take_one(place, name, f"{prefix}{name}", depth)
 
     def _take_one(self, place: int, name: str, path: str, depth: int) -> None:
         whole = self.folder / path

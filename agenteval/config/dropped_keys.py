@@ -15,7 +15,7 @@ Tables = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class DroppedKey:
+class _DroppedKey:
     """A key, dots between its tables, and the `successor` at the top of the file.
 
     `values` gives each value that keeps its meaning, and how it is written today; of any other the
@@ -31,7 +31,7 @@ class DroppedKey:
 
 
 DROPPED_KEYS = (
-    DroppedKey(
+    _DroppedKey(
         *("gate.toml", "plan.over", "2026-11-22", "about"),
         values={"trials": "these", "scenarios": "like-these"},
         reason="nothing chooses any more by itself what figures are about",
@@ -59,14 +59,14 @@ def renew(file: str, path: Path, tables: Tables) -> tuple[Tables, list[str]]:
     return tables, warnings
 
 
-def _warning(dropped: DroppedKey, path: Path, value: object) -> str:
+def _warning(dropped: _DroppedKey, path: Path, value: object) -> str:
     return (
         f"{path}: {dropped.key} was dropped on {dropped.dropped}, and is read as "
         f'{dropped.successor} = "{value}"; write that at the top of the file instead'
     )
 
 
-def _refusal(dropped: DroppedKey, path: Path, value: object) -> str:
+def _refusal(dropped: _DroppedKey, path: Path, value: object) -> str:
     ways = " or ".join(f'{dropped.successor} = "{one}"' for one in dropped.values.values())
     return (
         f"{path}: {dropped.key} = {value!r:.60} was dropped on {dropped.dropped}: "

@@ -56,13 +56,13 @@ def _folder(scenario: Scenario, roots: Sequence[Path]) -> tuple[Path, Path]:
         if (folder / FILES).is_dir():
             _note_hidden(scenario.fixture, folder)
             return folder, root
-    known = sorted(
+    fixture_names = sorted(
         {folder.parent.name for root in roots for folder in (root / FIXTURES).glob(f"*/{FILES}")}
     )
     places = " or ".join(f"{root / FIXTURES}/" for root in roots)
     raise UsageError(
         f"scenario {scenario.name!r}: no fixture {scenario.fixture!r} (a folder with {FILES}/) in "
-        f"{places}. Known: {', '.join(known) or 'none'}"
+        f"{places}. Known: {', '.join(fixture_names) or 'none'}"
     )
 
 

@@ -45,7 +45,7 @@ class _Budgets(_Strict):
     classes: dict[str, Per100] = {}
 
     def limits(self) -> dict[str, float]:
-        """Of the criteria that are limited, as fractions."""
+        """Return the limits of the criteria that have one, as fractions."""
         given = {name: getattr(self, name) for name in CRITERIA}
         return {name: limit / 100 for name, limit in given.items() if limit is not None}
 

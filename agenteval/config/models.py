@@ -1,4 +1,4 @@
-"""`[models.NAME]` of agenteval.toml: which server plays under which name, and how it is asked."""
+"""`[models.NAME]` of agenteval.toml: the server that plays under a name, and its requests."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ from agenteval.errors import UsageError
 SIMULATED = "sim/"
 
 
-def checked_url(url: str) -> str:
+def _checked_url(url: str) -> str:
     """The URL as given; raises ValueError when no server can stand there."""
     if "\\" in url or not url.isprintable() or " " in url:  # readers of URLs differ in the host
         raise ValueError("no http(s) URL such as http://localhost:8000/v1")
@@ -39,7 +39,7 @@ def checked_url(url: str) -> str:
     return url
 
 
-def checked_variable(name: str) -> str:
+def _checked_variable(name: str) -> str:
     """Return the name; empty means that no key is sent. Raises ValueError for a key itself."""
     is_name = re.fullmatch(r"([A-Za-z_]\w{0,99})?", name, re.ASCII)
     if not is_name or Redactor(KEYS).text(name) != name:
@@ -50,9 +50,9 @@ def checked_variable(name: str) -> str:
     return name
 
 
-def checked_urls(urls: str) -> str:
-    """One URL or more, apart by spaces, each as `checked_url` wants it and none twice."""
-    each = [checked_url(url) for url in urls.split()]
+def _checked_urls(urls: str) -> str:
+    """One URL or more, apart by spaces, each as `_checked_url` wants it and none twice."""
+    each = [_checked_url(url) for url in urls.split()]
     if not each or len({url.rstrip("/") for url in each}) < len(each):
         raise ValueError("each URL once, such as http://localhost:8000/v1")
     return " ".join(each)
@@ -63,7 +63,7 @@ def _joined(given: Any) -> Any:
     return " ".join(given) if several else given
 
 
-def known_dialect(name: str) -> str:
+def _known_dialect(name: str) -> str:
     """The name as given; raises ValueError for one that nothing reads."""
     if name not in DIALECTS:
         raise ValueError(f"no dialect of text calls; there are {', '.join(DIALECTS)}")
@@ -75,7 +75,7 @@ class _Strict(BaseModel):
 
 
 class Sampling(_Strict):
-    """What is sent with each request; what is left out is the server's own default."""
+    """The sampling settings of each request; the server's default replaces a missing one."""
 
     temperature: float | None = Field(default=None, ge=0)
     top_p: float | None = Field(default=None, gt=0, le=1)
@@ -101,11 +101,11 @@ class Timeouts(_Strict):
 
 
 class ModelEntry(_Strict):
-    """One served model. Several URLs are servers that share its trials; `each` has them apart."""
+    """One served model. Several URLs are servers that share its trials; see `per_server`."""
 
-    base_url: Annotated[str, BeforeValidator(_joined), AfterValidator(checked_urls)]
+    base_url: Annotated[str, BeforeValidator(_joined), AfterValidator(_checked_urls)]
     model: str = Field(min_length=1, description="the id the server knows it by")
-    api_key_env: Annotated[str, AfterValidator(checked_variable)] = trust.USUAL_KEY
+    api_key_env: Annotated[str, AfterValidator(_checked_variable)] = trust.USUAL_KEY
     architecture: Literal["dense", "moe", ""] = ""
     total_parameters: float | None = Field(default=None, gt=0, description="billions")
     active_parameters: float | None = Field(default=None, gt=0, description="billions")
@@ -121,7 +121,7 @@ class ModelEntry(_Strict):
     tool_choice: Literal["auto", "required", ""] = Field(
         default="", description="sent as it is; without it the server's default, which is auto"
     )
-    dialect: Annotated[str, AfterValidator(known_dialect)] = Field(
+    dialect: Annotated[str, AfterValidator(_known_dialect)] = Field(
         default="hermes",
         description=f"how a call is written, where tools = text: {', '.join(DIALECTS)}",
     )
@@ -140,7 +140,7 @@ class ModelEntry(_Strict):
     timeouts: Timeouts = Timeouts()
 
     @property
-    def each(self) -> Sequence["ModelEntry"]:
+    def per_server(self) -> Sequence["ModelEntry"]:
         """The same model, at each of its servers."""
         return [self.model_copy(update={"base_url": url}) for url in self.base_url.split()]
 
@@ -200,7 +200,7 @@ def load_models(roots: Sequence[Path]) -> Mapping[str, ModelEntry]:
 
 def pairs_of(entries: Mapping[str, ModelEntry]) -> list[trust.Pair]:
     """Each origin, with the variable whose key would go there."""
-    every = [one for entry in entries.values() for one in entry.each]
+    every = [one for entry in entries.values() for one in entry.per_server]
     return [(trust.origin_of(one.base_url), one.api_key_env) for one in every]
 
 
@@ -229,6 +229,6 @@ def resolve(name: str, configured: Mapping[str, ModelEntry], base_url: str | Non
 def at_url(base_url: str, model: str) -> ModelEntry:
     """The entry of a model that no file knows. Raises UsageError for a URL that is none."""
     try:
-        return ModelEntry(base_url=checked_urls(base_url), model=model)
+        return ModelEntry(base_url=_checked_urls(base_url), model=model)
     except ValueError as error:
         raise UsageError(f"--base-url {shown_url(base_url)!r}: {error}") from None

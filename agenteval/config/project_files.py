@@ -34,7 +34,7 @@ def home() -> Path | None:
 
 
 def stranger(status: os.stat_result) -> str:
-    """Who else owns or can write what has this status; empty where nobody does."""
+    """Return who else owns or can write a file of this status; empty if nobody does."""
     if status.st_uid not in _users():
         return f"belongs to another user ({_user_name(status.st_uid)})"
     if status.st_mode & stat.S_IWOTH:
@@ -59,7 +59,7 @@ def _user_name(user: int) -> str:
 
 
 def _is_private_group(user: int, group: int) -> bool:
-    """Whether a group is the user's alone: many distributions give each user one of his name."""
+    """Return True if a group is the user's alone: many distributions give each user such a one."""
     try:
         entry = grp.getgrgid(group)
     except KeyError:
@@ -82,13 +82,13 @@ def note_hidden(kind: str, name: str, path: Path, shipped_path: Path) -> None:
 
 @cache
 def is_hiding(path: Path, shipped_path: Path) -> bool:
-    """Whether a file or folder stands in place of a shipped one, and differs from it."""
+    """Return True if a file or folder stands in place of a shipped one, and differs from it."""
     is_there = os.path.lexists(shipped_path)
     return is_there and path.resolve() != shipped_path.resolve() and not _same(path, shipped_path)
 
 
 def _same(path: Path, other: Path) -> bool:
-    """Whether both hold the same bytes; what is neither a file nor a folder is like nothing."""
+    """Return True if both hold the same bytes; anything but a file or folder is like nothing."""
     try:
         first, second = path.lstat(), other.stat()
         if stat.S_ISDIR(first.st_mode) and stat.S_ISDIR(second.st_mode):

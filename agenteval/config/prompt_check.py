@@ -1,4 +1,4 @@
-"""What a prompt names, held against what there is: scripts, their usage, and the tools."""
+"""A check of the things that a prompt names: scripts, their usage, and the tools."""
 
 import posixpath
 import re
@@ -27,9 +27,9 @@ def usages(text: str) -> list[str]:
 
 
 def fillings(usage: str, line: CommandLine, start: int) -> Iterator[tuple[str, ...]]:
-    """The words of real calls: the shortest, then the whole usage with each of its alternatives.
+    """Yield the words of real calls: the shortest, then the whole usage with each alternative.
 
-    `line` is what may follow the word before `start`; it tells which values fit a placeholder.
+    `line` is what may follow the word before `start`; it says which values fit a placeholder.
     """
     tokens = _TOKEN.findall(usage)
     short, whole = _words(tokens, optional=False), _words(tokens, optional=True)
@@ -40,7 +40,7 @@ def fillings(usage: str, line: CommandLine, start: int) -> Iterator[tuple[str, .
 
 
 def script_of(usage: str) -> tuple[tuple[str, ...], str]:
-    """What stands before the script of a usage line, and the script."""
+    """Return the words before the script of a usage line, and the script."""
     words = _TOKEN.findall(usage)
     at = script_at(words) or 0
     return tuple(words[:at]), words[at]
@@ -113,17 +113,20 @@ _TOOL = re.compile(r"\*\*(\w+)\*\*|\b(?:the|The) `?(\w+)`? tool\b")
 
 
 def prompt_faults(
-    told: Callable[[Setting], Prompt], tools: Sequence[str], policy: Policy, files: Collection[str]
+    render: Callable[[Setting], Prompt],
+    tools: Sequence[str],
+    policy: Policy,
+    files: Collection[str],
 ) -> Iterator[str]:
-    """Each thing that a prompt names and that is not there, or not allowed, and the cure.
+    """Yield each thing that a prompt names and that is missing or not allowed, with the fix.
 
-    `told` renders the prompt; its agent is offered `tools`.
+    `render` renders the prompt; its agent is offered `tools`.
     """
-    prompt = told(DEFAULT)
+    prompt = render(DEFAULT)
     yield from _scripts(prompt, policy, files)
     for usage in usages(f"{prompt.system}\n{prompt.task}"):
         yield from _usage(usage, policy)
-    yield from _tools(told, tools)
+    yield from _tools(render, tools)
 
 
 def _scripts(prompt: Prompt, policy: Policy, files: Collection[str]) -> Iterator[str]:
@@ -157,11 +160,11 @@ def _usage(usage: str, policy: Policy) -> Iterator[str]:
             return
 
 
-def _tools(told: Callable[[Setting], Prompt], tools: Sequence[str]) -> Iterator[str]:
-    known = [replace(arm, frame="") for arm in arms().values()]  # a frame may name others
-    names = {form.name for arm in known for form in arm.profile.forms.values()}
-    for arm in known:
-        prompt = told(Setting(arm))
+def _tools(render: Callable[[Setting], Prompt], tools: Sequence[str]) -> Iterator[str]:
+    frameless_arms = [replace(arm, frame="") for arm in arms().values()]  # a frame may name others
+    names = {form.name for arm in frameless_arms for form in arm.profile.forms.values()}
+    for arm in frameless_arms:
+        prompt = render(Setting(arm))
         offered = set(arm.profile.names(arm.offered(tools)).values())
         found = _TOOL.findall(f"{prompt.system}\n{prompt.task}")
         named = dict.fromkeys(bold or spoken for bold, spoken in found)

@@ -46,7 +46,7 @@ def _file(path: Path) -> str:
 
 
 def _length(text: str) -> tuple[int, int]:
-    """How many tokens, and how many of 100 calls in them were denied."""
+    """Return the number of tokens, and how many of 100 calls in them were denied."""
     tokens, with_share, denied = text.lower().partition(":")
     number, kilo = tokens.removesuffix("k"), tokens.endswith("k")
     if not _whole(number):

@@ -1,4 +1,4 @@
-"""Reading templates and queries of a scenario once: a fault is told now and not in a trial."""
+"""A check of a scenario's templates and queries, so that faults appear before any trial."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,7 +26,7 @@ INSTRUCTIONS = "instructions.md"
 
 
 def proofread(folder: Path, scenario: Scenario, world: Path | None) -> None:
-    """Render one trial for each variant, and put its queries to the world that `world` makes.
+    """Render one trial for each variant, and run its queries on the database that `world` makes.
 
     Raises UsageError: file, key, what is wrong.
     """
@@ -59,7 +59,7 @@ def _rendered(folder: Path, scenario: Scenario, seed: int) -> Prompt:
 
 
 def _ask_for_agents(path: Path, scenario: Scenario, seed: int, prompt: Prompt) -> None:
-    """Render what each sub-agent reads and does, as if it had been asked for."""
+    """Render what each sub-agent reads and does, as if it had been started."""
     for number, agent in enumerate(scenario.agents):
         key = f"{path}: agent.{number}"
         try:

@@ -1,4 +1,4 @@
-"""Where named things are found: the user's project first, then what agenteval ships.
+"""The places in which named things are found: the user's project, then what agenteval ships.
 
 A project is a stranger's until the user says otherwise (`config.trust`). The search for one never
 uses or crosses a folder that somebody else owns or can write, as git's does since CVE-2022-24765.
@@ -67,11 +67,11 @@ def find_project(here: Path) -> Search:
     Else `here` itself. The search ends at the root of a repository, at the home folder, at another
     file system, and before a folder or file that is another user's.
     """
-    ours, device = shipped(), here.stat().st_dev
+    shipped_folder, device = shipped(), here.stat().st_dev
     for folder in (here, *here.parents):
         file = folder / PROJECT_FILE
         is_project = _is_file(file)
-        if folder == ours and is_project:
+        if folder == shipped_folder and is_project:
             return Search(folder)
         reason = _foreign(folder, device) or (is_project and _foreign(file)) or ""
         if reason:
@@ -84,7 +84,7 @@ def find_project(here: Path) -> Search:
 
 
 def _passed_over(here: Path, folder: Path, reason: str) -> Search:
-    """What is above the border, or in it; used all the same where the user has confirmed it."""
+    """Return the result of a search that ends at a border; a confirmed project there is used."""
     project = None if folder == here else here
     has_parts = folder == here and any(os.path.lexists(here / part) for part in PARTS)
     above = (one for one in (folder, *folder.parents) if _is_file(one / PROJECT_FILE))
@@ -107,7 +107,7 @@ def _is_file(path: Path) -> bool:
 
 
 def _foreign(path: Path, device: int | None = None) -> str:
-    """Why a folder or file is not the user's own alone; empty where it is."""
+    """Return why a folder or file is not the user's own alone; empty if it is."""
     try:
         status = path.stat()
     except OSError as error:
@@ -118,7 +118,7 @@ def _foreign(path: Path, device: int | None = None) -> str:
 
 
 def _has_acl(path: Path, status: os.stat_result) -> bool:
-    """Whether a list of rights stands behind the group's bits, which are its mask then."""
+    """Return True if an access list stands behind the group's bits, which are its mask then."""
     if not status.st_mode & stat.S_IWGRP or not hasattr(os, "getxattr"):
         return False
     try:
@@ -159,7 +159,7 @@ def find(target: str, places: Sequence[Path]) -> Iterator[tuple[str, Path]]:
     for start in starts:
         if start.is_dir():
             raise UsageError(f"{start}: no {FILE} in it or below it. Name a folder of scenarios")
-    known = sorted(
+    scenario_names = sorted(
         _name(file.parent, place.resolve())
         for place in places
         for file in named(place, FILE)
@@ -167,12 +167,12 @@ def find(target: str, places: Sequence[Path]) -> Iterator[tuple[str, Path]]:
     )
     raise UsageError(
         f"no scenario or folder {target!r} in {_listed(places)}. "
-        f"Known: {', '.join(known) or 'none'}"
+        f"Known: {', '.join(scenario_names) or 'none'}"
     )
 
 
 def _starts(target: str, places: Sequence[Path]) -> Sequence[Path]:
-    """Where a target may lie; last the folder here, where it is not the user's own."""
+    """Return the places of a target; the folder here comes last if it is not the user's own."""
     below = (*(place / target for place in places), *_by_path(target, places))
     path = Path(target)
     is_explicit = path.is_absolute() or target.startswith(".")
@@ -199,7 +199,7 @@ def _by_path(target: str, places: Sequence[Path]) -> Iterator[Path]:
 
 
 def _base(start: Path, places: Sequence[Path]) -> Path:
-    """What names are relative to: the place that `start` stands in, else `start` or its parent."""
+    """Return the base of names: the place that holds `start`, else `start` or its parent."""
     start = start.resolve()
     for place in places:
         if start.is_relative_to(place.resolve()):

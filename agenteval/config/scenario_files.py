@@ -69,7 +69,7 @@ class _TestSchema(BaseModel):
 
 
 class _ScenarioSchema(BaseModel):
-    """The keys of scenario.toml; scenarios/README.md tells what each means."""
+    """The keys of scenario.toml; scenarios/README.md explains each."""
 
     model_config = _STRICT
 
@@ -115,13 +115,13 @@ def load_scenarios(targets: Sequence[str], *, roots: Sequence[Path]) -> tuple[Sc
                     "Rename one of the folders"
                 )
     words = load_words(places)
-    return tuple(load_scenario(folder, name, words, roots) for name, folder in chosen.items())
+    return tuple(_load_scenario(folder, name, words, roots) for name, folder in chosen.items())
 
 
 HOLDS = "It holds what the model reads, under `# System` and `# Task`"
 
 
-def load_scenario(
+def _load_scenario(
     folder: Path, name: str, words: Mapping[str, tuple[str, ...]], roots: Sequence[Path]
 ) -> Scenario:
     """Raises UsageError: one line with the file, the key and what was expected there."""
@@ -162,15 +162,15 @@ def load_scenario(
 
 
 def _world(path: Path, schema: _ScenarioSchema, roots: Sequence[Path]) -> tuple[Path | None, Path]:
-    """The script of the world, if it has one, and the root that it lies in."""
-    found, root = find_world(schema.fixture, roots)
+    """Return the script of the scenario's database, if it has one, and the root that it lies in."""
+    script, root = find_world(schema.fixture, roots)
     asking = "ask" if schema.ask else "agent" if schema.agent else ""
-    if asking and found is None:
+    if asking and script is None:
         raise UsageError(
             f"{path}: {asking}: no fixture {schema.fixture!r} with a world.sql, so there is no "
             "world to ask. Add one, or mend the name"
         )
-    return found, root
+    return script, root
 
 
 def _test(folder: Path, test: _TestSchema, base: Path) -> CodeTest:
@@ -180,7 +180,7 @@ def _test(folder: Path, test: _TestSchema, base: Path) -> CodeTest:
 
 
 def _base(folder: Path, roots: Sequence[Path]) -> Path:
-    """What the files of a scenario are read beneath: its project, else the folder itself."""
+    """Return the folder beneath which a scenario's files are read: its project, else its own."""
     return next((root for root in roots if folder.is_relative_to(root)), folder)
 
 
@@ -194,31 +194,31 @@ def _text(path: Path, purpose: str, base: Path) -> str:
 def _draws(
     path: Path, schema: _ScenarioSchema, words: Mapping[str, tuple[str, ...]]
 ) -> dict[str, Draw]:
-    found = {}
+    draws = {}
     for name, one in schema.draw.items():
         try:
-            found[name] = draw(one, words)
+            draws[name] = draw(one, words)
         except ValueError as error:
             raise UsageError(f"{path}: draw.{name}: {error}") from error
-    return found
+    return draws
 
 
-def _limits(path: Path, given: dict[str, int | float]) -> Limits:
-    known = Limits.__dataclass_fields__
-    for key, value in given.items():
-        if key not in known:
-            raise UsageError(f"{path}: limits.{key}: no such key. Known: {', '.join(known)}")
-        if value <= 0 or (isinstance(value, float) and known[key].type is int):
-            raise UsageError(f"{path}: limits.{key}: must be a {known[key].type} above 0")
-    return Limits(**given)  # type: ignore[arg-type]
+def _limits(path: Path, limits: dict[str, int | float]) -> Limits:
+    limit_fields = Limits.__dataclass_fields__
+    for key, value in limits.items():
+        if key not in limit_fields:
+            raise UsageError(f"{path}: limits.{key}: no such key. Known: {', '.join(limit_fields)}")
+        if value <= 0 or (isinstance(value, float) and limit_fields[key].type is int):
+            raise UsageError(f"{path}: limits.{key}: must be a {limit_fields[key].type} above 0")
+    return Limits(**limits)  # type: ignore[arg-type]
 
 
 def _check_names(path: Path, scenario: Scenario) -> None:
-    known = [each.id for each in failure_classes()]
+    class_ids = [each.id for each in failure_classes()]
     for name in scenario.invites:
-        if name not in known:
+        if name not in class_ids:
             raise UsageError(
-                f"{path}: invites: no failure class {name!r}. Known: {', '.join(known)}"
+                f"{path}: invites: no failure class {name!r}. Known: {', '.join(class_ids)}"
             )
     for number, step in enumerate(scenario.solution):
         if step.tool not in scenario.tools:

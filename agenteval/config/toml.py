@@ -1,4 +1,4 @@
-"""A TOML file of the user's, read and checked; all that is wrong with it is told, a line each."""
+"""A TOML file of the user's, read and checked; all its faults are reported, a line each."""
 
 import re
 import tomllib
@@ -74,18 +74,18 @@ def check(where: Path | str, tables: Mapping[str, Any], schema: "type[Schema]") 
         return schema.model_validate(tables)
     except ValidationError as error:
         # A misspelt key is the cause of the one that is then missing.
-        found = sorted(
+        errors = sorted(
             error.errors(include_url=False), key=lambda one: one["type"] != "extra_forbidden"
         )
         first: dict[tuple[object, ...], str] = {}
-        for one in found:
+        for one in errors:
             place = _place(one, tables)
             first.setdefault(place, f"{where}: {_complaint({**one, 'loc': place}, schema)}")
         raise UsageError(*first.values()) from error
 
 
 def _place(error: Mapping[str, Any], tables: Mapping[str, Any]) -> tuple[object, ...]:
-    """Where it is in the file: of a value that may be of several types, without their names."""
+    """Return the place in the file, without the names of the types that a value may have."""
     place: tuple[object, ...] = error["loc"]
     if error["type"] == "missing":
         return place
@@ -114,12 +114,12 @@ def _complaint(error: Mapping[str, Any], schema: "type[BaseModel]") -> str:
     return complaint if last == "api_key_env" else f"{complaint}, got {_short(value)}"
 
 
-def known_keys(wrong: str, known: Sequence[str]) -> str:
-    """What could have been meant by a key that is none of those known."""
+def known_keys(wrong: str, known_names: Sequence[str]) -> str:
+    """Return the known keys as a sentence, with the one that a wrong key may have meant."""
     from difflib import get_close_matches  # noqa: PLC0415 -- start-up: few files are wrong
 
-    near = get_close_matches(wrong, known, n=1)
-    return f"known keys: {', '.join(known)}" + (f"; did you mean {near[0]}?" if near else "")
+    near = get_close_matches(wrong, known_names, n=1)
+    return f"known keys: {', '.join(known_names)}" + (f"; did you mean {near[0]}?" if near else "")
 
 
 def _keys(schema: "type[BaseModel]", above: Sequence[object]) -> Iterable[str]:

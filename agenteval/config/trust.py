@@ -1,9 +1,9 @@
-"""Where a key may go, and which projects the user has confirmed.
+"""The keys and where each may go, and the projects that the user has confirmed.
 
 A key belongs to an origin: scheme, host and port. `key_for` alone reads a key, and gives it only
 for an origin that the user bound it to: on the command line, in the environment, in his own file
-(`user_file`), or by confirming the project that names the pair. All else is refused, so that who
-forgets to say where a URL came from sends no key.
+(`user_file`), or by confirming the project that names the pair. All else is refused, so that code
+that forgets to say where a URL came from sends no key.
 """
 
 import hashlib
@@ -90,7 +90,7 @@ def claim(project: Path, content: bytes, pairs: Iterable[Pair]) -> None:
 
 
 def key_for(variable: str, url: str) -> str:
-    """The key in this variable, for this URL; empty where there is none to be sent.
+    """Return the key in this variable for this URL; empty if there is none to be sent.
 
     Raises UntrustedError for a key that a project wants sent and nobody confirmed, and UsageError
     for a server that the user has not named.
@@ -127,7 +127,7 @@ def _refusal(project_claim: _Claim, variable: str, origin: str) -> UntrustedErro
 
 
 def may_send(variable: str, url: str) -> bool:
-    """Whether the user bound the variable to the origin of this URL."""
+    """Return True if the user bound the variable to the origin of this URL."""
     pair = (origin_of(url), variable)
     if pair in _user_pairs():
         return True
@@ -142,13 +142,13 @@ def may_send(variable: str, url: str) -> bool:
 
 
 def _user_pairs() -> set[Pair]:
-    """What the user bound in this process and in its environment."""
+    """Return the pairs that the user bound in this process and in its environment."""
     urls = " ".join(os.environ.get(name, "") for name in URL_VARIABLES)
     return _bound_pairs | {(origin_of(url), USUAL_KEY) for url in urls.split() if _is_url(url)}
 
 
 def _is_of_trusted(variable: str) -> bool:
-    """Whether a confirmed project names the variable, which goes to a URL of the user's then."""
+    """Return True if a confirmed project names the variable, for a URL of the user's."""
     return any(
         is_trusted(one.project, one.content)
         for (_, name), one in list(_claims.items())
@@ -162,17 +162,17 @@ def _whose(variable: str) -> str:
 
 
 def is_trusted(project: Path, content: bytes | None = None) -> bool:
-    """Whether the user confirmed the project as it is, with this content of agenteval.toml."""
+    """Return True if the user confirmed the project as it is, with this agenteval.toml."""
     if project == shipped():
         return True
-    pins = pinned_words()
+    pins = _pinned_projects()
     if str(project) in pins:
         return True
     confirmed_digest = load_record().projects.get(str(project))
     return bool(pins or confirmed_digest) and digest(project, content) in {*pins, confirmed_digest}
 
 
-def pinned_words() -> frozenset[str]:
+def _pinned_projects() -> frozenset[str]:
     """The digests and folders in AGENTEVAL_TRUST. Raises UsageError for what is neither."""
     words = os.environ.get(VARIABLE, "").replace(",", " ").split()
     for word in words:
@@ -209,7 +209,7 @@ def _files(project: Path) -> Iterator[Path]:
 
 
 def _content(path: Path) -> bytes:
-    """Of a regular file, at most one byte more than may be; nothing of a device or a pipe."""
+    """Return at most `TEXT` + 1 bytes of a regular file; nothing of a device or a pipe."""
     try:
         with open(path, "rb", opener=_open_at_once) as file:
             is_file = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
@@ -232,7 +232,10 @@ def user_file() -> Path | None:
 
 
 def load_record() -> Record:
-    """The user's own file; empty where there is none, or others can write it, which is told."""
+    """Return the record in the user's own file.
+
+    Empty if there is no such file, or others can write it, which is reported.
+    """
     path = user_file()
     if path is None or not path.is_file():
         return Record()

@@ -66,7 +66,7 @@ class Endpoints:
     _seats: dict[int, _Endpoint] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        every = self.entry.each
+        every = self.entry.per_server
         begin = self.before % len(every)
         turned = [*every[begin:], *every[:begin]]
         self._all = [_Endpoint(one.base_url, OpenAIModel(one)) for one in turned]
@@ -181,7 +181,7 @@ class EndpointsHealth:
     _open: AsyncExitStack = field(default_factory=AsyncExitStack)
 
     async def __aenter__(self) -> Self:
-        for one in self.entry.each:
+        for one in self.entry.per_server:
             health = ServerHealth(one, self._kept(one.base_url))
             self._each[one.base_url] = await self._open.enter_async_context(health)
         return self
@@ -210,8 +210,8 @@ class EndpointsHealth:
 def model_of(
     entry: ModelEntry, note: Callable[[str], None], before: int = 0
 ) -> OpenAIModel | Endpoints:
-    return Endpoints(entry, note, before) if len(entry.each) > 1 else OpenAIModel(entry)
+    return Endpoints(entry, note, before) if len(entry.per_server) > 1 else OpenAIModel(entry)
 
 
 def health_of(entry: ModelEntry, keep: Callable[[Crash], None]) -> ServerHealth | EndpointsHealth:
-    return EndpointsHealth(entry, keep) if len(entry.each) > 1 else ServerHealth(entry, keep)
+    return EndpointsHealth(entry, keep) if len(entry.per_server) > 1 else ServerHealth(entry, keep)

@@ -10,8 +10,7 @@ from math import inf, isnan
 from statistics import median
 
 from agenteval.core.outcome import Outcome
-from agenteval.core.recovery import DenialRecovery
-from agenteval.core.recovery import Recovery, TrialRecovery
+from agenteval.core.recovery import DenialRecovery, Recovery, TrialRecovery
 from agenteval.core.scoring import Score
 from agenteval.core.summary import TrialSummary
 from agenteval.report.tables import Cell, Head, Table, counted, heads, plain, row, share

@@ -1,6 +1,7 @@
-"""What the program does, without a command line: `evaluate` plays, `gating` judges, `views` reads.
+"""The actions of the program, without a command line.
 
-`workflows.gating.judged(...)` imports what a gate needs, when it is called.
+`evaluate` plays, `gating` judges and `views` reads. `workflows.gating.judged(...)` imports the
+modules that a gate needs when it is called.
 """
 
 from agenteval.lazily import submodules

@@ -34,15 +34,16 @@ def under(arm: Arm, stage: Stage) -> Stage:
 
 
 def offered_by(stage: Stage, setting: Setting) -> list[ToolSchema]:
-    """The tools that a request of such a trial tells."""
+    """Return the tools that a request of a trial of this stage offers."""
     shown = under(setting.arm, stage).policy.tools
     return schemas(setting.profile, setting.arm.offered(stage.scenario.tools, visible=shown))
 
 
 def arm_card(stages: Sequence[Stage], setting: Setting, harness: str = "") -> ArmCard:
-    """What a run keeps of its arm; the length is that of the middle one of its first requests.
+    """Return the card of the arm that a run stores.
 
-    With a `harness` all but the rules and the judge is the real program's own.
+    Its length is the median over the first requests of the scenarios, in tokens. With a `harness`,
+    everything but the rules and the judge is the real program's own.
     """
     if harness:
         card = setting.card(classes=len(failure_classes()), tokens=0)
@@ -51,12 +52,12 @@ def arm_card(stages: Sequence[Stage], setting: Setting, harness: str = "") -> Ar
         return _judged(
             replace(card, name=named, words=harness, denials="its own", summary=own), stages
         )
-    told = []
+    lengths = []
     for stage in stages:
         tools = offered_by(stage, setting)
         words = (message.content for message in posed(stage.scenario, 0, setting).messages)
-        told.append(sum(map(len, words)) + len(json.dumps(tools)))
-    tokens = round(median(told) / setting.per_token)
+        lengths.append(sum(map(len, words)) + len(json.dumps(tools)))
+    tokens = round(median(lengths) / setting.per_token)
     return _judged(setting.card(classes=len(failure_classes()), tokens=tokens), stages)
 
 
@@ -69,7 +70,7 @@ def _judged(card: ArmCard, stages: Sequence[Stage]) -> ArmCard:
 
 
 def cost_told(stages: Sequence[Stage], setting: Setting, trials: int) -> str:
-    """What filling prompts up will cost at least, so that it is known before the run."""
+    """Return the line that states the least cost of filling prompts up, for use before a run."""
     requests = trials * sum(len(stage.scenario.solution) + 1 for stage in stages)
     return (
         f"--context {setting.context}: at least {requests * setting.context:,} prompt tokens in "
@@ -77,16 +78,16 @@ def cost_told(stages: Sequence[Stage], setting: Setting, trials: int) -> str:
     )
 
 
-def own_rules(name: str, given: str) -> str:
+def own_rules(name: str, allowlist: str) -> str:
     """The user's own rules of this dialect, word for word; "" for any other allow list."""
-    harness, colon, path = given.partition(":")
+    harness, colon, path = allowlist.partition(":")
     dialect = dialects().get(name)
-    file = Path(path if colon else given)
+    file = Path(path if colon else allowlist)
     if dialect is None or not file.is_file() or file.suffix not in {".json", ".jsonc", ".rules"}:
         return ""
     if colon and harness not in dialect.readers:
         return ""
-    engine = load_any(given, roots=roots()).engine
+    engine = load_any(allowlist, roots=roots()).engine
     if engine is None or engine.name not in dialect.readers:
         return ""
     text = read_text(file)

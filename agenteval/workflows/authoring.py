@@ -1,4 +1,4 @@
-"""Scenarios for whoever writes them: listed, shown as a model reads them, or begun anew."""
+"""Scenarios for their authors: listed, shown as a model reads them, or newly created."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,14 +33,14 @@ def scenarios(targets: Sequence[str]) -> tuple[Scenario, ...]:
 
 
 def prompts(name: str, seed: int, setting: Setting) -> Iterator[list[tuple[str, Prompt]]]:
-    """What is read at the start of a trial with this seed, and by whom, for each scenario.
+    """Yield the prompts at the start of a trial with this seed, and their readers, by scenario.
 
     The first agent's prompt comes first, then one for each sub-agent that the model plays.
     """
-    wanted = scenarios([name])
+    named_scenarios = scenarios([name])
     if setting.context:
-        setting = workflows.earlier.filled_for([one.name for one in wanted], setting)
-    for scenario in wanted:
+        setting = workflows.earlier.filled_for([one.name for one in named_scenarios], setting)
+    for scenario in named_scenarios:
         prompt = posed(scenario, seed, setting)
         yield [
             (scenario.name, prompt),
@@ -56,7 +56,7 @@ def prompts(name: str, seed: int, setting: Setting) -> Iterator[list[tuple[str, 
 
 
 def world(name: str, seed: int) -> Iterator[str]:
-    """What a trial with this seed begins with: files with their sizes, tables with some rows."""
+    """Yield lines on a trial's first state: files with their sizes, tables with some rows."""
     for scenario, files in _worlds(name, seed):
         yield f"{scenario.name}, seed {seed}: {len(files)} files"
         for path, content in sorted(files.items()):
@@ -68,7 +68,10 @@ def world(name: str, seed: int) -> Iterator[str]:
 
 
 def write_world(name: str, seed: int, folder: Path) -> Iterator[Path]:
-    """Write that world into a folder that is not there yet; the paths. Raises UsageError."""
+    """Write the files of that task instance into a new folder, and yield their paths.
+
+    Raises UsageError if the folder exists.
+    """
     if folder.exists():
         raise UsageError(f"--out {folder}: is there already; name a new folder")
     for _, files in _worlds(name, seed):
@@ -90,12 +93,12 @@ def tables(database: bytes) -> Iterator[str]:
     for (table,) in tables.rows:
         quoted = '"{}"'.format(str(table).replace('"', '""'))
         queries = [f"SELECT * FROM {quoted}", f"SELECT count(*) FROM {quoted}"]  # noqa: S608 -- quoted
-        shown, counted = rows(database, queries, ROWS)
-        if shown.error:
-            yield visible(f"  {table}: {shown.error}")
+        sample, counted = rows(database, queries, ROWS)
+        if sample.error:
+            yield visible(f"  {table}: {sample.error}")
             continue
-        yield visible(f"  {table}({', '.join(shown.names)}): {counted.first} rows")
-        for row in shown.rows:
+        yield visible(f"  {table}({', '.join(sample.names)}): {counted.first} rows")
+        for row in sample.rows:
             yield visible(f"    {shortened(repr(row), LONGEST_ROW)}")
 
 

@@ -33,7 +33,10 @@ Ask = Callable[[str], str]  # a line that was typed; raises EOFError when there 
 
 @dataclass(frozen=True, slots=True)
 class Terminal:
-    """Where a trial is watched, and where it runs: the sandbox of this name, or the best there."""
+    """The terminal at which a trial is watched, and the name of the sandbox in which it runs.
+
+    Without a name it is the best sandbox that works here.
+    """
 
     say: Say
     type_in: Ask
@@ -41,8 +44,8 @@ class Terminal:
 
 
 @dataclass(slots=True)
-class Person:
-    """Implements `protocols.Model`: shows what came, and takes what is typed as the next turn."""
+class _Person:
+    """Implements `protocols.Model`: shows the conversation, and reads the next turn."""
 
     terminal: Terminal
     _calls: int = 0
@@ -56,7 +59,7 @@ class Person:
         return await asyncio.to_thread(self._turn, tools)
 
     def _show(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> None:
-        """What a conversation begins with; what follows calls is shown with them."""
+        """Show the beginning of a conversation. What follows calls is shown with the calls."""
         if _which(self._begun, messages) is None:
             self._begun.append([*messages])
             self.terminal.say("\n".join(["----- tools -----", *_listed(tools)]))
@@ -86,7 +89,7 @@ class Person:
         return "\n".join(lines)
 
     def _call(self, line: str, tools: Sequence[ToolSchema]) -> ToolCall:
-        """What is written in braces is sent as it stands, be it right or wrong."""
+        """Return the call that a line stands for. Text in braces is sent verbatim, valid or not."""
         self._calls += 1
         name, _, rest = line[1:].partition(" ")
         if line[:1] != ":":
@@ -100,10 +103,10 @@ class Person:
 
 
 @dataclass(slots=True)
-class Replay:
-    """Implements `protocols.Model` by the turns of a stored trial: its calls are made again.
+class _Replay:
+    """Implements `protocols.Model` by the turns of a stored trial: it makes the same calls again.
 
-    Each agent's conversation is known by its turn to begin: the same calls start the same agents.
+    An agent's conversation is recognised by its position: the same calls start the same agents.
     """
 
     trial: Trial
@@ -143,7 +146,7 @@ class Replay:
 
 @dataclass(slots=True)
 class Shown(Kept):
-    """As it is kept, each call is shown: the verdict that a model is not told, and the reply."""
+    """A recorder that also shows each call: its reply, and the verdict hidden from the model."""
 
     say: Say = print
 
@@ -156,7 +159,7 @@ class Shown(Kept):
 
 
 def play(stage: Stage, seed: int, setting: Setting, model: Model, at: Terminal) -> Trial:
-    """One trial by this model, each call shown as it is made.
+    """Play one trial with this model, and show each call.
 
     Raises UsageError where no sandbox works, and InfrastructureError when the trial is void.
     """
@@ -167,7 +170,7 @@ def play(stage: Stage, seed: int, setting: Setting, model: Model, at: Terminal) 
     async def there() -> Trial:
         backend = await choose(at.sandbox, prefork=True)
         long = await workflows.earlier.filled(setting, [stage], backend)
-        trials = await played([slow], [key], model, backend, long, kept=Shown(say=at.say))
+        trials = await played([slow], [key], model, backend, long, recorder=Shown(say=at.say))
         return trials[key]
 
     trial = asyncio.run(there())
@@ -178,21 +181,24 @@ def play(stage: Stage, seed: int, setting: Setting, model: Model, at: Terminal) 
 
 def by_person(target: str, seed: int, setting: Setting, at: Terminal) -> Trial:
     """A person plays the scenario of this name. Raises UsageError."""
-    return play(_only(load_stages([target], setting.arm), target), seed, setting, Person(at), at)
+    return play(_only(load_stages([target], setting.arm), target), seed, setting, _Person(at), at)
 
 
-def replayed(run: str, wanted: str, store: str, at: Terminal) -> Trial:
-    """The trial SCENARIO#N of a stored run made again in the same world. Raises UsageError."""
-    seen = trial_calls.transcript(run, wanted, store)
-    options = seen.run.options
+def replayed(run: str, trial_name: str, store: str, at: Terminal) -> Trial:
+    """Make the calls of the trial SCENARIO#N of a stored run again, in the same task instance.
+
+    Raises UsageError.
+    """
+    stored = trial_calls.transcript(run, trial_name, store)
+    options = stored.run.options
     if options is None:
         raise UsageError(f"{run}: stored before runs kept how they were begun: play without it")
     setting = load_setting(options.arm, options.prompt_variant, options.rules, options.context)
     setting = replace(setting, arm=arm_played(options))
     stage = _only(
-        load_stages([seen.trial.scenario], setting.arm, allowlist=options.allowlist), wanted
+        load_stages([stored.trial.scenario], setting.arm, allowlist=options.allowlist), trial_name
     )
-    return play(stage, seen.trial.seed, setting, Replay(seen.trial, at), at)
+    return play(stage, stored.trial.seed, setting, _Replay(stored.trial, at), at)
 
 
 def _only(stages: Sequence[Stage], target: str) -> Stage:

@@ -208,20 +208,20 @@ class _Tried:
 
 
 def cheats(names: Collection[str]) -> dict[str, str]:
-    """What each does, and its text; `names` are those that a test may ask for."""
-    given = f"\nglobals().update(dict.fromkeys({sorted(names)!r}, answer))\n"
+    """Return the text of each cheating module by what it does. Tests may ask for any of `names`."""
+    binding = f"\nglobals().update(dict.fromkeys({sorted(names)!r}, answer))\n"
     later = "def answer(*_, **__): return None\n"
     return {
         **RIGHT_AWAY,
         **{
-            how: (text if "answer(" in text else later + text) + given
+            how: (text if "answer(" in text else later + text) + binding
             for how, text in WHEN_ASKED.items()
         },
     }
 
 
 def _names(content: str) -> set[str]:
-    """What a module defines at its top."""
+    """Return the names of the functions and classes that a module defines at its top level."""
     try:
         tree = ast.parse(content)
     except SyntaxError:

@@ -36,20 +36,20 @@ class BadLine:
 
 
 def read_lines(lines: Iterable[str]) -> Iterator[ToolCall | BadLine]:
-    """The calls, or one complaint, of each line that is not blank, as it comes.
+    """Yield the calls, or one complaint, of each line that is not blank, as it is read.
 
-    All documents of many lines are one complaint: who gives one of a thousand needs it once.
+    All documents that span several lines get one complaint together, however many there are.
     """
-    rest, told = _Numbered(lines), False
+    rest, is_reported = _Numbered(lines), False
     for number, line in rest:
         try:
             content = _read(line)
             calls = tool_calls(content) if isinstance(content, dict) else None
         except (ValueError, RecursionError) as error:
             if _is_document(line, rest):
-                if not told:
+                if not is_reported:
                     yield BadLine(number, _DOCUMENT)
-                told = True
+                is_reported = True
             elif line.strip():
                 yield BadLine(number, str(error))
             continue
@@ -82,9 +82,9 @@ class _Numbered:
 
 
 def _is_document(line: str, rest: _Numbered) -> bool:
-    """Whether a document of many lines begins with this one; the others of it are passed over.
+    """Return True if a document of several lines begins with this line, and skip its other lines.
 
-    An object on a line of its own is none of it, unless it is indented or the last one of a list.
+    An object on a line of its own is not part of one, unless it is indented or ends a list.
     """
     if (closing := _CLOSING.get(line.strip())) is None:
         return False
@@ -108,7 +108,10 @@ def _is_object(line: str) -> bool:
 
 
 def _read(line: str) -> Any:
-    """What `json.loads` makes of it, in a twentieth of the time where msgspec reads it too."""
+    """Return the value that `json.loads` reads from the line.
+
+    Where msgspec reads the line too, that takes a twentieth of the time.
+    """
     if has_too_many(line):
         raise ValueError(TOO_MANY)
     try:
@@ -143,9 +146,10 @@ def judge_by(allowlist: str, *, only_bash: bool) -> Judge:
 def judging(
     allowlist: str, *, only_bash: bool, second_reader: bool, warn: Callable[[str], None]
 ) -> Iterator[Judge]:
-    """As `judge_by`; the second reader may object to an allowed command, as it may in a run.
+    """Yield a judge as `judge_by` makes it, with the second reader if wanted.
 
-    `warn` is given a line for each key of the list's file that the verdicts do not follow.
+    The second reader may object to an allowed command, as it may in a run. `warn` is called with a
+    line for each key of the list's file that the verdicts do not follow.
     """
     policy = load_any(allowlist, roots=roots(), only_bash=only_bash)
     for line in policy_warnings(allowlist, policy):
@@ -160,7 +164,7 @@ def judging(
 
 
 def row_name(taxonomy: str) -> Callable[[str], str]:
-    """What a class is called in this taxonomy."""
+    """Return the function that names a class in this taxonomy."""
     return article_row if taxonomy == "article" else str
 
 

@@ -39,21 +39,21 @@ _PLAIN = frozenset(("", "str", "StringParamType", "Choice", "TyperChoice"))
 _MANY = 100  # choices: a range of more is better said by its kind
 
 
-def read_told(path: str, runner: str, ran: Execution) -> Derived:
-    """What a script told, by what running `reveal` with it printed."""
-    _, mark, said = ran.output.rpartition(f"\n{MARK}")
+def _read_revealed(path: str, runner: str, ran: Execution) -> Derived:
+    """Return the command line that a script declares, read from the output of `reveal`."""
+    _, mark, printed = ran.output.rpartition(f"\n{MARK}")
     if not mark:
         how = f"it was stopped ({ran.limit})" if ran.limit else f"it ended ({ran.exit_code})"
         return Derived(path, None, (f"{how} before it reads a command line",))
-    told = json.loads(said)
-    if "reason" in told:
-        return Derived(path, None, (told["reason"],))
+    revealed = json.loads(printed)
+    if "reason" in revealed:
+        return Derived(path, None, (revealed["reason"],))
     remarks: list[str] = []
-    line = _line(told, remarks)
+    line = _line(revealed, remarks)
     table = ScriptTable(
         path=path,
         runner=runner,
-        parser=Parser(told["parser"]),
+        parser=Parser(revealed["parser"]),
         **{name: getattr(line, name) for name in CommandTable.__struct_fields__},
     )
     return _readable(Derived(path, table, tuple(dict.fromkeys(remarks))))
@@ -69,25 +69,25 @@ def _readable(script: Derived) -> Derived:
     return script
 
 
-def _line(told: Mapping[str, Any], remarks: list[str], name: str = "") -> CommandTable:
+def _line(revealed: Mapping[str, Any], remarks: list[str], name: str = "") -> CommandTable:
     before = f"{name}: " if name else ""
-    remarks += (f"{before}{note}" for note in told["notes"])
+    remarks += (f"{before}{note}" for note in revealed["notes"])
     options: dict[str, Kind | ArgumentTable] = {}
-    for option in told["options"]:
+    for option in revealed["options"]:
         name, *aliases = _shown_first(option["names"])
         options[name] = _argument("", option, tuple(aliases), remarks)
     return CommandTable(
         options=options,
         positionals=tuple(
-            _argument(each["names"][0], each, (), remarks) for each in told["positionals"]
+            _argument(each["names"][0], each, (), remarks) for each in revealed["positionals"]
         ),
-        commands={name: _line(each, remarks, name) for name, each in told["commands"].items()},
-        exclusive=_groups(told, required=False),
-        one_of=_groups(told, required=True),
-        abbreviations=told.get("abbreviations", True),
-        prefix=told["prefix"],
-        help=_helps(told),
-        command_optional=bool(told["commands"]) and told.get("command_optional", False),
+        commands={name: _line(each, remarks, name) for name, each in revealed["commands"].items()},
+        exclusive=_groups(revealed, required=False),
+        one_of=_groups(revealed, required=True),
+        abbreviations=revealed.get("abbreviations", True),
+        prefix=revealed["prefix"],
+        help=_helps(revealed),
+        command_optional=bool(revealed["commands"]) and revealed.get("command_optional", False),
     )
 
 
@@ -104,37 +104,39 @@ def _shown_first(names: Sequence[str]) -> list[str]:
     return sorted(names, key=lambda each: not each.startswith("--"))
 
 
-def _helps(told: Mapping[str, Any]) -> tuple[str, ...] | None:
+def _helps(revealed: Mapping[str, Any]) -> tuple[str, ...] | None:
     """The options for help, where they are not those that every such parser has."""
-    parser = Parser.CLICK if "abbreviations" not in told else Parser.ARGPARSE
-    own = set(told["help"])
-    return None if own == set(helps_of(parser, told["prefix"])) else tuple(told["help"])
+    parser = Parser.CLICK if "abbreviations" not in revealed else Parser.ARGPARSE
+    own = set(revealed["help"])
+    return None if own == set(helps_of(parser, revealed["prefix"])) else tuple(revealed["help"])
 
 
 def _argument(
-    name: str, told: Mapping[str, Any], aliases: tuple[str, ...], remarks: list[str]
+    name: str, argument: Mapping[str, Any], aliases: tuple[str, ...], remarks: list[str]
 ) -> ArgumentTable:
-    if told["flag"]:
+    if argument["flag"]:
         return ArgumentTable(
             kind=Kind.FLAG,
             aliases=aliases,
-            required=told["required"],
-            repeatable=told["repeatable"] or None,
-            ends=told["ends"],
+            required=argument["required"],
+            repeatable=argument["repeatable"] or None,
+            ends=argument["ends"],
         )
-    shown = name or told["names"][-1]
-    choices = tuple(told["choices"])
-    kind = _KINDS.get(told["type"], Kind.STR)
+    label = name or argument["names"][-1]
+    choices = tuple(argument["choices"])
+    kind = _KINDS.get(argument["type"], Kind.STR)
     if len(choices) > _MANY:
-        remarks.append(f"{shown}: its {len(choices)} choices are not listed")
+        remarks.append(f"{label}: its {len(choices)} choices are not listed")
         choices = ()
-    if kind is Kind.STR and not choices and told["type"] not in _PLAIN:
-        remarks.append(f"{shown}: any text fits here, the script takes what {told['type']} takes")
-    nargs = told["nargs"]
+    if kind is Kind.STR and not choices and argument["type"] not in _PLAIN:
+        remarks.append(
+            f"{label}: any text fits here, the script takes what {argument['type']} takes"
+        )
+    nargs = argument["nargs"]
     if nargs == REST and name:
         return ArgumentTable(kind=kind, name=name, nargs=nargs)
     if nargs not in {"?", "*", "+"} and not (isinstance(nargs, int) and nargs > 0):
-        remarks.append(f"{shown}: it takes all that is left, options too; here it takes words")
+        remarks.append(f"{label}: it takes all that is left, options too; here it takes words")
         nargs = "*"
     return ArgumentTable(
         kind=Kind.CHOICE if choices else kind,
@@ -142,8 +144,8 @@ def _argument(
         choices=choices,
         nargs=nargs,
         aliases=aliases,
-        required=told["required"],
-        repeatable=told["repeatable"] or None,
+        required=argument["required"],
+        repeatable=argument["repeatable"] or None,
     )
 
 
@@ -160,36 +162,41 @@ def derive_text(place: Path, runner: str, sandbox: str | None) -> str:
 
 
 def derive(place: Path, runner: str, sandbox: str | None) -> list[Derived]:
-    """What every script in a folder takes, or one script. Raises UsageError."""
+    """Return the command line of every script in a folder, or of one script.
+
+    Raises UsageError if there is no script.
+    """
     if not place.is_dir() and not (place.is_file() and place.suffix == ".py"):
         raise _nothing(place)
     folder = place if place.is_dir() else place.parent
-    within = folder.resolve().name
+    folder_name = folder.resolve().name
     files = {
-        f"{within}/{path.relative_to(folder).as_posix()}": path.read_bytes()
-        for path in sorted(folder.rglob("*") if place.is_dir() else _beside(place))
+        f"{folder_name}/{path.relative_to(folder).as_posix()}": path.read_bytes()
+        for path in sorted(folder.rglob("*") if place.is_dir() else _siblings(place))
         if path.is_file() and "__pycache__" not in path.parts
     }
     own = [path for path in files if path.endswith(".py")]
-    wanted = own if place.is_dir() else [f"{within}/{place.name}"]
-    if not wanted:
+    scripts = own if place.is_dir() else [f"{folder_name}/{place.name}"]
+    if not scripts:
         raise _nothing(place)
     if any(word in text for text in files.values() for word in (b"click", b"typer")):
         files |= _libraries()
-    told = asyncio.run(_told(files, wanted, runner, sandbox))
-    return told + [Derived(path, None, ("not read, no Python",)) for path in _others(place, files)]
+    derived = asyncio.run(_derive_all(files, scripts, runner, sandbox))
+    return derived + [
+        Derived(path, None, ("not read, no Python",)) for path in _others(place, files)
+    ]
 
 
-def _beside(script: Path) -> Iterator[Path]:
-    """What lies beside a script, and below the folders there that a script beside them names."""
-    beside = sorted(script.parent.iterdir())
+def _siblings(script: Path) -> Iterator[Path]:
+    """Yield the files next to a script, and those below the sibling folders that siblings name."""
+    siblings = sorted(script.parent.iterdir())
     words = {
         word
-        for path in beside
+        for path in siblings
         if path.suffix == ".py" and path.is_file()
         for word in re.findall(r"[\w-]+", path.read_text("utf-8", "replace"))
     }
-    for path in beside:
+    for path in siblings:
         yield path
         if path.is_dir() and path.name in words:
             yield from path.rglob("*")
@@ -212,14 +219,14 @@ def _nothing(place: Path) -> UsageError:
     )
 
 
-async def _told(
-    files: Mapping[str, bytes], wanted: Iterable[str], runner: str, sandbox: str | None
+async def _derive_all(
+    files: Mapping[str, bytes], scripts: Iterable[str], runner: str, sandbox: str | None
 ) -> list[Derived]:
     backend = await choose(sandbox)
     free = asyncio.Semaphore(_AT_A_TIME)
     async with asyncio.TaskGroup() as group:
-        asked = [group.create_task(_ask(backend, files, p, runner, free)) for p in wanted]
-    return [task.result() for task in asked]
+        tasks = [group.create_task(_ask(backend, files, p, runner, free)) for p in scripts]
+    return [task.result() for task in tasks]
 
 
 async def _ask(
@@ -229,15 +236,15 @@ async def _ask(
     runner: str,
     free: asyncio.Semaphore,
 ) -> Derived:
-    """In a world of its own: no script can change what another one tells."""
+    """Run one script in a sandbox of its own: no script can change the result of another."""
     async with free, backend.open(files, _LIMITS) as sandbox:
         done = await sandbox.run(("python3", "-W", "ignore", "-c", _SOURCE, path, LIBRARIES))
-    return read_told(path, runner, done)
+    return _read_revealed(path, runner, done)
 
 
 def _libraries() -> Mapping[str, bytes]:
     """Our own copies of click and typer: the Python of a sandbox has no libraries."""
-    found = {}
+    contents = {}
     for name in _PACKAGES:
         spec = importlib.util.find_spec(name)
         if spec is None or spec.origin is None:
@@ -246,5 +253,5 @@ def _libraries() -> Mapping[str, bytes]:
         sources = origin.parent.rglob("*.py") if spec.submodule_search_locations else [origin]
         base = origin.parent.parent if spec.submodule_search_locations else origin.parent
         for path in sources:
-            found[f"{LIBRARIES}/{path.relative_to(base).as_posix()}"] = path.read_bytes()
-    return found
+            contents[f"{LIBRARIES}/{path.relative_to(base).as_posix()}"] = path.read_bytes()
+    return contents

@@ -14,7 +14,7 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 @dataclass(frozen=True, slots=True)
 class Derived:
-    """What one script told. Without a `table` the `remarks` say why there is none."""
+    """The command line of one script. Without a `table`, the `remarks` say why there is none."""
 
     path: str
     table: ScriptTable | None
@@ -68,7 +68,7 @@ def _body(key: str, line: CommandTable) -> Iterator[str]:
 
 
 def _own_keys(line: CommandTable) -> Iterator[str]:
-    """What is not as every command line has it."""
+    """Yield the keys in which a command line differs from the usual one, as TOML."""
     for name in _SIDES:
         value = getattr(line, name)
         if value != getattr(_USUAL, name):
@@ -80,10 +80,10 @@ _SIDES = ("abbreviations", "prefix", "help", "command_optional", "exclusive", "o
 
 
 def _value(argument: ArgumentTable | str) -> str:
-    """An option or a positional as a TOML value, as short as it can be said."""
+    """Return an option or a positional as the shortest TOML value that describes it."""
     if isinstance(argument, str):
         return _text(argument)
-    said = {
+    table = {
         "name": argument.name,
         "kind": "" if argument.kind is Kind.STR else argument.kind.value,
         "choices": list(argument.choices),
@@ -93,7 +93,7 @@ def _value(argument: ArgumentTable | str) -> str:
         "repeatable": argument.repeatable,
         "ends": argument.ends,
     }
-    pairs = {key: value for key, value in said.items() if value}
+    pairs = {key: value for key, value in table.items() if value}
     if not pairs:
         return _text(Kind.STR.value)
     if len(pairs) == 1 and pairs.keys() <= {"name", "kind"}:

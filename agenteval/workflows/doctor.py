@@ -1,4 +1,4 @@
-"""What works on this machine, found out by trying it: sandboxes, what reads a model, bashlex."""
+"""A check of this machine by trying its parts: sandboxes, readers of a model's output, bashlex."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,10 @@ ASKED = (("ls 'a b'", "ls", "a b"), ("echo { }",), ("echo a'${'b",))
 
 @dataclass(frozen=True, slots=True)
 class KernelLimits:
-    """What the kernel itself holds each world to; where nothing, why, and what gives more."""
+    """The limits that the kernel itself enforces on each sandbox.
+
+    If there are none, `lacking` says why, and `cure` what provides more.
+    """
 
     held: tuple[str, ...] = ()
     lacking: str = ""
@@ -48,8 +51,8 @@ class Examined:
 
     @property
     def holds(self) -> bool:
-        """Whether a run may start, and nothing that a model sends does harm."""
-        return self.chosen is not None and all(tried.held for tried in self.inbound)
+        """True if a run can start, and nothing that a model sends does harm."""
+        return self.chosen is not None and all(tried.is_as_wanted for tried in self.inbound)
 
     def document(self) -> dict[str, Any]:
         return {
@@ -57,7 +60,7 @@ class Examined:
             "control_groups": asdict(self.control_groups),
             "landlock": self.landlock,
             "sandboxes": [asdict(seen) for seen in self.probes],
-            "inbound": [asdict(tried) | {"held": tried.held} for tried in self.inbound],
+            "inbound": [asdict(tried) | {"held": tried.is_as_wanted} for tried in self.inbound],
             "second_reader": dict(self.second_reader),
         }
 
@@ -96,7 +99,7 @@ async def _inbound(probes: Sequence[Probe]) -> Sequence[Tried]:
 
 
 async def _second_reader() -> Mapping[str, int]:
-    """How bashlex answers the commands that it is asked on purpose."""
+    """Return how bashlex answered the test commands, counted by answer."""
     async with SecondReader() as reader:
         for text, *words in ASKED:
             argv = tuple(words)

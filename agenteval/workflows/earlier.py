@@ -1,8 +1,8 @@
-"""What goes before a task when a run wants long prompts: other tasks, really played.
+"""The tasks that precede a task when a run wants long prompts: other tasks, really played.
 
-A simulated model plays them under the run's own arm, each in the world of a seed that no trial has,
-in the same sandbox: with its slips, what they are told, and the output of every script. Who wants
-the same length under the same arm gets the same ones, whatever else is played.
+A simulated model plays them under the run's own arm, in the same sandbox, each with a seed that no
+trial has. They include its slips, the replies to them, and the output of every script. The same
+length under the same arm always gives the same tasks, whatever else is played.
 """
 
 import asyncio
@@ -35,26 +35,30 @@ async def filled(
     backend: SandboxBackend,
     note: Callable[[str], None] = lambda _: None,
 ) -> Setting:
-    """The setting with what goes before the tasks of these stages. Raises UsageError."""
+    """Return the setting with the tasks that precede those of these stages. Raises UsageError."""
     if not setting.context:
         return setting
     check_length([stage.scenario for stage in stages], setting)
-    known = load_stages([], setting.arm)
-    own = {stage.scenario.name for stage in known}
-    known += tuple(stage for stage in stages if stage.scenario.name not in own)
+    known_stages = load_stages([], setting.arm)
+    own = {stage.scenario.name for stage in known_stages}
+    known_stages += tuple(stage for stage in stages if stage.scenario.name not in own)
     count = math.ceil(AMPLE * setting.context * setting.per_token / SHORT)
-    chosen = {one.scenario.name: [*islice(_others(one, known), count)] for one in stages}
+    chosen = {one.scenario.name: [*islice(_others(one, known_stages), count)] for one in stages}
     keys = {key: None for one in chosen.values() for key in one}
     note(f"--context {setting.context}: {len(keys)} other tasks are played first, to go before")
-    trials = await _played(known, [*keys], setting, backend)
-    fixtures = {stage.scenario.name: stage.scenario.fixture for stage in known}
-    told = {key: [*_told(trial, fixtures[key.scenario])] for key, trial in trials.items()}
-    earlier = {name: tuple(e for key in one for e in told[key]) for name, one in chosen.items()}
+    trials = await _played(known_stages, [*keys], setting, backend)
+    fixtures = {stage.scenario.name: stage.scenario.fixture for stage in known_stages}
+    conversations = {
+        key: [*_conversations(trial, fixtures[key.scenario])] for key, trial in trials.items()
+    }
+    earlier = {
+        name: tuple(e for key in one for e in conversations[key]) for name, one in chosen.items()
+    }
     return replace(setting, earlier=earlier)
 
 
 def filled_for(names: Sequence[str], setting: Setting) -> Setting:
-    """As `filled`, of scenarios by name, in the best sandbox that works here."""
+    """Return what `filled` does for scenarios by name, in the best sandbox that works here."""
 
     async def there() -> Setting:
         return await filled(
@@ -81,22 +85,22 @@ def _others(stage: Stage, known: Sequence[Stage]) -> Iterator[TrialKey]:
 
 
 async def _played(
-    known: Sequence[Stage], keys: Sequence[TrialKey], setting: Setting, backend: SandboxBackend
+    stages: Sequence[Stage], keys: Sequence[TrialKey], setting: Setting, backend: SandboxBackend
 ) -> Mapping[TrialKey, Trial]:
     bare, trials = replace(setting, context=0), dict[TrialKey, Trial]()
     async with AsyncExitStack() as stack:
         server = await stack.enter_async_context(
-            models.simulated.SimulatedServer([one.scenario for one in known])
+            models.simulated.SimulatedServer([one.scenario for one in stages])
         )
         for at, name in enumerate(PLAYERS):
             model = await stack.enter_async_context(OpenAIModel(server.entry(name)))
             mine = [key for key in keys if key.number % len(PLAYERS) == at]
-            trials |= await played(known, mine, model, backend, bare)
+            trials |= await played(stages, mine, model, backend, bare)
     return trials
 
 
-def _told(trial: Trial, fixture: str) -> Iterator[Earlier]:
-    """What its agents did, where a server takes it back: whole calls, and last words."""
+def _conversations(trial: Trial, fixture: str) -> Iterator[Earlier]:
+    """Yield the conversations that a server accepts back: of whole calls, and with last words."""
     first = AgentPart(
         "", 0, 0, 0, trial.ending, trial.turns, trial.calls, trial.reason, prompt=trial.prompt
     )

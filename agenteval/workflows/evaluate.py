@@ -50,7 +50,7 @@ if TYPE_CHECKING:  # what shows a run is imported when it has ended
 
 
 class Quiet:
-    """A Progress that nobody follows, and each run's Observer too."""
+    """A Progress that shows nothing; also the Observer of each run."""
 
     def run(self, model: str, *, trials: int, simulated: bool) -> "Quiet":  # noqa: ARG002
         return self
@@ -128,13 +128,17 @@ class Session:
             ) from error
 
     async def _play_all(self) -> None:
-        """Every server is asked before the first trial, so that no typing error costs a run."""
+        """Query every server before the first trial, so that no typing error costs a run."""
         served = any(not name.startswith(SIMULATED) for name in self.plan.options.model)
         configured = load_models(roots()) if served else {}
-        entries = {name: await self._asked(name, configured) for name in self.plan.options.model}
+        entries = {
+            name: await self._ready_entry(name, configured) for name in self.plan.options.model
+        }
         backend = await self._backend()
-        if (put := self.plan.setting).context:
-            put = await workflows.earlier.filled(put, self.stages, backend, self.progress.note)
+        if (filled_setting := self.plan.setting).context:
+            filled_setting = await workflows.earlier.filled(
+                filled_setting, self.stages, backend, self.progress.note
+            )
         for name, entry in entries.items():
             async with (
                 self._serving(name, entry) as ready,
@@ -142,10 +146,10 @@ class Session:
             ):
                 asks = partial(served_card, again=self.plan.resume, some=self.plan.joins)
                 card = await asks(name, ready, self.progress.note)
-                setting = await self._measured(model, put)
+                setting = await self._measured(model, filled_setting)
                 for level in self.levels:
                     make = partial(self._new_run, card, backend, setting, level)
-                    with self._held(make, card) as run:
+                    with self._claimed(make, card) as run:
                         async with health_of(ready, partial(self.store.crash, run.id)) as health:
                             await self._play(run, model, backend, setting, health)
 
@@ -158,15 +162,17 @@ class Session:
                 f"{self.plan.part}: {error}" if self.plan.part else str(error)
             ) from error
 
-    async def _asked(self, name: str, configured: Mapping[str, ModelEntry]) -> ModelEntry | None:
+    async def _ready_entry(
+        self, name: str, configured: Mapping[str, ModelEntry]
+    ) -> ModelEntry | None:
         """The entry of a server that answers; None for a simulated model, started when it plays."""
         if name.startswith(SIMULATED):
             load_persona(name)
             return None
         entry = resolve(name, configured, self.plan.options.base_url)
         await answering(entry, self.progress.note, some=self.plan.joins)
-        for one in entry.each:
-            remember_run(one.api_key_env, one.base_url)
+        for server in entry.per_server:
+            remember_run(server.api_key_env, server.base_url)
         return entry
 
     @asynccontextmanager
@@ -189,8 +195,8 @@ class Session:
         return setting
 
     @contextmanager
-    def _held(self, make: Callable[[], Run], card: ModelCard) -> Iterator[Run]:
-        """The run, which nobody else plays but other shards of it. Raises UsageError."""
+    def _claimed(self, make: Callable[[], Run], card: ModelCard) -> Iterator[Run]:
+        """Yield the run, claimed for this process and other shards of it. Raises UsageError."""
         if self.shard:
             with joined(self.store, self.shard, make) as run:
                 self.started.append(run.id)
@@ -217,13 +223,13 @@ class Session:
         self.store.set_aside(run.id, voids=self.plan.retry_void)
         if run.complete:  # also when a gate ended it early
             left = self.store.left(run.id)
-            wanted = [key for key in keys if (key.scenario, key.number) in left]
+            remaining = [key for key in keys if (key.scenario, key.number) in left]
         else:
             played = self.store.played(run.id)
-            wanted = [key for key in keys if (key.scenario, key.number) not in played]
-        if not wanted:
+            remaining = [key for key in keys if (key.scenario, key.number) not in played]
+        if not remaining:
             self.progress.note(f"{run.id}: nothing is left to play; what follows is stored")
-        return wanted
+        return remaining
 
     async def _play(
         self,
@@ -287,8 +293,11 @@ class Session:
         complete: bool,
         keys: Sequence[TrialKey],
     ) -> None:
-        """How long the part took that was cut off, nobody knows, nor that of a run in parts."""
-        for line in self.harness.told() if self.harness else ():
+        """Close the run, or this shard's part of it.
+
+        The duration of a part that was cut off is unknown, and so is that of a run played in parts.
+        """
+        for line in self.harness.lines_after_run() if self.harness else ():
             self.progress.note(line)
         if self.shard:
             self.store.close_part(run.id, self.shard, complete=complete, second_reader=answers)

@@ -34,8 +34,8 @@ PUBLISHED_SIZES = (7, 7, 8, 8, 8, 9)
 PUBLISHED_TRIALS = 120
 
 
-def rehearsal_of(run: RunSummary, rules: Rules) -> Rehearsal:
-    """A gate over runs like this one. Raises UsageError when it made no calls."""
+def _rehearsal_of(run: RunSummary, rules: Rules) -> Rehearsal:
+    """Return a gate over runs like this one. Raises UsageError when it made no calls."""
     if not any(trial.calls for trial in run.counted):
         raise UsageError(f"{run.id}: made no tool calls, so nothing can be planned from it")
     design = design_of(run, icc=rules.icc)
@@ -45,14 +45,14 @@ def rehearsal_of(run: RunSummary, rules: Rules) -> Rehearsal:
 def explain_rules(
     baseline: str | None, path: Path | None, store: str, *, about: str | None = None
 ) -> Explained:
-    """What the rules mean for runs of the baseline's size, or of a common one."""
+    """Explain the rules for runs of the baseline's size, or of a common size without a baseline."""
     rules, source = rules_at(path, about)
     run = run_summary(baseline, store) if baseline else None
     if run is None:
         rehearsal, size = _published(rules)
     else:
         mark = " (SIMULATED)" if run.simulated else ""
-        rehearsal, size = rehearsal_of(run, _seen_in(rules, run)), f"Like {run.id}{mark}"
+        rehearsal, size = _rehearsal_of(run, _seen_in(rules, run)), f"Like {run.id}{mark}"
     design, truth = rehearsal.design, rehearsal.baseline
     pairs = max(FEWEST, min(PAIRS, TRIALS_PLAYED // len(design.worlds)))
     rehearsal = replace(rehearsal, pairs=pairs)
@@ -81,12 +81,12 @@ def in_words(rehearsal: Rehearsal) -> str:
     design, truth = rehearsal.design, rehearsal.baseline
     scenarios = len({scenario for scenario, _, _ in design.worlds})
     calls = sum(design.sizes) / len(design.sizes) * len(design.worlds)
-    alike = design.clustering
+    clustering = design.clustering
     return (
         f"{counted(len(design.worlds), 'trial')} of {counted(scenarios, 'scenario')}, "
         f"{counted(round(calls), 'call')}, "
         f"{100 * truth.errors:.2f} errors per 100; two calls of a scenario correlate by "
-        f"{alike.scenario:.2f}, of a trial by {alike.trial:.2f} on top"
+        f"{clustering.scenario:.2f}, of a trial by {clustering.trial:.2f} on top"
     )
 
 
@@ -105,7 +105,7 @@ SCHEMA = "agenteval.plan/1"
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """What a candidate that is the same needs, and one that is worse by half the margin.
+    """The sizes that an equal candidate needs, and one that is worse by half the margin.
 
     None when no run of a sensible size would do.
     """
@@ -128,7 +128,7 @@ class Planned:
         return self.size.calls / pace / 60 if self.size and pace else None
 
     def document(self) -> dict[str, Any]:
-        """Its keys stay, and are told in docs/json.md."""
+        """The JSON document. Its keys are stable, and docs/json.md describes them."""
         rules = self.rehearsal.rules
         return {
             "schema": SCHEMA,
@@ -162,7 +162,7 @@ def planned(  # noqa: PLR0913 -- what a plan is asked for
     about: str | None = None,
     declared: Rules | None = None,
 ) -> Planned:
-    """About what the `declared` rules are, or those that are found here.
+    """Return the plan for the `declared` rules, or for those that are found here.
 
     Raises UsageError.
     """
@@ -171,37 +171,39 @@ def planned(  # noqa: PLR0913 -- what a plan is asked for
     if ratio is not None and ratio <= 1:
         raise UsageError(f"--ratio {ratio:g}: above 1; 1.5 allows half as many errors more")
     run = run_summary(baseline, store)
-    asked = declared or rules_at(None, about)[0]
+    rules_in_force = declared or rules_at(None, about)[0]
     share = ratio or (margin or 0) / 100
-    rules = Rules(share, ratio=ratio is not None, about=asked.about, icc=asked.icc)
-    rehearsal = replace(rehearsal_of(run, rules), pairs=PLANNED_PAIRS)
+    rules = Rules(
+        share, ratio=ratio is not None, about=rules_in_force.about, icc=rules_in_force.icc
+    )
+    rehearsal = replace(_rehearsal_of(run, rules), pairs=PLANNED_PAIRS)
     if ratio is not None and not rehearsal.baseline.errors:
         raise UsageError(f"{run.id}: made no errors, and no ratio to none exists; give --margin")
     rng = np.random.default_rng(SEED)
     size = rehearsal.needed(rng)
     harder = rehearsal.needed(rng, rehearsal.half_as_good, least=size.trials) if size else None
-    return Planned(run, rehearsal, size, harder, (asked.trials, asked.calls))
+    return Planned(run, rehearsal, size, harder, (rules_in_force.trials, rules_in_force.calls))
 
 
-def sentences(found: Planned) -> str:
-    rules, size = found.rehearsal.rules, found.size
-    asked = f"{rules.margin:g} times" if rules.ratio else f"{100 * rules.margin:g} points"
-    mark = " SIMULATED" if found.run.simulated else ""
-    lines = [f"Like {found.run.id}{mark}: {in_words(found.rehearsal)}."]
+def sentences(plan: Planned) -> str:
+    rules, size = plan.rehearsal.rules, plan.size
+    margin = f"{rules.margin:g} times" if rules.ratio else f"{100 * rules.margin:g} points"
+    mark = " SIMULATED" if plan.run.simulated else ""
+    lines = [f"Like {plan.run.id}{mark}: {in_words(plan.rehearsal)}."]
     if size is None:
         lines.append(
-            f"More than {MOST_TRIALS:,} trials would be needed to prove a margin of {asked}: "
+            f"More than {MOST_TRIALS:,} trials would be needed to prove a margin of {margin}: "
             "ask for a wider one."
         )
         return "\n".join(lines)
     lines.append(
-        f"To prove that an equally good model is no worse by {asked}: {size.trials:,} trials, "
+        f"To prove that an equally good model is no worse by {margin}: {size.trials:,} trials, "
         f"about {size.calls:,} calls, of each model in the same worlds. Simulated power "
         f"{size.power}, about {rules.about.label}."
     )
-    if size.trials < found.minimum[0] or size.calls < found.minimum[1]:
-        lines.append(_too_few(size, *found.minimum))
-    harder = found.if_half
+    if size.trials < plan.minimum[0] or size.calls < plan.minimum[1]:
+        lines.append(_too_few(size, *plan.minimum))
+    harder = plan.if_half
     lines.append(
         "For one that is worse by half of that: "
         + (
@@ -211,10 +213,10 @@ def sentences(found: Planned) -> str:
         )
         + "Choose the size before the run: do not add to one until it passes."
     )
-    if found.hours is not None and found.calls_per_minute is not None:
+    if plan.hours is not None and plan.calls_per_minute is not None:
         lines.append(
-            f"At the measured {found.calls_per_minute:,.0f} calls per minute "
-            f"(concurrency {found.run.concurrency}) that takes {_time(found.hours)} per model."
+            f"At the measured {plan.calls_per_minute:,.0f} calls per minute "
+            f"(concurrency {plan.run.concurrency}) that takes {_time(plan.hours)} per model."
         )
     else:
         lines.append(

@@ -44,42 +44,51 @@ def judged(  # noqa: PLR0913 -- what a gate is asked for
     about: str | None = None,
     across_arms: bool = False,
 ) -> GateView:
-    """The verdict, and what a reader must know beside it. Raises UsageError.
+    """Return the verdict, with the remarks that a reader must know. Raises UsageError.
 
-    `rescored` judges a run's stored calls again first, where another taxonomy did.
+    `rescored` judges a run's stored calls again first, where another taxonomy judged them.
     """
-    asked, source = config.gate_rules.rules_at(rules, about)
+    rules_in_force, source = config.gate_rules.rules_at(rules, about)
     before, after = run_summary(baseline, store), run_summary(candidate, store)
     if rescored:
         before, after = _rescored(before, baseline, store), _rescored(after, candidate, store)
-    left = check_comparable(before, after, allow_simulated=allow_simulated, across_arms=across_arms)
-    if left:
-        before, after = (replace(one, trials=without(one.trials, left)) for one in (before, after))
+    excluded = check_comparable(
+        before, after, allow_simulated=allow_simulated, across_arms=across_arms
+    )
+    if excluded:
+        before, after = _without(before, excluded), _without(after, excluded)
     look = looked(before, after)
-    judgement = judge_gate(before, after, asked, level=look.level)
+    judgement = judge_gate(before, after, rules_in_force, level=look.level)
     unkept = ""
-    if not look.is_known(asked):
-        seen = look.kept_as(after, asked, judgement.verdict)
+    if not look.is_known(rules_in_force):
+        seen = look.kept_as(after, rules_in_force, judgement.verdict)
         unkept = keep_look(_place(candidate, store), after.id, seen)
     if unkept and not after.complete and judgement.verdict is GateVerdict.PASS:
         judgement = replace(judgement, verdict=GateVerdict.INCONCLUSIVE)
     over = before.model if judgement.verdict is GateVerdict.PASS else ""
-    told = (
-        *without_told(left),
-        *look_told(look, asked, after, unkept),
+    remarks = (
+        *without_told(excluded),
+        *_look_remarks(look, rules_in_force, after, unkept),
         *_hidden(before, _place(baseline, store), "The baseline"),
         *_hidden(after, _place(candidate, store), "The candidate", over=over),
     )
-    return gate_view(judgement, before, after, rules=source, remarks=told)
+    return gate_view(judgement, before, after, rules=source, remarks=remarks)
+
+
+def _without(run: RunSummary, classes: Sequence[str]) -> RunSummary:
+    return replace(run, trials=without(run.trials, classes))
 
 
 def _place(word: str, store: str) -> str:
-    """Where a run is: a word that is a file is another store."""
+    """Return the store of a run: a word that is a file is another store."""
     return word if Path(word).is_file() else store
 
 
 def _hidden(run: RunSummary, store: str, who: str, *, over: str = "") -> Sequence[str]:
-    """What its counts do not show: trials or runs played again, calls judged again or spoilt."""
+    """Return the remarks on facts that counts hide.
+
+    These are trials or runs that were played again, and calls that were judged again or garbled.
+    """
     if run.of_counts:
         return ()
     with opened(store) as query:
@@ -92,10 +101,10 @@ def _hidden(run: RunSummary, store: str, who: str, *, over: str = "") -> Sequenc
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """A look at a candidate over a baseline: which one it is, and the level that is left to it.
+    """A look at a candidate over a baseline: its number, and the level that is left for it.
 
-    `before` are the looks at the very same trials, whichever rules they were held against: to ask
-    about these again costs nothing.
+    `before` are the looks at the very same trials, under any rules: another look at these costs
+    nothing.
     """
 
     number: int
@@ -153,8 +162,8 @@ def _digest(value: object) -> str:
     return hashlib.sha256(repr(value).encode()).hexdigest()[:12]
 
 
-def look_told(look: Looked, rules: Rules, candidate: RunSummary, unkept: str) -> Iterator[str]:
-    """Which look this is, unless it is the only one; `unkept` is why it was not kept."""
+def _look_remarks(look: Looked, rules: Rules, candidate: RunSummary, unkept: str) -> Iterator[str]:
+    """Yield remarks on this look, unless it is the only one; `unkept` says why it is not kept."""
     if any(one.planned for one in look.before):
         last = look.before[-1]
         yield (
@@ -184,13 +193,13 @@ def look_told(look: Looked, rules: Rules, candidate: RunSummary, unkept: str) ->
             "judges, chosen with the figures at hand, proves less."
         )
     if unkept:
-        held = (
+        consequence = (
             "As the run may go on, a PASS would be one of any number of looks, and counts as "
             "INCONCLUSIVE."
             if not candidate.complete
             else "As the run is complete, the verdict is the same without it."
         )
-        yield f"This look could not be kept, as {unkept}. {held}"
+        yield f"This look could not be kept, as {unkept}. {consequence}"
 
 
 def _rescored(run: RunSummary, word: str, store: str) -> RunSummary:
@@ -201,21 +210,21 @@ def _rescored(run: RunSummary, word: str, store: str) -> RunSummary:
 
 
 def declared(about: str | None) -> Estimand:
-    """What figures are about: as asked here, else as gate.toml declares it. Raises UsageError.
+    """Return the estimand of figures: `about`, else the one that gate.toml declares.
 
-    Nothing else in gate.toml is looked at: who shows a run needs no rules of a gate.
+    Nothing else in gate.toml is read: showing a run needs no rules of a gate. Raises UsageError.
     """
     if about is not None:
         return estimand(about)
-    found = find_rules(roots())
+    rules_file = find_rules(roots())
     try:
-        tables = read_toml(found)
+        tables = read_toml(rules_file)
         needed = {name: table for name, table in tables.items() if name in {"about", "plan"}}
-        return Estimand(_about_of(found, needed))
+        return Estimand(_about_of(rules_file, needed))
     except (UsageError, ValueError) as error:
-        said = str(error).partition("\n")[0]
-        told = f"{said}; figures are about {Estimand.THESE} scenarios, as without that file"
-        logging.getLogger(__name__).warning("agenteval: %s", visible(told))
+        complaint = str(error).partition("\n")[0]
+        warning = f"{complaint}; figures are about {Estimand.THESE} scenarios, as without that file"
+        logging.getLogger(__name__).warning("agenteval: %s", visible(warning))
         return Estimand.THESE
 
 
@@ -228,7 +237,10 @@ def _about_of(path: Path, tables: Mapping[str, Any]) -> Any:
 
 
 def run_summary(run: str, store: str) -> RunSummary:
-    """What has ended of a run, or of the newest of another store's file. Raises UsageError."""
+    """Return the ended trials of a run, or of the newest run in another store's file.
+
+    Raises UsageError.
+    """
     if run.endswith(".csv"):
         raise UsageError(f"{run}: a table; `agenteval import counts {as_word(run)}` gives it an id")
     elsewhere = Path(run).is_file()
@@ -257,7 +269,7 @@ def check_comparable(
             f"--candidate {candidate.id}: counts of a table; how its trials ended is not known, "
             "and nothing could pass. Name a run, or see `agenteval compare`"
         )
-    check_simulated((baseline, candidate), allow_simulated=allow_simulated)
+    _check_simulated((baseline, candidate), allow_simulated=allow_simulated)
     conditions = [baseline.conditions, candidate.conditions]
     if not across_arms:
         check_arms((baseline.id, candidate.id), conditions)
@@ -308,11 +320,11 @@ def left_out(
 
 
 def _outdated(*runs: RunSummary) -> list[RunSummary]:
-    """Those that were judged by another taxonomy than today's."""
+    """Return the runs that another taxonomy than today's has judged."""
     return [run for run in runs if run.conditions.asked.get(TAXONOMY) != TAXONOMY_VERSION]
 
 
-def check_simulated(runs: Sequence[RunSummary], *, allow_simulated: bool) -> None:
+def _check_simulated(runs: Sequence[RunSummary], *, allow_simulated: bool) -> None:
     """Raises UsageError for a simulated run, unless it is allowed."""
     simulated = [run.id for run in runs if run.simulated]
     if simulated and not allow_simulated:

@@ -1,4 +1,4 @@
-"""Runs in which a real harness is the agent: which program, in which world, under whose rules."""
+"""Runs in which a real harness is the agent: its program, its sandbox and its rules."""
 
 import asyncio
 import os
@@ -38,10 +38,10 @@ _HERE = "a harness plays in bubblewrap only: leave it away"
 
 
 class Read(NamedTuple):
-    """An allow list as a harness reads it; `asked` as it stands, for one that asks us too."""
+    """An allow list as a harness reads it; `own_policy` is the list, if it asks us too."""
 
-    theirs: Policy
-    asked: Policy | None
+    harness_policy: Policy
+    own_policy: Policy | None
 
 
 @dataclass(slots=True)
@@ -57,7 +57,7 @@ class Harness:
     )
 
     def expected(self, trials: int) -> str:
-        """What the starts alone will take, before a run."""
+        """Return the line that states the CPU time that the starts alone will take."""
         program, cores = self.installed.program, os.cpu_count() or 1
         least = trials * program.first / cores
         remark = f"; it {program.remark}" if program.remark else ""
@@ -67,7 +67,7 @@ class Harness:
         )
 
     def playing(self, orchestrator: "Orchestrator", relay: Relay) -> "Orchestrator":
-        """The same, in worlds with the program, which plays there. Raises UsageError."""
+        """Return the orchestrator with sandboxes in which the program plays. Raises UsageError."""
         hosting = self.hosting(orchestrator.backend)
         return replace(orchestrator, backend=hosting, make_loop=partial(self.loop, hosting, relay))
 
@@ -109,12 +109,12 @@ class Harness:
             starts=self.starts,
         )
 
-    def told(self) -> Iterator[str]:
-        """What of a run its tables do not show."""
+    def lines_after_run(self) -> Iterator[str]:
+        """Yield the facts of a run that its tables do not show."""
         program = self.installed.program
-        made = [(call, one.scenario) for one in self.played for call in one.calls]
-        theirs = as_it_judges(program.name, self.stages)
-        yield from differences(program.name, [c for c, _ in made], theirs, [s for _, s in made])
+        calls = [(call, one.scenario) for one in self.played for call in one.calls]
+        readings = _readings_of(program.name, self.stages)
+        yield from differences(program.name, [c for c, _ in calls], readings, [s for _, s in calls])
         cpu = sorted(one.cpu for one in self.played)
         if cpu:
             yield (
@@ -125,9 +125,9 @@ class Harness:
             yield f"{program.name}: {refused} attempts of commands to ask the model were refused"
 
 
-def harness_of(options: Options) -> Harness:
+def _harness_of(options: Options) -> Harness:
     """The program that a run names. Raises UsageError for what does not go together with one."""
-    found = installed(options.harness)
+    program = installed(options.harness)
     if options.arm not in {DEFAULT_ARM, arm_of(options.harness)}:
         raise UsageError(f"--arm {options.arm}: {options.harness} is an arm itself: leave it away")
     if options.sandbox not in {None, Bubblewrap.name}:
@@ -136,15 +136,15 @@ def harness_of(options: Options) -> Harness:
         raise UsageError(
             f"--context {options.context}: a harness makes its own context: leave it away"
         )
-    return Harness(found, own_rules(found.program.dialect, options.allowlist))
+    return Harness(program, own_rules(program.program.dialect, options.allowlist))
 
 
 def joined(
     plan: Plan, stages: Sequence[Stage], note: Callable[[str], None]
 ) -> tuple[Harness, Plan, tuple[Stage, ...]]:
     """The program that plays, the plan that names it, and what it can play. Raises UsageError."""
-    harness = harness_of(plan.options)
-    played, others = playable(stages)
+    harness = _harness_of(plan.options)
+    played, others = _playable(stages)
     if others:
         note(f"left out, for they start other agents: {', '.join(others)}")
     harness.stages = played
@@ -153,8 +153,11 @@ def joined(
     return harness, replace(plan, setting=setting), played
 
 
-def playable(stages: Sequence[Stage]) -> tuple[tuple[Stage, ...], Sequence[str]]:
-    """Those of one agent, and the names of the others: a program waits for none that we start."""
+def _playable(stages: Sequence[Stage]) -> tuple[tuple[Stage, ...], Sequence[str]]:
+    """Return the stages of one agent, and the names of the other scenarios.
+
+    A harness does not wait for sub-agents that we start. Raises UsageError if nothing is left.
+    """
     alone = tuple(stage for stage in stages if not stage.scenario.agents)
     if not alone:
         raise UsageError("--harness: these scenarios start other agents; name one that does not")
@@ -169,11 +172,11 @@ def listed() -> Iterator[str]:
     """A line for each harness that is known."""
     for program in PROGRAMS.values():
         try:
-            found = installed(program.name)
+            installation = installed(program.name)
         except UsageError:
             there = f"not installed ({program.megabytes} MB)"
         else:
-            there = f"in {found.folder}"
+            there = f"in {installation.folder}"
         yield f"{program.name} {program.version}  {there}"
         cost = f"{program.first:g} s of CPU a trial and {1000 * program.each:.0f} ms a call"
         yield f"    speaks {program.speaks}; {cost}"
@@ -188,40 +191,43 @@ def got(name: str) -> str:
 
 
 def verdicts(run: str, store: str) -> Iterator[str]:
-    """What a stored run's harness said to its calls, beside our list. Raises UsageError."""
-    for one in loaded([run], store):
-        named = one.options.harness if one.options else ""
-        if not one.options or not named:
-            raise UsageError(f"{one.id}: our own loop played it, so there is one verdict a call")
-        made = [(call, trial.scenario) for trial in one.trials for call in trial.calls]
+    """Yield how the verdicts of a stored run's harness compare with our allow list's.
+
+    Raises UsageError for a run without a harness.
+    """
+    for stored in loaded([run], store):
+        named = stored.options.harness if stored.options else ""
+        if not stored.options or not named:
+            raise UsageError(f"{stored.id}: our own loop played it, so there is one verdict a call")
+        calls = [(call, trial.scenario) for trial in stored.trials for call in trial.calls]
         stages = load_stages(
-            sorted({scenario for _, scenario in made}), STRICT, allowlist=one.options.allowlist
+            sorted({scenario for _, scenario in calls}), STRICT, allowlist=stored.options.allowlist
         )
-        theirs = as_it_judges(named, stages)
-        yield from differences(named, [c for c, _ in made], theirs, [s for _, s in made])
+        readings = _readings_of(named, stages)
+        yield from differences(named, [c for c, _ in calls], readings, [s for _, s in calls])
 
 
 def differences(
-    name: str, calls: Sequence[CallRecord], theirs: Mapping[str, Read], scenarios: Sequence[str]
+    name: str, calls: Sequence[CallRecord], readings: Mapping[str, Read], scenarios: Sequence[str]
 ) -> Iterator[str]:
-    """How many verdicts differ, in which ways, with examples.
+    """Yield how many verdicts differ, in which ways, with examples.
 
-    `theirs` are the allow lists of the `scenarios`, each a call's, as the harness reads them.
+    `readings` are the allow lists of the `scenarios`, each a call's, as the harness reads them.
     """
-    judged = [(call, theirs.get(of)) for call, of in zip(calls, scenarios, strict=True)]
+    judged = [(call, readings.get(of)) for call, of in zip(calls, scenarios, strict=True)]
     judged = [(call, read) for call, read in judged if call.harness]
-    found = [(call, read) for call, read in judged if differs(call)]
-    alike = len(judged) - len(found)
-    yield f"{name}: {alike} of {len(judged)} calls judged as our allow list does"
+    differing = [(call, read) for call, read in judged if differs(call)]
+    agreeing = len(judged) - len(differing)
+    yield f"{name}: {agreeing} of {len(judged)} calls judged as our allow list does"
     ways: dict[str, list[str]] = {}
-    for call, read in found:
-        ways.setdefault(_way(call, read), []).append(_shown(call))
+    for call, read in differing:
+        ways.setdefault(_way(call, read), []).append(_call_text(call))
     for way, shown in ways.items():
         yield f"  {len(shown)} times {way}: {'; '.join(shown[:EXAMPLES])}"
 
 
 def differs(call: CallRecord) -> bool:
-    """Whether a harness and our allow list say different things of it."""
+    """Return True if a harness and our allow list gave a call different verdicts."""
     return bool(call.harness) and (call.harness == "ran") != call.verdict.allowed
 
 
@@ -229,22 +235,22 @@ def _way(call: CallRecord, read: Read | None) -> str:
     primary = call.verdict.primary
     ours = f"denies ({primary.failure_class})" if primary else "allows"
     way = f"{call.harness} what our list {ours}"
-    if read is None or read.theirs.engine is None:
+    if read is None or read.harness_policy.engine is None:
         return way
-    if read.asked and shows_open_files(
-        partial(allowed, read.asked), call.call.command or "", UNKNOWN_WORLD.root
+    if read.own_policy and shows_open_files(
+        partial(allowed, read.own_policy), call.call.command or "", UNKNOWN_WORLD.root
     ):
         return f"{way}, for it was told yes: the list lets these files be read"
-    explained = allowed(read.theirs, call.call) == (call.harness == "ran")
+    explained = allowed(read.harness_policy, call.call) == (call.harness == "ran")
     return f"{way}, {'as its own rules say' if explained else 'unlike our reading of its rules'}"
 
 
-def _shown(call: CallRecord) -> str:
+def _call_text(call: CallRecord) -> str:
     text = call.call.command or f"{call.call.name} {call.call.raw}"
     return f"`{text[:80]}`"
 
 
-def as_it_judges(name: str, stages: Iterable[Stage]) -> Mapping[str, Read]:
+def _readings_of(name: str, stages: Iterable[Stage]) -> Mapping[str, Read]:
     """The allow list of each scenario as our engine of this harness's dialect reads it."""
     dialect = PROGRAMS[name].dialect
     arm = replace(STRICT, engine=dialect if dialect == name else "")

@@ -1,8 +1,9 @@
-"""Projects as a hostile stranger shares them: each is looked at, and nothing outside it is touched.
+"""Projects as a hostile stranger shares them: viewing one must touch nothing outside it.
 
-Each is the scenario that `scenarios new` writes with one thing spoilt. Looking at it reads its
-scenario, arms, word lists and allow list, makes its world and shows that. It must end in time, in
-one line or in a world that does no harm, and leave a home folder with a victim's files as it was.
+Each is the scenario that `scenarios new` writes, with one thing spoilt. Viewing it reads its
+scenario, arms, word lists and allow list, builds its task instance and prints that. It must end in
+time, with one line of error or a harmless instance. A home folder with a victim's files must stay
+unchanged.
 """
 
 import hashlib
@@ -41,9 +42,9 @@ Spoil = Callable[[Path, Path], None]  # of a project; the second is the victim's
 
 @dataclass(frozen=True, slots=True)
 class Hostile:
-    """What is done to a project, and what has to come of looking at it, as a pattern."""
+    """The damage to a project, and the pattern that the result of viewing it must match."""
 
-    wanted: str
+    expected: str
     spoil: Spoil
     is_slow: bool = False  # it ends by the processor time that it may use
 
@@ -130,12 +131,12 @@ def _deep(place: Path) -> None:
 
 def _database(place: Path) -> None:
     """An image whose goal is a view without end, in the place of a script."""
-    with closing(sqlite3.connect(place)) as made:
-        made.execute(
+    with closing(sqlite3.connect(place)) as connection:
+        connection.execute(
             "CREATE VIEW chores AS WITH RECURSIVE n(id) AS (SELECT 1 UNION ALL SELECT id + 1 "
             "FROM n) SELECT id, 'x' AS text, 1 AS done FROM n"
         )
-        made.commit()
+        connection.commit()
 
 
 ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n"
@@ -356,20 +357,20 @@ def write_hostile(hostile: Hostile, folder: Path) -> tuple[Path, Path]:
 
 def snapshot(folder: Path) -> Mapping[str, tuple[object, ...]]:
     """Kind, mode, times and content of all that lies in a folder; a large file by its size."""
-    seen: dict[str, tuple[object, ...]] = {}
+    entries: dict[str, tuple[object, ...]] = {}
     for path in sorted(folder.rglob("*")):
-        found = path.lstat()
+        status = path.lstat()
         content = ""
-        if path.is_file() and not path.is_symlink() and found.st_size < 1 << 24:
+        if path.is_file() and not path.is_symlink() and status.st_size < 1 << 24:
             content = hashlib.sha256(path.read_bytes()).hexdigest()
-        seen[str(path)] = (found.st_mode, found.st_mtime_ns, found.st_size, content)
-    return seen
+        entries[str(path)] = (status.st_mode, status.st_mtime_ns, status.st_size, content)
+    return entries
 
 
 def try_projects() -> list[Tried]:
     """Each that ends at once is written, looked at, and compared with what it was before."""
     return [
-        Tried("project", name, came_of(hostile), hostile.wanted)
+        Tried("project", name, came_of(hostile), hostile.expected)
         for name, hostile in hostile_projects().items()
         if not hostile.is_slow
     ]
@@ -387,16 +388,16 @@ def came_of(hostile: Hostile) -> str:
 
 
 def look(project: Path, home: Path) -> str:
-    """What a user sees who looks at this project's scenario: its world, or the line of an error."""
+    """Return what viewing this scenario prints: its task instance, or the line of an error."""
     where = (project, shipped())
     try:
         (scenario,) = load_scenarios([NAME], roots=where)
         load_policy(scenario.policy, roots=where, by_user=False)
         arms(where)
         files = load_fixture(scenario, 0, roots=where)
-        shown = list(tables(files[scenario.database]))
+        rows = list(tables(files[scenario.database]))
     except UsageError as error:
         lines = str(error).splitlines()
         return lines[0] if len(lines) == 1 else f"{len(lines)} lines: {lines[0]}"
-    private = any(str(home) in line or "private words" in line for line in shown)
+    private = any(str(home) in line or "private words" in line for line in rows)
     return "the victim's words" if private else f"a world of {len(files)} files"

@@ -110,12 +110,12 @@ def try_parser() -> list[Tried]:
 
 
 def _read(body: bytes) -> str:
-    """What is said of a reply; every call of it is judged, and the next request is written."""
+    """Return how a reply was judged: all its calls are judged, and the next request is written."""
     try:
         turn = _turn(body)
         denials = [judge(one, POLICY) for one in turn.calls]
-        said = [Message("tool", "denied", call_id=one.id) for one in turn.calls]
-        messages = [Message("user", "go on"), Message("assistant", turn.text, turn.calls), *said]
+        results = [Message("tool", "denied", call_id=one.id) for one in turn.calls]
+        messages = [Message("user", "go on"), Message("assistant", turn.text, turn.calls), *results]
         json.loads(request_body(ENTRY, messages, (), 1).decode())
     except (ReplyError, RefusedError) as error:
         return f"{FAULT}{error}"
@@ -170,12 +170,12 @@ def try_store() -> list[Tried]:
         closing(SqlStore(str(folder / "inbound.db"))) as store,
     ):
         return [
-            Tried("store", name, _kept(store, at, words), AS_IT_CAME)
+            Tried("store", name, _store_result(store, at, words), AS_IT_CAME)
             for at, (name, words) in enumerate(STORED.items())
         ]
 
 
-def _kept(store: SqlStore, number: int, words: str) -> str:
+def _store_result(store: SqlStore, number: int, words: str) -> str:
     try:
         content = b'"content": %s, %s' % (json.dumps(words).encode(), CALLS)
         turn = _turn(command(words).replace(CALLS, content))
@@ -209,7 +209,10 @@ def _stored(store: SqlStore, name: str, played: Trial) -> Sequence[Trial]:
 
 def try_report() -> list[Tried]:
     plain = _page("harmless")
-    return [Tried("report", name, _shown(words, plain), BY_SIGNS) for name, words in SHOWN.items()]
+    return [
+        Tried("report", name, _report_result(words, plain), BY_SIGNS)
+        for name, words in SHOWN.items()
+    ]
 
 
 def _run(words: str) -> Run:
@@ -234,7 +237,7 @@ def _page(words: str) -> "_Elements":
     return seen
 
 
-def _shown(words: str, plain: "_Elements") -> str:
+def _report_result(words: str, plain: "_Elements") -> str:
     legible = words.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     try:
         there = _page(legible)
@@ -250,7 +253,7 @@ def _shown(words: str, plain: "_Elements") -> str:
 
 
 def _printed(view: View) -> str:
-    """What a terminal gets."""
+    """Return the text that a terminal prints of the view."""
     out = io.StringIO()
     report.console.render(view, report.console.Terminal(file=out, width=100, color_system=None))
     return out.getvalue()

@@ -1,7 +1,7 @@
-"""Worlds and modules as a hostile model leaves them, given to the judges of a sandbox.
+"""Sandboxes and modules as a hostile model leaves them, given to the judges of a sandbox.
 
 Each must end as data with a name: no crash, nothing that hangs, no goal reached by forging, no
-secret read. After each of them an honest world still has its answer.
+secret read. After each of them an honest database must still get its answer.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ class Tried:
     wanted: str
 
     @property
-    def held(self) -> bool:
+    def is_as_wanted(self) -> bool:
         return re.search(self.wanted, self.came) is not None
 
 
@@ -79,46 +79,48 @@ def _view(name: str, of: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Spoilt:
-    """What stands in the place of the world's database, or what was done to it by a command.
+class _Tampering:
+    """The image that replaces the trial's database, or the command that damages it.
 
-    `known` says that the fixture itself declares such a schema: then only the limits are left.
+    `is_declared` is True if the fixture declares such a schema: then only the limits protect.
     """
 
-    wanted: str
+    expected: str
     image: bytes = b""
     command: str = ""
-    known: bool = False
+    is_declared: bool = False
 
 
-def spoilt_worlds() -> Mapping[str, Spoilt]:
+def _tamperings() -> Mapping[str, _Tampering]:
     whole = database(*TABLE)
     page = len(whole) // 2
     return {
-        "400 views, one of the other": Spoilt(ALTERED, database(views=chain(400))),
-        "5,000 views": Spoilt("more than 500 tables", database(views=chain(5_000))),
-        "20,000 views": Spoilt("more than 500 tables", database(views=chain(20_000))),
-        "a view in the table's place": Spoilt(ALTERED, database(FORGED)),
-        "a view without end": Spoilt(ALTERED, database(ENDLESS)),
-        "one instr over megabytes, which the fixture has too": Spoilt(
-            COSTS, database(*SLOW), known=True
+        "400 views, one of the other": _Tampering(ALTERED, database(views=chain(400))),
+        "5,000 views": _Tampering("more than 500 tables", database(views=chain(5_000))),
+        "20,000 views": _Tampering("more than 500 tables", database(views=chain(20_000))),
+        "a view in the table's place": _Tampering(ALTERED, database(FORGED)),
+        "a view without end": _Tampering(ALTERED, database(ENDLESS)),
+        "one instr over megabytes, which the fixture has too": _Tampering(
+            COSTS, database(*SLOW), is_declared=True
         ),
-        "another table of that name": Spoilt(ALTERED, database(*OTHER)),
-        "a trigger": Spoilt(ADDED, database(*TABLE, RUNS)),
-        "a virtual table": Spoilt(ADDED, database(*TABLE, "CREATE VIRTUAL TABLE f USING fts5(x)")),
-        "no table": Spoilt(ALTERED, database("CREATE TABLE u (x)")),
-        "a page of broken bytes": Spoilt("malformed", whole[:page] + b"\xff" * page),
-        "a file that is cut": Spoilt(UNREADABLE, whole[: page // 2]),
-        "a file of words": Spoilt(UNREADABLE, b"SQLite format 4\0 and so on" * 99),
-        "a file of zeros": Spoilt(UNREADABLE, command="head -c 60M /dev/zero > world.db"),
-        "a FIFO": Spoilt("not a regular file", command="mkfifo world.db"),
-        "a folder": Spoilt("Is a directory", command="mkdir world.db"),
-        "nothing": Spoilt("No such file", command="true"),
-        "a link to /dev/zero": Spoilt("Too many levels", command="ln -s /dev/zero world.db"),
-        "a link to the judge's memory": Spoilt(
+        "another table of that name": _Tampering(ALTERED, database(*OTHER)),
+        "a trigger": _Tampering(ADDED, database(*TABLE, RUNS)),
+        "a virtual table": _Tampering(
+            ADDED, database(*TABLE, "CREATE VIRTUAL TABLE f USING fts5(x)")
+        ),
+        "no table": _Tampering(ALTERED, database("CREATE TABLE u (x)")),
+        "a page of broken bytes": _Tampering("malformed", whole[:page] + b"\xff" * page),
+        "a file that is cut": _Tampering(UNREADABLE, whole[: page // 2]),
+        "a file of words": _Tampering(UNREADABLE, b"SQLite format 4\0 and so on" * 99),
+        "a file of zeros": _Tampering(UNREADABLE, command="head -c 60M /dev/zero > world.db"),
+        "a FIFO": _Tampering("not a regular file", command="mkfifo world.db"),
+        "a folder": _Tampering("Is a directory", command="mkdir world.db"),
+        "nothing": _Tampering("No such file", command="true"),
+        "a link to /dev/zero": _Tampering("Too many levels", command="ln -s /dev/zero world.db"),
+        "a link to the judge's memory": _Tampering(
             "Too many levels", command="ln -s /proc/self/mem world.db"
         ),
-        "a log of nonsense beside it": Spoilt(
+        "a log of nonsense beside it": _Tampering(
             f"^{ROWS}$", whole, "head -c 9000 /dev/urandom > world.db-wal"
         ),
     }
@@ -133,28 +135,28 @@ async def try_judge(backend: SandboxBackend) -> list[Tried]:
     part = f"judge, {backend.name}"
     async with backend.open({HONEST: database(*TABLE)}, Limits()) as sandbox:
         return [
-            Tried(part, name, await _asked(sandbox, spoilt), spoilt.wanted)
-            for name, spoilt in spoilt_worlds().items()
+            Tried(part, name, await _judge_answer(sandbox, tampering), tampering.expected)
+            for name, tampering in _tamperings().items()
         ]
 
 
-async def _asked(sandbox: Sandbox, spoilt: Spoilt) -> str:
-    """What is answered of that world; and of an honest one after it, if that is wrong."""
+async def _judge_answer(sandbox: Sandbox, tampering: _Tampering) -> str:
+    """Return the judge's answer for that database, and a wrong one for an honest one after it."""
     try:
         await sandbox.run(["sh", "-c", "rm -rf world.db*"])
-        if spoilt.image:
-            await sandbox.write("world.db", spoilt.image)
-        if spoilt.command:
-            await sandbox.run(["sh", "-c", spoilt.command])
-        known = declared(spoilt.image if spoilt.known else database(*TABLE))
-        came = _said(await sandbox.ask("world.db", [COUNTED], known))
-        after = _said(await sandbox.ask(HONEST, [COUNTED], declared(database(*TABLE))))
+        if tampering.image:
+            await sandbox.write("world.db", tampering.image)
+        if tampering.command:
+            await sandbox.run(["sh", "-c", tampering.command])
+        schema = declared(tampering.image if tampering.is_declared else database(*TABLE))
+        came = _answer_text(await sandbox.ask("world.db", [COUNTED], schema))
+        after = _answer_text(await sandbox.ask(HONEST, [COUNTED], declared(database(*TABLE))))
     except InfrastructureError as error:
         return f"our fault: {error}"
     return came if after == str(ROWS) else f"{came}; an honest world then says {after}"
 
 
-def _said(answers: Answers) -> str:
+def _answer_text(answers: Answers) -> str:
     return answers.broken or " ".join(one.error or str(one.first) for one in answers.answers)
 
 
@@ -176,8 +178,8 @@ HANGING: Mapping[str, tuple[str, str]] = {
 }
 
 
-def hostile_modules() -> Mapping[str, tuple[str, str]]:
-    """Those that end by themselves, between two that are honest."""
+def _hostile_modules() -> Mapping[str, tuple[str, str]]:
+    """Return the modules that end by themselves, between two that are honest."""
     forging = {how: (text, FAILS) for how, text in cheats({"double"}).items()}
     return {"is honest": (GOOD, PASSES), **forging, **BABBLING, "is honest again": (GOOD, PASSES)}
 
@@ -186,7 +188,7 @@ async def try_tests(backend: SandboxBackend) -> list[Tried]:
     part = f"tests, {backend.name}"
     short = replace(Limits(), call_seconds=1.0)
     async with asyncio.TaskGroup() as group:
-        ended = group.create_task(_tested(part, backend, hostile_modules(), Limits()))
+        ended = group.create_task(_tested(part, backend, _hostile_modules(), Limits()))
         hung = group.create_task(_tested(part, backend, HANGING, short))
         loot = group.create_task(_looked(backend))
     looked = Tried(part, "a module that looks around", loot.result(), PASSES)
@@ -204,11 +206,11 @@ async def _tested(
     return tried
 
 
-async def _judged(sandbox: Sandbox, text: str, known: Mapping[str, object]) -> str:
-    """Why the program did not pass with this module; nothing where it did."""
+async def _judged(sandbox: Sandbox, text: str, test_variables: Mapping[str, object]) -> str:
+    """Return why the program did not pass with this module; empty if it passed."""
     try:
         await sandbox.write(SUBJECT, text.encode())
-        ran = await sandbox.judge(PROGRAM, json.dumps(known))
+        ran = await sandbox.judge(PROGRAM, json.dumps(test_variables))
     except InfrastructureError as error:
         return f"our fault: {error}"
     if ran.exit_code == 0:
@@ -217,7 +219,7 @@ async def _judged(sandbox: Sandbox, text: str, known: Mapping[str, object]) -> s
 
 
 async def _looked(backend: SandboxBackend) -> str:
-    """What of the test and of its variables a module could read; it must have read something."""
+    """Return what a module could read of the test and its variables; it must read something."""
     secret = secrets.token_hex(16)
     async with backend.open({}, Limits()) as sandbox:
         await _judged(sandbox, LOOKS, {"number": 3, "right": secret})

@@ -50,19 +50,19 @@ def take_in(  # noqa: PLR0913 -- each is an option of the command line
     store: str,
     *,
     allowlist: str | None = None,
-    wanted: Wanted = EVERYTHING,
+    filters: Wanted = EVERYTHING,
     redact: bool = False,
     workers: int | None = None,
     note: Note = lambda _: None,
 ) -> Intake:
-    """Take logs in; what was taken in before is not taken again. Raises UsageError.
+    """Import logs. What was imported before is skipped. Raises UsageError.
 
-    `workers` are the processes that read and judge; without a number as many as are worth it.
-    `note` is told after each session. Whatever ends it, what was stored is whole.
+    `workers` is the number of processes that read and judge; None picks as many as are worth it.
+    `note` is called after each session. However this ends, what was stored is whole.
     """
-    wanted.check()
+    filters.check()
     Location(store).check_ours()
-    given = load_any(allowlist, roots=roots()) if allowlist else None
+    policy = load_any(allowlist, roots=roots()) if allowlist else None
     places = _places(format_name, paths)
     files = [
         (log, file) for log, place in places for file in log.found(place, by_ending=bool(paths))
@@ -73,7 +73,7 @@ def take_in(  # noqa: PLR0913 -- each is an option of the command line
             "file: agenteval ingest FORMAT PATH"
         )
     with closing(parts.sql.SqlStore(store)) as there:
-        taking = _Taking(there, given, wanted, _redactor() if redact else None, note)
+        taking = _Taking(there, policy, filters, _redactor() if redact else None, note)
         try:
             for place in {place: None for _, place in places}:
                 for fault in closed_folders(place):
@@ -85,7 +85,7 @@ def take_in(  # noqa: PLR0913 -- each is an option of the command line
 
 
 def _places(format_name: str, paths: Sequence[str]) -> list[tuple[LogFormat, Path]]:
-    """Where logs are to be looked for. Raises UsageError."""
+    """Return the formats and places in which to look for logs. Raises UsageError."""
     if format_name != AUTO:
         log = format_named(format_name)
         if not (places := [Path(path) for path in paths] or [*log.places()]):
@@ -97,7 +97,7 @@ def _places(format_name: str, paths: Sequence[str]) -> list[tuple[LogFormat, Pat
 
 
 def looked_for(name: str) -> str:
-    """What the files of a format are called."""
+    """Return the usual names of the files of a format."""
     return ", ".join(FORMATS[name].files)
 
 
@@ -113,40 +113,40 @@ class _Taking:
         self,
         store: SqlStore,
         allowlist: Policy | None,
-        wanted: Wanted,
+        filters: Wanted,
         redactor: Redactor | None,
         note: Note,
     ) -> None:
         self.intake = Intake()
-        self._store, self._allowlist, self._wanted = store, allowlist, wanted
+        self._store, self._allowlist, self._filters = store, allowlist, filters
         self._redactor, self._note = redactor, note
         self._writer = store.log_writer(TAXONOMY_VERSION)
         self._runs = {run.id: run for run in store.runs() if run.source}
 
     def files(self, files: Sequence[tuple[LogFormat, Path]], workers: int | None) -> None:
-        self.intake.asked = len(files)
+        self.intake.file_count = len(files)
         new = [*self._new(files)]
         sized = [(log.name, path, _size(path)) for log, path, *_ in new]
         if self._redactor:  # the same thing has the same mark in all of them
             workers = 0
         workers = workers_for(sum(size for *_, size in sized), workers)
-        reading = Reading(self._allowlist, self._wanted, self._redactor, self._writer.tables)
+        reading = Reading(self._allowlist, self._filters, self._redactor, self._writer.tables)
         with closing(Workers(reading, sized, workers)) as reader:
             for number, (log, path, name, state) in enumerate(new):
                 self.intake.files += 1
                 whole = bare = True
-                for found in reader.of(number):
-                    if isinstance(found, Unread):
-                        self.intake.skip(found.skipped)
+                for batch in reader.of(number):
+                    if isinstance(batch, Unread):
+                        self.intake.skip(batch.skipped)
                         whole = False
                     else:
-                        self._take(log, found)
-                        bare &= all(one == EMPTY or isinstance(one, Skipped) for one in found)
+                        self._take(log, batch)
+                        bare &= all(one == EMPTY or isinstance(one, Skipped) for one in batch)
                 if bare and whole:
                     self.intake.bare = self.intake.bare or str(path)
                 if whole:
                     self._writer.read(name, state)
-            self.intake.lost = reader.lost
+            self.intake.lost_workers = reader.lost_workers
 
     def close(self) -> None:
         """Whatever ended it: what is whole is kept."""
@@ -158,30 +158,30 @@ class _Taking:
     def _new(
         self, files: Sequence[tuple[LogFormat, Path]]
     ) -> Iterator[tuple[LogFormat, Path, str, str]]:
-        """Those that were not read as they are now, with what they are then known by."""
+        """Yield the files that changed since they were read, with the name and state to store."""
         for log, path in files:
-            name, state = self._asked_of(log, path), _state(path)
+            name, state = self._key_of(log, path), _state(path)
             if self._writer.has_read(name, state):
                 self.intake.files += 1
                 self.intake.unchanged += 1
             else:
                 yield log, path, name, state
 
-    def _asked_of(self, log: LogFormat, path: Path) -> str:
+    def _key_of(self, log: LogFormat, path: Path) -> str:
         basis = self._allowlist.digest if self._allowlist else ""
-        asked = f"{log.name}\0{path.absolute()}\0{basis}\0{self._wanted}"
-        return hashlib.sha256(asked.encode(errors="surrogatepass")).hexdigest()[:32]
+        key = f"{log.name}\0{path.absolute()}\0{basis}\0{self._filters}"
+        return hashlib.sha256(key.encode(errors="surrogatepass")).hexdigest()[:32]
 
-    def _take(self, log: LogFormat, found: Found) -> None:
-        for one in found:
-            if isinstance(one, Skipped):
-                self.intake.skip(one)
-            elif one == EMPTY:
+    def _take(self, log: LogFormat, things: Found) -> None:
+        for thing in things:
+            if isinstance(thing, Skipped):
+                self.intake.skip(thing)
+            elif thing == EMPTY:
                 self.intake.empty += 1
-            elif one == LEFT_OUT:
+            elif thing == LEFT_OUT:
                 self.intake.left_out += 1
-            elif isinstance(one, Counted):
-                self._keep(log, one)
+            elif isinstance(thing, Counted):
+                self._keep(log, thing)
                 self._note(self.intake)
 
     def _keep(self, log: LogFormat, one: Counted) -> None:
@@ -244,14 +244,17 @@ def _size(path: Path) -> int:
 
 
 def _state(path: Path) -> str:
-    """Another text when a file, or the WAL beside it, was changed; empty where nobody can tell."""
-    told = []
+    """Return a text that changes when a file, or the WAL next to it, does.
+
+    Empty if changes cannot be detected.
+    """
+    stamps = []
     for file in (path, path.with_name(f"{path.name}-wal")):
         try:
-            known = file.stat()
+            status = file.stat()
         except OSError:
             continue
-        told.append(f"{known.st_size} {known.st_mtime_ns}")
+        stamps.append(f"{status.st_size} {status.st_mtime_ns}")
     if path.parent.parent.name == "session":  # OpenCode's tree: its parts are files of their own
         return ""
-    return "\n".join(told)
+    return "\n".join(stamps)

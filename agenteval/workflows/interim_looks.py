@@ -33,7 +33,7 @@ class InterimLooks:
 
     @property
     def options(self) -> str:
-        """Of `agenteval gate`, to be judged again by the same rules."""
+        """The options of `agenteval gate` that judge the run again by the same rules."""
         rules = f" --gate {as_word(str(self.source))}" if self.source else ""
         return rules + (" --allow-simulated" if self.allow_simulated else "")
 
@@ -44,9 +44,9 @@ class InterimLooks:
         return [keys[start:end] for start, end in pairwise(cuts)]
 
     def check(self, run: Run, note: Note) -> None:
-        """Raises UsageError for a run, not begun yet, that could not be judged.
+        """Raises UsageError for a run, not yet begun, that could not be judged.
 
-        That it is too small to pass is said, and does not stop it: it may still fail.
+        A run that is too small to pass gets a note, and is not stopped: it may still fail.
         """
         candidate = RunSummary.of(run)
         check_comparable(self.baseline, candidate, allow_simulated=self.allow_simulated)
@@ -57,19 +57,19 @@ class InterimLooks:
             note(f"{run.model.name}: this run {never}. {line}")
 
     def settled(self, run_id: str, store: SqlStore, note: Note) -> bool:
-        """Look at the run so far, keep what was seen, and say whether the verdict is certain."""
+        """Look at the run so far, store the look, and return True if the verdict is certain."""
         candidate = run_summary(run_id, store.url)
         planned = min(self.rules.looks, candidate.trials_planned)
-        found = looked(self.baseline, candidate)
-        verdict = judge_gate(self.baseline, candidate, self.rules, level=found.level).verdict
-        look = found.kept_as(candidate, self.rules, verdict, planned=planned)
+        current_look = looked(self.baseline, candidate)
+        verdict = judge_gate(self.baseline, candidate, self.rules, level=current_look.level).verdict
+        look = current_look.kept_as(candidate, self.rules, verdict, planned=planned)
         store.look(run_id, look)
         done = verdict is not GateVerdict.INCONCLUSIVE
-        note(told(look, candidate, done=done))
+        note(_look_line(look, candidate, done=done))
         return done
 
 
-def told(look: Look, candidate: RunSummary, *, done: bool) -> str:
+def _look_line(look: Look, candidate: RunSummary, *, done: bool) -> str:
     early = "; the run ends here" if done and look.trials < candidate.trials_planned else ""
     return (
         f"{candidate.model}: look {look.number} of {look.planned} after "

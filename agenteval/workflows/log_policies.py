@@ -1,4 +1,7 @@
-"""The allow lists known of a session: given, quoted in denials, beside the log, or a mode alone."""
+"""The known allow lists of a session.
+
+They are given, quoted in denials, found next to the log, or implied by a mode alone.
+"""
 
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -43,15 +46,15 @@ def quoted(session: Session, format_name: str) -> Known | None:
     return Known(policy, QUOTED, tools)
 
 
-def beside(session: Session, format_name: str) -> Known | None:
-    """The first rules that can be read: in the project's folder, or in the program's own."""
+def rules_next_to(session: Session, format_name: str) -> Known | None:
+    """Return the first readable rules of the project's folder, or of the program's own."""
     above = Path(session.path).parents
     home = next((str(one.parent) for one in above if one.name in _LOGS), "")
-    return _beside(format_name, session.project, session.agent, home)
+    return _rules_next_to(format_name, session.project, session.agent, home)
 
 
 @cache
-def _beside(format_name: str, project: str, agent: str, home: str) -> Known | None:
+def _rules_next_to(format_name: str, project: str, agent: str, home: str) -> Known | None:
     if "/" in agent:
         return None
     dialect = dialects().get(format_name)
@@ -70,7 +73,7 @@ def _beside(format_name: str, project: str, agent: str, home: str) -> Known | No
 
 @cache
 def alone(format_name: str, mode: str) -> Known | None:
-    """What the mode alone decides, where the program has one that does."""
+    """Return the rules of the mode alone, if the program has a mode that decides by itself."""
     dialect = dialects().get(format_name)
     if dialect is None or dialect.unruled is None or not mode:
         return None
@@ -90,7 +93,10 @@ def _in_mode(policy: Policy, mode: str) -> Policy:
 
 
 def stops_at(policy: Policy, call: ToolCall, verdict: Verdict, root: str) -> str:
-    """The part of a denied call that the list stops at, where its engine tells, or its evidence."""
+    """Return the part of a denied call that the list stops at, if its engine reports it.
+
+    Otherwise return the evidence of the verdict.
+    """
     primary = verdict.primary
     if primary is None:
         return ""

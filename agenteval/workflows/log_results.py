@@ -1,4 +1,4 @@
-"""Files of logs read and judged: which sessions are wanted, and what came of them."""
+"""Files of logs read and judged: the filter of sessions, and the results."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ from agenteval.workflows.log_trials import LogJudge, differs
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which sessions are taken in: those that ended since or began until, and of these names."""
+    """A filter of the sessions to import: by the time of their end or beginning, and by names."""
 
     since: str | None = None
     until: str | None = None
@@ -54,7 +54,7 @@ SHOWN = 10  # calls of which list and record differ
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """A session that was read and judged: what is stored of it, and what is told of it."""
+    """A session that was read and judged: the entry to store, and the counts to report."""
 
     entry: Entry
     recorded: Counter[str]
@@ -66,7 +66,7 @@ class Counted:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What came of one run: its calls by what was recorded, and how many its list denies."""
+    """The result of one run: its calls by their record, and how many of them its list denies."""
 
     run: str
     model: str
@@ -78,15 +78,15 @@ class Taken:
     differ: list[str] = field(default_factory=list)  # as many as are shown
     differing: Counter[str] = field(default_factory=Counter)  # by what was recorded
 
-    def add(self, how: str, one: Counted) -> None:
+    def add(self, how: str, session: Counted) -> None:
         self.sessions[how] += 1
         if how == "unchanged":
             return
-        self.recorded.update(one.recorded)
-        self.derived.update(one.derived)
-        self.policies[one.policy] += 1
-        self.differing.update(one.differing)
-        self.differ.extend(one.differ[: SHOWN - len(self.differ)])
+        self.recorded.update(session.recorded)
+        self.derived.update(session.derived)
+        self.policies[session.policy] += 1
+        self.differing.update(session.differing)
+        self.differ.extend(session.differ[: SHOWN - len(self.differ)])
 
 
 NAMED = 1_000  # skipped parts: a file of garbage has millions
@@ -97,7 +97,7 @@ class Intake:
     """All that one command took in."""
 
     runs: dict[str, Taken] = field(default_factory=dict)
-    asked: int = 0  # files that there are
+    file_count: int = 0  # files that there are
     files: int = 0  # that were come to
     unchanged: int = 0  # files
     left_out: int = 0  # sessions that were not wanted
@@ -105,7 +105,7 @@ class Intake:
     skipped: list[Skipped] = field(default_factory=list)  # as many as are named
     skips: int = 0  # all that were skipped
     redacted: Sequence[str] = ()
-    lost: int = 0  # worker processes that died
+    lost_workers: int = 0  # worker processes that died
     bare: str = ""  # the first file in which there was no session
 
     def skip(self, one: Skipped) -> None:
@@ -126,7 +126,7 @@ Found = list[Item]  # of one thing in a file: several where a session changed it
 
 
 class Unread(NamedTuple):
-    """Why a file could not be read, or not to its end."""
+    """The reason why a file could not be read, or not to its end."""
 
     skipped: Skipped
 
@@ -148,10 +148,10 @@ _SMALL = 1 << 24  # bytes of a file that each format may read for that
 
 @dataclass(slots=True)
 class Reading:
-    """How files are read and judged. What comes of one thing in a file is a list, in its order."""
+    """Reads and judges files. Each thing in a file gives a list of results, in its order."""
 
     allowlist: Policy | None
-    wanted: Wanted
+    filters: Wanted
     redactor: Redactor | None
     tables: SessionTables
     _judges: dict[str, LogJudge] = field(default_factory=dict)
@@ -165,7 +165,7 @@ class Reading:
             yield Unread(Skipped(str(unit.path), "the file", _why(error)))
 
     def _judged(self, unit: Unit, session: Session) -> Found:
-        """What came of a session; one that nothing can be made of stops no other."""
+        """Return the results of a session; one that cannot be read stops no other."""
         try:
             return [*self._session(unit.format, session)]
         except _ODD as error:
@@ -173,7 +173,7 @@ class Reading:
             return [Skipped(str(unit.path), place, _why(error))]
 
     def remembers(self, format_name: str) -> bool:
-        """Whether a session of the format can be judged by rules that an earlier one quoted."""
+        """Return True if rules that one session of the format quoted can judge a later one."""
         dialect = dialects().get(format_name)
         return self.allowlist is None and dialect is not None and dialect.quoted is not None
 
@@ -185,7 +185,7 @@ class Reading:
             format_name, LogJudge(format_name, self.allowlist, self.redactor)
         )
         for own in session.plain().by_model():
-            if self.wanted.fits(own):
+            if self.filters.fits(own):
                 yield self._counted(judge.judged(own))
             else:
                 yield LEFT_OUT
@@ -198,7 +198,7 @@ class Reading:
             derived=Counter(one.derived for one in judged.records if one.derived),
             policy=judged.policy.partition(":")[0],
             differ=[
-                f"{one.record.harness}, but {one.derived}: {_told(one.record.call)}"
+                f"{one.record.harness}, but {one.derived}: {_call_text(one.record.call)}"
                 for one in other[:SHOWN]
             ],
             differing=Counter(one.record.harness for one in other),
@@ -206,11 +206,11 @@ class Reading:
 
 
 def reads_as(path: Path) -> list[str]:
-    """The formats as which the beginning of a file reads without a fault, calls among it.
+    """Return the formats in which the beginning of a file reads without a fault, calls included.
 
-    Of a large file none is told: some hold a document until they know that it is none of theirs.
+    A large file has none: some formats hold a document until they know that it is not theirs.
     """
-    found = []
+    formats = []
     for log in FORMATS.values():
         try:
             first = list(islice(log.read(path), _FIRST)) if path.stat().st_size < _SMALL else []
@@ -218,13 +218,13 @@ def reads_as(path: Path) -> list[str]:
             continue
         sessions = [one for one in first if not isinstance(one, Skipped)]
         if len(sessions) == len(first) and any(one.calls for one in sessions):
-            found.append(log.name)
-    return found
+            formats.append(log.name)
+    return formats
 
 
 def _why(error: BaseException) -> str:
     return getattr(error, "strerror", None) or str(error) or "no memory for it"
 
 
-def _told(call: ToolCall) -> str:
+def _call_text(call: ToolCall) -> str:
     return call.command or f"{call.name} {call.raw}"

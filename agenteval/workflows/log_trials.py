@@ -1,4 +1,4 @@
-"""A session of a log as a trial: what was recorded, what an allow list says of it, its shape."""
+"""A session of a log as a trial: what was recorded, what an allow list decides, and its shape."""
 
 import json
 import zlib
@@ -26,7 +26,15 @@ from agenteval.core.trial import CallRecord, Execution, Trial, Turn
 from agenteval.store.bound_rows import Judged, LoggedRecord
 from agenteval.taxonomy.catalogue import failure_classes
 from agenteval.taxonomy.judge import deny, judge_many
-from agenteval.workflows.log_policies import GIVEN, Known, alone, beside, in_mode, quoted, stops_at
+from agenteval.workflows.log_policies import (
+    GIVEN,
+    Known,
+    alone,
+    in_mode,
+    quoted,
+    rules_next_to,
+    stops_at,
+)
 
 KEPT = 4_000  # characters of what the model read of a call
 _NOTHING = Policy("as recorded", tools={BASH: ToolRule(BASH)})
@@ -40,11 +48,11 @@ DISTINCT = 1 << 16  # commands whose verdicts are kept: agents repeat theirs
 
 @dataclass(slots=True)
 class LogJudge:
-    """Makes trials of one format's sessions. With an `allowlist` that is what judges them.
+    """Makes trials of one format's sessions. An `allowlist`, if given, judges them.
 
-    Without one it is what was recorded that counts; a list that is known of a session, as its
-    denials quote it, as it lies in the project's folder or the program's home, or as the mode alone
-    decides, is asked beside it.
+    Without one, the recorded verdicts count, and the known list of a session is compared with them.
+    That list is quoted in its denials, found in the project's folder or the program's home, or
+    implied by the mode alone.
     """
 
     format: str
@@ -53,55 +61,57 @@ class LogJudge:
     _pool: dict[tuple[str, str], Known] = field(default_factory=dict)
 
     def judged(self, session: Session) -> Judged:
-        known = self._known(session)
+        allow_list = self._allow_list(session)
         root = session.project if PurePosixPath(session.project).is_absolute() else ""
-        asked = _judge_of(known.policy, root) if known else None
+        judge = _judge_of(allow_list.policy, root) if allow_list else None
         records: list[LoggedRecord] = []
         turns: list[Turn] = []
         for turn in session.turns:
-            kept = [call for call in turn.calls if call.recorded not in APART]
-            for position, one in enumerate(kept):
-                by = known if known and known.covers(one.call) else None
-                records.append(self._record(one, (len(turns), position), by, asked, root))
-            turns.append(_turn(turn, kept))
+            logged_calls = [call for call in turn.calls if call.recorded not in APART]
+            for position, logged in enumerate(logged_calls):
+                by = allow_list if allow_list and allow_list.covers(logged.call) else None
+                records.append(self._record(logged, (len(turns), position), by, judge, root))
+            turns.append(_turn(turn, logged_calls))
         judged = Judged(
             session=session,
-            trial=_trial(session, turns, [one.record for one in records]),
+            trial=_trial(session, turns, [logged.record for logged in records]),
             records=records,
-            policies={known.policy.name: known.policy.digest} if known else {},
-            policy=known.where if known else "",
+            policies={allow_list.policy.name: allow_list.policy.digest} if allow_list else {},
+            policy=allow_list.where if allow_list else "",
             differ=sum(map(differs, records)),
         )
         return _redacted(judged, self.redactor) if self.redactor else judged
 
     def _record(
         self,
-        one: LoggedCall,
+        logged: LoggedCall,
         place: tuple[int, int],
-        known: Known | None,
-        asked: Callable[[ToolCall], Verdict] | None,
+        allow_list: Known | None,
+        judge: Callable[[ToolCall], Verdict] | None,
         root: str,
     ) -> LoggedRecord:
-        call = _as_recorded(one)
-        verdict = asked(call) if asked and known else None
+        call = _as_recorded(logged)
+        verdict = judge(call) if judge and allow_list else None
         shape = _shape(call)
-        in_force = self._in_force(call, one.recorded, verdict, known)
-        stopped = stops_at(known.policy, call, verdict, root) if verdict and known else ""
-        reply, cut = one.said[:KEPT], len(one.said) > KEPT
-        ran = one.recorded in CARRIED_OUT and one.exit_code is not None
+        in_force = self._in_force(call, logged.recorded, verdict, allow_list)
+        stopped = stops_at(allow_list.policy, call, verdict, root) if verdict and allow_list else ""
+        reply, cut = logged.said[:KEPT], len(logged.said) > KEPT
+        ran = logged.recorded in CARRIED_OUT and logged.exit_code is not None
         record = CallRecord(
             *place,
             call=call,
             verdict=in_force,
             reply=reply,
-            execution=Execution(one.exit_code, "", one.seconds or 0.0, cut=cut) if ran else None,
-            harness=str(one.recorded),
+            execution=Execution(logged.exit_code, "", logged.seconds or 0.0, cut=cut)
+            if ran
+            else None,
+            harness=str(logged.recorded),
         )
         derived = "" if verdict is None else "allowed" if verdict.allowed else "denied"
         return LoggedRecord(record, derived, stopped, shape)
 
     def _in_force(
-        self, call: ToolCall, recorded: Recorded, verdict: Verdict | None, known: Known | None
+        self, call: ToolCall, recorded: Recorded, verdict: Verdict | None, allow_list: Known | None
     ) -> Verdict:
         if verdict is not None and (self.allowlist is not None or recorded is Recorded.UNKNOWN):
             return verdict
@@ -109,30 +119,30 @@ class LogJudge:
             return Allowed()
         if verdict is not None and not verdict.allowed:
             return verdict
-        policy = known.policy if known and recorded is Recorded.DENIED else _NOTHING
+        policy = allow_list.policy if allow_list and recorded is Recorded.DENIED else _NOTHING
         if recorded is Recorded.INVALID_TOOL:
             policy = _NO_TOOL
         elif call.name not in policy.tools:
             policy = replace(policy, tools={**policy.tools, call.name: ToolRule(call.name)})
         return deny(call, policy)
 
-    def _known(self, session: Session) -> Known | None:
+    def _allow_list(self, session: Session) -> Known | None:
         if self.allowlist is not None:
             return Known(in_mode(self.allowlist, session.mode), GIVEN)
         key = (session.project, session.agent)
-        if session.rules and (found := quoted(session, self.format)):
-            self._pool[key] = found
-        known = self._pool.get(key) or beside(session, self.format)
-        if known is None:
+        if session.rules and (quoted_list := quoted(session, self.format)):
+            self._pool[key] = quoted_list
+        allow_list = self._pool.get(key) or rules_next_to(session, self.format)
+        if allow_list is None:
             return alone(self.format, session.mode)
-        return replace(known, policy=in_mode(known.policy, session.mode))
+        return replace(allow_list, policy=in_mode(allow_list.policy, session.mode))
 
 
-def differs(one: LoggedRecord) -> bool:
-    """Whether the list says something else than was recorded."""
-    recorded = Recorded(one.record.harness)
-    ran = one.derived == "denied" and recorded in CARRIED_OUT
-    return ran or (one.derived == "allowed" and recorded is Recorded.DENIED)
+def differs(logged: LoggedRecord) -> bool:
+    """Return True if the verdict of the list differs from what was recorded."""
+    recorded = Recorded(logged.record.harness)
+    ran = logged.derived == "denied" and recorded in CARRIED_OUT
+    return ran or (logged.derived == "allowed" and recorded is Recorded.DENIED)
 
 
 @lru_cache(maxsize=8)
@@ -150,12 +160,12 @@ def _shape(call: ToolCall) -> str:
     return primary.failure_class if primary and primary.failure_class in _SHAPES else PLAIN
 
 
-def _as_recorded(one: LoggedCall) -> ToolCall:
+def _as_recorded(logged: LoggedCall) -> ToolCall:
     """The call, malformed where the program could not take it."""
-    call = one.call
-    if one.recorded is not Recorded.MALFORMED or call.malformed:
+    call = logged.call
+    if logged.recorded is not Recorded.MALFORMED or call.malformed:
         return call
-    return replace(call, arguments=None, malformed=one.said[:200] or "invalid arguments")
+    return replace(call, arguments=None, malformed=logged.said[:200] or "invalid arguments")
 
 
 def _turn(turn: LoggedTurn, kept: Sequence[LoggedCall]) -> Turn:
@@ -172,7 +182,10 @@ def _turn(turn: LoggedTurn, kept: Sequence[LoggedCall]) -> Turn:
 
 
 def _trial(session: Session, turns: Sequence[Turn], records: Sequence[CallRecord]) -> Trial:
-    """No seed of a world is negative: a session meets no trial of another run in its world."""
+    """Return the session as a trial.
+
+    Its seed is negative, which no trial of a run has: so it is paired with no trial of another run.
+    """
     project = PurePosixPath(session.project.replace("\\", "/")).name or "unknown project"
     seed = zlib.crc32(f"{session.id}\0{session.part}\0{session.model}".encode(errors="replace"))
     return Trial(
@@ -187,10 +200,14 @@ def _trial(session: Session, turns: Sequence[Turn], records: Sequence[CallRecord
 
 
 def _redacted(judged: Judged, redactor: Redactor) -> Judged:
-    """All that is stored of it, with what must not be there taken out."""
-    one, text = judged.session, redactor.text
+    """Return everything that is stored of a session, redacted."""
+    original, text = judged.session, redactor.text
     session = replace(
-        one, agent=text(one.agent), project=text(one.project), path=text(one.path), rules=[]
+        original,
+        agent=text(original.agent),
+        project=text(original.project),
+        path=text(original.path),
+        rules=[],
     )
     trial = replace(
         judged.trial,

@@ -1,7 +1,7 @@
-"""Worker processes that read and judge logs for one that writes: what they find, in its order.
+"""Worker processes that read and judge logs for one that writes; results come in order.
 
-They are forked, so that they begin with all that is loaded. Whoever ends this process ends them:
-they ignore Ctrl-C, and stop where nobody takes what they found.
+They are forked, so that they begin with everything that is loaded. They end with this process:
+they ignore Ctrl-C, and stop when nothing takes their results.
 """
 
 import gc
@@ -30,29 +30,29 @@ MOST = 8
 _END = b""
 
 
-def workers_for(size: int, wanted: int | None = None) -> int:
-    """How many processes are to read logs of that many bytes; none where it is not worth it.
+def workers_for(size: int, requested: int | None = None) -> int:
+    """Return the number of processes to read logs of `size` bytes; 0 where none is worth it.
 
-    Elsewhere than on Linux none is: macOS cannot be asked for the cores, and no fork of a process
-    may use there what the system has loaded.
+    It is 0 on other systems than Linux: macOS cannot be asked for the cores, and a forked process
+    must not use there what the system has loaded.
     """
     if sys.platform != "linux":
         return 0
-    if wanted is not None:
-        return wanted
+    if requested is not None:
+        return requested
     cores = len(os.sched_getaffinity(0))
     return min(cores, MOST) if size >= WORTH and cores > 1 else 0
 
 
 @dataclass(slots=True)
 class _Stream:
-    """What comes of one unit: messages that wait, and how many things of it were taken."""
+    """The results of one unit: messages that wait, and the number of things taken from it."""
 
     number: int
     unit: Unit
     worker: "_Worker | None" = None
     waiting: deque[bytes] = field(default_factory=deque)
-    taken: int = 0
+    taken_count: int = 0
     ended: bool = False
     unwanted: bool = False
 
@@ -75,7 +75,7 @@ class Workers:
         self, reading: Reading, files: Sequence[tuple[str, Path, int]], count: int
     ) -> None:
         """`files` are each a format's name, a path and a size."""
-        self.lost = 0  # workers that died
+        self.lost_workers = 0  # workers that died
         self._reading, self._files, self._held = reading, list[list[_Stream]](), 0
         self._first, self._any = deque[_Stream](), deque[_Stream]()  # for the first worker alone
         number = 0
@@ -91,7 +91,10 @@ class Workers:
             self._fork()
 
     def of(self, file: int) -> Iterator[Found | Unread]:
-        """What comes of the file of this number. They are asked for in their order, each once."""
+        """Yield the results of the file of this number.
+
+        Files must be requested in order, each once.
+        """
         streams = self._files[file]
         shares = [self._things(stream) for stream in streams]
         for share in cycle(shares):
@@ -111,40 +114,40 @@ class Workers:
 
     def _fork(self) -> None:
         forking = get_context("fork")
-        ours, theirs = forking.Pipe()
-        inherited = [ours, *(worker.pipe for worker in self._workers)]
+        own_end, worker_end = forking.Pipe()
+        inherited = [own_end, *(worker.pipe for worker in self._workers)]
         process = forking.Process(
-            target=_work, args=(self._reading, theirs, inherited), daemon=True
+            target=_work, args=(self._reading, worker_end, inherited), daemon=True
         )
         process.start()
-        theirs.close()  # else nobody would see that it died
-        self._workers.append(_Worker(process, ours))
+        worker_end.close()  # else nobody would see that it died
+        self._workers.append(_Worker(process, own_end))
 
     def _things(self, stream: _Stream) -> Iterator[Found | Unread]:
         while True:
             self._receive(stream, 0)
-            self._hand_out(stream)
+            self._assign_units(stream)
             if stream.waiting:
                 content = stream.waiting.popleft()
                 self._held -= len(content)
                 for found in loads(content):  # noqa: S301 -- what a fork of this process wrote
-                    stream.taken += 1
+                    stream.taken_count += 1
                     yield found
             elif stream.ended:
                 return
             elif stream.worker is None:  # there is none, or it died
                 stream.ended = True
-                yield from islice(self._reading.of(stream.unit), stream.taken, None)
+                yield from islice(self._reading.of(stream.unit), stream.taken_count, None)
                 return
             else:
                 self._receive(stream, None)
 
-    def _hand_out(self, wanted: _Stream) -> None:
+    def _assign_units(self, current: _Stream) -> None:
         for worker in self._workers:
             if not worker.alive or worker.stream is not None:
                 continue
             stream = self._next_for(worker)
-            if stream is not None and (stream is wanted or self._held < HELD):
+            if stream is not None and (stream is current or self._held < HELD):
                 self._queue_of(stream).popleft()
                 worker.stream, stream.worker = stream, worker
                 try:
@@ -162,18 +165,18 @@ class Workers:
     def _queue_of(self, stream: _Stream) -> deque[_Stream]:
         return self._any if self._any and self._any[0] is stream else self._first
 
-    def _receive(self, wanted: _Stream, patience: float | None) -> None:
+    def _receive(self, current: _Stream, timeout: float | None) -> None:
         """Take what workers found; from those ahead no more than is to be held."""
         busy = [
             worker
             for worker in self._workers
             if worker.alive
             and (stream := worker.stream) is not None
-            and (stream is wanted or stream.unwanted or self._held < HELD)
+            and (stream is current or stream.unwanted or self._held < HELD)
         ]
-        told = set(wait([worker.pipe for worker in busy], patience)) if busy else ()
+        ready = set(wait([worker.pipe for worker in busy], timeout)) if busy else ()
         for worker in busy:
-            if worker.pipe not in told:
+            if worker.pipe not in ready:
                 continue
             try:
                 self._take(worker, worker.pipe.recv_bytes())
@@ -191,8 +194,8 @@ class Workers:
             self._held += len(content)
 
     def _bury(self, worker: _Worker) -> None:
-        """What it did not hand over of its file is read here, when its turn comes."""
-        self.lost += 1
+        """Mark a worker as dead. The rest of its file is read here, when its turn comes."""
+        self.lost_workers += 1
         worker.alive = False
         if worker.stream is not None:
             worker.stream.worker = None
@@ -203,12 +206,12 @@ def _number(stream: _Stream) -> int:
 
 
 def _work(reading: Reading, pipe: Connection, inherited: Sequence[Connection]) -> None:
-    """What a worker does. A mistake of the user's ends it: whoever reads the file here tells it."""
+    """Run a worker. A mistake of the user's ends it: reading the file here then reports it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    for each in inherited:
-        each.close()
+    for connection in inherited:
+        connection.close()
     gc.freeze()  # what was there before is never looked through
     with suppress(EOFError, OSError, UsageError):  # nobody takes it any more
         while True:
@@ -216,14 +219,14 @@ def _work(reading: Reading, pipe: Connection, inherited: Sequence[Connection]) -
 
 
 def _send(reading: Reading, unit: Unit, pipe: Connection) -> None:
-    held: list[Found | Unread] = []
+    batch: list[Found | Unread] = []
     size = 0
     for found in reading.of(unit):
-        held.append(found)
+        batch.append(found)
         size += 1 + sum(len(one.entry.calls) for one in found if isinstance(one, Counted))
         if size >= AT_ONCE:
-            pipe.send_bytes(dumps(held))
-            held, size = [], 0
-    if held:
-        pipe.send_bytes(dumps(held))
+            pipe.send_bytes(dumps(batch))
+            batch, size = [], 0
+    if batch:
+        pipe.send_bytes(dumps(batch))
     pipe.send_bytes(_END)

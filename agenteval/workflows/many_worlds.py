@@ -1,7 +1,7 @@
-"""Worlds of many seeds, tried cheaply; and players that are honest in another way, or not at all.
+"""Task instances of many seeds, checked cheaply, and players that are honest or cheat.
 
-Whoever guesses, lists, edits the examples or looks at nothing must not complete a scenario; whoever
-takes another way to the goal must.
+Players who guess, list answers, edit the examples or look at nothing must not complete a scenario;
+players who take another way to the goal must.
 """
 
 import json
@@ -34,7 +34,7 @@ Plan = Sequence[Written]
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """What so many worlds gave: how many different answers they have, and what is wrong."""
+    """The result of that many task instances: the number of different answers, and the faults."""
 
     worlds: int = 0
     answers: int = 0
@@ -42,7 +42,10 @@ class Tried:
 
 
 def tried(stage: Stage, count: int) -> Tried:
-    """The worlds of the seeds from 0 on: made, asked, and not completed before anything is done."""
+    """Check the task instances of the seeds from 0 on.
+
+    Each must be buildable and queryable, and not completed before anything is done.
+    """
     answers, faults = set[str](), list[str]()
     for seed in range(count):
         try:
@@ -60,7 +63,7 @@ def tried(stage: Stage, count: int) -> Tried:
 
 
 def initial_rows(content: bytes, checks: Sequence[Check]) -> list[Any]:
-    """What each check finds in such a database; None where it finds nothing, or cannot ask."""
+    """Return the first value of each check in a database; None if it finds nothing or fails."""
     return [answer.first for answer in rows(content, [check.query for check in checks])]
 
 
@@ -68,8 +71,11 @@ def _more(stage: Stage) -> bool:
     return bool(stage.scenario.tests or stage.scenario.traces)
 
 
-def known_worlds(scenario: Scenario) -> Iterator[Variables]:
-    """The variables of some other worlds; none of one that cannot be made, which is told apart."""
+def _other_variables(scenario: Scenario) -> Iterator[Variables]:
+    """Yield the variables of some other task instances.
+
+    One that cannot be made is skipped: its fault is reported elsewhere.
+    """
     for seed in range(SEED + 1, SEED + 1 + OTHERS):
         try:
             yield variables(scenario, seed)
@@ -78,7 +84,7 @@ def known_worlds(scenario: Scenario) -> Iterator[Variables]:
 
 
 def _guesses(stage: Stage, prompt: Prompt, others: Sequence[Variables]) -> Plan | None:
-    """The right answer among answers of other worlds, and nobody says which one it was."""
+    """Return a plan that tries the right answer among answers of other task instances."""
     steps = stage.scenario.solution[-prompt.closing :]
     wrong = [*islice(_wrong(stage.scenario, steps, prompt.variables, others), 2 * FEW)]
     right = [_written(step) for step in prompt.solution]
@@ -86,44 +92,45 @@ def _guesses(stage: Stage, prompt: Prompt, others: Sequence[Variables]) -> Plan 
 
 
 def _wrong(
-    scenario: Scenario, steps: Sequence[Step], known: Variables, others: Sequence[Variables]
+    scenario: Scenario, steps: Sequence[Step], values: Variables, others: Sequence[Variables]
 ) -> Iterator[Written]:
-    """The closing calls with one answer of another world in each."""
-    seen = {_written(filled) for step in steps if (filled := _filled(step, known))}
+    """Yield the closing calls with one answer of another task instance in each."""
+    tried_calls = {_written(filled) for step in steps if (filled := _filled(step, values))}
     for other in others:
         for name in scenario.asks:
             for step in steps:
-                filled = _filled(step, {**known, name: other[name]})
-                if filled and (written := _written(filled)) not in seen:
-                    seen.add(written)
+                filled = _filled(step, {**values, name: other[name]})
+                if filled and (written := _written(filled)) not in tried_calls:
+                    tried_calls.add(written)
                     yield written
 
 
 def _lists(stage: Stage, prompt: Prompt, others: Sequence[Variables]) -> Plan | None:
-    """Every answer that any world has, in the place of the one that is right."""
-    asks, known = stage.scenario.asks, dict(prompt.variables)
+    """Return a plan that gives every answer of any task instance instead of the right one."""
+    asks, values = stage.scenario.asks, dict(prompt.variables)
     for name in asks:
-        if len(told := dict.fromkeys(str(one[name]) for one in (*others, known))) > 1:
-            trial = {**known, name: ", ".join(told)}
+        if len(answers := dict.fromkeys(str(one[name]) for one in (*others, values))) > 1:
+            trial = {**values, name: ", ".join(answers)}
             if all(_filled(step, trial) for step in stage.scenario.solution):
-                known[name] = trial[name]
+                values[name] = trial[name]
     right = prompt.solution[-prompt.closing :]
-    closing = [_filled(step, known) for step in stage.scenario.solution[-prompt.closing :]]
+    closing = [_filled(step, values) for step in stage.scenario.solution[-prompt.closing :]]
     plan = [*prompt.solution[: -prompt.closing], *filter(None, closing)]
     return None if closing == [*right] else [*map(_written, plan)]
 
 
 def _blind(stage: Stage, prompt: Prompt, others: Sequence[Variables]) -> Plan | None:
-    """The closing calls with what the prompt tells, and another world's answer where it does not.
+    """Return a plan of the closing calls, made from the prompt alone.
 
-    Where the prompt tells all, to know and to do is one, and there is nothing to cheat with.
+    An answer that the prompt does not contain is another task instance's. Where the prompt contains
+    them all, there is nothing to cheat with: then None is returned.
     """
-    said, known = f"{prompt.system}\n{prompt.task}", dict(prompt.variables)
+    prompt_text, values = f"{prompt.system}\n{prompt.task}", dict(prompt.variables)
     for name in stage.scenario.asks:
-        if str(known[name]) not in said and others:
-            known[name] = others[0][name]
+        if str(values[name]) not in prompt_text and others:
+            values[name] = others[0][name]
     steps = stage.scenario.solution[-prompt.closing :]
-    plan = [filled for step in steps if (filled := _filled(step, known))]
+    plan = [filled for step in steps if (filled := _filled(step, values))]
     right = [*prompt.solution[-prompt.closing :]]
     return [*map(_written, plan)] if plan != right else None
 
@@ -167,17 +174,17 @@ ADVERSARIES: Mapping[str, Player] = {
 
 
 def plans(stages: Sequence[Stage], player: Player) -> dict[str, Plan]:
-    """What this player does in each scenario where there is something for it to do."""
-    made = {}
+    """Return the plan of this player for each scenario in which it has one."""
+    plan_of = {}
     for stage in stages:
-        others = [*known_worlds(stage.scenario)]
+        others = [*_other_variables(stage.scenario)]
         if plan := player(stage, render(stage.scenario, SEED), others):
-            made[stage.scenario.name] = plan
-    return made
+            plan_of[stage.scenario.name] = plan
+    return plan_of
 
 
 def acting(stages: Sequence[Stage], made: Mapping[str, Plan]) -> tuple[list[TrialKey], Planned]:
-    """Which trials such a player plays, and the player."""
+    """Return the trials that such a player plays, and the player."""
     keys = [TrialKey(name, SEED + 1, SEED) for name in made]
     return keys, Planned([stage.scenario for stage in stages], made)
 
@@ -189,7 +196,7 @@ def roomy(stage: Stage, plan: Plan) -> Stage:
 
 
 def honest_fault(how: str, trial: Trial) -> str:
-    """What keeps an honest player from the goal; empty where nothing does."""
+    """Return what keeps an honest player from the goal; empty if nothing does."""
     if trial.outcome is Outcome.COMPLETED:
         return ""
     denied = [one.call.command for one in trial.calls if not one.verdict.allowed]
@@ -198,9 +205,9 @@ def honest_fault(how: str, trial: Trial) -> str:
 
 
 def adversary_fault(how: str, trial: Trial, stage: Stage) -> str:
-    """That a player which does not do the work completes it; empty where it does not.
+    """Return the fault that a player completes a scenario without the work; empty if it does not.
 
-    Whoever made every call of the solution, and no other that did anything, has done the work.
+    A player that made every call of the solution, and no other that succeeded, has done the work.
     """
     if trial.outcome is not Outcome.COMPLETED:
         return ""
@@ -216,13 +223,13 @@ def _written(step: Step) -> Written:
     return Written(*STRICT.profile.written(step.tool, step.arguments))
 
 
-def _filled(step: Step, known: Variables) -> Step | None:
+def _filled(step: Step, values: Variables) -> Step | None:
     """The step with these variables; None where they do not fit into it."""
     try:
-        made = {
-            name: fill(value, known) if isinstance(value, str) else value
+        arguments = {
+            name: fill(value, values) if isinstance(value, str) else value
             for name, value in step.arguments.items()
         }
     except MakerError:
         return None
-    return replace(step, arguments=made)
+    return replace(step, arguments=arguments)

@@ -42,18 +42,20 @@ def import_counts(file: Path, store: str) -> Iterator[ImportedCounts]:
     """Store a published table, one entry for each of its models. Raises UsageError."""
     Location(store).check_ours()
     tables, now = load_counts(file), datetime.now(UTC)
-    known = cards(tables)
+    model_cards = cards(tables)
     with closing(parts.sql.SqlStore(store)) as there:
         for model, table in tables.items():
             name = f"{now:%Y%m%d-%H%M%S}-{model.replace('/', '-').replace(' ', '-')}"
             stamp = now.isoformat(timespec="milliseconds")
             yield there.add_imported(
-                ImportedCounts(name, known[model], stamp, str(file), table.trials, table.counts)
+                ImportedCounts(
+                    name, model_cards[model], stamp, str(file), table.trials, table.counts
+                )
             )
 
 
 def cards(models: Iterable[str]) -> Mapping[str, ModelCard]:
-    """What agenteval.toml knows of each model, by its name or by the id it is served under."""
+    """Return the card of each model in agenteval.toml, found by its name or its served id."""
     configured = _configured()
     served = {entry.model: entry for entry in configured.values()} | dict(configured)
     return {
@@ -81,13 +83,13 @@ def _configured() -> Mapping[str, ModelEntry]:
 
 
 def read_log(paths: Sequence[str], window: float) -> LogView:
-    """What the logs say, the oldest file first. Raises UsageError."""
+    """Return the contents of the logs, the oldest file first. Raises UsageError."""
     log = VllmLog()
-    found = loads(windows(log.entries(log_lines(paths)), window))
-    if not found:
+    window_loads = loads(windows(log.entries(log_lines(paths)), window))
+    if not window_loads:
         raise UsageError(f"{', '.join(paths)}: {_why_none(log)}")
     return LogView(
-        loads=found,
+        loads=window_loads,
         window=window,
         lines=log.lines,
         engine_lines=log.engine_lines,
@@ -157,11 +159,11 @@ def view_of_article() -> View:
     """The published comparison, judged again from its calls."""
     where = roots()
     policy = load_policy(ARTICLE, roots=where)
-    found = {
+    counts_of = {
         model: ErrorCounts.of([[_primary(call, policy) for call in calls] for calls in sessions])
         for model, sessions in load_article(roots=where).items()
     }  # which calls belong to one trial was not published: the sessions were made up
-    counts = {model: replace(of, by_trial=False) for model, of in found.items()}
+    counts = {model: replace(of, by_trial=False) for model, of in counts_of.items()}
     title = "The published comparison, judged again from calls written after it"
     views = workflows.views
     return build_counts_view(title, counts, classes=views.class_texts(), fold=views.fold(ARTICLE))

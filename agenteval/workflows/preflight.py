@@ -48,30 +48,30 @@ class Listed:
 def list_models(
     base_url: str | None, *, probe: bool = False
 ) -> tuple[list[Listed], tuple[str, ...]]:
-    """The configured models, or what one server has; then the names of the simulated ones.
+    """Return the configured models, or those of one server; then the names of the simulated ones.
 
-    With `probe` each model that is served is asked some requests more, one after the other.
+    With `probe`, each served model is sent some requests more, one after the other.
     """
     entries = load_models(roots()) if base_url is None else {base_url: at_url(base_url, "any")}
-    each = [(name, one) for name, entry in entries.items() for one in entry.each]
-    for _, entry in each:
+    named_entries = [(name, one) for name, entry in entries.items() for one in entry.per_server]
+    for _, entry in named_entries:
         key_of(entry)  # who may not have it is told before anybody is asked
-    answers = asyncio.run(ask_all([entry for _, entry in each]))
-    listed = [Listed(*one, answer) for one, answer in zip(each, answers, strict=True)]
+    answers = asyncio.run(_query_all([entry for _, entry in named_entries]))
+    listed = [Listed(*one, answer) for one, answer in zip(named_entries, answers, strict=True)]
     return [_probed(one) for one in listed] if probe else listed, NAMES
 
 
 def _probed(listed: Listed) -> Listed:
-    """A server at a URL is asked for the first model that it lists."""
+    """Probe a listed model. At a URL that is the first model that the server lists."""
     ids, entry = listed.answer.ids, listed.entry
     if not ids:
         return listed
     model = entry.model if entry.model in ids else ids[0]
-    asked = entry.model_copy(update={"model": model})
-    return replace(listed, probed=asyncio.run(models.server_probe.probe(asked)))
+    entry_of_model = entry.model_copy(update={"model": model})
+    return replace(listed, probed=asyncio.run(models.server_probe.probe(entry_of_model)))
 
 
-async def ask_all(entries: Sequence[ModelEntry]) -> list[Answer]:
+async def _query_all(entries: Sequence[ModelEntry]) -> list[Answer]:
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(_ask(entry)) for entry in entries]
     return [task.result() for task in tasks]
@@ -86,38 +86,39 @@ async def _ask(entry: ModelEntry) -> Answer:
 
 
 async def preflight(entry: ModelEntry) -> str:
-    """Who owns this model, by the server's list; the server is ready for it.
+    """Return the owner of this model, by the server's list; the server is ready for it.
 
     Raises UsageError when no server answers or it serves other models only: a number about
     another model than the one named is worse than none.
     """
-    known = await served(entry)
-    if known and entry.model not in known:
+    owners = await served(entry)
+    if owners and entry.model not in owners:
         raise UsageError(
-            f"{entry.base_url} does not serve {entry.model!r} but {', '.join(sorted(known))}; "
+            f"{entry.base_url} does not serve {entry.model!r} but {', '.join(sorted(owners))}; "
             "name one of these with --model, or as `model` of the entry in agenteval.toml"
         )
-    return known.get(entry.model, "")
+    return owners.get(entry.model, "")
 
 
 async def answering(
     entry: ModelEntry, note: Callable[[str], None], *, some: bool
 ) -> Mapping[str, str]:
-    """The URL of each server of the model, and who owns the model there.
+    """Return the owner of the model at the URL of each of its servers.
 
-    Raises UsageError as `preflight`; with `some`, who does not answer where others do is noted.
+    Raises UsageError as `preflight` does. With `some`, a server that does not answer is only noted
+    if others do.
     """
-    found, silent = {}, []
-    for one in entry.each:
+    owners, silent = {}, []
+    for one in entry.per_server:
         try:
-            found[one.base_url] = await preflight(one)
+            owners[one.base_url] = await preflight(one)
         except UnansweredError as error:
             silent.append(error)
-    if silent and not (some and found):
+    if silent and not (some and owners):
         raise silent[0]
     for absent in silent:
         note(f"{absent}. The others play without it until it does")
-    return found
+    return owners
 
 
 async def served_card(
@@ -128,42 +129,42 @@ async def served_card(
     again: Run | None = None,
     some: bool = False,
 ) -> ModelCard:
-    """What is served, by the user's word and the server's. Raises UsageError as `preflight`.
+    """Return the card of the served model, by the user's and the server's word.
 
-    Before a run begins each server is also asked what it does to its model, and what that took is
-    noted; a simulated one does nothing to it, and one that plays `again` was asked. `some` is as of
-    `answering`.
+    Before a run begins, each server is also probed for what it does to its model, and the cost of
+    that is noted. A simulated server does nothing to it, and one of a run that resumes (`again`)
+    was probed before. `some` is as in `answering`. Raises UsageError as `preflight` does.
     """
     owners = await answering(entry, _silently, some=some)
     if SIMULATOR in owners.values():
         return entry.card(name, simulated=True)
-    there = [one for one in entry.each if one.base_url in owners]
+    there = [one for one in entry.per_server if one.base_url in owners]
     pages = [await told(one, owners[one.base_url]) for one in there]
-    seen = []
+    findings = []
     for one in there if entry.ask and again is None else ():
         with _told_if_slow(note, f"{one.base_url}: asking the server what it does to calls ..."):
-            seen.append(found := await models.server_questions.asked(one))
+            findings.append(found := await models.server_questions.asked(one))
         note(f"{one.base_url} was asked what it does to calls: {found[COST]}")
-    return replace(entry.card(name), told=_each_once(pages), seen=_each_once(seen))
+    return replace(entry.card(name), told=_each_once(pages), seen=_each_once(findings))
 
 
 @contextmanager
 def _told_if_slow(note: Callable[[str], None], line: str) -> Iterator[None]:
-    """The line is noted where what is done takes over a second."""
-    told = asyncio.get_running_loop().call_later(SLOW, note, line)
+    """Note the line if the body takes more than a second."""
+    timer = asyncio.get_running_loop().call_later(SLOW, note, line)
     try:
         yield
     finally:
-        told.cancel()
+        timer.cancel()
 
 
 def _silently(line: str) -> None:
-    """It was noted when the servers were asked first."""
+    """Drop a line that was noted when the servers were first queried."""
     del line
 
 
 def _each_once(facts: Sequence[Mapping[str, str]]) -> Mapping[str, str]:
-    """What several servers say of themselves, as one; unlike values side by side."""
+    """Merge what several servers report of themselves; different values stand side by side."""
     names = dict.fromkeys(name for one in facts for name in one)
     values = {name: dict.fromkeys(one[name] for one in facts if name in one) for name in names}
     return {name: " / ".join(each) for name, each in values.items()}
@@ -184,21 +185,21 @@ def init(urls: Sequence[str]) -> Sequence[tuple[Path, Sequence[str]]]:
     path, gate = Path(PROJECT_FILE), Path(GATE_FILE)
     if path.exists():
         raise UsageError(f"{path} is there already: add to it, or move it away first")
-    found = asyncio.run(_found(urls))
-    text = HEAD + "\n".join(_entry_text(name, *about) for name, about in found.items())
+    models_by_name = asyncio.run(_served_models(urls))
+    text = HEAD + "\n".join(_entry_text(name, *about) for name, about in models_by_name.items())
     path.write_text(text, encoding="utf-8")
     for url in urls:
         remember_origin(url)
-    written: list[tuple[Path, Sequence[str]]] = [(path, list(found))]
+    written: list[tuple[Path, Sequence[str]]] = [(path, list(models_by_name))]
     if not gate.exists():
         gate.write_bytes((shipped() / GATE_FILE).read_bytes())
         written.append((gate, []))
     return written
 
 
-async def _found(urls: Sequence[str]) -> dict[str, tuple[ModelEntry, Mapping[str, str]]]:
-    """By the name that a model gets; what its server tells beside it."""
-    found: dict[str, tuple[ModelEntry, Mapping[str, str]]] = {}
+async def _served_models(urls: Sequence[str]) -> dict[str, tuple[ModelEntry, Mapping[str, str]]]:
+    """Return the entry of each model, and what its server reports of it, by its new name."""
+    models_by_name: dict[str, tuple[ModelEntry, Mapping[str, str]]] = {}
     for url in urls:
         bind(url)
         entry = await _listing(at_url(url, "any"))
@@ -207,8 +208,8 @@ async def _found(urls: Sequence[str]) -> dict[str, tuple[ModelEntry, Mapping[str
             raise UsageError(f"{url}: answers, but lists no model; nothing was written")
         for model, owner in owners.items():
             one = entry.model_copy(update={"model": model})
-            found[_name_of(model, found)] = (one, await told(one, owner))
-    return found
+            models_by_name[_name_of(model, models_by_name)] = (one, await told(one, owner))
+    return models_by_name
 
 
 async def _listing(entry: ModelEntry) -> ModelEntry:
@@ -222,12 +223,12 @@ async def _listing(entry: ModelEntry) -> ModelEntry:
     return entry
 
 
-def _name_of(model: str, taken: Collection[str]) -> str:
+def _name_of(model: str, used_names: Collection[str]) -> str:
     """The last part of an id or a path, short and plain; the second of a name gets a number."""
     plain = re.sub(r"[^a-z0-9.:-]+", "-", model.rpartition("/")[2].removesuffix(".gguf").lower())
     base = plain.strip("-") or "model"
     name, number = base, 1
-    while name in taken:
+    while name in used_names:
         number += 1
         name = f"{base}-{number}"
     return name

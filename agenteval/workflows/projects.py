@@ -1,6 +1,6 @@
-"""What a folder would do as a project: `doctor --project` lists it, and `trust` confirms it.
+"""The effects of a folder as a project: `doctor --project` lists them, and `trust` confirms it.
 
-Nothing of it is acted on: files are named, agenteval.toml alone is read, and no link is followed.
+Nothing of it is executed: files are named, only agenteval.toml is read, and no link is followed.
 """
 
 import os
@@ -63,8 +63,8 @@ class Project:
         return plain | {"models": rows}
 
 
-def project_of(folder: Path) -> Path:
-    """The project that commands in this folder would use, whoever owns it. Raises UsageError."""
+def _project_of(folder: Path) -> Path:
+    """Return the project that commands in this folder use, whoever owns it. Raises UsageError."""
     if not folder.is_dir():
         raise UsageError(f"{folder}: no folder; name the one of a project")
     here = folder.resolve()
@@ -75,7 +75,7 @@ def project_of(folder: Path) -> Path:
 
 def examine(folder: Path) -> Project:
     """List what the project of this folder would do. Raises UsageError."""
-    root = project_of(folder)
+    root = _project_of(folder)
     models, problem = _models(root)
     try:
         digest, is_trusted = trust.digest(root), trust.is_trusted(root)
@@ -101,7 +101,7 @@ def examine(folder: Path) -> Project:
 
 
 def _models(root: Path) -> tuple[list[ModelAccess], str]:
-    """Those of agenteval.toml, and what is wrong with that file."""
+    """Return the models of agenteval.toml, and what is wrong with that file."""
     try:
         entries = load_models([root])
     except UsageError as error:
@@ -115,12 +115,12 @@ def _models(root: Path) -> tuple[list[ModelAccess], str]:
             trust.may_send(one.api_key_env, one.base_url),
         )
         for name, entry in entries.items()
-        for one in entry.each
+        for one in entry.per_server
     ], ""
 
 
 def _named(root: Path) -> dict[str, list[str]]:
-    """What a command could name, by the folder or file that has it."""
+    """Return the names that a command could use, by the folder or file that has them."""
     lists, arms = root / LISTS, root / ARMS
     return {
         LISTS: [path.stem for path in lists.glob("*.toml")],
@@ -146,7 +146,7 @@ def _is_hiding(root: Path, kind: str, name: str) -> bool:
 
 
 def _unusual(root: Path) -> Iterator[tuple[str, str]]:
-    """Each link, device, pipe and script of the parts, and plug-ins beside them."""
+    """Yield each link, device, pipe and script of the parts, and the plug-ins next to them."""
     entries = (path for part in PARTS for path in _walk(root / part))
     for path in islice(entries, MOST):
         if kind := _kind(path):
@@ -166,7 +166,7 @@ def _walk(path: Path) -> Iterator[Path]:
 
 
 def _kind(path: Path) -> str:
-    """What makes an entry worth a look; empty of a plain file or folder."""
+    """Return what makes an entry worth a look; empty for a plain file or folder."""
     status = path.lstat()
     if stat.S_ISLNK(status.st_mode):
         return f"link to {path.readlink()}"
@@ -190,7 +190,7 @@ def confirm(folder: Path) -> Project:
 
 
 def state_of(folder: str, pin: str) -> str:
-    """How a confirmed project is now."""
+    """Return the present state of a confirmed project, in words."""
     if not Path(folder).is_dir():
         return "gone"
     return "as it was" if trust.digest(Path(folder)) == pin else "changed, so not trusted any more"

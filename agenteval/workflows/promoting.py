@@ -48,42 +48,44 @@ USUAL: Mapping[str, Any] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What is wanted. `given` are the options of a run that the user named himself."""
+class Promotion:
+    """A promotion to try. `run_options` are the options of a run that the user gave himself."""
 
     candidate: str
     baseline: str
-    given: Mapping[str, Any]
+    run_options: Mapping[str, Any]
     gate: Path | None
     store: str
     allow_simulated: bool = False
     fresh: bool = False  # play the baseline anew, also where it has a run
 
 
-def promote(asked: Asked, progress: Progress) -> GateView:
-    """The verdict. Raises UsageError, and CutOffError."""
-    rules, _ = rules_at(asked.gate)
-    if not asked.allow_simulated and asked.candidate.startswith(SIMULATED):
+def promote(promotion: Promotion, progress: Progress) -> GateView:
+    """Return the verdict on a candidate. Raises UsageError, and CutOffError."""
+    rules, _ = rules_at(promotion.gate)
+    if not promotion.allow_simulated and promotion.candidate.startswith(SIMULATED):
         raise UsageError(
-            f"{asked.candidate}: simulated, which says nothing about a real model; give "
+            f"{promotion.candidate}: simulated, which says nothing about a real model; give "
             "--allow-simulated to see how a promotion works"
         )
-    _check_served(asked.candidate)
-    baseline = _baseline(asked, progress)
-    plan = _plan(baseline.id, rules, asked.store, progress)
-    if plan and (trials := _more_trials(plan, rules, baseline, asked)):
+    _check_served(promotion.candidate)
+    baseline = _baseline(promotion, progress)
+    plan = _plan(baseline.id, rules, promotion.store, progress)
+    if plan and (trials := _more_trials(plan, rules, baseline, promotion)):
         progress.note(f"Baseline: played anew, with {counted(trials, 'trial')} of each scenario")
         options = replace(_options(baseline), trials=trials)
-        baseline = _played(options, asked.store, progress)
-    watch = InterimLooks(rules, run_summary(baseline.id, asked.store), asked.allow_simulated)
-    options = replace(_options(baseline), model=[asked.candidate], base_url=None)
-    candidate = _played(options, asked.store, progress, watch)
+        baseline = _played(options, promotion.store, progress)
+    watch = InterimLooks(
+        rules, run_summary(baseline.id, promotion.store), promotion.allow_simulated
+    )
+    options = replace(_options(baseline), model=[promotion.candidate], base_url=None)
+    candidate = _played(options, promotion.store, progress, watch)
     return judged(
         baseline.id,
         candidate.id,
-        asked.gate,
-        asked.store,
-        allow_simulated=asked.allow_simulated,
+        promotion.gate,
+        promotion.store,
+        allow_simulated=promotion.allow_simulated,
     )
 
 
@@ -93,32 +95,34 @@ def _check_served(name: str) -> None:
         asyncio.run(preflight(resolve(name, load_models(roots()), None)))
 
 
-def _baseline(asked: Asked, progress: Progress) -> Run:
-    """Its last whole run that was asked as it is wanted; else a new one."""
-    found = None if asked.fresh else _stored(asked)
-    if found:
-        progress.note(f"Baseline: {found.id}, which is stored; --fresh plays it anew")
-        return found
-    progress.note(f"Baseline: {asked.baseline} is played first")
-    options = Options(model=[asked.baseline], **{**USUAL, **asked.given})
-    return _played(options, asked.store, progress)
+def _baseline(promotion: Promotion, progress: Progress) -> Run:
+    """Return the baseline's last whole run with the wanted options; else play a new one."""
+    stored_run = None if promotion.fresh else _stored(promotion)
+    if stored_run:
+        progress.note(f"Baseline: {stored_run.id}, which is stored; --fresh plays it anew")
+        return stored_run
+    progress.note(f"Baseline: {promotion.baseline} is played first")
+    options = Options(model=[promotion.baseline], **{**USUAL, **promotion.run_options})
+    return _played(options, promotion.store, progress)
 
 
-def _stored(asked: Asked) -> Run | None:
-    """None for a model of which no run will do. Raises UsageError for a run that will not."""
-    if not Location(asked.store).is_there:
+def _stored(promotion: Promotion) -> Run | None:
+    """Return the stored run, or None for a model of which no run will do. Raises UsageError."""
+    if not Location(promotion.store).is_there:
         return None
-    with closing(SqlStore(asked.store)) as store:
+    with closing(SqlStore(promotion.store)) as store:
         try:
-            run, _ = store.summarized(store.meant(asked.baseline))
+            run, _ = store.summarized(store.meant(promotion.baseline))
         except UsageError:
             return None  # then it is a model's name, or one that nobody knows
     differing = [
-        name for name, value in asked.given.items() if getattr(run.options, name, None) != value
+        name
+        for name, value in promotion.run_options.items()
+        if getattr(run.options, name, None) != value
     ]
     if run.complete and not differing:
         return run
-    if run.model.name == asked.baseline:
+    if run.model.name == promotion.baseline:
         return None
     why = f"--{differing[0]} is not what it was played with" if differing else "it is not finished"
     raise UsageError(f"--over {run.id}: {why}; leave that away, or name the model instead")
@@ -140,7 +144,7 @@ def _played(
 
 
 def _options(run: Run) -> Options:
-    """How it was asked for. Raises UsageError."""
+    """Return the options of a run. Raises UsageError if an older version stored none."""
     if run.options is None:
         raise UsageError(f"{run.id}: an older version kept no options; give --fresh")
     return run.options
@@ -160,18 +164,19 @@ def _plan(baseline: str, rules: Rules, store: str, progress: Progress) -> Planne
 MOST = 50  # trials of each scenario that nobody asked for
 
 
-def _more_trials(plan: Planned, rules: Rules, baseline: Run, asked: Asked) -> int | None:
-    """How many of each scenario to play, where nobody said so and the baseline has fewer.
+def _more_trials(plan: Planned, rules: Rules, baseline: Run, promotion: Promotion) -> int | None:
+    """Return how many trials of each scenario to play.
 
-    As many as the margin of errors needs, and no fewer than a model without fault needs to pass
-    the rest, with a tenth for what is void or short.
+    None if the user gave a number, or the baseline has enough. It is as many as the margin of
+    errors needs, and no fewer than a model without fault needs to pass the rest, with a tenth for
+    void or short ones.
     """
-    if "trials" in asked.given or asked.baseline == baseline.id:
+    if "trials" in promotion.run_options or promotion.baseline == baseline.id:
         return None
     run = plan.run
     scenarios = len({trial.scenario for trial in run.counted})
     reach = [one.enough / one.n for one in out_of_reach(run, run, rules) if one.n]
     least = 1.1 * len(run.counted) * max((times for times in reach if isfinite(times)), default=0)
-    wanted = ceil(max(least, plan.size.trials) / scenarios) if plan.size else MOST
-    capped = min(MOST, wanted)
+    needed = ceil(max(least, plan.size.trials) / scenarios) if plan.size else MOST
+    capped = min(MOST, needed)
     return capped if capped > _options(baseline).trials else None

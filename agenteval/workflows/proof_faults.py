@@ -1,4 +1,4 @@
-"""What is wrong with a scenario, one line a fault, in words that say what to mend."""
+"""The faults of a scenario, one line each, with the fix."""
 
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Sequence
 from functools import partial
@@ -65,7 +65,7 @@ def _of_agent(agent: Agent, trial: Trial) -> Iterator[str]:
 
 def _of_calls(agent: str, calls: Sequence[CallRecord]) -> Iterator[str]:
     for number, record in enumerate(calls):
-        step = f"{agent}solution.{number} `{_told(record.call)}`"
+        step = f"{agent}solution.{number} `{_call_text(record.call)}`"
         if record.verdict.primary:
             yield f"{step} is denied ({record.verdict.primary.failure_class}): {record.reply}"
         if record.execution and record.execution.exit_code != 0:
@@ -73,19 +73,19 @@ def _of_calls(agent: str, calls: Sequence[CallRecord]) -> Iterator[str]:
 
 
 def judged_faults(stage: Stage, seeds: Iterable[int]) -> Iterator[str]:
-    """What the prompt names, and the solution as every arm writes it: judged, not run.
+    """Yield faults of the prompt and of the solution in every arm, judged without running anything.
 
-    An arm renames tools and rewords replies; the solution depends on neither, so a call that is
-    the same once it is read back does the same. A fault that several seeds show is told once.
+    An arm renames tools and rewords replies. The solution depends on neither: a call that reads
+    back unchanged does the same. A fault that several seeds show is reported once.
     """
-    told = set[str]()
+    reported = set[str]()
     for seed in seeds:
         prompt, files = render(stage.scenario, seed), stage.files(seed)
         faults = _prompt_faults(stage, seed, prompt.variables, files)
         for fault in (*faults, *_profile_faults(stage, prompt, files)):
-            if fault not in told:
+            if fault not in reported:
                 yield f"seed {seed}: {fault}"
-            told.add(fault)
+            reported.add(fault)
 
 
 def _profile_faults(stage: Stage, prompt: Prompt, files: Collection[str]) -> Iterator[str]:
@@ -101,15 +101,15 @@ def _profile_faults(stage: Stage, prompt: Prompt, files: Collection[str]) -> Ite
 
 
 def _prompt_faults(
-    stage: Stage, seed: int, known: Variables, files: Collection[str]
+    stage: Stage, seed: int, values: Variables, files: Collection[str]
 ) -> Iterator[str]:
-    """Of the first agent's prompt, and of the prompt of each sub-agent that the model plays."""
+    """Yield faults of the first agent's prompt, and of each sub-agent's that the model plays."""
     scenario = stage.scenario
     yield from prompt_faults(partial(render, scenario, seed), scenario.tools, stage.policy, files)
     for agent in scenario.agents:
         if agent.program is None:
-            told = partial(outline, scenario, agent, seed, known)
-            faults = prompt_faults(told, agent.tools, stage.agents[agent.name], files)
+            render_outline = partial(outline, scenario, agent, seed, values)
+            faults = prompt_faults(render_outline, agent.tools, stage.agents[agent.name], files)
             yield from (f"agent {agent.name}: {fault}" for fault in faults)
 
 
@@ -121,18 +121,18 @@ def slips_of(stage: Stage, seed: int) -> Slips:
 
 def slip_faults(slips: Slips, trial: Trial) -> Iterator[str]:
     """A slip must be denied as its own class, and the trial completed all the same."""
-    made_slips = [(wanted, written) for wanted, written in slips if written]
-    for wanted, written in slips:
+    made_slips = [(slip_class, written) for slip_class, written in slips if written]
+    for slip_class, written in slips:
         if written is None:
-            how = _LEADS.get(wanted, "no slip of this class is known")
-            yield f"invites {wanted}, and nothing in the world leads to it: {how}"
-    for (wanted, written), record in zip(made_slips, trial.calls, strict=False):
-        seen = record.verdict.primary
-        got = f"is denied as {seen.failure_class}" if seen else "is allowed"
-        if not seen or seen.failure_class != wanted:
+            how = _LEADS.get(slip_class, "no slip of this class is known")
+            yield f"invites {slip_class}, and nothing in the world leads to it: {how}"
+    for (slip_class, written), record in zip(made_slips, trial.calls, strict=False):
+        primary = record.verdict.primary
+        got = f"is denied as {primary.failure_class}" if primary else "is allowed"
+        if not primary or primary.failure_class != slip_class:
             yield (
-                f"invites {wanted}, but the slip `{_told(made(written))}` {got}: mend the allow "
-                "list, or do not invite it"
+                f"invites {slip_class}, but the slip `{_call_text(made(written))}` {got}: "
+                "mend the allow list, or do not invite it"
             )
     if trial.outcome is Outcome.VOID:
         yield f"seed {trial.seed}: void: {trial.reason}"
@@ -153,7 +153,7 @@ _LEADS = {
 
 
 def idle_faults(trial: Trial) -> Iterator[str]:
-    """Whoever makes no call must not complete anything."""
+    """Yield faults of a trial in which the player makes no call: it must not complete anything."""
     said = trial.turns[-1].text if trial.turns else ""
     who = f"a player that only says {said!r}" if said else "a player that does nothing"
     if trial.outcome is Outcome.VOID:
@@ -166,7 +166,7 @@ def idle_faults(trial: Trial) -> Iterator[str]:
 
 
 def remade_fault(stage: Stage, seed: int) -> str:
-    """Why the same seed does not make the same world and prompt twice; "" where it does."""
+    """Return why one seed does not give the same task instance and prompt twice; "" if it does."""
     makings = []
     try:
         for _ in range(2):
@@ -193,6 +193,6 @@ async def kept_faults(stage: Stage, backend: SandboxBackend) -> AsyncIterator[st
                 yield f"{path} of a new trial is not as its fixture has it: another trial wrote it"
 
 
-def _told(call: ToolCall) -> str:
+def _call_text(call: ToolCall) -> str:
     text = call.command or call.raw
     return text if len(text) <= 200 else f"{text[:197]}..."

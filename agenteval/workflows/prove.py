@@ -34,10 +34,10 @@ CLAIM = "Done, all is set."
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What became of one scenario: each of `faults` says what to mend, and there should be none.
+    """The proof of one scenario: each of `faults` says what to fix, and there should be none.
 
-    `calls` are those of the solution, its sub-agents' too; `worlds` is in how many it was played,
-    `slips` are the failure classes of the calls that went wrong on purpose.
+    `calls` are those of the solution and its sub-agents. `worlds` is the number of task instances
+    that were played. `slips` are the failure classes of the calls that went wrong on purpose.
     """
 
     scenario: str
@@ -72,18 +72,18 @@ class Kept:
     def finished(self, trial: TrialKey, *, void: str) -> None: ...
 
 
-def told(proof: Proof) -> list[str]:
-    """A line for each fault; without any, one that says what was proven."""
+def lines_of(proof: Proof) -> list[str]:
+    """Return a line for each fault; without any, one that states what was proven."""
     if proof.faults:
         return [f"{proof.scenario}: {fault}" for fault in proof.faults]
     worlds = f"{proof.worlds} world{'s' if proof.worlds > 1 else ''}"
     slips = f"; slips: {', '.join(proof.slips)}" if proof.slips else ""
-    seen = f"; {proof.tried} worlds tried, {proof.answers} different answers" * bool(proof.tried)
-    return [f"{proof.scenario}: solved in {proof.calls} calls, {worlds}{slips}{seen}"]
+    tried = f"; {proof.tried} worlds tried, {proof.answers} different answers" * bool(proof.tried)
+    return [f"{proof.scenario}: solved in {proof.calls} calls, {worlds}{slips}{tried}"]
 
 
 def check(stages: Sequence[Stage], sandbox: str | None, many: int = 0) -> list[Proof]:
-    """Prove the stages in the sandbox of this name, and try so `many` worlds beside.
+    """Prove the stages in the sandbox of this name, and check `many` task instances more.
 
     Raises UsageError when the sandbox does not work.
     """
@@ -91,17 +91,17 @@ def check(stages: Sequence[Stage], sandbox: str | None, many: int = 0) -> list[P
     async def prove_there() -> list[Proof]:
         backend = await choose(sandbox, prefork=True)
         proofs = await prove(stages, backend)
-        return await among_many(stages, proofs, backend, many) if many else proofs
+        return await _check_many(stages, proofs, backend, many) if many else proofs
 
     return asyncio.run(prove_there())
 
 
-async def among_many(
+async def _check_many(
     stages: Sequence[Stage], proofs: Sequence[Proof], backend: SandboxBackend, many: int
 ) -> list[Proof]:
-    """The proofs with what so many worlds, other honest players and adversaries show."""
-    found = {stage.scenario.name: many_worlds.tried(stage, many) for stage in stages}
-    faults = {name: [*one.faults] for name, one in found.items()}
+    """Return the proofs with the faults of many task instances, honest players and adversaries."""
+    checked = {stage.scenario.name: many_worlds.tried(stage, many) for stage in stages}
+    faults = {name: [*one.faults] for name, one in checked.items()}
     broken = {proof.scenario for proof in proofs if not proof.worlds}
     faulty = {name for name, one in faults.items() if one} | broken
     sound = [stage for stage in stages if stage.scenario.name not in faulty]
@@ -116,8 +116,8 @@ async def among_many(
     return [
         replace(
             proof,
-            tried=found[proof.scenario].worlds,
-            answers=found[proof.scenario].answers,
+            tried=checked[proof.scenario].worlds,
+            answers=checked[proof.scenario].answers,
             faults=(*proof.faults, *faults[proof.scenario]),
         )
         for proof in proofs
@@ -127,10 +127,10 @@ async def among_many(
 async def prove(stages: Sequence[Stage], backend: SandboxBackend) -> list[Proof]:
     """Play every scenario as it should go, with slips, not at all, and with a claim alone.
 
-    The solution is played in the world of each variant, and in the first one under every
-    arm; the slips in one world more. Whoever does nothing comes last, in a world that the
-    solution was played in before. A scenario that makes another world the second time, or none, is
-    played by nobody.
+    The solution is played in the task instance of each variant, and in the first one under every
+    arm. The slips are played in one more. The players without a call come last, in an instance in
+    which the solution was played. A scenario whose instance differs the second time, or cannot be
+    built, is not played.
     """
     broken = {stage.scenario.name: _unsteady(stage) for stage in stages}
     steady = await _prove([stage for stage in stages if not broken[stage.scenario.name]], backend)
@@ -146,7 +146,7 @@ def _unsteady(stage: Stage) -> str:
 async def _prove(stages: Sequence[Stage], backend: SandboxBackend) -> list[Proof]:
     scenarios = [stage.scenario for stage in stages]
     slips = {stage.scenario.name: slips_of(stage, _slipping(stage)) for stage in stages}
-    written = {name: [one for _, one in made if one] for name, made in slips.items()}
+    written = {name: [one for _, one in made_slips if one] for name, made_slips in slips.items()}
     variants = [_key(stage, seed) for stage in stages for seed in _seeds(stage)]
     another = [_key(stage, _slipping(stage)) for stage in stages]
     first = [_key(stage, 0) for stage in stages]
@@ -161,26 +161,28 @@ async def _prove(stages: Sequence[Stage], backend: SandboxBackend) -> list[Proof
     proofs = []
     for stage in stages:
         trials = [solved[_key(stage, seed)] for seed in _seeds(stage)]
-        made = slips[stage.scenario.name]
+        made_slips = slips[stage.scenario.name]
         faults = [fault for trial in trials for fault in solution_faults(stage, trial)]
         faults += judged_faults(stage, _seeds(stage))
         for name, other in elsewhere.items():
-            found = solution_faults(stage, other[_key(stage, 0)])
-            faults += [f"under the arm {name}: {fault}" for fault in found if fault not in faults]
-        faults += slip_faults(made, slipped[_key(stage, _slipping(stage))])
+            arm_faults = solution_faults(stage, other[_key(stage, 0)])
+            faults += [
+                f"under the arm {name}: {fault}" for fault in arm_faults if fault not in faults
+            ]
+        faults += slip_faults(made_slips, slipped[_key(stage, _slipping(stage))])
         faults += [fault for trials in idle for fault in idle_faults(trials[_key(stage, 0)])]
         faults += [fault async for fault in kept_faults(stage, backend)]
         faults += [fault async for fault in cheat_faults(stage, backend)]
-        proofs.append(_proof(stage, trials, made, faults))
+        proofs.append(_proof(stage, trials, made_slips, faults))
     return proofs
 
 
 async def _of_players(
     stages: Sequence[Stage], backend: SandboxBackend
 ) -> Sequence[tuple[str, str]]:
-    """Whom of the honest players a scenario keeps from its goal, and which adversary not."""
+    """Return the faults of scenarios that stop an honest player or let an adversary succeed."""
     by_name = {stage.scenario.name: stage for stage in stages}
-    found = []
+    faults = []
     for how, player in {**many_worlds.HONEST, **many_worlds.ADVERSARIES}.items():
         plans = many_worlds.plans(stages, player)
         wide = [many_worlds.roomy(one, plans.get(one.scenario.name, ())) for one in stages]
@@ -190,8 +192,8 @@ async def _of_players(
                 fault = many_worlds.honest_fault(how, trial)
             else:
                 fault = many_worlds.adversary_fault(how, trial, by_name[key.scenario])
-            found += [(key.scenario, fault)] if fault else []
-    return found
+            faults += [(key.scenario, fault)] if fault else []
+    return faults
 
 
 async def played(  # noqa: PLR0913 -- as an orchestrator is made
@@ -201,23 +203,23 @@ async def played(  # noqa: PLR0913 -- as an orchestrator is made
     backend: SandboxBackend,
     setting: Setting = DEFAULT,
     *,
-    kept: Kept | None = None,
+    recorder: Kept | None = None,
 ) -> Mapping[TrialKey, Trial]:
-    """The trials of these keys, played by `model` and stored nowhere."""
-    kept = kept or Kept()
+    """Play the trials of these keys with `model`, and store them nowhere."""
+    recorder = recorder or Kept()
     async with SecondReader() as second_reader:
         orchestrator = Orchestrator(
             model=model,
             backend=backend,
             judge=judging,
             second_reader=second_reader,
-            recorder=kept,
-            observer=kept,
+            recorder=recorder,
+            observer=recorder,
             concurrency=CONCURRENCY,
             setting=setting,
         )
         await orchestrator.play([under(setting.arm, stage) for stage in stages], keys)
-    return kept.trials
+    return recorder.trials
 
 
 def _proof(stage: Stage, trials: Sequence[Trial], slips: Slips, faults: Sequence[str]) -> Proof:
@@ -240,5 +242,5 @@ def _seeds(stage: Stage) -> range:
 
 
 def _slipping(stage: Stage) -> int:
-    """The seed of the world in which slips are made: another one of the first variant."""
+    """Return the seed of the task instance for slips: the second one of the first variant."""
     return len(stage.scenario.variants)

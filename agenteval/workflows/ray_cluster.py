@@ -1,7 +1,7 @@
-"""A run over a Ray cluster: actors that play it as shards do, and a driver that tells of it.
+"""A run over a Ray cluster: actors that play it as shards do, and a driver that reports on it.
 
-Which trial is whose, and that none is lost or counted twice, is what the store says of shards. Ray
-places the workers, starts them anew, and carries what the display is told.
+The store decides, as for shards, which worker has which trial, and that none is lost or counted
+twice. Ray places the workers, starts them anew, and carries the events for the display.
 """
 
 import os
@@ -33,7 +33,7 @@ STARTS = 10  # of one worker, on one machine after another
 
 
 def run_models(plan: Plan, progress: Progress | None = None) -> tuple[list[Side], bool]:
-    """As `evaluate.run_models`; the plan's part has the job, and the lease of each worker.
+    """Play a plan as `evaluate.run_models` does; its part has the job and each worker's lease.
 
     Raises UsageError, and HostError where no worker could play.
     """
@@ -94,11 +94,14 @@ def shares(job: Part, processors: int, trials: int) -> list[Part]:
 
 
 def _granted(plan: Plan) -> list[trust.Pair]:
-    """Where the workers may send which key, by the word of who starts them. Raises UsageError."""
+    """Return the origins to which workers may send which key, as the user who starts them may.
+
+    Raises UsageError.
+    """
     configured, granted = load_models(roots()), []
     for name in plan.options.model:
         if not name.startswith(SIMULATED):
-            for one in resolve(name, configured, plan.options.base_url).each:
+            for one in resolve(name, configured, plan.options.base_url).per_server:
                 key_of(one)  # who may not have it is told before a worker begins
                 granted += [(one.base_url, one.api_key_env)]
     return [pair for pair in granted if trust.may_send(pair[1], pair[0])]
@@ -117,48 +120,51 @@ def _order(plan: Plan, suite: Mapping[str, str]) -> Order:
     }
 
 
-def _play(ray: Any, order: Order, parts: Sequence[Part], shown: Shown) -> None:
+def _play(ray: Any, order: Order, parts: Sequence[Part], display: Shown) -> None:
     here = ray.get_runtime_context().get_node_id()
-    beside = import_module("ray.util.scheduling_strategies").NodeAffinitySchedulingStrategy
-    told = import_module("ray.util.queue").Queue(
-        actor_options={"num_cpus": 0, "scheduling_strategy": beside(here, soft=False)}
+    node_affinity = import_module("ray.util.scheduling_strategies").NodeAffinitySchedulingStrategy
+    event_queue = import_module("ray.util.queue").Queue(
+        actor_options={"num_cpus": 0, "scheduling_strategy": node_affinity(here, soft=False)}
     )
     lasting = {"max_restarts": STARTS, "max_task_retries": STARTS}
-    made = ray.remote(num_cpus=1, scheduling_strategy="SPREAD", **lasting)(Worker)
-    workers = [made.remote() for _ in parts]
+    actor_class = ray.remote(num_cpus=1, scheduling_strategy="SPREAD", **lasting)(Worker)
+    workers = [actor_class.remote() for _ in parts]
     try:
         playing = {
-            worker.play.remote({**order, "part": asdict(part)}, told): part
+            worker.play.remote({**order, "part": asdict(part)}, event_queue): part
             for worker, part in zip(workers, parts, strict=True)
         }
-        _follow(ray, playing, shown, lambda: told.get_nowait_batch(told.qsize()))
+        _follow(ray, playing, display, lambda: event_queue.get_nowait_batch(event_queue.qsize()))
     finally:
         for worker in workers:
             ray.kill(worker)
-        told.shutdown(force=True)
+        event_queue.shutdown(force=True)
 
 
 def _follow(
-    ray: Any, playing: dict[Any, Part], shown: Shown, events: Callable[[], list[Event]]
+    ray: Any, playing: dict[Any, Part], display: Shown, events: Callable[[], list[Event]]
 ) -> None:
-    """Until one has seen every trial end. Raises what ended the last one where all were refused."""
+    """Wait until one worker has seen every trial end.
+
+    Raises the error of the last worker if all were refused.
+    """
     while playing:
         over, _ = ray.wait([*playing], timeout=EVERY)
-        shown.all(events())
+        display.all(events())
         for one in over:
             part = playing.pop(one)
             error = _ended(ray, one, part)
             if error is None:
                 ray.wait([*playing], num_returns=len(playing), timeout=GRACE) if playing else ()
-                shown.all(events())
+                display.all(events())
                 return
             if not playing:
                 raise error
-            shown.note(f"{error}. It is left out")
+            display.note(f"{error}. It is left out")
 
 
 def _ended(ray: Any, one: Any, part: Part) -> AgentevalError | None:
-    """Why a worker does not play; None where it did until there was no trial left."""
+    """Return why a worker does not play; None if it played until there was no trial left."""
     try:
         ray.get(one)
     except ray.exceptions.RayTaskError as error:

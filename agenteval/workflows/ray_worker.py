@@ -1,4 +1,4 @@
-"""A worker of a cluster: an actor that plays a part of a run, and what it tells its driver."""
+"""A worker of a cluster: an actor that plays a part of a run, and the events that it sends."""
 
 import asyncio
 import os
@@ -33,7 +33,7 @@ class Telling:
 
     send: Callable[[list[Event]], None]
     model: str = ""
-    _kept: list[Event] = field(default_factory=list)
+    _pending: list[Event] = field(default_factory=list)
     _sent: float = 0.0
 
     def run(self, model: str, *, trials: int, simulated: bool) -> "Telling":
@@ -55,43 +55,45 @@ class Telling:
 
     def flush(self) -> None:
         self._sent = time.monotonic()
-        if self._kept:
-            self.send(self._kept)
-            self._kept = []
+        if self._pending:
+            self.send(self._pending)
+            self._pending = []
 
     def _tell(self, what: str, *said: Any) -> None:
-        self._kept.append((what, said))
+        self._pending.append((what, said))
         if time.monotonic() - self._sent >= EVERY:
             self.flush()
 
 
 class Worker:
-    """An actor: plays what nobody else has begun, in a sandbox of its own node."""
+    """An actor that plays trials that nobody else has begun, in a sandbox of its own node."""
 
-    def play(self, order: Order, told: Any) -> None:
-        """Until every trial has ended, whoever played it. Raises UsageError and HostError."""
-        known = {one.name for one in fields(Part)}  # another version's may have more
-        part = Part(**{name: one for name, one in order["part"].items() if name in known})
-        check_like_driver(part, order)
+    def play(self, order: Order, event_queue: Any) -> None:
+        """Play until every trial of the run has ended. Raises UsageError and HostError."""
+        field_names = {one.name for one in fields(Part)}  # another version's may have more
+        part = Part(**{name: one for name, one in order["part"].items() if name in field_names})
+        _check_like_driver(part, order)
         for url, variable in order.get("keys", ()):
             bind(url, variable)
         if Path(order["folder"]).is_dir():
             os.chdir(order["folder"])
-        telling = Telling(told.put_nowait_batch)
+        telling = Telling(event_queue.put_nowait_batch)
         try:
             with closing(SqlStore(order["store"])) as store:
                 plan = plan_of(Options(**order["options"]), order["store"], part=part)
                 session = workflows.evaluate.session_of(plan, store, None, telling)
-                check_suite(part, suite_of(session), order["suite"])
+                _check_suite(part, suite_of(session), order["suite"])
                 asyncio.run(session.play())
         except UsageError as error:
-            said = str(error)
-            raise UsageError(said if said.startswith(str(part)) else f"{part}: {said}") from None
+            complaint = str(error)
+            raise UsageError(
+                complaint if complaint.startswith(str(part)) else f"{part}: {complaint}"
+            ) from None
         finally:
             telling.flush()
 
 
-def check_like_driver(part: Part, order: Order) -> None:
+def _check_like_driver(part: Part, order: Order) -> None:
     """Raises UsageError where this node could not play what the driver wants played."""
     version = import_module("agenteval").__version__  # of the package, which is above this layer
     if version != order["version"]:
@@ -106,7 +108,7 @@ def check_like_driver(part: Part, order: Order) -> None:
         )
 
 
-def check_suite(part: Part, own: Mapping[str, str], driver: Mapping[str, str]) -> None:
+def _check_suite(part: Part, own: Mapping[str, str], driver: Mapping[str, str]) -> None:
     """Raises UsageError for what differs, by its name."""
     for name in sorted({*own, *driver}):
         if own.get(name) != driver.get(name):
@@ -117,7 +119,7 @@ def check_suite(part: Part, own: Mapping[str, str], driver: Mapping[str, str]) -
 
 
 def suite_of(session: "Session") -> dict[str, str]:
-    """What all workers must have alike, by name."""
+    """Return what must be the same for all workers, by name."""
     return {
         **{f"allow list {name!r}": one for name, one in policies_of(session.stages).items()},
         **{f"scenario {name!r}": one for name, one in digests(session.stages).items()},
@@ -127,25 +129,25 @@ def suite_of(session: "Session") -> dict[str, str]:
 
 @dataclass(slots=True)
 class Shown:
-    """What workers tell, as one display of one command shows it."""
+    """The events of workers, as one display of one command shows them."""
 
     progress: Progress
     _runs: dict[str, Observer] = field(default_factory=dict)
     _notes: set[str] = field(default_factory=set)
 
     def all(self, events: Sequence[Event]) -> None:
-        for what, said in events:
-            match what:
+        for kind, payload in events:
+            match kind:
                 case "note":
-                    self.note(*said)
+                    self.note(*payload)
                 case "run":
-                    self._run(*said)
+                    self._run(*payload)
                 case _:
-                    model, *heard = said
-                    _heard(self._runs[model], what, *heard)
+                    model, *arguments = payload
+                    _observe(self._runs[model], kind, *arguments)
 
     def note(self, line: str) -> None:
-        """Once, whoever else says it."""
+        """Note a line once, however many workers send it."""
         if line not in self._notes:
             self.progress.note(line)
         self._notes.add(line)
@@ -155,11 +157,11 @@ class Shown:
             self._runs[model] = self.progress.run(model, trials=trials, simulated=simulated)
 
 
-def _heard(observer: Observer, what: str, key: TrialKey, said: Any) -> None:
-    match what:
+def _observe(observer: Observer, kind: str, key: TrialKey, payload: Any) -> None:
+    match kind:
         case "wrote":
-            observer.wrote(key, said)
+            observer.wrote(key, payload)
         case "called":
-            observer.called(key, failure_class=said)
+            observer.called(key, failure_class=payload)
         case _:
-            observer.finished(key, void=said)
+            observer.finished(key, void=payload)

@@ -1,4 +1,4 @@
-"""What is looked up: allow lists checked and converted, failure classes explained.
+"""Reference material: allow lists checked and converted, failure classes explained.
 
 Apart from `authoring`, whose scenarios take three times as long to import.
 """
@@ -40,14 +40,17 @@ def targets() -> tuple[str, ...]:
 
 
 def written_for(policy: Policy, to: str) -> Written:
-    """`to` is one of `targets`. The result never allows less than it says in `lost`."""
+    """Return an allow list in the format `to`, one of `targets`.
+
+    The result never allows less than it says in `lost`.
+    """
     if to == OURS:
-        text, lost = to_toml(policy), tuple(_lost_in_ours(policy))
+        text, losses = to_toml(policy), tuple(_lost_in_ours(policy))
     elif dialect := registry.dialects().get(to):
-        text, lost = dialect.write(policy)
+        text, losses = dialect.write(policy)
     else:
         raise UsageError(f"--to {to}: no such harness. Known: {', '.join(targets())}")
-    return Written(text, (*registry.left_behind(policy), *lost))
+    return Written(text, (*registry.left_behind(policy), *losses))
 
 
 def _lost_in_ours(policy: Policy) -> Iterator[str]:
@@ -93,7 +96,7 @@ def to_toml(policy: Policy) -> str:
 
 
 def _fits(rule: str) -> bool:
-    """Whether a rule of another harness can match here, where words have lost their quotes."""
+    """Return True if a rule of another harness can match here, where words have no quotes."""
     return not any(quote in rule for quote in "'\"")
 
 
@@ -142,7 +145,7 @@ def _line(line: CommandLine) -> dict[str, Any]:
 
 
 def _sides(line: CommandLine) -> dict[str, Any]:
-    """What is not as every command line has it."""
+    """Return the settings in which a command line differs from the usual one."""
     usual = CommandLine.of()
     sides = ("abbreviations", "prefix", "command_optional")
     own = {key: getattr(line, key) for key in sides if getattr(line, key) != getattr(usual, key)}
@@ -162,30 +165,30 @@ def _argument(argument: Argument) -> dict[str, Any]:
 
 
 @cache
-def known() -> Mapping[str, FailureClass | MalformedKind]:
+def known_classes() -> Mapping[str, FailureClass | MalformedKind]:
     """Everything that has a page by its id, the failure classes first and in their order."""
-    classes = {each.id: each for each in failure_classes()}
-    return classes | {each.id: each for each in KINDS}
+    classes = {entry.id: entry for entry in failure_classes()}
+    return classes | {entry.id: entry for entry in KINDS}
 
 
 def titles() -> list[str]:
     """A line each: the id, and what it is in a sentence."""
-    width = max(map(len, known()))
-    return [f"{each.id:<{width}}  {each.title}" for each in known().values()]
+    width = max(map(len, known_classes()))
+    return [f"{each.id:<{width}}  {each.title}" for each in known_classes().values()]
 
 
 def page_of(name: str) -> str:
-    """In Markdown. Raises UsageError for an id that is none."""
-    found = known().get(name)
-    if found is None:
-        near = Names(known()).nearest(name)
+    """Return the Markdown page of an id. Raises UsageError for an unknown one."""
+    entry = known_classes().get(name)
+    if entry is None:
+        near = Names(known_classes()).nearest(name)
         cure = f"did you mean {near}?" if near else "agenteval explain lists them all"
         raise UsageError(f"no failure class {name!r}: {cure}")
-    return malformed_page(found) if isinstance(found, MalformedKind) else page(found)
+    return malformed_page(entry) if isinstance(entry, MalformedKind) else page(entry)
 
 
 def lint(given: str) -> list[Remark]:
-    """What is wrong with the rules of an allow list in any format. Raises UsageError."""
+    """Return the faults of the rules of an allow list in any format. Raises UsageError."""
     policy, classes = load_any(given, roots=roots()), {one.id for one in failure_classes()}
     unknown = "there is no such failure class; `agenteval explain` lists them"
     return [

@@ -26,22 +26,23 @@ from agenteval.workflows.stages import arm_played, judges, load_stages, policies
 
 
 def rescore(run: str, store: str, *, allowlist: str | None = None, own: bool = False) -> Rescored:
-    """Judge a run's stored calls again; both judgements are kept, the new one is in force.
+    """Judge a run's stored calls again; both judgements are kept, and the new one is in force.
 
-    By `allowlist`, in any format that one has; by those that the run was played under, as they are
-    today, with `own`; else by what judged it, which must not have changed. Raises UsageError.
+    They are judged by `allowlist`, in any format. With `own`, it is by today's version of the lists
+    that the run was played under; else by the lists that judged it, which must be unchanged. Raises
+    UsageError.
     """
     if own and allowlist:
         raise UsageError("--own and --allowlist: two allow lists; give one of them")
     Location(store).check_there()
     opened = SqlStore(store)
     try:
-        found, summaries = opened.summarized(run)
+        stored_run, summaries = opened.summarized(run)
         scenarios = {one.scenario for one in summaries}
-        judging = Judging.of(found, scenarios, allowlist, own=own)
+        judging = Judging.of(stored_run, scenarios, allowlist, own=own)
         basis = judging.basis(datetime.now(UTC).isoformat(timespec="seconds"))
-        with opened.claimed(found.id):
-            return opened.rescore(found.id, judging.judged, basis)
+        with opened.claimed(stored_run.id):
+            return opened.rescore(stored_run.id, judging.judged, basis)
     finally:
         opened.close()
 
@@ -52,9 +53,9 @@ def policy_names() -> Sequence[str]:
 
 
 def otherwise(run: Run, trial: Trial, allowlist: str) -> Mapping[Spot, Verdict]:
-    """What this allow list would have said of a trial's calls; nothing is stored.
+    """Return the verdicts of this allow list on a trial's calls; nothing is stored.
 
-    It is one of `policy_names`, as it may be a web page that asks. Raises UsageError.
+    The list must be one of `policy_names`, as a web page may choose it. Raises UsageError.
     """
     if allowlist not in policy_names():
         raise UsageError(
@@ -77,7 +78,7 @@ def otherwise(run: Run, trial: Trial, allowlist: str) -> Mapping[Spot, Verdict]:
 
 
 def _unknown_agents(judging: "Judging", trial: Trial) -> Sequence[str]:
-    """Those of the trial that its scenario no longer has."""
+    """Return the sub-agents of the trial that its scenario no longer has."""
     stage = judging.stages.get(trial.scenario)
     known = stage.agents if stage else ()
     return [part.name for part in trial.agents if stage and part.calls and part.name not in known]
@@ -91,16 +92,18 @@ def calls_in_order(trial: Trial) -> Iterator[tuple[str, ToolCall, CallRecord]]:
 def _in_order(
     trial: Trial, acted: Trial | AgentPart, number: int
 ) -> Iterator[tuple[str, ToolCall, CallRecord]]:
-    """The calls of the trial's agent of this number, each before those of agents it asked for."""
+    """Yield the calls of the agent of this number, each before those of agents it started."""
     label = acted.label if isinstance(acted, AgentPart) else ""
-    asked = [one for one in trial.agents if one.parent == number]
+    started = [one for one in trial.agents if one.parent == number]
     for record in acted.calls:
         yield label, acted.turns[record.turn].calls[record.position], record
-        begun = [one for one in asked if (one.turn, one.position) == (record.turn, record.position)]
+        begun = [
+            one for one in started if (one.turn, one.position) == (record.turn, record.position)
+        ]
         for part in begun:
-            asked.remove(part)
+            started.remove(part)
             yield from _in_order(trial, part, part.number)
-    for part in asked:
+    for part in started:
         yield from _in_order(trial, part, part.number)
 
 
@@ -153,9 +156,9 @@ class Judging:
     def of(
         cls, run: Run, scenarios: Collection[str], allowlist: str | None, *, own: bool = False
     ) -> Self:
-        """As `rescore`. Raises UsageError where what is to judge the run is not there."""
+        """Return the judging for `rescore`. Raises UsageError if its allow lists are missing."""
         if run.source is not None:
-            return cls(run, {}, _given(run, allowlist))
+            return cls(run, {}, _policy_for_logs(run, allowlist))
         begun = run.options.allowlist if run.options and not allowlist else ""
         loaded = load_stages(sorted(scenarios), _arm(run), allowlist=begun)
         other = load_any(allowlist, roots=roots()) if allowlist else None
@@ -164,7 +167,7 @@ class Judging:
         return cls(run, {one.scenario.name: one for one in loaded}, other)
 
     def basis(self, at: str) -> Basis:
-        """What judges, as it is stored; `at` is when, ISO 8601."""
+        """Return the versions that judge, to be stored; `at` is the time, ISO 8601."""
         stages = [*self.stages.values()]
         by, judged = policies_of(stages), judges(stages)
         if self.other is not None:
@@ -178,8 +181,8 @@ class Judging:
         stage = self.stages[place.scenario]
         return stage.agents[place.agent] if place.agent else stage.policy
 
-    def meant(self, place: Place, call: ToolCall) -> ToolCall | None:
-        """The call in our own names, as a log's are; None of a tool that was not offered."""
+    def own_call(self, place: Place, call: ToolCall) -> ToolCall | None:
+        """Return the call in our own names, as in logs; None if its tool was not offered."""
         if place.scenario not in self.stages:
             return call
         stage = self.stages[place.scenario]
@@ -196,19 +199,19 @@ class Judging:
 
     def judged(self, place: Place, call: ToolCall, record: CallRecord) -> tuple[Verdict, str]:
         policy, now = self.policy(place), self.world(place)
-        meant = self.meant(place, call)
-        if meant is None:
+        own_call = self.own_call(place, call)
+        if own_call is None:
             return deny(call, replace(policy, tools={}), now), policy.digest
         if record.execution is not None and place.scenario in self.stages:
-            self._now = _after(now, meant, record.execution, _arm(self.run))
-        verdict = judge(meant, policy, now)
+            self._now = _after(now, own_call, record.execution, _arm(self.run))
+        verdict = judge(own_call, policy, now)
         if verdict.allowed and record.objection:
-            verdict = deny(meant, policy, now, objection=record.objection)
+            verdict = deny(own_call, policy, now, objection=record.objection)
         return verdict, policy.digest
 
 
-def _given(run: Run, allowlist: str | None) -> Policy:
-    """What judges the calls of logs, whose own rules are not kept with them."""
+def _policy_for_logs(run: Run, allowlist: str | None) -> Policy:
+    """Return the policy that judges the calls of logs, whose own rules are not stored with them."""
     if allowlist is None:
         raise UsageError(f"{run.id}: it was read from logs: name what judges it with --allowlist")
     return load_any(allowlist, roots=roots())

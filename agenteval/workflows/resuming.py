@@ -33,35 +33,35 @@ def stored_run(run_id: str, store: str) -> Run:
     return run
 
 
-def agreed(run: Run, asked: Options, given: Sequence[str], who: str = "") -> Options:
-    """The options of the run. Raises UsageError when one that was given says something else.
+def agreed(run: Run, options: Options, given_names: Sequence[str], who: str = "") -> Options:
+    """Return the options of the run. Raises UsageError if one that was given contradicts them.
 
     `who` would go on with it, here and below: --resume, or a shard.
     """
     if run.options is None:  # which `stored_run` has refused
         raise ValueError(run.id)
-    for name in given:
-        wanted, there = getattr(asked, name), getattr(run.options, name)
-        if wanted != there and name != "base_url":
+    for name in given_names:
+        new, begun_with = getattr(options, name), getattr(run.options, name)
+        if new != begun_with and name != "base_url":
             option = "targets" if name == "targets" else f"--{name.replace('_', '-')}"
             raise UsageError(
-                f"{option} {_shown(wanted)} contradicts {who or resuming(run)}, which was begun "
-                f"with {_shown(there) or 'none'}; ask for the same, or begin a new run"
+                f"{option} {_option_text(new)} contradicts {who or resuming(run)}, which was begun "
+                f"with {_option_text(begun_with) or 'none'}; ask for the same, or begin a new run"
             )
-    return replace(run.options, base_url=asked.base_url or run.options.base_url)
+    return replace(run.options, base_url=options.base_url or run.options.base_url)
 
 
 def resuming(run: Run) -> str:
     return f"--resume {run.id}"
 
 
-def _shown(value: object) -> str:
+def _option_text(value: object) -> str:
     return " ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """What is asked and judges as it is now; `judged`, `policies`, `scenarios` as in `Run`."""
+    """The current scenarios and judges; `judged`, `policies` and `scenarios` are as in `Run`."""
 
     policies: Mapping[str, str]
     judged: Mapping[str, str]
@@ -97,13 +97,13 @@ def _check_lists(run: Run, now: Suite, who: str) -> None:
 
 def serve_on(run: Run, card: ModelCard, store: SqlStore, who: str = "") -> None:
     """The run names the servers that go on with it, too. Raises UsageError as `check_served`."""
-    check_served(run, card, who)
+    _check_served(run, card, who)
     if not card.simulated:  # that server is at another port each time
         store.served_at(run.id, card.base_url)
 
 
-def check_served(run: Run, card: ModelCard, who: str = "") -> None:
-    """Raises UsageError when another model, or one asked in another way, would go on with it."""
+def _check_served(run: Run, card: ModelCard, who: str = "") -> None:
+    """Raises UsageError when another model, or another way to query it, would resume the run."""
     who = who or resuming(run)
     # A server may come back at another port, and is asked what it does only before a run.
     there = replace(run.model, base_url=card.base_url, seen=card.seen)

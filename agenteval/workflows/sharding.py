@@ -45,33 +45,33 @@ def part_of(text: str, job: str, lease: float, version: str = "") -> Part:
     return Part(number, of, job, lease, version)
 
 
-def check_alone(**given: object) -> None:
+def check_alone(**options: object) -> None:
     """Raises UsageError for an option that no shard or worker can have, by its name."""
-    local = given["executor"] == "local"
+    local = options["executor"] == "local"
     for name, why in (_ALONE if local else _ON_A_CLUSTER).items():
-        if given[name]:
-            beside = "--shard" if local else f"--executor {given['executor']}"
-            raise UsageError(f"--{name.replace('_', '-')} and {beside}: {why}")
+        if options[name]:
+            option = "--shard" if local else f"--executor {options['executor']}"
+            raise UsageError(f"--{name.replace('_', '-')} and {option}: {why}")
 
 
 @contextmanager
 def joined(store: SqlStore, shard: Shard, make: Callable[[], Run]) -> Iterator[Run]:
-    """The run of the shard's job, begun by whoever comes first. Raises UsageError."""
+    """Yield the run of the shard's job, which the first shard begins. Raises UsageError."""
     with store.claimed("of shards: joining", Hold.WAITING):
         new = make()
-        found = shard.joins(new.model.name)
-        if found is None:
+        run_id = shard.joins(new.model.name)
+        if run_id is None:
             run = store.add(new)
         else:
-            run, _ = store.summarized(found)
-            check_alike(run, new, shard)
+            run, _ = store.summarized(run_id)
+            _check_same_suite(run, new, shard)
             serve_on(run, new.model, store, f"{shard.part}, run {run.id}")
         shard.arrive(run.id)
     with store.claimed(run.id, Hold.TOGETHER):
         yield run
 
 
-def check_alike(run: Run, new: Run, shard: Shard) -> None:
+def _check_same_suite(run: Run, new: Run, shard: Shard) -> None:
     """Raises UsageError where this shard would play another run than the others."""
     who = f"{shard.part}, run {run.id}"
     shard.check(run.id)
@@ -87,7 +87,7 @@ async def play_beside_others(
     play: Callable[[Sequence[TrialKey]], Awaitable[None]],
     note: Callable[[str], None],
 ) -> None:
-    """Until every trial has ended, whoever played it. Raises UsageError and HostError."""
+    """Play until every trial of the run has ended. Raises UsageError and HostError."""
     with unwrapped(UsageError, HostError):
         async with asyncio.TaskGroup() as group:
             telling = group.create_task(_tell(shard))
@@ -134,7 +134,7 @@ def _from(left: Sequence[TrialKey], part: Part) -> list[TrialKey]:
 
 
 def finish(word: str, url: str) -> Run:
-    """Close a run whose trials have all ended, and that nobody closed. Raises UsageError."""
+    """Close a run whose trials have all ended but that was not closed. Raises UsageError."""
     Location(url).check_there()
     with closing(SqlStore(url)) as store:
         run_id = store.meant(word, whatever=True)

@@ -1,4 +1,4 @@
-"""What a store holds: listed, chosen by a name, labelled, moved to another store and removed."""
+"""The contents of a store: listed, chosen by name, labelled, moved to another store and removed."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
@@ -17,9 +17,9 @@ from agenteval.store.summaries import known, opened, tables_known
 
 
 class Listing(NamedTuple):
-    """What a store holds, the newest first."""
+    """The contents of a store, the newest first."""
 
-    shown: str
+    store_name: str
     runs: Sequence[Listed] = ()
     imported: Sequence[ListedTable] = ()
 
@@ -51,7 +51,10 @@ def listing(
 
 
 def errors_of(run: Listed) -> Rate:
-    """Errors of its calls, about its scenarios, as `show RUN` gives them; n=0 if nobody judged."""
+    """Return the errors of its calls, with the estimand of its scenarios, as `show RUN` does.
+
+    n is 0 if the run was not judged.
+    """
     return clustered(run.errors, Layout(scenarios=run.played)) if run.judged else Rate(0, 0)
 
 
@@ -61,14 +64,14 @@ def reached(run: Listed) -> Rate:
     return Rate(list(run.outcomes).count(Outcome.COMPLETED), run.counted - unknown)
 
 
-class Chosen(NamedTuple):
+class _ChosenRuns(NamedTuple):
     """Runs by their ids, and a line for each word that passed newer runs over."""
 
     ids: Sequence[str]
     notes: Sequence[str]
 
 
-def chosen(words: Sequence[str], store: str) -> Chosen:
+def chosen(words: Sequence[str], store: str) -> _ChosenRuns:
     """The runs that are meant. Raises UsageError."""
     with opened(store) as query:
         runs, tables = known(query), tables_known(query)
@@ -78,7 +81,7 @@ def chosen(words: Sequence[str], store: str) -> Chosen:
         if over := passed_over(word, runs):
             more = f" and {len(over) - 1} more" if len(over) > 1 else ""
             notes.append(f"{word} is {found}, not {over[0]}{more}: name it to mean it")
-    return Chosen(ids, notes)
+    return _ChosenRuns(ids, notes)
 
 
 def tag(word: str, labels: Sequence[str], note: str | None, store: str, *, off: bool) -> str:
@@ -117,7 +120,7 @@ def removed(ids: Sequence[str], store: str) -> None:
 
 
 def faults(store: str) -> list[str]:
-    """What is wrong with a store, a line each. Raises UsageError for one that is not there."""
+    """Return the faults of a store, a line each. Raises UsageError if there is no such store."""
     with parts.orm.connected_to_read(store) as connection:
         return list(parts.upkeep.faults(connection))
 
@@ -168,7 +171,7 @@ def imported(file: Path, store: str) -> Sequence[str]:
 
 @contextmanager
 def _named(where: str, file: Path) -> Iterator[None]:
-    """What is wrong with a file, told of the file and not of the option that stores have."""
+    """Rename the store in errors: they name the file `where`, and not the option for stores."""
     try:
         yield
     except UsageError as error:
@@ -176,7 +179,7 @@ def _named(where: str, file: Path) -> Iterator[None]:
 
 
 def every_id(store: str) -> Sequence[str]:
-    """Of its runs and imported counts, newest first. Raises UsageError."""
+    """Return the ids of its runs and imported counts, newest first. Raises UsageError."""
     with opened(store) as query:
         return [*(run.id for run in known(query)), *tables_known(query)]
 

@@ -63,12 +63,12 @@ class Probed:
 
 
 async def probe(model: Model, prompts: Sequence[tuple[Message, ...]], concurrency: int) -> Probed:
-    """Ask all prompts once, so many at the same time. Raises what only the user can mend."""
+    """Send all prompts once, `concurrency` at a time. Raises errors that only the user can fix."""
     free = asyncio.Semaphore(concurrency)
     started = time.perf_counter()
     with unwrapped(UsageError):
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(_asked(model, prompt, free)) for prompt in prompts]
+            tasks = [group.create_task(_reply(model, prompt, free)) for prompt in prompts]
     seconds = time.perf_counter() - started
     results = [task.result() for task in tasks]
     return Probed(
@@ -78,7 +78,7 @@ async def probe(model: Model, prompts: Sequence[tuple[Message, ...]], concurrenc
     )
 
 
-async def _asked(model: Model, prompt: tuple[Message, ...], free: asyncio.Semaphore) -> Turn | str:
+async def _reply(model: Model, prompt: tuple[Message, ...], free: asyncio.Semaphore) -> Turn | str:
     async with free:
         try:
             return await model.ask(prompt, [], seed=SEED)
@@ -95,11 +95,11 @@ def probe_prompt(key: str, characters: int) -> tuple[Message, ...]:
 
 
 def _text(key: str, characters: int) -> Iterator[str]:
-    chance, left = Chance(key), characters - len(TASK)
+    chance, remaining = Chance(key), characters - len(TASK)
     line = f"{chance.integer(0, 10**18):018}"
-    while left > 0:
+    while remaining > 0:
         yield line
-        left -= len(line)
+        remaining -= len(line)
         line = "\n" + " ".join(map(chance.choice, (AREAS, DOING, THINGS, PLACES)))
 
 
@@ -110,7 +110,7 @@ ROUNDS = 4
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """What is asked of each model at each level. `nonce` makes its prompts new to every cache."""
+    """A load for each model at each level. `nonce` makes its prompts new to every cache."""
 
     levels: Sequence[int]
     prompt_tokens: int
@@ -135,15 +135,15 @@ def probe_models(names: Sequence[str], base_url: str | None, asked: Probe) -> li
     return asyncio.run(_probe_models(names, base_url, asked))
 
 
-async def _probe_models(names: Sequence[str], base_url: str | None, asked: Probe) -> list[Served]:
+async def _probe_models(names: Sequence[str], base_url: str | None, load: Probe) -> list[Served]:
     served = []
     for name in names:
         async with _serving(name, base_url) as entry:
-            sampling = entry.sampling.model_copy(update={"max_tokens": asked.completion_tokens})
+            sampling = entry.sampling.model_copy(update={"max_tokens": load.completion_tokens})
             limited = entry.model_copy(update={"sampling": sampling, "tools": "native"})
             simulated = await preflight(limited) == SIMULATOR
             async with OpenAIModel(limited) as model:
-                served.extend(await _levels(name, model, asked, simulated=simulated))
+                served.extend(await _levels(name, model, load, simulated=simulated))
     return served
 
 
@@ -151,7 +151,7 @@ async def _probe_models(names: Sequence[str], base_url: str | None, asked: Probe
 async def _serving(name: str, base_url: str | None) -> AsyncIterator[ModelEntry]:
     if not name.startswith(SIMULATED):
         entry = resolve(name, load_models(roots()), base_url)
-        if len(entry.each) > 1:
+        if len(entry.per_server) > 1:
             raise UsageError(f"{name}: measure one server at a time, with --base-url")
         yield entry
         return
@@ -159,30 +159,30 @@ async def _serving(name: str, base_url: str | None) -> AsyncIterator[ModelEntry]
         yield server.entry(name)
 
 
-async def _levels(name: str, model: OpenAIModel, asked: Probe, *, simulated: bool) -> list[Served]:
-    """The first request warms the server, and tells how many characters make a token."""
-    key = f"{asked.nonce}/{name}"
-    characters = round(asked.prompt_tokens * PER_TOKEN)
+async def _levels(name: str, model: OpenAIModel, load: Probe, *, simulated: bool) -> list[Served]:
+    """Measure the levels. A first request warms the server and shows the characters per token."""
+    key = f"{load.nonce}/{name}"
+    characters = round(load.prompt_tokens * PER_TOKEN)
     first = await probe(model, [probe_prompt(key, characters)], 1)
     counted = sum(turn.usage.prompt_tokens for turn in _replies(name, first))
     if counted:
-        characters = round(characters * asked.prompt_tokens / counted)
+        characters = round(characters * load.prompt_tokens / counted)
     served = []
-    for level in asked.levels:
-        numbers = range(asked.number(level))
+    for level in load.levels:
+        numbers = range(load.number(level))
         prompts = [probe_prompt(f"{key}/{level}/{number}", characters) for number in numbers]
-        found = await probe(model, prompts, level)
-        turns = _replies(name, found)
-        speed = speed_of(turns, concurrency=level, seconds=found.seconds, new=True)
-        served.append(Served(name, simulated, replace(speed, failed=len(found.failures))))
+        probed = await probe(model, prompts, level)
+        turns = _replies(name, probed)
+        speed = speed_of(turns, concurrency=level, seconds=probed.seconds, new=True)
+        served.append(Served(name, simulated, replace(speed, failed=len(probed.failures))))
     return served
 
 
-def _replies(name: str, found: Probed) -> Sequence[Turn]:
+def _replies(name: str, probed: Probed) -> Sequence[Turn]:
     """Raises UsageError when there are none."""
-    if not found.turns:
+    if not probed.turns:
         raise UsageError(
-            f"{name}: no reply to {len(found.failures)} requests, nothing was measured. The first "
-            f"one: {found.failures[0]}. Look at the server's log, or give fewer --prompt-tokens"
+            f"{name}: no reply to {len(probed.failures)} requests, nothing was measured. The first "
+            f"one: {probed.failures[0]}. Look at the server's log, or give fewer --prompt-tokens"
         )
-    return found.turns
+    return probed.turns

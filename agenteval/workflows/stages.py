@@ -1,4 +1,4 @@
-"""What a run was asked for: options, levels, each resolved scenario with world and allow list."""
+"""The plan of a run: options, levels, and resolved scenarios with fixtures and allow lists."""
 
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
@@ -34,7 +34,7 @@ from agenteval.workflows.resuming import Suite, agreed, check_same, resuming, st
 
 
 def digests(stages: Sequence[Stage]) -> Mapping[str, str]:
-    """Of each scenario all that makes it: what is asked, the fixture's files, the allow lists."""
+    """Return the digest of each scenario: its requests, its fixture's files and its allow lists."""
     return {stage.scenario.name: _digest(stage) for stage in stages}
 
 
@@ -64,7 +64,7 @@ def check_unchanged(run: Run, stages: Sequence[Stage], setting: Setting) -> None
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is to be played; `resume` is the run to go on with."""
+    """A plan of trials to play; `resume` is the run to go on with."""
 
     options: Options
     setting: Setting
@@ -77,12 +77,12 @@ class Plan:
 
     @property
     def joins(self) -> bool:
-        """Whether others play it, or played it, so that its servers were there once."""
+        """True if others play it, or played it, so that its servers answered once."""
         return self.part is not None or self.resume is not None
 
     @property
     def before(self) -> int:
-        """How many trials others play at a time, before those of this process."""
+        """The number of trials that others play at a time, before those of this process."""
         first = int(self.options.concurrency.partition(",")[0])
         return self.part.others_before(first) if self.part else 0
 
@@ -128,26 +128,27 @@ def options_of(asked: Mapping[str, Any]) -> Options:
 
 
 def plan_of(  # noqa: PLR0913 -- what a run is asked for, and each has a default
-    asked: Options,
+    requested: Options,
     store: str,
     *,
     resume: str | None = None,
-    given: Collection[str] = (),
+    given_names: Collection[str] = (),
     retry_void: bool = False,
     power: bool = False,
     part: Part | None = None,
 ) -> Plan:
-    """`given` names what the user said himself, which must not contradict the run to go on with.
+    """Return the plan of these options.
 
-    Raises UsageError.
+    `given_names` are the options that the user gave, which must not contradict the run to go on
+    with. Raises UsageError.
     """
     Location(store).check_ours()
     begun = stored_run(resume, store) if resume else None
-    named = [name for name in Options.__dataclass_fields__ if name in given]
-    options = agreed(begun, asked, named) if begun else asked
+    named = [name for name in Options.__dataclass_fields__ if name in given_names]
+    options = agreed(begun, requested, named) if begun else requested
     if not options.model:
         raise UsageError("--model: name what is to be evaluated; `agenteval models` lists it")
-    if "base_url" in given and all(name.startswith(SIMULATED) for name in options.model):
+    if "base_url" in given_names and all(name.startswith(SIMULATED) for name in options.model):
         raise UsageError(f"--base-url: {', '.join(options.model)} is simulated and on no server")
     arm = arm_of(options.harness) if options.harness else options.arm
     setting = load_setting(arm, options.prompt_variant, options.rules, options.context)
@@ -178,9 +179,9 @@ def levels_of(text: str) -> tuple[int, ...]:
 def load_stages(
     targets: Sequence[str], arm: Arm = STRICT, more: Relaxation = NOTHING, allowlist: str = ""
 ) -> tuple[Stage, ...]:
-    """The scenarios under an arm, each with allow list and its world's files. Raises UsageError.
+    """Return the scenarios under an arm, each with its allow list and fixture. Raises UsageError.
 
-    Each allow list has these rules `more`; `allowlist`, in any format, stands in place of all.
+    The rules `more` are added to each allow list; `allowlist`, in any format, replaces them all.
     """
     where = roots()
     scenarios = load_scenarios(targets, roots=where)

@@ -1,6 +1,6 @@
-"""What the denied calls of stored runs ask for: options, rules, and sentences of a prompt.
+"""The changes that the denied calls of stored runs suggest: options, rules, prompt sentences.
 
-Counts only: what a change would do is told by `whatif` of rules, and by playing of a prompt.
+Counts only: `whatif` estimates the effect of rules, and a new run shows that of a prompt.
 """
 
 from collections import Counter
@@ -52,8 +52,8 @@ SENTENCES: Final[Mapping[str, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Invention:
-    """What models wrote that does not exist: the part, where it stood, how often, and which did."""
+class _Invention:
+    """A part of calls that does not exist: its text, its place, its count, and the models."""
 
     failure_class: str
     part: str
@@ -63,21 +63,24 @@ class Invention:
 
 
 @dataclass(frozen=True, slots=True)
-class Sentence:
-    """What a prompt could say; `denied` calls of the class, `told` of them where its rules did."""
+class _Sentence:
+    """A sentence for a prompt.
+
+    `denied` counts the calls of its class, and `already_told` those whose prompt had such a rule.
+    """
 
     failure_class: str
     text: str
     denied: int
-    told: int
+    already_told: int
 
 
 @dataclass(frozen=True, slots=True)
 class Suggested:
     """Both by how often they would have been to the point."""
 
-    inventions: Sequence[Invention]
-    sentences: Sequence[Sentence]
+    inventions: Sequence[_Invention]
+    sentences: Sequence[_Sentence]
     without: int  # denied calls of which no sentence speaks
 
 
@@ -88,7 +91,7 @@ def suggest(names: Sequence[str], store: str) -> Suggested:
 
 
 def _denied(runs: Sequence[Run]) -> Iterator[tuple[Run, str, Denied]]:
-    """Of each denied call the run, how the call begins, and the verdict."""
+    """Yield the run of each denied call, the start of the call, and its verdict."""
     for run in runs:
         for trial in run.trials:
             parts = () if trial.cause else (trial.calls, *(one.calls for one in trial.agents))
@@ -104,32 +107,32 @@ def _start(command: str) -> str:
     return next(scripts, words[0] if words else "")
 
 
-def _inventions(runs: Sequence[Run]) -> Iterator[Invention]:
-    found: Counter[tuple[str, str, str]] = Counter()
+def _inventions(runs: Sequence[Run]) -> Iterator[_Invention]:
+    counts: Counter[tuple[str, str, str]] = Counter()
     by: dict[tuple[str, str, str], set[str]] = {}
     for run, start, verdict in _denied(runs):
         primary = verdict.primary
         if primary.failure_class in INVENTED:
             key = (primary.failure_class, primary.evidence.text.strip(), start)
-            found[key] += 1
+            counts[key] += 1
             by.setdefault(key, set()).add(run.model.name)
-    for key in sorted(found, key=lambda one: (-len(by[one]), -found[one], one)):
-        yield Invention(*key, found[key], tuple(sorted(by[key])))
+    for key in sorted(counts, key=lambda one: (-len(by[one]), -counts[one], one)):
+        yield _Invention(*key, counts[key], tuple(sorted(by[key])))
 
 
-def _sentences(runs: Sequence[Run]) -> tuple[tuple[Sentence, ...], int]:
+def _sentences(runs: Sequence[Run]) -> tuple[tuple[_Sentence, ...], int]:
     denied: Counter[str] = Counter()
-    told: Counter[str] = Counter()
+    already_told: Counter[str] = Counter()
     for run, _, verdict in _denied(runs):
         name = verdict.primary.failure_class
         denied[name] += 1
-        told[name] += name in _named(run)
-    known = tuple(
-        Sentence(name, SENTENCES[name], count, told[name])
+        already_told[name] += name in _named(run)
+    sentences = tuple(
+        _Sentence(name, SENTENCES[name], count, already_told[name])
         for name, count in denied.most_common()
         if name in SENTENCES
     )
-    return known, denied.total() - sum(one.denied for one in known)
+    return sentences, denied.total() - sum(one.denied for one in sentences)
 
 
 def _named(run: Run) -> frozenset[str]:
@@ -138,14 +141,14 @@ def _named(run: Run) -> frozenset[str]:
     return frozenset(name for part in variant.split("+") for name in NAMED.get(part, ()))
 
 
-def write_prompt(run: str, store: str, sentences: Sequence[Sentence], file: Path) -> None:
+def write_prompt(run: str, store: str, sentences: Sequence[_Sentence], file: Path) -> None:
     """The rules of the run's prompt with these sentences, as `--prompt-variant` takes them."""
-    (one,) = loaded([run], store)
+    (stored,) = loaded([run], store)
     if not sentences:
-        raise UsageError(f"{one.id}: no call was denied of which a sentence could speak")
+        raise UsageError(f"{stored.id}: no call was denied of which a sentence could speak")
     if file.exists():
         raise UsageError(f"{file}: is there already: name a new file, or move that one away")
-    named = (one.options and one.options.prompt_variant) or "none"
+    named = (stored.options and stored.options.prompt_variant) or "none"
     before = VARIANTS.get(named)
     if before is None:
         before = read_text(Path(named)).strip()
@@ -155,26 +158,28 @@ def write_prompt(run: str, store: str, sentences: Sequence[Sentence], file: Path
 
 
 def tried(run: str, store: str, *, prompt: Path | None, more: Relaxation) -> str:
-    """The run played again in the same worlds, with this prompt or under these rules; its id.
+    """Play the run again with this prompt or these rules, in the same task instances; its id.
 
     Raises UsageError, and CutOffError.
     """
-    (one,) = loaded([run], store)
-    if one.options is None:
-        raise UsageError(f"{one.id}: made before runs could be played again: begin a new one")
-    if one.options.harness:
-        raise UsageError(f"{one.id}: a real harness has a prompt of its own, which is not changed")
-    asked = replace(one.options, model=(one.model.name,))
+    (original,) = loaded([run], store)
+    if original.options is None:
+        raise UsageError(f"{original.id}: made before runs could be played again: begin a new one")
+    if original.options.harness:
+        raise UsageError(
+            f"{original.id}: a real harness has a prompt of its own, which is not changed"
+        )
+    options = replace(original.options, model=(original.model.name,))
     if prompt is not None:
-        asked = replace(asked, prompt_variant=str(prompt))
-    sides, interrupted = run_models(replace(plan_of(asked, store), more=more))
-    made = [side.run_and_score[0].id for side in sides]
+        options = replace(options, prompt_variant=str(prompt))
+    sides, interrupted = run_models(replace(plan_of(options, store), more=more))
+    run_ids = [side.run_and_score[0].id for side in sides]
     if interrupted:
         stored = (
-            f"what was played is stored: agenteval show {as_word(made[0])}"
-            if made
+            f"what was played is stored: agenteval show {as_word(run_ids[0])}"
+            if run_ids
             else "nothing began"
         )
         raise CutOffError(f"Cut off, and not compared; {stored}")
     check_usable(sides)
-    return made[0]
+    return run_ids[0]

@@ -22,7 +22,7 @@ _TRIALS = """SELECT run.model, run.simulated, run.started, run.card, run.source,
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """What each model did, by its name: two models in one week are no change of one of them."""
+    """The errors of each model over time, by name: two models in a week are no change of one."""
 
     by: By
     series: Mapping[str, "Series"]
@@ -39,22 +39,25 @@ class Series:
 
 
 def trend(store: str, by: By, *, model: str = "", simulated: bool = False) -> Trend:
-    """Of the models with this in their names. Raises UsageError for a store that is not there."""
-    found: dict[str, dict[str, list[Cluster]]] = {}
+    """Return the trend of the models with `model` in their names.
+
+    Raises UsageError for a store that is not there.
+    """
+    clusters_of: dict[str, dict[str, list[Cluster]]] = {}
     left_out = judged_since = 0
     with opened(store) as query:
         for name, label, cluster in _labelled(query, by, model, simulated=simulated):
             if label is None:
                 judged_since += 1
             elif label:
-                found.setdefault(name, {}).setdefault(label, []).append(cluster)
+                clusters_of.setdefault(name, {}).setdefault(label, []).append(cluster)
             else:
                 left_out += 1
-    for clusters in (one for of in found.values() for one in of.values()):
+    for clusters in (one for of in clusters_of.values() for one in of.values()):
         clusters.reverse()  # as they were played
-    boundaries = sum(len(clusters) - 1 for clusters in found.values())
-    told = {name: _series(by, found[name], boundaries) for name in sorted(found)}
-    return Trend(by, told, left_out, judged_since)
+    boundaries = sum(len(clusters) - 1 for clusters in clusters_of.values())
+    series_of = {name: _series(by, clusters_of[name], boundaries) for name in sorted(clusters_of)}
+    return Trend(by, series_of, left_out, judged_since)
 
 
 def _series(by: By, clusters: Mapping[str, Sequence[Cluster]], boundaries: int) -> Series:
@@ -67,32 +70,33 @@ def _series(by: By, clusters: Mapping[str, Sequence[Cluster]], boundaries: int) 
 def _labelled(
     query: Query, by: By, model: str, *, simulated: bool
 ) -> Iterator[tuple[str, str | None, Cluster]]:
-    """The newest first. Of a session that was judged again None labels all but one judgement.
+    """Yield the name, label and cluster of each trial, the newest first.
 
-    The one with most calls counts, then the last: a session that grew keeps its trial.
+    Of a session that was judged again, None labels all judgements but one. That is the one with
+    most calls, then the last: a session that grew keeps its trial.
     """
-    found: list[tuple[_Place | None, str, str, Cluster]] = []
+    trials: list[tuple[_Place | None, str, str, Cluster]] = []
     counts: dict[_Place, int] = {}
     for name, is_simulated, started, card, source, policies, *rest in query(_TRIALS):
         session, part, began, version, calls, errors = rest
-        told = decoded(source)
-        place = (name, told.get("format", ""), session, part)
+        log_source = decoded(source)
+        place = (name, log_source.get("format", ""), session, part)
         if model not in name or bool(is_simulated) != simulated:
             continue
         label = {
-            "day": _day(began, "" if told else started),
-            "week": _week(began, "" if told else started),
+            "day": _day(began, "" if log_source else started),
+            "week": _week(began, "" if log_source else started),
             "model": name,
             "version": version or decoded(card).get("server_version", ""),
         }[by]
-        judged = not told or told["judged"] or decoded(policies)
-        if session and judged and (place not in counts or calls > found[counts[place]][-1][1]):
-            counts[place] = len(found)
+        judged = not log_source or log_source["judged"] or decoded(policies)
+        if session and judged and (place not in counts or calls > trials[counts[place]][-1][1]):
+            counts[place] = len(trials)
         cluster = (sum(decoded(errors).values()), calls)
-        found.append(
+        trials.append(
             (place if session and judged else None, name, label if judged else "", cluster)
         )
-    for number, (at, name, label, cluster) in enumerate(found):
+    for number, (at, name, label, cluster) in enumerate(trials):
         yield name, label if at is None or counts[at] == number else None, cluster
 
 
@@ -110,7 +114,7 @@ def _day(began: float | None, started: str) -> str:
 
 
 def _week(began: float | None, started: str) -> str:
-    """As ISO 8601 counts them: 2026-W48."""
+    """Return the week as in ISO 8601: 2026-W48."""
     if not (day := _day(began, started)):
         return ""
     year, week, _ = date.fromisoformat(day).isocalendar()
@@ -133,17 +137,17 @@ _GAUGES: Mapping[str, tuple[str, Callable[[Rate], float]]] = {
 }
 
 
-def openmetrics(found: Trend) -> str:
-    """The points as OpenMetrics has them, for a textfile collector of Prometheus."""
+def openmetrics(trend: Trend) -> str:
+    """Return the points as OpenMetrics, for a textfile collector of Prometheus."""
     lines = []
-    models = dict(zip(found.series, _distinct(found.series), strict=True))
-    for name, (told, value) in _GAUGES.items():
-        lines += [f"# TYPE agenteval_{name} gauge", f"# HELP agenteval_{name} {told}"]
-        for model, series in found.series.items():
+    models = dict(zip(trend.series, _distinct(trend.series), strict=True))
+    for name, (help_text, value) in _GAUGES.items():
+        lines += [f"# TYPE agenteval_{name} gauge", f"# HELP agenteval_{name} {help_text}"]
+        for model, series in trend.series.items():
             of = f'model="{_escaped(models[model])}"'
             labels = _distinct(point.label for point in series.points)
             for point, by in zip(series.points, labels, strict=True):
-                label = of if found.by == "model" else f'{of},{found.by}="{_escaped(by)}"'
+                label = of if trend.by == "model" else f'{of},{trend.by}="{_escaped(by)}"'
                 if point.rate.n:
                     lines.append(f"agenteval_{name}{{{label}}} {value(point.rate):.9g}")
     return "\n".join([*lines, "# EOF", ""])
@@ -151,14 +155,14 @@ def openmetrics(found: Trend) -> str:
 
 def _distinct(texts: Iterable[str]) -> Iterator[Name]:
     """Name each, with a number where the name came before: no series may stand there twice."""
-    seen: set[Name] = set()
+    used: set[Name] = set()
     for text in texts:
         name = label = as_name(without_log_commands(text))
         number = 1
-        while label in seen:
+        while label in used:
             number += 1
             label = as_name(f"{name} ({number})")
-        seen.add(label)
+        used.add(label)
         yield label
 
 

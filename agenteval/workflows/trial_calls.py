@@ -36,30 +36,32 @@ class Transcript:
         raise UsageError(f"--agent {word}: no sub-agent of this trial; {known}")
 
 
-def transcript(run: str, wanted: str, store: str) -> Transcript:
-    """The trial SCENARIO#N of the run of this id. Raises UsageError."""
+def transcript(run: str, trial_name: str, store: str) -> Transcript:
+    """Return the trial SCENARIO#N of the run of this id. Raises UsageError."""
     with opened(store) as query:
-        scenario, number = _meant(query, run, wanted)
+        scenario, number = _resolve_trial(query, run, trial_name)
         trial = loading.load_trial(query, run, scenario, number)
         if trial is None:
-            raise UsageError(f"{wanted}: no such trial in {run} any more")
+            raise UsageError(f"{trial_name}: no such trial in {run} any more")
         return Transcript(loading.without_trials(query, run), trial)
 
 
-def _meant(query: Query, run: str, wanted: str) -> tuple[str, int]:
-    """A scenario that was played once needs no number."""
-    found = _WANTED.fullmatch(wanted)
-    scenario, number = found.group("scenario", "number") if found else (wanted, None)
-    there = [tuple(row) for row in query(_TRIALS, run=run)]
-    numbers = [of for name, of in there if name == scenario]
+def _resolve_trial(query: Query, run: str, trial_name: str) -> tuple[str, int]:
+    """Return scenario and number of a trial. A scenario with one trial needs no number."""
+    match = _WANTED.fullmatch(trial_name)
+    scenario, number = match.group("scenario", "number") if match else (trial_name, None)
+    played_trials = [tuple(row) for row in query(_TRIALS, run=run)]
+    numbers = [of for name, of in played_trials if name == scenario]
     if not numbers:
-        names = list(dict.fromkeys(name for name, _ in there))
-        raise UsageError(f"{wanted}: {run} played no scenario {scenario!r}; it has {_some(names)}")
+        names = list(dict.fromkeys(name for name, _ in played_trials))
+        raise UsageError(
+            f"{trial_name}: {run} played no scenario {scenario!r}; it has {_some(names)}"
+        )
     if number is None and len(numbers) == 1:
         return scenario, numbers[0]
     if number is None or int(number) not in numbers:
         trials = _some([f"{scenario}#{of}" for of in numbers])
-        raise UsageError(f"{wanted}: which trial? {run} has {trials}")
+        raise UsageError(f"{trial_name}: which trial? {run} has {trials}")
     return scenario, int(number)
 
 
@@ -68,30 +70,31 @@ def _some(names: Sequence[str]) -> str:
     return (", ".join(names[:SHOWN]) or "none") + more
 
 
-def calls(run: str, wanted: Wanted, store: str) -> Iterator[FoundCall]:
+def calls(run: str, filters: Wanted, store: str) -> Iterator[FoundCall]:
     """The calls of the run of this id that are wanted, as they are found.
 
     Raises UsageError where there are none, as no class or scenario has such a name.
     """
-    wanted = replace(wanted, run=run)
+    filters = replace(filters, run=run)
     with opened(store) as query:
         after: Key | None = START
         while after is not None:
-            page = calls_page(query, wanted, after=after, size=PAGE)
+            page = calls_page(query, filters, after=after, size=PAGE)
             yield from page.calls
             if after == START and not page.calls:
-                _check_named(query, wanted)
+                _check_named(query, filters)
             after = page.later
 
 
-def _check_named(query: Query, wanted: Wanted) -> None:
-    classes = [] if not wanted.failure_class else [one.id for one in workflows.views.class_texts()]
-    if wanted.failure_class and wanted.failure_class not in classes:
-        near = [f"{name}?" for name in get_close_matches(wanted.failure_class, classes)]
+def _check_named(query: Query, filters: Wanted) -> None:
+    classes = [] if not filters.failure_class else [one.id for one in workflows.views.class_texts()]
+    if filters.failure_class and filters.failure_class not in classes:
+        near = [f"{name}?" for name in get_close_matches(filters.failure_class, classes)]
         cure = near[0] if near else "`agenteval explain` lists all"
-        raise UsageError(f"--class {wanted.failure_class}: no such failure class; {cure}")
-    played = dict.fromkeys(row[0] for row in query(_TRIALS, run=wanted.run))
-    if wanted.scenario and wanted.scenario not in played:
+        raise UsageError(f"--class {filters.failure_class}: no such failure class; {cure}")
+    played = dict.fromkeys(row[0] for row in query(_TRIALS, run=filters.run))
+    if filters.scenario and filters.scenario not in played:
         raise UsageError(
-            f"--scenario {wanted.scenario}: {wanted.run} played no such; it has {_some([*played])}"
+            f"--scenario {filters.scenario}: {filters.run} played no such; "
+            f"it has {_some([*played])}"
         )

@@ -49,7 +49,7 @@ def sides(names: Sequence[str], store: str) -> list[Side]:
 
 
 def played(names: Sequence[str], store: str) -> list[Side]:
-    """As `sides`, of runs that were just played. Raises HostError where the store went away."""
+    """Return the `sides` of runs just played. Raises HostError if the store went away."""
     if not (where := Location(store)).is_there:
         raise fault(str(where), "it was removed, or moved, while the run was played")
     return sides(names, store)
@@ -105,45 +105,51 @@ def of_verdict(gate: GateView, store: str) -> View:
 
 
 def models_of(names: Sequence[str], store: str, *, calls: bool) -> list[Side]:
-    """Two or more models; `calls` says whether what is shown of them needs what their calls tell.
+    """Return two or more models; `calls` says if the view needs facts that only their calls hold.
 
     Raises UsageError.
     """
     if all(name.endswith(".csv") for name in names):
-        found = [side for name in names for side in _of_file(name)]
+        compared_sides = [side for name in names for side in _of_file(name)]
     else:
         with opened(store) as query:
-            found = [side for name in names for side in _sides(name, query, store, calls=calls)]
-    check_apart([side.run.id for side in found if side.run])
-    if len(found) < 2:
+            compared_sides = [
+                side for name in names for side in _sides(name, query, store, calls=calls)
+            ]
+    _check_apart([side.run.id for side in compared_sides if side.run])
+    if len(compared_sides) < 2:
         raise UsageError(
             f"compare: {' '.join(names)} is one model; name another run, or a file of counts"
         )
-    return found
+    return compared_sides
 
 
-def check_apart(ids: Sequence[str]) -> None:
-    """Raises UsageError for a run that would stand beside itself."""
+def _check_apart(ids: Sequence[str]) -> None:
+    """Raises UsageError for a run that would be compared with itself."""
     if twice := next((one for one in ids if ids.count(one) > 1), None):
         raise UsageError(f"compare: {twice} is named twice; name two runs")
 
 
 def compared(
-    found: Sequence[Side], taxonomy: str, about: str | None = None, *, across_arms: bool = False
+    compared_sides: Sequence[Side],
+    taxonomy: str,
+    about: str | None = None,
+    *,
+    across_arms: bool = False,
 ) -> View:
-    """Two or more models, pair by pair. Raises UsageError."""
-    runs = [side.run for side in found if side.run]
+    """Return the comparison of two or more models, pair by pair. Raises UsageError."""
+    runs = [side.run for side in compared_sides if side.run]
     ids, conditions = [run.id for run in runs], [Conditions.of(run) for run in runs]
     if not across_arms:
         check_arms(ids, conditions)
-    left = left_out(ids, conditions, across=across_arms)
+    excluded = left_out(ids, conditions, across=across_arms)
     view = build_comparison(
-        [side.without(left) for side in found] if left else found,
-        classes=[one for one in class_texts() if one.id not in left],
+        [side.without(excluded) for side in compared_sides] if excluded else compared_sides,
+        classes=[one for one in class_texts() if one.id not in excluded],
         fold=fold(taxonomy),
         about=declared(about),
     )
-    return replace(view, warnings=(*without_told(left), *view.warnings))
+    return replace(view, warnings=(*without_told(excluded), *view.warnings))
 
 
 def stacks(names: Sequence[str], store: str, about: str | None = None) -> tuple[Runs, View]:
@@ -160,13 +166,15 @@ def _sides(name: str, query: Query, store: str, *, calls: bool) -> list[Side]:
     if name.endswith(".csv"):
         return _of_file(name)
     where = str(Location(store))
-    if (found := meant(name, known(query), tables := tables_known(query), where=where)) in tables:
-        table = loading.imported(query, found)
+    if (
+        stored_id := meant(name, known(query), tables := tables_known(query), where=where)
+    ) in tables:
+        table = loading.imported(query, stored_id)
         scenarios = [scenario for scenario, _ in table.trials]
         return [Side.of_counts(table.model, table.counts, scenarios)]
     if calls:
-        return [_side(query, found, store, where)]
-    return [Side.of_stored(*_summarized(query, found, where))]
+        return [_side(query, stored_id, store, where)]
+    return [Side.of_stored(*_summarized(query, stored_id, where))]
 
 
 def _of_file(name: str) -> list[Side]:
@@ -179,7 +187,7 @@ def _of_file(name: str) -> list[Side]:
 
 
 def speeds(runs: Sequence[Run]) -> list[Served]:
-    """How fast stored runs were served."""
+    """Return how fast stored runs were served."""
     return [Served(run.model.name, run.model.simulated, run_speed(run), run.id) for run in runs]
 
 
@@ -202,7 +210,7 @@ _WHOSE = {
 
 
 def faults(sides: Sequence[Side]) -> list[str]:
-    """What broke trials that was a defect of ours or a slip of a scenario, in words."""
+    """Return what broke trials by a defect of ours or a mistake in a scenario, in words."""
     lines = []
     struck = [
         (run, trial)
@@ -232,12 +240,12 @@ def voids_beyond(sides: Sequence[Side], limit: float) -> list[str]:
             most, _ = Counter(trial.cause for trial in voids).most_common(1)[0]
             first = next(trial for trial in voids if trial.cause is most)
             reason = visible(first.reason.partition("\n")[0])
-            known = f"{most}: {reason}" if most else reason
+            cause = f"{most}: {reason}" if most else reason
             share = void_of(len(voids), played)
-            said = "nothing was measured" if whole else "its rates say little of the model"
+            consequence = "nothing was measured" if whole else "its rates say little of the model"
             look = _LOOK.get(most, "look at the server's log")
-            told = f"{share}, {said}. Most by {known}; {look}"
-            lines.append(f"{run.model.name}: {told}")
+            summary = f"{share}, {consequence}. Most by {cause}; {look}"
+            lines.append(f"{run.model.name}: {summary}")
     return lines
 
 

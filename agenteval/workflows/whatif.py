@@ -1,8 +1,8 @@
-"""What other rules would have made of stored calls: how many errors fewer, and what let through.
+"""The effect of other rules on stored calls: how many errors fewer, and what they let through.
 
-Rules can only be opened here, so a call that is allowed stays allowed. Of each trial the first call
-that would change is what the model really did under its rules; what follows would have gone another
-way, so the errors that it loses are told apart.
+Rules can only be relaxed here, so an allowed call stays allowed. The first call of a trial that
+would change is what the model really did under its rules. What follows would have gone another way,
+so the errors that it loses are reported separately.
 """
 
 from collections import Counter
@@ -67,7 +67,7 @@ class Trials:
 
 @dataclass(frozen=True)
 class Relaxed:
-    """What a relaxation would have done. `first` are the first changes of their trials."""
+    """The effect of a relaxation. `first` are the first changes of their trials."""
 
     more: Relaxation
     runs: Sequence[Trials]
@@ -81,7 +81,7 @@ class Relaxed:
         return tuple(begun.values())
 
     def rates(self, calls: Sequence[DeniedCall] | None = None) -> list[Rate]:
-        """Of each run; of first changes only where these are given."""
+        """Return the rate of each run; with `calls`, the rate if only these changes count."""
         gone = Counter((call.run, call.trial) for call in (self.calls if calls is None else calls))
         return [
             run.rate({trial: count for (of, trial), count in gone.items() if of == at})
@@ -90,12 +90,12 @@ class Relaxed:
 
     @property
     def rate(self) -> Rate:
-        """Of all runs together."""
+        """The rate of all runs together."""
         return together(self.runs, self.calls)
 
     @property
     def cautious(self) -> Rate:
-        """Where of each trial the first change alone counts."""
+        """The rate if only the first change of each trial counts."""
         return together(self.runs, self.first)
 
     @property
@@ -150,26 +150,28 @@ class WhatIf:
         return Relaxed(more, self.runs, [call for call in self.calls if more.holds(call.need)])
 
     def best(self) -> list[Relaxed]:
-        """What would remove most errors, the most first; of equal ones the smaller first."""
+        """Return the relaxations that remove most errors, the most first, then the smaller."""
         needs = Counter(call.need for call in self.calls)
         tried = {*needs, *_merged(needs)}
-        found = [self.relaxed(more) for more in tried]
-        found.sort(key=lambda one: (-len(one.calls), one.more.size, one.more.description))
-        return found[:TOLD]
+        relaxations = [self.relaxed(more) for more in tried]
+        relaxations.sort(
+            key=lambda relaxed: (-len(relaxed.calls), relaxed.more.size, relaxed.more.description)
+        )
+        return relaxations[:TOLD]
 
-    def within(self, budget: float) -> tuple[Relaxed | None, bool]:
-        """The smallest set of rules with at most so many errors per 100; None where none has.
+    def smallest_set(self, budget: float) -> tuple[Relaxed | None, bool]:
+        """Return the smallest set of rules with at most `budget` errors per 100; None if none has.
 
-        False beside it where there were too many sets to know that none is smaller.
+        The second value is False if there were too many sets to know that none is smaller.
         """
         now = self.relaxed(NOTHING).rate
-        wanted = max(now.count - floor(budget * now.n / 100 + 1e-9), 0)
-        more, is_least = smallest(Counter(call.need for call in self.calls), wanted)
+        to_remove = max(now.count - floor(budget * now.n / 100 + 1e-9), 0)
+        more, is_least = smallest(Counter(call.need for call in self.calls), to_remove)
         return (None if more is None else self.relaxed(more)), is_least
 
 
 def _merged(needs: Iterable[Relaxation]) -> Iterator[Relaxation]:
-    """Of needs with the same constructs: one that has all of their programs."""
+    """Merge the needs with the same constructs into one that has all of their programs."""
     by: dict[Any, Relaxation] = {}
     for need in needs:
         if need.constructs:
@@ -179,20 +181,22 @@ def _merged(needs: Iterable[Relaxation]) -> Iterator[Relaxation]:
 
 def whatif(names: Sequence[str], store: str, *, allowlist: str | None = None) -> WhatIf:
     """Stored runs, judged again as `rescore` does. Raises UsageError."""
-    found = WhatIf()
+    collected = WhatIf()
     for run in loaded(names, store):
         counted = [trial for trial in run.trials if not trial.cause]
         judging = Judging.of(run, {trial.scenario for trial in counted}, allowlist)
-        clusters = [_trial(found, judging, trial, at) for at, trial in enumerate(counted)]
+        clusters = [_trial(collected, judging, trial, at) for at, trial in enumerate(counted)]
         scenarios = tuple(trial.scenario for trial in counted)
         model = run.model
-        found.runs.append(Trials(model.name, run.id, model.simulated, scenarios, tuple(clusters)))
-    if not any(size for run in found.runs for _, size in run.clusters):
+        collected.runs.append(
+            Trials(model.name, run.id, model.simulated, scenarios, tuple(clusters))
+        )
+    if not any(size for run in collected.runs for _, size in run.clusters):
         raise UsageError(f"{' '.join(names)}: no call was made, so nothing could be otherwise")
-    return found
+    return collected
 
 
-def _trial(found: WhatIf, judging: Judging, trial: Trial, at: int) -> Cluster:
+def _trial(collected: WhatIf, judging: Judging, trial: Trial, at: int) -> Cluster:
     """Its errors and calls; what some rule would allow is put among the calls found.
 
     Those of its first agent, as in every other table; what a sub-agent wrote is known to the rest.
@@ -205,23 +209,25 @@ def _trial(found: WhatIf, judging: Judging, trial: Trial, at: int) -> Cluster:
         if label or verdict.allowed:
             continue
         errors += 1
-        meant = judging.meant(place, call)
-        need = None if meant is None or record.objection else _need(judging, place, meant)
-        if meant is not None and need is not None:
-            found.calls.append(DeniedCall(len(found.runs), at, meant.command or "", need))
+        own_call = judging.own_call(place, call)
+        need = None if own_call is None or record.objection else _need(judging, place, own_call)
+        if own_call is not None and need is not None:
+            collected.calls.append(
+                DeniedCall(len(collected.runs), at, own_call.command or "", need)
+            )
     return errors, size
 
 
-def _need(judging: Judging, place: Place, meant: ToolCall) -> Relaxation | None:
-    """What would have to be allowed; None where that alone would not make it allowed."""
+def _need(judging: Judging, place: Place, call: ToolCall) -> Relaxation | None:
+    """Return what would have to be allowed; None if that alone would not make the call allowed."""
     policy = judging.policy(place)
     if policy.engine is not None:
         raise UsageError(
             f"{policy.name}: are {policy.engine.name}'s rules, and only our own can be relaxed: "
             "`agenteval allowlist convert` writes them as ours"
         )
-    command = meant.command
+    command = call.command
     need = None if command is None else needed(command, policy, judging.world(place).root)
-    if need is None or not judge(meant, relaxed(policy, need), judging.world(place)).allowed:
+    if need is None or not judge(call, relaxed(policy, need), judging.world(place)).allowed:
         return None
     return need

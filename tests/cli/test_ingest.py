@@ -461,7 +461,7 @@ def weeks():
 def test_progress_is_told_now_and_then_also_of_one_long_session(capsys) -> None:
     now = [10.0]
     progress = Progress(lambda: now[0])
-    intake = Intake(asked=3, files=1)
+    intake = Intake(file_count=3, files=1)
     intake.runs["r"] = Taken("r", "m", "codex", recorded=Counter(ran=41_000))
     intake.runs["r"].sessions["added"] = 20
     for seconds in (0.0, 1.0, 1.5, 0.0):

@@ -69,7 +69,7 @@ def test_workers_make_the_store_that_one_process_makes(tmp_path, logs, workers, 
         "claude-code", [str(logs)], str(tmp_path / "n.db"), allowlist=allowlist, workers=workers
     )
     assert alone.files == 6
-    assert (told(there), there.lost) == (told(here), 0)
+    assert (told(there), there.lost_workers) == (told(here), 0)
     assert stored(tmp_path / "n.db") == stored(tmp_path / "0.db")
 
 
@@ -116,7 +116,7 @@ def test_what_a_dead_worker_had_is_read_again(tmp_path, logs, after) -> None:
                 for worker in workers._workers:
                     os.kill(worker.process.pid, signal.SIGKILL)
             found.append(list(workers.of(number)))
-        lost = workers.lost
+        lost = workers.lost_workers
     store.close()
     assert found == whole
     assert lost == 2 if after == 0 else lost <= 2  # later they may have ended by themselves

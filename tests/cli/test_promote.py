@@ -122,6 +122,6 @@ def test_a_baseline_with_the_most_trials_there_are_is_not_played_anew(monkeypatc
         size=SimpleNamespace(trials=900),
         run=SimpleNamespace(counted=[SimpleNamespace(scenario="notes")]),
     )
-    asked = SimpleNamespace(given={}, baseline="model")
+    promotion = SimpleNamespace(run_options={}, baseline="model")
     monkeypatch.setattr(promoting, "out_of_reach", lambda *_: ())
-    assert promoting._more_trials(plan, None, baseline, asked) == anew
+    assert promoting._more_trials(plan, None, baseline, promotion) == anew

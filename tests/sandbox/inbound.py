@@ -10,5 +10,5 @@ from agenteval.workflows.hostile_worlds import try_worlds
 
 if __name__ == "__main__":
     tried = asyncio.run(try_worlds(BACKENDS[sys.argv[1]]()))
-    harm = [asdict(one) for one in tried if not one.held]
+    harm = [asdict(one) for one in tried if not one.is_as_wanted]
     print(json.dumps({"tried": len(tried), "harm": harm}))

@@ -33,7 +33,9 @@ SECONDS = 120.0  # on a busy machine; a request has 2 s of processor
 @pytest.mark.parametrize("name", [name for name, one in HOSTILE.items() if not one.is_slow])
 def test_a_hostile_project_that_is_looked_at_ends_in_one_line_and_changes_nothing(name) -> None:
     came = came_of(HOSTILE[name])
-    assert (re.search(HOSTILE[name].wanted, came) is not None, "\n" in came) == (True, False), came
+    assert (re.search(HOSTILE[name].expected, came) is not None, "\n" in came) == (True, False), (
+        came
+    )
 
 
 def test_the_battery_has_at_least_eighty_hostile_projects() -> None:
@@ -56,8 +58,8 @@ def test_every_hostile_project_leaves_home_and_temporary_folder_as_they_were(use
         one
         for one in seen
         if (
-            one["code"] != (0 if re.match(HARMLESS, HOSTILE[one["name"]].wanted) else 2)
-            and not (one["code"] == 0 and HARMLESS in HOSTILE[one["name"]].wanted)
+            one["code"] != (0 if re.match(HARMLESS, HOSTILE[one["name"]].expected) else 2)
+            and not (one["code"] == 0 and HARMLESS in HOSTILE[one["name"]].expected)
         )
         or len(one["said"]) != (1 if one["code"] else 0)
         or one["private"]

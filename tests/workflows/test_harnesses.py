@@ -31,7 +31,7 @@ def test_a_run_keeps_what_it_tells_of_a_trial_and_neither_its_world_nor_its_turn
     del loop, trial, executor, sandbox
     gc.collect()
     assert [one() for one in gone] == [None, None]
-    assert [*harness.told()][1:] == [
+    assert [*harness.lines_after_run()][1:] == [
         "claude-code: 2.0 s of CPU in 1 trials, of which 2.0 s in the median one",
         "claude-code: 1 attempts of commands to ask the model were refused",
     ]

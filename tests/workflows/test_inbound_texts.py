@@ -12,12 +12,12 @@ from agenteval.workflows.hostile_texts import try_parser, try_report, try_store,
 
 
 def harm(tried):
-    return {one.attempt: one.came for one in tried if not one.held}
+    return {one.attempt: one.came for one in tried if not one.is_as_wanted}
 
 
 def test_every_hostile_text_ends_as_it_must():
     tried = try_texts()
-    assert ([one for one in tried if not one.held], len(tried) >= 40) == ([], True)
+    assert ([one for one in tried if not one.is_as_wanted], len(tried) >= 40) == ([], True)
 
 
 def test_a_parser_that_reads_what_python_reads_is_found_out(monkeypatch):
