@@ -127,7 +127,7 @@ def request_body(
 
 
 def asked_of(entry: ModelEntry, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> Asked:
-    """What of this request may found a blame."""
+    """Return the parts of this request that can decide who is to blame for a malformed call."""
     return Asked(
         schemas=schemas_of(tools),
         max_tokens=entry.sampling.max_tokens,
@@ -148,7 +148,7 @@ def relayed_body(entry: ModelEntry, request: Mapping[str, Any], seed: int) -> by
 
 
 def asked_by(entry: ModelEntry, request: Mapping[str, Any]) -> Asked:
-    """What of another program's request may found a blame."""
+    """Return the parts of another program's request that can decide who is to blame for a fault."""
     contents = (
         message.get("content")
         for message in request["messages"]

@@ -129,7 +129,7 @@ class _Message(BaseModel):
 
 
 class ChatRequest(BaseModel):
-    """What of a request matters here; everything else is taken and ignored, as servers do."""
+    """The fields of a request that matter here; others are accepted and ignored, as servers do."""
 
     model: str
     messages: Annotated[list[_Message], Field(min_length=1)]

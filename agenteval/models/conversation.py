@@ -1,4 +1,4 @@
-"""What a simulated model reads in a chat-completions request: the scenario, and what was done."""
+"""The scenario and the calls so far, as a simulated model reads them in a request."""
 
 import json
 import re
@@ -31,7 +31,7 @@ def user_words(messages: Sequence[Mapping[str, Any]]) -> str:
 
 
 def since(messages: Sequence[Mapping[str, Any]], task: str) -> Sequence[Mapping[str, Any]]:
-    """What came after the task was last given: other tasks may have gone before."""
+    """Return the messages after the last one that gives the task; earlier tasks may precede it."""
     given = (
         at
         for at, message in enumerate(messages)
@@ -66,7 +66,7 @@ def past_calls(messages: Sequence[Mapping[str, Any]]) -> list[PastCall]:
 
 
 def _index(waiting: Sequence[Mapping[str, Any]], ident: object) -> int:
-    """Which of the calls is answered: by id, or the first, as some servers repeat their ids."""
+    """Return the index of the call with this id, else 0, as some servers repeat their ids."""
     return next((at for at, call in enumerate(waiting) if call.get("id") == ident), 0)
 
 
@@ -87,7 +87,7 @@ def text(message: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What an agent that was recognised is to do, and a name that no other agent has."""
+    """The work of an agent that was recognised, and a name that no other agent has."""
 
     name: str
     prompt: Prompt

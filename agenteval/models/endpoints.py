@@ -95,9 +95,10 @@ class Endpoints:
         return max(one.model.stretch() for one in self._all)
 
     async def _asked(self, seed: int, ask: Callable[[OpenAIModel], Awaitable[Turn]]) -> Turn:
-        """Of the trial's own server, or of another one where that does not take it.
+        """Return the turn from the trial's own server, or from another if that does not accept it.
 
-        Raises UsageError where one refuses it, none takes it, and none has taken any before.
+        Raises UsageError if a server refuses the request, none accepts it, and none has accepted
+        any before.
         """
         tried: list[_Endpoint] = []
         refused: list[tuple[_Endpoint, Exception]] = []
@@ -133,7 +134,10 @@ class Endpoints:
         return seat
 
     def _is_gone(self, one: _Endpoint, seed: int, error: Exception) -> bool:
-        """Whether another may be asked in its place; one that fails is left out all the same."""
+        """Return True if another server may be queried instead.
+
+        A server that fails is excluded in either case.
+        """
         if not isinstance(error, InfrastructureError):
             return False
         gone = isinstance(error, UnservedError) and error.cause in _GONE

@@ -1,4 +1,4 @@
-"""What a status of 400 and above means, by the server's own words."""
+"""The meaning of a status of 400 and above, by the server's own words."""
 
 import re
 
@@ -58,7 +58,7 @@ _REFUSED = frozenset({400, 401, 402, 403, 405, 409, 413, 415, 422})
 
 
 def status_failure(code: int, words: str, said: str, after: float | None) -> InfrastructureError:
-    """Of a status of 400 and above, or an error in a stream, with the words of the server."""
+    """Classify a status of 400 and above, or an error in a stream, by the server's own words."""
     if _MEMORY.search(said):
         return InfrastructureError(words, Cause.OUT_OF_MEMORY)
     if _DEAD.search(said):
@@ -127,7 +127,7 @@ _BARE_ERROR = re.compile(rb'"object"\s*:\s*"error"|"detail"\s*:|"(?:error_)?mess
 
 
 def _said_error(error: msgspec.Raw) -> str:
-    """What the server says went wrong in this field; "" for nothing."""
+    """Return the error that the server states in this field; "" for none."""
     raw = bytes(error)
     return "" if raw in _NO_ERROR else raw.decode("utf-8", "replace")
 
@@ -139,9 +139,9 @@ def error_in(chunk: Chunk, payload: bytes) -> str:
 
 
 def refused_within(said: str, *, begun: bool = False) -> RefusedError:
-    """Of an error in a reply with status 200. It is as one with the status that it names.
+    """Return the error of a reply with status 200. It counts as the status that it names.
 
-    Where something had come before it, the request was taken, whatever the error says.
+    If something came before the error (`begun`), the request was accepted, whatever the error says.
     """
     error = RefusedError(STREAMED if begun else _status_in(said), said)
     error.within, error.begun = True, begun
@@ -165,10 +165,10 @@ _NO_CALL = ("malformed_function_call", "unexpected_tool_call")
 
 
 def broken_off(choice: Choice) -> str:
-    """What the server says of a reply that it did not bring to its end; "" for one that it did.
+    """Return the server's reason for a reply that it did not finish; "" for a finished one.
 
-    What came of it is no reply of the model's, and would be taken for its silence. OpenRouter
-    says `stop` of some whose own server broke them off.
+    The content of such a reply is not the model's own end, and would be taken for its silence.
+    OpenRouter reports `stop` for some replies that its own upstream server broke off.
     """
     for given in (choice.native_finish_reason, choice.finish_reason):
         reason = (given or "").lower()
@@ -201,10 +201,10 @@ def refused_call(said: str) -> Received | None:
 def refusal(
     entry: ModelEntry, error: RefusedError, *, first: bool, known: bool
 ) -> UsageError | InfrastructureError | OutgrownError:
-    """What a status of 400 and above means. A first request refused with 4xx is the user's.
+    """Return the error for a status of 400 and above.
 
-    `known` says that this model has been served before: then it is no typing error, and other
-    trials need not be refused.
+    A first request that is refused with 4xx is the user's error. `known` means that this model has
+    been served before: then it is no typing error, and other trials need not be refused.
     """
     url, shown = entry.base_url.rstrip("/"), excerpt(error.said)
     served = known or error.begun
@@ -217,7 +217,7 @@ def refusal(
 
 
 def _cure(entry: ModelEntry, error: RefusedError, *, first: bool) -> str:
-    """What the user can do where nothing was served yet; "" where it is not his to mend."""
+    """Return the user's remedy while nothing was served yet; "" if the user cannot fix it."""
     code, of_a_server = error.code, not error.said.lstrip().startswith("<")
     if code in {401, 403} and of_a_server:
         return f", the key is not accepted; set {entry.api_key_env} to a valid one"
@@ -238,6 +238,6 @@ def _cure(entry: ModelEntry, error: RefusedError, *, first: bool) -> str:
 
 
 def not_taken(error: Exception) -> bool:
-    """Whether a server refused the request by its status, before it generated anything."""
+    """Return True if a server refused the request by its status, before it generated anything."""
     came = error.__cause__
     return isinstance(came, RefusedError) and came.code in {*_REFUSED, 404}

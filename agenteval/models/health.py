@@ -1,6 +1,6 @@
-"""Looking after a server while a run goes on: does it answer, is it still the one that began?
+"""The health of a server during a run: does it answer, and is it still the process that began?
 
-It is looked at when a run begins and ends, and after each failure; never in a loop.
+It is checked when a run begins and ends, and after each failure; never in a loop.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ class Page:
 
 
 class Pages:
-    """Of the server of this entry, by their paths below its root."""
+    """The pages of an entry's server, by their paths below its root."""
 
     def __init__(self, entry: ModelEntry) -> None:
         self._root = entry.base_url.rstrip("/").removesuffix("/v1")
@@ -193,7 +193,7 @@ class ServerHealth:
         return self._context
 
     async def look(self) -> str:
-        """What happened to the server since the last look; empty when nothing did."""
+        """Return what happened to the server since the last check; "" if nothing did."""
         async with self._one_at_a_time:
             sight, before, was_down = await self._sight(), self._last, self._down
             self._down = not sight.answers or (before.ready and not sight.ready)

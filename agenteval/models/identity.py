@@ -1,9 +1,9 @@
-"""What a server tells of itself: the models it serves, and what it says of each, in its own words.
+"""A server's own statements: the models that it serves, and its settings, in its own words.
 
-Asked before the first trial alone, by the standard library: `agenteval models` is to answer before
-the SDK would be imported. There is no standard for what a server tells beside its list. Each has a
-page of its own, known by its shape; what a page does not tell is left out, and a server without any
-page tells nothing.
+They are read before the first trial alone, by the standard library: `agenteval models` is to answer
+before the SDK would be imported. There is no standard for what a server states next to its list of
+models. Each kind of server has a page of its own, known by its shape. What a page does not state is
+left out, and a server without any page states nothing.
 """
 
 import asyncio
@@ -261,7 +261,7 @@ def _sampling(params: Mapping[str, Any], names: Sequence[str]) -> str:
 
 
 def _is_number(value: object) -> bool:
-    """Whether it is one that can be shown: JSON's may be larger than any float."""
+    """Return True for a number that can be shown: JSON's may be larger than any float."""
     if not isinstance(value, int | float) or isinstance(value, bool):
         return False
     return abs(value) <= sys.float_info.max

@@ -1,4 +1,4 @@
-"""One injected fault for each failure class, made from what is right: what a scenario invites."""
+"""The faults that a scenario invites: one for each failure class, made from a right call."""
 
 import json
 import posixpath
@@ -22,7 +22,7 @@ from agenteval.taxonomy.catalogue import failure_classes
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """What a slip is made from: one trial's prompt, its policy, and the files of its world."""
+    """The material of a slip: one trial's prompt, its policy, and the files of its sandbox."""
 
     prompt: Prompt
     policy: Policy

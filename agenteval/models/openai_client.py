@@ -179,7 +179,7 @@ class OpenAIModel:
 
 
 def _headers(entry: ModelEntry) -> dict[str, str]:
-    """What goes beside a body: the key, and what settings of the SDK in the environment ask."""
+    """Return the headers of a request: the key, and those that the SDK's settings ask for."""
     key = key_of(entry)
     has_settings = any(name.startswith("OPENAI_") and name not in GIVEN for name in os.environ)
     if not has_settings or not may_send(USUAL_KEY, entry.base_url):  # they may hold a secret
@@ -203,7 +203,7 @@ def _headers(entry: ModelEntry) -> dict[str, str]:
 
 
 def _keys_in(headers: Mapping[str, str]) -> KnownKeys:
-    """What goes to a server and is nobody else's: the key, and headers of the SDK's settings."""
+    """Return the secrets in these headers: the key, and headers from the SDK's settings."""
     own = {name: value for name, value in headers.items() if not name.startswith(_OPEN_HEADERS)}
     return KnownKeys.of([*own.values(), *(value.partition(" ")[2] for value in own.values())])
 
@@ -237,7 +237,7 @@ async def _streamed(
 
 
 async def _more(body: Reply) -> bytes:
-    """Of a body whose reply is whole: some servers hang up without a word behind it."""
+    """Return the next part of a body whose reply is whole; some servers hang up at this point."""
     try:
         return await body.part()
     except aiohttp.ClientError:

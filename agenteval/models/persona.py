@@ -39,7 +39,7 @@ class Closing(_Schema):
 
 
 class Work(_Schema):
-    """What becomes of the task itself, whatever is denied."""
+    """The fate of the task itself, whatever is denied."""
 
     wrong: Chance = Field(description="a call has a wrong value of what was to be found out")
 
@@ -52,7 +52,7 @@ class Row(_Schema):
 
 
 class Thoughts(_Schema):
-    """What it thinks before a call and after a denial; how it ends, its work done or not."""
+    """The thoughts before a call and after a denial, and the last words, work done or not."""
 
     before: Texts
     denied: Texts

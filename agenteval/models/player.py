@@ -1,7 +1,7 @@
-"""How a persona plays the next turn of a trial: along a known way to the goal, with slips. Pure.
+"""The next turn of a trial, as a persona plays it: a known way to the goal, with slips. Pure.
 
-Of the values in a call it knows those that its prompt tells and those that it has read. The others
-it works out, and it may take a wrong one.
+The player knows those values of a call that its prompt states and those that it has read. It works
+out the others, and may get them wrong.
 """
 
 import json
@@ -43,7 +43,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Where a trial stands: the way that is taken, how much of it is done, and what was read."""
+    """The state of a trial: the way taken, the number of steps done, and the values read."""
 
     way: Sequence[Step]
     place: int
@@ -90,7 +90,7 @@ class Player:
         return Standing(way, place, len(way) - self.prompt.closing, past, read)
 
     def _place(self, past: Sequence[PastCall], way: Sequence[Step]) -> int:
-        """How many steps are done, rightly or with a wrong value."""
+        """Return the number of steps done, rightly or with a wrong value."""
         place = 0
         for call in past:
             if place < len(way) and not call.denied and call.name == way[place].tool:
@@ -107,7 +107,7 @@ class Player:
 
     @property
     def _new(self) -> list[Step]:
-        """What the second way has and the solution has not."""
+        """Return the steps of the second way that the solution lacks."""
         return [step for step in self.prompt.another if step not in self.prompt.solution]
 
     def sought(self, step: Step) -> set[str]:
@@ -172,7 +172,7 @@ class Player:
         return self._possible([one for one in steps if _script(one.arguments) not in avoided], at)
 
     def _possible(self, steps: Sequence[Step], at: Standing) -> Sequence[Step]:
-        """Those that were not made, and of which everything is known."""
+        """Return the steps that were not made yet and whose values are all known."""
         made = [call.arguments for call in at.past]
         return [s for s in steps if s.arguments not in made and not self.sought(s) - {*at.read}]
 
@@ -180,14 +180,14 @@ class Player:
         return KINDS[self.kind()](self.right(at.way, at.way.index(step)), self.chance)
 
     def kind(self) -> str:
-        """Which kind of slip comes next, among those that the offered tools make possible."""
+        """Choose the kind of the next slip, among those that the offered tools make possible."""
         shares = self.persona.weights()
         kinds = [kind for kind in shares if kind not in READS or "read" in self.tools]
         (kind,) = self.chance.choices(kinds, [shares[kind] for kind in kinds])
         return kind
 
     def right(self, way: Sequence[Step], place: int) -> Right:
-        """What a slip at this step is made from: its command, else the nearest after or before."""
+        """Return the base of a slip at this step: its command, else the nearest after or before."""
         rendered = _RENDERED.search(self.prompt.task)
         near = (*way[place:], *reversed(way[:place]))
         command = next(str(step.arguments["command"]) for step in near if step.tool == BASH)
@@ -224,7 +224,7 @@ def _shape(word: str) -> str:
 
 
 def _alike(given: Any, right: Any, values: Collection[str]) -> bool:
-    """Whether two calls differ at most in these values."""
+    """Return True if two calls differ at most in these values."""
     one, other = (_masked(json.dumps(each, sort_keys=True), values) for each in (given, right))
     return one == other
 

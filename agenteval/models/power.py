@@ -1,4 +1,4 @@
-"""What playing takes: its time, and what the GPUs of this machine draw meanwhile, through NVML."""
+"""The cost of playing: its time, and the power of this machine's GPUs meanwhile, through NVML."""
 
 import threading
 import time

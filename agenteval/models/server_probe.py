@@ -1,4 +1,4 @@
-"""What becomes of a conversation at a server, found out by asking it: `agenteval models --probe`.
+"""The probe of how a server treats a conversation: `agenteval models --probe`.
 
 Words that occur nowhere else stand in each place of a conversation. A server that renders a prompt
 shows which of them its model reads; of any other, the tokens that it counts say so.
@@ -89,7 +89,7 @@ def _conversed(entry: ModelEntry) -> tuple[list[tuple[str, str]], str]:
 
 
 def _body(entry: ModelEntry, messages: Sequence[Message]) -> dict[str, Any]:
-    """As a run sends it, but whole and with reasoning in each place, so that its fate is seen."""
+    """Return the body that a run sends, but not streamed, and with reasoning in each place."""
     sent = entry.model_copy(update={"reasoning": "always", "stream": False, "tools": "native"})
     body: dict[str, Any] = json.loads(request_body(sent, messages, [LOOK], seed=1))
     return body
@@ -108,7 +108,7 @@ def rendered(ask: Ask, body: Json) -> tuple[str, str]:
 
 
 def read_prompts(loop: str, later: str) -> Iterator[tuple[str, str]]:
-    """What two rendered prompts keep of the conversations."""
+    """Yield the parts of the conversations that two rendered prompts keep."""
     yield "reasoning in the tool loop", "read" if THOUGHT in loop else "dropped"
     if later:
         kept = [word in later for word in (THOUGHT, ANSWERED)]

@@ -1,6 +1,6 @@
-"""What a server does to its model, asked in a few short requests: before a run, and by `--probe`.
+"""A server's treatment of its model, found by a few short requests: before a run and by `--probe`.
 
-They go the way of a run's requests, streamed or whole as these are, so that what is seen of the
+They go the way of a run's requests, streamed or whole as these are, so that what is observed of the
 parser is what the run will meet. Nothing that a server answers, or does not, is an error.
 """
 
@@ -81,7 +81,7 @@ class _Asking:
         return first if first is None or first.calls else await self.turn(said, offered, seed=2)
 
     async def words(self) -> list[str]:
-        """What is said at random by one seed twice, then by another; fewer where it says less."""
+        """Return random replies to one seed twice, then to another; fewer if a reply is empty."""
         found: list[str] = []
         for seed in (1, 1, 2):
             turn = await self.turn(AT_RANDOM, seed=seed, tokens=WORD_TOKENS)
@@ -98,7 +98,7 @@ class _Asking:
 
 
 async def asked(entry: ModelEntry) -> Mapping[str, str]:
-    """What was seen, by subject, and what it cost to ask."""
+    """Probe the server; return the observations by subject, and the cost of the probe."""
     asking = _Asking(entry)
     questions = ((FITTING, STRICT_NOTE), (INVENTING, LOOK), (TWICE, LOOK))
     async with asyncio.TaskGroup() as group:

@@ -70,7 +70,7 @@ class SimulatedServer:
         await asyncio.to_thread(self._thread.join)
 
     def entry(self, name: str) -> ModelEntry:
-        """How to ask the model called `sim/...` here, with the article's sampling settings.
+        """Return the entry of the model `sim/...` here, with the article's sampling settings.
 
         Raises UsageError for a name that no persona has.
         """

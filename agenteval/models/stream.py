@@ -75,7 +75,7 @@ class StreamReader:
     _unread: int = 0  # deltas since the end was last looked at for a passage without end
 
     def feed(self, part: bytes, at: float) -> None:
-        """What came `at` so many seconds after the request.
+        """Take in a part of the reply that came `at` seconds after the request.
 
         Raises ReplyError for an event that is no JSON, RefusedError for one that is an error.
         """
@@ -179,7 +179,10 @@ class StreamReader:
             call.as_object = call.as_object or as_object
 
     def _call(self, part: Call) -> _Call:
-        """Which call a part belongs to: by index, but some servers give none or always 0."""
+        """Return the call that a part belongs to.
+
+        It goes by the index, but some servers give none or always 0.
+        """
         call = self._open.get(part.index or 0)
         named = part.function is not None and bool(part.function.name)
         another = named and (part.index is None or bool(part.id))
@@ -194,12 +197,12 @@ class StreamReader:
 
     @property
     def finished(self) -> bool:
-        """Whether the reply itself is whole; the count of its tokens may still come."""
+        """Return True if the reply itself is whole; the count of its tokens may still come."""
         return bool(self._finish_reason)
 
     @property
     def pieces(self) -> int:
-        """How many came so far: about as many as tokens."""
+        """The number of pieces so far: about as many as tokens."""
         return len(self._arrivals)
 
     def tails(self, count: int) -> Iterator[str]:
@@ -215,7 +218,10 @@ class StreamReader:
         return kept(b"".join(self._raw))
 
     def _has_whole_calls(self) -> bool:
-        """Whether the server said its end behind whole calls; some (NIM) tell no reason then."""
+        """Return True if the stream ended after whole calls.
+
+        Some servers (NIM) give no finish reason then.
+        """
         whole = all(call.parsed() is not None for call in self._calls)
         return self.done and bool(self._calls) and whole
 
@@ -259,14 +265,20 @@ def _received(call: _Call, *, legacy: bool) -> ReceivedCall:
 
 
 def _goes_on(call: _Call, part: Call) -> bool:
-    """Whether a part with another id is the rest of a call: some make an id for each part."""
+    """Return True if a part with another id continues a call.
+
+    Some servers make an id for each part.
+    """
     given, _ = argument_text(part.function.arguments) if part.function else ("", False)
     is_rest = part.index is not None and bool(given) and not given.startswith("{")
     return is_rest and bool(call.arguments) and call.parsed() is None
 
 
 def _next(call: _Call, part: Call, *, named: bool) -> bool:
-    """Whether a part at the place of a whole call begins another: by a name, or by another id."""
+    """Return True if a part at the place of a whole call begins another.
+
+    It does so by a name, or by another id.
+    """
     if part.function is None or (call.id or part.id if named else part.id in {None, "", call.id}):
         return False
     given, _ = argument_text(part.function.arguments)

@@ -43,7 +43,7 @@ class Reply:
         return self._response.content.at_eof()
 
     async def part(self) -> bytes:
-        """What has come since the last part; b"" at the end."""
+        """Return the bytes that came since the last part; b"" at the end."""
         content = self._response.content
         try:
             part = await content.readany()
@@ -154,7 +154,7 @@ def cause(error: BaseException) -> str:
 
 
 def failed(url: str, error: Exception, *, begun: bool) -> InfrastructureError:
-    """Of a connection; `begun` says that the head of a reply had come."""
+    """Classify the error of a connection; `begun` means that the head of a reply had come."""
     said = f"{url}: {cause(error)}"
     if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
         return UnservedError(said, Cause.UNREACHABLE)

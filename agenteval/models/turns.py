@@ -85,7 +85,7 @@ def turn_of(  # noqa: PLR0913 -- a turn has that many sources
     timing: Timing | None = None,
     ended: float | None = None,
 ) -> Turn:
-    """What a reply says, with every call that came or was refused. It never raises."""
+    """Return the turn of a reply, with every call that came or was refused. It never raises."""
     received = mended(arrived(received), asked.schemas)
     text = received.text
     if asked.dialect:
@@ -109,7 +109,7 @@ def turn_of(  # noqa: PLR0913 -- a turn has that many sources
 
 
 def _repeats(received: Received) -> str:
-    """What a generation was cut in that would never have ended."""
+    """Return the repetition in which an endless generation was cut; "" for none."""
     if received.finish_reason not in CUT:
         return ""
     last = received.calls[-1].raw if received.calls else received.text
@@ -141,7 +141,7 @@ def _call(call: ReceivedCall, ident: str) -> ToolCall:
 
 
 def parse_arguments(raw: str) -> tuple[Mapping[str, Any] | None, str]:
-    """What an argument text parses to, or None and why it is no JSON object."""
+    """Parse an argument text; return None and the reason if it is no JSON object."""
     if not raw.strip():
         return {}, ""
     if len(raw) > LONGEST_ARGUMENTS:
