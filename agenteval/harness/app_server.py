@@ -39,7 +39,7 @@ class AppServer:
         return _line(id="initialize", method="initialize", params={"clientInfo": _CLIENT})
 
     def heard(self, line: str) -> str:
-        """What is to be said to that."""
+        """Return the lines that answer this one; "" for none."""
         try:
             message = json.loads(line)
         except (ValueError, RecursionError):
@@ -104,7 +104,7 @@ _SHOWING: Final = re.compile(
 
 
 def shows_open_files(allows: Allows, command: str, folder: str) -> bool:
-    """Whether a command only shows files, and ones that the list lets be read."""
+    """Return True if a command only shows files, and the list lets each of them be read."""
     return _admits_all(allows, "read", files_read(command, folder))
 
 

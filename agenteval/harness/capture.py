@@ -61,7 +61,7 @@ class Provoked:
 
 @dataclass(slots=True)
 class Captured:
-    """What a harness sent. `system` are its messages before the task, `tools` as they stand."""
+    """The request of a harness: its messages before the task (`system`) and its own `tools`."""
 
     name: str
     version: str
@@ -73,7 +73,7 @@ class Captured:
 
     @property
     def forms(self) -> Mapping[str, Form]:
-        """Those of its tools that are like ours."""
+        """The forms of its tools that are like ours."""
         return recognised(self.tools)
 
 
@@ -96,7 +96,7 @@ class Script:
 
     @property
     def waited_enough(self) -> bool:
-        """Whether a program that is still there has been silent for too long."""
+        """Return True if a program that still runs has been silent for too long."""
         return asyncio.get_running_loop().time() > self.since + self.patience
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -157,7 +157,7 @@ class Script:
         return True
 
     def _hear(self, messages: Sequence[Mapping[str, Any]]) -> None:
-        """What the harness answered to the last call, if this request shows it."""
+        """Record the harness's answer to the last call, if this request shows it."""
         ident = f"capture-{len(self.done)}"
         replies = [text_of(one) for one in messages if one.get("tool_call_id") == ident]
         if replies and self.wants:

@@ -1,7 +1,7 @@
-"""The conversation of a program with its model: what it sends, and what it tells of it. Pure.
+"""The conversation of a program with its model: its requests, and its reports on them. Pure.
 
-A reply counts once the program's next request shows that it was taken: a request that is sent again
-is a second reply, and no second call.
+A reply counts once the program's next request shows that it was accepted: a request that is sent
+again is a second reply, and no second call.
 """
 
 import json
@@ -18,7 +18,7 @@ _UNREAD = "error"  # the finish reason of a turn that an error of the server's s
 
 
 class Did(StrEnum):
-    """What a harness did with a call."""
+    """The fate of a call in a harness."""
 
     RAN = "ran"
     DENIED = "denied"
@@ -26,7 +26,7 @@ class Did(StrEnum):
 
 
 class Seen(NamedTuple):
-    """What a program told of a call. `code` is that of what it ran; None where a limit ended it."""
+    """A program's report on a call. `code` is its exit code; None if a limit ended it."""
 
     id: str
     did: Did
@@ -63,17 +63,17 @@ class Dialogue:
 
     @property
     def waits(self) -> bool:
-        """Whether a reply has gone to the program."""
+        """Return True if a reply has gone to the program and was not yet accepted."""
         return self._waiting is not None
 
     @property
     def over(self) -> bool:
-        """Whether the model's last word asks for nothing."""
+        """Return True if the model's last reply makes no call."""
         last = self._waiting or (self.turns[-1] if self.turns else None)
         return last is not None and not last.calls
 
     def belongs(self, messages: Sequence[Wire]) -> bool:
-        """Whether a request goes on with this conversation."""
+        """Return True if a request continues this conversation; count it if it does not."""
         belongs = any(
             message.get("role") == "user" and self.task in text_of(message) for message in messages
         )
@@ -97,7 +97,7 @@ class Dialogue:
             one.reply, one.seen = "", Seen(one.id, Did.REFUSED)
 
     def taken(self, *, sure: bool) -> Turn | None:
-        """What the last reply has become; at the end nothing follows it that could show it."""
+        """Settle the last reply: return its turn if it is `sure` that the program accepted it."""
         turn, self._waiting = self._waiting, None
         if turn is None or not sure:
             self.ignored += turn is not None
@@ -138,7 +138,7 @@ class Dialogue:
 
 
 def is_unread(turn: Turn) -> bool:
-    """Whether the server answered with an error, as it could not read the model's call."""
+    """Return True if the server answered with an error, as it could not read the model's call."""
     return turn.finish_reason == _UNREAD
 
 
@@ -159,7 +159,7 @@ def text_of(message: Wire) -> str:
 
 
 def seen_before(messages: Sequence[Wire]) -> int:
-    """How many replies a request shows: what a turn's seed is made of."""
+    """Return the number of replies that a request shows; the seed of a turn is made of it."""
     return sum(message.get("role") == "assistant" for message in messages)
 
 
@@ -167,19 +167,19 @@ _CODE = re.compile(r"(?:exited with code|Exit code|Exit Code:|<returncode>)\s*(\
 
 
 class Said(NamedTuple):
-    """How a harness words what it denies, and what it cannot take, as regular expressions."""
+    """The wording of a harness's denials and refusals, as regular expressions."""
 
     denied: str = "(?!)"
     refused: str = "(?!)"
 
     def did(self, text: str) -> Did:
-        """What a text of the harness says that became of a call."""
+        """Return what became of a call, by a text of the harness."""
         if re.search(self.refused, text):
             return Did.REFUSED
         return Did.DENIED if re.search(self.denied, text) else Did.RAN
 
     def read(self, ident: str, reply: str) -> Seen:
-        """What it did with a call, by what the model read of it."""
+        """Return the report on a call, by the reply that the model read."""
         did, code = self.did(reply), _CODE.search(reply[:200])
         return Seen(ident, did, int(code[1]) if code else 0)
 
@@ -228,7 +228,7 @@ def claude_tells(line: Wire) -> Iterator[Seen]:
 
 
 def codex_tells(line: Wire) -> Iterator[Seen]:
-    """What its app server says of an item that is a call."""
+    """Yield the report in a line of Codex's app server on an item that is a call."""
     params = line.get("params")
     item = params.get("item") if isinstance(params, Mapping) else None
     if line.get("method") != "item/completed" or not isinstance(item, Mapping):
@@ -244,7 +244,7 @@ def _exit(code: object) -> int | None:
 
 
 def seen_in(line: str, tells: Callable[[Wire], Iterator[Seen]] | None) -> list[Seen]:
-    """What a line that a program printed tells of its calls."""
+    """Return the reports on calls in a line that a program printed."""
     if tells is None or not line.startswith("{"):
         return []
     try:

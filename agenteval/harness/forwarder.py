@@ -104,7 +104,10 @@ def carry(near: socket.socket, path: str) -> None:
 
 
 def refuse(near: socket.socket) -> None:
-    """What it asks is read first: a connection closed over unread bytes shows no answer."""
+    """Answer 403 to a process that may not ask.
+
+    The request is read first: a connection closed over unread bytes shows no answer.
+    """
     near.settimeout(1)
     with near:
         try:

@@ -13,7 +13,7 @@ STREAM, JSON = "text/event-stream", "application/json"
 
 
 def event(kind: str, **more: object) -> bytes:
-    """One server-sent event as Anthropic's messages and OpenAI's responses have it."""
+    """Encode one server-sent event as Anthropic's messages and OpenAI's responses have it."""
     return f"event: {kind}\ndata: {json.dumps({'type': kind, **more})}\n\n".encode()
 
 
@@ -81,7 +81,7 @@ def _sized(size: int) -> int:
 
 @dataclass(slots=True)
 class Answer:
-    """What goes back. The body ends with the connection. `gone`: the program has hung up."""
+    """An HTTP answer, whose body ends with the connection. `gone`: the program has hung up."""
 
     writer: asyncio.StreamWriter
     begun: bool = False

@@ -1,7 +1,7 @@
-"""Harnesses on this machine: got in the version that was tried, or the user's own, with our model.
+"""Harnesses on this machine: installed in the tested version, or the user's own, with our model.
 
-The registry is the one that npm or pip is set to use here. Nothing is run of what is got, and
-nothing stands where a program of the user's could find it.
+The registry is the one that npm or pip is set to use here. Nothing of an installed harness is run,
+and nothing stands where a program of the user's could find it.
 """
 
 import asyncio
@@ -47,19 +47,19 @@ class Installed:
 
     @property
     def cure(self) -> str:
-        """What helps where it asks for a login, or somebody else's model."""
+        """Return the fix for a program that asks for a login, or for somebody else's model."""
         again = f"agenteval harness install {self.program.name}"
         return f"remove {self.folder} and get it again: `{again}`"
 
     @property
     def protocol(self) -> str:
-        """What a run records of it, with what is translated between it and the served model."""
+        """Return the program's label for a run's record, with its translation if there is one."""
         speaks = self.program.speaks
         return self.told if speaks == CHAT else f"{self.told}, {speaks} translated to {CHAT}"
 
 
 def data() -> Path:
-    """Where what agenteval gets for a user is kept."""
+    """Return the folder of all that agenteval installs for a user."""
     given = os.environ.get("AGENTEVAL_DATA")
     home = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
     return Path(given) if given else Path(home) / "agenteval"
@@ -93,7 +93,7 @@ def installed(name: str) -> Installed:
 
 
 def install(name: str) -> Installed:
-    """As `installed`, got when it is not there. Raises UsageError."""
+    """Install a harness if it is missing, and return it as `installed` does. Raises UsageError."""
     program = program_of(name)
     folder = _folder(program)
     with locked(folder.parent):  # who installs the same at this time has it when he has waited
@@ -168,7 +168,7 @@ def without_keys(variables: Mapping[str, str]) -> Mapping[str, str]:
 
 
 async def version_of(path: str) -> str:
-    """What a program of the user's says of itself; "" where that is no version."""
+    """Return the version that a user's own program reports; "" if it reports none."""
     process = await asyncio.create_subprocess_exec(
         path,
         "--version",
@@ -188,7 +188,7 @@ async def version_of(path: str) -> str:
 
 
 def environment(url: str) -> Mapping[str, str]:
-    """Where programs look for a model that is not their maker's."""
+    """Return the variables that point programs to a model that is not their maker's."""
     options = {"baseURL": f"{url}/v1", "apiKey": "none"}
     model = {"tool_call": True, "limit": {"context": 200_000, "output": 16_000}}
     provider = {"npm": "@ai-sdk/openai-compatible", "options": options, "models": {MODEL: model}}
@@ -205,7 +205,7 @@ def environment(url: str) -> Mapping[str, str]:
 
 
 def options(name: str, url: str) -> Sequence[str]:
-    """What a program takes by its command line only."""
+    """Return the settings that a program takes by its command line only."""
     if name != "codex":
         return ()
     provider = f'{{name="agenteval",base_url="{url}/v1",wire_api="responses"}}'

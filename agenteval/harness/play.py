@@ -34,7 +34,7 @@ Judged = tuple[ToolCall, Verdict, str]
 
 @dataclass(slots=True)
 class Played:
-    """What is told of a trial when a run is over; its loop would hold its world and its turns."""
+    """The figures of a trial that outlive it; its loop would hold the sandbox and the turns."""
 
     scenario: str
     calls: list[CallRecord] = field(default_factory=list)
@@ -259,7 +259,7 @@ class HarnessLoop:
         return CallRecord(*place, execution, objection, did)
 
     def _over(self) -> bool:
-        """Whether a limit of the trial is reached."""
+        """Return True if a limit of the trial is reached."""
         if self._ending is None and self.turns:
             if repeats := self.turns[-1].repeats:
                 self._ending, self.reason = Ending.LOOPED, f"wrote again and again: {repeats}"

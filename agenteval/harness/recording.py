@@ -1,4 +1,4 @@
-"""What was captured of a harness, as an arm: a file in the user's project, and what differs there.
+"""A capture of a harness as an arm: a file in the user's project, and the differences from it.
 
 Nothing that a harness says is shipped: its words stay with the user who has it.
 """
@@ -104,10 +104,10 @@ def _tool(form: Form) -> dict[str, Any]:
 
 
 def _texts(seen: Captured) -> dict[str, str]:
-    """How replies are worded, with a place for what differs from call to call.
+    """Return the wording of replies, with a placeholder for what differs from call to call.
 
-    What the harness never showed, as its own rules let everything run, has the words that its
-    dialect has, or ours.
+    Texts that the harness never showed, because its own rules let everything run, come from its
+    dialect, or are ours.
     """
     dialect = dialects().get(seen.name)
     texts = asdict(dialect.profile.texts if dialect else STRICT.profile.texts)
@@ -130,7 +130,7 @@ def _shown(seen: Captured) -> Iterator[tuple[str, str]]:
 
 
 def _kind(one: Provoked) -> str:
-    """Which of `Texts` a reply shows."""
+    """Return the field of `Texts` that a reply shows; "" for none."""
     if one.raw == BROKEN:
         return "malformed"
     if one.arguments == {}:

@@ -41,7 +41,7 @@ class _Tool(msgspec.Struct):
 
 
 class _Chat(msgspec.Struct):
-    """What of a request is read here and where a blame is founded; the rest goes on as it is."""
+    """The fields of a request that are read here or decide who is to blame; others pass unread."""
 
     messages: list[_Message]
     tools: list[_Tool] | None = None
@@ -58,7 +58,7 @@ class Teller(Protocol):
         ...
 
     def ended(self, turn: Turn) -> Iterator[bytes]:
-        """What follows the words, all of which are told."""
+        """Yield what follows the words, all of which were sent."""
         ...
 
     def failed(self, said: str) -> Iterator[bytes]:
@@ -87,7 +87,7 @@ SPOKEN: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a program wants of its model: `body` as it came, `chat` the same in chat completions."""
+    """A program's request to its model: `body` as it came, `chat` the same in chat completions."""
 
     spoken: Spoken
     body: Json
@@ -142,7 +142,7 @@ class Passage:
 
     @property
     def _streams(self) -> bool:
-        """As was asked for, whatever the server does."""
+        """True if the program asked for a stream, whatever the server does."""
         return bool(self.wanted.body.get("stream"))
 
     async def write(self, part: bytes) -> None:
@@ -198,7 +198,10 @@ class Passage:
 
 
 def _words(lines: Iterable[bytes]) -> Iterator[str]:
-    """What each event of the reply says. Raises ReplyError at one that is no chunk by itself."""
+    """Yield the words of each event of the reply.
+
+    Raises ReplyError at one that is no chunk by itself.
+    """
     for line in (one.removeprefix(BYTE_ORDER.encode()) for one in lines):
         payload = line[5:].strip() if line.startswith(b"data:") else b""
         if payload and payload != b"[DONE]":
@@ -208,7 +211,7 @@ def _words(lines: Iterable[bytes]) -> Iterator[str]:
 
 
 async def beside(request: Request, answer: Answer) -> None:
-    """What programs ask beside a model: which there are, how long a prompt is, is anybody there."""
+    """Answer requests other than for a reply: which models there are, how long a prompt is."""
     if request.path.endswith("/models"):
         await answer.whole({"object": "list", "data": [{"id": MODEL, "object": "model"}]})
     elif request.path.endswith("/count_tokens"):

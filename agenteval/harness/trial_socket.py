@@ -138,7 +138,10 @@ async def _line(reader: asyncio.StreamReader) -> bytes:
 
 
 async def _refuse(reader: asyncio.StreamReader, answer: Answer) -> None:
-    """What it asks is read first: a connection closed over unread bytes shows no answer."""
+    """Answer that there are too many requests.
+
+    The request is read first: a connection closed over unread bytes shows no answer.
+    """
     with suppress(TimeoutError):
         async with asyncio.timeout(1):
             await reader.read(1 << 16)
