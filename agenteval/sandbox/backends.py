@@ -200,7 +200,7 @@ _HELD: set[tuple[str, str, str | None, int]] = set()
 
 
 def automatic() -> tuple[str, ...]:
-    """What a run chooses from by itself: on macOS a container engine, which has a Linux there."""
+    """Return the names a run chooses from: on macOS a container engine, which has a Linux there."""
     return AUTOMATIC if sys.platform == "linux" else (Container.name,)
 
 
@@ -242,7 +242,7 @@ def _check_host() -> None:
 
 
 async def probe_all() -> list[Probe]:
-    """What every backend that isolates shows here, in the order of choice."""
+    """Probe every backend that isolates, in the order of choice."""
     known = [*(BACKENDS[name] for name in (*AUTOMATIC, Container.name)), *_plugged().values()]
     return [await _probed(backend()) for backend in known]
 
@@ -262,7 +262,10 @@ async def groups_of(name: str) -> Groups:
 
 
 def _plugged() -> dict[str, Backend]:
-    """Those of plug-ins, chosen by name only; they are probed as any other."""
+    """Return the backends of plug-ins.
+
+    They are chosen by name only, and probed as any other.
+    """
     found = dict(plugins.load(GROUP, callable))
     for name in found.keys() & BACKENDS.keys():
         plugins.leave_out(GROUP, name, "there is a sandbox of that name")

@@ -127,7 +127,10 @@ async def _start(
 
 
 def _variables(given: Mapping[str, str]) -> dict[str, str]:
-    """What an engine needs to be found and to find its own: it would hand a proxy's to commands."""
+    """Return the variables that an engine needs to be found and to find its own.
+
+    A proxy's variables are left out: the engine would hand them to commands.
+    """
     return {
         name: value
         for name, value in given.items()

@@ -67,14 +67,14 @@ CURES = (
 
 
 def cure(lacking: str) -> str:
-    """What gives worlds a control group where this is in the way."""
+    """Return how to give sandboxes a control group where `lacking` is in the way."""
     return next((text for pattern, text in CURES if re.search(pattern, lacking)), "")
 
 
 class Groups:
-    """Those of one launcher's worlds, below `group`; none where that is "", for what `lacking` is.
+    """The control groups of one launcher's sandboxes, below `group`; none if that is "".
 
-    `held` is what the kernel limits in each.
+    `lacking` is why there are none. `held` is what the kernel limits in each.
     """
 
     def __init__(self, group: str = "", launcher: int = 0, lacking: str = "") -> None:
@@ -84,7 +84,7 @@ class Groups:
         self.lacking = "" if group else lacking
 
     def make(self, bounds: Mapping[str, int]) -> str:
-        """One for the next world; "" where none can be made."""
+        """Make the group of the next sandbox; return "" if none can be made."""
         self.sweep()
         if not self.group:
             return ""

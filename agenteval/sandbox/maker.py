@@ -101,7 +101,10 @@ class _Maker:
         return wire.frame(pickle.dumps((fresh, act, sent), pickle.HIGHEST_PROTOCOL), b"")
 
     def _numbered(self, value: object, fresh: dict[int, object]) -> object:
-        """What is asked about again and again is sent once, and then named by its number."""
+        """Return a number in the place of a value that is sent again and again.
+
+        The value itself is sent once.
+        """
         if not isinstance(value, Scenario | Agent | Setting):
             return value
         number = self._numbers.get(id(value))
@@ -152,7 +155,7 @@ class _Maker:
         peer.settimeout(WALL_SECONDS)
 
     def _end(self) -> str:
-        """Why the child ended."""
+        """Return why the child ended."""
         process = self._process
         if process is None:
             return "it is gone"
@@ -181,7 +184,7 @@ def _lean(setting: Setting) -> Setting:
 
 
 def _path() -> list[str]:
-    """Where this process finds its packages: absolute folders, so none of the working folder."""
+    """Return where this process finds its packages: absolute folders, so not the working folder."""
     return [folder for folder in sys.path if os.path.isabs(folder)]  # noqa: PTH117 -- texts
 
 
@@ -295,7 +298,7 @@ def posed(scenario: Scenario, seed: int, setting: Setting) -> Prompt:
 
 
 def render_agent(agent: Agent, known: Variables, setting: Setting = DEFAULT) -> Prompt:
-    """What a sub-agent begins with, by the trial's variables and those of the row that asks."""
+    """Render a sub-agent's first prompt, by the trial's variables and those of the row."""
     return _asked(Prompt, "render_agent", "template", agent, known, setting)
 
 
@@ -308,7 +311,7 @@ def requested(scenario: Scenario, agent: Agent, seed: int, known: Variables) -> 
 def outline(
     scenario: Scenario, agent: Agent, seed: int, known: Variables, setting: Setting = DEFAULT
 ) -> Prompt:
-    """What such an agent reads, with the name of a column where its value will stand."""
+    """Render an agent's prompt with the name of a column where its value will stand."""
     return _asked(Prompt, "outline", "template", scenario, agent, seed, known, setting)
 
 
@@ -325,7 +328,7 @@ def recognised(
 
 @lru_cache(maxsize=4)
 def declared(image: bytes) -> Schema:
-    """What a fixture's own database holds; nothing where it is none."""
+    """Return the schema of a fixture's own database; () if the image is no database."""
     try:
         return _asked(Schema, "schema", "value", image) if image else ()
     except MakerError:

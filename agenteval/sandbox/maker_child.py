@@ -1,4 +1,4 @@
-"""The program of the confined child: what a stranger's templates, scripts and queries run in.
+"""The program of the confined child, in which templates, scripts and queries of strangers run.
 
 `agenteval.sandbox.maker` starts it. Once it serves, it can open no file, no socket and no process:
 it computes, and it answers. A request that takes too much ends it, and the next one has another.
@@ -159,7 +159,7 @@ def database(scenario: Scenario, seed: int) -> bytes:
 
 
 def _makes_as(other: Scenario, scenario: Scenario) -> bool:
-    """Whether both, read from their files at different times, make the same worlds."""
+    """Return True if both, read from their files at different times, make the same databases."""
     parts = "name", "world", "words", "variants", "draws"
     return all(getattr(other, part) == getattr(scenario, part) for part in parts)
 
@@ -216,7 +216,7 @@ def _opened(image: bytes) -> Any:
 
 
 def columns(scenario: Scenario, seed: int, query: str) -> tuple[str, ...]:
-    """What the columns of a query to the fresh world are called.
+    """Return the names of the columns of a query to the fresh database.
 
     Raises WorldFaultError, and ValueError for a query that cannot be run or asks for something now.
     """
@@ -260,7 +260,7 @@ def requested(scenario: Scenario, agent: Agent, seed: int, known: Variables) -> 
 
 
 def schema(image: bytes) -> Schema:
-    """What a fixture's own database holds; nothing where it is none."""
+    """Return the schema of a fixture's own database; () if the image is no database."""
     try:
         with closing(_opened(image)) as world:
             return tuple(inquiry.schema(world))
@@ -269,9 +269,9 @@ def schema(image: bytes) -> Schema:
 
 
 def rows(image: bytes, queries: Sequence[str], most: int) -> list[tuple[str, list[str], list[Any]]]:
-    """Of each query why it failed, the names of its columns, and the first of its rows.
+    """Return for each query why it failed, the names of its columns, and the first of its rows.
 
-    Raises ValueError where the image is no database.
+    Raises ValueError if the image is no database.
     """
     try:
         world = _opened(image)

@@ -53,7 +53,7 @@ OpenWorld = Callable[[], AbstractAsyncContextManager[Link]]
 
 @dataclass(frozen=True)
 class Plan:
-    """How the launcher makes a world, what is built there, and what its runner is told."""
+    """The launcher's way to make a sandbox, what is built there, and the settings of its runner."""
 
     kind: Literal["namespaces", "program", "none"]
     build: Reply
@@ -61,7 +61,7 @@ class Plan:
 
     @cached_property
     def first(self) -> bytes:
-        """What is said first to each world of this plan."""
+        """Return the bytes that each sandbox of this plan is sent first."""
         return wire.request(self.build) + wire.request(self.runner)
 
 
@@ -156,7 +156,10 @@ class Session:
         return content, bool(reply["cut"])
 
     async def stamp(self, paths: Sequence[str]) -> str:
-        """That of the last command's end, where it told one and nothing was done since."""
+        """Return the stamp of the last command's end if it gave one and nothing was done since.
+
+        Otherwise the runner is asked for a new one.
+        """
         if self._stamped and self._watched == [*paths]:
             return self._stamped
         self._watched = [*paths]

@@ -1,4 +1,4 @@
-"""What a trial's world holds: the one description that every backend builds from."""
+"""The content of a trial's sandbox: the one description that every backend builds from."""
 
 import math
 import os
@@ -149,9 +149,10 @@ def runner_spec(
     rules: Rules = (),
     guest: bool = False,
 ) -> dict[str, Any]:
-    """What the runner is told. `own_user`: the kernel counts this world's processes apart.
+    """Return the settings of the runner.
 
-    A `guest` may have an address space of any size: what he uses of it is watched as ever.
+    `own_user`: the kernel counts this sandbox's processes apart. A `guest` may have an address
+    space of any size: its use of memory is watched as ever.
     """
     memory, processes = 2 * limits.memory, limits.processes + 2
     rlimits = {
@@ -175,10 +176,10 @@ def runner_spec(
 
 
 def bounds(limits: Mapping[str, Any]) -> dict[str, int]:
-    """What the control group of a world is told: above what the watch names, as a last wall.
+    """Return the limits of a sandbox's control group: above those of the watch, as a last wall.
 
-    The world's own files alone never reach it. As many processors as use up the CPU seconds of a
-    call within its time.
+    The sandbox's own files alone never reach them. There are as many processors as use up the CPU
+    seconds of a call within its time.
     """
     kept = limits["workspace"] + TEMPORARY + SHARED_MEMORY
     cores = max(1, math.ceil(limits["cpu_seconds"] / limits["call_seconds"]))
@@ -191,7 +192,7 @@ def bounds(limits: Mapping[str, Any]) -> dict[str, int]:
 
 
 def counts_processes_apart() -> bool:
-    """Whether RLIMIT_NPROC inside a user namespace counts only what runs there (Linux 5.14)."""
+    """Return True if RLIMIT_NPROC counts by user namespace (Linux 5.14), or does not count us."""
     release = platform.release().split(".")
     numbers = [int("".join(filter(str.isdigit, part[:3])) or 0) for part in release[:2]]
     return os.geteuid() == 0 or numbers >= [5, 14]

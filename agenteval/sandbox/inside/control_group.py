@@ -1,4 +1,4 @@
-"""Control groups of version 2: what the kernel itself holds a world to.
+"""Control groups of version 2: the limits that the kernel itself sets for a sandbox.
 
 They need a group that was delegated to us, in which no other process lives: a group that gives
 controllers to those below it may hold no process itself. Only groups called as ours are made or
@@ -38,9 +38,10 @@ def of(pid: int) -> str:
 
 
 def lacking(group: str, family: Callable[[], set[int]], *, given: bool = False) -> str:
-    """Why no groups can be made below this one, "" if they can; `family` is who may live in it.
+    """Return why no groups can be made below this one; "" if they can.
 
-    `given`: it was delegated on our asking, which a systemd of a user does not mark.
+    `family` is who may live in it. `given`: it was delegated on our asking, which a systemd of a
+    user does not mark.
     """
     if not group:
         return "this machine has no control groups of version 2"
@@ -70,7 +71,7 @@ def _words(group: str, name: str) -> list[str]:
 
 
 def _delegated(group: str) -> bool:
-    """As systemd marks what it has left to somebody else."""
+    """Return True if systemd marks the group as delegated to somebody else."""
     for mark in ("user.delegate", "trusted.delegate"):
         try:
             if os.getxattr(group, mark) == b"1":
@@ -167,12 +168,12 @@ def remove_all(group: str, owner: int) -> None:
 
 
 def held(group: str) -> tuple[str, ...]:
-    """What the groups below this one limit."""
+    """Return the controllers that limit the groups below this one."""
     return tuple(_words(group, "cgroup.subtree_control"))
 
 
 def count(made: str, name: str, key: str) -> int:
-    """How often something happened in a group."""
+    """Return how often something happened in a group."""
     words = _words(made, name)
     return int(words[words.index(key) + 1]) if key in words else 0
 

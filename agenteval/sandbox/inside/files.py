@@ -32,7 +32,10 @@ def read(path: str, limit: int) -> bytes:
 
 
 def _rest(fd: int, most: int) -> bytes:
-    """What is behind the size that a file has: it grows, or is the kernel's own and says 0."""
+    """Read what is behind the size that a file states.
+
+    The file may grow, or be the kernel's own, whose size is 0.
+    """
     rest = bytearray()
     while len(rest) < most and (part := os.read(fd, min(_CHUNK, most - len(rest)))):
         rest += part
@@ -60,7 +63,7 @@ def read_lines(
 
 
 def _step_over(file: BinaryIO, lines: int, path: str, most: int) -> bytes:
-    """What was read already of the line behind so many lines."""
+    """Skip so many lines; return what was already read of the next one."""
     for _ in range(0, most + _CHUNK, _CHUNK):
         if not lines:
             return b""

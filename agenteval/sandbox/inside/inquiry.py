@@ -181,7 +181,7 @@ def schema(connection: Any) -> list[Row]:
 
 
 def deviation(found: list[Row], declared: list[Row]) -> str:
-    """What is not as the fixture declared it; nothing where only tables and indexes were added."""
+    """Return how the objects differ from the fixture's; "" if only tables and indexes came."""
     if len(found) > OBJECTS:
         return f"it holds more than {OBJECTS} tables, indexes and views"
     there, wanted = set(found), set(declared)

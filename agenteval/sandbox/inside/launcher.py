@@ -56,9 +56,10 @@ def main(fd: int, code: bytes, group: str, *, warm: bool) -> None:
 
 
 def _reap(*_: object) -> int:
-    """Those that have ended; -1 when no child is left, 0 when some run.
+    """Reap the children that have ended; return -1 when none is left, 0 when some run.
 
-    Not left to the kernel: that would keep what they used from what our parent's children used.
+    This is not left to the kernel, which would keep what they used from what our parent's children
+    used.
     """
     try:
         while pid := os.waitpid(-1, os.WNOHANG)[0]:

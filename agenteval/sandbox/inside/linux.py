@@ -110,7 +110,7 @@ def empty_the_bounding_set() -> None:
 
 
 def landlock_version() -> int:
-    """Of the Landlock that this kernel has; 0 for none."""
+    """Return the version of the Landlock that this kernel has; 0 for none."""
     return max(0, int(_libc.syscall(*map(ctypes.c_long, (LANDLOCK, 0, 0, 1)))))
 
 
@@ -162,7 +162,10 @@ def foreign(library: str, name: str) -> Function:
 
 
 def configure_sqlite(configure: Function, connection: object, option: int, value: int) -> None:
-    """What `Connection.setconfig` does, which Python 3.11 lacks: its connection begins so."""
+    """Set an option as `Connection.setconfig` does, which Python 3.11 lacks.
+
+    The structure of its connection begins with SQLite's own handle.
+    """
     handle = ctypes.c_void_p.from_address(id(connection) + object.__basicsize__)
     now = ctypes.c_int(-1)
     configure(handle, option, ctypes.c_int(value), ctypes.byref(now))
@@ -171,7 +174,7 @@ def configure_sqlite(configure: Function, connection: object, option: int, value
 
 
 def run_main(path: bytes) -> NoReturn:
-    """What `python3 PATH` does once it is up, by the same code: run, report, finalize, exit."""
+    """Do as `python3 PATH` does once it is up, by the same code: run, report, finalize, exit."""
     file = _libc.fopen(path, b"rbe")
     python = ctypes.pythonapi
     failed = python.PyRun_SimpleFileExFlags(ctypes.c_void_p(file), path, 1, None)

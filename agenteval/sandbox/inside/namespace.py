@@ -1,4 +1,4 @@
-"""A world made of namespaces alone: what is to be seen there, mounted from inside them."""
+"""A sandbox made of namespaces alone: its file system, mounted from inside them."""
 
 from __future__ import annotations
 

@@ -103,9 +103,10 @@ class Scripts:
 
 
 def _spare_at_exit() -> dict[str, object]:
-    """What is put in here ends with its process: to take it apart took half the time of a script.
+    """Keep what is put in here until its process ends.
 
-    The first that is registered is called last, when nothing but finalizers is left to run.
+    To take it apart took half the time of a script. The function that is registered first is called
+    last, when nothing but finalizers is left to run.
     """
     spared: dict[str, object] = {}
     linux.hold(spared)
@@ -125,7 +126,7 @@ def detach(streams: list[int]) -> None:
 
 
 def _become(words: list[str], env: dict[str, str]) -> NoReturn:
-    """What Python does between its start and the first line of a script, and all after that."""
+    """Do what Python does between its start and the first line of a script, and all after that."""
     path = f"{os.getcwd()}/{words[0]}"
     sys.argv, sys.orig_argv = words, ["python3", *words]
     sys.path.insert(0, os.path.dirname(os.path.realpath(path)))

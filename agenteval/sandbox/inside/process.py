@@ -27,7 +27,7 @@ class RefusedError(Exception):
 
 
 class Runner:
-    """What all calls of one trial share. `peer` is watched: when it closes, everything ends."""
+    """The state that all calls of a trial share. When `peer` closes, which is watched, all ends."""
 
     def __init__(self, peer: int, spec: wire.Message) -> None:
         self.peer = peer
@@ -180,7 +180,7 @@ class Call:
         return bool(part)
 
     def drain(self) -> None:
-        """What stood in the pipe when its writers died: at most one pipe's buffer."""
+        """Read what stood in the pipe when its writers died: at most one pipe's buffer."""
         left = self.runner.limits["output_killed"]
         before = self.total
         while self.total - before < left:

@@ -33,7 +33,7 @@ def serve(inlet: int, outlet: int) -> None:
 
 
 def _remove(folder: str) -> None:
-    """Where no filesystem ends with us: who made this folder may have been killed."""
+    """Remove the folder, if no filesystem ends with us: its maker may have been killed."""
     if folder:
         os.chdir("/")
         os.spawnv(os.P_WAIT, "/bin/rm", ["rm", "-rf", folder])
