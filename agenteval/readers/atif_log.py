@@ -45,12 +45,12 @@ def read(path: Path) -> Iterator[Session | Skipped]:
 
 
 def _is_source(path: Path) -> bool:
-    """Whether it may be what the agent itself wrote, from which Harbor made the file beside it."""
+    """Return True if the agent itself may have written it, and Harbor its neighbour from it."""
     return path.name.endswith(".trajectory.json") and path.with_name("trajectory.json").exists()
 
 
 def _beside(path: Path) -> Session:
-    """What the trial's own result says of it: a trajectory need not name its model."""
+    """Return the session as the trial's own result names it: a trajectory may lack its model."""
     session = Session(by_place(path), path=str(path))
     folder = path.parent
     try:
@@ -76,7 +76,7 @@ class _Reading:
     _count: dict[str, int] = field(default_factory=dict)
 
     def take(self, key: str, value: object) -> Iterator[Session | Skipped]:
-        """One key of it; of a list, one element."""
+        """Take one key of the trajectory; for a list, one of its elements."""
         place = self.within.removesuffix(", ") or "the file"
         self.has_steps = self.has_steps or key == "steps"
         if key in _LISTS and isinstance(value, dict):

@@ -65,7 +65,7 @@ def read(path: Path) -> Iterator[Session | Skipped]:
 
 
 def _name(line: Line, path: Path) -> tuple[str, bool]:
-    """What names a conversation, else its place in the file; and whether other lines have it too.
+    """Return the conversation's name, else its place in the file, and True if lines share it.
 
     An id of the line itself is one that is written again when it is repeated.
     """
@@ -78,7 +78,7 @@ def _name(line: Line, path: Path) -> tuple[str, bool]:
 
 
 class _Beside(NamedTuple):
-    """What a line tells of all messages in it."""
+    """The fields of a line that hold for all messages in it."""
 
     schemas: Object
     moment: float | None
@@ -106,7 +106,7 @@ class _Conversation:
             yield self.building.cut()
 
     def take(self, value: Object) -> bool:
-        """Whether anything was found in the line."""
+        """Take a line; return True if anything was found in it."""
         session, turns = self.building.session, len(self.building.session.turns)
         inner = [one for key in ("request", "response", "body") for one in _nested(value, key)]
         inner += [one for outer in inner for one in _nested(outer, "body")]  # of a batch's output
@@ -125,7 +125,7 @@ class _Conversation:
         return has_spoken or len(session.turns) > turns
 
     def _messages(self, spoken: Sequence[_Spoken], beside: _Beside) -> None:
-        """What stood in a line before, behind the same messages, is not said again."""
+        """Add the new messages: a prefix that an earlier line had is not counted again."""
         place, is_new = 0, False
         for message, reply in spoken:
             before, place = place, hash((place, _said(message))) if self.is_shared else 0
@@ -140,7 +140,7 @@ class _Conversation:
 
 
 def _said(message: Object) -> tuple[object, ...]:
-    """What makes a message the same one, whether it is a reply or what is sent of it later."""
+    """Return what identifies a message, both as a reply and as it is sent in later requests."""
     role, result = text_at(message, "role"), name_at(message, "tool_call_id")
     calls = tuple(
         (

@@ -122,7 +122,7 @@ class _Reading:
         return folder.parent.name if folder.name == "subagents" else session
 
     def _agent(self, line: Mapping[str, Any]) -> str:
-        """What kind of sub-agent it is, as the line or a file beside the log says."""
+        """Return the kind of sub-agent, from the line or from a file next to the log."""
         if told := text_at(line, "attributionAgent"):
             return told
         try:
@@ -155,7 +155,7 @@ def _assistant(building: Building, line: Mapping[str, Any]) -> None:
 
 
 def _content(building: Building, message: object) -> Any:
-    """What a message holds: a text, or blocks that say of what type they are."""
+    """Return the content of a message: a text, or blocks that state their type."""
     if not isinstance(message, dict):
         return None
     building.needs(message, "content")
@@ -217,7 +217,7 @@ def _record(one: LoggedCall, line: Mapping[str, Any], said: str, *, is_error: bo
 
 
 def _kept_from(line: Mapping[str, Any], identifier: str) -> Recorded | None:
-    """Why a call was not carried out, where the line itself says so, as newer versions do."""
+    """Return why a call was not carried out, if the line itself says so, as newer versions do."""
     told = text_at(line, "toolDenialKind")
     metas = line.get("tool_result_meta")
     for meta in objects(metas if isinstance(metas, list) else [metas]):

@@ -184,7 +184,10 @@ _BESIDE = {"turn_context": _Reading.context, "event_msg": _Reading.counted}
 
 
 def _result(building: Building, one: LoggedCall, item: Object, *, is_alone: bool) -> None:
-    """Of several calls of one script each has its result, and none an exit code."""
+    """Record a result.
+
+    If one script made several calls, each has its result, and none an exit code.
+    """
     output = _unwrapped(item.get("output"))
     if isinstance(output, dict):
         building.may_have(output, "metadata", "content", "success")
@@ -225,7 +228,7 @@ def _record(one: LoggedCall, output: object, *, is_alone: bool) -> None:
 
 
 def script_commands(script: str) -> list[str | None]:
-    """What the script hands to the shell; None for a command that it puts together itself."""
+    """Return the commands that a script hands to the shell; None for one that it computes."""
     begins = [asks.end() for asks in _ASKS.finditer(script)]
     return [_command(script, *place) for place in pairwise([*begins, len(script)])]
 
@@ -246,7 +249,7 @@ def _command(script: str, begin: int, end: int) -> str | None:
 
 
 def _text(literal: str) -> str | None:
-    """What a literal stands for; None for one with something put into it, or for none."""
+    """Return the value of a literal; None for one with something put into it, or for none."""
     if literal[0] not in "\"'`" or (literal[0] == "`" and "${" in literal):
         return None
     halves = _ESCAPE.sub(_escaped, literal[1:-1]).encode("utf-16", "surrogatepass")

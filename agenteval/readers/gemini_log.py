@@ -152,7 +152,7 @@ def _status(one: Object) -> Recorded:
 
 
 def _result(one: Object) -> str:
-    """What the model read: of the parts of a result, or as it was shown."""
+    """Return the text that the model read: from the parts of a result, or as it was displayed."""
     parts = one.get("result")
     for part in objects(parts if isinstance(parts, list) else [parts]):
         response = at(part, "functionResponse", "response")

@@ -118,7 +118,7 @@ def _member(
 
 
 def _sample(head: Object, told: Iterable[tuple[str, Any]], path: Path) -> Building:
-    """One sample, of its keys as they come; what is in a list comes one by one."""
+    """Build one sample from its keys as they come; the items of a list come one by one."""
     building = Building(Session("", path=str(path)))
     known: dict[str, Any] = {}
     events, attached = _Events(), dict[str, str]()
@@ -176,9 +176,9 @@ def _record(building: Building, one: LoggedCall, error: object, result: str) -> 
 
 @dataclass(slots=True)
 class _Events:
-    """What a sample's events tell beside its messages: when, at what cost, and who decided.
+    """The facts in a sample's events that its messages lack: times, costs, and who decided.
 
-    Calls of sub-agents, and those that were taken out of a long conversation, stand here alone.
+    Calls of sub-agents, and those that were removed from a long conversation, stand here alone.
     """
 
     replies: dict[str, Object] = field(default_factory=dict)  # by the id of the message

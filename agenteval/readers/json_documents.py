@@ -76,7 +76,7 @@ def _decoded(content: bytes) -> Any:
 
 
 class _BadJsonError(ValueError):
-    """What ends the reading of a document."""
+    """The fault that ends the reading of a document."""
 
 
 class _Document:
@@ -155,7 +155,10 @@ class _Scan:
         self._file, self._content = file, content
 
     def end(self) -> int:
-        """Where the value that begins the content ends. Raises _BadJsonError."""
+        """Return the offset at which the value at the head of the content ends.
+
+        Raises _BadJsonError.
+        """
         first = bytes(self._content[:1])
         if first == b'"':
             return self._end_of_string(1)

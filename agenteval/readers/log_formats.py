@@ -60,7 +60,7 @@ class LogFormat:
         yield from _files(path, self.files) or _files(path, [f"**/*{end}" for end in endings])
 
     def places(self) -> Iterator[Path]:
-        """Where the program keeps its logs on this machine, as far as there are any."""
+        """Yield the folders on this machine in which the program keeps its logs."""
         for variable, usual, below in self.homes:
             base = Path(os.environ.get(variable) or usual).expanduser()
             if (place := base / below).exists():

@@ -100,7 +100,7 @@ def _text(content: bytes) -> str:
 
 
 def _bytes(name: object) -> object:
-    """As SQLite is asked for it, which takes no text that is no UTF-8."""
+    """Encode a name as SQLite needs it, which takes no text that is no UTF-8."""
     return name.encode("utf-8", "surrogateescape") if isinstance(name, str) else name
 
 
@@ -115,7 +115,7 @@ class _Reading:
     faults: list[Skipped] = field(default_factory=list)
 
     def stepped(self) -> bool:
-        """Whether to stop."""
+        """Count steps; return True to stop the query."""
         self.steps += _STRIDE
         return self.steps > self.left
 

@@ -69,7 +69,7 @@ def _object(value: Object, key: str) -> Object:
 
 
 def _of_run(path: Path) -> Iterator[Session | Skipped]:
-    """What `run --format json` prints: 1.1 leaves failed calls out, and nobody names the model."""
+    """Read the output of `run --format json`: 1.1 omits failed calls, and none names the model."""
     buildings: dict[str, Building] = {}
     for line in lines(path):
         if not isinstance(line, Line):
@@ -97,7 +97,7 @@ def _of_run(path: Path) -> Iterator[Session | Skipped]:
 
 
 def _unnamed(line: Line, path: Path) -> Iterator[Skipped]:
-    """Of an event that has a part or a session the other is needed."""
+    """Report an event that has a part but no session, or a session but no part."""
     building = Building(Session(""))
     if "part" in line.value or text_at(line.value, "type") in _PARTS:
         building.needs(line.value, "sessionID", "part")

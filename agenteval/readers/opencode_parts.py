@@ -1,4 +1,4 @@
-"""What OpenCode records of a session, a message and a call: a tool part, whose words differ.
+"""OpenCode's records of a session, a message and a call: a tool part, whose words differ.
 
 A name that is not known, and arguments that are no JSON, become a call of a tool `invalid`, which
 counts as completed; where every tool is denied, that one is denied too.
@@ -44,7 +44,7 @@ def fill(session: Session, info: Object) -> None:
 
 
 def message_of(building: Building, info: Object, parts: Iterable[Object]) -> None:
-    """One message with its parts; only the model's hold calls."""
+    """Add one message with its parts; only the model's messages hold calls."""
     session = building.session
     agent = text_at(info, "agent") or text_at(info, "mode")
     session.agent = session.agent or agent
@@ -146,7 +146,7 @@ def _quoted(said: str, opens: str, closes: str) -> str:
 
 
 def rules_in(call: LoggedCall) -> list[Mapping[str, str]]:
-    """Those that a denial quotes: as a list from 1.1 on, in 1.0 as the table of bash."""
+    """Return the rules that a denial quotes: a list from 1.1 on, the table of bash in 1.0."""
     if call.recorded is not Recorded.DENIED:
         return []
     found = _quoted(call.said, "[{", "}]")

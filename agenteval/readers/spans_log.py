@@ -55,7 +55,7 @@ _MALFORMED = ("parsing", "invalid_argument", "validation", "jsondecode", "malfor
 
 
 def read(path: Path) -> Iterator[Session | Skipped]:
-    """All spans of a file are held by their traces: those of one may stand anywhere in it."""
+    """Read a file. All its spans are held by trace, as those of one trace may stand anywhere."""
     spans: dict[str, list[Object]] = {}
     reading, unnamed = Building(Session("")), by_place(path)
     for one in _resources(path, reading):
@@ -82,7 +82,10 @@ def read(path: Path) -> Iterator[Session | Skipped]:
 
 
 def _within(reading: Building, holder: Object, *names: str) -> list[dict[str, Any]]:
-    """What is in the list of the first of these names; without any of them something is lost."""
+    """Return the objects in the list under the first of these names.
+
+    A fault is noted if none of them is there.
+    """
     found = next((holder[name] for name in names if name in holder), None)
     if found is None:
         reading.needs(holder, names[0])
@@ -90,7 +93,7 @@ def _within(reading: Building, holder: Object, *names: str) -> list[dict[str, An
 
 
 def _kept(reading: Building, span: Object, known: dict[str, Any]) -> Object:
-    """Of a span what is asked later: all of a file's are held."""
+    """Return the fields of a span that are used later: all spans of a file are held at once."""
     reading.needs(span, "traceId", "name")
     reading.may_have(span, *_FIELDS, "attributes")
     told = known | _attributes(reading, span)
@@ -136,7 +139,7 @@ def _by_line(path: Path) -> bool:
 def _of_request(
     value: Object, place: str, path: Path, reading: Building
 ) -> Iterator[tuple[str, Object] | Skipped]:
-    """What was exported at once: spans, or what a collector writes beside them."""
+    """Yield the objects of one export: spans, or other records that a collector writes."""
     if value.keys().isdisjoint(_BESIDE):
         reading.needs(value, "resourceSpans")
         yield from lost(reading, path, place)

@@ -85,7 +85,7 @@ def _begin(session: Session, key: str, value: object) -> None:
 
 
 def _model_in(config: object) -> str:
-    """Who was asked, by the settings of SWE-agent: an object, or its text."""
+    """Return the model's name from the settings of SWE-agent: an object, or its text."""
     try:
         known = json.loads(config) if isinstance(config, str) else config
     except (ValueError, RecursionError):
@@ -148,7 +148,7 @@ def _said(response: Object) -> str:
 
 
 def _commands(message: Object, text: str) -> list[str]:
-    """What a reply without tool calls asks for: as it was understood, else as it is written."""
+    """Return the commands of a reply without tool calls: as the log has them, else as written."""
     understood = [text_at(one, "command") for one in objects(at(message, "extra", "actions"))]
     if understood := [command for command in understood if command]:
         return understood
@@ -160,7 +160,7 @@ def _commands(message: Object, text: str) -> list[str]:
 
 
 def _fenced(text: str) -> dict[str, list[str]]:
-    """What stands between fences, by the tag of the first: replies quote other code, too.
+    """Return the texts between fences, by the tag of the first: replies quote other code, too.
 
     A fence with a command's tag opens one in a block of other code as well, as for mini-swe-agent.
     """
