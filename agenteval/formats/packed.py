@@ -30,13 +30,13 @@ _XZ = b"\xfd7zXZ"
 
 @dataclass(slots=True)
 class Allowance:
-    """How many bytes may still be unpacked of one file, from all that it holds."""
+    """The number of bytes that may still be unpacked of one file, over all that it holds."""
 
     left: int
 
     @classmethod
     def of(cls, packed: int) -> "Allowance":
-        """Of a file of so many bytes."""
+        """Return the allowance of a file of `packed` bytes."""
         return cls(_ALWAYS + _RATIO * packed)
 
     def spend(self, count: int) -> None:
@@ -48,7 +48,7 @@ class Allowance:
 
 
 class Bounded(RawIOBase):
-    """What an unpacker gives, as long as the allowance lasts. It closes the packed file too."""
+    """The output of an unpacker, within the allowance. It closes the packed file too."""
 
     def __init__(self, unpacker: IO[bytes], allowance: Allowance, *packed: BinaryIO) -> None:
         super().__init__()

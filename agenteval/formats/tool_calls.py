@@ -19,7 +19,7 @@ GROUP = "agenteval.formats"
 
 
 class _Shape(NamedTuple):
-    """Where the name and the arguments stand; `type`, if given, is what `type` must be."""
+    """The paths of the name and the arguments; `type`, if given, is what `type` must be."""
 
     name: str
     arguments: str
@@ -125,7 +125,7 @@ _ODD = re.compile(r"NaN|Infinity|[eE]\+?\d{3}|\d{309}")
 
 
 def is_deep(value: object) -> bool:
-    """Whether more stands within each other than is looked at."""
+    """Return True if values are nested more deeply than is looked at."""
     level: list[Any] = [value] if type(value) in _NESTS else []
     for _ in range(DEEPEST):
         if not level:
@@ -142,7 +142,7 @@ _STRING_OF_BYTES = re.compile(_STRING.pattern.encode(), re.DOTALL)
 
 
 def has_too_many(text: str | bytes) -> bool:
-    """Whether JSON text would become more values than are looked at; found without reading it."""
+    """Return True if JSON text would become too many values; counted without parsing it."""
     if len(text) <= MOST_VALUES or _marks(text, 0, len(text)) <= MOST_VALUES:
         return False
     count = end = 0
@@ -156,7 +156,7 @@ def has_too_many(text: str | bytes) -> bool:
 
 
 def _marks(text: str | bytes, start: int, end: int) -> int:
-    """How many commas and opening brackets stand there: about as many as values."""
+    """Return the number of commas and opening brackets there: about as many as values."""
     if isinstance(text, str):
         return sum(text.count(mark, start, end) for mark in ",[{")
     return sum(text.count(mark, start, end) for mark in (b",", b"[", b"{"))
@@ -191,12 +191,15 @@ def _parsed(raw: str) -> tuple[Any, str]:
 
 
 def _odd(raw: str, arguments: object) -> str:
-    """What is JSON to Python alone: no database keeps it, and a run takes it for malformed."""
+    """Return the fault of what is JSON to Python alone; "" for none.
+
+    No database keeps it, and a run takes it for malformed.
+    """
     return "" if not _ODD.search(raw) or is_json(arguments) else "NaN or Infinity, which is no JSON"
 
 
 def _written(arguments: Mapping[str, Any]) -> str:
-    """As `json.dumps` writes it, which takes its time for more than one text at a time."""
+    """Write arguments as `json.dumps` does, which is slow for more than one text at a time."""
     match arguments:
         case {"command": str(command)} if len(arguments) == 1:
             return f'{{"command": {json.dumps(command)}}}'
@@ -220,7 +223,7 @@ def _ours(call: ToolCall, names: Mapping[str, str]) -> ToolCall:
 
 
 def _command(arguments: Mapping[str, Any]) -> str | None:
-    """What bash is to run, given as text or as words."""
+    """Return the command for bash, given as text or as words; None if there is none."""
     given = arguments.get("command", arguments.get("cmd"))
     if isinstance(given, list) and all(isinstance(word, str) for word in given):
         return _script(given)
