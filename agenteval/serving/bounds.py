@@ -84,7 +84,7 @@ class Connection(Protocol):
 
     @property
     def waits_since(self) -> float | None:
-        """When it began to wait for its peer; None while the server works for it."""
+        """The time since when it waits for its peer; None while the server works for it."""
 
     @property
     def drop(self) -> Callable[[], None]:
