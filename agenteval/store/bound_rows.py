@@ -113,7 +113,7 @@ def imported_values(imported: ImportedCounts) -> Values:
 
 
 class TableWriter:
-    """How rows of a table are written: columns that are `given` on writing, then those bound.
+    """The statements that write a table: columns that are `given` on writing, then those bound.
 
     `mark` is what a database's driver has in the place of a value. `update` is of the row whose id
     stands behind what is bound.

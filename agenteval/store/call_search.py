@@ -25,7 +25,7 @@ Group = Literal["class", "scenario", "outcome", "agent", "tool"]
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which calls: all that is given must hold. `run` is a whole id; "" stands for any.
+    """The filters of a search for calls: all must hold. `run` is a whole id; "" stands for any.
 
     `text` is looked for in the tool's name and in the arguments as written, whatever the case.
     `agent` is the label of a sub-agent, or its name for all of that name; "" is a trial's first
@@ -150,7 +150,7 @@ def calls_page(
 
 
 def grouped(query: Query, wanted: Wanted, by: Group) -> list[tuple[str, int]]:
-    """How many calls of each, the most first."""
+    """Return the number of calls of each group, the largest first."""
     if by == "class" and wanted == Wanted(denied=True):
         return _by_class(query)
     where, named = _conditions(wanted)
@@ -168,7 +168,7 @@ def _by_class(query: Query) -> list[tuple[str, int]]:
 
 
 def _conditions(wanted: Wanted) -> tuple[str, dict[str, Any]]:
-    """All but the text, as SQL behind `_FROM`."""
+    """Return all conditions but the text's, as SQL behind `_FROM`, and their parameters."""
     named: dict[str, Any] = {}
     where = []
     for name, column in _EXACT.items():
@@ -202,7 +202,7 @@ def _keys(query: Query, where: str, named: dict[str, Any], order: str, limit: in
 
 
 def _reach(query: Query, where: str, named: dict[str, Any], order: str) -> Key | None:
-    """Where one page of a search for text ends; None where that is the end of all."""
+    """Return the last place of one page of a search for text; None if no calls remain after it."""
     asked = f"SELECT trial.id, one.id {_FROM}{where} {_ORDER.format(order)}"
     last = query(f"{asked} LIMIT 2 OFFSET {SPAN - 1}", **named)
     return (last[0][0], last[0][1]) if len(last) > 1 else None

@@ -1,7 +1,7 @@
-"""Plain SQL to a store: what a run is written and read by.
+"""Plain SQL to a store, by which runs are written and read.
 
-A file of SQLite is spoken to by the standard library's module. Any other database goes by
-SQLAlchemy (`store.orm`), which is imported then.
+A file of SQLite is opened by the standard library's module. Any other database goes by SQLAlchemy
+(`store.orm`), which is imported then.
 """
 
 import re
@@ -28,11 +28,11 @@ class Connection(Protocol):
 
     @property
     def database(self) -> str:
-        """What kind it is, such as "sqlite" or "postgresql"."""
+        """The kind of the database, such as "sqlite" or "postgresql"."""
 
     @property
     def mark(self) -> str:
-        """What stands in the place of a value in a statement that is `put`."""
+        """The placeholder of a value in a statement that is `put`."""
 
     def ask(self, sql: str, /, **named: Any) -> list[Any]:
         """The rows of a statement whose values stand as `:name`."""
@@ -60,7 +60,7 @@ def all_or_none(connection: Connection, begin: str) -> Iterator[None]:
 
 
 class FileConnection:
-    """Of an SQLite file, which is made when there is none, in WAL mode: reading goes on beside."""
+    """A connection to an SQLite file, made if missing, in WAL mode: reading goes on meanwhile."""
 
     database, mark = "sqlite", "?"
 
@@ -96,7 +96,7 @@ class FileConnection:
         self.ask("PRAGMA journal_mode=WAL")
 
     def is_current(self) -> bool:
-        """As `is_current`; a new file is given the tables of today."""
+        """Return `is_current` of the file; a new file is given the tables of today."""
         if version_of(self._done) == 0:
             self._make()
         return is_current(self._done)
@@ -126,9 +126,9 @@ Rows = Callable[[str, Mapping[str, int]], Iterable[Any]]  # of a statement and i
 
 
 def is_current(rows: Rows) -> bool:
-    """Whether a file has the tables of today, and all its trials are counted as today.
+    """Return True if a file has the tables of today, and all its trials are counted as today.
 
-    What is of an earlier day is read through `store.older`, or upgraded by `store.orm`.
+    An older store is read through `store.older`, or upgraded by `store.orm`.
     """
     if version_of(rows) != SCHEMA:
         return False
@@ -156,7 +156,7 @@ _UNCOUNTED = """SELECT EXISTS (SELECT 1 FROM trial
 
 
 def is_fault(said: str, *, error: bool) -> bool:
-    """Whether this is no fault of our SQL, where it is the `error` of a database at work."""
+    """Return True for an `error` of a database at work that is no fault of our SQL."""
     return error and not said.startswith("no such ") and not said.endswith(": syntax error")
 
 

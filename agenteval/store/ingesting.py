@@ -63,7 +63,7 @@ SESSIONS = 1_000  # likewise
 
 
 class _Known(NamedTuple):
-    """What is there of a session; its trial is None while it waits to be written."""
+    """The stored state of a session; its trial is None while it waits to be written."""
 
     trial: int | None
     size: tuple[int, ...]
@@ -83,7 +83,7 @@ class LogWriter:
     _calls: int = 0  # of those waiting
 
     def has_read(self, name: str, state: str) -> bool:
-        """Whether it was read to its end when it was as it is now; never where nobody can tell."""
+        """Return True if the log was read to its end in this state; False if no state is known."""
         if not state:
             return False
         wanted = select(_FILE.c.state).where(_FILE.c.id == name)
@@ -95,7 +95,7 @@ class LogWriter:
         self._files.append((name, state))
 
     def run_of(self, session: str, runs: Sequence[str]) -> str | None:
-        """Which of these runs has a part of the session already."""
+        """Return the one of these runs that has a part of the session already; else None."""
         return next(
             (run for run in runs if self._of_run(run) and session in self._names[run]), None
         )
@@ -159,7 +159,10 @@ class LogWriter:
         return int(self.connection.exec_driver_sql(made, row).scalar_one())
 
     def _replace(self, run: str, trial: int, entry: Entry) -> None:
-        """What a person said of a call is said of the one that stands in its place."""
+        """Replace the rows of a trial.
+
+        A person's review of a call is kept for the call that takes its place.
+        """
         reviews = self.connection.execute(_SAID, {"trial": trial}).mappings().all()
         self._empty(trial, entry)
         self._fill(run, trial, entry)

@@ -81,7 +81,7 @@ class _Ended(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """What runs are chosen by."""
+    """The properties of a run by which runs are chosen."""
 
     id: str
     model: str
@@ -115,13 +115,13 @@ def moment(option: str, given: str) -> datetime:
 
 
 def begun_since(given: str | None) -> Callable[[str], bool]:
-    """Whether a run that started then is of this day, or later. Raises UsageError."""
+    """Return a test of whether a run started on or after this day. Raises UsageError."""
     first = moment("--since", given) if given else None
     return lambda started: first is None or moment("started", started) >= first
 
 
 def headings(query: Query) -> list[Heading]:
-    """Of all runs, newest first."""
+    """Return the headings of all runs, newest first."""
     return [
         Heading(run, model, bool(simulated), started, tuple(decoded(labels or "[]")))
         for run, model, simulated, started, labels in query(_HEADINGS)
@@ -147,7 +147,7 @@ def listed(query: Query, ids: Sequence[str] | None = None) -> list[Listed]:
 
 
 def verdicts_of_others(query: Query, run: str, *, model: str, over: str) -> Mapping[str, int]:
-    """How many other runs of a model ended a gate over this other model by each verdict."""
+    """Count the other runs of a model by the verdict of their last gate over the model `over`."""
     last = {other: verdict for other, verdict in query(_OF_OTHERS, run=run, model=model, over=over)}  # noqa: C416 -- rows are no pairs
     return Counter(last.values())
 

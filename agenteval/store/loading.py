@@ -57,7 +57,7 @@ NO_REQUEST = ("", Cause.OURS, Cause.INTERRUPTED, Cause.CONTEXT_CUT)  # what no f
 
 
 class Part(NamedTuple):
-    """Of each agent the turns from the `first` up to the `end`, and of these `most` calls."""
+    """A part of a trial: each agent's turns from the `first` up to the `end`, at most `most` calls."""
 
     first: int = 0
     end: int = _ENDLESS
@@ -146,14 +146,14 @@ def _options(given: dict[str, Any]) -> Options | None:
 
 
 def _requests(query: Query, run: str) -> int:
-    """Those that were answered, those sent again, and those that made a trial void."""
+    """Count the requests: those answered, those sent again, and those that made a trial void."""
     trials = query(_TRIALS, run=run)
     answered = int(query(_TURNS, run=run)[0][0])
     return answered + sum(int(again) + (cause not in NO_REQUEST) for cause, again in trials)
 
 
 def transcripts(query: Query, run: str, worlds: Sequence[World]) -> Iterator[Trial]:
-    """Those trials of the run with this id that are in force, in the order of these worlds."""
+    """Yield the trials in force of the run with this id, in the order of these task instances."""
     one = "FROM trial AS one WHERE run_id = :run AND scenario = :scenario AND number = :number"
     for start in range(0, len(worlds), TOGETHER):
         rows = [
@@ -188,7 +188,7 @@ def _unprompted(row: Any) -> Any:
 def _made(
     query: Query, rows: Sequence[Any], messages: Mapping[str, Message], *, raw: bool
 ) -> Iterator[Trial]:
-    """Some at a time: their rows are three times as large as what is made of them."""
+    """Build the trials, some at a time: their rows are three times as large as the trials."""
     turn = TURN if raw else " ".join(one for one in TURN.split() if one != RAW)
     for start in range(0, len(rows), TOGETHER):
         some = rows[start : start + TOGETHER]

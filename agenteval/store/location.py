@@ -1,4 +1,4 @@
-"""Where a store is, which schema it must have, and what names a run in it."""
+"""The place of a store, the schema that it must have, and the names of a run in it."""
 
 import os
 import re
@@ -83,13 +83,14 @@ class Location:
 
     @property
     def _is_no_url(self) -> bool:
-        """Of a URL that lacks its slashes, and of what psql takes: "host=db dbname=runs"."""
+        """True of a URL that lacks its slashes, and of psql's words: "host=db dbname=runs"."""
         return "://" not in self.given and bool(_NO_URL.fullmatch(self.given))
 
     def __str__(self) -> str:
-        """As it may be printed: a database URL can hold a password, in one of two places.
+        """Return the location as it may be printed, without a password.
 
-        Where it cannot be told whether a "?" is of the password, all that follows is left out.
+        A database URL can hold a password in one of two places. Where it cannot be told whether a
+        "?" is of the password, all that follows is left out.
         """
         if self._is_no_url:
             return _NO_URL.sub(r"\1***", self.given)
@@ -102,7 +103,7 @@ class Location:
 
 
 class Telling(sqlite3.Connection):
-    """What the module tells of a damaged schema is no error of a database."""
+    """A connection that reports a malformed name in a damaged schema as a DatabaseError."""
 
     def execute(self, sql: str, values: Any = (), /) -> sqlite3.Cursor:
         try:
@@ -130,11 +131,12 @@ def connected(file: str) -> sqlite3.Connection:
 
 
 def _mode(file: Path) -> str:
-    """How SQLite opens a store that is to be read.
+    """Return the options with which SQLite opens a store that is to be read.
 
-    It keeps files beside a store even for that, and only who may write it takes them away again.
-    Where that cannot be, the file is read as it lies there, unless a log beside it says more. Who
-    may write it also moves a log that a killed process left into the file: not into an older one.
+    It keeps files next to a store even for that, and only a process that may write the store
+    removes them again. If that cannot be, the file is read as it lies there, unless a log next to
+    it holds more. A process that may write also moves a log that a killed process left into the
+    file: not into an older one.
     """
     log = Path(f"{file}-wal")
     has_log = log.exists() and log.stat().st_size > 0
@@ -153,7 +155,7 @@ def _version_in(file: Path) -> int:
 
 
 def _tables(file: str) -> list[str]:
-    """Of a database; none where it cannot be read: who opens it says why."""
+    """Return the names of a database's tables; [] if it cannot be read: its opener says why."""
     try:
         with closing(connected(file)) as asked:
             found = asked.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
@@ -178,7 +180,7 @@ class Known:
 
     @property
     def aside(self) -> str:
-        """Why `last` passes it over, where there is another run; empty where it does not."""
+        """The reason why `last` passes it over if there is another run; "" if it does not."""
         if not self.usable:
             return "without a trial that counts"
         return "simulated" if self.simulated else ""

@@ -1,4 +1,4 @@
-"""Between rows and trials, turns and calls: every field goes down and comes back as it was."""
+"""The mapping of rows to trials, turns and calls: every field comes back as it was."""
 
 from collections.abc import Iterator
 from dataclasses import asdict, replace
@@ -197,7 +197,7 @@ def trial_value(
 
 
 def ended_values(trial: Trial) -> Values:
-    """What the row of a trial gets when the trial has ended."""
+    """Return the columns that the row of a trial gets when the trial has ended."""
     return {
         "ending": trial.ending,
         "seconds": trial.seconds,
@@ -207,7 +207,7 @@ def ended_values(trial: Trial) -> Values:
 
 
 def agent_fields(part: AgentPart) -> Values:
-    """What the trial's row keeps of a sub-agent; its turns and calls are rows of their own."""
+    """Return a sub-agent's fields in its trial's row; its turns and calls are rows of their own."""
     return {
         "name": part.name,
         "number": part.number,
@@ -238,14 +238,14 @@ def _kept_agents(row: "TrialRow") -> Iterator[AgentPart]:
 
 
 def _agents_in_flight(turns: "list[TurnRow]") -> Iterator[AgentPart]:
-    """Of a trial that never ended it is not known who asked for an agent."""
+    """Yield the sub-agents of a trial that never ended; nobody knows who called them."""
     for label in dict.fromkeys(turn.agent for turn in turns if turn.agent):
         name, _, number = label.rpartition("/")
         yield AgentPart(name, int(number), parent=0, depth=0, ending=Ending.BROKEN)
 
 
 def cause_of(outcome: str, cause: str) -> Cause | None:
-    """Of a stored trial; without an outcome it was in flight when the run died."""
+    """Return the cause of a stored trial; without an outcome it was in flight when the run died."""
     if not outcome:
         return Cause.INTERRUPTED
     return Cause(cause) if cause else None

@@ -152,13 +152,13 @@ def _reading_engine(where: Location, stack: ExitStack) -> Engine:
 
 @contextmanager
 def asked(store: str) -> Iterator[Query]:
-    """As `connected_to_read`, for plain SQL."""
+    """Connect as `connected_to_read` does, for plain SQL."""
     with connected_to_read(store) as connection:
         yield lambda sql, **named: _rows(connection.execute(_read(sql), named))
 
 
 def is_older(where: Location) -> bool:
-    """As `summaries.is_older`, of a database that is no plain file."""
+    """Return `summaries.is_older` of a database that is no plain file."""
     engine = create_engine(where.url, poolclass=NullPool)
     with engine.connect() as connection:
         return not is_current(connection)

@@ -64,7 +64,7 @@ class RunRecorder:
         self._calls = TableWriter("call", CALL, mark)
 
     def begin(self, key: TrialKey) -> bool:
-        """Of several processes the first one has the trial."""
+        """Claim the trial; return False if another process has claimed it before."""
         values = NEW_TRIAL | {"run_id": self.run_id, "shard": self.shard, **asdict(key)}
         claim = "" if self.shard is None else " ON CONFLICT DO NOTHING"
         begins = f"{self._trials.insert}{claim} RETURNING id"
@@ -125,7 +125,7 @@ _THROUGH = {
 
 @contextmanager
 def _through_to_the_disk(connection: Connection) -> Iterator[None]:
-    """So that a finished trial, with all before it, outlasts a power cut.
+    """Make a finished trial, with all before it, outlast a power cut.
 
     Not each call: that would take 40 ms in SQLite. What fails leaves the stricter setting behind.
     """
@@ -144,7 +144,7 @@ _BITS = 62
 
 
 class Hold(Enum):
-    """How a lock is asked for: for the system's locks on files, and PostgreSQL's function."""
+    """A way to request a lock: for the system's locks on files, and for PostgreSQL's function."""
 
     ALONE = (fcntl.LOCK_EX | fcntl.LOCK_NB, "SELECT pg_try_advisory_lock({})")
     TOGETHER = (fcntl.LOCK_SH | fcntl.LOCK_NB, "SELECT pg_try_advisory_lock_shared({})")

@@ -35,7 +35,7 @@ class RescoreRow(SQLModel, table=True):
 
 
 class JudgementRow(SQLModel, table=True):
-    """What a call was judged before; of a call that is not here, the judgement did not change."""
+    """An earlier judgement of a call; of a call that is not here, the judgement did not change."""
 
     __tablename__ = "judgement"
 
@@ -49,7 +49,7 @@ class JudgementRow(SQLModel, table=True):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a call was made: in which world, and by which sub-agent ("" is the first agent)."""
+    """The place of a call: its task instance, and its sub-agent ("" is the first agent)."""
 
     scenario: str
     seed: int
@@ -59,7 +59,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Basis:
-    """What calls are judged by: a taxonomy's version, and the digests of allow lists."""
+    """The basis of judgements: a taxonomy's version, and the digests of allow lists."""
 
     taxonomy: str
     policies: Mapping[str, str]
@@ -72,7 +72,7 @@ Judge = Callable[[Place, ToolCall, CallRecord], tuple[Verdict, str]]
 
 @dataclass(frozen=True, slots=True)
 class Rescored:
-    """How a run's judgement changed. `calls` are all that were judged again."""
+    """The changes of a run's judgement. `calls` are all that were judged again."""
 
     run_id: str
     calls: int

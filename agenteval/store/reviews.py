@@ -1,4 +1,4 @@
-"""What a person says of calls: a label that corrects the classifier's, and a note."""
+"""A person's reviews of calls: a label that corrects the classifier's, and a note."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ def put(connection: Connection, call_id: int, label: str, note: str, at: str) ->
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """What a person said of a call, beside what the judgement in force says (`judged`)."""
+    """A person's review of a call, with the failure class of the judgement in force (`judged`)."""
 
     call: int
     trial: int

@@ -55,7 +55,7 @@ def clock_of(connection: Connection) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Which of how many shards a process is; `job` is what a scheduler calls all of them."""
+    """The number of one shard among all. `job` is the scheduler's name for all of them."""
 
     number: int  # from 1
     of: int
@@ -67,7 +67,10 @@ class Part:
     run: str = ""  # that the workers are to go on with, whatever its job
 
     def others_before(self, at_a_time: int) -> int:
-        """How many trials those before it play at a time, where a shard plays so many."""
+        """Return the number of trials that earlier shards play at a time.
+
+        A shard plays `at_a_time` itself.
+        """
         return self.before if self.trials else (self.number - 1) * at_a_time
 
     @property
@@ -76,7 +79,7 @@ class Part:
 
     @property
     def agreed(self) -> int:
-        """Of how many it is, where all must say the same; a cluster may have more tomorrow."""
+        """The number of shards, if all must state the same; 0 for a cluster, which may grow."""
         return 0 if self.trials else self.of
 
     def __str__(self) -> str:

@@ -111,7 +111,7 @@ class SqlStore:
             self.engine.dispose()
 
     def log_writer(self, taxonomy: str) -> "LogWriter":
-        """What takes in sessions out of logs."""
+        """Return the writer that imports sessions from logs."""
         tables = bound_rows.SessionTables(self._connection.mark, taxonomy)
         return parts.ingesting.LogWriter(self.engine.connect(), tables)
 
@@ -120,7 +120,7 @@ class SqlStore:
         return self.engine.connect()
 
     def _add(self, table: str, columns: str, values: Values, more: str = "") -> bool:
-        """Whether `more` had it return a row."""
+        """Insert a row; return True if `more` made the statement return one."""
         written = TableWriter(table, columns, self._connection.mark)
         return bool(self._connection.put(written.insert + more, written.bind(values)))
 
@@ -133,7 +133,7 @@ class SqlStore:
         return replace(run, id=self._added("run", RUN, run_values(run)))
 
     def exists(self, run_id: str) -> bool:
-        """Whether a run, or imported counts, have this id."""
+        """Return True if a run, or imported counts, have this id."""
         return bool(self.ask(_THERE, id=run_id))
 
     def _added(self, table: str, columns: str, values: Values) -> str:
@@ -145,7 +145,7 @@ class SqlStore:
         return found
 
     def add_imported(self, imported: ImportedCounts) -> ImportedCounts:
-        """As `add`."""
+        """Store imported counts as `add` does a run."""
         return replace(imported, id=self._added("imported", IMPORTED, imported_values(imported)))
 
     def tag(self, run_id: str, labels: Sequence[str], note: str | None, *, off: bool) -> None:
@@ -191,9 +191,10 @@ class SqlStore:
         complete: bool,
         second_reader: Mapping[str, int],
     ) -> None:
-        """As `close_run`, by one of several processes, whose answers are added to the others'.
+        """Close the run as `close_run` does, by one of several processes.
 
-        What is still in flight of its shard is free at once.
+        The second reader's answers are added to those of the others. What is still in flight of its
+        shard is free at once.
         """
         asked = "SELECT complete, second_reader, seconds FROM run WHERE id = :run"
         with self.claimed(f"{run_id}: closing", Hold.WAITING), self._connection.together():
@@ -214,7 +215,7 @@ class SqlStore:
     def recorder(
         self, run: Run, digests: Mapping[str, str], shard: Shard | None = None
     ) -> RunRecorder:
-        """Where the run's trials are written; `digests` is explained in `RunRecorder`."""
+        """Return the recorder of the run's trials; `RunRecorder` explains `digests`."""
         part = shard.id if shard else None
         return RunRecorder(self._connection, run.id, run.taxonomy, digests, part)
 
@@ -266,11 +267,11 @@ class SqlStore:
         return self._keys(_IN_FORCE, run_id)
 
     def ended(self, run_id: str) -> int:
-        """How many of its trials have ended, void ones too."""
+        """Return the number of its trials that have ended, void ones too."""
         return len(self._keys(f"{_IN_FORCE} AND outcome != ''", run_id))
 
     def left(self, run_id: str) -> frozenset[tuple[str, int]]:
-        """Those that were set aside, and have not been played again."""
+        """Return the trials that were set aside, and have not been played again."""
         return self._keys(_KEYS, run_id) - self.played(run_id)
 
     def _keys(self, asked: str, run_id: str) -> frozenset[tuple[str, int]]:

@@ -41,7 +41,7 @@ _TRIALS = """SELECT scenario, number, seed, outcome, calls, errors, executed, cr
 
 
 def summary_values(summary: TrialSummary) -> Values:
-    """What the row of a trial gets of its summary when it has ended."""
+    """Return the columns that a trial's row gets from its summary when it has ended."""
     return {
         "outcome": summary.outcome,
         "calls": summary.calls,
@@ -64,7 +64,7 @@ def summary_values(summary: TrialSummary) -> Values:
 
 
 def summaries(query: Query, run_id: str) -> tuple[TrialSummary, ...]:
-    """Of all trials in force, in the order of `SqlStore.load`."""
+    """Return the summaries of all trials in force, in the order of `SqlStore.load`."""
     return tuple(_summary(*row) for row in query(_TRIALS, run=run_id))
 
 
@@ -110,7 +110,10 @@ def _goal(checks: Any) -> tuple[GoalCheck, ...]:
 
 
 def _shared(made: Callable[[Any], Value], column: Any) -> Value:
-    """Of a JSON column; the same text is one value, as most trials are like many others."""
+    """Return the value of a JSON column.
+
+    The same text is one value, as most trials are like many others.
+    """
     return _of_text(made, column) if isinstance(column, str) else made(column)
 
 
@@ -162,7 +165,7 @@ def connection_to_read(where: Location) -> Iterator[sqlite3.Connection]:
 
 
 def is_older(where: Location) -> bool:
-    """Whether the store is there and of another schema than today's: a first write upgrades it."""
+    """Return True if the store is there and of another schema: a first write upgrades it."""
     if not where.is_there:
         return False
     if where.file is None:

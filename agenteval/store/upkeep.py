@@ -44,7 +44,7 @@ _AMISS = {
 
 
 def tables() -> Iterator[Table]:
-    """Those that runs have rows in, each after those that its rows name."""
+    """Yield the tables that runs have rows in, each after those that its rows name."""
     return (table for table in SQLModel.metadata.sorted_tables if _belongs(table) is not None)
 
 
