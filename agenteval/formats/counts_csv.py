@@ -82,7 +82,7 @@ def load_counts(path: Path) -> Mapping[str, Table]:
 def read_counts(lines: Sequence[str], *, where: str) -> Mapping[str, Table]:
     tables: dict[str, Table] = {}
     found = list(_lines(lines, where))
-    if any(line.failure_class in _ours() for _, line in found):
+    if any(line.failure_class in _class_names() for _, line in found):
         _refuse_slips(found, where)
     for number, line in found:
         table, trial = tables.setdefault(line.model, Table()), (line.scenario, line.trial)
@@ -173,7 +173,7 @@ def _line(columns: Sequence[str], cells: Sequence[str], at: str) -> _Line:
 def _refuse_slips(lines: Sequence[tuple[int, _Line]], where: str) -> None:
     """In a table of our classes; a table of other people's may name them as they like."""
     for number, line in lines:
-        if near := _meant(line.failure_class[:_LONGEST]):
+        if near := _nearest_class(line.failure_class[:_LONGEST]):
             raise UsageError(
                 f"{where}:{number}: class: {line.failure_class!r} is none of ours; "
                 f"did you mean {near}?"
@@ -181,15 +181,15 @@ def _refuse_slips(lines: Sequence[tuple[int, _Line]], where: str) -> None:
 
 
 @lru_cache(maxsize=1)
-def _ours() -> frozenset[str]:
+def _class_names() -> frozenset[str]:
     return frozenset((*(one.id for one in failure_classes()), *map(str, ArticleRow)))
 
 
 @lru_cache(maxsize=1024)
-def _meant(name: str) -> str:
+def _nearest_class(name: str) -> str:
     """The class of ours that `name` is a slip for."""
-    known = sorted(_ours())
-    near = get_close_matches(name, known, n=1, cutoff=_SLIP) if name not in _ours() else ()
+    known = sorted(_class_names())
+    near = get_close_matches(name, known, n=1, cutoff=_SLIP) if name not in _class_names() else ()
     return near[0] if near else ""
 
 

@@ -64,7 +64,7 @@ def tool_calls(content: Mapping[str, Any]) -> list[ToolCall] | None:
     identifier = str(content.get("id", ""))
     if (command := _command(content)) is not None:
         return [bash_call(command, identifier)]
-    if calls := list(_within(content)) or list(_plugged(content)):
+    if calls := list(_find_calls(content)) or list(_plugged(content)):
         return calls
     name = _at(content, "function.name") or content.get("name")
     if isinstance(name, str) and not content.keys() & {"role", "content", "output"}:
@@ -78,7 +78,7 @@ def bash_call(command: str, identifier: str = "") -> ToolCall:
 
 def called(identifier: str, name: str, arguments: object) -> ToolCall:
     """The call with these arguments, an object or its text, by our own name of its tool."""
-    return _ours(_made(identifier, name, arguments), _ALL)
+    return _in_our_names(_tool_call(identifier, name, arguments), _ALL)
 
 
 def _plugged(content: Mapping[str, Any]) -> Iterator[ToolCall]:
@@ -89,19 +89,19 @@ def _plugged(content: Mapping[str, Any]) -> Iterator[ToolCall]:
             raise plugins.PluginError(f"plug-in {name} ({GROUP}): {error}") from error
 
 
-def _within(content: object) -> Iterator[ToolCall]:
+def _find_calls(content: object) -> Iterator[ToolCall]:
     if isinstance(content, list):
         for each in content:
-            yield from _within(each)
+            yield from _find_calls(each)
     elif isinstance(content, dict):
         for shape in _SHAPES:
             name, arguments = _at(content, shape.name), _at(content, shape.arguments)
             fits = not shape.type or shape.type == content.get("type")
             if fits and isinstance(name, str) and arguments is not None:
-                yield _ours(_call(content, name, arguments), shape.ours)
+                yield _in_our_names(_call(content, name, arguments), shape.ours)
                 return
         for key in _HOLDERS:
-            yield from _within(content.get(key))
+            yield from _find_calls(content.get(key))
 
 
 def _at(content: Mapping[str, Any], path: str) -> Any:
@@ -113,7 +113,7 @@ def _at(content: Mapping[str, Any], path: str) -> Any:
 
 def _call(content: Mapping[str, Any], name: str, arguments: object) -> ToolCall:
     identifier = next((str(content[key]) for key in _IDS if content.get(key)), "")
-    return _made(identifier, name, arguments)
+    return _tool_call(identifier, name, arguments)
 
 
 DEEPEST = 200  # lists and objects within each other; Python can walk and write a few times as many
@@ -162,7 +162,7 @@ def _marks(text: str | bytes, start: int, end: int) -> int:
     return sum(text.count(mark, start, end) for mark in (b",", b"[", b"{"))
 
 
-def _made(identifier: str, name: str, arguments: object) -> ToolCall:
+def _tool_call(identifier: str, name: str, arguments: object) -> ToolCall:
     """Arguments may come as an object or as its JSON text; other text is malformed."""
     if is_deep(arguments):
         return ToolCall(identifier, name, "", None, TOO_DEEP)
@@ -206,7 +206,7 @@ def _written(arguments: Mapping[str, Any]) -> str:
     return json.dumps(arguments)
 
 
-def _ours(call: ToolCall, names: Mapping[str, str]) -> ToolCall:
+def _in_our_names(call: ToolCall, names: Mapping[str, str]) -> ToolCall:
     """The call in our own names; a name that is not known stays.
 
     Where a command started is left out: the workspace of a log is not known.

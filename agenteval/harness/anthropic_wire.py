@@ -39,9 +39,9 @@ def _messages(body: Json) -> Iterator[dict[str, Any]]:
     for message in body.get("messages") or ():
         blocks = _blocks(message.get("content"))
         if message.get("role") == "assistant":
-            yield _said(blocks)
+            yield _assistant_message(blocks)
         else:
-            yield from _heard(blocks)
+            yield from _user_messages(blocks)
 
 
 def _blocks(content: object) -> list[Json]:
@@ -55,7 +55,7 @@ def _text(content: object) -> str:
     return "\n\n".join(str(one.get("text", "")) for one in _blocks(content) if one.get("text"))
 
 
-def _said(blocks: Sequence[Json]) -> dict[str, Any]:
+def _assistant_message(blocks: Sequence[Json]) -> dict[str, Any]:
     calls = [_called(block) for block in blocks if block.get("type") == "tool_use"]
     text = "".join(str(block.get("text", "")) for block in blocks if block.get("type") == "text")
     message: dict[str, Any] = {"role": "assistant", "content": text}
@@ -67,7 +67,7 @@ def _called(block: Json) -> Json:
     return {"id": block.get("id"), "type": "function", "function": asked}
 
 
-def _heard(blocks: Sequence[Json]) -> Iterator[dict[str, Any]]:
+def _user_messages(blocks: Sequence[Json]) -> Iterator[dict[str, Any]]:
     """Results first: chat completions want them right behind the calls."""
     for block in blocks:
         if block.get("type") == "tool_result":

@@ -38,7 +38,7 @@ class AppServer:
     def begins(self) -> str:
         return _line(id="initialize", method="initialize", params={"clientInfo": _CLIENT})
 
-    def heard(self, line: str) -> str:
+    def answer(self, line: str) -> str:
         """Return the lines that answer this one; "" for none."""
         try:
             message = json.loads(line)

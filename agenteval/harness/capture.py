@@ -22,7 +22,13 @@ from agenteval.harness.dialogue import Did, text_of
 from agenteval.harness.http_server import Answer, Request, UnreadableError, read_request
 from agenteval.harness.install import environment, options, version_of, without_keys
 from agenteval.harness.recipes import PROGRAMS, Program
-from agenteval.harness.translation import Passage, Wanted, beside, say_once, wanted
+from agenteval.harness.translation import (
+    Passage,
+    Wanted,
+    answer_other_request,
+    parse_request,
+    say_once,
+)
 
 URL: Final = "{url}"  # in the words of a command line: where the model is
 FIRST: Final = 180.0  # seconds until it has asked something; a busy machine starts it slowly
@@ -111,9 +117,9 @@ class Script:
             writer.close()
 
     async def _answer(self, request: Request, answer: Answer) -> None:
-        asked = wanted(request)
+        asked = parse_request(request)
         if asked is None:
-            await beside(request, answer)
+            await answer_other_request(request, answer)
             return
         await say_once(Passage(answer, asked), self._next(asked))
 

@@ -80,23 +80,23 @@ class Dialogue:
         self.beside += not belongs
         return belongs
 
-    def heard(self, messages: Sequence[Wire]) -> tuple[Turn | None, list[Asked]]:
+    def receive(self, messages: Sequence[Wire]) -> tuple[Turn | None, list[Asked]]:
         """The turn that these messages show to be taken, and the calls that they answer."""
-        turn = self.taken(sure=self._shows(messages))
-        return turn, [*self._answered(messages)]
+        turn = self.settle(sure=self._shows(messages))
+        return turn, [*self._take_answers(messages)]
 
-    def replied(self, turn: Turn) -> None:
+    def send_reply(self, turn: Turn) -> None:
         self._waiting = turn
 
     def failed(self, turn: Turn) -> None:
         """Take a call that the server could not read: no request will show it."""
         known, self._waiting = len(self.asked), turn
-        self.taken(sure=True)
+        self.settle(sure=True)
         self.unread += 1
         for one in self.asked[known:]:
             one.reply, one.seen = "", Seen(one.id, Did.REFUSED)
 
-    def taken(self, *, sure: bool) -> Turn | None:
+    def settle(self, *, sure: bool) -> Turn | None:
         """Settle the last reply: return its turn if it is `sure` that the program accepted it."""
         turn, self._waiting = self._waiting, None
         if turn is None or not sure:
@@ -108,7 +108,7 @@ class Dialogue:
         self.asked += (Asked(number, at, call.id) for at, call in enumerate(turn.calls))
         return turn
 
-    def told(self, seen: Seen) -> Asked | None:
+    def record_event(self, seen: Seen) -> Asked | None:
         """Hear what the program says of a call, which may come before or after its answer."""
         for one in reversed(self.asked):
             if one.id == seen.id and one.seen is None:
@@ -124,7 +124,7 @@ class Dialogue:
             return not ids.isdisjoint(_ids(messages))
         return seen_before(messages) > len(self.turns) - self.unread
 
-    def _answered(self, messages: Sequence[Wire]) -> Iterator[Asked]:
+    def _take_answers(self, messages: Sequence[Wire]) -> Iterator[Asked]:
         """Only what stands at the end is new; ids may come round again."""
         last = len(self.turns) - 1
         waiting = {one.id: one for one in self.asked if one.turn == last and one.reply is None}

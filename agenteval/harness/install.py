@@ -42,7 +42,7 @@ class Installed:
         return f"{FOLDER}/{self.binary}"
 
     @property
-    def told(self) -> str:
+    def label(self) -> str:
         return f"{self.program.name} {self.program.version} (sha256 {self.digest[:12]})"
 
     @property
@@ -55,7 +55,7 @@ class Installed:
     def protocol(self) -> str:
         """Return the program's label for a run's record, with its translation if there is one."""
         speaks = self.program.speaks
-        return self.told if speaks == CHAT else f"{self.told}, {speaks} translated to {CHAT}"
+        return self.label if speaks == CHAT else f"{self.label}, {speaks} translated to {CHAT}"
 
 
 def data() -> Path:

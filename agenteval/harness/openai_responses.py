@@ -48,7 +48,7 @@ def _messages(body: Json) -> Iterator[dict[str, Any]]:
         if said:
             yield said
             said = None
-        yield from _heard(kind, item)
+        yield from _chat_message(kind, item)
     if said:
         yield said
 
@@ -62,7 +62,7 @@ def _add(said: dict[str, Any], item: Json) -> None:
     said.setdefault("tool_calls", []).append(call)
 
 
-def _heard(kind: str, item: Json) -> Iterator[dict[str, Any]]:
+def _chat_message(kind: str, item: Json) -> Iterator[dict[str, Any]]:
     if kind == "function_call_output":
         content = _text(item.get("output"))
         yield {"role": "tool", "tool_call_id": item.get("call_id"), "content": content}

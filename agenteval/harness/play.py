@@ -19,7 +19,7 @@ from agenteval.harness.dialogue import Asked, Dialogue, Did, Seen, is_unread, se
 from agenteval.harness.http_server import Answer, Request, UnreadableError
 from agenteval.harness.install import Installed
 from agenteval.harness.recipes import Task
-from agenteval.harness.translation import Passage, Wanted, beside, wanted
+from agenteval.harness.translation import Passage, Wanted, answer_other_request, parse_request
 from agenteval.harness.trial_socket import FORWARDER, TrialSocket
 from agenteval.patience import until
 from agenteval.protocols import Relay, Sandbox, TrialContext
@@ -159,20 +159,20 @@ class HarnessLoop:
         line = str(told.get("line", ""))
         self._printed = line.strip() or self._printed
         for seen in seen_in(line, self.installed.program.tells):
-            self._dialogue.told(seen)
+            self._dialogue.record_event(seen)
             self._seen[seen.id] = seen
         if line and self._client:
             self._answer_client(self._client, line)
 
     def _answer_client(self, client: AppServer, line: str) -> None:
-        if said := client.heard(line):
+        if said := client.answer(line):
             self.way.hand(said)
         if client.over:
             self.way.hand(None)
 
     async def _serve(self, request: Request, answer: Answer) -> None:
         """Answer one request. What nobody foresaw in it ends the trial."""
-        answering = self._group.create_task(self._answered(request, answer))
+        answering = self._group.create_task(self._answer_or_stop(request, answer))
         self._answering.add(answering)
         await asyncio.wait({answering})
         self._answering.discard(answering)
@@ -183,7 +183,7 @@ class HarnessLoop:
         for answering in self._answering:
             answering.cancel()
 
-    async def _answered(self, request: Request, answer: Answer) -> None:
+    async def _answer_or_stop(self, request: Request, answer: Answer) -> None:
         try:
             await self._answer(request, answer)
         except UnreadableError as error:
@@ -196,9 +196,9 @@ class HarnessLoop:
             self._stop(None)
 
     async def _answer(self, request: Request, answer: Answer) -> None:
-        asked = wanted(request)
+        asked = parse_request(request)
         if asked is None:
-            await beside(request, answer)
+            await answer_other_request(request, answer)
         elif self._dialogue.belongs(asked.messages):
             await self._go_on(asked, answer)
         else:
@@ -206,9 +206,9 @@ class HarnessLoop:
 
     async def _go_on(self, asked: Wanted, answer: Answer) -> None:
         self._is_up()
-        turn, _ = self._dialogue.heard(asked.messages)
+        turn, _ = self._dialogue.receive(asked.messages)
         if turn:
-            await self._took(turn)
+            await self._take_turn(turn)
         await self._settle()
         if self._over():
             self._stop(self._ending)
@@ -217,9 +217,9 @@ class HarnessLoop:
         reply = await self._passed(asked, answer)
         if is_unread(reply):
             self._dialogue.failed(reply)
-            await self._took(reply)
+            await self._take_turn(reply)
         elif not answer.gone:
-            self._dialogue.replied(reply)
+            self._dialogue.send_reply(reply)
 
     async def _passed(self, asked: Wanted, answer: Answer) -> Turn:
         way, ask = Passage(answer, asked), self.relay.relay
@@ -227,18 +227,18 @@ class HarnessLoop:
         await (way.refuse(turn.raw) if is_unread(turn) else way.end(turn))
         return turn
 
-    async def _took(self, turn: Turn) -> None:
+    async def _take_turn(self, turn: Turn) -> None:
         number = len(self.turns) - 1
         self.scene.took(self.agent, number, turn)
         for position, call in enumerate(turn.calls):
             self._judged[number, position] = await self.judge(call)
             if seen := self._seen.get(call.id):
-                self._dialogue.told(seen)
+                self._dialogue.record_event(seen)
 
     async def _settle(self, *, last: bool = False) -> None:
         """Keep the calls that are known whole, in their order; at the end all that there are."""
-        if last and (turn := self._dialogue.taken(sure=True)):
-            await self._took(turn)
+        if last and (turn := self._dialogue.settle(sure=True)):
+            await self._take_turn(turn)
         for asked in self._dialogue.asked[len(self.calls) :]:
             told = asked.seen or not self.installed.program.tells
             waited = asked.turn < len(self.turns) - TELLS_WITHIN
@@ -299,4 +299,6 @@ class HarnessLoop:
         last = (self._client and self._client.failure) or lines[-1]
         said = f": {last[:300]}".rstrip(": ")
         cure = "" if self._has_asked else f"; {self.installed.cure}"
-        return InfrastructureError(f"{self.installed.told} {what}{code}{said}{cure}", Cause.HARNESS)
+        return InfrastructureError(
+            f"{self.installed.label} {what}{code}{said}{cure}", Cause.HARNESS
+        )

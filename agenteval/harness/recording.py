@@ -111,10 +111,10 @@ def _texts(seen: Captured) -> dict[str, str]:
     """
     dialect = dialects().get(seen.name)
     texts = asdict(dialect.profile.texts if dialect else STRICT.profile.texts)
-    return texts | dict(_shown(seen))
+    return texts | dict(_recorded_texts(seen))
 
 
-def _shown(seen: Captured) -> Iterator[tuple[str, str]]:
+def _recorded_texts(seen: Captured) -> Iterator[tuple[str, str]]:
     names = [one["function"]["name"] for one in seen.tools]
     for one in reversed(seen.calls):  # the first of a kind counts
         tool = seen.forms[one.tool].name if one.tool else "no_such_tool"
@@ -183,8 +183,9 @@ def compared(calls: Sequence[Provoked], rules: Policy | None) -> Iterator[str]:
             continue
         ours = judge.judge(ToolCall("", one.tool, one.raw, one.arguments), rules).allowed
         differs = ours != (one.did is Did.RAN)
-        yield f"  {did:8} {shown}{'  DIFFERS: ours ' + _ours(allowed=ours) if differs else ''}"
+        difference = f"  DIFFERS: ours {_our_verdict(allowed=ours)}" if differs else ""
+        yield f"  {did:8} {shown}{difference}"
 
 
-def _ours(*, allowed: bool) -> str:
+def _our_verdict(*, allowed: bool) -> str:
     return "allows it" if allowed else "denies it"

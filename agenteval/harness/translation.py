@@ -98,7 +98,7 @@ class Wanted:
         return cast("list[Json]", self.chat["messages"])
 
 
-def wanted(request: Request) -> Wanted | None:
+def parse_request(request: Request) -> Wanted | None:
     """None for what asks no model. Raises UnreadableError for a body that is no such request."""
     spoken = next((one for one in SPOKEN if request.path.endswith(one.path)), None)
     if spoken is None or request.method != "POST":
@@ -210,7 +210,7 @@ def _words(lines: Iterable[bytes]) -> Iterator[str]:
                     yield choice.delta.words if choice.delta else ""
 
 
-async def beside(request: Request, answer: Answer) -> None:
+async def answer_other_request(request: Request, answer: Answer) -> None:
     """Answer requests other than for a reply: which models there are, how long a prompt is."""
     if request.path.endswith("/models"):
         await answer.whole({"object": "list", "data": [{"id": MODEL, "object": "model"}]})

@@ -108,12 +108,12 @@ class TrialSocket:
             elif self._requests > MOST_REQUESTS:
                 await _refuse(reader, Answer(writer))
             else:
-                await self._answered(reader, Answer(writer))
+                await self._pass_on(reader, Answer(writer))
         finally:
             self._requests -= 1
             writer.close()
 
-    async def _answered(self, reader: asyncio.StreamReader, answer: Answer) -> None:
+    async def _pass_on(self, reader: asyncio.StreamReader, answer: Answer) -> None:
         try:
             asked = await read_request(reader)
         except UnreadableError as error:

@@ -28,7 +28,7 @@ from agenteval.core.plain import excerpt, is_byte
 from agenteval.core.text_calls import Dialect
 from agenteval.core.text_calls.dialects import DIALECTS
 from agenteval.core.trial import Message, Usage
-from agenteval.models.failures import broken_off, error_in, kept, refused_within
+from agenteval.models.failures import broken_off, decode_body, error_in, refused_within
 from agenteval.models.turns import sent_arguments, sent_name
 from agenteval.protocols import ToolSchema
 
@@ -50,12 +50,14 @@ def read_reply(body: bytes) -> tuple[Received, Usage]:
     try:
         chunk = read_chunk(body)
     except ReplyError as error:
-        raise ReplyError(f"the reply is no chat completion: {excerpt(kept(body))}") from error
+        raise ReplyError(
+            f"the reply is no chat completion: {excerpt(decode_body(body))}"
+        ) from error
     choice = chunk.choices[0] if chunk.choices else None
     if choice is None or choice.message is None:
         if said := error_in(chunk, body):
             raise refused_within(said)
-        raise ReplyError(f"the reply is no chat completion: {excerpt(kept(body))}")
+        raise ReplyError(f"the reply is no chat completion: {excerpt(decode_body(body))}")
     if said := broken_off(choice):
         raise refused_within(said, begun=True)
     used = usage(chunk.usage)

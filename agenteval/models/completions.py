@@ -151,7 +151,7 @@ class Speech:
         parameters = {one["function"]["name"]: one["function"].get("parameters") for one in schemas}
         self._wanted = {name: _required(table or {}) for name, table in parameters.items()}
 
-    def heard(self, past: PastCall) -> PastCall:
+    def translate_past(self, past: PastCall) -> PastCall:
         """An earlier call of the conversation, in our own words."""
         call = ToolCall("", past.name, "", past.arguments)
         meant = self._profile.meant(call, self.tools)
@@ -163,10 +163,10 @@ class Speech:
         kept = {key: value for key, value in meant.arguments.items() if key not in filled}
         return replace(past, name=meant.name, arguments=kept)
 
-    def said(self, reply: Reply) -> Reply:
-        return replace(reply, calls=tuple(self._said(call) for call in reply.calls))
+    def translate_reply(self, reply: Reply) -> Reply:
+        return replace(reply, calls=tuple(self._translate_call(call) for call in reply.calls))
 
-    def _said(self, call: Written) -> Written:
+    def _translate_call(self, call: Written) -> Written:
         if call.name not in self.tools:
             return call
         try:

@@ -81,10 +81,10 @@ class Endpoints:
     async def ask(
         self, messages: Sequence[Message], tools: Sequence[ToolSchema], *, seed: int
     ) -> Turn:
-        return await self._asked(seed, lambda model: model.ask(messages, tools, seed=seed))
+        return await self._turn(seed, lambda model: model.ask(messages, tools, seed=seed))
 
     async def relay(self, request: Mapping[str, Any], *, seed: int, write: Write) -> Turn:
-        return await self._asked(seed, lambda model: model.relay(request, seed=seed, write=write))
+        return await self._turn(seed, lambda model: model.relay(request, seed=seed, write=write))
 
     def ended(self, seed: int) -> None:
         """The trial asks no more."""
@@ -94,7 +94,7 @@ class Endpoints:
     def stretch(self) -> float:
         return max(one.model.stretch() for one in self._all)
 
-    async def _asked(self, seed: int, ask: Callable[[OpenAIModel], Awaitable[Turn]]) -> Turn:
+    async def _turn(self, seed: int, ask: Callable[[OpenAIModel], Awaitable[Turn]]) -> Turn:
         """Return the turn from the trial's own server, or from another if that does not accept it.
 
         Raises UsageError if a server refuses the request, none accepts it, and none has accepted
@@ -186,7 +186,7 @@ class EndpointsHealth:
 
     async def __aenter__(self) -> Self:
         for one in self.entry.each:
-            health = ServerHealth(one, self._kept(one.base_url))
+            health = ServerHealth(one, self._keeper(one.base_url))
             self._each[one.base_url] = await self._open.enter_async_context(health)
         return self
 
@@ -198,7 +198,7 @@ class EndpointsHealth:
     ) -> None:
         await self._open.__aexit__(kind, error, trace)
 
-    def _kept(self, url: str) -> Callable[[Crash], None]:
+    def _keeper(self, url: str) -> Callable[[Crash], None]:
         return lambda crash: self.keep(replace(crash, said=f"{url}: {crash.said}"))
 
     async def after(self, error: InfrastructureError) -> InfrastructureError:

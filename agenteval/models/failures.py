@@ -116,7 +116,7 @@ class RefusedError(Exception):
         return f"{self.code} in the reply" if self.within else str(self.code)
 
 
-def kept(body: bytes) -> str:
+def decode_body(body: bytes) -> str:
     r"""The body as text that can be stored and shown: a byte that is no UTF-8 as `\xff`."""
     return body.decode("utf-8", "backslashreplace")
 
@@ -135,7 +135,7 @@ def _said_error(error: msgspec.Raw) -> str:
 def error_in(chunk: Chunk, payload: bytes) -> str:
     """The error that an event or a whole reply is, with or without a field of that name."""
     bare = chunk.choices is None and _BARE_ERROR.search(payload)
-    return _said_error(chunk.error) or (kept(payload) if bare else "")
+    return _said_error(chunk.error) or (decode_body(payload) if bare else "")
 
 
 def refused_within(said: str, *, begun: bool = False) -> RefusedError:

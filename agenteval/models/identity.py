@@ -169,7 +169,7 @@ def _check_time(began: float, seconds: float) -> None:
         raise TimeoutError
 
 
-async def told(entry: ModelEntry, owner: str) -> Told:
+async def server_facts(entry: ModelEntry, owner: str) -> Told:
     """By fact, in the order in which they are shown; what is not told is unknown, and no error."""
     root = entry.base_url.rstrip("/").removesuffix("/v1")
     for path in _PAGES.get(owner, _ANY):

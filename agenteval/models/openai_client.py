@@ -30,7 +30,7 @@ from agenteval.models.chat_completions import (
     relayed_body,
     request_body,
 )
-from agenteval.models.failures import RefusedError, kept, refusal, refused_call, retry_after
+from agenteval.models.failures import RefusedError, decode_body, refusal, refused_call, retry_after
 from agenteval.models.identity import key_of
 from agenteval.models.repeated_keys import (
     RelayedStream,
@@ -78,9 +78,9 @@ class OpenAIModel:
     ) -> Turn:
         body = request_body(self._entry, messages, tools, seed, self._thought_in)
         asked = asked_of(self._entry, messages, tools)
-        return await self._asked(body, asked, first=messages[-1].role == "user")
+        return await self._request(body, asked, first=messages[-1].role == "user")
 
-    async def _asked(
+    async def _request(
         self, body: bytes, asked: Asked, *, first: bool, write: Write = nowhere
     ) -> Turn:
         try:
@@ -110,7 +110,7 @@ class OpenAIModel:
         """Implements `protocols.Relay`."""
         body = relayed_body(self._entry, request, seed)
         asked = asked_by(self._entry, request)
-        return await self._asked(body, asked, first=False, write=write)
+        return await self._request(body, asked, first=False, write=write)
 
     def ended(self, seed: int) -> None:
         """The trial asks no more, of which nothing is kept here."""
@@ -128,12 +128,12 @@ class OpenAIModel:
         with self._pace.reading(started) as reader:
             try:
                 async with until(lambda: began + allowed()):
-                    return await self._replied(body, asked, started, reader, write)
+                    return await self._post(body, asked, started, reader, write)
             except TimeoutError as error:
                 said = f"{self._url}: no reply within {round(allowed(), 1):g} s"
                 raise InfrastructureError(said, Cause.TIMEOUT) from error
 
-    async def _replied(
+    async def _post(
         self, body: bytes, asked: Asked, started: float, reader: StreamReader, write: Write
     ) -> Turn:
         try:
@@ -143,7 +143,7 @@ class OpenAIModel:
         timing = None
         try:
             if not OK <= reply.status < OK + 100:
-                said = kept(await reply.whole())
+                said = decode_body(await reply.whole())
                 waits = (reply.header("retry-after"), reply.header("retry-after-ms"))
                 raise RefusedError(reply.status, said, retry_after(*waits))
             if "json" not in reply.header("content-type").lower():  # some name no type, or text
@@ -156,7 +156,7 @@ class OpenAIModel:
                 if whole.lstrip().startswith(b"data:"):  # as Foundry's and LitServe's, called JSON
                     reader.feed(whole, seconds)
                 received, usage = reader.received() if reader.pieces else read_reply(whole)
-                raw = kept(whole)
+                raw = decode_body(whole)
                 await write(clean_body(whole, received, self._keys))
         finally:
             reply.close()

@@ -85,7 +85,7 @@ def written_calls(
         yield profile.meant(ToolCall(f"call-{number}", name, raw, json.loads(raw)), tools)
 
 
-def made(written: Written) -> ToolCall:
+def as_tool_call(written: Written) -> ToolCall:
     """The call that a written one becomes, once its arguments are read."""
     return _call(0, written)
 

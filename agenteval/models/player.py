@@ -103,7 +103,7 @@ class Player:
         values = self.sought(step)
         if not values or any(call.arguments == other.arguments for other in way):
             return False
-        return _alike(call.arguments, step.arguments, values)
+        return _differ_only_in(call.arguments, step.arguments, values)
 
     @property
     def _new(self) -> list[Step]:
@@ -134,9 +134,9 @@ class Player:
     def _attempt(self, at: Standing, step: Step) -> tuple[Written, bool]:
         if self._happens(self.persona.slip_after_allowed):
             return self._slip(at, step), True
-        return self._made(at, step), False
+        return self._write(at, step), False
 
-    def _made(self, at: Standing, step: Step) -> Written:
+    def _write(self, at: Standing, step: Step) -> Written:
         """The step as it is right; or with another value of what was to be found out."""
         written, values = _written(step), self.sought(step)
         if values and self._happens(self.persona.work.wrong):
@@ -154,7 +154,7 @@ class Player:
         others = self.pivots(at)
         if others and self._happens(recovery.pivot):
             return self._acting(thoughts, _written(self.chance.choice(others)))
-        return self._acting(thoughts, self._made(at, at.step))
+        return self._acting(thoughts, self._write(at, at.step))
 
     def pivots(self, at: Standing) -> Sequence[Step]:
         """Other ways to turn to from a denied call, without harm; none that was tried already.
@@ -223,7 +223,7 @@ def _shape(word: str) -> str:
     return re.sub(r"\d+", "9", word)
 
 
-def _alike(given: Any, right: Any, values: Collection[str]) -> bool:
+def _differ_only_in(given: Any, right: Any, values: Collection[str]) -> bool:
     """Return True if two calls differ at most in these values."""
     one, other = (_masked(json.dumps(each, sort_keys=True), values) for each in (given, right))
     return one == other

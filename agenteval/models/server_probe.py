@@ -19,7 +19,7 @@ from agenteval.core.chunk import usage
 from agenteval.core.trial import Message
 from agenteval.models.chat_completions import request_body
 from agenteval.models.identity import FAILURES, exchanged
-from agenteval.models.server_questions import LOOK, asked
+from agenteval.models.server_questions import LOOK, ask_server
 
 SECONDS: Final = 120.0  # for one reply: a large model reads its first prompt
 THOUGHT, ANSWERED = "zirconquill", "umbravex"  # reasoning in the tool loop, and before an answer
@@ -59,7 +59,7 @@ def conversation(*, answered: bool) -> tuple[Message, ...]:
 async def probe(entry: ModelEntry) -> Probed:
     """Ask this server; what it does not tell is said to be unknown, and is no error."""
     found, shown = await asyncio.to_thread(_conversed, entry)
-    return Probed((*found, *(await asked(entry)).items()), shown)
+    return Probed((*found, *(await ask_server(entry)).items()), shown)
 
 
 def _conversed(entry: ModelEntry) -> tuple[list[tuple[str, str]], str]:

@@ -97,7 +97,7 @@ class _Asking:
         return f"{self.sent} requests, {prompt} prompt and {completion} completion tokens"
 
 
-async def asked(entry: ModelEntry) -> Mapping[str, str]:
+async def ask_server(entry: ModelEntry) -> Mapping[str, str]:
     """Probe the server; return the observations by subject, and the cost of the probe."""
     asking = _Asking(entry)
     questions = ((FITTING, STRICT_NOTE), (INVENTING, LOOK), (TWICE, LOOK))

@@ -129,7 +129,9 @@ class SimulatedServer:
                 tools=frozenset(speech.tools),
                 chance=Random(draw),  # noqa: S311 -- a simulation, and it must repeat
             )
-            reply = speech.said(player.reply([speech.heard(call) for call in past_calls(done)]))
+            reply = speech.translate_reply(
+                player.reply([speech.translate_past(call) for call in past_calls(done)])
+            )
         return Completion(
             ident=hashlib.sha256(draw.encode()).hexdigest()[:24],
             model=asked.model,

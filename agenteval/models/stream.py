@@ -28,7 +28,7 @@ from agenteval.core.plain import excerpt
 from agenteval.core.served import generated, stretch
 from agenteval.core.trial import Timing, Turn, Usage, timing_of
 from agenteval.models.chat_completions import read_reply, readable
-from agenteval.models.failures import broken_off, error_in, kept, refused_within
+from agenteval.models.failures import broken_off, decode_body, error_in, refused_within
 from agenteval.models.transport import Lines
 from agenteval.taxonomy.malformed_arguments import parsed
 
@@ -91,7 +91,7 @@ class StreamReader:
             elif line.startswith(b"data:"):
                 self._data(line[5:].strip(), at)
             elif line.startswith(b"error: {"):  # the field of llama.cpp's builds of 2025 and before
-                raise refused_within(kept(line[7:]), begun=bool(self._arrivals))
+                raise refused_within(decode_body(line[7:]), begun=bool(self._arrivals))
 
     def _data(self, payload: bytes, at: float) -> None:
         """The first line of an event, and mostly all of it: some end an event without a blank."""
@@ -121,8 +121,10 @@ class StreamReader:
             self._event(read_chunk(payload), payload, at)
         except ReplyError as error:
             if _ERROR.match(payload):  # transformers puts the model's line ends into it as they are
-                raise refused_within(kept(payload), begun=True) from error
-            raise ReplyError(f"a broken event in the stream: {excerpt(kept(payload))}") from error
+                raise refused_within(decode_body(payload), begun=True) from error
+            raise ReplyError(
+                f"a broken event in the stream: {excerpt(decode_body(payload))}"
+            ) from error
 
     def _event(self, chunk: Chunk, payload: bytes, at: float) -> None:
         # llama.cpp answers 200 and then sends its 500 as an event
@@ -133,7 +135,7 @@ class StreamReader:
         for choice in chunk.choices or ():
             if choice.index:  # one was asked for
                 continue
-            if choice.delta is not None and self._said(choice.delta):
+            if choice.delta is not None and self._add_delta(choice.delta):
                 self._arrivals.append(at)
                 self._unread += 1
             if choice.finish_reason:
@@ -152,7 +154,7 @@ class StreamReader:
         if self._repeats:
             self.done, self._finish_reason = True, REPEATS
 
-    def _said(self, delta: Said) -> bool:
+    def _add_delta(self, delta: Said) -> bool:
         """Keep what a delta brings, and say whether that is anything."""
         if words := delta.words:
             self._text.append(words)
@@ -215,7 +217,7 @@ class StreamReader:
         return timing_of(self._arrivals)
 
     def raw(self) -> str:
-        return kept(b"".join(self._raw))
+        return decode_body(b"".join(self._raw))
 
     def _has_whole_calls(self) -> bool:
         """Return True if the stream ended after whole calls.

@@ -17,9 +17,9 @@ from agenteval.readers.json_documents import walked
 from agenteval.readers.json_source import (
     at,
     count_at,
-    lost,
     name_at,
     objects,
+    take_faults,
     text_at,
     when,
     words,
@@ -32,7 +32,7 @@ _LISTS = ("steps", "subagent_trajectories")
 
 def read(path: Path) -> Iterator[Session | Skipped]:
     """The trajectory of a file, and those of sub-agents that are embedded in it."""
-    reading, skips = _Reading(path, "", Building(_beside(path))), 0
+    reading, skips = _Reading(path, "", Building(_session(path))), 0
     for one in walked(path, *_LISTS):
         if isinstance(one, Skipped):
             skips += 1
@@ -49,7 +49,7 @@ def _is_source(path: Path) -> bool:
     return path.name.endswith(".trajectory.json") and path.with_name("trajectory.json").exists()
 
 
-def _beside(path: Path) -> Session:
+def _session(path: Path) -> Session:
     """Return the session as the trial's own result names it: a trajectory may lack its model."""
     session = Session(by_place(path), path=str(path))
     folder = path.parent
@@ -91,7 +91,7 @@ class _Reading:
         else:
             self._begin(key, value)
             self.building.may_have({key: None}, *_LISTS)
-        yield from lost(self.building, self.path, place)
+        yield from take_faults(self.building, self.path, place)
 
     def _embedded(self, trajectory: Object, number: int) -> Iterator[Session | Skipped]:
         own = self.building.session

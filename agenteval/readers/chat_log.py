@@ -19,9 +19,9 @@ from agenteval.readers.json_source import (
     at,
     count_at,
     lines,
-    lost,
     name_at,
     objects,
+    take_faults,
     text_at,
     when,
     words,
@@ -49,7 +49,7 @@ def read(path: Path) -> Iterator[Session | Skipped]:
         yield from one.whole()
         if not (one.take(line.value) or line.value.keys() & _KEYS):
             yield Skipped(str(path), f"line {line.number}", "no messages, and no calls, in it")
-        yield from lost(one.building, path, f"line {line.number}")
+        yield from take_faults(one.building, path, f"line {line.number}")
         if not is_shared:
             yield from one.rest()
             continue
@@ -114,7 +114,7 @@ class _Conversation:
         for one in parts:
             session.agent = session.agent or text_at(one, "agent")
             session.project = session.project or text_at(one, "project")
-        beside = _beside(parts)
+        beside = _shared_fields(parts)
         session.model = session.model or beside.model
         messages = [(each, None) for one in parts for each in objects(one.get("messages"))]
         spoken = [*messages, *(reply for one in parts for reply in _replies(one))]
@@ -128,7 +128,7 @@ class _Conversation:
         """Add the new messages: a prefix that an earlier line had is not counted again."""
         place, is_new = 0, False
         for message, reply in spoken:
-            before, place = place, hash((place, _said(message))) if self.is_shared else 0
+            before, place = place, hash((place, _identity(message))) if self.is_shared else 0
             if not is_new and place not in self._told:
                 is_new = True
                 self.building.waits = self._ends.pop(before, {})
@@ -139,7 +139,7 @@ class _Conversation:
             self._ends[place] = self.building.waits
 
 
-def _said(message: Object) -> tuple[object, ...]:
+def _identity(message: Object) -> tuple[object, ...]:
     """Return what identifies a message, both as a reply and as it is sent in later requests."""
     role, result = text_at(message, "role"), name_at(message, "tool_call_id")
     calls = tuple(
@@ -147,12 +147,12 @@ def _said(message: Object) -> tuple[object, ...]:
             name_at(one, "id"),
             *map(str, (at(one, "function", "name"), at(one, "function", "arguments"))),
         )
-        for one in _given(message)
+        for one in _calls_of(message)
     )
     return role, words(message.get("content")), result, calls
 
 
-def _beside(parts: Sequence[Object]) -> _Beside:
+def _shared_fields(parts: Sequence[Object]) -> _Beside:
     times = (when(parts[0].get(key)) for key in ("timestamp", "created", "created_at"))
     return _Beside(
         schemas=next((_schemas(one) for one in parts if one.get("tools")), {}),
@@ -214,7 +214,7 @@ def _message(
         _calls(building, turn, message, beside.schemas)
 
 
-def _given(message: Object) -> list[dict[str, Any]]:
+def _calls_of(message: Object) -> list[dict[str, Any]]:
     given = objects(message.get("tool_calls"))
     if isinstance(message.get("function_call"), dict):  # before there were tools
         given.append({"function": message["function_call"]})
@@ -222,7 +222,7 @@ def _given(message: Object) -> list[dict[str, Any]]:
 
 
 def _calls(building: Building, turn: LoggedTurn, message: Object, schemas: Object) -> None:
-    given = _given(message)
+    given = _calls_of(message)
     for one in given:
         function = one.get("function") if isinstance(one.get("function"), dict) else one
         building.may_have(one, "function", "id")

@@ -17,9 +17,9 @@ from agenteval.readers.json_source import (
     at,
     count_at,
     lines,
-    lost,
     name_at,
     objects,
+    take_faults,
     text_at,
     when,
     words,
@@ -59,7 +59,7 @@ def read(path: Path) -> Iterator[Session | Skipped]:
         else:
             yield from reading.take(line.value)
             if reading.last.faults:
-                yield from lost(reading.last, path, f"line {line.number}")
+                yield from take_faults(reading.last, path, f"line {line.number}")
     yield from (one.session for one in reading.sessions.values())
 
 

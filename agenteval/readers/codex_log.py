@@ -19,8 +19,8 @@ from agenteval.readers.json_source import (
     code_at,
     count_at,
     lines,
-    lost,
     name_at,
+    take_faults,
     text_at,
     when,
     words,
@@ -83,7 +83,7 @@ def read(path: Path) -> Iterator[Session | Skipped]:
                 yield whole
                 reading.last = None
             reading.item(payload, when(line.value.get("timestamp")))
-        yield from lost(building, path, f"line {line.number}")
+        yield from take_faults(building, path, f"line {line.number}")
     yield reading.ended(path)
 
 

@@ -16,9 +16,9 @@ from agenteval.readers.json_source import (
     at,
     count_at,
     lines,
-    lost,
     name_at,
     objects,
+    take_faults,
     text_at,
     when,
     words,
@@ -50,11 +50,11 @@ def read(path: Path) -> Iterator[Session | Skipped]:
             if (whole := building.whole()) is not None:
                 yield whole
             _message(building, one[1])
-            yield from lost(building, path, f"message {number}")
+            yield from take_faults(building, path, f"message {number}")
         else:
             _begin(building.session, {one[0]: one[1]})
             building.may_have({one[0]: None}, "messages")
-            yield from lost(building, path, "the file")
+            yield from take_faults(building, path, "the file")
     yield building.session
 
 
@@ -76,7 +76,7 @@ def _of_lines(path: Path) -> Iterator[Session | Skipped]:
         if (whole := building.whole()) is not None:
             yield whole
         _message(building, message)
-        yield from lost(building, path, f"message {number}")
+        yield from take_faults(building, path, f"message {number}")
     yield building.session
 
 
@@ -178,7 +178,7 @@ def read_qwen(path: Path) -> Iterator[Session | Skipped]:
         elif value.get("type") == "tool_result":
             _qwen_result(building, value)
         building.needs(value, "type")
-        yield from lost(building, path, f"line {line.number}")
+        yield from take_faults(building, path, f"line {line.number}")
     yield building.session
 
 

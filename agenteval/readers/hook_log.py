@@ -12,7 +12,7 @@ from typing import Any
 from agenteval.core.logged import Building, LoggedCall, Recorded, Session, Skipped
 from agenteval.formats.tool_calls import called
 from agenteval.hook.production_log import NOT_JUDGED
-from agenteval.readers.json_source import Line, lines, lost, name_at, text_at, when
+from agenteval.readers.json_source import Line, lines, name_at, take_faults, text_at, when
 
 
 def read(path: Path) -> Iterator[Session | Skipped]:
@@ -24,7 +24,7 @@ def read(path: Path) -> Iterator[Session | Skipped]:
             continue
         value = line.value
         building.needs(value, *(() if "event" in value else ("verdict", "tool", "arguments")))
-        yield from lost(building, path, f"line {line.number}")
+        yield from take_faults(building, path, f"line {line.number}")
         if "event" in value or text_at(value, "verdict") in {"", NOT_JUDGED}:
             continue
         key = (name_at(value, "session"), name_at(value, "agent"), text_at(value, "harness"))

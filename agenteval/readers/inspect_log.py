@@ -18,9 +18,9 @@ from agenteval.readers.json_documents import walked, walked_bytes
 from agenteval.readers.json_source import (
     at,
     count_at,
-    lost,
     name_at,
     objects,
+    take_faults,
     text_at,
     when,
     words,
@@ -63,12 +63,12 @@ def _of_json(path: Path) -> Iterator[Session | Skipped]:
             ]
             sample = _sample(head, whole, path)
             yield sample.session
-            yield from lost(sample, path, f"sample {sample.session.id}")
+            yield from take_faults(sample, path, f"sample {sample.session.id}")
         elif one[0] == "eval" and isinstance(one[1], dict):
             head = one[1]
         else:
             top.may_have({one[0]: None}, "samples", "eval")
-            yield from lost(top, path, "the file")
+            yield from take_faults(top, path, "the file")
 
 
 def _of_archive(path: Path) -> Iterator[Session | Skipped]:
@@ -92,7 +92,7 @@ def _of_archive(path: Path) -> Iterator[Session | Skipped]:
                 found = _sample(head, told, path)
                 if found.session.turns or not faults:
                     yield found.session
-                yield from lost(found, path, name)
+                yield from take_faults(found, path, name)
             yield from faults
             if allowance.left < 0:
                 return

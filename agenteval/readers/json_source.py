@@ -43,7 +43,7 @@ def lines(path: Path) -> Iterator[Line | Skipped]:
             yield Skipped(str(path), f"line {number + 1}", f"cannot be read on: {error}")
 
 
-def lost(building: Building, path: Path, place: str) -> Iterator[Skipped]:
+def take_faults(building: Building, path: Path, place: str) -> Iterator[Skipped]:
     """Yield the faults of the thing at this place as skipped parts, and clear them."""
     for fault in building.faults:
         yield Skipped(str(path), place, fault)

@@ -41,7 +41,7 @@ class LogFormat:
     homes: tuple[tuple[str, str, str], ...] = ()
     hidden: tuple[Fact, ...] = ()
 
-    def found(self, path: Path, *, by_ending: bool = False) -> Iterator[Path]:
+    def find_files(self, path: Path, *, by_ending: bool = False) -> Iterator[Path]:
         """The files of this format in a folder, or the file itself. Raises UsageError.
 
         Where none has such a name, all that end so, if that is wanted. What is no regular file

@@ -16,7 +16,7 @@ from typing import Any
 from agenteval.core.logged import Building, Session, Skipped
 from agenteval.formats.tool_calls import TOO_MANY, has_too_many, is_deep
 from agenteval.readers.json_documents import LONGEST
-from agenteval.readers.json_source import lost, objects, text_at, words
+from agenteval.readers.json_source import objects, take_faults, text_at, words
 from agenteval.readers.log_bytes import regular
 from agenteval.readers.opencode_parts import Object, begun, message_of
 from agenteval.sandbox.inside.inquiry import FAULTS, LIMITS, allowed, defended
@@ -143,7 +143,7 @@ class _Reading:
                 found, parts = (None, iter(())) if row is None else _of_second(row)
             if found is not None:
                 message_of(building, {**found, "id": message}, parts)
-                yield from lost(building, self.path, f"message {message}")
+                yield from take_faults(building, self.path, f"message {message}")
         if info is not None:
             yield building.session
 

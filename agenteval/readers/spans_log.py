@@ -18,9 +18,9 @@ from agenteval.readers.json_source import (
     Line,
     at,
     lines,
-    lost,
     name_at,
     objects,
+    take_faults,
     text_at,
     when,
 )
@@ -63,14 +63,14 @@ def read(path: Path) -> Iterator[Session | Skipped]:
             yield one
             continue
         place, resource = one
-        scopes = _within(reading, resource, "scopeSpans", "instrumentationLibrarySpans")
+        scopes = _listed(reading, resource, "scopeSpans", "instrumentationLibrarySpans")
         known = _attributes(reading, at(resource, "resource"))
-        inner = (span for scope in scopes for span in _within(reading, scope, "spans"))
+        inner = (span for scope in scopes for span in _listed(reading, scope, "spans"))
         for number, span in enumerate(inner, 1):
-            kept = _kept(reading, span, known)
+            kept = _kept_fields(reading, span, known)
             spans.setdefault(name_at(span, "traceId") or unnamed, []).append(kept)
-            yield from lost(reading, path, f"{place}, span {number}")
-        yield from lost(reading, path, place)
+            yield from take_faults(reading, path, f"{place}, span {number}")
+        yield from take_faults(reading, path, place)
     sessions: dict[str, list[Object]] = {}
     for trace, own in spans.items():
         named = _first([span["known"] for span in own], "gen_ai.conversation.id", "session.id")
@@ -81,7 +81,7 @@ def read(path: Path) -> Iterator[Session | Skipped]:
             yield session
 
 
-def _within(reading: Building, holder: Object, *names: str) -> list[dict[str, Any]]:
+def _listed(reading: Building, holder: Object, *names: str) -> list[dict[str, Any]]:
     """Return the objects in the list under the first of these names.
 
     A fault is noted if none of them is there.
@@ -92,20 +92,22 @@ def _within(reading: Building, holder: Object, *names: str) -> list[dict[str, An
     return objects(found)
 
 
-def _kept(reading: Building, span: Object, known: dict[str, Any]) -> Object:
+def _kept_fields(reading: Building, span: Object, known: dict[str, Any]) -> Object:
     """Return the fields of a span that are used later: all spans of a file are held at once."""
     reading.needs(span, "traceId", "name")
     reading.may_have(span, *_FIELDS, "attributes")
     told = known | _attributes(reading, span)
-    if wrong := next((key for key in told if _meant(key) and _meant(key) not in told), ""):
-        reading.may_have(told, _meant(wrong))
+    if wrong := next(
+        (key for key in told if _intended_key(key) and _intended_key(key) not in told), ""
+    ):
+        reading.may_have(told, _intended_key(wrong))
     kept = {key: span[key] for key in _FIELDS if key in span}
     kept["known"] = {key: value for key, value in told.items() if key in _KEPT}
     return kept
 
 
 @lru_cache(1_000)
-def _meant(key: str) -> str:
+def _intended_key(key: str) -> str:
     """The name, one with a dot, that a key is but for one letter; empty where it is none."""
     alike = (name for name in _KEPT if "." in name and almost(key, name))
     return "" if key in _KEPT else next(alike, "")
@@ -126,7 +128,7 @@ def _resources(path: Path, reading: Building) -> Iterator[tuple[str, Object] | S
             yield from _of_request(one[1], place, path, reading)
         else:
             reading.may_have({one[0]: None}, "resourceSpans")
-            yield from lost(reading, path, place)
+            yield from take_faults(reading, path, place)
 
 
 def _by_line(path: Path) -> bool:
@@ -142,7 +144,7 @@ def _of_request(
     """Yield the objects of one export: spans, or other records that a collector writes."""
     if value.keys().isdisjoint(_BESIDE):
         reading.needs(value, "resourceSpans")
-        yield from lost(reading, path, place)
+        yield from take_faults(reading, path, place)
     for one in objects(value.get("resourceSpans")):
         yield place, one
 

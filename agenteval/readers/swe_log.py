@@ -14,9 +14,9 @@ from agenteval.readers.json_source import (
     at,
     code_at,
     count_at,
-    lost,
     name_at,
     objects,
+    take_faults,
     text_at,
     when,
     words,
@@ -56,11 +56,11 @@ def read(path: Path) -> Iterator[Session | Skipped]:
             take = _step if key == "trajectory" else _message
             if isinstance(value, dict) and len(building.session.turns) < _MOST:
                 take(building, value)
-                yield from lost(building, path, f"a part of {key or 'the list'}")
+                yield from take_faults(building, path, f"a part of {key or 'the list'}")
         else:
             _begin(session, key, value)
             top.may_have({key: None}, *_WAYS)
-            yield from lost(top, path, "the file")
+            yield from take_faults(top, path, "the file")
     told = next((ways[key].session for key in _WAYS if key in ways), None)
     if told is not None:
         if "history" in ways or "trajectory" in ways:
@@ -111,7 +111,7 @@ def _message(building: Building, message: Object) -> None:
 
 def _reply(building: Building, message: Object) -> None:
     turn = _answer(building.turn(), message)
-    turn.text = words(message.get("content")) or _said(message)
+    turn.text = words(message.get("content")) or _response_text(message)
     for one in objects(message.get("tool_calls")):
         building.needs(one, "function")
         if isinstance(function := one.get("function"), dict):
@@ -141,7 +141,7 @@ def _usage(response: object) -> Usage:
     )
 
 
-def _said(response: Object) -> str:
+def _response_text(response: Object) -> str:
     """The text of a reply of the Responses API."""
     parts = (words(one.get("content")) for one in objects(response.get("output")))
     return "\n".join(part for part in parts if part)

@@ -80,7 +80,7 @@ class Groups:
     def __init__(self, group: str = "", launcher: int = 0, lacking: str = "") -> None:
         self.group, self._launcher, self._made = group, launcher, 0
         self._dying: list[str] = []
-        self.held = control_group.held(group) if group else ()
+        self.held = control_group.controllers(group) if group else ()
         self.lacking = "" if group else lacking
 
     def make(self, bounds: Mapping[str, int]) -> str:

@@ -162,7 +162,7 @@ class Launcher:
         before, environment = ([], {}) if group else scope()
         if before:
             control, process = self._started(launcher.SCOPE, [*before, *CLEAN], environment)
-            group, refused = self._told(control)
+            group, refused = self._receive_group(control)
             if group:
                 self.groups = Groups(group, process)
                 return control
@@ -172,7 +172,7 @@ class Launcher:
         self.groups = Groups(group, process, lacking)
         return control
 
-    def _told(self, control: socket.socket) -> tuple[str, str]:
+    def _receive_group(self, control: socket.socket) -> tuple[str, str]:
         """The group that systemd made for the launcher; or "" and the reason."""
         control.settimeout(SCOPE_SECONDS)
         try:

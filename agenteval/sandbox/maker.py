@@ -234,7 +234,7 @@ def _decoder(result: Hashable) -> msgspec.msgpack.Decoder[Any]:
     return msgspec.msgpack.Decoder(cast("Any", result))
 
 
-def _asked(result: type[Result], act: str, kind: str, *arguments: object) -> Result:
+def _call(result: type[Result], act: str, kind: str, *arguments: object) -> Result:
     """The result of this type. Raises MakerError, of this kind where the child just ended."""
     try:
         value: Result = _decoder(cast("Hashable", result)).decode(_MAKER.ask(act, kind, *arguments))
@@ -256,17 +256,17 @@ def forget() -> None:
 
 def fill(text: str, known: Mapping[str, Any]) -> str:
     """`text` as a template. Raises TemplateError."""
-    return _asked(str, "fill", "template", text, known) if "{" in text else text
+    return _call(str, "fill", "template", text, known) if "{" in text else text
 
 
 def rules_for(setting: Setting, tools: Sequence[str]) -> str:
     """The rules as the model reads them whose scenario offers these tools of ours."""
-    return _asked(str, "rules_for", "template", setting, tools)
+    return _call(str, "rules_for", "template", setting, tools)
 
 
 def variables(scenario: Scenario, seed: int) -> Variables:
     """Everything that the templates of this scenario may name, for the trial with this seed."""
-    return _asked(dict[str, Value], "variables", "value", scenario, seed)
+    return _call(dict[str, Value], "variables", "value", scenario, seed)
 
 
 def database(scenario: Scenario, seed: int) -> bytes:
@@ -280,14 +280,14 @@ def render(scenario: Scenario, seed: int, setting: Setting = DEFAULT) -> Prompt:
     Raises MakerError; for a scenario that `config.scenario_files` loaded, only where it makes
     another world the second time.
     """
-    return _asked(Prompt, "render", "template", scenario, seed, setting)
+    return _call(Prompt, "render", "template", scenario, seed, setting)
 
 
 def render_all(scenarios: Sequence[Scenario], seed: int) -> tuple[Prompt, ...]:
     """Each of the scenarios as the trial with this seed sees it, in fewer questions."""
     several = tuple[Prompt, ...]
     parts = (scenarios[at : at + _AT_ONCE] for at in range(0, len(scenarios), _AT_ONCE))
-    asked = (_asked(several, "render_all", "template", seed, *part) for part in parts)
+    asked = (_call(several, "render_all", "template", seed, *part) for part in parts)
     return tuple(prompt for prompts in asked for prompt in prompts)
 
 
@@ -299,20 +299,20 @@ def posed(scenario: Scenario, seed: int, setting: Setting) -> Prompt:
 
 def render_agent(agent: Agent, known: Variables, setting: Setting = DEFAULT) -> Prompt:
     """Render a sub-agent's first prompt, by the trial's variables and those of the row."""
-    return _asked(Prompt, "render_agent", "template", agent, known, setting)
+    return _call(Prompt, "render_agent", "template", agent, known, setting)
 
 
 def requested(scenario: Scenario, agent: Agent, seed: int, known: Variables) -> tuple[str, ...]:
     """The columns that a request for this agent has; it must ask for nobody in a fresh world."""
     columns = tuple[str, ...]
-    return _asked(columns, "requested", "value", scenario, agent, seed, known)
+    return _call(columns, "requested", "value", scenario, agent, seed, known)
 
 
 def outline(
     scenario: Scenario, agent: Agent, seed: int, known: Variables, setting: Setting = DEFAULT
 ) -> Prompt:
     """Render an agent's prompt with the name of a column where its value will stand."""
-    return _asked(Prompt, "outline", "template", scenario, agent, seed, known, setting)
+    return _call(Prompt, "outline", "template", scenario, agent, seed, known, setting)
 
 
 def recognised(
@@ -320,7 +320,7 @@ def recognised(
 ) -> Prompt | None:
     """The prompt of the agent whose task stands last there, by what that tells of its request."""
     wanted: Any = Prompt | None
-    prompt: Prompt | None = _asked(
+    prompt: Prompt | None = _call(
         wanted, "recognised", "template", scenario, agent, seed, known, transcript
     )
     return prompt
@@ -330,7 +330,7 @@ def recognised(
 def declared(image: bytes) -> Schema:
     """Return the schema of a fixture's own database; () if the image is no database."""
     try:
-        return _asked(Schema, "schema", "value", image) if image else ()
+        return _call(Schema, "schema", "value", image) if image else ()
     except MakerError:
         return ()
 
@@ -343,5 +343,5 @@ def rows(image: bytes, queries: Sequence[str], most: int = 1) -> list[Answer]:
     answers = list[tuple[str, tuple[str, ...], tuple[tuple[Any, ...], ...]]]
     return [
         Answer(names, found, error)
-        for error, names, found in _asked(answers, "rows", "value", image, queries, most)
+        for error, names, found in _call(answers, "rows", "value", image, queries, most)
     ]

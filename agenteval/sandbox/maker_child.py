@@ -151,7 +151,7 @@ def database(scenario: Scenario, seed: int) -> bytes:
     for other, at, image in _MADE:
         if at == seed and (other is scenario or _makes_as(other, scenario)):
             return image
-    image = _made(scenario, seed)
+    image = _build(scenario, seed)
     _MADE.append((scenario, seed, image))
     while sum(len(image) for *_, image in _MADE) > _KEPT:
         _MADE.popleft()
@@ -169,7 +169,7 @@ def forget() -> None:
     _MADE.clear()
 
 
-def _made(scenario: Scenario, seed: int) -> bytes:
+def _build(scenario: Scenario, seed: int) -> bytes:
     authorizer = Authorizer()
     with closing(_fresh(authorizer)) as world:
         try:
@@ -180,14 +180,14 @@ def _made(scenario: Scenario, seed: int) -> bytes:
                 world.execute("VACUUM")  # without a page there is nothing to serialize
             image: bytes = world.serialize()
         except (TemplateError, *inquiry.FAULTS) as error:
-            text = _said(error)
+            text = _message(error)
             if "authorized" in text or "prohibited" in text:
                 text += f" (a world may not use {authorizer.denied})"
             raise WorldFaultError(f"makes no database: {text}") from error
     return image
 
 
-def _said(error: BaseException) -> str:
+def _message(error: BaseException) -> str:
     """The words of an error; those of SQLite for a full database say neither what nor how much."""
     text = str(error) or type(error).__name__
     if "is full" in text or "too big" in text or isinstance(error, MemoryError):
@@ -279,10 +279,10 @@ def rows(image: bytes, queries: Sequence[str], most: int) -> list[tuple[str, lis
     except inquiry.FAULTS as error:
         raise ValueError(f"no database: {error}") from error
     with closing(world):
-        return [_found(world, query, most) for query in queries]
+        return [_query_rows(world, query, most) for query in queries]
 
 
-def _found(world: Any, query: str, most: int) -> tuple[str, list[str], list[Any]]:
+def _query_rows(world: Any, query: str, most: int) -> tuple[str, list[str], list[Any]]:
     try:
         cursor = world.execute(query)
         names = [name for name, *_ in cursor.description or ()]
@@ -314,7 +314,7 @@ def main(fd: int) -> NoReturn:
         if request is None:
             break
         signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS)
-        fault, text, body = _answered(request, values)
+        fault, text, body = _serve_request(request, values)
         signal.setitimer(signal.ITIMER_PROF, 0)
         peer.sendall(wire.frame(msgspec.msgpack.encode((fault, text)), body))
         if text == SPENT:  # what is left of memory may not do for the next request
@@ -322,7 +322,7 @@ def main(fd: int) -> NoReturn:
     sys.exit()
 
 
-def _answered(request: bytes, values: dict[int, Any]) -> tuple[str, str, bytes]:
+def _serve_request(request: bytes, values: dict[int, Any]) -> tuple[str, str, bytes]:
     """The kind of the fault and its text, both empty without one; and the result."""
     try:
         numbered, act, arguments = pickle.loads(request)  # noqa: S301 -- the evaluator's own

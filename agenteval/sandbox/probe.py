@@ -141,15 +141,15 @@ ENGINES = (
 def cure(backend: str, reason: str) -> str:
     """Return the fix for this failure of a backend; "" if none is known."""
     if backend == "container":
-        return _told(ENGINES, reason)
-    if known := _told(PROGRAMS, reason):
+        return _first_fix(ENGINES, reason)
+    if known := _first_fix(PROGRAMS, reason):
         return known
-    refused = _told(REFUSALS, reason)
+    refused = _first_fix(REFUSALS, reason)
     forbidden = (text for path, value, text in SETTINGS if _holds(Path(path), value))
     return next(forbidden, refused) if refused else ""
 
 
-def _told(words: Sequence[tuple[str, str]], reason: str) -> str:
+def _first_fix(words: Sequence[tuple[str, str]], reason: str) -> str:
     return next((text for pattern, text in words if re.search(pattern, reason)), "")
 
 

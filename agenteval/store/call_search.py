@@ -66,7 +66,7 @@ class FoundCall:
     exit_code: int | None
 
     @property
-    def said(self) -> str:
+    def command_text(self) -> str:
         """The command, where its whole text is at hand; else the arguments as written."""
         try:
             given = json.loads(self.arguments)
@@ -141,7 +141,7 @@ def calls_page(
         where = f"{where} AND ({_texts(wanted.text, named)})"
     keys = _keys(query, where, named, order, limit=size + 1)
     ahead = keys[size - 1] if len(keys) > size else end
-    calls = _found(query, [call for _, call in keys[:size]])
+    calls = _load_calls(query, [call for _, call in keys[:size]])
     if before:
         back = calls[::-1]
         return CallPage(back, ahead, back[-1].key if back else key, partial=end is not None)
@@ -224,7 +224,7 @@ def _escaped(text: str) -> str:
     return "".join(f"!{one}" if one in "!%_" else one for one in text)
 
 
-def _found(query: Query, calls: Sequence[int]) -> tuple[FoundCall, ...]:
+def _load_calls(query: Query, calls: Sequence[int]) -> tuple[FoundCall, ...]:
     """These calls, in this order."""
     if not calls:
         return ()

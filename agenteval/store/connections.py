@@ -32,12 +32,12 @@ class Connection(Protocol):
 
     @property
     def mark(self) -> str:
-        """The placeholder of a value in a statement that is `put`."""
+        """The placeholder of a value in a statement that is executed."""
 
     def ask(self, sql: str, /, **named: Any) -> list[Any]:
         """The rows of a statement whose values stand as `:name`."""
 
-    def put(self, sql: str, values: Bound, /) -> list[Any]:
+    def execute(self, sql: str, values: Bound, /) -> list[Any]:
         """The rows of a statement as the database's driver takes it."""
 
     def together(self) -> AbstractContextManager[None]:
@@ -82,7 +82,7 @@ class FileConnection:
     def ask(self, sql: str, /, **named: Any) -> list[Any]:
         return self._done(sql, named)
 
-    def put(self, sql: str, values: Bound, /) -> list[Any]:
+    def execute(self, sql: str, values: Bound, /) -> list[Any]:
         return self._done(sql, values)
 
     def together(self) -> AbstractContextManager[None]:

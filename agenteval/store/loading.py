@@ -18,9 +18,9 @@ from agenteval.core.summary import ImportedCounts, RunSummary, TrialSummary, Wor
 from agenteval.core.trial import Message, Trial
 from agenteval.errors import Cause, UsageError
 from agenteval.store.kept_texts import as_written, from_column, messages_of, prompts_of
-from agenteval.store.location import meant
+from agenteval.store.location import resolve_name
 from agenteval.store.mapping import trial_value
-from agenteval.store.summaries import Query, decoded, known, summaries, tables_known
+from agenteval.store.summaries import Query, decoded, known_runs, summaries, tables_known
 
 # Columns, those marked: {} of JSON, * of any text, ? of truth.
 RUN = """id started seed trials_planned max_turns concurrency sandbox prefork? protocol taxonomy
@@ -57,7 +57,7 @@ NO_REQUEST = ("", Cause.OURS, Cause.INTERRUPTED, Cause.CONTEXT_CUT)  # what no f
 
 
 class Part(NamedTuple):
-    """A part of a trial: each agent's turns from the `first` up to the `end`, at most `most` calls."""
+    """A part of a trial: turns of each agent from `first` up to `end`, and at most `most` calls."""
 
     first: int = 0
     end: int = _ENDLESS
@@ -68,9 +68,9 @@ WHOLE = Part()
 
 
 def load_summary(query: Query, word: str) -> RunSummary:
-    """The summary of a run or a table, by what names it (`location.meant`). Raises UsageError."""
-    runs, tables = known(query), tables_known(query)
-    found = meant(word, runs, tables, where="the store")
+    """Return the summary of a run or a table, by a word for it. Raises as `resolve_name`."""
+    runs, tables = known_runs(query), tables_known(query)
+    found = resolve_name(word, runs, tables, where="the store")
     if found in tables:
         return _of_table(imported(query, found))
     return RunSummary.of(_run(query, found), summaries(query, found))
@@ -91,7 +91,7 @@ def load(query: Query, word: str, *, where: str, raw: bool = True) -> Run:
 def named(query: Query, word: str, *, where: str) -> str:
     """The id of a run, and of nothing else. Raises UsageError."""
     tables = tables_known(query)
-    found = meant(word, known(query), tables, where=where)
+    found = resolve_name(word, known_runs(query), tables, where=where)
     if found in tables:
         raise UsageError(
             f"{found} holds imported counts: no run stands behind them. `agenteval compare` "
@@ -164,19 +164,19 @@ def transcripts(query: Query, run: str, worlds: Sequence[World]) -> Iterator[Tri
             )
         ]
         wanted = {digest for row in rows for of in row.prompts.values() for digest in of}
-        yield from _made(query, rows, messages_of(query, run, wanted), raw=False)
+        yield from _build_trials(query, rows, messages_of(query, run, wanted), raw=False)
 
 
 def _trials(query: Query, run: str, *, raw: bool) -> Iterator[Trial]:
     of_run = "FROM trial AS one WHERE run_id = :run AND NOT replaced ORDER BY scenario, number"
     rows = list(_rows(query, TRIAL, of_run, run))
-    return _made(query, rows, messages_of(query, run), raw=raw)
+    return _build_trials(query, rows, messages_of(query, run), raw=raw)
 
 
 def trial_of_row(query: Query, number: int) -> Trial:
     """The trial of the row with this number, without its prompts and the bytes of its replies."""
     rows = list(_rows(query, TRIAL, "FROM trial AS one WHERE id = :run", number))
-    (trial,) = _made(query, [_unprompted(row) for row in rows], {}, raw=False)
+    (trial,) = _build_trials(query, [_unprompted(row) for row in rows], {}, raw=False)
     return trial
 
 
@@ -185,7 +185,7 @@ def _unprompted(row: Any) -> Any:
     return row
 
 
-def _made(
+def _build_trials(
     query: Query, rows: Sequence[Any], messages: Mapping[str, Message], *, raw: bool
 ) -> Iterator[Trial]:
     """Build the trials, some at a time: their rows are three times as large as the trials."""

@@ -189,7 +189,7 @@ class Known:
         return f"{self.id} ({self.aside})" if self.aside else self.id
 
 
-def meant(
+def resolve_name(
     word: str,
     runs: Sequence[Known],
     tables: Sequence[str] = (),

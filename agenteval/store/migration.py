@@ -49,7 +49,7 @@ class Upgrade:
     after: int
     copy: Path | None
 
-    def told(self, shown: str) -> str:
+    def describe(self, shown: str) -> str:
         kept = (
             f"as it was, it is kept in {self.copy}"
             if self.copy
@@ -62,7 +62,7 @@ _NUMBERED = "agenteval schema "  # the comment on PostgreSQL's table of runs, wi
 _COMMENT = "SELECT obj_description(to_regclass('run'), 'pg_class')"
 
 
-def _kept(connection: Connection) -> int:
+def _stored_version(connection: Connection) -> int:
     """The number of the schema; 0 where there is none yet."""
     if connection.dialect.name == "sqlite":
         return int(connection.exec_driver_sql("PRAGMA user_version").scalar_one())
@@ -83,14 +83,14 @@ def make_tables(engine: Engine, shown: str) -> Upgrade | None:
     Raises UsageError for a database of a newer schema, and HostError where no copy can be made.
     """
     with engine.connect() as connection:
-        version = _kept(connection)
+        version = _stored_version(connection)
     check_version(version, shown)
     if version == SCHEMA:
         with engine.begin() as connection:
             _summarize(connection)
         return None
     with _alone(engine) as connection:
-        version = _kept(connection)
+        version = _stored_version(connection)
         if version == SCHEMA:  # another process was quicker
             return None
         upgrade = _begun(connection, version, shown) if _has_runs(connection) else None
@@ -99,7 +99,7 @@ def make_tables(engine: Engine, shown: str) -> Upgrade | None:
 
 
 def is_current(connection: Connection) -> bool:
-    return _kept(connection) == SCHEMA
+    return _stored_version(connection) == SCHEMA
 
 
 def show_as_today(connection: Connection, shown: str) -> None:
@@ -107,7 +107,7 @@ def show_as_today(connection: Connection, shown: str) -> None:
 
     Raises UsageError for a database of a newer schema.
     """
-    check_version(_kept(connection), shown)
+    check_version(_stored_version(connection), shown)
     if is_current(connection):
         _summarize(connection)
     else:

@@ -75,7 +75,7 @@ def engine_of(where: Location) -> Engine:
     HostError when its file is damaged or its server is away.
     """
     if upgrade := upgraded(where):
-        logging.getLogger(__name__).warning("agenteval: %s", visible(upgrade.told(str(where))))
+        logging.getLogger(__name__).warning("agenteval: %s", visible(upgrade.describe(str(where))))
     return _engine(where)
 
 
@@ -151,7 +151,7 @@ def _reading_engine(where: Location, stack: ExitStack) -> Engine:
 
 
 @contextmanager
-def asked(store: str) -> Iterator[Query]:
+def connected_query(store: str) -> Iterator[Query]:
     """Connect as `connected_to_read` does, for plain SQL."""
     with connected_to_read(store) as connection:
         yield lambda sql, **named: _rows(connection.execute(_read(sql), named))
@@ -169,17 +169,17 @@ class UrlConnection:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._connection = self._made()
+        self._connection = self._connect()
         self.database = engine.dialect.name
         self.mark = "?" if engine.dialect.paramstyle == "qmark" else "%s"
 
-    def _made(self) -> Connection:
+    def _connect(self) -> Connection:
         return self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
 
     def ask(self, sql: str, /, **named: Any) -> list[Any]:
         return _rows(self._usable().execute(_read(sql), named))
 
-    def put(self, sql: str, values: Bound, /) -> list[Any]:
+    def execute(self, sql: str, values: Bound, /) -> list[Any]:
         return _rows(self._usable().exec_driver_sql(sql, values))
 
     def together(self) -> AbstractContextManager[None]:
@@ -191,7 +191,7 @@ class UrlConnection:
     def _usable(self) -> Connection:
         """Another one where it was lost: SQLAlchemy's own would commit nothing by itself."""
         if self._connection.invalidated:
-            lost, self._connection = self._connection, self._made()
+            lost, self._connection = self._connection, self._connect()
             lost.close()
         return self._connection
 
@@ -221,7 +221,7 @@ def _tell_of_faults(engine: Engine, shown: str) -> None:
     """
 
     @event.listens_for(engine, "handle_error")
-    def _told(failed: Any) -> None:
+    def _raise_fault(failed: Any) -> None:
         error, said = failed.sqlalchemy_exception, str(failed.original_exception)
         at_work = isinstance(error, OperationalError | InterfaceError | InternalError)
         if is_fault(said, error=at_work or type(error) is DatabaseError):

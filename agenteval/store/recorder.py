@@ -68,7 +68,7 @@ class RunRecorder:
         values = NEW_TRIAL | {"run_id": self.run_id, "shard": self.shard, **asdict(key)}
         claim = "" if self.shard is None else " ON CONFLICT DO NOTHING"
         begins = f"{self._trials.insert}{claim} RETURNING id"
-        made = self.connection.put(begins, self._trials.bind(values))
+        made = self.connection.execute(begins, self._trials.bind(values))
         if made:
             self._ids[key] = made[0][0]
         return bool(made)
@@ -91,12 +91,12 @@ class RunRecorder:
         statement, held = self._calls.insert, self._held.get(key, ())
         if held:
             statement = f"WITH its_turn AS ({self._turns.insert}) {statement}"
-        self.connection.put(statement, held + self._calls.bind(values))
+        self.connection.execute(statement, held + self._calls.bind(values))
         self._held.pop(key, None)
 
     def _write_held(self, key: TrialKey) -> None:
         if held := self._held.get(key):
-            self.connection.put(self._turns.insert, held)
+            self.connection.execute(self._turns.insert, held)
             del self._held[key]
 
     def finish(self, key: TrialKey, trial: Trial) -> None:
@@ -106,7 +106,7 @@ class RunRecorder:
         values = mapping.ended_values(trial) | {"prompts": prompts}
         bound = (*self._ends.bind(values), self._ids[key])
         with _through_to_the_disk(self.connection):
-            self.connection.put(f"{self._ends.update} AND NOT replaced", bound)
+            self.connection.execute(f"{self._ends.update} AND NOT replaced", bound)
 
     def _keep(self, messages: Mapping[str, str]) -> None:
         for digest in messages.keys() - self._messages:
@@ -161,7 +161,7 @@ def claimed(
     either ends both. PostgreSQL holds it for `another` connection.
     """
     number = int.from_bytes(hashlib.sha256(run_id.encode()).digest()[:8]) >> (64 - _BITS)
-    with _held(where, another, number, how) as held:
+    with _lock(where, another, number, how) as held:
         if not held:
             raise UsageError(
                 f"run {run_id} is being played by another process; wait until that has ended"
@@ -169,7 +169,7 @@ def claimed(
         yield
 
 
-def _held(
+def _lock(
     where: Location, another: Callable[[], Connection], number: int, how: Hold
 ) -> AbstractContextManager[bool]:
     if where.url.startswith("postgresql"):

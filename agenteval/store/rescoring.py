@@ -129,11 +129,11 @@ class _Rescoring:
             place = Place(row.scenario, row.seed, call.agent.rpartition("/")[0], row.id or 0)
             verdict, call.policy = self.judge(place, meant, call_value(call))
             call.taxonomy = self.made.taxonomy
-            self._put(call, verdict)
+            self._set_verdict(call, verdict)
         for name, value in summary_values(summarize(trial_value(row, turns, calls))).items():
             setattr(row, name, value)
 
-    def _put(self, row: CallRow, verdict: Verdict) -> None:
+    def _set_verdict(self, row: CallRow, verdict: Verdict) -> None:
         """Put the verdict in force, and keep the one before it where they differ."""
         self.calls += 1
         new = verdict_values(verdict)

@@ -14,7 +14,7 @@ _TRIAL = 'SELECT trial_id FROM "call" WHERE id = :call'
 _FORGET = "DELETE FROM review WHERE call_id = :call"
 
 
-def put(connection: Connection, call_id: int, label: str, note: str, at: str) -> bool:
+def save_review(connection: Connection, call_id: int, label: str, note: str, at: str) -> bool:
     """Keep this in place of what was said of the call; nothing where both are empty.
 
     False where there is no such call.
@@ -26,7 +26,7 @@ def put(connection: Connection, call_id: int, label: str, note: str, at: str) ->
             written = TableWriter("review", REVIEW, connection.mark)
             values = {"trial_id": found[0][0], "call_id": call_id}
             values |= {"label": label, "note": note, "at": at}
-            connection.put(written.insert, written.bind(values))
+            connection.execute(written.insert, written.bind(values))
     return bool(found)
 
 

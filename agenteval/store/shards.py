@@ -74,7 +74,7 @@ class Part:
         return self.before if self.trials else (self.number - 1) * at_a_time
 
     @property
-    def told(self) -> str:
+    def label(self) -> str:
         return f"{self.number}/{self.of}"
 
     @property
@@ -84,7 +84,7 @@ class Part:
 
     def __str__(self) -> str:
         what = "worker" if self.trials else "--shard"
-        return f"{what} {self.told} on {os.uname().nodename}"
+        return f"{what} {self.label} on {os.uname().nodename}"
 
 
 @dataclass

@@ -23,9 +23,9 @@ from agenteval.store.bound_rows import (
     run_values,
 )
 from agenteval.store.connections import Connection, FileConnection, unopened
-from agenteval.store.location import Location, meant
+from agenteval.store.location import Location, resolve_name
 from agenteval.store.recorder import Hold, RunRecorder, claimed
-from agenteval.store.reviews import put
+from agenteval.store.reviews import save_review
 from agenteval.store.shards import Part, Shard, end, seconds_together
 from agenteval.store.summaries import (
     INTERRUPTED,
@@ -33,7 +33,7 @@ from agenteval.store.summaries import (
     Values,
     decoded,
     is_older,
-    known,
+    known_runs,
     tables_known,
 )
 
@@ -122,11 +122,11 @@ class SqlStore:
     def _add(self, table: str, columns: str, values: Values, more: str = "") -> bool:
         """Insert a row; return True if `more` made the statement return one."""
         written = TableWriter(table, columns, self._connection.mark)
-        return bool(self._connection.put(written.insert + more, written.bind(values)))
+        return bool(self._connection.execute(written.insert + more, written.bind(values)))
 
-    def _put(self, run_id: str, columns: str, values: Values) -> None:
+    def _update_run(self, run_id: str, columns: str, values: Values) -> None:
         written = TableWriter("run", columns, self._connection.mark)
-        self._connection.put(written.update, (*written.bind(values), run_id))
+        self._connection.execute(written.update, (*written.bind(values), run_id))
 
     def add(self, run: Run) -> Run:
         """Keep a new run; as it is kept: another one may just have taken its id."""
@@ -164,7 +164,7 @@ class SqlStore:
         with self._connection.together():
             card = decoded(self.ask("SELECT card FROM run WHERE id = :run", run=run_id)[0][0])
             each = dict.fromkeys(f"{card.get('base_url', '')} {base_url}".split())
-            self._put(run_id, "card{}", {"card": card | {"base_url": " ".join(each)}})
+            self._update_run(run_id, "card{}", {"card": card | {"base_url": " ".join(each)}})
 
     def close_run(
         self,
@@ -181,7 +181,7 @@ class SqlStore:
         values = {"complete": complete, "second_reader": dict(second_reader)} | (
             asdict(effort) if effort else {"seconds": None, "joules": None}
         )
-        self._put(run_id, "complete second_reader{} seconds joules", values)
+        self._update_run(run_id, "complete second_reader{} seconds joules", values)
 
     def close_part(
         self,
@@ -206,7 +206,7 @@ class SqlStore:
             counts = Counter(decoded(answers)) + Counter(second_reader)
             values = {"complete": bool(was or complete), "second_reader": dict(counts)}
             columns = "complete second_reader{} seconds"
-            self._put(run_id, columns, values | {"seconds": seconds})
+            self._update_run(run_id, columns, values | {"seconds": seconds})
 
     def look(self, run_id: str, look: Look) -> bool:
         """Keep what a gate saw of a run under way; False where there is a look of that number."""
@@ -225,7 +225,7 @@ class SqlStore:
 
     def runs(self) -> Sequence[Run]:
         """All runs, newest first, without their trials."""
-        return [loading.without_trials(self.ask, run.id) for run in known(self.ask)]
+        return [loading.without_trials(self.ask, run.id) for run in known_runs(self.ask)]
 
     def load(self, run_id: str) -> Run:
         """A whole run, by what names it (`store.location`). Raises UsageError."""
@@ -236,8 +236,8 @@ class SqlStore:
         return loading.summarized(self.ask, run_id, where=self.shown)
 
     def review(self, call_id: int, label: str, note: str, at: str) -> bool:
-        """Keep what a person says of a call (`store.reviews.put`)."""
-        return put(self._connection, call_id, label, note, at)
+        """Keep what a person says of a call (`store.reviews.save_review`)."""
+        return save_review(self._connection, call_id, label, note, at)
 
     def rescore(self, run_id: str, judge: "Judge", basis: "Basis") -> "Rescored":
         """Judge a run's calls again (`store.rescoring`); both judgements are kept."""
@@ -270,17 +270,19 @@ class SqlStore:
         """Return the number of its trials that have ended, void ones too."""
         return len(self._keys(f"{_IN_FORCE} AND outcome != ''", run_id))
 
-    def left(self, run_id: str) -> frozenset[tuple[str, int]]:
+    def trials_set_aside(self, run_id: str) -> frozenset[tuple[str, int]]:
         """Return the trials that were set aside, and have not been played again."""
         return self._keys(_KEYS, run_id) - self.played(run_id)
 
     def _keys(self, asked: str, run_id: str) -> frozenset[tuple[str, int]]:
         return frozenset((scenario, number) for scenario, number in self.ask(asked, run=run_id))
 
-    def meant(self, word: str, *, whatever: bool = False) -> str:
+    def resolve_name(self, word: str, *, whatever: bool = False) -> str:
         """The id of the run or of the imported counts that a user means. Raises UsageError."""
         ask, where = self.ask, self.shown
-        return meant(word, known(ask), tables_known(ask), where=where, whatever=whatever)
+        return resolve_name(
+            word, known_runs(ask), tables_known(ask), where=where, whatever=whatever
+        )
 
 
 def keep_look(store: str, run_id: str, look: Look) -> str:

@@ -138,7 +138,7 @@ def opened(store: str) -> Iterator[Query]:
     where = Location(store)
     where.check_there()
     if where.file is None:
-        with parts.orm.asked(store) as query:
+        with parts.orm.connected_query(store) as query:
             yield query
         return
     with connection_to_read(where) as connection:
@@ -174,7 +174,7 @@ def is_older(where: Location) -> bool:
         return version_of(connection.execute) != SCHEMA
 
 
-def known(query: Query) -> list[Known]:
+def known_runs(query: Query) -> list[Known]:
     """The runs by what names them, newest first."""
     return [
         Known(run, model, tuple(decoded(labels or "[]")), bool(simulated), bool(usable))

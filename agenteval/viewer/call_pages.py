@@ -126,7 +126,7 @@ def _key(given: str) -> Key | None:
 
 def in_a_line(call: FoundCall) -> str:
     """The command of a call, or its arguments as written."""
-    return shortened(call.said, LINE)
+    return shortened(call.command_text, LINE)
 
 
 def judged_otherwise(

@@ -110,7 +110,7 @@ def _stored(asked: Asked) -> Run | None:
         return None
     with closing(SqlStore(asked.store)) as store:
         try:
-            run, _ = store.summarized(store.meant(asked.baseline))
+            run, _ = store.summarized(store.resolve_name(asked.baseline))
         except UsageError:
             return None  # then it is a model's name, or one that nobody knows
     differing = [

@@ -15,7 +15,7 @@ from agenteval.core.scenario import Agent
 from agenteval.core.trial import CallRecord, Trial
 from agenteval.errors import UsageError
 from agenteval.models.invited import Ground, slip
-from agenteval.models.oracle import made, written_calls
+from agenteval.models.oracle import as_tool_call, written_calls
 from agenteval.models.slips import Written
 from agenteval.protocols import SandboxBackend, Stage
 from agenteval.sandbox.maker import forget, outline, render
@@ -131,8 +131,8 @@ def slip_faults(slips: Slips, trial: Trial) -> Iterator[str]:
         got = f"is denied as {seen.failure_class}" if seen else "is allowed"
         if not seen or seen.failure_class != wanted:
             yield (
-                f"invites {wanted}, but the slip `{_told(made(written))}` {got}: mend the allow "
-                "list, or do not invite it"
+                f"invites {wanted}, but the slip `{_told(as_tool_call(written))}` {got}: mend the "
+                "allow list, or do not invite it"
             )
     if trial.outcome is Outcome.VOID:
         yield f"seed {trial.seed}: void: {trial.reason}"

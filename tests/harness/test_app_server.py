@@ -30,7 +30,7 @@ def client() -> AppServer:
 
 
 def hear(told: AppServer, **message: object) -> list[dict[str, object]]:
-    return [json.loads(line) for line in told.heard(json.dumps(message)).splitlines()]
+    return [json.loads(line) for line in told.answer(json.dumps(message)).splitlines()]
 
 
 def asked(told: AppServer, kind: str, **params: object) -> object:
@@ -133,7 +133,7 @@ def test_what_else_it_asks_has_an_answer_too() -> None:
 @pytest.mark.parametrize("line", ["", "no JSON", "[]", "[" * 100_000, '{"method": "other"}'])
 def test_what_is_no_message_gets_none(line) -> None:
     told = client()
-    assert (told.heard(line), told.over) == ("", False)
+    assert (told.answer(line), told.over) == ("", False)
 
 
 def test_a_path_is_seen_from_where_the_command_runs() -> None:

@@ -35,52 +35,52 @@ def result(ident: str, text: str) -> dict[str, object]:
 def test_a_reply_counts_once_the_next_request_shows_it() -> None:
     dialogue = Dialogue("the task")
     assert dialogue.belongs([TASK])
-    assert dialogue.heard([TASK]) == (None, [])
-    dialogue.replied(turn("a", "b"))
+    assert dialogue.receive([TASK]) == (None, [])
+    dialogue.send_reply(turn("a", "b"))
     assert (len(dialogue.turns), dialogue.waits) == (0, True)
-    taken, answered = dialogue.heard([TASK, said("a", "b"), result("a", "1"), result("b", "2")])
+    taken, answered = dialogue.receive([TASK, said("a", "b"), result("a", "1"), result("b", "2")])
     assert taken == turn("a", "b")
     assert sorted((one.id, one.reply) for one in answered) == [("a", "1"), ("b", "2")]
 
 
 def test_a_request_that_is_sent_again_is_no_second_call() -> None:
     dialogue = Dialogue("the task")
-    dialogue.heard([TASK])
-    dialogue.replied(turn("a"))
-    dialogue.heard([TASK])  # the same once more: the reply was not taken
+    dialogue.receive([TASK])
+    dialogue.send_reply(turn("a"))
+    dialogue.receive([TASK])  # the same once more: the reply was not taken
     assert dialogue.ignored == 1
-    dialogue.replied(turn("b"))
-    dialogue.heard([TASK, said("b"), result("b", "1")])
+    dialogue.send_reply(turn("b"))
+    dialogue.receive([TASK, said("b"), result("b", "1")])
     assert ([one.id for one in dialogue.asked], dialogue.ignored) == (["b"], 0)
 
 
 def test_words_without_a_call_are_taken_when_the_program_goes_on_after_them() -> None:
     dialogue = Dialogue("the task")
-    dialogue.replied(turn())
+    dialogue.send_reply(turn())
     assert dialogue.over
-    dialogue.heard([TASK, said(), {"role": "user", "content": "go on"}])
+    dialogue.receive([TASK, said(), {"role": "user", "content": "go on"}])
     assert (len(dialogue.turns), dialogue.over) == (1, True)
 
 
 def test_an_unread_call_is_a_turn_at_once_and_the_words_after_it_are_one_when_gone_on() -> None:
     dialogue = Dialogue("the task")
-    dialogue.heard([TASK])
+    dialogue.receive([TASK])
     dialogue.failed(turn("call-0"))
     (unread,) = dialogue.asked
     assert (len(dialogue.turns), dialogue.waits, unread.reply) == (1, False, "")
     assert unread.seen == Seen("call-0", Did.REFUSED)
-    dialogue.heard([TASK])  # the same once more, for it got an error
-    dialogue.replied(turn())
-    dialogue.heard([TASK, said(), {"role": "user", "content": "go on"}])
+    dialogue.receive([TASK])  # the same once more, for it got an error
+    dialogue.send_reply(turn())
+    dialogue.receive([TASK, said(), {"role": "user", "content": "go on"}])
     assert (len(dialogue.turns), dialogue.ignored) == (2, 0)
 
 
 def test_ids_that_come_round_again_belong_to_the_last_turn() -> None:
     dialogue = Dialogue("the task")
     for number in range(2):
-        dialogue.replied(turn("call-0"))
+        dialogue.send_reply(turn("call-0"))
         before = [m for n in range(number) for m in (said("call-0"), result("call-0", f"{n}"))]
-        dialogue.heard([TASK, *before, said("call-0"), result("call-0", f"answer {number}")])
+        dialogue.receive([TASK, *before, said("call-0"), result("call-0", f"answer {number}")])
     assert [one.reply for one in dialogue.asked] == ["answer 0", "answer 1"]
 
 
@@ -94,8 +94,8 @@ def test_what_is_about_something_else_stands_beside() -> None:
 
 def test_at_the_end_the_last_reply_is_the_last_turn() -> None:
     dialogue = Dialogue("the task")
-    dialogue.replied(turn())
-    assert (dialogue.taken(sure=True), dialogue.taken(sure=True)) == (turn(), None)
+    dialogue.send_reply(turn())
+    assert (dialogue.settle(sure=True), dialogue.settle(sure=True)) == (turn(), None)
 
 
 def opencode(tool: str, **state: object) -> str:

@@ -86,7 +86,7 @@ def divide(group: str) -> None:
 
     What an earlier, killed owner left empty there goes. Raises OSError.
     """
-    for name in _left(group):
+    for name in _abandoned(group):
         _removed(f"{group}/{name}")
     home = f"{group}/{HOME}{os.getpid()}"
     os.mkdir(home)
@@ -108,11 +108,11 @@ def restore(group: str, owner: int) -> None:
         _write(group, "cgroup.procs", str(os.getpid()))
     except OSError:
         return  # it is gone, or another one's by now
-    for name in _left(group, also=owner):
+    for name in _abandoned(group, also=owner):
         _removed(f"{group}/{name}")
 
 
-def _left(group: str, also: int = 0) -> Iterator[str]:
+def _abandoned(group: str, also: int = 0) -> Iterator[str]:
     """Groups called as ours, whose owner has ended."""
     for name in os.listdir(group):
         owner = name.removeprefix(HOME).removeprefix(OURS).partition("-")[0]
@@ -167,7 +167,7 @@ def remove_all(group: str, owner: int) -> None:
         time.sleep(0.005)
 
 
-def held(group: str) -> tuple[str, ...]:
+def controllers(group: str) -> tuple[str, ...]:
     """Return the controllers that limit the groups below this one."""
     return tuple(_words(group, "cgroup.subtree_control"))
 

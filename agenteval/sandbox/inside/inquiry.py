@@ -76,7 +76,7 @@ FAULTS = (sqlite.Error, sqlite.Warning, MemoryError, OverflowError, ValueError)
 
 def act(order: wire.Message) -> tuple[int, bytes]:
     _bound()
-    return 0, wire.json(_answered(order)).encode()
+    return 0, wire.json(_run_order(order)).encode()
 
 
 def prepare() -> None:
@@ -104,7 +104,7 @@ def _bound() -> None:
         resource.setrlimit(limit, most)
 
 
-def _answered(order: wire.Message) -> wire.Message:
+def _run_order(order: wire.Message) -> wire.Message:
     path: str = order["database"]
     try:
         connection = opened(path)
@@ -115,7 +115,7 @@ def _answered(order: wire.Message) -> wire.Message:
         return {"broken": f"{path} cannot be read: {error}"}
     if strange := deviation(found, order["schema"]):
         return {"broken": f"{path}: {strange}"}
-    return {"answers": [_asked(connection, *question) for question in order["questions"]]}
+    return {"answers": [_run_query(connection, *question) for question in order["questions"]]}
 
 
 def opened(path: str) -> Any:
@@ -206,7 +206,7 @@ def _is_plain(kind: object, name: object, _table: object, sql: object) -> bool:
     )
 
 
-def _asked(connection: Any, query: str, most: int) -> wire.Message:
+def _run_query(connection: Any, query: str, most: int) -> wire.Message:
     try:
         cursor = connection.execute(query)
         names = [column[0] for column in cursor.description or ()]

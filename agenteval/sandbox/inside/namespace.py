@@ -56,12 +56,12 @@ def _bind(fd: int, path: str) -> None:
     if stat.S_ISDIR(os.fstat(fd).st_mode):
         os.makedirs(f".{path}", exist_ok=True)
     else:
-        _put(path, "")
+        _write_file(path, "")
     linux.mount(f"/proc/self/fd/{fd}", f".{path}", "", linux.BIND | linux.REC)
     os.close(fd)
 
 
-def _put(path: str, text: str) -> None:
+def _write_file(path: str, text: str) -> None:
     os.makedirs(os.path.dirname(f".{path}"), exist_ok=True)
     with open(f".{path}", "w") as file:
         file.write(text)
@@ -70,7 +70,7 @@ def _put(path: str, text: str) -> None:
 
 def _furnish(spec: wire.Message) -> None:
     for path, text in spec["files"].items():
-        _put(path, text)
+        _write_file(path, text)
     for path, target in spec["links"].items():
         os.makedirs(os.path.dirname(f".{path}"), exist_ok=True)
         os.symlink(target, f".{path}")

@@ -138,12 +138,12 @@ def furnish(env: dict[str, str]) -> None:
     """Environment, streams and a `__main__` as a Python that was just started has them."""
     os.environ.clear()
     os.environ.update(env)
-    sys.executable = sys._base_executable = _found("python3", env["PATH"])  # type: ignore[attr-defined]  # noqa: SLF001
+    sys.executable = sys._base_executable = _which("python3", env["PATH"])  # type: ignore[attr-defined]  # noqa: SLF001
     _open_streams()
     _renew_main()
 
 
-def _found(program: str, path: str) -> str:
+def _which(program: str, path: str) -> str:
     places = (f"{folder}/{program}" for folder in path.split(":"))
     return next(filter(os.path.isfile, places), sys.executable)
 
