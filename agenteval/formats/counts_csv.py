@@ -146,27 +146,27 @@ def _trimmed(cells: Sequence[str]) -> list[str]:
 
 
 def _line(columns: Sequence[str], cells: Sequence[str], at: str) -> _Line:
-    found = _trimmed(cells)
-    if len(found) > len(columns):
+    texts = _trimmed(cells)
+    if len(texts) > len(columns):
         raise UsageError(
-            f"{at}: {len(found)} cells, but {len(columns)} columns: quote what holds the delimiter"
+            f"{at}: {len(texts)} cells, but {len(columns)} columns: quote what holds the delimiter"
         )
-    given = dict.fromkeys(columns, "") | dict(zip(columns, found, strict=False))
+    values = dict.fromkeys(columns, "") | dict(zip(columns, texts, strict=False))
     for column in ("model", "class"):
-        if given.get(column, "").lower() in _TOTALS:
+        if values.get(column, "").lower() in _TOTALS:
             raise UsageError(
-                f"{at}: {column}: {given[column]!r} seems to be a sum of other lines, which would "
+                f"{at}: {column}: {values[column]!r} seems to be a sum of other lines, which would "
                 "count twice: take it out, or where there are no others, leave its class empty"
             )
-    if not given["model"]:
+    if not values["model"]:
         raise UsageError(f"{at}: model: expected a name, got nothing")
     return _Line(
-        model=given["model"],
-        calls=_count(given["calls"], f"{at}: calls"),
-        errors=_count(given["errors"], f"{at}: errors"),
-        failure_class=given.get("class", ""),
-        trial=given.get("trial", ""),
-        scenario=given.get("scenario", ""),
+        model=values["model"],
+        calls=_count(values["calls"], f"{at}: calls"),
+        errors=_count(values["errors"], f"{at}: errors"),
+        failure_class=values.get("class", ""),
+        trial=values.get("trial", ""),
+        scenario=values.get("scenario", ""),
     )
 
 
@@ -195,11 +195,11 @@ def _nearest_class(name: str) -> str:
 
 def _count(text: str, at: str) -> int:
     """Whole, though libraries that know empty cells write 12.0."""
-    found = re.fullmatch(r"(\d{1,12})(?:\.0+)?", text, re.ASCII)
-    if found and int(found[1]) <= _MOST:
-        return int(found[1])
+    match = re.fullmatch(r"(\d{1,12})(?:\.0+)?", text, re.ASCII)
+    if match and int(match[1]) <= _MOST:
+        return int(match[1])
     got = repr(text[:40]) if text else "nothing"
-    if found or text.startswith("-"):
+    if match or text.startswith("-"):
         cure = f"from 0 to {_MOST:,}"
     elif re.search(r"[.%]", text):
         cure = "no rate: of a rate without its calls nothing follows"

@@ -1,6 +1,6 @@
 """Files packed by gzip, bzip2, xz or ZIP: unpacked as they are read, and no further than a bound.
 
-Logs shrink to a tenth, repeated conversations to a hundredth; a thousandth was made on purpose.
+Logs shrink to a tenth, repeated conversations to a hundredth; a thousandth is no accident.
 """
 
 import bz2
@@ -32,7 +32,7 @@ _XZ = b"\xfd7zXZ"
 class Allowance:
     """The number of bytes that may still be unpacked of one file, over all that it holds."""
 
-    left: int
+    remaining: int
 
     @classmethod
     def of(cls, packed: int) -> "Allowance":
@@ -41,8 +41,8 @@ class Allowance:
 
     def spend(self, count: int) -> None:
         """Raises OSError once nothing is left."""
-        self.left -= count
-        if self.left < 0:
+        self.remaining -= count
+        if self.remaining < 0:
             said = f"unpacks to more than {_ALWAYS:,} bytes and {_RATIO} for each packed one"
             raise OSError(EFBIG, said)
 
@@ -93,11 +93,11 @@ class _Xz(RawIOBase):
 
     def _begin(self) -> bool:
         """False at the end; streams may follow each other, with zeros between them."""
-        while not (given := self._given.lstrip(b"\0")):
+        while not (content := self._given.lstrip(b"\0")):
             self._given = self._packed.read(AT_ONCE)
             if not self._given:
                 return False
-        self._given = given
+        self._given = content
         self._stream = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_DICTIONARY)
         return True
 

@@ -227,7 +227,7 @@ def _plain(choice: Any) -> Any:
 
 
 def _type_name(given: Any) -> str:
-    """The name of a type: of a class, a function, or what an object of click's is made of."""
+    """Return the name of a type: of a class, a function, or the class of an object of click's."""
     return getattr(given, "__name__", None) or ("" if given is None else type(given).__name__)
 
 

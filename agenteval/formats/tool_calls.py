@@ -23,7 +23,7 @@ class _Shape(NamedTuple):
 
     name: str
     arguments: str
-    ours: Mapping[str, str] = {}  # our names of tools that are called otherwise there
+    our_names: Mapping[str, str] = {}  # our names of tools that are called otherwise there
     type: str = ""
 
 
@@ -98,7 +98,7 @@ def _find_calls(content: object) -> Iterator[ToolCall]:
             name, arguments = _at(content, shape.name), _at(content, shape.arguments)
             fits = not shape.type or shape.type == content.get("type")
             if fits and isinstance(name, str) and arguments is not None:
-                yield _in_our_names(_call(content, name, arguments), shape.ours)
+                yield _in_our_names(_call(content, name, arguments), shape.our_names)
                 return
         for key in _HOLDERS:
             yield from _find_calls(content.get(key))

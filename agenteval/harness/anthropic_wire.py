@@ -1,6 +1,7 @@
 """Anthropic's messages in terms of chat completions: requests there, replies back. Pure.
 
-What a served model reads is then chat completions whatever the program speaks: a run says so.
+A served model then reads chat completions in whatever dialect the program speaks: the run states
+it.
 """
 
 import json
@@ -18,14 +19,14 @@ Json = Mapping[str, Any]
 
 def to_chat(body: Json) -> dict[str, Any]:
     """The same request as chat completions have it; what they have no word for is left out."""
-    asked: dict[str, Any] = {"messages": [*_messages(body)], "stream": bool(body.get("stream"))}
+    request: dict[str, Any] = {"messages": [*_messages(body)], "stream": bool(body.get("stream"))}
     for name, value in (("max_tokens", "max_tokens"), ("stop", "stop_sequences")):
         if body.get(value):
-            asked[name] = body[value]
-    asked |= {name: body[name] for name in ("temperature", "top_p") if name in body}
+            request[name] = body[value]
+    request |= {name: body[name] for name in ("temperature", "top_p") if name in body}
     if tools := [_tool(tool) for tool in body.get("tools") or () if "input_schema" in tool]:
-        asked["tools"] = tools
-    return asked
+        request["tools"] = tools
+    return request
 
 
 def _tool(tool: Json) -> Json:

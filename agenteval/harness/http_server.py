@@ -104,7 +104,7 @@ class Answer:
         await self.write(content if isinstance(content, bytes) else json.dumps(content).encode())
 
     async def refuse(self, status: int, said: str) -> None:
-        """An error as all three dialects know it; nothing where a reply is under way."""
+        """Send an error in the form of all three dialects; nothing once a reply is under way."""
         if not self.begun:
             error = {"message": said, "type": "invalid_request_error", "code": status}
             await self.whole({"type": "error", "error": error}, status)

@@ -38,7 +38,7 @@ class Installed:
 
     @property
     def inside(self) -> str:
-        """Its path in a world."""
+        """The program's path in a sandbox."""
         return f"{FOLDER}/{self.binary}"
 
     @property
@@ -78,7 +78,7 @@ def installed(name: str) -> Installed:
     folder = _folder(program)
     try:
         mark = json.loads((folder / MARK).read_text(encoding="utf-8"))
-        found = Installed(program, folder, mark["binary"], mark["sha256"])
+        installation = Installed(program, folder, mark["binary"], mark["sha256"])
     except (OSError, ValueError, KeyError) as error:
         others = sorted(path.name for path in folder.parent.glob(f"{name}@*") if path != folder)
         has = f"there is {', '.join(others)}, and it plays with" if others else "it plays with"
@@ -89,7 +89,7 @@ def installed(name: str) -> Installed:
     for need in program.needs:
         if shutil.which(need) is None:
             raise UsageError(f"{name} needs the program {need}, which is not on PATH: install it")
-    return found
+    return installation
 
 
 def install(name: str) -> Installed:
@@ -150,15 +150,15 @@ def _commands(program: Program, folder: Path) -> Iterator[Sequence[str]]:
 
 def _note(program: Program, folder: Path) -> None:
     base = "node_modules/" if program.registry == "npm" else ""
-    found = next(iter(sorted(folder.glob(f"{base}{program.binary}"))), None)
-    if found is None:
+    binary = next(iter(sorted(folder.glob(f"{base}{program.binary}"))), None)
+    if binary is None:
         raise UsageError(
             f"{program.name} {program.version}: its package has no program for this machine "
             f"({platform.machine()})"
         )
-    with found.open("rb") as file:
+    with binary.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    mark = {"binary": str(found.relative_to(folder)), "sha256": digest}
+    mark = {"binary": str(binary.relative_to(folder)), "sha256": digest}
     (folder / MARK).write_text(json.dumps(mark), encoding="utf-8")
 
 
@@ -178,12 +178,12 @@ async def version_of(path: str) -> str:
     )
     try:
         async with asyncio.timeout(30):
-            said, _ = await process.communicate()
+            output, _ = await process.communicate()
     except TimeoutError:
         process.kill()
         await process.wait()
         return ""
-    words = said.decode(errors="replace").split()
+    words = output.decode(errors="replace").split()
     return next((word for word in words if word[:1].isdigit()), "")
 
 

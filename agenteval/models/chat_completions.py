@@ -55,11 +55,11 @@ def read_reply(body: bytes) -> tuple[Received, Usage]:
         ) from error
     choice = chunk.choices[0] if chunk.choices else None
     if choice is None or choice.message is None:
-        if said := error_in(chunk, body):
-            raise refused_within(said)
+        if fault := error_in(chunk, body):
+            raise refused_within(fault)
         raise ReplyError(f"the reply is no chat completion: {excerpt(decode_body(body))}")
-    if said := broken_off(choice):
-        raise refused_within(said, begun=True)
+    if fault := broken_off(choice):
+        raise refused_within(fault, begun=True)
     used = usage(chunk.usage)
     received = Received(
         text=choice.message.words,
@@ -74,11 +74,11 @@ def read_reply(body: bytes) -> tuple[Received, Usage]:
     return readable(received), used
 
 
-def _received_calls(said: Said) -> tuple[ReceivedCall, ...]:
-    calls = tuple(map(_received_call, said.tool_calls or ()))
-    if calls or said.function_call is None:
+def _received_calls(message: Said) -> tuple[ReceivedCall, ...]:
+    calls = tuple(map(_received_call, message.tool_calls or ()))
+    if calls or message.function_call is None:
         return calls
-    legacy = _received_call(Call(function=said.function_call))
+    legacy = _received_call(Call(function=message.function_call))
     return (replace(legacy, id="call-0", mends=((LEGACY, legacy.name),)),)
 
 
@@ -210,11 +210,11 @@ def text_messages(
             wire[-1]["content"] += "\n" + content
         else:
             wire.append({"role": "user" if role == "tool" else role, "content": content})
-    told = dialect.instructions(schemas)
+    instructions = dialect.instructions(schemas)
     if wire and wire[0]["role"] == "system":
-        wire[0]["content"] += "\n\n" + told
+        wire[0]["content"] += "\n\n" + instructions
     else:
-        wire.insert(0, {"role": "system", "content": told})
+        wire.insert(0, {"role": "system", "content": instructions})
     return list(wire)
 
 

@@ -154,14 +154,14 @@ class Speech:
     def translate_past(self, past: PastCall) -> PastCall:
         """An earlier call of the conversation, in our own words."""
         call = ToolCall("", past.name, "", past.arguments)
-        meant = self._profile.meant(call, self.tools)
-        if meant is None:
+        own_call = self._profile.meant(call, self.tools)
+        if own_call is None:
             return past
-        filled = self._wanted.get(past.name, {}).keys() - PARAMETERS[meant.name]
-        if not filled or meant.arguments is None:
-            return replace(past, name=meant.name, arguments=meant.arguments)
-        kept = {key: value for key, value in meant.arguments.items() if key not in filled}
-        return replace(past, name=meant.name, arguments=kept)
+        filled = self._wanted.get(past.name, {}).keys() - PARAMETERS[own_call.name]
+        if not filled or own_call.arguments is None:
+            return replace(past, name=own_call.name, arguments=own_call.arguments)
+        arguments = {key: value for key, value in own_call.arguments.items() if key not in filled}
+        return replace(past, name=own_call.name, arguments=arguments)
 
     def translate_reply(self, reply: Reply) -> Reply:
         return replace(reply, calls=tuple(self._translate_call(call) for call in reply.calls))

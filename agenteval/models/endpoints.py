@@ -41,7 +41,7 @@ class _Endpoint:
     url: str
     model: OpenAIModel
     trials: int = 0  # that are here and have not ended
-    replied: bool = False
+    has_replied: bool = False
     left_out: float | None = None  # when, by the loop's clock
     failed: set[int] = field(default_factory=set)  # seeds of trials since its last reply
 
@@ -87,7 +87,7 @@ class Endpoints:
         return await self._turn(seed, lambda model: model.relay(request, seed=seed, write=write))
 
     def ended(self, seed: int) -> None:
-        """The trial asks no more."""
+        """Note that the trial sends no more requests."""
         if seat := self._seats.pop(seed, None):
             seat.trials -= 1
 
@@ -103,21 +103,21 @@ class Endpoints:
         tried: list[_Endpoint] = []
         refused: list[tuple[_Endpoint, Exception]] = []
         while True:
-            one, began = self._seat(seed, tried), asyncio.get_running_loop().time()
+            endpoint, began = self._seat(seed, tried), asyncio.get_running_loop().time()
             try:
-                turn = await ask(one.model)
+                turn = await ask(endpoint.model)
             except (InfrastructureError, UsageError) as error:
-                tried.append(one)
+                tried.append(endpoint)
                 if isinstance(error, InfrastructureError):
-                    error.endpoint = one.url
-                if not one.replied and not_taken(error):
-                    refused.append((one, error))
-                elif not self._is_gone(one, seed, error):
+                    error.endpoint = endpoint.url
+                if not endpoint.has_replied and not_taken(error):
+                    refused.append((endpoint, error))
+                elif not self._is_gone(endpoint, seed, error):
                     raise
                 if len(tried) == len(self._all):
                     raise self._last(error, [said for _, said in refused]) from error.__cause__
             else:
-                self._take_in(one, began)
+                self._take_in(endpoint, began)
                 for other, said in refused:
                     self._leave_out(other, f"refuses what another takes ({said})")
                 return turn
@@ -133,7 +133,7 @@ class Endpoints:
             self._seats[seed] = seat
         return seat
 
-    def _is_gone(self, one: _Endpoint, seed: int, error: Exception) -> bool:
+    def _is_gone(self, endpoint: _Endpoint, seed: int, error: Exception) -> bool:
         """Return True if another server may be queried instead.
 
         A server that fails is excluded in either case.
@@ -141,8 +141,8 @@ class Endpoints:
         if not isinstance(error, InfrastructureError):
             return False
         gone = isinstance(error, UnservedError) and error.cause in _GONE
-        if gone or self._is_failing(one, seed, error):
-            self._leave_out(one, f"{'does not answer' if gone else 'fails'} ({error})")
+        if gone or self._is_failing(endpoint, seed, error):
+            self._leave_out(endpoint, f"{'does not answer' if gone else 'fails'} ({error})")
         return gone
 
     def _last(self, error: Exception, refused: Sequence[Exception]) -> Exception:
@@ -150,29 +150,32 @@ class Endpoints:
         mistakes = [said for said in refused if isinstance(said, UsageError)]
         return mistakes[0] if mistakes and not known else error
 
-    def _is_failing(self, one: _Endpoint, seed: int, error: InfrastructureError) -> bool:
+    def _is_failing(self, endpoint: _Endpoint, seed: int, error: InfrastructureError) -> bool:
         is_busy = isinstance(error, UnservedError) and error.works  # and is asked again
         if error.cause in _FAILING and not is_busy:
-            one.failed.add(seed)
-        others = any(other.usable() for other in self._all if other is not one)
-        return others and len(one.failed) >= FAILURES
+            endpoint.failed.add(seed)
+        others = any(other.usable() for other in self._all if other is not endpoint)
+        return others and len(endpoint.failed) >= FAILURES
 
     def _leave_out(self, one: _Endpoint, why: str) -> None:
         if one.left_out is None:
             self.note(f"{one.url} is left out, as it {why}")
         one.left_out = asyncio.get_running_loop().time()
 
-    def _take_in(self, one: _Endpoint, began: float) -> None:
-        """A reply that was asked for before the server was left out says nothing of it now."""
-        one.replied = True
+    def _take_in(self, endpoint: _Endpoint, began: float) -> None:
+        """Note a reply of an endpoint.
+
+        A reply that was requested before the endpoint was left out does not bring it back.
+        """
+        endpoint.has_replied = True
         for other in self._all:
             other.model.known = True
-        if one.left_out is not None:
-            if began <= one.left_out:
+        if endpoint.left_out is not None:
+            if began <= endpoint.left_out:
                 return
-            self.note(f"{one.url} answers again")
-        one.left_out = None
-        one.failed.clear()
+            self.note(f"{endpoint.url} answers again")
+        endpoint.left_out = None
+        endpoint.failed.clear()
 
 
 @dataclass(slots=True)
@@ -181,13 +184,13 @@ class EndpointsHealth:
 
     entry: ModelEntry
     keep: Callable[[Crash], None]
-    _each: dict[str, ServerHealth] = field(default_factory=dict)
+    _by_url: dict[str, ServerHealth] = field(default_factory=dict)
     _open: AsyncExitStack = field(default_factory=AsyncExitStack)
 
     async def __aenter__(self) -> Self:
         for one in self.entry.each:
             health = ServerHealth(one, self._keeper(one.base_url))
-            self._each[one.base_url] = await self._open.enter_async_context(health)
+            self._by_url[one.base_url] = await self._open.enter_async_context(health)
         return self
 
     async def __aexit__(
@@ -202,12 +205,12 @@ class EndpointsHealth:
         return lambda crash: self.keep(replace(crash, said=f"{url}: {crash.said}"))
 
     async def after(self, error: InfrastructureError) -> InfrastructureError:
-        health = self._each.get(error.endpoint)
+        health = self._by_url.get(error.endpoint)
         return await health.after(error) if health else error
 
     async def context(self) -> int | None:
         """The shortest, as a trial may have to move."""
-        found = [await health.context() for health in self._each.values()]
+        found = [await health.context() for health in self._by_url.values()]
         return min((one for one in found if one), default=None)
 
 

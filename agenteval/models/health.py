@@ -65,7 +65,7 @@ class Pages:
             await self._session.close()
 
     async def get(self, path: str) -> Page | None:
-        """None when nobody answers."""
+        """Return the page, or None if the server does not answer."""
         if self._session is None:
             return None
         try:
@@ -86,7 +86,7 @@ async def _read(content: aiohttp.StreamReader) -> bytes:
 
 
 async def context_length(pages: Pages, model: str) -> int | None:
-    """Told by vLLM and SGLang in their list, llama.cpp of a slot, Ollama of what is loaded."""
+    """Return the context length, as vLLM, SGLang, llama.cpp or Ollama state it."""
     for path, read in (("/v1/models", _listed), ("/props", _of_a_slot), ("/api/ps", _loaded)):
         page = await pages.get(path)
         length = read(page.json, model) if page else None
@@ -133,7 +133,7 @@ _MAY_BE_CRASHES = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """The server as it was seen once; None for what it does not tell."""
+    """One observation of the server; None for what it does not state."""
 
     answers: bool
     ready: bool = True
@@ -148,9 +148,9 @@ class Sight:
 
 @dataclass(slots=True)
 class ServerHealth:
-    """Implements `protocols.Health`. `keep` is told of every crash, once, as soon as it is seen.
+    """An implementation of `protocols.Health`: `keep` gets every crash once, at once.
 
-    A server crashed when it is seen to be gone, not ready any more, or another process than before.
+    A server has crashed if it is gone, not ready any more, or another process than before.
     """
 
     entry: ModelEntry

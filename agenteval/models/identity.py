@@ -47,9 +47,9 @@ FAILURES = (OSError, HTTPException, ValueError)  # ValueError of a URL that no h
 
 
 def key_of(entry: ModelEntry) -> str:
-    """The key for this entry's server; one that gets none has a placeholder, as the SDK insists.
+    """Return the key for this entry's server, or a placeholder, as the SDK insists on one.
 
-    All that asks a server takes its key from here. Raises as `config.trust.key_for`.
+    All requests to a server take their key from here. Raises as `config.trust.key_for`.
     """
     key = key_for(entry.api_key_env, entry.base_url)
     if not key.isascii() or not key.isprintable():
@@ -81,7 +81,7 @@ async def served(entry: ModelEntry) -> Mapping[str, str]:
         return {}
     if status >= 400:
         refused = RefusedError(status, body)
-        said = str(refusal(entry, refused, first=True, known=False))
+        said = str(refusal(entry, refused, first=True, was_served=False))
         raise (UnansweredError if status >= 500 else UsageError)(said)
     try:
         listed = json.loads(body)["data"]
@@ -170,7 +170,10 @@ def _check_time(began: float, seconds: float) -> None:
 
 
 async def server_facts(entry: ModelEntry, owner: str) -> Told:
-    """By fact, in the order in which they are shown; what is not told is unknown, and no error."""
+    """Return the facts about a server, in the order of display.
+
+    What the server does not state is missing, and is no error.
+    """
     root = entry.base_url.rstrip("/").removesuffix("/v1")
     for path in _PAGES.get(owner, _ANY):
         page = await _page(entry, f"{root}{path}")

@@ -45,7 +45,7 @@ class Work(_Schema):
 
 
 class Row(_Schema):
-    """One row of the source: its count of errors, and the kinds of slip it is made of."""
+    """One row of the source: its count of errors, and the kinds of slip that it consists of."""
 
     count: Annotated[int, Field(gt=0)]
     kinds: Annotated[dict[str, Annotated[float, Field(gt=0)]], Field(min_length=1)]

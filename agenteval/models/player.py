@@ -34,7 +34,7 @@ class PastCall:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A turn to be: what it thinks, what it says, and its calls."""
+    """A turn to be: its thoughts, its text, and its calls."""
 
     thought: str
     text: str
@@ -81,7 +81,10 @@ class Player:
         return self._forward(at)
 
     def standing(self, past: Sequence[PastCall]) -> Standing:
-        """The way is the solution, until a call was made that only the author's second way has."""
+        """Return the state of the trial.
+
+        The way is the solution, until a call was made that only the author's second way has.
+        """
         made = [call.arguments for call in past if not call.denied]
         turned = any(step.arguments in made for step in self._new)
         way = self.prompt.another if turned else self.prompt.solution
@@ -111,7 +114,7 @@ class Player:
         return [step for step in self.prompt.another if step not in self.prompt.solution]
 
     def sought(self, step: Step) -> set[str]:
-        """The numbers, days and ids of this world in a call that the prompt does not tell."""
+        """Return the numbers, days and ids in a call that the prompt does not state."""
         said = _words_of(" ".join(map(str, step.arguments.values())))
         values = said.intersection(map(str, self.prompt.variables.values()))
         if not any(_shape(value) != value for value in values):
@@ -137,7 +140,7 @@ class Player:
         return self._write(at, step), False
 
     def _write(self, at: Standing, step: Step) -> Written:
-        """The step as it is right; or with another value of what was to be found out."""
+        """Write the right step, or the step with another value where one had to be found out."""
         written, values = _written(step), self.sought(step)
         if values and self._happens(self.persona.work.wrong):
             wrong = _mistaken(written.arguments, values, at.read, self.chance)

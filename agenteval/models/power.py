@@ -115,7 +115,7 @@ def _is_here(base_url: str) -> bool:
 
 
 def power_meter(run: Run, note: Callable[[str], None]) -> PowerMeter | None:
-    """None where the power cannot be observed; one line then says why."""
+    """Return a meter, or None if the power cannot be observed; one line then says why."""
     reason = "a simulated model needs no GPU"
     if not run.model.simulated:
         try:

@@ -1,4 +1,4 @@
-"""A server that repeats the key that it was sent: it is taken out before anything is made of it."""
+"""The redaction of a key that a server repeats: it is removed before the reply is read."""
 
 import json
 from collections.abc import Awaitable, Callable

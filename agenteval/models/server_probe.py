@@ -37,8 +37,8 @@ class Probed:
     prompt: str = ""
 
 
-def conversation(*, answered: bool) -> tuple[Message, ...]:
-    """Two calls in one turn with their results; `answered`: an answer and a new question after."""
+def conversation(*, goes_on: bool) -> tuple[Message, ...]:
+    """Two calls in one turn with their results; `goes_on`: an answer and a new question after."""
     calls = tuple(
         ToolCall(ident, "look", f'{{"place": "{place}"}}', {"place": place})
         for ident, place in zip(IDS, ("attic", "cellar"), strict=True)
@@ -50,14 +50,14 @@ def conversation(*, answered: bool) -> tuple[Message, ...]:
         Message("tool", FIRST, call_id=IDS[0]),
         Message("tool", SECOND, call_id=IDS[1]),
     )
-    if not answered:
+    if not goes_on:
         return begun
     answer = Message("assistant", SAID, reasoning=ANSWERED)
     return (*begun, answer, Message("user", "And in the hall?"))
 
 
 async def probe(entry: ModelEntry) -> Probed:
-    """Ask this server; what it does not tell is said to be unknown, and is no error."""
+    """Probe this server. What it does not show is reported as unknown, and is no error."""
     found, shown = await asyncio.to_thread(_conversed, entry)
     return Probed((*found, *(await ask_server(entry)).items()), shown)
 
@@ -74,18 +74,20 @@ def _conversed(entry: ModelEntry) -> tuple[list[tuple[str, str]], str]:
             return None
         return read if isinstance(read, dict) else None
 
-    loop = _body(entry, conversation(answered=False))
-    later = _body(entry, conversation(answered=True))
-    shown, by = rendered(ask, loop)
-    if shown:
-        found = [("prompt rendered", f"by {by}")]
-        found += read_prompts(shown, rendered(ask, later)[0])
+    loop = _body(entry, conversation(goes_on=False))
+    later = _body(entry, conversation(goes_on=True))
+    prompt, by = rendered(ask, loop)
+    if prompt:
+        findings = [("prompt rendered", f"by {by}")]
+        findings += read_prompts(prompt, rendered(ask, later)[0])
     else:
-        found = [("prompt rendered", "no: the server has no page that renders one; by its counts")]
-        found += counted(ask, loop, later)
+        findings = [
+            ("prompt rendered", "no: the server has no page that renders one; by its counts")
+        ]
+        findings += counted(ask, loop, later)
     rule = entry.reasoning or usual(entry.model, entry.base_url)
-    found.append(("reasoning, by our rule", TOLD[rule]))
-    return found, shown
+    findings.append(("reasoning, by our rule", TOLD[rule]))
+    return findings, prompt
 
 
 def _body(entry: ModelEntry, messages: Sequence[Message]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Fault injection: a slip is one injected fault, a wrong call made out of the right one."""
+"""The mistakes of a simulated model: a slip is one injected fault, made from the right call."""
 
 import json
 import re
@@ -71,7 +71,7 @@ Slip = Callable[[Right, Random], Written]
 
 
 def invented_flag(right: Right, chance: Random) -> Written:
-    """An option that the script does not have; beside its real neighbour where there is one."""
+    """Return the command with an option that the script lacks; `--no-agent` where that is near."""
     before, detached, _ = right.command.partition(" --no-attach --agent ")
     if detached:
         return bash_call(f"{before} --no-agent")

@@ -55,7 +55,7 @@ class _Call:
 
 @dataclass(slots=True)
 class StreamReader:
-    """Takes the bytes as they come. `done` says that the server has said `[DONE]`."""
+    """The reader of a reply's bytes, as they come. `done` means that `[DONE]` has come."""
 
     done: bool = False
     _raw: list[bytes] = field(default_factory=list)
@@ -128,8 +128,8 @@ class StreamReader:
 
     def _event(self, chunk: Chunk, payload: bytes, at: float) -> None:
         # llama.cpp answers 200 and then sends its 500 as an event
-        if said := error_in(chunk, payload):
-            raise refused_within(said, begun=bool(self._arrivals))
+        if fault := error_in(chunk, payload):
+            raise refused_within(fault, begun=bool(self._arrivals))
         self._usage = chunk.usage or self._usage
         self._model = chunk.model or self._model
         for choice in chunk.choices or ():
@@ -140,8 +140,8 @@ class StreamReader:
                 self._unread += 1
             if choice.finish_reason:
                 self._finish_reason = choice.finish_reason
-                if said := broken_off(choice):
-                    raise refused_within(said, begun=True)
+                if fault := broken_off(choice):
+                    raise refused_within(fault, begun=True)
         if self._unread >= LOOK_EVERY and not self._finish_reason:
             self._look()
 
@@ -208,7 +208,7 @@ class StreamReader:
         return len(self._arrivals)
 
     def tails(self, count: int) -> Iterator[str]:
-        """The ends of what was said so far, each of so many characters at least."""
+        """Return the ends of all texts so far, each of at least that many characters."""
         arguments = self._calls[-1].arguments if self._calls else []
         for parts in (self._text, self._reasoning, arguments):
             yield "".join(parts[-count:])

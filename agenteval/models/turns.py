@@ -43,16 +43,16 @@ def unique_ids(idents: Sequence[str]) -> list[str]:
 
     Where another call has that id, the position counts on.
     """
-    received, given, number = set(idents), {""}, -1
-    made: list[str] = []
+    received, taken_ids, number = set(idents), {""}, -1
+    ids: list[str] = []
     for position, ident in enumerate(idents):
-        if ident in given:
+        if ident in taken_ids:
             number = max(position, number + 1)
             while f"call-{number}" in received:
                 number += 1
-        made.append(f"call-{number}" if ident in given else ident)
-        given.add(ident)
-    return made
+        ids.append(f"call-{number}" if ident in taken_ids else ident)
+        taken_ids.add(ident)
+    return ids
 
 
 def repairs(received: Received, calls: Sequence[ToolCall]) -> tuple[Repair, ...]:
@@ -77,7 +77,7 @@ UNREADABLE = "the server could not read the call"
 
 def turn_of(  # noqa: PLR0913 -- a turn has that many sources
     received: Received,
-    asked: Asked,
+    request: Asked,
     *,
     usage: Usage,
     raw: str,
@@ -86,10 +86,10 @@ def turn_of(  # noqa: PLR0913 -- a turn has that many sources
     ended: float | None = None,
 ) -> Turn:
     """Return the turn of a reply, with every call that came or was refused. It never raises."""
-    received = mended(arrived(received), asked.schemas)
+    received = mended(arrived(received), request.schemas)
     text = received.text
-    if asked.dialect:
-        received = _with_calls_of_text(received, asked)
+    if request.dialect:
+        received = _with_calls_of_text(received, request)
     calls = _calls(received) if received.calls else _refused(received.refusal)
     return Turn(
         text=text,
@@ -99,8 +99,8 @@ def turn_of(  # noqa: PLR0913 -- a turn has that many sources
         raw=raw,
         seconds=seconds,
         timing=timing,
-        malformed=malformed_in(received, asked),
-        repairs=() if asked.dialect else repairs(received, calls),
+        malformed=malformed_in(received, request),
+        repairs=() if request.dialect else repairs(received, calls),
         repeats=received.repeats or _repeats(received),
         model=received.model,
         ended=ended,
@@ -116,13 +116,15 @@ def _repeats(received: Received) -> str:
     return repeated(last or received.reasoning)
 
 
-def _with_calls_of_text(received: Received, asked: Asked) -> Received:
+def _with_calls_of_text(received: Received, request: Asked) -> Received:
     """The calls as if they had come as calls, and the text without them."""
-    found = read_calls(received.text, DIALECTS[asked.dialect], asked.schemas)
+    calls_of_text = read_calls(received.text, DIALECTS[request.dialect], request.schemas)
     text = received.text
-    for call in reversed(found):
+    for call in reversed(calls_of_text):
         text = text[: call.start] + text[call.end :]
-    calls = [ReceivedCall(call.name, call.raw, f"call-{at}") for at, call in enumerate(found)]
+    calls = [
+        ReceivedCall(call.name, call.raw, f"call-{at}") for at, call in enumerate(calls_of_text)
+    ]
     return replace(received, text=text, calls=(*received.calls, *calls))
 
 

@@ -1,8 +1,8 @@
 """The log of our own hook: a line for each call that it was asked about.
 
-What an allowed call then did it does not see, nor which calls were of one turn. A call that it
-only watched counts as denied where the list denies it. A log is begun anew when it is long: what
-stands of a session in one file is known by when that began.
+It does not record what an allowed call then did, nor which calls were of one turn. A call that it
+only watched counts as denied if the list denies it. A log is begun anew when it is long: the part
+of a session in one file is known by when that file began.
 """
 
 from collections.abc import Iterator, Mapping

@@ -42,10 +42,10 @@ class LogFormat:
     hidden: tuple[Fact, ...] = ()
 
     def find_files(self, path: Path, *, by_ending: bool = False) -> Iterator[Path]:
-        """The files of this format in a folder, or the file itself. Raises UsageError.
+        """Yield the files of this format in a folder, or the file itself. Raises UsageError.
 
-        Where none has such a name, all that end so, if that is wanted. What is no regular file
-        comes too: whoever opens it is told.
+        If none has such a name, all with that ending are yielded, if that is wanted. What is no
+        regular file comes too: its opener reports it.
         """
         try:
             is_folder = stat.S_ISDIR(path.stat().st_mode)

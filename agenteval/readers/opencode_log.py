@@ -38,26 +38,26 @@ def read(path: Path) -> Iterator[Session | Skipped]:
 
 
 def _of_export(path: Path) -> Iterator[Session | Skipped]:
-    building, found, number = Building(Session("", path=str(path))), False, 0
-    for one in walked(path, "messages"):
-        if isinstance(one, Skipped):
-            yield one
+    building, has_info, number = Building(Session("", path=str(path))), False, 0
+    for item in walked(path, "messages"):
+        if isinstance(item, Skipped):
+            yield item
             continue
-        key, value = one
+        key, value = item
         if key == "info" and isinstance(value, dict):
             fill(building.session, value)
-            found = True
+            has_info = True
         elif key not in {"info", "messages"}:
             building.may_have({key: None}, "messages")
             yield from take_faults(building, path, "the file")
         elif key == "messages" and isinstance(value, dict):
-            if found and (whole := building.whole()) is not None:  # no part without its name
+            if has_info and (whole := building.whole()) is not None:  # no part without its name
                 yield whole
             number += 1
             building.needs(value, "info", "parts")
             message_of(building, _object(value, "info"), objects(value.get("parts")))
             yield from take_faults(building, path, f"message {number}")
-    if found and building.session.id:
+    if has_info and building.session.id:
         yield building.session
     else:
         yield Skipped(str(path), "the file", _NO_SESSION)
@@ -127,8 +127,8 @@ def _of_tree(path: Path) -> Iterator[Session | Skipped]:
 def _file(path: Path, faults: list[Skipped]) -> Object:
     """The object in a small file; none, and a fault more, where there is none."""
     try:
-        found = small(path)
+        content = small(path)
     except (OSError, ValueError) as error:
         faults.append(Skipped(str(path), "the file", f"no JSON: {error}"))
         return {}
-    return found if isinstance(found, dict) else {}
+    return content if isinstance(content, dict) else {}

@@ -93,19 +93,21 @@ def part_of(building: Building, turn: LoggedTurn, part: Object) -> None:
 
 def call_of(part: Object) -> LoggedCall:
     state: Object = part["state"] if isinstance(part.get("state"), dict) else {}
-    given, said = state.get("input"), text_at(state, "error") or text_at(state, "output")
+    arguments, output = state.get("input"), text_at(state, "error") or text_at(state, "output")
     recorded = _recorded(part, state)
     name = text_at(part, "tool")
-    if name == "invalid" and isinstance(given, dict):
-        name, said = text_at(given, "tool") or name, text_at(given, "error") or said
-        given = _text_in(said) if recorded is Recorded.MALFORMED else {}
-    elif recorded is Recorded.MALFORMED and isinstance(at(given, "value"), str):
-        given = given["value"] if isinstance(given, dict) and len(given) == 1 else given
+    if name == "invalid" and isinstance(arguments, dict):
+        name, output = text_at(arguments, "tool") or name, text_at(arguments, "error") or output
+        arguments = _text_in(output) if recorded is Recorded.MALFORMED else {}
+    elif recorded is Recorded.MALFORMED and isinstance(at(arguments, "value"), str):
+        arguments = (
+            arguments["value"] if isinstance(arguments, dict) and len(arguments) == 1 else arguments
+        )
     began, ended = when(at(state, "time", "start")), when(at(state, "time", "end"))
     return LoggedCall(
-        call=called(name_at(part, "callID"), name, {} if given is None else given),
+        call=called(name_at(part, "callID"), name, {} if arguments is None else arguments),
         recorded=recorded,
-        said=said,
+        said=output,
         exit_code=code_at(state, "metadata", "exit"),
         seconds=max(ended - began, 0.0) if began and ended else None,
     )
@@ -121,12 +123,14 @@ def _recorded(part: Object, state: Object) -> Recorded:
     return _refused(error, state.get("input"))
 
 
-def _refused(error: str, given: object) -> Recorded:
+def _refused(error: str, arguments: object) -> Recorded:
     if _MALFORMED.search(error):
         return Recorded.MALFORMED
     if _INVALID.search(error):
         # Where `invalid` is denied too, a name that is offered was given with broken arguments.
-        is_raw = isinstance(given, str) or (isinstance(given, dict) and [*given] == ["value"])
+        is_raw = isinstance(arguments, str) or (
+            isinstance(arguments, dict) and [*arguments] == ["value"]
+        )
         return Recorded.MALFORMED if is_raw else Recorded.INVALID_TOOL
     if _REJECTED.search(error):
         return Recorded.REJECTED
@@ -149,13 +153,13 @@ def rules_in(call: LoggedCall) -> list[Mapping[str, str]]:
     """Return the rules that a denial quotes: a list from 1.1 on, the table of bash in 1.0."""
     if call.recorded is not Recorded.DENIED:
         return []
-    found = _quoted(call.said, "[{", "}]")
+    listed = _quoted(call.said, "[{", "}]")
     table = _quoted(call.said.partition("settings configured: ")[2], "{", "}")
     try:
-        if found:
+        if listed:
             rules = [
                 {name: text_at(one, name) for name in ("permission", "pattern", "action")}
-                for one in objects(json.loads(found))
+                for one in objects(json.loads(listed))
             ]
         else:
             settings = json.loads(table or "{}")

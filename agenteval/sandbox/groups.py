@@ -1,4 +1,4 @@
-"""The evaluator's side of control groups: which one is ours, and one below it for each world."""
+"""The evaluator's side of control groups: our own group, and one below it for each sandbox."""
 
 import os
 import re
@@ -96,12 +96,12 @@ class Groups:
             return ""
 
     def began(self, made: str) -> None:
-        """A world stands: it must be in its group."""
+        """Give up on control groups if a new sandbox is not in its group."""
         if made and not control_group.count(made, "cgroup.events", "populated"):
             self.give_up("this kernel starts no process in a control group (Linux 5.7 does)")
 
     def ended(self, made: str) -> None:
-        """Remove the group of a world that has ended, now or once its processes are dead."""
+        """Remove the group of a sandbox that has ended, now or once its processes are dead."""
         if made and not control_group.remove(made):
             self._dying.append(made)
 

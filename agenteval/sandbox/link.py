@@ -45,7 +45,7 @@ class Link:
         self._events = dict.fromkeys(EVENTS, 0)
 
     def struck(self) -> str:
-        """The limit that the kernel held against this world since this was last asked."""
+        """Return the limit that the kernel enforced on this sandbox since the last check."""
         before, self._events = self._events, self._counted()
         grown = (limit for limit in EVENTS if self._events[limit] > before[limit])
         return next(grown, "")
@@ -211,15 +211,15 @@ def answers(execution: Execution, count: int) -> Answers:
     if execution.limit or execution.exit_code != 0:
         return Answers(broken=f"the database cannot be asked: {_ending(execution)}")
     try:
-        said = json.loads(execution.output)
-        if broken := said.get("broken"):
+        message = json.loads(execution.output)
+        if broken := message.get("broken"):
             return Answers(broken=str(broken)[:500])
-        given = tuple(_answer(**one) for one in said["answers"])
+        replies = tuple(_answer(**one) for one in message["answers"])
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        given = ()
-    if len(given) != count:
+        replies = ()
+    if len(replies) != count:
         return Answers(broken="the database cannot be asked: what it answers is no answer")
-    return Answers(given)
+    return Answers(replies)
 
 
 def _answer(

@@ -1,8 +1,8 @@
-"""Prompts and worlds, made in a confined child: the evaluator interprets nothing of a stranger's.
+"""Prompts and databases, made in a confined child: the evaluator interprets no stranger's text.
 
-Templates of scenarios, fixtures and arms, a world's script, and every query to a fresh world run
-there. The child is one for the whole evaluator; what it takes too much for ends it, and the next
-request starts another. What it answers is of a declared type, and bounded.
+Templates of scenarios, fixtures and arms, a database's script, and every query to a fresh database
+run there. The child is one for the whole evaluator; too large a request ends it, and the next
+request starts another. Its answers have a declared type, and are bounded.
 """
 
 import os
@@ -44,7 +44,7 @@ main(fd)
 
 
 class MakerError(UsageError, ValueError):
-    """The author's fault: one line says what is wrong with a template, a script or a query."""
+    """The author's fault: one line names what is wrong with a template, a script or a query."""
 
 
 class TemplateError(MakerError):
@@ -52,7 +52,7 @@ class TemplateError(MakerError):
 
 
 class WorldError(MakerError):
-    """The fixture's world.sql makes no database, or takes too much."""
+    """A fixture's world.sql that makes no database, or takes too much."""
 
 
 _KINDS: Final[Mapping[str, type[MakerError]]] = {
@@ -121,9 +121,9 @@ class _Maker:
         if self._peer is not None and is_ours and is_alive:
             return self._peer
         self.stop()
-        ours, theirs = socket.socketpair()
-        with theirs:
-            number = theirs.fileno()
+        own_end, peer = socket.socketpair()
+        with peer:
+            number = peer.fileno()
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-S", "-c", _PROGRAM, str(number), *_path()],
                 cwd="/",
@@ -134,10 +134,10 @@ class _Maker:
                 stdout=subprocess.DEVNULL,
                 stderr=number,  # until it serves: why it cannot
             )
-        self._peer, self._owner = ours, os.getpid()
-        weakref.finalize(ours, _ended, self._process)
-        self._greet(ours)
-        return ours
+        self._peer, self._owner = own_end, os.getpid()
+        weakref.finalize(own_end, _ended, self._process)
+        self._greet(own_end)
+        return own_end
 
     def _greet(self, peer: socket.socket) -> None:
         """Raises HostError where the child does not begin."""
@@ -214,12 +214,12 @@ def _received(peer: socket.socket) -> tuple[bytes, bytes]:
 
 def _exactly(peer: socket.socket, count: int) -> bytearray:
     content = bytearray(count)
-    left = memoryview(content)
-    while left:
-        size = peer.recv_into(left)
+    rest = memoryview(content)
+    while rest:
+        size = peer.recv_into(rest)
         if not size:
             raise EOFError
-        left = left[size:]
+        rest = rest[size:]
     return content
 
 
@@ -250,7 +250,7 @@ def confined_by() -> tuple[str, ...]:
 
 
 def forget() -> None:
-    """Let every world be made anew, to see whether it comes out the same."""
+    """Have every database made anew, to see whether it comes out the same."""
     _MAKER.ask("forget", "value")
 
 
@@ -270,7 +270,7 @@ def variables(scenario: Scenario, seed: int) -> Variables:
 
 
 def database(scenario: Scenario, seed: int) -> bytes:
-    """The SQLite file that the world's script makes. Raises WorldError."""
+    """Return the SQLite file that the fixture's script makes. Raises WorldError."""
     return _MAKER.ask("database", "world", scenario, seed)
 
 
@@ -292,7 +292,7 @@ def render_all(scenarios: Sequence[Scenario], seed: int) -> tuple[Prompt, ...]:
 
 
 def posed(scenario: Scenario, seed: int, setting: Setting) -> Prompt:
-    """The scenario as the trial with this seed reads it, in the length that was asked for."""
+    """Return the scenario as the trial with this seed reads it, in the configured length."""
     prompt = render(scenario, seed, setting)
     return lengthened(prompt, scenario, setting, Chance(f"{scenario.name}/{seed}//context"))
 
@@ -303,7 +303,7 @@ def render_agent(agent: Agent, known: Variables, setting: Setting = DEFAULT) -> 
 
 
 def requested(scenario: Scenario, agent: Agent, seed: int, known: Variables) -> tuple[str, ...]:
-    """The columns that a request for this agent has; it must ask for nobody in a fresh world."""
+    """Return the columns of a request for this agent; a fresh database must yield no row."""
     columns = tuple[str, ...]
     return _call(columns, "requested", "value", scenario, agent, seed, known)
 
@@ -316,12 +316,12 @@ def outline(
 
 
 def recognised(
-    scenario: Scenario, agent: Agent, seed: int, known: Variables, transcript: str
+    scenario: Scenario, agent: Agent, seed: int, trial_variables: Variables, transcript: str
 ) -> Prompt | None:
-    """The prompt of the agent whose task stands last there, by what that tells of its request."""
+    """Return the prompt of the agent whose task comes last there, by the request that it shows."""
     wanted: Any = Prompt | None
     prompt: Prompt | None = _call(
-        wanted, "recognised", "template", scenario, agent, seed, known, transcript
+        wanted, "recognised", "template", scenario, agent, seed, trial_variables, transcript
     )
     return prompt
 

@@ -92,7 +92,7 @@ class Sent:
 
 @dataclass(slots=True)
 class Authorizer:
-    """SQLite's authorizer for the script of a world, and for what is asked of a fresh one.
+    """SQLite's authorizer for a database's script, and for queries of a fresh database.
 
     `denied` is what it denied last.
     """
@@ -120,9 +120,10 @@ _DENIED: Final = {
 
 
 def variables(scenario: Scenario, seed: int) -> Variables:
-    """Everything that the templates of this scenario may name; a fresh world answers an `[ask]`.
+    """Return everything that the templates of this scenario may name.
 
-    Raises WorldFaultError, and ValueError when an `[ask]` cannot be answered.
+    A fresh database answers an `[ask]`. Raises WorldFaultError, and ValueError if an `[ask]` cannot
+    be answered.
     """
     chosen = drawn(scenario, seed)
     if scenario.asks:
@@ -147,7 +148,7 @@ _MADE: deque[tuple[Scenario, int, bytes]] = deque()
 
 
 def database(scenario: Scenario, seed: int) -> bytes:
-    """The SQLite file that the world's script makes. Raises WorldFaultError."""
+    """Return the SQLite file that the fixture's script makes. Raises WorldFaultError."""
     for other, at, image in _MADE:
         if at == seed and (other is scenario or _makes_as(other, scenario)):
             return image
@@ -165,7 +166,7 @@ def _makes_as(other: Scenario, scenario: Scenario) -> bool:
 
 
 def forget() -> None:
-    """Make every world anew from here on, to see whether it is the same."""
+    """Make every database anew from here on, to see whether it is the same."""
     _MADE.clear()
 
 
@@ -205,7 +206,7 @@ def _fresh(authorizer: Authorizer) -> Any:
 
 
 def _opened(image: bytes) -> Any:
-    """A copy of this database, to be asked. Raises what is among `inquiry.FAULTS`."""
+    """Open a copy of this database for queries. Raises one of `inquiry.FAULTS`."""
     world = inquiry.defended(":memory:", LIMITS)
     world.executescript("PRAGMA query_only=OFF;")
     # Bytes 18 and 19 of the header say that there may be a log; here is none.

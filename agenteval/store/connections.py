@@ -44,7 +44,7 @@ class Connection(Protocol):
         """All statements within, or none."""
 
     def close(self) -> None:
-        """Nothing is asked any more."""
+        """Close the connection; no statement may follow."""
 
 
 @contextmanager
@@ -92,7 +92,7 @@ class FileConnection:
         self._connection.close()
 
     def log_ahead(self) -> None:
-        """Put the file into WAL mode. An older one is left as it is until it has been copied."""
+        """Put the file into WAL mode. An older store is unchanged until it has been copied."""
         self.ask("PRAGMA journal_mode=WAL")
 
     def is_current(self) -> bool:
@@ -177,15 +177,15 @@ def no_store(shown: str, said: str) -> str:
     return f"--store {shown}: not a store of agenteval ({said}); name the file of one"
 
 
-def unopened(shown: str, error: Exception) -> AgentevalError:
+def unopened(store: str, error: Exception) -> AgentevalError:
     """The user's error, unless the file is damaged or the server is away for now."""
     said = str(error)
     reason = re.sub(r"'[^'\s]*@", "'***@", said.splitlines()[0])  # of a password with an @ in it
     reason = re.sub(r"(?<=host ')[^']*[&=][^']*", "***", reason)  # of one that is an option
     if is_damage(reason) or _AWAY.search(said):
-        return fault(shown, reason)
+        return fault(store, reason)
     if NO_DATABASE in reason:
-        return UsageError(no_store(shown, reason))
+        return UsageError(no_store(store, reason))
     cure = (
         "install its driver (for PostgreSQL: agenteval-gate[postgres])"
         if isinstance(error, ModuleNotFoundError)
@@ -193,4 +193,4 @@ def unopened(shown: str, error: Exception) -> AgentevalError:
         if "unable to open database file" in reason
         else "give a file path or a database URL such as sqlite:///runs.db"
     )
-    return UsageError(f"--store {shown}: cannot be opened ({reason}); {cure}")
+    return UsageError(f"--store {store}: cannot be opened ({reason}); {cure}")

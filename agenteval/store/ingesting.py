@@ -16,8 +16,8 @@ from agenteval.store.rows import CallRow, ExactText, RunRow, TrialRow, TurnRow
 class SessionRow(SQLModel, table=True):
     """One session, or a part of one, that is a trial. `outcomes` counts all calls as recorded.
 
-    `policy` says where the allow list comes from that is known of it; `differ` counts the calls of
-    which that says something else than was recorded.
+    `policy` states the source of the allow list, if one is known. `differ` counts the calls whose
+    verdict by that list differs from the recorded one.
     """
 
     __tablename__ = "session"
@@ -75,7 +75,7 @@ class LogWriter:
 
     connection: Connection
     tables: SessionTables
-    _known: dict[str, dict[tuple[str, int], _Known]] = field(default_factory=dict)
+    _stored: dict[str, dict[tuple[str, int], _Known]] = field(default_factory=dict)
     _names: dict[str, set[str]] = field(default_factory=dict)  # of sessions, by run
     _numbers: dict[tuple[str, str], int] = field(default_factory=dict)
     _waiting: list[tuple[str, Entry, int | None]] = field(default_factory=list)
@@ -103,19 +103,19 @@ class LogWriter:
     def add(self, run: str, entry: Entry) -> str:
         """`added`, `grown` or `unchanged`; an older copy of what is there changes nothing."""
         key = (entry.session, entry.part)
-        known = self._of_run(run).get(key)
-        if known and known.size >= entry.size:
+        stored = self._of_run(run).get(key)
+        if stored and stored.size >= entry.size:
             return "unchanged"
-        if known and known.trial is None:
+        if stored and stored.trial is None:
             self.flush()
-            known = self._known[run][key]
-        self._waiting.append((run, entry, known.trial if known else None))
-        self._known[run][key] = _Known(None, entry.size)
+            stored = self._stored[run][key]
+        self._waiting.append((run, entry, stored.trial if stored else None))
+        self._stored[run][key] = _Known(None, entry.size)
         self._names[run].add(entry.session)
         self._calls += len(entry.calls)
         if self._calls >= AT_ONCE or len(self._waiting) >= SESSIONS:
             self.flush()
-        return "grown" if known else "added"
+        return "grown" if stored else "added"
 
     def flush(self) -> None:
         """Write what waits, in one transaction: of no session a part is ever there."""
@@ -138,14 +138,14 @@ class LogWriter:
                 self.connection.execute(insert(_FILE), {"id": name, "state": state})
 
     def _of_run(self, run: str) -> dict[tuple[str, int], _Known]:
-        if run not in self._known:
+        if run not in self._stored:
             columns = ("session", "part", "trial_id", "size")
             wanted = select(*(_SESSION.c[name] for name in columns)).where(_SESSION.c.run_id == run)
             with self.connection.begin():
                 rows = self.connection.execute(wanted).all()
-            self._known[run] = {(n, part): _Known(t, tuple(size)) for n, part, t, size in rows}
-            self._names[run] = {name for name, _ in self._known[run]}
-        return self._known[run]
+            self._stored[run] = {(n, part): _Known(t, tuple(size)) for n, part, t, size in rows}
+            self._names[run] = {name for name, _ in self._stored[run]}
+        return self._stored[run]
 
     def _new(self, run: str, entry: Entry) -> int:
         key = (run, entry.scenario)
@@ -184,7 +184,7 @@ class LogWriter:
         self._write(self.tables.turn.insert, (trial,), entry.turns)
         self._write(self.tables.call.insert, (trial,), entry.calls)
         self._write(self.tables.session.insert, (run, trial), [entry.about])
-        self._known[run][entry.session, entry.part] = _Known(trial, entry.size)
+        self._stored[run][entry.session, entry.part] = _Known(trial, entry.size)
 
     def _write(self, insert: str, given: Bound, rows: Sequence[Bound]) -> None:
         if rows:

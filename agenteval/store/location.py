@@ -27,7 +27,7 @@ _NO_URL = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """Given as a SQLAlchemy URL or as a plain file path. PostgreSQL is spoken to by psycopg."""
+    """A store, given as a SQLAlchemy URL or as a plain file path. PostgreSQL goes by psycopg."""
 
     given: str
 
@@ -41,7 +41,7 @@ class Location:
 
     @property
     def file(self) -> str | None:
-        """The file of an SQLite database; None for any other, and where its URL says more."""
+        """The file of an SQLite database; None for any other, and if its URL has options."""
         path = self.url.removeprefix(_SQLITE)
         more = "://" in self.given and (not self.url.startswith(_SQLITE) or "?" in path)
         return None if more or path in {"", ":memory:"} else path
@@ -60,9 +60,9 @@ class Location:
             )
 
     def check_ours(self) -> None:
-        """Raises UsageError for what keeps nothing, a folder, and the database of another program.
+        """Raise UsageError for what keeps nothing, a folder, and the database of another program.
 
-        Asked before a run as well: nothing is added to what is another's.
+        It is called before a run as well: nothing is added to another program's database.
         """
         if self.url in {"sqlite://", _SQLITE, f"{_SQLITE}:memory:"}:
             raise UsageError(f"--store {str(self)!r}: keeps no run; name a file, such as runs.db")
@@ -112,11 +112,11 @@ class Telling(sqlite3.Connection):
             raise sqlite3.DatabaseError(f"a name in the file is malformed: {error}") from error
 
 
-def check_version(version: int, shown: str) -> None:
+def check_version(version: int, store: str) -> None:
     """Raises UsageError for a store that a newer agenteval wrote."""
     if version > SCHEMA:
         raise UsageError(
-            f"--store {shown}: written with schema {version}, this agenteval has {SCHEMA}; "
+            f"--store {store}: written with schema {version}, this agenteval has {SCHEMA}; "
             "use the agenteval that wrote it, or give another --store"
         )
 
@@ -197,21 +197,20 @@ def resolve_name(
     where: str,
     whatever: bool = False,
 ) -> str:
-    """The id of a run, or of imported counts; both are given newest first.
+    """Return the id of the run, or of the imported counts, that a word names.
 
-    A word is an id or the only one that begins so, `last`, `last-1`, `last MODEL`, a label, or a
-    model's name, which means its last run. Only an id means a run without a trial that counts,
-    unless `whatever` happened to it is wanted.
-
-    Raises UsageError where the word means none of them, or several.
+    `runs` and `tables` are given newest first. A word is an id or the only one that begins so,
+    `last`, `last-1`, `last MODEL`, a label, or a model's name, which means its last run. Only an id
+    means a run without a trial that counts, unless `whatever` happened to it is wanted. Raises
+    UsageError if the word means none of them, or several.
     """
-    known = (*(run.id for run in runs), *tables)
-    if word in known:
+    idents = (*(run.id for run in runs), *tables)
+    if word in idents:
         return word
     if found := _named(word, runs, whatever=whatever):
-        _check_one_meaning(word, found, runs, known)
+        _check_one_meaning(word, found, runs, idents)
         return found.id
-    fitting = [one for one in known if one.startswith(word)]
+    fitting = [one for one in idents if one.startswith(word)]
     if len(fitting) == 1:
         return fitting[0]
     if fitting:
@@ -219,7 +218,7 @@ def resolve_name(
         raise UsageError(f"{word!r} begins the ids of {several}; give more of the one you mean")
     like = sorted({run.model for run in runs if word and word in run.model})
     passes = bool(_LAST.fullmatch(word)) and len({bool(run.aside) for run in runs}) > 1
-    names = ", ".join([*map(str, runs if passes else known)][:SHOWN])
+    names = ", ".join([*map(str, runs if passes else idents)][:SHOWN])
     newest = f"newest: {names or 'none yet'}"
     if passes:
         newest = f"`last` passes over what stands in brackets; {newest}"
@@ -229,17 +228,17 @@ def resolve_name(
     raise UsageError(f"no run {word!r} in {where} ({near}); `agenteval show` lists all")
 
 
-def _check_one_meaning(word: str, found: Known, runs: Sequence[Known], ids: Sequence[str]) -> None:
+def _check_one_meaning(word: str, chosen: Known, runs: Sequence[Known], ids: Sequence[str]) -> None:
     """Raises UsageError for a label that is a model's name as well, or begins the id of a run."""
-    if word not in found.labels:
+    if word not in chosen.labels:
         return
-    of_model = next((run.id for run in runs if run.usable and run.model == word), found.id)
-    begun = next((one for one in ids if one.startswith(word) and one != found.id), found.id)
-    what, other = ("a model's last run", of_model) if of_model != found.id else ("an id", begun)
-    if other != found.id:
-        off = f"agenteval runs label {as_word(found.id)} {as_word(word)} --off"
+    of_model = next((run.id for run in runs if run.usable and run.model == word), chosen.id)
+    begun = next((one for one in ids if one.startswith(word) and one != chosen.id), chosen.id)
+    what, other = ("a model's last run", of_model) if of_model != chosen.id else ("an id", begun)
+    if other != chosen.id:
+        off = f"agenteval runs label {as_word(chosen.id)} {as_word(word)} --off"
         raise UsageError(
-            f"{word!r} is the label of {found.id} and names {what}, {other}: give the id of the "
+            f"{word!r} is the label of {chosen.id} and names {what}, {other}: give the id of the "
             f"one you mean, or take the label off ({off})"
         )
 

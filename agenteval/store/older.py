@@ -78,12 +78,12 @@ def _with_derived(table: str, values: Mapping[str, str], *, of_old: bool) -> dic
 @cache
 def _tables_of_today() -> Mapping[str, Mapping[str, str]]:
     """Each table's columns with their defaults, as SQL."""
-    with closing(sqlite3.connect(":memory:")) as made:
+    with closing(sqlite3.connect(":memory:")) as connection:
         for statement in statements():
-            made.execute(statement)
-        names = made.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+            connection.execute(statement)
+        names = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
         return {
-            name: {row[1]: _default(*row[2:5]) for row in made.execute(_COLUMNS.format(name))}
+            name: {row[1]: _default(*row[2:5]) for row in connection.execute(_COLUMNS.format(name))}
             for (name,) in names
         }
 

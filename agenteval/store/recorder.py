@@ -50,7 +50,7 @@ class RunRecorder:
     shard: int | None = None
     _ids: dict[TrialKey, int] = field(default_factory=dict)
     _messages: set[str] = field(default_factory=set)  # digests of those that are stored
-    _held: dict[TrialKey, Bound] = field(default_factory=dict)  # a turn without a call yet
+    _unwritten: dict[TrialKey, Bound] = field(default_factory=dict)  # a turn without a call yet
     _trials: TableWriter = field(init=False)
     _ends: TableWriter = field(init=False)
     _turns: TableWriter = field(init=False)
@@ -75,10 +75,10 @@ class RunRecorder:
 
     def turn(self, key: TrialKey, number: int, turn: Turn, *, agent: str = "") -> None:
         values = mapping.turn_values(self._ids[key], number, turn, agent=agent)
-        self._write_held(key)
-        self._held[key] = self._turns.bind(values)
+        self._write_unwritten(key)
+        self._unwritten[key] = self._turns.bind(values)
         if self.connection.database != "postgresql":
-            self._write_held(key)
+            self._write_unwritten(key)
 
     def call(self, key: TrialKey, record: CallRecord, *, agent: str = "") -> None:
         values = mapping.call_values(
@@ -88,19 +88,19 @@ class RunRecorder:
             policy=self.digests[judged_by(key.scenario, agent.rpartition("/")[0])],
             taxonomy=self.taxonomy,
         )
-        statement, held = self._calls.insert, self._held.get(key, ())
+        statement, held = self._calls.insert, self._unwritten.get(key, ())
         if held:
             statement = f"WITH its_turn AS ({self._turns.insert}) {statement}"
         self.connection.execute(statement, held + self._calls.bind(values))
-        self._held.pop(key, None)
+        self._unwritten.pop(key, None)
 
-    def _write_held(self, key: TrialKey) -> None:
-        if held := self._held.get(key):
+    def _write_unwritten(self, key: TrialKey) -> None:
+        if held := self._unwritten.get(key):
             self.connection.execute(self._turns.insert, held)
-            del self._held[key]
+            del self._unwritten[key]
 
     def finish(self, key: TrialKey, trial: Trial) -> None:
-        self._write_held(key)
+        self._write_unwritten(key)
         prompts, messages = prompt_values(trial)
         self._keep(messages)
         values = mapping.ended_values(trial) | {"prompts": prompts}
@@ -155,7 +155,7 @@ class Hold(Enum):
 def claimed(
     where: Location, another: Callable[[], Connection], run_id: str, how: Hold = Hold.ALONE
 ) -> Iterator[None]:
-    """Hold the run. Raises UsageError while another process holds it otherwise than together.
+    """Hold the run. Raises UsageError while another process holds it other than together.
 
     A store of one file knows processes, not claims: of two claims that one process has, the end of
     either ends both. PostgreSQL holds it for `another` connection.

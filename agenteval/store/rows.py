@@ -74,10 +74,10 @@ class RunRow(SQLModel, table=True):
 
 
 class ShardRow(SQLModel, table=True):
-    """A process that plays a part of a run beside others.
+    """A process that plays a part of a run, next to others.
 
-    It is taken for gone when `lease` seconds of the database's clock have passed since `seen`,
-    which is negative of one that has ended.
+    It counts as gone when `lease` seconds of the database's clock have passed since `seen`, which
+    is negative for one that has ended.
     """
 
     __tablename__ = "shard"

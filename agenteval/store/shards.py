@@ -142,7 +142,7 @@ class Shard:
                 )
 
     def beat(self) -> None:
-        """Tell that this shard lives."""
+        """Report that this shard lives."""
         self._ask(_BEATS, shard=self.id)
 
     def take_over(self) -> None:
@@ -175,7 +175,7 @@ def end(connection: Connection, shard: int) -> None:
 
 
 def seconds_together(connection: Connection, run: str, closing: int) -> float | None:
-    """From the coming of the first shard to now; None where for a time nobody played the run."""
+    """Return the seconds since the first shard came; None if for a time none played the run."""
     if connection.ask(_ALONE, run=run)[0][0]:
         return None
     asked = _SPANS.format(clock=clock_of(connection))

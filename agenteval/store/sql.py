@@ -129,7 +129,7 @@ class SqlStore:
         self._connection.execute(written.update, (*written.bind(values), run_id))
 
     def add(self, run: Run) -> Run:
-        """Keep a new run; as it is kept: another one may just have taken its id."""
+        """Store a new run; return it as stored: another one may just have taken its id."""
         return replace(run, id=self._added("run", RUN, run_values(run)))
 
     def exists(self, run_id: str) -> bool:
@@ -138,11 +138,11 @@ class SqlStore:
 
     def _added(self, table: str, columns: str, values: Values) -> str:
         """The id that it has now: its own, or with the first number behind it that is free."""
-        found, number = str(values["id"]), 1
-        while self.exists(found) or not self._add(table, columns, values | {"id": found}, _NEW):
+        ident, number = str(values["id"]), 1
+        while self.exists(ident) or not self._add(table, columns, values | {"id": ident}, _NEW):
             number += 1
-            found = f"{values['id']}-{number}"
-        return found
+            ident = f"{values['id']}-{number}"
+        return ident
 
     def add_imported(self, imported: ImportedCounts) -> ImportedCounts:
         """Store imported counts as `add` does a run."""
@@ -236,7 +236,7 @@ class SqlStore:
         return loading.summarized(self.ask, run_id, where=self.shown)
 
     def review(self, call_id: int, label: str, note: str, at: str) -> bool:
-        """Keep what a person says of a call (`store.reviews.save_review`)."""
+        """Store a person's review of a call (`store.reviews.save_review`)."""
         return save_review(self._connection, call_id, label, note, at)
 
     def rescore(self, run_id: str, judge: "Judge", basis: "Basis") -> "Rescored":
@@ -278,7 +278,7 @@ class SqlStore:
         return frozenset((scenario, number) for scenario, number in self.ask(asked, run=run_id))
 
     def resolve_name(self, word: str, *, whatever: bool = False) -> str:
-        """The id of the run or of the imported counts that a user means. Raises UsageError."""
+        """Return the id of the run or the imported counts that a user names. Raises UsageError."""
         ask, where = self.ask, self.shown
         return resolve_name(
             word, known_runs(ask), tables_known(ask), where=where, whatever=whatever

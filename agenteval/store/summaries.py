@@ -109,12 +109,12 @@ def _goal(checks: Any) -> tuple[GoalCheck, ...]:
     return tuple(GoalCheck(**check) for check in checks)
 
 
-def _shared(made: Callable[[Any], Value], column: Any) -> Value:
+def _shared(build: Callable[[Any], Value], column: Any) -> Value:
     """Return the value of a JSON column.
 
     The same text is one value, as most trials are like many others.
     """
-    return _of_text(made, column) if isinstance(column, str) else made(column)
+    return _of_text(build, column) if isinstance(column, str) else build(column)
 
 
 @lru_cache(maxsize=4096)
@@ -130,9 +130,9 @@ def _recovery(column: Any) -> TrialRecovery:
 
 @contextmanager
 def opened(store: str) -> Iterator[Query]:
-    """A way to ask the store at this file or URL, of whatever schema, without changing it.
+    """Open the store at this file or URL for queries, of whatever schema, without changing it.
 
-    Raises UsageError when there is none or a newer agenteval wrote it, and HostError when it is
+    Raises UsageError if there is none or a newer agenteval wrote it, and HostError if it is
     damaged.
     """
     where = Location(store)
@@ -175,7 +175,7 @@ def is_older(where: Location) -> bool:
 
 
 def known_runs(query: Query) -> list[Known]:
-    """The runs by what names them, newest first."""
+    """Return the runs with the words that name them, newest first."""
     return [
         Known(run, model, tuple(decoded(labels or "[]")), bool(simulated), bool(usable))
         for run, model, labels, simulated, usable in query(_KNOWN)

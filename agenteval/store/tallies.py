@@ -64,35 +64,35 @@ def tallied(query: Query, run: str) -> Tallies | None:
 
 
 def _requests(
-    query: Query, trials: Sequence[tuple[int, str]], made: list[Tally]
+    query: Query, trials: Sequence[tuple[int, str]], tallies: list[Tally]
 ) -> Iterator[Request]:
-    """Yield the requests of trials that are not void; add the tallies of all trials to `made`."""
+    """Yield the requests of trials that are not void; add the tally of each trial to `tallies`."""
     for start in range(0, len(trials), TOGETHER):
         some = trials[start : start + TOGETHER]
         ids = ", ".join(str(one) for one, _ in some)
         void = {one for one, outcome in some if outcome in {"", Outcome.VOID}}
         rows = query(_TURNS % ids)
         turns, calls = _turns(rows), _calls(query(_CALLS % ids))
-        made += [_tally(turns.get(one), calls.get(one, ()), void=one in void) for one, _ in some]
+        tallies += [_tally(turns.get(one), calls.get(one, ()), void=one in void) for one, _ in some]
         yield from (Request(*row[6:]) for row in rows if row[0] not in void)
 
 
 def _turns(rows: Sequence[Sequence[Any]]) -> Turns:
     """Return each trial's tokens, calls, malformed calls and repairs, of its first agent."""
-    found: Turns = {}
+    by_trial: Turns = {}
     for trial, agent, number, garbles, repairs, calls, *_, completion, _, _ in rows:
         if agent:
             continue
-        tokens, written, malformed, mended = found.get(trial, (0, 0, (), 0))
+        tokens, written, malformed, mended = by_trial.get(trial, (0, 0, (), 0))
         if garbles not in ("[]", []):
             malformed += tuple((number, malformed_value(one)) for one in decoded(garbles))
-        found[trial] = (
+        by_trial[trial] = (
             tokens + completion,
             written + _length(calls),
             malformed,
             mended + _length(repairs),
         )
-    return found
+    return by_trial
 
 
 def _length(column: Any) -> int:

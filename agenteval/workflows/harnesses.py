@@ -105,7 +105,7 @@ class Harness:
             relay=relay,
             insist=trial.model.insist,
             judge=executor.judged,
-            scene=trial,
+            trial=trial,
             starts=self.starts,
         )
 

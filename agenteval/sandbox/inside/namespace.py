@@ -113,13 +113,13 @@ def uncover(prefixes: list[str]) -> None:
 
     The first folder on a way that is closed to them is covered; nothing else below it is seen.
     """
-    found = {prefix: closed for prefix in prefixes if (closed := _closed(prefix))}
-    if not found:
+    covers = {prefix: closed for prefix in prefixes if (closed := _closed(prefix))}
+    if not covers:
         return
     linux.unshare(linux.NEWNS)
     linux.mount("", "/", "", linux.REC | linux.PRIVATE)
-    ways = {prefix: os.open(prefix, os.O_PATH) for prefix in found}
-    for closed in set(found.values()):
+    ways = {prefix: os.open(prefix, os.O_PATH) for prefix in covers}
+    for closed in set(covers.values()):
         linux.mount("tmpfs", closed, "tmpfs", linux.NOSUID | linux.NODEV, "mode=0755,size=64k")
     for prefix, way in ways.items():
         os.makedirs(prefix, exist_ok=True)

@@ -48,7 +48,7 @@ class Runner:
         )
 
     def ask(self, size: int) -> tuple[wire.Message, bytes]:
-        """Ask the world's database; the questions are the next bytes of the peer."""
+        """Query the trial's database; the queries are the next bytes of the peer."""
         inquiry.prepare()
         return self._followed(
             lambda nothing, sink: hidden.start(self.peer, size, nothing, sink, inquiry.act),
@@ -198,7 +198,7 @@ class Call:
         return self.child in self.statuses
 
     def _wait_for_all(self) -> bool:
-        """Reap whoever has ended; True when no child is left."""
+        """Reap the children that have ended; return True when none is left."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)

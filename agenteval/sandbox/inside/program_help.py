@@ -70,7 +70,7 @@ def select(sql: str, *, database: str, before: Any = ()) -> tuple[list[str], lis
 
 
 def run(*words: str, seconds: float = SECONDS, given: str = "") -> Ran:
-    """Run a Python program of the workspace with these words, `given` as its input."""
+    """Run a Python program of the workspace with these words, and with `given` as its input."""
     try:
         done = subprocess.run(
             [sys.executable, "-B", *words],

@@ -38,22 +38,22 @@ class Process:
 
 def processes() -> list[Process]:
     """Every process below this one."""
-    seen = {}
+    by_pid = {}
     for name in os.listdir("/proc"):
         if name.isdigit():
             try:
                 with open(f"/proc/{name}/stat", "rb") as file:
-                    seen[int(name)] = Process(int(name), file.read())
+                    by_pid[int(name)] = Process(int(name), file.read())
             except (FileNotFoundError, ProcessLookupError):
                 continue  # it ended while we looked
     me = os.getpid()
     if me == 1:
-        seen.pop(me, None)
-        return list(seen.values())
+        by_pid.pop(me, None)
+        return list(by_pid.values())
     family = {me}
-    while grown := {p.pid for p in seen.values() if p.parent in family} - family:
+    while grown := {p.pid for p in by_pid.values() if p.parent in family} - family:
         family |= grown
-    return [process for process in seen.values() if process.pid in family - {me}]
+    return [process for process in by_pid.values() if process.pid in family - {me}]
 
 
 class Meter:
