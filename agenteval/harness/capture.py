@@ -151,7 +151,7 @@ class Script:
         messages = request.messages
         capture.system = tuple(text_of(one) for one in messages if one.get("role") == "system")
         capture.parameters = {name: request.chat[name] for name in request.chat.keys() - common}
-        self.wants = list(provocations(forms))
+        self.wants = list(_provocations(forms))
 
     def gave_up(self) -> bool:
         """Note that the program ended during the last call; return True if it did."""
@@ -173,7 +173,7 @@ class Script:
             self.done.append(made)
 
 
-def provocations(forms: Mapping[str, Form]) -> Iterator[Provoked]:
+def _provocations(forms: Mapping[str, Form]) -> Iterator[Provoked]:
     """Yield the calls to make, by the tools that this harness offers."""
     for command in COMMANDS:
         yield _call(forms, "bash", {"command": command})

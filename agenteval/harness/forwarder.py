@@ -45,7 +45,7 @@ class Told:
                 os._exit(1)  # the evaluator is gone
 
 
-def inode_of(port: int, own: int) -> str:
+def _inode_of(port: int, own: int) -> str:
     """The number of the socket whose near end is `port`, and whose far end is our own."""
     near, far = f"0100007F:{port:04X}", f"0100007F:{own:04X}"
     with open("/proc/net/tcp") as table:
@@ -121,7 +121,7 @@ def admit(server: socket.socket, child: subprocess.Popen[bytes], path: str, repo
     own = server.getsockname()[1]
     while True:
         near, (_, port) = server.accept()
-        inode = inode_of(port, own)
+        inode = _inode_of(port, own)
         if inode and holds(child.pid, inode):
             threading.Thread(target=carry, args=(near, path), daemon=True).start()
         else:
@@ -135,7 +135,7 @@ def listen(stream: Any, told: Told) -> None:
         told.say(line=line.decode(errors="replace").rstrip("\n"))
 
 
-def last_words(stream: Any, kept: list[bytes]) -> None:
+def _last_words(stream: Any, kept: list[bytes]) -> None:
     while part := stream.read1(1 << 16):
         kept[0] = (kept[0] + part)[-TAIL:]
 
@@ -204,7 +204,7 @@ def main(path: str) -> None:
 def follow(child: subprocess.Popen[bytes], order: dict[str, Any], reports: Told) -> None:
     """Until the program has ended; then say how."""
     tail = [b""]
-    threading.Thread(target=last_words, args=(child.stderr, tail), daemon=True).start()
+    threading.Thread(target=_last_words, args=(child.stderr, tail), daemon=True).start()
     printed = threading.Thread(target=listen, args=(child.stdout, reports), daemon=True)
     printed.start()
     write_stdin(child, order["stdin"])

@@ -65,7 +65,7 @@ def data() -> Path:
     return Path(given) if given else Path(home) / "agenteval"
 
 
-def program_of(name: str) -> Program:
+def _program_of(name: str) -> Program:
     """Raises UsageError for a name that no harness has."""
     if name not in PROGRAMS:
         raise UsageError(f"no harness {name!r} is known. Known: {', '.join(PROGRAMS)}")
@@ -74,7 +74,7 @@ def program_of(name: str) -> Program:
 
 def installed(name: str) -> Installed:
     """Raises UsageError, with what would get it, when it is not there in the version tried."""
-    program = program_of(name)
+    program = _program_of(name)
     folder = _folder(program)
     try:
         mark = json.loads((folder / MARK).read_text(encoding="utf-8"))
@@ -94,7 +94,7 @@ def installed(name: str) -> Installed:
 
 def install(name: str) -> Installed:
     """Install a harness if it is missing, and return it as `installed` does. Raises UsageError."""
-    program = program_of(name)
+    program = _program_of(name)
     folder = _folder(program)
     with locked(folder.parent):  # who installs the same at this time has it when he has waited
         if not (folder / MARK).is_file():

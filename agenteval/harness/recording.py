@@ -43,7 +43,7 @@ def captured(command: Sequence[str], name: str | None, rules: str | None) -> Ite
         raise UsageError(f"{path} is there already: move it away, or give another --name")
     _check_output(harness)
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = arm_file(harness, day=f"{datetime.now(UTC):%Y-%m-%d}", here=str(Path.cwd()))
+    text = _arm_file(harness, day=f"{datetime.now(UTC):%Y-%m-%d}", here=str(Path.cwd()))
     path.write_text(text, encoding="utf-8")
     letters = sum(map(len, harness.system))
     names = ", ".join(one["function"]["name"] for one in harness.tools)
@@ -68,7 +68,7 @@ def _check_output(harness: Captured) -> None:
         )
 
 
-def arm_file(harness: Captured, *, day: str, here: str) -> str:
+def _arm_file(harness: Captured, *, day: str, here: str) -> str:
     """The arm as a file of arms/: a model reads there what the harness sent, word for word.
 
     But for the folder that it was started in: trials play in their own.
@@ -129,7 +129,7 @@ def _recorded_texts(harness: Captured) -> Iterator[tuple[str, str]]:
             case "":
                 continue
             case kind:
-                yield kind, template(listless(call.reply, names), values)
+                yield kind, template(_listless(call.reply, names), values)
 
 
 def _kind(call: Provoked) -> str:
@@ -147,7 +147,7 @@ def _kind(call: Provoked) -> str:
     return kinds.get(command, "") if call.did is Did.RAN else ""
 
 
-def listless(text: str, names: Sequence[str]) -> str:
+def _listless(text: str, names: Sequence[str]) -> str:
     """A text with a place where it lists the tools: a trial may offer fewer of them."""
     one = "|".join(sorted(map(re.escape, {*names, "invalid"}), key=len, reverse=True))
     return re.sub(rf"\b(?:{one})(?:, (?:{one})\b)+", _SLOT.format("tools"), text)

@@ -116,7 +116,7 @@ def request_body(
         if dialect.stop:
             request["stop"] = dialect.stop
     else:
-        thoughts = sent_back(messages, entry.sends_reasoning)
+        thoughts = _sent_back(messages, entry.sends_reasoning)
         request["messages"] = [
             native_message(message, {thought_in: thought} if thought else {})
             for message, thought in zip(messages, thoughts, strict=True)
@@ -170,7 +170,7 @@ def schemas_of(tools: Sequence[ToolSchema]) -> Schemas:
     return {function["name"]: function.get("parameters") or {} for function in functions}
 
 
-def sent_back(messages: Sequence[Message], rule: Rule) -> list[str]:
+def _sent_back(messages: Sequence[Message], rule: Rule) -> list[str]:
     """The reasoning that goes with each message; "" for none.
 
     The tool loop is all that came after the last message of the user.

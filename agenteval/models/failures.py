@@ -57,7 +57,7 @@ _TEMPLATE = re.compile(
 _REFUSED = frozenset({400, 401, 402, 403, 405, 409, 413, 415, 422})
 
 
-def status_failure(code: int, words: str, reply: str, after: float | None) -> InfrastructureError:
+def _status_failure(code: int, words: str, reply: str, after: float | None) -> InfrastructureError:
     """Classify a status of 400 and above, or an error in a stream, by the server's own words."""
     if _MEMORY.search(reply):
         return InfrastructureError(words, Cause.OUT_OF_MEMORY)
@@ -215,7 +215,7 @@ def refusal(
     if served and _TOO_LONG.search(error.said):
         return OutgrownError(f"{error.where}: {reply}")
     words = f"{url}: {error.where}: {reply}"
-    return status_failure(error.code, words, error.said, error.after)
+    return _status_failure(error.code, words, error.said, error.after)
 
 
 def _cure(entry: ModelEntry, error: RefusedError, *, first: bool) -> str:

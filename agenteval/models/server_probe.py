@@ -79,7 +79,7 @@ def _conversed(entry: ModelEntry) -> tuple[list[tuple[str, str]], str]:
     prompt, by = rendered(ask, loop)
     if prompt:
         findings = [("prompt rendered", f"by {by}")]
-        findings += read_prompts(prompt, rendered(ask, later)[0])
+        findings += _read_prompts(prompt, rendered(ask, later)[0])
     else:
         findings = [
             ("prompt rendered", "no: the server has no page that renders one; by its counts")
@@ -109,7 +109,7 @@ def rendered(ask: Ask, body: Json) -> tuple[str, str]:
     return "", ""
 
 
-def read_prompts(loop: str, later: str) -> Iterator[tuple[str, str]]:
+def _read_prompts(loop: str, later: str) -> Iterator[tuple[str, str]]:
     """Yield the parts of the conversations that two rendered prompts keep."""
     yield "reasoning in the tool loop", "read" if THOUGHT in loop else "dropped"
     if later:

@@ -45,7 +45,7 @@ _IN_FLIGHT = """SELECT count(*) FROM trial
     WHERE run_id = :run AND NOT replaced AND outcome = ''"""
 
 
-def clock_of(connection: Connection) -> str:
+def _clock_of(connection: Connection) -> str:
     """Its time, in SQL. Raises UsageError for a database that shards cannot share."""
     name = connection.database
     if name not in _CLOCK:
@@ -98,7 +98,7 @@ class Shard:
 
     @cached_property
     def _clock(self) -> str:
-        return clock_of(self.connection)
+        return _clock_of(self.connection)
 
     def joins(self, model: str) -> str | None:
         """The run of this job that is to be played; None where it is to be begun.
@@ -171,14 +171,14 @@ class Shard:
 
 def end(connection: Connection, shard: int) -> None:
     """Free what this shard plays, at once."""
-    connection.ask(_ENDS.format(clock=clock_of(connection)), shard=shard)
+    connection.ask(_ENDS.format(clock=_clock_of(connection)), shard=shard)
 
 
 def seconds_together(connection: Connection, run: str, closing: int) -> float | None:
     """Return the seconds since the first shard came; None if for a time none played the run."""
     if connection.ask(_ALONE, run=run)[0][0]:
         return None
-    asked = _SPANS.format(clock=clock_of(connection))
+    asked = _SPANS.format(clock=_clock_of(connection))
     spans = connection.ask(asked, run=run, shard=closing)
     first, last = spans[0][0], 0.0
     until = first
