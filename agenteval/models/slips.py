@@ -1,4 +1,4 @@
-"""The mistakes of a simulated model: a slip is one injected fault, made from the right call."""
+"""Fault injection: a slip is one injected fault, a wrong call made out of the right one."""
 
 import json
 import re
