@@ -139,7 +139,7 @@ def _line(call: "FoundCall") -> str:
     whose = f" {call.agent}" if call.agent else ""
     state = call.failure_class or ("allowed" if not call.exit_code else f"exit {call.exit_code}")
     tool = "" if call.tool == "bash" else f"{call.tool} "
-    said = f"{tool}{call.said}"
+    said = f"{tool}{call.command_text}"
     place = f"{call.scenario}#{call.number}{whose} {call.turn + 1}.{call.position + 1}"
     return as_name(f"{place}  {state}  {said}")
 

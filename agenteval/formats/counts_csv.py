@@ -82,7 +82,7 @@ def load_counts(path: Path) -> Mapping[str, Table]:
 def read_counts(lines: Sequence[str], *, where: str) -> Mapping[str, Table]:
     tables: dict[str, Table] = {}
     found = list(_lines(lines, where))
-    if any(line.failure_class in _ours() for _, line in found):
+    if any(line.failure_class in _class_names() for _, line in found):
         _refuse_slips(found, where)
     for number, line in found:
         table, trial = tables.setdefault(line.model, Table()), (line.scenario, line.trial)
@@ -146,34 +146,34 @@ def _trimmed(cells: Sequence[str]) -> list[str]:
 
 
 def _line(columns: Sequence[str], cells: Sequence[str], at: str) -> _Line:
-    found = _trimmed(cells)
-    if len(found) > len(columns):
+    texts = _trimmed(cells)
+    if len(texts) > len(columns):
         raise UsageError(
-            f"{at}: {len(found)} cells, but {len(columns)} columns: quote what holds the delimiter"
+            f"{at}: {len(texts)} cells, but {len(columns)} columns: quote what holds the delimiter"
         )
-    given = dict.fromkeys(columns, "") | dict(zip(columns, found, strict=False))
+    values = dict.fromkeys(columns, "") | dict(zip(columns, texts, strict=False))
     for column in ("model", "class"):
-        if given.get(column, "").lower() in _TOTALS:
+        if values.get(column, "").lower() in _TOTALS:
             raise UsageError(
-                f"{at}: {column}: {given[column]!r} seems to be a sum of other lines, which would "
+                f"{at}: {column}: {values[column]!r} seems to be a sum of other lines, which would "
                 "count twice: take it out, or where there are no others, leave its class empty"
             )
-    if not given["model"]:
+    if not values["model"]:
         raise UsageError(f"{at}: model: expected a name, got nothing")
     return _Line(
-        model=given["model"],
-        calls=_count(given["calls"], f"{at}: calls"),
-        errors=_count(given["errors"], f"{at}: errors"),
-        failure_class=given.get("class", ""),
-        trial=given.get("trial", ""),
-        scenario=given.get("scenario", ""),
+        model=values["model"],
+        calls=_count(values["calls"], f"{at}: calls"),
+        errors=_count(values["errors"], f"{at}: errors"),
+        failure_class=values.get("class", ""),
+        trial=values.get("trial", ""),
+        scenario=values.get("scenario", ""),
     )
 
 
 def _refuse_slips(lines: Sequence[tuple[int, _Line]], where: str) -> None:
     """In a table of our classes; a table of other people's may name them as they like."""
     for number, line in lines:
-        if near := _meant(line.failure_class[:_LONGEST]):
+        if near := _nearest_class(line.failure_class[:_LONGEST]):
             raise UsageError(
                 f"{where}:{number}: class: {line.failure_class!r} is none of ours; "
                 f"did you mean {near}?"
@@ -181,25 +181,25 @@ def _refuse_slips(lines: Sequence[tuple[int, _Line]], where: str) -> None:
 
 
 @lru_cache(maxsize=1)
-def _ours() -> frozenset[str]:
+def _class_names() -> frozenset[str]:
     return frozenset((*(one.id for one in failure_classes()), *map(str, ArticleRow)))
 
 
 @lru_cache(maxsize=1024)
-def _meant(name: str) -> str:
+def _nearest_class(name: str) -> str:
     """The class of ours that `name` is a slip for."""
-    known = sorted(_ours())
-    near = get_close_matches(name, known, n=1, cutoff=_SLIP) if name not in _ours() else ()
+    known = sorted(_class_names())
+    near = get_close_matches(name, known, n=1, cutoff=_SLIP) if name not in _class_names() else ()
     return near[0] if near else ""
 
 
 def _count(text: str, at: str) -> int:
     """Whole, though libraries that know empty cells write 12.0."""
-    found = re.fullmatch(r"(\d{1,12})(?:\.0+)?", text, re.ASCII)
-    if found and int(found[1]) <= _MOST:
-        return int(found[1])
+    match = re.fullmatch(r"(\d{1,12})(?:\.0+)?", text, re.ASCII)
+    if match and int(match[1]) <= _MOST:
+        return int(match[1])
     got = repr(text[:40]) if text else "nothing"
-    if found or text.startswith("-"):
+    if match or text.startswith("-"):
         cure = f"from 0 to {_MOST:,}"
     elif re.search(r"[.%]", text):
         cure = "no rate: of a rate without its calls nothing follows"

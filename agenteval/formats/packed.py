@@ -1,6 +1,6 @@
 """Files packed by gzip, bzip2, xz or ZIP: unpacked as they are read, and no further than a bound.
 
-Logs shrink to a tenth, repeated conversations to a hundredth; a thousandth was made on purpose.
+Logs shrink to a tenth, repeated conversations to a hundredth; a thousandth is no accident.
 """
 
 import bz2
@@ -30,25 +30,25 @@ _XZ = b"\xfd7zXZ"
 
 @dataclass(slots=True)
 class Allowance:
-    """How many bytes may still be unpacked of one file, from all that it holds."""
+    """The number of bytes that may still be unpacked of one file, over all that it holds."""
 
-    left: int
+    remaining: int
 
     @classmethod
     def of(cls, packed: int) -> "Allowance":
-        """Of a file of so many bytes."""
+        """Return the allowance of a file of `packed` bytes."""
         return cls(_ALWAYS + _RATIO * packed)
 
     def spend(self, count: int) -> None:
         """Raises OSError once nothing is left."""
-        self.left -= count
-        if self.left < 0:
+        self.remaining -= count
+        if self.remaining < 0:
             said = f"unpacks to more than {_ALWAYS:,} bytes and {_RATIO} for each packed one"
             raise OSError(EFBIG, said)
 
 
 class Bounded(RawIOBase):
-    """What an unpacker gives, as long as the allowance lasts. It closes the packed file too."""
+    """The output of an unpacker, within the allowance. It closes the packed file too."""
 
     def __init__(self, unpacker: IO[bytes], allowance: Allowance, *packed: BinaryIO) -> None:
         super().__init__()
@@ -93,11 +93,11 @@ class _Xz(RawIOBase):
 
     def _begin(self) -> bool:
         """False at the end; streams may follow each other, with zeros between them."""
-        while not (given := self._given.lstrip(b"\0")):
+        while not (content := self._given.lstrip(b"\0")):
             self._given = self._packed.read(AT_ONCE)
             if not self._given:
                 return False
-        self._given = given
+        self._given = content
         self._stream = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_DICTIONARY)
         return True
 

@@ -107,7 +107,7 @@ def _left_out(action: argparse.Action) -> Iterator[str]:
 
 
 def _is_wanted(action: argparse.Action) -> bool:
-    """Whether argparse refuses the default that a positional `*` has where it is left out."""
+    """Return True if argparse refuses the default of a positional `*` that is omitted."""
     default = action.default
     return bool(action.nargs == "*" and action.choices and default is not None) and (
         default not in list(action.choices or ())
@@ -162,7 +162,7 @@ def _command(command: Any, helps: Sequence[str] = ("--help",)) -> dict[str, Any]
 
 
 def _untold(command: Any, settings: dict[str, Any]) -> Iterator[str]:
-    """What of a command an allow list cannot say."""
+    """Yield the properties of a command that an allow list cannot express."""
     if getattr(command, "chain", False):
         yield "it takes many sub-commands in a row; here one"
     is_group = hasattr(command, "list_commands")
@@ -179,7 +179,7 @@ def _untold(command: Any, settings: dict[str, Any]) -> Iterator[str]:
 
 
 def _unkept(parameter: Any) -> Iterator[str]:
-    """What of a parameter an allow list cannot say."""
+    """Yield the properties of a parameter that an allow list cannot express."""
     name, kind = parameter.opts[0], parameter.type
     low, high = getattr(kind, "min", None), getattr(kind, "max", None)
     if (low is not None or high is not None) and not getattr(parameter, "count", False):
@@ -195,7 +195,7 @@ def _unkept(parameter: Any) -> Iterator[str]:
 
 
 def _ends(parameter: Any) -> bool:
-    """Whether it is click's own --version."""
+    """Return True if it is click's own --version."""
     callback = getattr(parameter.callback, "__module__", "") or ""
     return bool(parameter.is_eager and callback.endswith("click.decorators"))
 
@@ -227,7 +227,7 @@ def _plain(choice: Any) -> Any:
 
 
 def _type_name(given: Any) -> str:
-    """The name of a type: of a class, a function, or what an object of click's is made of."""
+    """Return the name of a type: of a class, a function, or the class of an object of click's."""
     return getattr(given, "__name__", None) or ("" if given is None else type(given).__name__)
 
 

@@ -19,11 +19,11 @@ GROUP = "agenteval.formats"
 
 
 class _Shape(NamedTuple):
-    """Where the name and the arguments stand; `type`, if given, is what `type` must be."""
+    """The paths of the name and the arguments; `type`, if given, is what `type` must be."""
 
     name: str
     arguments: str
-    ours: Mapping[str, str] = {}  # our names of tools that are called otherwise there
+    our_names: Mapping[str, str] = {}  # our names of tools that are called otherwise there
     type: str = ""
 
 
@@ -64,7 +64,7 @@ def tool_calls(content: Mapping[str, Any]) -> list[ToolCall] | None:
     identifier = str(content.get("id", ""))
     if (command := _command(content)) is not None:
         return [bash_call(command, identifier)]
-    if calls := list(_within(content)) or list(_plugged(content)):
+    if calls := list(_find_calls(content)) or list(_plugged(content)):
         return calls
     name = _at(content, "function.name") or content.get("name")
     if isinstance(name, str) and not content.keys() & {"role", "content", "output"}:
@@ -78,7 +78,7 @@ def bash_call(command: str, identifier: str = "") -> ToolCall:
 
 def called(identifier: str, name: str, arguments: object) -> ToolCall:
     """The call with these arguments, an object or its text, by our own name of its tool."""
-    return _ours(_made(identifier, name, arguments), _ALL)
+    return _in_our_names(_tool_call(identifier, name, arguments), _ALL)
 
 
 def _plugged(content: Mapping[str, Any]) -> Iterator[ToolCall]:
@@ -89,19 +89,19 @@ def _plugged(content: Mapping[str, Any]) -> Iterator[ToolCall]:
             raise plugins.PluginError(f"plug-in {name} ({GROUP}): {error}") from error
 
 
-def _within(content: object) -> Iterator[ToolCall]:
+def _find_calls(content: object) -> Iterator[ToolCall]:
     if isinstance(content, list):
         for each in content:
-            yield from _within(each)
+            yield from _find_calls(each)
     elif isinstance(content, dict):
         for shape in _SHAPES:
             name, arguments = _at(content, shape.name), _at(content, shape.arguments)
             fits = not shape.type or shape.type == content.get("type")
             if fits and isinstance(name, str) and arguments is not None:
-                yield _ours(_call(content, name, arguments), shape.ours)
+                yield _in_our_names(_call(content, name, arguments), shape.our_names)
                 return
         for key in _HOLDERS:
-            yield from _within(content.get(key))
+            yield from _find_calls(content.get(key))
 
 
 def _at(content: Mapping[str, Any], path: str) -> Any:
@@ -113,7 +113,7 @@ def _at(content: Mapping[str, Any], path: str) -> Any:
 
 def _call(content: Mapping[str, Any], name: str, arguments: object) -> ToolCall:
     identifier = next((str(content[key]) for key in _IDS if content.get(key)), "")
-    return _made(identifier, name, arguments)
+    return _tool_call(identifier, name, arguments)
 
 
 DEEPEST = 200  # lists and objects within each other; Python can walk and write a few times as many
@@ -125,7 +125,7 @@ _ODD = re.compile(r"NaN|Infinity|[eE]\+?\d{3}|\d{309}")
 
 
 def is_deep(value: object) -> bool:
-    """Whether more stands within each other than is looked at."""
+    """Return True if values are nested more deeply than is looked at."""
     level: list[Any] = [value] if type(value) in _NESTS else []
     for _ in range(DEEPEST):
         if not level:
@@ -142,7 +142,7 @@ _STRING_OF_BYTES = re.compile(_STRING.pattern.encode(), re.DOTALL)
 
 
 def has_too_many(text: str | bytes) -> bool:
-    """Whether JSON text would become more values than are looked at; found without reading it."""
+    """Return True if JSON text would become too many values; counted without parsing it."""
     if len(text) <= MOST_VALUES or _marks(text, 0, len(text)) <= MOST_VALUES:
         return False
     count = end = 0
@@ -156,13 +156,13 @@ def has_too_many(text: str | bytes) -> bool:
 
 
 def _marks(text: str | bytes, start: int, end: int) -> int:
-    """How many commas and opening brackets stand there: about as many as values."""
+    """Return the number of commas and opening brackets there: about as many as values."""
     if isinstance(text, str):
         return sum(text.count(mark, start, end) for mark in ",[{")
     return sum(text.count(mark, start, end) for mark in (b",", b"[", b"{"))
 
 
-def _made(identifier: str, name: str, arguments: object) -> ToolCall:
+def _tool_call(identifier: str, name: str, arguments: object) -> ToolCall:
     """Arguments may come as an object or as its JSON text; other text is malformed."""
     if is_deep(arguments):
         return ToolCall(identifier, name, "", None, TOO_DEEP)
@@ -191,19 +191,22 @@ def _parsed(raw: str) -> tuple[Any, str]:
 
 
 def _odd(raw: str, arguments: object) -> str:
-    """What is JSON to Python alone: no database keeps it, and a run takes it for malformed."""
+    """Return the fault of what is JSON to Python alone; "" for none.
+
+    No database keeps it, and a run takes it for malformed.
+    """
     return "" if not _ODD.search(raw) or is_json(arguments) else "NaN or Infinity, which is no JSON"
 
 
 def _written(arguments: Mapping[str, Any]) -> str:
-    """As `json.dumps` writes it, which takes its time for more than one text at a time."""
+    """Write arguments as `json.dumps` does, which is slow for more than one text at a time."""
     match arguments:
         case {"command": str(command)} if len(arguments) == 1:
             return f'{{"command": {json.dumps(command)}}}'
     return json.dumps(arguments)
 
 
-def _ours(call: ToolCall, names: Mapping[str, str]) -> ToolCall:
+def _in_our_names(call: ToolCall, names: Mapping[str, str]) -> ToolCall:
     """The call in our own names; a name that is not known stays.
 
     Where a command started is left out: the workspace of a log is not known.
@@ -220,7 +223,7 @@ def _ours(call: ToolCall, names: Mapping[str, str]) -> ToolCall:
 
 
 def _command(arguments: Mapping[str, Any]) -> str | None:
-    """What bash is to run, given as text or as words."""
+    """Return the command for bash, given as text or as words; None if there is none."""
     given = arguments.get("command", arguments.get("cmd"))
     if isinstance(given, list) and all(isinstance(word, str) for word in given):
         return _script(given)

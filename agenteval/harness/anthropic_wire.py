@@ -1,6 +1,7 @@
 """Anthropic's messages in terms of chat completions: requests there, replies back. Pure.
 
-What a served model reads is then chat completions whatever the program speaks: a run says so.
+A served model then reads chat completions in whatever dialect the program speaks: the run states
+it.
 """
 
 import json
@@ -18,14 +19,14 @@ Json = Mapping[str, Any]
 
 def to_chat(body: Json) -> dict[str, Any]:
     """The same request as chat completions have it; what they have no word for is left out."""
-    asked: dict[str, Any] = {"messages": [*_messages(body)], "stream": bool(body.get("stream"))}
+    request: dict[str, Any] = {"messages": [*_messages(body)], "stream": bool(body.get("stream"))}
     for name, value in (("max_tokens", "max_tokens"), ("stop", "stop_sequences")):
         if body.get(value):
-            asked[name] = body[value]
-    asked |= {name: body[name] for name in ("temperature", "top_p") if name in body}
+            request[name] = body[value]
+    request |= {name: body[name] for name in ("temperature", "top_p") if name in body}
     if tools := [_tool(tool) for tool in body.get("tools") or () if "input_schema" in tool]:
-        asked["tools"] = tools
-    return asked
+        request["tools"] = tools
+    return request
 
 
 def _tool(tool: Json) -> Json:
@@ -39,9 +40,9 @@ def _messages(body: Json) -> Iterator[dict[str, Any]]:
     for message in body.get("messages") or ():
         blocks = _blocks(message.get("content"))
         if message.get("role") == "assistant":
-            yield _said(blocks)
+            yield _assistant_message(blocks)
         else:
-            yield from _heard(blocks)
+            yield from _user_messages(blocks)
 
 
 def _blocks(content: object) -> list[Json]:
@@ -55,7 +56,7 @@ def _text(content: object) -> str:
     return "\n\n".join(str(one.get("text", "")) for one in _blocks(content) if one.get("text"))
 
 
-def _said(blocks: Sequence[Json]) -> dict[str, Any]:
+def _assistant_message(blocks: Sequence[Json]) -> dict[str, Any]:
     calls = [_called(block) for block in blocks if block.get("type") == "tool_use"]
     text = "".join(str(block.get("text", "")) for block in blocks if block.get("type") == "text")
     message: dict[str, Any] = {"role": "assistant", "content": text}
@@ -67,7 +68,7 @@ def _called(block: Json) -> Json:
     return {"id": block.get("id"), "type": "function", "function": asked}
 
 
-def _heard(blocks: Sequence[Json]) -> Iterator[dict[str, Any]]:
+def _user_messages(blocks: Sequence[Json]) -> Iterator[dict[str, Any]]:
     """Results first: chat completions want them right behind the calls."""
     for block in blocks:
         if block.get("type") == "tool_result":

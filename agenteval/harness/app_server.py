@@ -1,8 +1,9 @@
-"""The client of Codex's app server: one thread, one turn, and an answer to what it asks. Pure.
+"""The client of Codex's app server: one thread, one turn, and answers to its requests. Pure.
 
-Only there does Codex ask about whatever no rule allows; without a client it runs that. The answer
-is the allow list's, which says more than rules about first words can. Codex reads and changes files
-by commands alone: one that shows a file is let through where the list lets that file be read.
+Only there does Codex request approval of whatever no rule allows; without a client it runs that.
+The answer is the allow list's, which says more than rules about first words can. Codex reads and
+changes files by commands alone: one that shows a file is let through if the list lets that file be
+read.
 """
 
 import json
@@ -24,9 +25,9 @@ _UNKNOWN: Final = {"code": -32601, "message": "no such method"}
 
 @dataclass(slots=True)
 class AppServer:
-    """Our side of one conversation, a JSON object a line.
+    """Our side of one conversation, one JSON object a line.
 
-    `over` once the turn has ended; `failure` is what the server said went wrong.
+    `over` once the turn has ended; `failure` is the error that the server reported.
     """
 
     prompt: str
@@ -38,8 +39,8 @@ class AppServer:
     def begins(self) -> str:
         return _line(id="initialize", method="initialize", params={"clientInfo": _CLIENT})
 
-    def heard(self, line: str) -> str:
-        """What is to be said to that."""
+    def answer(self, line: str) -> str:
+        """Return the lines that answer this one; "" for none."""
         try:
             message = json.loads(line)
         except (ValueError, RecursionError):
@@ -104,7 +105,7 @@ _SHOWING: Final = re.compile(
 
 
 def shows_open_files(allows: Allows, command: str, folder: str) -> bool:
-    """Whether a command only shows files, and ones that the list lets be read."""
+    """Return True if a command only shows files, and the list lets each of them be read."""
     return _admits_all(allows, "read", files_read(command, folder))
 
 
@@ -119,7 +120,7 @@ def _admits(allows: Allows, tool: str, given: Json) -> bool:
 
 
 def unwrapped(command: str) -> str:
-    """The text that Codex hands to a shell, out of the command line that it tells."""
+    """Return the text that Codex hands to a shell, from the command line that it reports."""
     read = read_simple(command)
     argv = read.argv if isinstance(read, Simple) else ()
     return argv[2] if len(argv) == 3 and argv[1] in {"-c", "-lc"} else command

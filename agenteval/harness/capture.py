@@ -1,7 +1,7 @@
-"""Playing the model for a user's own harness, once: what it sends, and how it takes each call.
+"""The capture of a user's own harness: its request, and its answer to each of our calls.
 
-It runs where the user stands, with his own agents and settings; only the model is another. The
-calls that it is asked to make do no harm, whatever its rules let through.
+It runs where the user is, with the user's own agents and settings; only the model is another. The
+calls do no harm, whatever the harness's rules let through.
 """
 
 import asyncio
@@ -22,7 +22,13 @@ from agenteval.harness.dialogue import Did, text_of
 from agenteval.harness.http_server import Answer, Request, UnreadableError, read_request
 from agenteval.harness.install import environment, options, version_of, without_keys
 from agenteval.harness.recipes import PROGRAMS, Program
-from agenteval.harness.translation import Passage, Wanted, beside, say_once, wanted
+from agenteval.harness.translation import (
+    ModelRequest,
+    Passage,
+    answer_other_request,
+    parse_request,
+    say_once,
+)
 
 URL: Final = "{url}"  # in the words of a command line: where the model is
 FIRST: Final = 180.0  # seconds until it has asked something; a busy machine starts it slowly
@@ -50,7 +56,7 @@ BROKEN: Final = '{"command": "echo'
 
 @dataclass(frozen=True, slots=True)
 class Provoked:
-    """A call that was made, what the model would have read, and what became of it."""
+    """A call that we made, its reply to the model, and what became of it."""
 
     tool: str  # ours; "" for one that there is not
     arguments: Mapping[str, Any] | None
@@ -61,7 +67,7 @@ class Provoked:
 
 @dataclass(slots=True)
 class Captured:
-    """What a harness sent. `system` are its messages before the task, `tools` as they stand."""
+    """The request of a harness: its messages before the task (`system`) and its own `tools`."""
 
     name: str
     version: str
@@ -73,7 +79,7 @@ class Captured:
 
     @property
     def forms(self) -> Mapping[str, Form]:
-        """Those of its tools that are like ours."""
+        """The forms of its tools that are like ours."""
         return recognised(self.tools)
 
 
@@ -82,22 +88,22 @@ class Script:
     """The model: one provoked call a turn, and then a last word."""
 
     program: Program | None
-    seen: Captured
+    captured: Captured
     wants: list[Provoked] = field(default_factory=list)
     done: list[Provoked] = field(default_factory=list)
-    asked: Provoked | None = None  # the call of the last reply
+    pending: Provoked | None = None  # the call of the last reply
     times: int = 0  # in a row that it was
-    patience: float = FIRST
+    silence: float = FIRST
     since: float = 0.0  # when it last asked something, by the clock of the loop
 
     def begun(self) -> None:
         """The program was started, once more perhaps."""
-        self.since, self.patience = asyncio.get_running_loop().time(), FIRST
+        self.since, self.silence = asyncio.get_running_loop().time(), FIRST
 
     @property
     def waited_enough(self) -> bool:
-        """Whether a program that is still there has been silent for too long."""
-        return asyncio.get_running_loop().time() > self.since + self.patience
+        """Return True if a program that still runs has been silent for too long."""
+        return asyncio.get_running_loop().time() > self.since + self.silence
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         answer = Answer(writer)
@@ -111,64 +117,64 @@ class Script:
             writer.close()
 
     async def _answer(self, request: Request, answer: Answer) -> None:
-        asked = wanted(request)
-        if asked is None:
-            await beside(request, answer)
+        model_request = parse_request(request)
+        if model_request is None:
+            await answer_other_request(request, answer)
             return
-        await say_once(Passage(answer, asked), self._next(asked))
+        await say_once(Passage(answer, model_request), self._next(model_request))
 
-    def _next(self, asked: Wanted) -> tuple[str, str, str] | None:
+    def _next(self, request: ModelRequest) -> tuple[str, str, str] | None:
         """The id, name and arguments of the next call; none to what offers no shell."""
-        forms = recognised(asked.chat.get("tools") or ())
+        forms = recognised(request.chat.get("tools") or ())
         if "bash" not in forms:
             return None
-        if not self.seen.tools:
-            self._first(asked, forms)
+        if not self.captured.tools:
+            self._first(request, forms)
         if self.wants:  # else it is to end, whatever it asks
-            self._hear(asked.messages)
+            self._hear(request.messages)
             self.since = asyncio.get_running_loop().time()
-            self.patience = QUIET if self.wants else LEAVES
+            self.silence = QUIET if self.wants else LEAVES
         if self.times >= TIMES:
             self.gave_up()
         if not self.wants:
             return None
-        one = self.wants[0]
-        self.times = self.times + 1 if one is self.asked else 1
-        self.asked = one
-        name = forms[one.tool].name if one.tool in forms else "no_such_tool"
-        return f"capture-{len(self.done)}", name, one.raw
+        call = self.wants[0]
+        self.times = self.times + 1 if call is self.pending else 1
+        self.pending = call
+        name = forms[call.tool].name if call.tool in forms else "no_such_tool"
+        return f"capture-{len(self.done)}", name, call.raw
 
-    def _first(self, asked: Wanted, forms: Mapping[str, Form]) -> None:
-        seen, known = self.seen, {"messages", "tools", "stream", "model"}
-        seen.spoken = asked.spoken.name
-        seen.tools = tuple(asked.chat["tools"])
-        messages = asked.messages
-        seen.system = tuple(text_of(one) for one in messages if one.get("role") == "system")
-        seen.parameters = {name: asked.chat[name] for name in asked.chat.keys() - known}
-        self.wants = list(provocations(forms))
+    def _first(self, request: ModelRequest, forms: Mapping[str, Form]) -> None:
+        capture, common = self.captured, {"messages", "tools", "stream", "model"}
+        capture.spoken = request.spoken.name
+        capture.tools = tuple(request.chat["tools"])
+        messages = request.messages
+        capture.system = tuple(text_of(one) for one in messages if one.get("role") == "system")
+        capture.parameters = {name: request.chat[name] for name in request.chat.keys() - common}
+        self.wants = list(_provocations(forms))
 
     def gave_up(self) -> bool:
-        """Note that the program ended over the call that it was asked for last, if it was."""
-        asked, self.asked, self.times = self.asked, None, 0
-        if asked is None:
+        """Note that the program ended during the last call; return True if it did."""
+        call, self.pending, self.times = self.pending, None, 0
+        if call is None:
             return False
-        self.wants.remove(asked)
-        self.done.append(replace(asked, reply=ENDED))
+        self.wants.remove(call)
+        self.done.append(replace(call, reply=ENDED))
         return True
 
     def _hear(self, messages: Sequence[Mapping[str, Any]]) -> None:
-        """What the harness answered to the last call, if this request shows it."""
+        """Record the harness's answer to the last call, if this request shows it."""
         ident = f"capture-{len(self.done)}"
         replies = [text_of(one) for one in messages if one.get("tool_call_id") == ident]
         if replies and self.wants:
-            one, self.asked, self.times = self.wants.pop(0), None, 0
-            did = self.program.said.did(replies[-1]) if self.program else None
+            one, self.pending, self.times = self.wants.pop(0), None, 0
+            did = self.program.wording.did(replies[-1]) if self.program else None
             made = Provoked(one.tool, one.arguments, one.raw, replies[-1], did)
             self.done.append(made)
 
 
-def provocations(forms: Mapping[str, Form]) -> Iterator[Provoked]:
-    """The calls to be made, by tools that this harness offers."""
+def _provocations(forms: Mapping[str, Form]) -> Iterator[Provoked]:
+    """Yield the calls to make, by the tools that this harness offers."""
     for command in COMMANDS:
         yield _call(forms, "bash", {"command": command})
     if "read" in forms:
@@ -182,17 +188,17 @@ def provocations(forms: Mapping[str, Form]) -> Iterator[Provoked]:
 def _call(forms: Mapping[str, Form], tool: str, arguments: Mapping[str, Any]) -> Provoked:
     """With all that the harness's own schema requires."""
     form = forms[tool]
-    theirs = dict(zip([one.name for one in form.parameters], arguments.values(), strict=False))
+    values = dict(zip([one.name for one in form.parameters], arguments.values(), strict=False))
     whole = json.loads(form.whole)
     kinds = whole.get("properties", {})
     for name in whole.get("required", ()):
         kind = kinds.get(name, {}).get("type")
-        theirs.setdefault(name, {"boolean": False, "integer": 1, "number": 1}.get(kind, "look"))
-    return Provoked(tool, arguments, json.dumps(theirs))
+        values.setdefault(name, {"boolean": False, "integer": 1, "number": 1}.get(kind, "look"))
+    return Provoked(tool, arguments, json.dumps(values))
 
 
 async def capture(command: Sequence[str]) -> Captured:
-    """Run this command line with a model of ours. Raises UsageError when it asks us nothing."""
+    """Run this command line with a model of ours. Raises UsageError if it sends no request."""
     path = shutil.which(command[0])
     if path is None:
         raise UsageError(f"{command[0]}: no such program on PATH: install it, or name its path")
@@ -203,7 +209,7 @@ async def capture(command: Sequence[str]) -> Captured:
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     async with server:
         words = [path, *command[1:], *options(name, url)]
-        said = await _run(words, script, url)
+        last_line = await _run(words, script, url)
         while script.wants and script.gave_up():  # as some do when nobody answers a question
             await _run(words, script, url)
     if script.wants:
@@ -212,22 +218,25 @@ async def capture(command: Sequence[str]) -> Captured:
             f"{name} was silent after {done} of {done + left} calls that were asked of it: "
             "try again where the machine is less busy"
         )
-    if not script.seen.tools:
+    if not script.captured.tools:
         raise UsageError(
             f"{name} asked us nothing with a shell among its tools: it may ignore the base URL, "
-            f"ask for a login, or name a model itself (write {URL} where it takes a URL){said}"
+            f"ask for a login, or name a model itself (write {URL} where it takes a URL){last_line}"
         )
-    script.seen.calls = tuple(script.done)
-    return script.seen
+    script.captured.calls = tuple(script.done)
+    return script.captured
 
 
 async def _run(words: Sequence[str], script: Script, url: str) -> str:
-    """Its last words. One that asks nothing more is ended: it may wait for somebody, or hang."""
-    made = [word.replace(URL, f"{url}/v1") for word in words]
+    """Return its last words.
+
+    A program that requests nothing more is ended: it may wait for somebody, or hang.
+    """
+    argv = [word.replace(URL, f"{url}/v1") for word in words]
     script.begun()
     with TemporaryFile() as talk:  # what it leaves running would hold a pipe open
         process = await asyncio.create_subprocess_exec(
-            *made,
+            *argv,
             env={**without_keys(os.environ), **environment(url)},
             stdin=asyncio.subprocess.DEVNULL,
             stdout=talk,
@@ -244,9 +253,9 @@ async def _run(words: Sequence[str], script: Script, url: str) -> str:
             await process.wait()
         talk.seek(0)
         last = talk.read().decode(errors="replace").strip().splitlines()[-1:]
-    if script.waited_enough and not script.seen.tools:
+    if script.waited_enough and not script.captured.tools:
         raise UsageError(
-            f"{script.seen.name} asked us nothing in {FIRST:g} s: name a way of it that asks "
+            f"{script.captured.name} asked us nothing in {FIRST:g} s: name a way of it that asks "
             "nobody, such as `opencode run`, `claude -p`, `codex exec`"
         )
     return f": {last[0][:200]}" if last else ""

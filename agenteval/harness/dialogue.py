@@ -1,7 +1,7 @@
-"""The conversation of a program with its model: what it sends, and what it tells of it. Pure.
+"""The conversation of a program with its model: its requests, and its reports on them. Pure.
 
-A reply counts once the program's next request shows that it was taken: a request that is sent again
-is a second reply, and no second call.
+A reply counts once the program's next request shows that it was accepted: a request that is sent
+again is a second reply, and no second call.
 """
 
 import json
@@ -18,15 +18,15 @@ _UNREAD = "error"  # the finish reason of a turn that an error of the server's s
 
 
 class Did(StrEnum):
-    """What a harness did with a call."""
+    """The fate of a call in a harness."""
 
     RAN = "ran"
     DENIED = "denied"
     REFUSED = "refused"  # it could not take the call: no such tool, arguments that do not fit
 
 
-class Seen(NamedTuple):
-    """What a program told of a call. `code` is that of what it ran; None where a limit ended it."""
+class CallEvent(NamedTuple):
+    """A program's report on a call. `code` is its exit code; None if a limit ended it."""
 
     id: str
     did: Did
@@ -34,70 +34,70 @@ class Seen(NamedTuple):
 
 
 @dataclass(slots=True)
-class Asked:
+class PendingCall:
     """A call of a turn that was taken, and what followed. `reply` is what the model read."""
 
     turn: int
     position: int
     id: str
     reply: str | None = None
-    seen: Seen | None = None
+    event: CallEvent | None = None
 
 
 @dataclass(slots=True)
 class Dialogue:
-    """`task` is what the conversation begins with; anything else that is asked stands beside it.
+    """The conversation that begins with `task`; requests of other conversations are only counted.
 
-    `beside` counts such requests: titles, summaries, sub-agents; `ignored` the last replies, one
-    after another, that were not taken; `unread` the turns in whose place the program was given an
-    error.
+    `side_requests` counts those: titles, summaries, sub-agents. `ignored` counts the last replies,
+    one after another, that were not accepted. `unread` counts the turns in whose place the program
+    was given an error.
     """
 
     task: str
     turns: list[Turn] = field(default_factory=list)
-    asked: list[Asked] = field(default_factory=list)
-    beside: int = 0
+    pending_calls: list[PendingCall] = field(default_factory=list)
+    side_requests: int = 0
     ignored: int = 0
     unread: int = 0
     _waiting: Turn | None = None
 
     @property
     def waits(self) -> bool:
-        """Whether a reply has gone to the program."""
+        """Return True if a reply has gone to the program and was not yet accepted."""
         return self._waiting is not None
 
     @property
     def over(self) -> bool:
-        """Whether the model's last word asks for nothing."""
+        """Return True if the model's last reply makes no call."""
         last = self._waiting or (self.turns[-1] if self.turns else None)
         return last is not None and not last.calls
 
     def belongs(self, messages: Sequence[Wire]) -> bool:
-        """Whether a request goes on with this conversation."""
+        """Return True if a request continues this conversation; count it if it does not."""
         belongs = any(
             message.get("role") == "user" and self.task in text_of(message) for message in messages
         )
-        self.beside += not belongs
+        self.side_requests += not belongs
         return belongs
 
-    def heard(self, messages: Sequence[Wire]) -> tuple[Turn | None, list[Asked]]:
+    def receive(self, messages: Sequence[Wire]) -> tuple[Turn | None, list[PendingCall]]:
         """The turn that these messages show to be taken, and the calls that they answer."""
-        turn = self.taken(sure=self._shows(messages))
-        return turn, [*self._answered(messages)]
+        turn = self.settle(sure=self._shows(messages))
+        return turn, [*self._take_answers(messages)]
 
-    def replied(self, turn: Turn) -> None:
+    def send_reply(self, turn: Turn) -> None:
         self._waiting = turn
 
     def failed(self, turn: Turn) -> None:
         """Take a call that the server could not read: no request will show it."""
-        known, self._waiting = len(self.asked), turn
-        self.taken(sure=True)
+        known, self._waiting = len(self.pending_calls), turn
+        self.settle(sure=True)
         self.unread += 1
-        for one in self.asked[known:]:
-            one.reply, one.seen = "", Seen(one.id, Did.REFUSED)
+        for one in self.pending_calls[known:]:
+            one.reply, one.event = "", CallEvent(one.id, Did.REFUSED)
 
-    def taken(self, *, sure: bool) -> Turn | None:
-        """What the last reply has become; at the end nothing follows it that could show it."""
+    def settle(self, *, sure: bool) -> Turn | None:
+        """Settle the last reply: return its turn if it is `sure` that the program accepted it."""
         turn, self._waiting = self._waiting, None
         if turn is None or not sure:
             self.ignored += turn is not None
@@ -105,15 +105,20 @@ class Dialogue:
         self.ignored = 0
         number = len(self.turns)
         self.turns.append(turn)
-        self.asked += (Asked(number, at, call.id) for at, call in enumerate(turn.calls))
+        self.pending_calls += (
+            PendingCall(number, at, call.id) for at, call in enumerate(turn.calls)
+        )
         return turn
 
-    def told(self, seen: Seen) -> Asked | None:
-        """Hear what the program says of a call, which may come before or after its answer."""
-        for one in reversed(self.asked):
-            if one.id == seen.id and one.seen is None:
-                one.seen = seen
-                return one
+    def record_event(self, event: CallEvent) -> PendingCall | None:
+        """Attach a program's report to its call, before or after the call's answer.
+
+        The call is returned; None if no call waits for it.
+        """
+        for call in reversed(self.pending_calls):
+            if call.id == event.id and call.event is None:
+                call.event = event
+                return call
         return None
 
     def _shows(self, messages: Sequence[Wire]) -> bool:
@@ -124,10 +129,12 @@ class Dialogue:
             return not ids.isdisjoint(_ids(messages))
         return seen_before(messages) > len(self.turns) - self.unread
 
-    def _answered(self, messages: Sequence[Wire]) -> Iterator[Asked]:
+    def _take_answers(self, messages: Sequence[Wire]) -> Iterator[PendingCall]:
         """Only what stands at the end is new; ids may come round again."""
         last = len(self.turns) - 1
-        waiting = {one.id: one for one in self.asked if one.turn == last and one.reply is None}
+        waiting = {
+            one.id: one for one in self.pending_calls if one.turn == last and one.reply is None
+        }
         for message in reversed(messages):
             if message.get("role") == "assistant":
                 return
@@ -138,7 +145,7 @@ class Dialogue:
 
 
 def is_unread(turn: Turn) -> bool:
-    """Whether the server answered with an error, as it could not read the model's call."""
+    """Return True if the server answered with an error, as it could not read the model's call."""
     return turn.finish_reason == _UNREAD
 
 
@@ -159,50 +166,50 @@ def text_of(message: Wire) -> str:
 
 
 def seen_before(messages: Sequence[Wire]) -> int:
-    """How many replies a request shows: what a turn's seed is made of."""
+    """Return the number of replies that a request shows; the seed of a turn is made of it."""
     return sum(message.get("role") == "assistant" for message in messages)
 
 
 _CODE = re.compile(r"(?:exited with code|Exit code|Exit Code:|<returncode>)\s*(\d+)")
 
 
-class Said(NamedTuple):
-    """How a harness words what it denies, and what it cannot take, as regular expressions."""
+class Wording(NamedTuple):
+    """The wording of a harness's denials and refusals, as regular expressions."""
 
     denied: str = "(?!)"
     refused: str = "(?!)"
 
     def did(self, text: str) -> Did:
-        """What a text of the harness says that became of a call."""
+        """Return what became of a call, by a text of the harness."""
         if re.search(self.refused, text):
             return Did.REFUSED
         return Did.DENIED if re.search(self.denied, text) else Did.RAN
 
-    def read(self, ident: str, reply: str) -> Seen:
-        """What it did with a call, by what the model read of it."""
+    def read(self, ident: str, reply: str) -> CallEvent:
+        """Return the report on a call, by the reply that the model read."""
         did, code = self.did(reply), _CODE.search(reply[:200])
-        return Seen(ident, did, int(code[1]) if code else 0)
+        return CallEvent(ident, did, int(code[1]) if code else 0)
 
 
-NOTHING = Said()
-OPENCODE = Said(
+NOTHING = Wording()
+OPENCODE = Wording(
     "specified a rule which prevents|specifically restricted|rejected permission|"
     "Permission(Denied|Rejected)Error",
     "invalid arguments|unavailable tool|arguments provided to the",
 )
-CLAUDE = Said(
+CLAUDE = Wording(
     "Permission to use|requested permissions|was blocked|has been denied|requires approval|"
     "doesn't want to proceed|not in the list of allowed|"
     "requires permission to use|permission was declined",  # Qwen Code's, without a terminal
     "InputValidationError|No such tool|not found in registry",
 )
-CODEX = Said(
+CODEX = Wording(
     r"rejected: blocked by policy|Rejected\(|^patch rejected",
     "unsupported call|failed to parse function arguments",
 )
 
 
-def opencode_tells(line: Wire) -> Iterator[Seen]:
+def opencode_tells(line: Wire) -> Iterator[CallEvent]:
     part = line.get("part")
     if line.get("type") != "tool_use" or not isinstance(part, Mapping):
         return
@@ -212,10 +219,10 @@ def opencode_tells(line: Wire) -> Iterator[Seen]:
     if part.get("tool") == "invalid":
         did = Did.REFUSED
     metadata = state.get("metadata") or {}
-    yield Seen(str(part.get("callID", "")), did, _exit(metadata.get("exit", 0)))
+    yield CallEvent(str(part.get("callID", "")), did, _exit(metadata.get("exit", 0)))
 
 
-def claude_tells(line: Wire) -> Iterator[Seen]:
+def claude_tells(line: Wire) -> Iterator[CallEvent]:
     """Qwen Code prints its turns in the same form."""
     message = line.get("message")
     content = message.get("content") if isinstance(message, Mapping) else None
@@ -224,27 +231,27 @@ def claude_tells(line: Wire) -> Iterator[Seen]:
             said = json.dumps(block.get("content"))
             did = CLAUDE.did(said) if block.get("is_error") else Did.RAN
             code = int(bool(block.get("is_error")))
-            yield Seen(str(block.get("tool_use_id", "")), did, code)
+            yield CallEvent(str(block.get("tool_use_id", "")), did, code)
 
 
-def codex_tells(line: Wire) -> Iterator[Seen]:
-    """What its app server says of an item that is a call."""
+def codex_tells(line: Wire) -> Iterator[CallEvent]:
+    """Yield the report in a line of Codex's app server on an item that is a call."""
     params = line.get("params")
     item = params.get("item") if isinstance(params, Mapping) else None
     if line.get("method") != "item/completed" or not isinstance(item, Mapping):
         return
     if item.get("type") in {"commandExecution", "fileChange"}:
         did = Did.DENIED if item.get("status") == "declined" else Did.RAN
-        yield Seen(str(item.get("id", "")), did, _exit(item.get("exitCode", 0)))
+        yield CallEvent(str(item.get("id", "")), did, _exit(item.get("exitCode", 0)))
 
 
 def _exit(code: object) -> int | None:
-    """The code as far as it is one: a store keeps it."""
+    """Return the exit code, if it is one that a store can keep."""
     return code if code is None or (type(code) is int and abs(code) < 1 << 31) else 0
 
 
-def seen_in(line: str, tells: Callable[[Wire], Iterator[Seen]] | None) -> list[Seen]:
-    """What a line that a program printed tells of its calls."""
+def events_in(line: str, tells: Callable[[Wire], Iterator[CallEvent]] | None) -> list[CallEvent]:
+    """Return the reports on calls in a line that a program printed."""
     if tells is None or not line.startswith("{"):
         return []
     try:

@@ -45,7 +45,7 @@ class Told:
                 os._exit(1)  # the evaluator is gone
 
 
-def inode_of(port: int, own: int) -> str:
+def _inode_of(port: int, own: int) -> str:
     """The number of the socket whose near end is `port`, and whose far end is our own."""
     near, far = f"0100007F:{port:04X}", f"0100007F:{own:04X}"
     with open("/proc/net/tcp") as table:
@@ -57,11 +57,11 @@ def inode_of(port: int, own: int) -> str:
 
 
 def holds(pid: int, inode: str) -> bool:
-    wanted = f"socket:[{inode}]"
+    target = f"socket:[{inode}]"
     try:
         for fd in os.listdir(f"/proc/{pid}/fd"):
             try:
-                if os.readlink(f"/proc/{pid}/fd/{fd}") == wanted:
+                if os.readlink(f"/proc/{pid}/fd/{fd}") == target:
                     return True
             except OSError:
                 continue
@@ -104,7 +104,10 @@ def carry(near: socket.socket, path: str) -> None:
 
 
 def refuse(near: socket.socket) -> None:
-    """What it asks is read first: a connection closed over unread bytes shows no answer."""
+    """Answer 403 to a process that may not ask.
+
+    The request is read first: a connection closed over unread bytes shows no answer.
+    """
     near.settimeout(1)
     with near:
         try:
@@ -114,15 +117,15 @@ def refuse(near: socket.socket) -> None:
             pass
 
 
-def admit(server: socket.socket, child: subprocess.Popen[bytes], path: str, told: Told) -> None:
+def admit(server: socket.socket, child: subprocess.Popen[bytes], path: str, reports: Told) -> None:
     own = server.getsockname()[1]
     while True:
         near, (_, port) = server.accept()
-        inode = inode_of(port, own)
+        inode = _inode_of(port, own)
         if inode and holds(child.pid, inode):
             threading.Thread(target=carry, args=(near, path), daemon=True).start()
         else:
-            told.say(refused=command_of(inode))
+            reports.say(refused=command_of(inode))
             threading.Thread(target=refuse, args=(near,), daemon=True).start()
 
 
@@ -132,7 +135,7 @@ def listen(stream: Any, told: Told) -> None:
         told.say(line=line.decode(errors="replace").rstrip("\n"))
 
 
-def last_words(stream: Any, kept: list[bytes]) -> None:
+def _last_words(stream: Any, kept: list[bytes]) -> None:
     while part := stream.read1(1 << 16):
         kept[0] = (kept[0] + part)[-TAIL:]
 
@@ -140,7 +143,7 @@ def last_words(stream: Any, kept: list[bytes]) -> None:
 def obey(told: Told, child: subprocess.Popen[bytes]) -> None:
     """After the order comes what the program is to read; whatever else, or the end, ends it."""
     while (line := told.heard.readline()).startswith(b"{"):
-        hand(child, json.loads(line)["stdin"])
+        write_stdin(child, json.loads(line)["stdin"])
     for number in (signal.SIGTERM, signal.SIGKILL):
         try:
             os.killpg(child.pid, number)
@@ -149,13 +152,13 @@ def obey(told: Told, child: subprocess.Popen[bytes]) -> None:
             continue
 
 
-def hand(child: subprocess.Popen[bytes], given: str | None) -> None:
+def write_stdin(child: subprocess.Popen[bytes], text: str | None) -> None:
     """Write that for the program to read; with None, nothing more will come."""
     try:
-        if child.stdin and given is None:
+        if child.stdin and text is None:
             child.stdin.close()
-        elif child.stdin and given:
-            child.stdin.write(given.encode())
+        elif child.stdin and text:
+            child.stdin.write(text.encode())
             child.stdin.flush()
     except (BrokenPipeError, ValueError):
         pass  # it has ended, or was told that nothing comes
@@ -184,34 +187,34 @@ def main(path: str) -> None:
     ctypes.CDLL(None).prctl(NOT_DUMPABLE, 0, 0, 0, 0)  # no command may read or steer us
     peer = socket.socket(socket.AF_UNIX)
     peer.connect(path)
-    told = Told(peer)
-    order = json.loads(told.heard.readline())
+    reports = Told(peer)
+    order = json.loads(reports.heard.readline())
     furnish(order)
     server = socket.create_server(("127.0.0.1", order["port"]), backlog=64)
     try:
         child = start(order)
     except OSError as error:
-        told.say(ended=127, said=f"{order['argv'][0]}: {error.strerror}", cpu=0.0)
+        reports.say(ended=127, said=f"{order['argv'][0]}: {error.strerror}", cpu=0.0)
         return
-    threading.Thread(target=admit, args=(server, child, path, told), daemon=True).start()
-    threading.Thread(target=obey, args=(told, child), daemon=True).start()
-    follow(child, order, told)
+    threading.Thread(target=admit, args=(server, child, path, reports), daemon=True).start()
+    threading.Thread(target=obey, args=(reports, child), daemon=True).start()
+    follow(child, order, reports)
 
 
-def follow(child: subprocess.Popen[bytes], order: dict[str, Any], told: Told) -> None:
+def follow(child: subprocess.Popen[bytes], order: dict[str, Any], reports: Told) -> None:
     """Until the program has ended; then say how."""
-    kept = [b""]
-    threading.Thread(target=last_words, args=(child.stderr, kept), daemon=True).start()
-    printed = threading.Thread(target=listen, args=(child.stdout, told), daemon=True)
+    tail = [b""]
+    threading.Thread(target=_last_words, args=(child.stderr, tail), daemon=True).start()
+    printed = threading.Thread(target=listen, args=(child.stdout, reports), daemon=True)
     printed.start()
-    hand(child, order["stdin"])
+    write_stdin(child, order["stdin"])
     if not order["open"]:
-        hand(child, None)
+        write_stdin(child, None)
     code = child.wait()
     printed.join(GRACE)
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    said = kept[0].decode(errors="replace")
-    told.say(ended=code, said=said, cpu=used.ru_utime + used.ru_stime)
+    said = tail[0].decode(errors="replace")
+    reports.say(ended=code, said=said, cpu=used.ru_utime + used.ru_stime)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ STREAM, JSON = "text/event-stream", "application/json"
 
 
 def event(kind: str, **more: object) -> bytes:
-    """One server-sent event as Anthropic's messages and OpenAI's responses have it."""
+    """Encode one server-sent event as Anthropic's messages and OpenAI's responses have it."""
     return f"event: {kind}\ndata: {json.dumps({'type': kind, **more})}\n\n".encode()
 
 
@@ -81,7 +81,7 @@ def _sized(size: int) -> int:
 
 @dataclass(slots=True)
 class Answer:
-    """What goes back. The body ends with the connection. `gone`: the program has hung up."""
+    """An HTTP answer, whose body ends with the connection. `gone`: the program has hung up."""
 
     writer: asyncio.StreamWriter
     begun: bool = False
@@ -104,7 +104,7 @@ class Answer:
         await self.write(content if isinstance(content, bytes) else json.dumps(content).encode())
 
     async def refuse(self, status: int, said: str) -> None:
-        """An error as all three dialects know it; nothing where a reply is under way."""
+        """Send an error in the form of all three dialects; nothing once a reply is under way."""
         if not self.begun:
             error = {"message": said, "type": "invalid_request_error", "code": status}
             await self.whole({"type": "error", "error": error}, status)

@@ -1,7 +1,7 @@
-"""Harnesses on this machine: got in the version that was tried, or the user's own, with our model.
+"""Harnesses on this machine: installed in the tested version, or the user's own, with our model.
 
-The registry is the one that npm or pip is set to use here. Nothing is run of what is got, and
-nothing stands where a program of the user's could find it.
+The registry is the one that npm or pip is set to use here. Nothing of an installed harness is run,
+and nothing stands where a program of the user's could find it.
 """
 
 import asyncio
@@ -38,34 +38,34 @@ class Installed:
 
     @property
     def inside(self) -> str:
-        """Its path in a world."""
+        """The program's path in a sandbox."""
         return f"{FOLDER}/{self.binary}"
 
     @property
-    def told(self) -> str:
+    def label(self) -> str:
         return f"{self.program.name} {self.program.version} (sha256 {self.digest[:12]})"
 
     @property
     def cure(self) -> str:
-        """What helps where it asks for a login, or somebody else's model."""
+        """Return the fix for a program that asks for a login, or for somebody else's model."""
         again = f"agenteval harness install {self.program.name}"
         return f"remove {self.folder} and get it again: `{again}`"
 
     @property
     def protocol(self) -> str:
-        """What a run records of it, with what is translated between it and the served model."""
+        """Return the program's label for a run's record, with its translation if there is one."""
         speaks = self.program.speaks
-        return self.told if speaks == CHAT else f"{self.told}, {speaks} translated to {CHAT}"
+        return self.label if speaks == CHAT else f"{self.label}, {speaks} translated to {CHAT}"
 
 
 def data() -> Path:
-    """Where what agenteval gets for a user is kept."""
+    """Return the folder of all that agenteval installs for a user."""
     given = os.environ.get("AGENTEVAL_DATA")
     home = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
     return Path(given) if given else Path(home) / "agenteval"
 
 
-def program_of(name: str) -> Program:
+def _program_of(name: str) -> Program:
     """Raises UsageError for a name that no harness has."""
     if name not in PROGRAMS:
         raise UsageError(f"no harness {name!r} is known. Known: {', '.join(PROGRAMS)}")
@@ -74,11 +74,11 @@ def program_of(name: str) -> Program:
 
 def installed(name: str) -> Installed:
     """Raises UsageError, with what would get it, when it is not there in the version tried."""
-    program = program_of(name)
+    program = _program_of(name)
     folder = _folder(program)
     try:
         mark = json.loads((folder / MARK).read_text(encoding="utf-8"))
-        found = Installed(program, folder, mark["binary"], mark["sha256"])
+        installation = Installed(program, folder, mark["binary"], mark["sha256"])
     except (OSError, ValueError, KeyError) as error:
         others = sorted(path.name for path in folder.parent.glob(f"{name}@*") if path != folder)
         has = f"there is {', '.join(others)}, and it plays with" if others else "it plays with"
@@ -89,12 +89,12 @@ def installed(name: str) -> Installed:
     for need in program.needs:
         if shutil.which(need) is None:
             raise UsageError(f"{name} needs the program {need}, which is not on PATH: install it")
-    return found
+    return installation
 
 
 def install(name: str) -> Installed:
-    """As `installed`, got when it is not there. Raises UsageError."""
-    program = program_of(name)
+    """Install a harness if it is missing, and return it as `installed` does. Raises UsageError."""
+    program = _program_of(name)
     folder = _folder(program)
     with locked(folder.parent):  # who installs the same at this time has it when he has waited
         if not (folder / MARK).is_file():
@@ -150,15 +150,15 @@ def _commands(program: Program, folder: Path) -> Iterator[Sequence[str]]:
 
 def _note(program: Program, folder: Path) -> None:
     base = "node_modules/" if program.registry == "npm" else ""
-    found = next(iter(sorted(folder.glob(f"{base}{program.binary}"))), None)
-    if found is None:
+    binary = next(iter(sorted(folder.glob(f"{base}{program.binary}"))), None)
+    if binary is None:
         raise UsageError(
             f"{program.name} {program.version}: its package has no program for this machine "
             f"({platform.machine()})"
         )
-    with found.open("rb") as file:
+    with binary.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    mark = {"binary": str(found.relative_to(folder)), "sha256": digest}
+    mark = {"binary": str(binary.relative_to(folder)), "sha256": digest}
     (folder / MARK).write_text(json.dumps(mark), encoding="utf-8")
 
 
@@ -168,7 +168,7 @@ def without_keys(variables: Mapping[str, str]) -> Mapping[str, str]:
 
 
 async def version_of(path: str) -> str:
-    """What a program of the user's says of itself; "" where that is no version."""
+    """Return the version that a user's own program reports; "" if it reports none."""
     process = await asyncio.create_subprocess_exec(
         path,
         "--version",
@@ -178,17 +178,17 @@ async def version_of(path: str) -> str:
     )
     try:
         async with asyncio.timeout(30):
-            said, _ = await process.communicate()
+            output, _ = await process.communicate()
     except TimeoutError:
         process.kill()
         await process.wait()
         return ""
-    words = said.decode(errors="replace").split()
+    words = output.decode(errors="replace").split()
     return next((word for word in words if word[:1].isdigit()), "")
 
 
 def environment(url: str) -> Mapping[str, str]:
-    """Where programs look for a model that is not their maker's."""
+    """Return the variables that point programs to a model that is not their maker's."""
     options = {"baseURL": f"{url}/v1", "apiKey": "none"}
     model = {"tool_call": True, "limit": {"context": 200_000, "output": 16_000}}
     provider = {"npm": "@ai-sdk/openai-compatible", "options": options, "models": {MODEL: model}}
@@ -205,7 +205,7 @@ def environment(url: str) -> Mapping[str, str]:
 
 
 def options(name: str, url: str) -> Sequence[str]:
-    """What a program takes by its command line only."""
+    """Return the settings that a program takes by its command line only."""
     if name != "codex":
         return ()
     provider = f'{{name="agenteval",base_url="{url}/v1",wire_api="responses"}}'

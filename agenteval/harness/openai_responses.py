@@ -1,6 +1,7 @@
 """OpenAI's responses in terms of chat completions: requests there, replies back. Pure.
 
-What a served model reads is then chat completions whatever the program speaks: a run says so.
+A served model then reads chat completions in whatever dialect the program speaks: the run states
+it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,13 +17,13 @@ Json = Mapping[str, Any]
 
 def to_chat(body: Json) -> dict[str, Any]:
     """The same request as chat completions have it; tools of the server's own are left out."""
-    asked: dict[str, Any] = {"messages": [*_messages(body)], "stream": bool(body.get("stream"))}
-    asked |= {name: body[name] for name in ("temperature", "top_p") if body.get(name) is not None}
+    request: dict[str, Any] = {"messages": [*_messages(body)], "stream": bool(body.get("stream"))}
+    request |= {name: body[name] for name in ("temperature", "top_p") if body.get(name) is not None}
     if body.get("max_output_tokens"):
-        asked["max_tokens"] = body["max_output_tokens"]
+        request["max_tokens"] = body["max_output_tokens"]
     if tools := [tool for tool in body.get("tools") or () if tool.get("type") == "function"]:
-        asked["tools"] = [{"type": "function", "function": _function(tool)} for tool in tools]
-    return asked
+        request["tools"] = [{"type": "function", "function": _function(tool)} for tool in tools]
+    return request
 
 
 def _function(tool: Json) -> Json:
@@ -34,35 +35,35 @@ def _messages(body: Json) -> Iterator[dict[str, Any]]:
     """Calls that stand together, and the words before them, are one message."""
     if body.get("instructions"):
         yield {"role": "system", "content": body["instructions"]}
-    given = body.get("input")
-    items = [{"role": "user", "content": given}] if isinstance(given, str) else given or ()
-    said: dict[str, Any] | None = None
+    contents = body.get("input")
+    items = [{"role": "user", "content": contents}] if isinstance(contents, str) else contents or ()
+    assistant: dict[str, Any] | None = None
     for item in items:
         kind = item.get("type", "message")
         if kind == "function_call" or item.get("role") == "assistant":
-            said = said or {"role": "assistant", "content": ""}
-            _add(said, item)
+            assistant = assistant or {"role": "assistant", "content": ""}
+            _add(assistant, item)
             continue
         if kind == "reasoning":
             continue
-        if said:
-            yield said
-            said = None
-        yield from _heard(kind, item)
-    if said:
-        yield said
+        if assistant:
+            yield assistant
+            assistant = None
+        yield from _chat_message(kind, item)
+    if assistant:
+        yield assistant
 
 
-def _add(said: dict[str, Any], item: Json) -> None:
+def _add(assistant: dict[str, Any], item: Json) -> None:
     if item.get("role") == "assistant":
-        said["content"] += _text(item.get("content"))
+        assistant["content"] += _text(item.get("content"))
         return
     function = {"name": item.get("name"), "arguments": item.get("arguments") or "{}"}
     call = {"id": item.get("call_id"), "type": "function", "function": function}
-    said.setdefault("tool_calls", []).append(call)
+    assistant.setdefault("tool_calls", []).append(call)
 
 
-def _heard(kind: str, item: Json) -> Iterator[dict[str, Any]]:
+def _chat_message(kind: str, item: Json) -> Iterator[dict[str, Any]]:
     if kind == "function_call_output":
         content = _text(item.get("output"))
         yield {"role": "tool", "tool_call_id": item.get("call_id"), "content": content}

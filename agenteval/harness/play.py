@@ -1,6 +1,7 @@
 """One trial with a real program as the agent: the proxy between it and the served model.
 
-The proxy says how it ends and whether it is void: programs retry, hang, and end with 0 whatever.
+The proxy decides how the trial ends and whether it is void: programs retry, hang, and end with 0
+whatever.
 """
 
 import asyncio
@@ -15,11 +16,11 @@ from agenteval.core.prompt.prompt import Prompt
 from agenteval.core.trial import CallRecord, Execution, Turn
 from agenteval.errors import AgentevalError, Cause, InfrastructureError, OutgrownError, unwrapped
 from agenteval.harness.app_server import Allows, AppServer
-from agenteval.harness.dialogue import Asked, Dialogue, Did, Seen, is_unread, seen_in
+from agenteval.harness.dialogue import CallEvent, Dialogue, Did, PendingCall, events_in, is_unread
 from agenteval.harness.http_server import Answer, Request, UnreadableError
 from agenteval.harness.install import Installed
 from agenteval.harness.recipes import Task
-from agenteval.harness.translation import Passage, Wanted, beside, wanted
+from agenteval.harness.translation import ModelRequest, Passage, answer_other_request, parse_request
 from agenteval.harness.trial_socket import FORWARDER, TrialSocket
 from agenteval.patience import until
 from agenteval.protocols import Relay, Sandbox, TrialContext
@@ -34,7 +35,7 @@ Judged = tuple[ToolCall, Verdict, str]
 
 @dataclass(slots=True)
 class Played:
-    """What is told of a trial when a run is over; its loop would hold its world and its turns."""
+    """The figures of a trial that outlive it; its loop would hold the sandbox and the turns."""
 
     scenario: str
     calls: list[CallRecord] = field(default_factory=list)
@@ -61,12 +62,12 @@ class HarnessLoop:
     relay: Relay
     insist: Callable[[Callable[[], Awaitable[Turn]]], Awaitable[Turn]]
     judge: Callable[[ToolCall], Awaitable[Judged]]
-    scene: TrialContext
+    trial: TrialContext
     starts: asyncio.Semaphore  # how many may start at a time: they would wait for each other
     reason: str = ""
     _dialogue: Dialogue = field(init=False)
     _judged: dict[tuple[int, int], Judged] = field(default_factory=dict)
-    _seen: dict[str, Seen] = field(default_factory=dict)
+    _events: dict[str, CallEvent] = field(default_factory=dict)
     _ending: Ending | None = None
     _failure: AgentevalError | None = None
     _ended: Mapping[str, Any] | None = None
@@ -127,7 +128,7 @@ class HarnessLoop:
                 await self.way.listen(self._news)
         except TimeoutError:
             self._late()
-            await self.way.listen(self._news, within=15.0)
+            await self.way.listen(self._news, seconds=15.0)
 
     def _is_up(self) -> None:
         if self._starting:
@@ -135,10 +136,10 @@ class HarnessLoop:
         self._starting = False
 
     def _deadline(self) -> float:
-        patience = QUIET if self._has_asked else FIRST
-        patience = LEAVES if self._dialogue.over else patience
+        seconds = QUIET if self._has_asked else FIRST
+        seconds = LEAVES if self._dialogue.over else seconds
         now = asyncio.get_running_loop().time()
-        return (now if self._answering else self._since) + patience
+        return (now if self._answering else self._since) + seconds
 
     @property
     def _has_asked(self) -> bool:
@@ -152,38 +153,38 @@ class HarnessLoop:
             seconds, said = asked
             self._failure = self._broke(f"asked {said} for {seconds:g} s, and was ended")
 
-    def _news(self, told: Mapping[str, Any]) -> None:
-        self.played.refused += "refused" in told
-        if "ended" in told:
-            self._ended, self.played.cpu = told, float(told["cpu"])
-        line = str(told.get("line", ""))
+    def _news(self, news: Mapping[str, Any]) -> None:
+        self.played.refused += "refused" in news
+        if "ended" in news:
+            self._ended, self.played.cpu = news, float(news["cpu"])
+        line = str(news.get("line", ""))
         self._printed = line.strip() or self._printed
-        for seen in seen_in(line, self.installed.program.tells):
-            self._dialogue.told(seen)
-            self._seen[seen.id] = seen
+        for event in events_in(line, self.installed.program.tells):
+            self._dialogue.record_event(event)
+            self._events[event.id] = event
         if line and self._client:
             self._answer_client(self._client, line)
 
     def _answer_client(self, client: AppServer, line: str) -> None:
-        if said := client.heard(line):
-            self.way.hand(said)
+        if said := client.answer(line):
+            self.way.send_stdin(said)
         if client.over:
-            self.way.hand(None)
+            self.way.send_stdin(None)
 
     async def _serve(self, request: Request, answer: Answer) -> None:
-        """Answer one request. What nobody foresaw in it ends the trial."""
-        answering = self._group.create_task(self._answered(request, answer))
+        """Answer one request. An unforeseen error ends the trial."""
+        answering = self._group.create_task(self._answer_or_stop(request, answer))
         self._answering.add(answering)
         await asyncio.wait({answering})
         self._answering.discard(answering)
         self._since = asyncio.get_running_loop().time()
 
     def _hang_up(self) -> None:
-        """Leave off what a program asked that is no more: the server has others to answer."""
+        """Cancel the requests of a program that has ended: the server has others to answer."""
         for answering in self._answering:
             answering.cancel()
 
-    async def _answered(self, request: Request, answer: Answer) -> None:
+    async def _answer_or_stop(self, request: Request, answer: Answer) -> None:
         try:
             await self._answer(request, answer)
         except UnreadableError as error:
@@ -196,70 +197,70 @@ class HarnessLoop:
             self._stop(None)
 
     async def _answer(self, request: Request, answer: Answer) -> None:
-        asked = wanted(request)
-        if asked is None:
-            await beside(request, answer)
-        elif self._dialogue.belongs(asked.messages):
-            await self._go_on(asked, answer)
+        model_request = parse_request(request)
+        if model_request is None:
+            await answer_other_request(request, answer)
+        elif self._dialogue.belongs(model_request.messages):
+            await self._go_on(model_request, answer)
         else:
-            await self._passed(asked, answer)
+            await self._passed(model_request, answer)
 
-    async def _go_on(self, asked: Wanted, answer: Answer) -> None:
+    async def _go_on(self, model_request: ModelRequest, answer: Answer) -> None:
         self._is_up()
-        turn, _ = self._dialogue.heard(asked.messages)
+        turn, _ = self._dialogue.receive(model_request.messages)
         if turn:
-            await self._took(turn)
+            await self._take_turn(turn)
         await self._settle()
         if self._over():
             self._stop(self._ending)
             await answer.refuse(503, "the trial has ended")
             return
-        reply = await self._passed(asked, answer)
+        reply = await self._passed(model_request, answer)
         if is_unread(reply):
             self._dialogue.failed(reply)
-            await self._took(reply)
+            await self._take_turn(reply)
         elif not answer.gone:
-            self._dialogue.replied(reply)
+            self._dialogue.send_reply(reply)
 
-    async def _passed(self, asked: Wanted, answer: Answer) -> Turn:
+    async def _passed(self, asked: ModelRequest, answer: Answer) -> Turn:
         way, ask = Passage(answer, asked), self.relay.relay
         turn = await self.insist(lambda: ask(asked.chat, seed=self.seed, write=way.write))
         await (way.refuse(turn.raw) if is_unread(turn) else way.end(turn))
         return turn
 
-    async def _took(self, turn: Turn) -> None:
+    async def _take_turn(self, turn: Turn) -> None:
         number = len(self.turns) - 1
-        self.scene.record_turn(self.agent, number, turn)
+        self.trial.record_turn(self.agent, number, turn)
         for position, call in enumerate(turn.calls):
             self._judged[number, position] = await self.judge(call)
-            if seen := self._seen.get(call.id):
-                self._dialogue.told(seen)
+            if event := self._events.get(call.id):
+                self._dialogue.record_event(event)
 
     async def _settle(self, *, last: bool = False) -> None:
         """Keep the calls that are known whole, in their order; at the end all that there are."""
-        if last and (turn := self._dialogue.taken(sure=True)):
-            await self._took(turn)
-        for asked in self._dialogue.asked[len(self.calls) :]:
-            told = asked.seen or not self.installed.program.tells
-            waited = asked.turn < len(self.turns) - TELLS_WITHIN
-            if not last and (asked.reply is None or not (told or waited)):
+        if last and (turn := self._dialogue.settle(sure=True)):
+            await self._take_turn(turn)
+        for call in self._dialogue.pending_calls[len(self.calls) :]:
+            has_event = call.event or not self.installed.program.tells
+            waited = call.turn < len(self.turns) - TELLS_WITHIN
+            if not last and (call.reply is None or not (has_event or waited)):
                 return
-            record = self._record(asked)
+            record = self._record(call)
             self.calls.append(record)
-            self.scene.record_call(self.agent, record)
+            self.trial.record_call(self.agent, record)
 
-    def _record(self, asked: Asked) -> CallRecord:
-        call, verdict, objection = self._judged[asked.turn, asked.position]
-        seen = asked.seen
-        if seen is None and asked.reply is not None:
-            seen = self.installed.program.said.read(asked.id, asked.reply)
-        reply, did = asked.reply or "", seen.did if seen else ""
-        execution = Execution(seen.code, reply, 0.0) if seen and did is Did.RAN else None
-        place = (asked.turn, asked.position, call, verdict, reply)
+    def _record(self, pending: PendingCall) -> CallRecord:
+        call, verdict, objection = self._judged[pending.turn, pending.position]
+        event = pending.event
+        if event is None and pending.reply is not None:
+            event = self.installed.program.wording.read(pending.id, pending.reply)
+        reply, did = pending.reply or "", event.did if event else ""
+        execution = Execution(event.code, reply, 0.0) if event and did is Did.RAN else None
+        place = (pending.turn, pending.position, call, verdict, reply)
         return CallRecord(*place, execution, objection, did)
 
     def _over(self) -> bool:
-        """Whether a limit of the trial is reached."""
+        """Return True if a limit of the trial is reached."""
         if self._ending is None and self.turns:
             if repeats := self.turns[-1].repeats:
                 self._ending, self.reason = Ending.LOOPED, f"wrote again and again: {repeats}"
@@ -268,7 +269,7 @@ class HarnessLoop:
             elif len(self.turns) >= self.max_turns:
                 self._ending = Ending.TURNS
             else:
-                self._ending = self.scene.spent()
+                self._ending = self.trial.spent()
         if self._ending is None and self._failure is None and self._dialogue.ignored >= IGNORES:
             self._failure = self._broke(f"took none of {IGNORES} replies to the same request")
         return self._ending is not None or self._failure is not None
@@ -284,7 +285,7 @@ class HarnessLoop:
         if not self.turns:
             raise self._broke("asked its model nothing")
         last = self.turns[-1]
-        filled, self.reason = await self.scene.cut(last, last.usage.prompt_tokens)
+        filled, self.reason = await self.trial.cut(last, last.usage.prompt_tokens)
         if filled:
             return filled
         failed = code or (self._client and self._client.failure)
@@ -299,4 +300,6 @@ class HarnessLoop:
         last = (self._client and self._client.failure) or lines[-1]
         said = f": {last[:300]}".rstrip(": ")
         cure = "" if self._has_asked else f"; {self.installed.cure}"
-        return InfrastructureError(f"{self.installed.told} {what}{code}{said}{cure}", Cause.HARNESS)
+        return InfrastructureError(
+            f"{self.installed.label} {what}{code}{said}{cure}", Cause.HARNESS
+        )

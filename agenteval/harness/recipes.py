@@ -1,6 +1,6 @@
-"""The harnesses that are known, and how each is made to play a trial. Pure.
+"""The known harnesses, and how each is set up to play a trial. Pure.
 
-Each was tried in the version that stands here. What it is told keeps it from every network but our
+Each was tried in the version that stands here. Its settings keep it from every network but our
 port, from a login, and from its own updates.
 """
 
@@ -13,7 +13,7 @@ from agenteval.core.prompt.arm import Arm
 from agenteval.core.prompt.profile import STRICT, Form, Parameter, Profile
 from agenteval.harness import dialogue
 from agenteval.harness.app_server import Allows, AppServer
-from agenteval.harness.dialogue import NOTHING, Said, Seen
+from agenteval.harness.dialogue import NOTHING, CallEvent, Wording
 
 PORT: Final = 4001
 BASE: Final = f"http://127.0.0.1:{PORT}"
@@ -51,7 +51,7 @@ class Program:
 
     `binary` is a pattern below what was installed. `dialect` is whose rules it has, and whose names
     its tools have, unless there is a `profile`; "" for one without rules. `tells` reads a line of
-    what it prints; where it names no call there, `said` reads what it answers the model.
+    what it prints; where it names no call there, `wording` reads what it answers the model.
     `asks` where our allow list answers what its own rules leave open.
     `first` is the CPU seconds of a trial of five calls, `each` those of a call more; `megabytes`
     what it takes on disk.
@@ -65,11 +65,11 @@ class Program:
     dialect: str
     speaks: str
     set_up: Callable[[Task], SetUp]
-    tells: Callable[[Json], Iterator[Seen]] | None
+    tells: Callable[[Json], Iterator[CallEvent]] | None
     first: float
     each: float
     megabytes: int
-    said: Said = NOTHING
+    wording: Wording = NOTHING
     profile: Profile | None = None
     needs: tuple[str, ...] = ()
     asks: bool = False
@@ -209,7 +209,7 @@ PROGRAMS: Final[Mapping[str, Program]] = {
             speaks=CHAT,
             set_up=_opencode,
             tells=dialogue.opencode_tells,
-            said=dialogue.OPENCODE,
+            wording=dialogue.OPENCODE,
             first=6.0,
             each=0.07,
             megabytes=178,
@@ -224,7 +224,7 @@ PROGRAMS: Final[Mapping[str, Program]] = {
             speaks="messages",
             set_up=_claude,
             tells=dialogue.claude_tells,
-            said=dialogue.CLAUDE,
+            wording=dialogue.CLAUDE,
             first=1.2,
             each=0.035,
             megabytes=235,
@@ -240,7 +240,7 @@ PROGRAMS: Final[Mapping[str, Program]] = {
             speaks="responses",
             set_up=_codex,
             tells=dialogue.codex_tells,
-            said=dialogue.CODEX,
+            wording=dialogue.CODEX,
             first=0.55,
             each=0.03,
             megabytes=404,
@@ -257,7 +257,7 @@ PROGRAMS: Final[Mapping[str, Program]] = {
             speaks=CHAT,
             set_up=_qwen,
             tells=dialogue.claude_tells,
-            said=dialogue.CLAUDE,
+            wording=dialogue.CLAUDE,
             first=7.2,
             each=0.12,
             megabytes=55,
@@ -291,7 +291,7 @@ def arm_of(name: str) -> str:
 
 
 def playing(arm: Arm, name: str) -> Arm:
-    """The arm as this harness plays it: our own rules judge beside it."""
+    """Return the arm as this harness plays it, with our own rules as the judge."""
     program = PROGRAMS.get(name)
     profile = program.profile if program and program.profile else arm.profile
     return replace(arm, profile=profile, engine="")

@@ -1,4 +1,4 @@
-"""What was captured of a harness, as an arm: a file in the user's project, and what differs there.
+"""A capture of a harness as an arm: a file in the user's project, and the differences from it.
 
 Nothing that a harness says is shipped: its words stay with the user who has it.
 """
@@ -34,65 +34,68 @@ _SLOT: Final = "\0{}\0"  # where a value stood, until all braces of the text are
 
 
 def captured(command: Sequence[str], name: str | None, rules: str | None) -> Iterator[str]:
-    """Capture a harness and write its arm; what was seen, a line each. Raises UsageError."""
+    """Capture a harness and write its arm; yield the findings, a line each. Raises UsageError."""
     policy = load_any(rules, roots=roots()) if rules else None
-    seen = asyncio.run(capture(command))
-    arm = name or f"captured/{seen.name}"
+    harness = asyncio.run(capture(command))
+    arm = name or f"captured/{harness.name}"
     path = Path(FOLDER, f"{arm}.toml")
     if path.exists():
         raise UsageError(f"{path} is there already: move it away, or give another --name")
-    _check_output(seen)
+    _check_output(harness)
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = arm_file(seen, day=f"{datetime.now(UTC):%Y-%m-%d}", here=str(Path.cwd()))
+    text = _arm_file(harness, day=f"{datetime.now(UTC):%Y-%m-%d}", here=str(Path.cwd()))
     path.write_text(text, encoding="utf-8")
-    letters = sum(map(len, seen.system))
-    names = ", ".join(one["function"]["name"] for one in seen.tools)
-    yield f"{seen.name} {seen.version} asks by {seen.spoken}: {letters} characters of prompt"
-    yield f"{len(seen.tools)} tools: {names}"
-    yield f"parameters: {', '.join(f'{k} {v}' for k, v in seen.parameters.items()) or 'none'}"
-    yield from compared(seen.calls, policy)
+    letters = sum(map(len, harness.system))
+    names = ", ".join(one["function"]["name"] for one in harness.tools)
+    start = f"{harness.name} {harness.version} asks by {harness.spoken}"
+    yield f"{start}: {letters} characters of prompt"
+    yield f"{len(harness.tools)} tools: {names}"
+    yield f"parameters: {', '.join(f'{k} {v}' for k, v in harness.parameters.items()) or 'none'}"
+    yield from compared(harness.calls, policy)
     yield f"wrote {path}"
     yield f"Next: agenteval run --model NAME --arm {arm}"
 
 
-def _check_output(seen: Captured) -> None:
+def _check_output(harness: Captured) -> None:
     """Raises UsageError where what ran shows no output: models would never read any either."""
-    silent = [one for one in seen.calls if _kind(one) == "ran" and SAID not in one.reply]
+    silent = [one for one in harness.calls if _kind(one) == "ran" and SAID not in one.reply]
     if silent:
         last = (silent[0].reply.strip().splitlines() or ["nothing"])[-1]
         raise UsageError(
-            f"{seen.name} ran `echo {SAID}` and showed no output of it, but: {last[:200]}. Its own "
-            "sandbox may not work here: have it run one command by itself first, then capture it"
+            f"{harness.name} ran `echo {SAID}` and showed no output of it, but: {last[:200]}. Its "
+            "own sandbox may not work here: have it run one command by itself first, then capture "
+            "it"
         )
 
 
-def arm_file(seen: Captured, *, day: str, here: str) -> str:
+def _arm_file(harness: Captured, *, day: str, here: str) -> str:
     """The arm as a file of arms/: a model reads there what the harness sent, word for word.
 
     But for the folder that it was started in: trials play in their own.
     """
-    forms = seen.forms
+    forms = harness.forms
     own = {tool: STRICT.profile.forms[tool] for tool in ("read", "write") if tool not in forms}
     tools = {tool: _tool(form) for tool, form in {**own, **forms}.items()}
-    others = [one["function"]["name"] for one in seen.tools]
-    left = [name for name in others if name not in {form.name for form in forms.values()}]
-    known = {
+    others = [one["function"]["name"] for one in harness.tools]
+    not_offered = [name for name in others if name not in {form.name for form in forms.values()}]
+    arm = {
         "version": 1,
-        "summary": f"{seen.name} {seen.version}, captured {day}: its prompt, its tools and replies"
-        + (f"; not offered: {', '.join(left)}" if left else ""),
-        "words": f"{seen.name} {seen.version}".strip(),
+        "summary": f"{harness.name} {harness.version}, captured {day}: "
+        "its prompt, its tools and replies"
+        + (f"; not offered: {', '.join(not_offered)}" if not_offered else ""),
+        "words": f"{harness.name} {harness.version}".strip(),
         "rules": "none",
-        "frame": _raw("\n\n".join(seen.system).replace(here, "/workspace")),
+        "frame": _raw("\n\n".join(harness.system).replace(here, "/workspace")),
         "extras": [tool for tool in forms if tool not in {"bash", "read", "write"}],
-        "engine": seen.name if seen.name in dialects() else "",
-        "texts": _texts(seen),
+        "engine": harness.name if harness.name in dialects() else "",
+        "texts": _texts(harness),
         "tools": tools,
     }
-    return tomli_w.dumps(known, multiline_strings=True)
+    return tomli_w.dumps(arm, multiline_strings=True)
 
 
 def _raw(text: str) -> str:
-    """A template that gives this text, also where it tells of templates itself."""
+    """Return a template that renders to this text, also if it contains template syntax."""
     kept = re.sub(r"\{%(?=[-+]?\s*endraw)", "{% endraw %}{{ '{%' }}{% raw %}", text)
     return f"{{% raw %}}{kept}{{% endraw %}}"
 
@@ -103,48 +106,48 @@ def _tool(form: Form) -> dict[str, Any]:
     return told | ({"schema": form.whole} if form.whole else {})
 
 
-def _texts(seen: Captured) -> dict[str, str]:
-    """How replies are worded, with a place for what differs from call to call.
+def _texts(harness: Captured) -> dict[str, str]:
+    """Return the wording of replies, with a placeholder for what differs from call to call.
 
-    What the harness never showed, as its own rules let everything run, has the words that its
-    dialect has, or ours.
+    Texts that the harness never showed, because its own rules let everything run, come from its
+    dialect, or are ours.
     """
-    dialect = dialects().get(seen.name)
+    dialect = dialects().get(harness.name)
     texts = asdict(dialect.profile.texts if dialect else STRICT.profile.texts)
-    return texts | dict(_shown(seen))
+    return texts | dict(_recorded_texts(harness))
 
 
-def _shown(seen: Captured) -> Iterator[tuple[str, str]]:
-    names = [one["function"]["name"] for one in seen.tools]
-    for one in reversed(seen.calls):  # the first of a kind counts
-        tool = seen.forms[one.tool].name if one.tool else "no_such_tool"
-        command = str((one.arguments or {"command": one.raw}).get("command", ""))
+def _recorded_texts(harness: Captured) -> Iterator[tuple[str, str]]:
+    names = [call["function"]["name"] for call in harness.tools]
+    for call in reversed(harness.calls):  # the first of a kind counts
+        tool = harness.forms[call.tool].name if call.tool else "no_such_tool"
+        command = str((call.arguments or {"command": call.raw}).get("command", ""))
         values = {"command": command, "tool": tool}
-        match _kind(one):
+        match _kind(call):
             case "ran" | "failed" | "empty" as kind:
-                yield kind, _measured(one.reply, command)
+                yield kind, _measured(call.reply, command)
             case "":
                 continue
             case kind:
-                yield kind, template(listless(one.reply, names), values)
+                yield kind, template(_listless(call.reply, names), values)
 
 
-def _kind(one: Provoked) -> str:
-    """Which of `Texts` a reply shows."""
-    if one.raw == BROKEN:
+def _kind(call: Provoked) -> str:
+    """Return the field of `Texts` that a reply shows; "" for none."""
+    if call.raw == BROKEN:
         return "malformed"
-    if one.arguments == {}:
+    if call.arguments == {}:
         return "invalid"
-    if not one.tool:
+    if not call.tool:
         return "unknown"
-    if one.did is Did.DENIED:
-        return "denied" if one.tool == "bash" else "denied_path"
-    command = str((one.arguments or {}).get("command", ""))
+    if call.did is Did.DENIED:
+        return "denied" if call.tool == "bash" else "denied_path"
+    command = str((call.arguments or {}).get("command", ""))
     kinds = {f"echo {SAID}": "ran", "true": "empty", "ls /no-such-folder-of-agenteval": "failed"}
-    return kinds.get(command, "") if one.did is Did.RAN else ""
+    return kinds.get(command, "") if call.did is Did.RAN else ""
 
 
-def listless(text: str, names: Sequence[str]) -> str:
+def _listless(text: str, names: Sequence[str]) -> str:
     """A text with a place where it lists the tools: a trial may offer fewer of them."""
     one = "|".join(sorted(map(re.escape, {*names, "invalid"}), key=len, reverse=True))
     return re.sub(rf"\b(?:{one})(?:, (?:{one})\b)+", _SLOT.format("tools"), text)
@@ -174,17 +177,18 @@ def _closed(text: str) -> str:
 
 
 def compared(calls: Sequence[Provoked], rules: Policy | None) -> Iterator[str]:
-    """A line for each provoked call: what the harness did, and what our engine of it says."""
-    for one in calls:
-        shown = (one.arguments or {}).get("command") or one.raw
-        did = one.did or ("ended" if one.reply == ENDED else "answered")
-        if rules is None or one.did is None or not one.tool:
-            yield f"  {did:8} {shown}"
+    """Yield a line for each provoked call: what the harness did, and our engine's verdict."""
+    for call in calls:
+        command = (call.arguments or {}).get("command") or call.raw
+        did = call.did or ("ended" if call.reply == ENDED else "answered")
+        if rules is None or call.did is None or not call.tool:
+            yield f"  {did:8} {command}"
             continue
-        ours = judge.judge(ToolCall("", one.tool, one.raw, one.arguments), rules).allowed
-        differs = ours != (one.did is Did.RAN)
-        yield f"  {did:8} {shown}{'  DIFFERS: ours ' + _ours(allowed=ours) if differs else ''}"
+        ours = judge.judge(ToolCall("", call.tool, call.raw, call.arguments), rules).allowed
+        differs = ours != (call.did is Did.RAN)
+        difference = f"  DIFFERS: ours {_our_verdict(allowed=ours)}" if differs else ""
+        yield f"  {did:8} {command}{difference}"
 
 
-def _ours(*, allowed: bool) -> str:
+def _our_verdict(*, allowed: bool) -> str:
     return "allows it" if allowed else "denies it"

@@ -1,8 +1,8 @@
-"""One request of a program over HTTP, whatever it speaks, to a served model and back.
+"""One request of a program over HTTP, in any dialect, to a served model and back.
 
-Chat completions are passed on byte for byte as they come. Messages and responses are told from the
-turn that is kept, so that a program gets the calls of the record: words as they come, calls at the
-end.
+Chat completions are passed on byte for byte as they come. Messages and responses are written from
+the turn that is kept, so that a program gets the calls of the record: words as they come, calls at
+the end.
 """
 
 import json
@@ -41,7 +41,7 @@ class _Tool(msgspec.Struct):
 
 
 class _Chat(msgspec.Struct):
-    """What of a request is read here and where a blame is founded; the rest goes on as it is."""
+    """The fields of a request that are read here or decide who is to blame; others pass unread."""
 
     messages: list[_Message]
     tools: list[_Tool] | None = None
@@ -49,7 +49,7 @@ class _Chat(msgspec.Struct):
 
 
 class Teller(Protocol):
-    """Tells a reply in another dialect: a stream piece by piece, or `whole`."""
+    """A writer of a reply in another dialect: a stream piece by piece, or `whole`."""
 
     def begun(self) -> Iterator[bytes]: ...
 
@@ -58,7 +58,7 @@ class Teller(Protocol):
         ...
 
     def ended(self, turn: Turn) -> Iterator[bytes]:
-        """What follows the words, all of which are told."""
+        """Yield what follows the words, all of which were sent."""
         ...
 
     def failed(self, said: str) -> Iterator[bytes]:
@@ -86,8 +86,8 @@ SPOKEN: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What a program wants of its model: `body` as it came, `chat` the same in chat completions."""
+class ModelRequest:
+    """A program's request to its model: `body` as it came, `chat` the same in chat completions."""
 
     spoken: Spoken
     body: Json
@@ -98,8 +98,11 @@ class Wanted:
         return cast("list[Json]", self.chat["messages"])
 
 
-def wanted(request: Request) -> Wanted | None:
-    """None for what asks no model. Raises UnreadableError for a body that is no such request."""
+def parse_request(request: Request) -> ModelRequest | None:
+    """Return the request to a model; None if it is none.
+
+    Raises UnreadableError for a body that is no such request.
+    """
     spoken = next((one for one in SPOKEN if request.path.endswith(one.path)), None)
     if spoken is None or request.method != "POST":
         return None
@@ -111,7 +114,7 @@ def wanted(request: Request) -> Wanted | None:
         raise UnreadableError(f"no request of {spoken.name}: {error}") from error
     if not chat["messages"]:
         raise UnreadableError(f"no request of {spoken.name}: it has no messages")
-    return Wanted(spoken, body, chat)
+    return ModelRequest(spoken, body, chat)
 
 
 def _body_of(sent: bytes) -> Json:
@@ -125,25 +128,25 @@ def _body_of(sent: bytes) -> Json:
 
 @dataclass(slots=True)
 class Passage:
-    """The way of one reply back to the program, as the bytes of the served model come."""
+    """The route of one reply back to the program, as the bytes of the served model come."""
 
     answer: Answer
-    wanted: Wanted
+    request: ModelRequest
     _teller: Teller | None = None
     _rest: bytes = b""
-    _told: list[str] = field(default_factory=list)  # words
+    _sent_words: list[str] = field(default_factory=list)  # words
     _is_broken: bool = False  # by an event that is no line; what follows is told at the end
     _kind: str = ""
 
     def __post_init__(self) -> None:
-        if self.wanted.spoken.teller:
-            model = str(self.wanted.body.get("model", ""))
-            self._teller = self.wanted.spoken.teller(f"reply-{secrets.token_hex(8)}", model)
+        if self.request.spoken.teller:
+            model = str(self.request.body.get("model", ""))
+            self._teller = self.request.spoken.teller(f"reply-{secrets.token_hex(8)}", model)
 
     @property
     def _streams(self) -> bool:
-        """As was asked for, whatever the server does."""
-        return bool(self.wanted.body.get("stream"))
+        """True if the program asked for a stream, whatever the server does."""
+        return bool(self.request.body.get("stream"))
 
     async def write(self, part: bytes) -> None:
         if self._teller is None:
@@ -169,36 +172,39 @@ class Passage:
         if not self._streams:
             await self.answer.whole(self._teller.whole(turn))
             return
-        told = legible("".join(self._told))
+        told = legible("".join(self._sent_words))
         if turn.text != told and turn.text.startswith(told):
             await self._speak(self._teller, turn.text[len(told) :])
         await self._send(self._teller, self._teller.ended(turn))
 
-    async def refuse(self, said: str) -> None:
+    async def refuse(self, message: str) -> None:
         """The served model's server answered with an error, in the place of a reply or in one."""
         if not self.answer.begun:
-            await self.answer.refuse(500, said)
+            await self.answer.refuse(500, message)
         elif self._teller:
-            await self._send(self._teller, self._teller.failed(said))
+            await self._send(self._teller, self._teller.failed(message))
         elif self._kind == STREAM:
-            error = json.dumps({"error": {"message": said, "code": 500}})
+            error = json.dumps({"error": {"message": message, "code": 500}})
             await self.answer.write(f"\n\ndata: {error}\n\n".encode())  # a line may be begun
 
     async def _speak(self, teller: Teller, words: str) -> None:
-        self._told.append(words)
+        self._sent_words.append(words)
         await self._send(teller, teller.words(words))
 
     async def _send(self, teller: Teller, events: Iterable[bytes]) -> None:
-        told = b"".join(events)
+        content = b"".join(events)
         if not self.answer.begun:
             await self.answer.begin(STREAM)
-            told = b"".join(teller.begun()) + told
-        if told:
-            await self.answer.write(told)
+            content = b"".join(teller.begun()) + content
+        if content:
+            await self.answer.write(content)
 
 
 def _words(lines: Iterable[bytes]) -> Iterator[str]:
-    """What each event of the reply says. Raises ReplyError at one that is no chunk by itself."""
+    """Yield the words of each event of the reply.
+
+    Raises ReplyError at one that is no chunk by itself.
+    """
     for line in (one.removeprefix(BYTE_ORDER.encode()) for one in lines):
         payload = line[5:].strip() if line.startswith(b"data:") else b""
         if payload and payload != b"[DONE]":
@@ -207,8 +213,8 @@ def _words(lines: Iterable[bytes]) -> Iterator[str]:
                     yield choice.delta.words if choice.delta else ""
 
 
-async def beside(request: Request, answer: Answer) -> None:
-    """What programs ask beside a model: which there are, how long a prompt is, is anybody there."""
+async def answer_other_request(request: Request, answer: Answer) -> None:
+    """Answer requests other than for a reply: which models there are, how long a prompt is."""
     if request.path.endswith("/models"):
         await answer.whole({"object": "list", "data": [{"id": MODEL, "object": "model"}]})
     elif request.path.endswith("/count_tokens"):
@@ -219,7 +225,7 @@ async def beside(request: Request, answer: Answer) -> None:
 
 async def say_once(way: Passage, call: tuple[str, str, str] | None) -> None:
     """Reply as a model that we play: with one call (id, name, arguments), or a last word."""
-    stream = bool(way.wanted.chat.get("stream"))
+    stream = bool(way.request.chat.get("stream"))
     await way.write(_spoken(call, stream=stream))
     calls = (ToolCall(*call, _object(call[2])),) if call else ()
     words, end = ("", "tool_calls") if call else (_LAST, "stop")
@@ -236,16 +242,18 @@ def _object(arguments: str) -> Json | None:
 
 
 def _spoken(call: tuple[str, str, str] | None, *, stream: bool) -> bytes:
-    said: dict[str, Any] = {"role": "assistant", "content": None if call else _LAST}
+    message: dict[str, Any] = {"role": "assistant", "content": None if call else _LAST}
     if call:
         function = {"name": call[1], "arguments": call[2]}
-        said["tool_calls"] = [{"index": 0, "id": call[0], "type": "function", "function": function}]
+        message["tool_calls"] = [
+            {"index": 0, "id": call[0], "type": "function", "function": function}
+        ]
     choice = {"index": 0, "finish_reason": "tool_calls" if call else "stop"}
     usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
     reply = {"id": f"reply-{call[0] if call else 'last'}", "created": 1, "model": MODEL}
     reply |= {"usage": usage}
     if not stream:
-        whole = reply | {"object": "chat.completion", "choices": [choice | {"message": said}]}
+        whole = reply | {"object": "chat.completion", "choices": [choice | {"message": message}]}
         return json.dumps(whole).encode()
-    chunk = reply | {"object": "chat.completion.chunk", "choices": [choice | {"delta": said}]}
+    chunk = reply | {"object": "chat.completion.chunk", "choices": [choice | {"delta": message}]}
     return f"data: {json.dumps(chunk)}\n\ndata: [DONE]\n\n".encode()

@@ -1,7 +1,7 @@
-"""Our end of a trial's socket: the forwarder's orders and news, and what the program asks.
+"""Our end of a trial's socket: the forwarder's orders and news, and the program's requests.
 
-Whoever connects first is the forwarder, before any program runs; the kernel says who connects,
-and from then on nobody else is heard.
+The first connection is the forwarder, before any program runs; the kernel reports who connects, and
+from then on all others are refused.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ from agenteval.temporary import temporary_folder
 INSIDE: Final = "/run/model"  # where the socket stands in the world
 COMES_SECONDS = 20.0
 MOST_REQUESTS: Final = 64  # of one program at the same time: each holds its body and a descriptor
-ROOM: Final = 256 << 20  # bytes of a program's home
+HOME_BYTES: Final = 256 << 20  # bytes of a program's home
 # Bytes that one piece of news may have: JSON writes a control character as six.
 LINE = 6 * forwarder.LONGEST + (1 << 16)
 FORWARDER: Final = ("python3", "-I", "-S", "-c", getsource(forwarder), INSIDE)
@@ -48,7 +48,7 @@ News = Callable[[Mapping[str, Any]], None]
 
 @dataclass(slots=True)
 class TrialSocket:
-    """`path` is where others find it. `strangers` came past the forwarder, and were not heard."""
+    """A socket that others find at `path`; `strangers` bypassed the forwarder and were refused."""
 
     path: str
     strangers: int = 0
@@ -58,7 +58,7 @@ class TrialSocket:
     _came: asyncio.Event = field(default_factory=asyncio.Event)
     _streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
-    async def order(self, made: SetUp, serve: Serve) -> None:
+    async def order(self, set_up: SetUp, serve: Serve) -> None:
         """Have the forwarder start a program. Raises InfrastructureError when there is none."""
         self._serve = serve
         with suppress(TimeoutError):
@@ -66,29 +66,32 @@ class TrialSocket:
                 await self._came.wait()
         if self._streams is None:
             raise InfrastructureError("sandbox: the forwarder of the harness did not come up")
-        given = {"stdin": made.stdin, "open": made.client is not None, "port": PORT}
-        env = _COMMON | dict(made.env)
-        self._say(json.dumps({"argv": made.argv, "env": env, "files": dict(made.files)} | given))
+        settings = {"stdin": set_up.stdin, "open": set_up.client is not None, "port": PORT}
+        env = _COMMON | dict(set_up.env)
+        self._say(
+            json.dumps({"argv": set_up.argv, "env": env, "files": dict(set_up.files)} | settings)
+        )
 
-    async def listen(self, news: News, within: float | None = None) -> None:
-        """Hear of the program until it has ended; it may be given up and begun again.
+    async def listen(self, news: News, seconds: float | None = None) -> None:
+        """Pass on the program's news until it has ended; it may be given up and begun again.
 
-        Raises InfrastructureError when the forwarder goes without a word, or has none in time.
+        Raises InfrastructureError if the forwarder goes without a word, or has none in time
+        (`seconds`).
         """
         with suppress(TimeoutError):
-            async with asyncio.timeout(within):
+            async with asyncio.timeout(seconds):
                 while self._streams and (line := await _line(self._streams[0])):
                     news(told := json.loads(line))
                     if "ended" in told:
                         return
         raise InfrastructureError("sandbox: the forwarder of the harness was killed")
 
-    def hand(self, text: str | None) -> None:
+    def send_stdin(self, text: str | None) -> None:
         """Have the program read that; with None, that nothing more comes."""
         self._say(json.dumps({"stdin": text}))
 
     def end(self) -> None:
-        """Have the program ended: asked to, then made to."""
+        """Have the forwarder end the program: by request, then by force."""
         self._say("end")
 
     def _say(self, line: str) -> None:
@@ -108,19 +111,19 @@ class TrialSocket:
             elif self._requests > MOST_REQUESTS:
                 await _refuse(reader, Answer(writer))
             else:
-                await self._answered(reader, Answer(writer))
+                await self._pass_on(reader, Answer(writer))
         finally:
             self._requests -= 1
             writer.close()
 
-    async def _answered(self, reader: asyncio.StreamReader, answer: Answer) -> None:
+    async def _pass_on(self, reader: asyncio.StreamReader, answer: Answer) -> None:
         try:
-            asked = await read_request(reader)
+            request = await read_request(reader)
         except UnreadableError as error:
             await answer.refuse(400, str(error))
             return
-        if asked and self._serve:
-            await self._serve(asked, answer)
+        if request and self._serve:
+            await self._serve(request, answer)
 
     def leave(self) -> None:
         """Forget the forwarder; another may come."""
@@ -138,7 +141,10 @@ async def _line(reader: asyncio.StreamReader) -> bytes:
 
 
 async def _refuse(reader: asyncio.StreamReader, answer: Answer) -> None:
-    """What it asks is read first: a connection closed over unread bytes shows no answer."""
+    """Answer that there are too many requests.
+
+    The request is read first: a connection closed over unread bytes shows no answer.
+    """
     with suppress(TimeoutError):
         async with asyncio.timeout(1):
             await reader.read(1 << 16)
@@ -154,21 +160,21 @@ def _peer(writer: asyncio.StreamWriter) -> int:
 
 @contextmanager
 def _descriptor(folder: Path) -> Iterator[int]:
-    held = os.open(folder, os.O_PATH | os.O_DIRECTORY)
+    descriptor = os.open(folder, os.O_PATH | os.O_DIRECTORY)
     try:
-        yield held
+        yield descriptor
     finally:
-        os.close(held)
+        os.close(descriptor)
 
 
 @asynccontextmanager
 async def opened() -> AsyncIterator[TrialSocket]:
-    """A socket at a path that nobody can guess or list, and that the world's own user can reach."""
-    with temporary_folder() as folder, _descriptor(folder) as held:
+    """Open a socket at a path that nobody can guess or list; the sandbox's user can reach it."""
+    with temporary_folder() as folder, _descriptor(folder) as descriptor:
         folder.chmod(0o711)  # others may pass, and see nothing
         name = f"{secrets.token_hex(16)}.sock"
         way = TrialSocket(str(folder / name))
-        short = f"/proc/self/fd/{held}/{name}"  # the path of a socket has 107 bytes at most
+        short = f"/proc/self/fd/{descriptor}/{name}"  # the path of a socket has 107 bytes at most
         server = await asyncio.start_unix_server(way.come, short, limit=LINE)
         os.chmod(way.path, 0o666)  # noqa: PTH101, S103 -- who may connect is seen by who connects
         try:
@@ -180,7 +186,7 @@ async def opened() -> AsyncIterator[TrialSocket]:
 
 @dataclass(slots=True)
 class Hosting:
-    """Implements `protocols.SandboxBackend`: worlds with the program, and a socket to each."""
+    """An implementation of `protocols.SandboxBackend`: sandboxes with the program and a socket."""
 
     host: Host
     installed: Installed
@@ -191,8 +197,8 @@ class Hosting:
     async def open(self, files: Mapping[str, bytes], limits: Limits) -> AsyncIterator[Sandbox]:
         async with opened() as way:
             shown = {INSIDE: way.path, FOLDER: str(self.installed.folder)}
-            guest = Guest(shown, {HOME: ROOM})
-            async with self.host.open_with(guest, files, _roomy(limits)) as sandbox:
+            program = Guest(shown, {HOME: HOME_BYTES})
+            async with self.host.open_with(program, files, _limits_of_program(limits)) as sandbox:
                 self.ways[id(sandbox)] = way
                 try:
                     yield sandbox
@@ -200,8 +206,8 @@ class Hosting:
                     del self.ways[id(sandbox)]
 
 
-def _roomy(limits: Limits) -> Limits:
-    """The scenario's limits, and what a program needs beside its commands."""
+def _limits_of_program(limits: Limits) -> Limits:
+    """Return the scenario's limits, plus what a program needs in addition to its commands."""
     return replace(
         limits,
         loopback=True,

@@ -1,7 +1,7 @@
-"""Who plays: a served model over HTTP, or a simulated one behind the same wire.
+"""The player of a trial: a served model over HTTP, or a simulated one behind the same wire.
 
 Begin with `openai_client`: `transport` carries its bytes, `stream` puts a reply together, and
-`turns` reads it. `simulated` serves a `player`, who makes the slips of a `persona`.
+`turns` reads it. `simulated` serves a `player`, which makes the slips of a `persona`.
 """
 
 from agenteval.lazily import submodules

@@ -28,7 +28,7 @@ from agenteval.core.plain import excerpt, is_byte
 from agenteval.core.text_calls import Dialect
 from agenteval.core.text_calls.dialects import DIALECTS
 from agenteval.core.trial import Message, Usage
-from agenteval.models.failures import broken_off, error_in, kept, refused_within
+from agenteval.models.failures import broken_off, decode_body, error_in, refused_within
 from agenteval.models.turns import sent_arguments, sent_name
 from agenteval.protocols import ToolSchema
 
@@ -50,14 +50,16 @@ def read_reply(body: bytes) -> tuple[Received, Usage]:
     try:
         chunk = read_chunk(body)
     except ReplyError as error:
-        raise ReplyError(f"the reply is no chat completion: {excerpt(kept(body))}") from error
+        raise ReplyError(
+            f"the reply is no chat completion: {excerpt(decode_body(body))}"
+        ) from error
     choice = chunk.choices[0] if chunk.choices else None
     if choice is None or choice.message is None:
-        if said := error_in(chunk, body):
-            raise refused_within(said)
-        raise ReplyError(f"the reply is no chat completion: {excerpt(kept(body))}")
-    if said := broken_off(choice):
-        raise refused_within(said, begun=True)
+        if fault := error_in(chunk, body):
+            raise refused_within(fault)
+        raise ReplyError(f"the reply is no chat completion: {excerpt(decode_body(body))}")
+    if fault := broken_off(choice):
+        raise refused_within(fault, begun=True)
     used = usage(chunk.usage)
     received = Received(
         text=choice.message.words,
@@ -72,11 +74,11 @@ def read_reply(body: bytes) -> tuple[Received, Usage]:
     return readable(received), used
 
 
-def _received_calls(said: Said) -> tuple[ReceivedCall, ...]:
-    calls = tuple(map(_received_call, said.tool_calls or ()))
-    if calls or said.function_call is None:
+def _received_calls(message: Said) -> tuple[ReceivedCall, ...]:
+    calls = tuple(map(_received_call, message.tool_calls or ()))
+    if calls or message.function_call is None:
         return calls
-    legacy = _received_call(Call(function=said.function_call))
+    legacy = _received_call(Call(function=message.function_call))
     return (replace(legacy, id="call-0", mends=((LEGACY, legacy.name),)),)
 
 
@@ -114,7 +116,7 @@ def request_body(
         if dialect.stop:
             request["stop"] = dialect.stop
     else:
-        thoughts = sent_back(messages, entry.sends_reasoning)
+        thoughts = _sent_back(messages, entry.sends_reasoning)
         request["messages"] = [
             native_message(message, {thought_in: thought} if thought else {})
             for message, thought in zip(messages, thoughts, strict=True)
@@ -127,7 +129,7 @@ def request_body(
 
 
 def asked_of(entry: ModelEntry, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> Asked:
-    """What of this request may found a blame."""
+    """Return the parts of this request that can decide who is to blame for a malformed call."""
     return Asked(
         schemas=schemas_of(tools),
         max_tokens=entry.sampling.max_tokens,
@@ -148,7 +150,7 @@ def relayed_body(entry: ModelEntry, request: Mapping[str, Any], seed: int) -> by
 
 
 def asked_by(entry: ModelEntry, request: Mapping[str, Any]) -> Asked:
-    """What of another program's request may found a blame."""
+    """Return the parts of another program's request that can decide who is to blame for a fault."""
     contents = (
         message.get("content")
         for message in request["messages"]
@@ -168,7 +170,7 @@ def schemas_of(tools: Sequence[ToolSchema]) -> Schemas:
     return {function["name"]: function.get("parameters") or {} for function in functions}
 
 
-def sent_back(messages: Sequence[Message], rule: Rule) -> list[str]:
+def _sent_back(messages: Sequence[Message], rule: Rule) -> list[str]:
     """The reasoning that goes with each message; "" for none.
 
     The tool loop is all that came after the last message of the user.
@@ -208,11 +210,11 @@ def text_messages(
             wire[-1]["content"] += "\n" + content
         else:
             wire.append({"role": "user" if role == "tool" else role, "content": content})
-    told = dialect.instructions(schemas)
+    instructions = dialect.instructions(schemas)
     if wire and wire[0]["role"] == "system":
-        wire[0]["content"] += "\n\n" + told
+        wire[0]["content"] += "\n\n" + instructions
     else:
-        wire.insert(0, {"role": "system", "content": told})
+        wire.insert(0, {"role": "system", "content": instructions})
     return list(wire)
 
 

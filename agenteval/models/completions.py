@@ -129,7 +129,7 @@ class _Message(BaseModel):
 
 
 class ChatRequest(BaseModel):
-    """What of a request matters here; everything else is taken and ignored, as servers do."""
+    """The fields of a request that matter here; others are accepted and ignored, as servers do."""
 
     model: str
     messages: Annotated[list[_Message], Field(min_length=1)]
@@ -151,22 +151,22 @@ class Speech:
         parameters = {one["function"]["name"]: one["function"].get("parameters") for one in schemas}
         self._wanted = {name: _required(table or {}) for name, table in parameters.items()}
 
-    def heard(self, past: PastCall) -> PastCall:
+    def translate_past(self, past: PastCall) -> PastCall:
         """An earlier call of the conversation, in our own words."""
         call = ToolCall("", past.name, "", past.arguments)
-        meant = self._profile.as_own_call(call, self.tools)
-        if meant is None:
+        own_call = self._profile.as_own_call(call, self.tools)
+        if own_call is None:
             return past
-        filled = self._wanted.get(past.name, {}).keys() - PARAMETERS[meant.name]
-        if not filled or meant.arguments is None:
-            return replace(past, name=meant.name, arguments=meant.arguments)
-        kept = {key: value for key, value in meant.arguments.items() if key not in filled}
-        return replace(past, name=meant.name, arguments=kept)
+        filled = self._wanted.get(past.name, {}).keys() - PARAMETERS[own_call.name]
+        if not filled or own_call.arguments is None:
+            return replace(past, name=own_call.name, arguments=own_call.arguments)
+        arguments = {key: value for key, value in own_call.arguments.items() if key not in filled}
+        return replace(past, name=own_call.name, arguments=arguments)
 
-    def said(self, reply: Reply) -> Reply:
-        return replace(reply, calls=tuple(self._said(call) for call in reply.calls))
+    def translate_reply(self, reply: Reply) -> Reply:
+        return replace(reply, calls=tuple(self._translate_call(call) for call in reply.calls))
 
-    def _said(self, call: Written) -> Written:
+    def _translate_call(self, call: Written) -> Written:
         if call.name not in self.tools:
             return call
         try:

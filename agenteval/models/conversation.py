@@ -1,4 +1,4 @@
-"""What a simulated model reads in a chat-completions request: the scenario, and what was done."""
+"""The scenario and the calls so far, as a simulated model reads them in a request."""
 
 import json
 import re
@@ -26,18 +26,18 @@ _DENIAL = re.compile(
 
 
 def user_words(messages: Sequence[Mapping[str, Any]]) -> str:
-    """All that the user said."""
+    """Return all the text of the user's messages."""
     return "\n".join(text(message) for message in messages if message.get("role") == "user")
 
 
 def since(messages: Sequence[Mapping[str, Any]], task: str) -> Sequence[Mapping[str, Any]]:
-    """What came after the task was last given: other tasks may have gone before."""
-    given = (
+    """Return the messages after the last one that gives the task; earlier tasks may precede it."""
+    places = (
         at
         for at, message in enumerate(messages)
         if message.get("role") == "user" and task in text(message)
     )
-    return messages[max(given, default=-1) + 1 :]
+    return messages[max(places, default=-1) + 1 :]
 
 
 def turns(messages: Sequence[Mapping[str, Any]]) -> int:
@@ -45,8 +45,8 @@ def turns(messages: Sequence[Mapping[str, Any]]) -> int:
 
 
 def past_calls(messages: Sequence[Mapping[str, Any]]) -> list[PastCall]:
-    """Every call that was answered, in order, with the verdict as its reply tells it."""
-    answered: list[PastCall] = []
+    """Return every answered call, in order, with the verdict that its reply states."""
+    calls: list[PastCall] = []
     waiting: list[Mapping[str, Any]] = []
     for message in messages:
         if message.get("role") == "assistant":
@@ -54,7 +54,7 @@ def past_calls(messages: Sequence[Mapping[str, Any]]) -> list[PastCall]:
         elif message.get("role") == "tool" and waiting:
             call = waiting.pop(_index(waiting, message.get("tool_call_id")))
             function = call.get("function") or {}
-            answered.append(
+            calls.append(
                 PastCall(
                     str(function.get("name")),
                     _parsed(function.get("arguments")),
@@ -62,11 +62,11 @@ def past_calls(messages: Sequence[Mapping[str, Any]]) -> list[PastCall]:
                     text(message),
                 )
             )
-    return answered
+    return calls
 
 
 def _index(waiting: Sequence[Mapping[str, Any]], ident: object) -> int:
-    """Which of the calls is answered: by id, or the first, as some servers repeat their ids."""
+    """Return the index of the call with this id, else 0, as some servers repeat their ids."""
     return next((at for at, call in enumerate(waiting) if call.get("id") == ident), 0)
 
 
@@ -87,16 +87,16 @@ def text(message: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What an agent that was recognised is to do, and a name that no other agent has."""
+    """The work of an agent that was recognised, and a name that no other agent has."""
 
     name: str
     prompt: Prompt
 
 
 class Memory:
-    """Recognises scenarios: `recall` takes what the user said, and the request's seed.
+    """The recognition of scenarios, by the user's words and the request's seed.
 
-    It renders each task once for a trial and not once for a turn, so thirty scenarios stay cheap.
+    Each task is rendered once for a trial and not once for a turn, so thirty scenarios stay cheap.
     """
 
     def __init__(self, scenarios: Sequence[Scenario]) -> None:
@@ -107,20 +107,20 @@ class Memory:
     def _render(self, seed: int) -> tuple[Prompt, ...]:
         return render_all(self._scenarios, seed)
 
-    def _search(self, asked: str, seed: int) -> Known | None:
-        """The first agent whose task was given last, or a sub-agent whose task came later still."""
+    def _search(self, words: str, seed: int) -> Known | None:
+        """Return the first agent whose task came last, or a sub-agent whose task came later."""
         first, after = None, 0
         prompts = self._rendered(seed)
         for scenario, prompt in zip(self._scenarios, prompts, strict=True):
-            if (at := asked.rfind(prompt.task)) >= 0 and at + len(prompt.task) > after:
+            if (at := words.rfind(prompt.task)) >= 0 and at + len(prompt.task) > after:
                 first, after = Known(scenario.name, prompt), at + len(prompt.task)
-        later = asked[after:]
+        later = words[after:]
         asking = zip(self._scenarios, prompts, strict=True) if later.strip() else ()
         for scenario, prompt in asking:
-            known = prompt.variables
+            variables = prompt.variables
             for agent in scenario.agents:
                 if agent.program:
                     continue
-                if found := recognised(scenario, agent, seed, known, later):
+                if found := recognised(scenario, agent, seed, variables, later):
                     return Known(f"{scenario.name}/{found.task}", found)
         return first

@@ -41,7 +41,7 @@ class _Endpoint:
     url: str
     model: OpenAIModel
     trials: int = 0  # that are here and have not ended
-    replied: bool = False
+    has_replied: bool = False
     left_out: float | None = None  # when, by the loop's clock
     failed: set[int] = field(default_factory=set)  # seeds of trials since its last reply
 
@@ -81,42 +81,43 @@ class Endpoints:
     async def ask(
         self, messages: Sequence[Message], tools: Sequence[ToolSchema], *, seed: int
     ) -> Turn:
-        return await self._asked(seed, lambda model: model.ask(messages, tools, seed=seed))
+        return await self._turn(seed, lambda model: model.ask(messages, tools, seed=seed))
 
     async def relay(self, request: Mapping[str, Any], *, seed: int, write: Write) -> Turn:
-        return await self._asked(seed, lambda model: model.relay(request, seed=seed, write=write))
+        return await self._turn(seed, lambda model: model.relay(request, seed=seed, write=write))
 
     def ended(self, seed: int) -> None:
-        """The trial asks no more."""
+        """Note that the trial sends no more requests."""
         if seat := self._seats.pop(seed, None):
             seat.trials -= 1
 
     def stretch(self) -> float:
         return max(one.model.stretch() for one in self._all)
 
-    async def _asked(self, seed: int, ask: Callable[[OpenAIModel], Awaitable[Turn]]) -> Turn:
-        """Of the trial's own server, or of another one where that does not take it.
+    async def _turn(self, seed: int, ask: Callable[[OpenAIModel], Awaitable[Turn]]) -> Turn:
+        """Return the turn from the trial's own server, or from another if that does not accept it.
 
-        Raises UsageError where one refuses it, none takes it, and none has taken any before.
+        Raises UsageError if a server refuses the request, none accepts it, and none has accepted
+        any before.
         """
         tried: list[_Endpoint] = []
         refused: list[tuple[_Endpoint, Exception]] = []
         while True:
-            one, began = self._seat(seed, tried), asyncio.get_running_loop().time()
+            endpoint, began = self._seat(seed, tried), asyncio.get_running_loop().time()
             try:
-                turn = await ask(one.model)
+                turn = await ask(endpoint.model)
             except (InfrastructureError, UsageError) as error:
-                tried.append(one)
+                tried.append(endpoint)
                 if isinstance(error, InfrastructureError):
-                    error.endpoint = one.url
-                if not one.replied and not_taken(error):
-                    refused.append((one, error))
-                elif not self._is_gone(one, seed, error):
+                    error.endpoint = endpoint.url
+                if not endpoint.has_replied and not_taken(error):
+                    refused.append((endpoint, error))
+                elif not self._is_gone(endpoint, seed, error):
                     raise
                 if len(tried) == len(self._all):
                     raise self._last(error, [said for _, said in refused]) from error.__cause__
             else:
-                self._take_in(one, began)
+                self._take_in(endpoint, began)
                 for other, said in refused:
                     self._leave_out(other, f"refuses what another takes ({said})")
                 return turn
@@ -132,13 +133,16 @@ class Endpoints:
             self._seats[seed] = seat
         return seat
 
-    def _is_gone(self, one: _Endpoint, seed: int, error: Exception) -> bool:
-        """Whether another may be asked in its place; one that fails is left out all the same."""
+    def _is_gone(self, endpoint: _Endpoint, seed: int, error: Exception) -> bool:
+        """Return True if another server may be queried instead.
+
+        A server that fails is excluded in either case.
+        """
         if not isinstance(error, InfrastructureError):
             return False
         gone = isinstance(error, UnservedError) and error.cause in _GONE
-        if gone or self._is_failing(one, seed, error):
-            self._leave_out(one, f"{'does not answer' if gone else 'fails'} ({error})")
+        if gone or self._is_failing(endpoint, seed, error):
+            self._leave_out(endpoint, f"{'does not answer' if gone else 'fails'} ({error})")
         return gone
 
     def _last(self, error: Exception, refused: Sequence[Exception]) -> Exception:
@@ -146,29 +150,32 @@ class Endpoints:
         mistakes = [said for said in refused if isinstance(said, UsageError)]
         return mistakes[0] if mistakes and not known else error
 
-    def _is_failing(self, one: _Endpoint, seed: int, error: InfrastructureError) -> bool:
+    def _is_failing(self, endpoint: _Endpoint, seed: int, error: InfrastructureError) -> bool:
         is_busy = isinstance(error, UnservedError) and error.works  # and is asked again
         if error.cause in _FAILING and not is_busy:
-            one.failed.add(seed)
-        others = any(other.usable() for other in self._all if other is not one)
-        return others and len(one.failed) >= FAILURES
+            endpoint.failed.add(seed)
+        others = any(other.usable() for other in self._all if other is not endpoint)
+        return others and len(endpoint.failed) >= FAILURES
 
     def _leave_out(self, one: _Endpoint, why: str) -> None:
         if one.left_out is None:
             self.note(f"{one.url} is left out, as it {why}")
         one.left_out = asyncio.get_running_loop().time()
 
-    def _take_in(self, one: _Endpoint, began: float) -> None:
-        """A reply that was asked for before the server was left out says nothing of it now."""
-        one.replied = True
+    def _take_in(self, endpoint: _Endpoint, began: float) -> None:
+        """Note a reply of an endpoint.
+
+        A reply that was requested before the endpoint was left out does not bring it back.
+        """
+        endpoint.has_replied = True
         for other in self._all:
             other.model.known = True
-        if one.left_out is not None:
-            if began <= one.left_out:
+        if endpoint.left_out is not None:
+            if began <= endpoint.left_out:
                 return
-            self.note(f"{one.url} answers again")
-        one.left_out = None
-        one.failed.clear()
+            self.note(f"{endpoint.url} answers again")
+        endpoint.left_out = None
+        endpoint.failed.clear()
 
 
 @dataclass(slots=True)
@@ -177,13 +184,13 @@ class EndpointsHealth:
 
     entry: ModelEntry
     keep: Callable[[Crash], None]
-    _each: dict[str, ServerHealth] = field(default_factory=dict)
+    _by_url: dict[str, ServerHealth] = field(default_factory=dict)
     _open: AsyncExitStack = field(default_factory=AsyncExitStack)
 
     async def __aenter__(self) -> Self:
-        for one in self.entry.per_server:
-            health = ServerHealth(one, self._kept(one.base_url))
-            self._each[one.base_url] = await self._open.enter_async_context(health)
+        for entry in self.entry.per_server:
+            health = ServerHealth(entry, self._keeper(entry.base_url))
+            self._by_url[entry.base_url] = await self._open.enter_async_context(health)
         return self
 
     async def __aexit__(
@@ -194,16 +201,16 @@ class EndpointsHealth:
     ) -> None:
         await self._open.__aexit__(kind, error, trace)
 
-    def _kept(self, url: str) -> Callable[[Crash], None]:
+    def _keeper(self, url: str) -> Callable[[Crash], None]:
         return lambda crash: self.keep(replace(crash, said=f"{url}: {crash.said}"))
 
     async def after(self, error: InfrastructureError) -> InfrastructureError:
-        health = self._each.get(error.endpoint)
+        health = self._by_url.get(error.endpoint)
         return await health.after(error) if health else error
 
     async def context(self) -> int | None:
         """The shortest, as a trial may have to move."""
-        found = [await health.context() for health in self._each.values()]
+        found = [await health.context() for health in self._by_url.values()]
         return min((one for one in found if one), default=None)
 
 

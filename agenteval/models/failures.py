@@ -1,4 +1,4 @@
-"""What a status of 400 and above means, by the server's own words."""
+"""The meaning of a status of 400 and above, by the server's own words."""
 
 import re
 
@@ -57,15 +57,15 @@ _TEMPLATE = re.compile(
 _REFUSED = frozenset({400, 401, 402, 403, 405, 409, 413, 415, 422})
 
 
-def status_failure(code: int, words: str, said: str, after: float | None) -> InfrastructureError:
-    """Of a status of 400 and above, or an error in a stream, with the words of the server."""
-    if _MEMORY.search(said):
+def _status_failure(code: int, words: str, reply: str, after: float | None) -> InfrastructureError:
+    """Classify a status of 400 and above, or an error in a stream, by the server's own words."""
+    if _MEMORY.search(reply):
         return InfrastructureError(words, Cause.OUT_OF_MEMORY)
-    if _DEAD.search(said):
+    if _DEAD.search(reply):
         return InfrastructureError(words, Cause.CRASHED)
     if code == 404:
         return InfrastructureError(words, Cause.MODEL_CHANGED)
-    if code in _REFUSED or (code in {STREAMED, 500} and _TEMPLATE.search(said)):
+    if code in _REFUSED or (code in {STREAMED, 500} and _TEMPLATE.search(reply)):
         return InfrastructureError(words, Cause.REFUSED)
     if code in NOT_TAKEN or (code in BY_PROXY and after is not None):
         works = code != NOT_READY or after is not None
@@ -97,13 +97,14 @@ _UNREADABLE = re.compile(
 
 
 class RefusedError(Exception):
-    """An error of the server's: a status of 400 and above, or as much as an event of a stream.
+    """An error of the server's: a status of 400 and above, or its equal in an event of a stream.
 
-    `after` is how many seconds it wants to be left alone for; None when it did not say. `within`
-    says that it came in a reply, `begun` that some of the model's came before it.
+    `after` is the number of seconds that the server asks to be left alone; None if it does not say.
+    `in_reply` means that the error came in a reply, `begun` that some of the model's words came
+    before it.
     """
 
-    within = begun = False
+    in_reply = begun = False
 
     def __init__(self, code: int, said: str, after: float | None = None) -> None:
         super().__init__(said)
@@ -113,10 +114,10 @@ class RefusedError(Exception):
     def where(self) -> str:
         if self.code == STREAMED:
             return "an error in the reply"
-        return f"{self.code} in the reply" if self.within else str(self.code)
+        return f"{self.code} in the reply" if self.in_reply else str(self.code)
 
 
-def kept(body: bytes) -> str:
+def decode_body(body: bytes) -> str:
     r"""The body as text that can be stored and shown: a byte that is no UTF-8 as `\xff`."""
     return body.decode("utf-8", "backslashreplace")
 
@@ -127,7 +128,7 @@ _BARE_ERROR = re.compile(rb'"object"\s*:\s*"error"|"detail"\s*:|"(?:error_)?mess
 
 
 def _said_error(error: msgspec.Raw) -> str:
-    """What the server says went wrong in this field; "" for nothing."""
+    """Return the error that the server states in this field; "" for none."""
     raw = bytes(error)
     return "" if raw in _NO_ERROR else raw.decode("utf-8", "replace")
 
@@ -135,16 +136,16 @@ def _said_error(error: msgspec.Raw) -> str:
 def error_in(chunk: Chunk, payload: bytes) -> str:
     """The error that an event or a whole reply is, with or without a field of that name."""
     bare = chunk.choices is None and _BARE_ERROR.search(payload)
-    return _said_error(chunk.error) or (kept(payload) if bare else "")
+    return _said_error(chunk.error) or (decode_body(payload) if bare else "")
 
 
-def refused_within(said: str, *, begun: bool = False) -> RefusedError:
-    """Of an error in a reply with status 200. It is as one with the status that it names.
+def refused_within(words: str, *, begun: bool = False) -> RefusedError:
+    """Return the error of a reply with status 200. It counts as the status that it names.
 
-    Where something had come before it, the request was taken, whatever the error says.
+    If something came before the error (`begun`), the request was accepted, whatever the error says.
     """
-    error = RefusedError(STREAMED if begun else _status_in(said), said)
-    error.within, error.begun = True, begun
+    error = RefusedError(STREAMED if begun else _status_in(words), words)
+    error.in_reply, error.begun = True, begun
     return error
 
 
@@ -165,10 +166,10 @@ _NO_CALL = ("malformed_function_call", "unexpected_tool_call")
 
 
 def broken_off(choice: Choice) -> str:
-    """What the server says of a reply that it did not bring to its end; "" for one that it did.
+    """Return the server's reason for a reply that it did not finish; "" for a finished one.
 
-    What came of it is no reply of the model's, and would be taken for its silence. OpenRouter
-    says `stop` of some whose own server broke them off.
+    The content of such a reply is not the model's own end, and would be taken for its silence.
+    OpenRouter reports `stop` for some replies that its own upstream server broke off.
     """
     for given in (choice.native_finish_reason, choice.finish_reason):
         reason = (given or "").lower()
@@ -186,38 +187,39 @@ _PIECE = re.compile(r"^=?([a-zA-Z_][\w.-]*)(?: \(\d+\))?$")
 NAMELESS_TOOL = "unknown_tool"
 
 
-def refused_call(said: str) -> Received | None:
-    """The reply that an error of the server stands for: a call that it could not read itself.
+def refused_call(words: str) -> Received | None:
+    """Return the reply that an error of the server stands for: a call that it could not read.
 
-    One to a tool that does not exist is a call, whose name is known as far as the error tells.
+    A call to a tool that does not exist is a call, whose name is known as far as the error states
+    it.
     """
-    if found := _NO_SUCH_TOOL.search(said):
+    if found := _NO_SUCH_TOOL.search(words):
         piece = _PIECE.match((found[1] or "").strip())
         call = ReceivedCall(piece[1] if piece else NAMELESS_TOOL, "{}", "call-0")
-        return Received(calls=(call,), finish_reason="error", refusal=said)
-    return Received(finish_reason="error", refusal=said) if _UNREADABLE.search(said) else None
+        return Received(calls=(call,), finish_reason="error", refusal=words)
+    return Received(finish_reason="error", refusal=words) if _UNREADABLE.search(words) else None
 
 
 def refusal(
-    entry: ModelEntry, error: RefusedError, *, first: bool, known: bool
+    entry: ModelEntry, error: RefusedError, *, first: bool, was_served: bool
 ) -> UsageError | InfrastructureError | OutgrownError:
-    """What a status of 400 and above means. A first request refused with 4xx is the user's.
+    """Return the error for a status of 400 and above.
 
-    `known` says that this model has been served before: then it is no typing error, and other
-    trials need not be refused.
+    A first request that is refused with 4xx is the user's error. `was_served` means that this model
+    has been served before: then it is no typing error, and other trials need not be refused.
     """
-    url, shown = entry.base_url.rstrip("/"), excerpt(error.said)
-    served = known or error.begun
+    url, reply = entry.base_url.rstrip("/"), excerpt(error.said)
+    served = was_served or error.begun
     if not served and (cure := _cure(entry, error, first=first)):
-        return UsageError(f"{url}: {error.where}{cure}: {shown}")
+        return UsageError(f"{url}: {error.where}{cure}: {reply}")
     if served and _TOO_LONG.search(error.said):
-        return OutgrownError(f"{error.where}: {shown}")
-    words = f"{url}: {error.where}: {shown}"
-    return status_failure(error.code, words, error.said, error.after)
+        return OutgrownError(f"{error.where}: {reply}")
+    words = f"{url}: {error.where}: {reply}"
+    return _status_failure(error.code, words, error.said, error.after)
 
 
 def _cure(entry: ModelEntry, error: RefusedError, *, first: bool) -> str:
-    """What the user can do where nothing was served yet; "" where it is not his to mend."""
+    """Return the user's remedy while nothing was served yet; "" if the user cannot fix it."""
     code, of_a_server = error.code, not error.said.lstrip().startswith("<")
     if code in {401, 403} and of_a_server:
         return f", the key is not accepted; set {entry.api_key_env} to a valid one"
@@ -231,13 +233,13 @@ def _cure(entry: ModelEntry, error: RefusedError, *, first: bool) -> str:
             f" for model {entry.model!r}; `agenteval models` lists what is served, and a base URL "
             "usually ends in /v1"
         )
-    if first and (code < 500 or error.within) and _TOO_LONG.search(error.said):
+    if first and (code < 500 or error.in_reply) and _TOO_LONG.search(error.said):
         return ", the model's context is too short for a first request; serve it with a longer one"
     refused = first and code in {400, 402, 405, 413, 422}
     return ", the server refuses the request" if refused else ""
 
 
 def not_taken(error: Exception) -> bool:
-    """Whether a server refused the request by its status, before it generated anything."""
+    """Return True if a server refused the request by its status, before it generated anything."""
     came = error.__cause__
     return isinstance(came, RefusedError) and came.code in {*_REFUSED, 404}

@@ -1,6 +1,6 @@
-"""Looking after a server while a run goes on: does it answer, is it still the one that began?
+"""The health of a server during a run: does it answer, and is it still the process that began?
 
-It is looked at when a run begins and ends, and after each failure; never in a loop.
+It is checked when a run begins and ends, and after each failure; never in a loop.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ class Page:
 
 
 class Pages:
-    """Of the server of this entry, by their paths below its root."""
+    """The pages of an entry's server, by their paths below its root."""
 
     def __init__(self, entry: ModelEntry) -> None:
         self._root = entry.base_url.rstrip("/").removesuffix("/v1")
@@ -65,7 +65,7 @@ class Pages:
             await self._session.close()
 
     async def get(self, path: str) -> Page | None:
-        """None when nobody answers."""
+        """Return the page, or None if the server does not answer."""
         if self._session is None:
             return None
         try:
@@ -86,7 +86,7 @@ async def _read(content: aiohttp.StreamReader) -> bytes:
 
 
 async def context_length(pages: Pages, model: str) -> int | None:
-    """Told by vLLM and SGLang in their list, llama.cpp of a slot, Ollama of what is loaded."""
+    """Return the context length, as vLLM, SGLang, llama.cpp or Ollama state it."""
     for path, read in (("/v1/models", _listed), ("/props", _of_a_slot), ("/api/ps", _loaded)):
         page = await pages.get(path)
         length = read(page.json, model) if page else None
@@ -133,7 +133,7 @@ _MAY_BE_CRASHES = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """The server as it was seen once; None for what it does not tell."""
+    """One observation of the server; None for what it does not state."""
 
     answers: bool
     ready: bool = True
@@ -148,9 +148,9 @@ class Sight:
 
 @dataclass(slots=True)
 class ServerHealth:
-    """Implements `protocols.Health`. `keep` is told of every crash, once, as soon as it is seen.
+    """An implementation of `protocols.Health`: `keep` gets every crash once, at once.
 
-    A server crashed when it is seen to be gone, not ready any more, or another process than before.
+    A server has crashed if it is gone, not ready any more, or another process than before.
     """
 
     entry: ModelEntry
@@ -193,7 +193,7 @@ class ServerHealth:
         return self._context
 
     async def look(self) -> str:
-        """What happened to the server since the last look; empty when nothing did."""
+        """Return what happened to the server since the last check; "" if nothing did."""
         async with self._one_at_a_time:
             sight, before, was_down = await self._sight(), self._last, self._down
             self._down = not sight.answers or (before.ready and not sight.ready)

@@ -1,9 +1,9 @@
-"""What a server tells of itself: the models it serves, and what it says of each, in its own words.
+"""A server's own statements: the models that it serves, and its settings, in its own words.
 
-Asked before the first trial alone, by the standard library: `agenteval models` is to answer before
-the SDK would be imported. There is no standard for what a server tells beside its list. Each has a
-page of its own, known by its shape; what a page does not tell is left out, and a server without any
-page tells nothing.
+They are read before the first trial alone, by the standard library: `agenteval models` is to answer
+before the SDK would be imported. There is no standard for what a server states next to its list of
+models. Each kind of server has a page of its own, known by its shape. What a page does not state is
+left out, and a server without any page states nothing.
 """
 
 import asyncio
@@ -47,9 +47,9 @@ FAILURES = (OSError, HTTPException, ValueError)  # ValueError of a URL that no h
 
 
 def key_of(entry: ModelEntry) -> str:
-    """The key for this entry's server; one that gets none has a placeholder, as the SDK insists.
+    """Return the key for this entry's server, or a placeholder, as the SDK insists on one.
 
-    All that asks a server takes its key from here. Raises as `config.trust.key_for`.
+    All requests to a server take their key from here. Raises as `config.trust.key_for`.
     """
     key = key_for(entry.api_key_env, entry.base_url)
     if not key.isascii() or not key.isprintable():
@@ -81,7 +81,7 @@ async def served(entry: ModelEntry) -> Mapping[str, str]:
         return {}
     if status >= 400:
         refused = RefusedError(status, body)
-        said = str(refusal(entry, refused, first=True, known=False))
+        said = str(refusal(entry, refused, first=True, was_served=False))
         raise (UnansweredError if status >= 500 else UsageError)(said)
     try:
         listed = json.loads(body)["data"]
@@ -169,8 +169,11 @@ def _check_time(began: float, seconds: float) -> None:
         raise TimeoutError
 
 
-async def told(entry: ModelEntry, owner: str) -> Told:
-    """By fact, in the order in which they are shown; what is not told is unknown, and no error."""
+async def server_facts(entry: ModelEntry, owner: str) -> Told:
+    """Return the facts about a server, in the order of display.
+
+    What the server does not state is missing, and is no error.
+    """
     root = entry.base_url.rstrip("/").removesuffix("/v1")
     for path in _PAGES.get(owner, _ANY):
         page = await _page(entry, f"{root}{path}")
@@ -261,7 +264,7 @@ def _sampling(params: Mapping[str, Any], names: Sequence[str]) -> str:
 
 
 def _is_number(value: object) -> bool:
-    """Whether it is one that can be shown: JSON's may be larger than any float."""
+    """Return True for a number that can be shown: JSON's may be larger than any float."""
     if not isinstance(value, int | float) or isinstance(value, bool):
         return False
     return abs(value) <= sys.float_info.max

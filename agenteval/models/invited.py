@@ -1,4 +1,4 @@
-"""One injected fault for each failure class, made from what is right: what a scenario invites."""
+"""The faults that a scenario invites: one for each failure class, made from a right call."""
 
 import json
 import posixpath
@@ -22,7 +22,7 @@ from agenteval.taxonomy.catalogue import failure_classes
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """What a slip is made from: one trial's prompt, its policy, and the files of its world."""
+    """The material of a slip: one trial's prompt, its policy, and the files of its sandbox."""
 
     prompt: Prompt
     policy: Policy
@@ -41,7 +41,7 @@ _PATH = re.compile(rb"(?<![\w./:~!-])/(?:[\w.-]+/)+[\w.-]*\w|(?<![\w./:~!-])/(?:
 
 
 def slip(failure_class: str, ground: Ground) -> Written | None:
-    """The wrong call that is of this class; None when nothing in this world leads to one."""
+    """Return the wrong call of this class; None if nothing in this task instance leads to one."""
     if form := _FORMS.get(failure_class):
         right = next(ground.commands, "")
         quoted = right.replace("'", "'\\''")
@@ -64,7 +64,7 @@ def _hallucinated_tool(ground: Ground) -> Written | None:
 
 
 def _blocked_path(ground: Ground) -> Written | None:
-    """A closed path that prompt or world names, or a file of the world that is closed."""
+    """Return a closed path named by the prompt or the files, or a closed file of the sandbox."""
     texts = [f"{ground.prompt.system}\n{ground.prompt.task}".encode()]
     texts += [text for _, text in sorted(ground.files.items())]
     named = [path.decode() for text in texts for path in _PATH.findall(text)]
@@ -79,7 +79,7 @@ def _blocked_path(ground: Ground) -> Written | None:
 
 
 def _hallucinated_script(ground: Ground) -> Written | None:
-    """The name of a listed script, put together the other way round."""
+    """Return the name of a listed script with its words in reverse order, or with one more."""
     for path, starts in ground.policy.bash.listed.items():
         folder, name = posixpath.split(path)
         stem, dot, suffix = name.partition(".")
@@ -90,7 +90,7 @@ def _hallucinated_script(ground: Ground) -> Written | None:
 
 
 def _wrong_runner(ground: Ground) -> Written | None:
-    """A listed script, started by an option of the runner that nobody listed, or by its path."""
+    """Return a listed script, started by an unlisted option of the runner, or by its path."""
     for path, starts in ground.policy.bash.listed.items():
         for command in ground.commands:
             runner, found, rest = command.partition(path)
@@ -100,7 +100,7 @@ def _wrong_runner(ground: Ground) -> Written | None:
 
 
 def _unlisted_script(ground: Ground) -> Written | None:
-    """A program that lies beside the listed ones, and is not listed itself."""
+    """Return a program that lies next to the listed ones, and is not listed itself."""
     listed = ground.policy.bash.listed
     for path, starts in listed.items():
         folder = posixpath.dirname(path)

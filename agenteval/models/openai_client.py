@@ -1,8 +1,8 @@
-"""A served model, asked with the key and the settings that the openai SDK would send.
+"""A served model, requested with the key and the settings that the openai SDK would send.
 
-What is sent and what comes are bytes: its `create` would walk every message of a request, its
-parser every piece of a reply, and neither keeps what a server did wrong. Nothing is sent again: a
-retried 500 can be a model's own mistake, and would flatter it.
+Requests and replies are bytes: the SDK's `create` would walk every message of a request, its parser
+every piece of a reply, and neither keeps what a server did wrong. Nothing is sent again: a retried
+500 can be a model's own mistake, and would flatter it.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ from agenteval.models.chat_completions import (
     relayed_body,
     request_body,
 )
-from agenteval.models.failures import RefusedError, kept, refusal, refused_call, retry_after
+from agenteval.models.failures import RefusedError, decode_body, refusal, refused_call, retry_after
 from agenteval.models.identity import key_of
 from agenteval.models.repeated_keys import (
     RelayedStream,
@@ -78,27 +78,27 @@ class OpenAIModel:
     ) -> Turn:
         body = request_body(self._entry, messages, tools, seed, self._thought_in)
         asked = asked_of(self._entry, messages, tools)
-        return await self._asked(body, asked, first=messages[-1].role == "user")
+        return await self._request(body, asked, first=messages[-1].role == "user")
 
-    async def _asked(
-        self, body: bytes, asked: Asked, *, first: bool, write: Write = nowhere
+    async def _request(
+        self, body: bytes, request: Asked, *, first: bool, write: Write = nowhere
     ) -> Turn:
         try:
-            return await self._understood(body, asked, first=first, write=write)
+            return await self._understood(body, request, first=first, write=write)
         except Exception as error:
             self._keys.hide(error)  # what broke may quote what the server sent
             raise
 
-    async def _understood(self, body: bytes, asked: Asked, *, first: bool, write: Write) -> Turn:
+    async def _understood(self, body: bytes, request: Asked, *, first: bool, write: Write) -> Turn:
         started = time.perf_counter()
         try:
-            return self._same(await self._answer(body, asked, started, write))
+            return self._same(await self._answer(body, request, started, write))
         except RefusedError as error:
             self._keys.hide(error)  # before the excerpt cuts one in two
             if received := refused_call(error.said):
                 self.known = True
-                return _refused(received, asked, time.perf_counter() - started)
-            raise refusal(self._entry, error, first=first, known=self.known) from error
+                return _refused(received, request, time.perf_counter() - started)
+            raise refusal(self._entry, error, first=first, was_served=self.known) from error
         except ReplyError as error:
             self._keys.hide(error)
             raise InfrastructureError(f"{self._url}: {error}", Cause.BAD_REPLY) from error
@@ -110,16 +110,16 @@ class OpenAIModel:
         """Implements `protocols.Relay`."""
         body = relayed_body(self._entry, request, seed)
         asked = asked_by(self._entry, request)
-        return await self._asked(body, asked, first=False, write=write)
+        return await self._request(body, asked, first=False, write=write)
 
     def ended(self, seed: int) -> None:
-        """The trial asks no more, of which nothing is kept here."""
+        """Do nothing: of a trial that has ended nothing is kept here."""
 
     def stretch(self) -> float:
         """Implements `protocols.Pace`."""
         return self._pace.stretch()
 
-    async def _answer(self, body: bytes, asked: Asked, started: float, write: Write) -> Turn:
+    async def _answer(self, body: bytes, request: Asked, started: float, write: Write) -> Turn:
         began = asyncio.get_running_loop().time()
 
         def allowed() -> float:
@@ -128,13 +128,13 @@ class OpenAIModel:
         with self._pace.reading(started) as reader:
             try:
                 async with until(lambda: began + allowed()):
-                    return await self._replied(body, asked, started, reader, write)
+                    return await self._post(body, request, started, reader, write)
             except TimeoutError as error:
-                said = f"{self._url}: no reply within {round(allowed(), 1):g} s"
-                raise InfrastructureError(said, Cause.TIMEOUT) from error
+                message = f"{self._url}: no reply within {round(allowed(), 1):g} s"
+                raise InfrastructureError(message, Cause.TIMEOUT) from error
 
-    async def _replied(
-        self, body: bytes, asked: Asked, started: float, reader: StreamReader, write: Write
+    async def _post(
+        self, body: bytes, request: Asked, started: float, reader: StreamReader, write: Write
     ) -> Turn:
         try:
             reply = await self._transport.post(f"{self._url}/chat/completions", body)
@@ -143,9 +143,9 @@ class OpenAIModel:
         timing = None
         try:
             if not OK <= reply.status < OK + 100:
-                said = kept(await reply.whole())
+                words = decode_body(await reply.whole())
                 waits = (reply.header("retry-after"), reply.header("retry-after-ms"))
-                raise RefusedError(reply.status, said, retry_after(*waits))
+                raise RefusedError(reply.status, words, retry_after(*waits))
             if "json" not in reply.header("content-type").lower():  # some name no type, or text
                 seconds = await _streamed(reply, started, reader, RelayedStream(self._keys, write))
                 received, usage = reader.received()
@@ -156,7 +156,7 @@ class OpenAIModel:
                 if whole.lstrip().startswith(b"data:"):  # as Foundry's and LitServe's, called JSON
                     reader.feed(whole, seconds)
                 received, usage = reader.received() if reader.pieces else read_reply(whole)
-                raw = kept(whole)
+                raw = decode_body(whole)
                 await write(clean_body(whole, received, self._keys))
         finally:
             reply.close()
@@ -164,11 +164,11 @@ class OpenAIModel:
         self._thought_in = self._entry.reasoning_field or received.thought_in or self._thought_in
         ended = time.time()  # noqa: TID251 -- of the wall, for all processes
         return turn_of(
-            received, asked, usage=usage, raw=raw, seconds=seconds, timing=timing, ended=ended
+            received, request, usage=usage, raw=raw, seconds=seconds, timing=timing, ended=ended
         )
 
     def _same(self, turn: Turn) -> Turn:
-        """The turn, unless another model than before says that it answered."""
+        """Return the turn, unless another model than before reports that it answered."""
         self.known = True
         self._answers = self._answers or turn.model
         if turn.model and turn.model != self._answers:
@@ -179,7 +179,7 @@ class OpenAIModel:
 
 
 def _headers(entry: ModelEntry) -> dict[str, str]:
-    """What goes beside a body: the key, and what settings of the SDK in the environment ask."""
+    """Return the headers of a request: the key, and those that the SDK's settings ask for."""
     key = key_of(entry)
     has_settings = any(name.startswith("OPENAI_") and name not in GIVEN for name in os.environ)
     if not has_settings or not may_send(USUAL_KEY, entry.base_url):  # they may hold a secret
@@ -203,7 +203,7 @@ def _headers(entry: ModelEntry) -> dict[str, str]:
 
 
 def _keys_in(headers: Mapping[str, str]) -> KnownKeys:
-    """What goes to a server and is nobody else's: the key, and headers of the SDK's settings."""
+    """Return the secrets in these headers: the key, and headers from the SDK's settings."""
     own = {name: value for name, value in headers.items() if not name.startswith(_OPEN_HEADERS)}
     return KnownKeys.of([*own.values(), *(value.partition(" ")[2] for value in own.values())])
 
@@ -211,7 +211,7 @@ def _keys_in(headers: Mapping[str, str]) -> KnownKeys:
 async def _streamed(
     body: Reply, started: float, reader: StreamReader, relayed: RelayedStream
 ) -> float:
-    """Reads the reply to its end, and says how many seconds it took."""
+    """Read the reply to its end, and return the seconds that it took."""
     while not reader.finished and not reader.done and (part := await body.part()):
         ready = relayed.ready(part)
         reader.feed(ready, time.perf_counter() - started)
@@ -237,7 +237,7 @@ async def _streamed(
 
 
 async def _more(body: Reply) -> bytes:
-    """Of a body whose reply is whole: some servers hang up without a word behind it."""
+    """Return the next part of a body whose reply is whole; some servers hang up at this point."""
     try:
         return await body.part()
     except aiohttp.ClientError:

@@ -36,12 +36,12 @@ class Oracle:
     ) -> Turn:
         """The next call; without any once there is none."""
         asked = "\n".join(message.content for message in messages if message.role == "user")
-        known = self._memory.recall(asked, seed)
-        task = known.prompt.task if known else ""
+        recognised = self._memory.recall(asked, seed)
+        task = recognised.prompt.task if recognised else ""
         said = ((at, each.content) for at, each in enumerate(messages) if each.role == "user")
         given = max((at for at, text in said if task in text), default=0)
         number = sum(message.role == "assistant" for message in messages[given:])
-        plan = [*self._plan(known, spoken(tools))] if known else []
+        plan = [*self._plan(recognised, spoken(tools))] if recognised else []
         calls = tuple(_call(number, written) for written in plan[number : number + 1])
         return _turn("", calls)
 
@@ -64,7 +64,7 @@ class Planned(Oracle):
 
 
 class Talker:
-    """Makes no call: says one thing, or nothing, and stops. Implements `protocols.Model`."""
+    """A model that makes no call: it writes one text, or none, and stops. See `protocols.Model`."""
 
     def __init__(self, text: str = "") -> None:
         self._text = text
@@ -79,13 +79,13 @@ class Talker:
 def written_calls(
     prompt: Prompt, profile: Profile, tools: Sequence[str]
 ) -> Iterator[ToolCall | None]:
-    """The solution as it is written under a profile, read back as calls of our own tools."""
+    """Yield the solution as it is written under a profile, read back as calls of our own tools."""
     for number, step in enumerate(prompt.solution):
         name, raw = profile.written(step.tool, step.arguments)
         yield profile.as_own_call(ToolCall(f"call-{number}", name, raw, json.loads(raw)), tools)
 
 
-def made(written: Written) -> ToolCall:
+def as_tool_call(written: Written) -> ToolCall:
     """The call that a written one becomes, once its arguments are read."""
     return _call(0, written)
 

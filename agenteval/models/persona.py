@@ -39,20 +39,20 @@ class Closing(_Schema):
 
 
 class Work(_Schema):
-    """What becomes of the task itself, whatever is denied."""
+    """The fate of the task itself, whatever is denied."""
 
     wrong: Chance = Field(description="a call has a wrong value of what was to be found out")
 
 
 class Row(_Schema):
-    """One row of the source: its count of errors, and the kinds of slip it is made of."""
+    """One row of the source: its count of errors, and the kinds of slip that it consists of."""
 
     count: Annotated[int, Field(gt=0)]
     kinds: Annotated[dict[str, Annotated[float, Field(gt=0)]], Field(min_length=1)]
 
 
 class Thoughts(_Schema):
-    """What it thinks before a call and after a denial; how it ends, its work done or not."""
+    """The thoughts before a call and after a denial, and the last words, work done or not."""
 
     before: Texts
     denied: Texts

@@ -1,7 +1,7 @@
-"""How a persona plays the next turn of a trial: along a known way to the goal, with slips. Pure.
+"""The next turn of a trial, as a persona plays it: a known way to the goal, with slips. Pure.
 
-Of the values in a call it knows those that its prompt tells and those that it has read. The others
-it works out, and it may take a wrong one.
+The player knows those values of a call that its prompt states and those that it has read. It works
+out the others, and may get them wrong.
 """
 
 import json
@@ -34,7 +34,7 @@ class PastCall:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A turn to be: what it thinks, what it says, and its calls."""
+    """A turn to be: its thoughts, its text, and its calls."""
 
     thought: str
     text: str
@@ -43,7 +43,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Where a trial stands: the way that is taken, how much of it is done, and what was read."""
+    """The state of a trial: the way taken, the number of steps done, and the values read."""
 
     way: Sequence[Step]
     place: int
@@ -81,7 +81,10 @@ class Player:
         return self._forward(at)
 
     def standing(self, past: Sequence[PastCall]) -> Standing:
-        """The way is the solution, until a call was made that only the author's second way has."""
+        """Return the state of the trial.
+
+        The way is the solution, until a call was made that only the author's second way has.
+        """
         made = [call.arguments for call in past if not call.denied]
         turned = any(step.arguments in made for step in self._new)
         way = self.prompt.another if turned else self.prompt.solution
@@ -90,7 +93,7 @@ class Player:
         return Standing(way, place, len(way) - self.prompt.closing, past, read)
 
     def _place(self, past: Sequence[PastCall], way: Sequence[Step]) -> int:
-        """How many steps are done, rightly or with a wrong value."""
+        """Return the number of steps done, rightly or with a wrong value."""
         place = 0
         for call in past:
             if place < len(way) and not call.denied and call.name == way[place].tool:
@@ -103,15 +106,15 @@ class Player:
         values = self.sought(step)
         if not values or any(call.arguments == other.arguments for other in way):
             return False
-        return _alike(call.arguments, step.arguments, values)
+        return _differ_only_in(call.arguments, step.arguments, values)
 
     @property
     def _new(self) -> list[Step]:
-        """What the second way has and the solution has not."""
+        """Return the steps of the second way that the solution lacks."""
         return [step for step in self.prompt.another if step not in self.prompt.solution]
 
     def sought(self, step: Step) -> set[str]:
-        """The numbers, days and ids of this world in a call that the prompt does not tell."""
+        """Return the numbers, days and ids in a call that the prompt does not state."""
         said = _words_of(" ".join(map(str, step.arguments.values())))
         values = said.intersection(map(str, self.prompt.variables.values()))
         if not any(_shape(value) != value for value in values):
@@ -134,10 +137,10 @@ class Player:
     def _attempt(self, at: Standing, step: Step) -> tuple[Written, bool]:
         if self._happens(self.persona.slip_after_allowed):
             return self._slip(at, step), True
-        return self._made(at, step), False
+        return self._write(at, step), False
 
-    def _made(self, at: Standing, step: Step) -> Written:
-        """The step as it is right; or with another value of what was to be found out."""
+    def _write(self, at: Standing, step: Step) -> Written:
+        """Write the right step, or the step with another value where one had to be found out."""
         written, values = _written(step), self.sought(step)
         if values and self._happens(self.persona.work.wrong):
             wrong = _mistaken(written.arguments, values, at.read, self.chance)
@@ -154,7 +157,7 @@ class Player:
         others = self.pivots(at)
         if others and self._happens(recovery.pivot):
             return self._acting(thoughts, _written(self.chance.choice(others)))
-        return self._acting(thoughts, self._made(at, at.step))
+        return self._acting(thoughts, self._write(at, at.step))
 
     def pivots(self, at: Standing) -> Sequence[Step]:
         """Other ways to turn to from a denied call, without harm; none that was tried already.
@@ -172,7 +175,7 @@ class Player:
         return self._possible([one for one in steps if _script(one.arguments) not in avoided], at)
 
     def _possible(self, steps: Sequence[Step], at: Standing) -> Sequence[Step]:
-        """Those that were not made, and of which everything is known."""
+        """Return the steps that were not made yet and whose values are all known."""
         made = [call.arguments for call in at.past]
         return [s for s in steps if s.arguments not in made and not self.sought(s) - {*at.read}]
 
@@ -180,14 +183,14 @@ class Player:
         return KINDS[self.kind()](self.right(at.way, at.way.index(step)), self.chance)
 
     def kind(self) -> str:
-        """Which kind of slip comes next, among those that the offered tools make possible."""
+        """Choose the kind of the next slip, among those that the offered tools make possible."""
         shares = self.persona.weights()
         kinds = [kind for kind in shares if kind not in READS or "read" in self.tools]
         (kind,) = self.chance.choices(kinds, [shares[kind] for kind in kinds])
         return kind
 
     def right(self, way: Sequence[Step], place: int) -> Right:
-        """What a slip at this step is made from: its command, else the nearest after or before."""
+        """Return the base of a slip at this step: its command, else the nearest after or before."""
         rendered = _RENDERED.search(self.prompt.task)
         near = (*way[place:], *reversed(way[:place]))
         command = next(str(step.arguments["command"]) for step in near if step.tool == BASH)
@@ -223,8 +226,8 @@ def _shape(word: str) -> str:
     return re.sub(r"\d+", "9", word)
 
 
-def _alike(given: Any, right: Any, values: Collection[str]) -> bool:
-    """Whether two calls differ at most in these values."""
+def _differ_only_in(given: Any, right: Any, values: Collection[str]) -> bool:
+    """Return True if two calls differ at most in these values."""
     one, other = (_masked(json.dumps(each, sort_keys=True), values) for each in (given, right))
     return one == other
 

@@ -1,4 +1,4 @@
-"""What playing takes: its time, and what the GPUs of this machine draw meanwhile, through NVML."""
+"""The cost of playing: its time, and the power of this machine's GPUs meanwhile, through NVML."""
 
 import threading
 import time
@@ -115,7 +115,7 @@ def _is_here(base_url: str) -> bool:
 
 
 def power_meter(run: Run, note: Callable[[str], None]) -> PowerMeter | None:
-    """None where the power cannot be observed; one line then says why."""
+    """Return a meter, or None if the power cannot be observed; one line then says why."""
     reason = "a simulated model needs no GPU"
     if not run.model.simulated:
         try:

@@ -1,4 +1,4 @@
-"""A server that repeats the key that it was sent: it is taken out before anything is made of it."""
+"""The redaction of a key that a server repeats: it is removed before the reply is read."""
 
 import json
 from collections.abc import Awaitable, Callable
@@ -14,7 +14,7 @@ _LEFT_OUT = "(left out: the server repeated its key in this reply)"
 
 
 async def nowhere(part: bytes) -> None:
-    """Where the bytes of a reply go that nobody else reads."""
+    """Discard the bytes of a reply that nobody else reads."""
 
 
 def without_keys(received: Received, raw: str, keys: KnownKeys) -> tuple[Received, str]:
@@ -67,7 +67,7 @@ class RelayedStream:
         self._unwritten = b""  # was read; the words in it may be the beginning of a key
 
     def ready(self, part: bytes) -> bytes:
-        """What may be read once this part has come; that of a reply nobody else reads is all."""
+        """Return the bytes that may be read now; the whole part if nobody else reads the reply."""
         if self._write is nowhere:
             return part
         content = self._keys.content(self._unread + part)
@@ -76,7 +76,7 @@ class RelayedStream:
         return content[:whole]
 
     def rest(self) -> bytes:
-        """What may be read at the end."""
+        """Return the bytes that may be read at the end."""
         rest, self._unread = self._unread, b""
         return rest
 

@@ -1,4 +1,4 @@
-"""What becomes of a conversation at a server, found out by asking it: `agenteval models --probe`.
+"""The probe of how a server treats a conversation: `agenteval models --probe`.
 
 Words that occur nowhere else stand in each place of a conversation. A server that renders a prompt
 shows which of them its model reads; of any other, the tokens that it counts say so.
@@ -19,7 +19,7 @@ from agenteval.core.chunk import usage
 from agenteval.core.trial import Message
 from agenteval.models.chat_completions import request_body
 from agenteval.models.identity import FAILURES, exchanged
-from agenteval.models.server_questions import LOOK, asked
+from agenteval.models.server_questions import LOOK, ask_server
 
 SECONDS: Final = 120.0  # for one reply: a large model reads its first prompt
 THOUGHT, ANSWERED = "zirconquill", "umbravex"  # reasoning in the tool loop, and before an answer
@@ -37,8 +37,8 @@ class Probed:
     prompt: str = ""
 
 
-def conversation(*, answered: bool) -> tuple[Message, ...]:
-    """Two calls in one turn with their results; `answered`: an answer and a new question after."""
+def conversation(*, goes_on: bool) -> tuple[Message, ...]:
+    """Two calls in one turn with their results; `goes_on`: an answer and a new question after."""
     calls = tuple(
         ToolCall(ident, "look", f'{{"place": "{place}"}}', {"place": place})
         for ident, place in zip(IDS, ("attic", "cellar"), strict=True)
@@ -50,16 +50,16 @@ def conversation(*, answered: bool) -> tuple[Message, ...]:
         Message("tool", FIRST, call_id=IDS[0]),
         Message("tool", SECOND, call_id=IDS[1]),
     )
-    if not answered:
+    if not goes_on:
         return begun
     answer = Message("assistant", SAID, reasoning=ANSWERED)
     return (*begun, answer, Message("user", "And in the hall?"))
 
 
 async def probe(entry: ModelEntry) -> Probed:
-    """Ask this server; what it does not tell is said to be unknown, and is no error."""
+    """Probe this server. What it does not show is reported as unknown, and is no error."""
     found, shown = await asyncio.to_thread(_conversed, entry)
-    return Probed((*found, *(await asked(entry)).items()), shown)
+    return Probed((*found, *(await ask_server(entry)).items()), shown)
 
 
 def _conversed(entry: ModelEntry) -> tuple[list[tuple[str, str]], str]:
@@ -74,22 +74,24 @@ def _conversed(entry: ModelEntry) -> tuple[list[tuple[str, str]], str]:
             return None
         return read if isinstance(read, dict) else None
 
-    loop = _body(entry, conversation(answered=False))
-    later = _body(entry, conversation(answered=True))
-    shown, by = rendered(ask, loop)
-    if shown:
-        found = [("prompt rendered", f"by {by}")]
-        found += read_prompts(shown, rendered(ask, later)[0])
+    loop = _body(entry, conversation(goes_on=False))
+    later = _body(entry, conversation(goes_on=True))
+    prompt, by = rendered(ask, loop)
+    if prompt:
+        findings = [("prompt rendered", f"by {by}")]
+        findings += _read_prompts(prompt, rendered(ask, later)[0])
     else:
-        found = [("prompt rendered", "no: the server has no page that renders one; by its counts")]
-        found += counted(ask, loop, later)
+        findings = [
+            ("prompt rendered", "no: the server has no page that renders one; by its counts")
+        ]
+        findings += counted(ask, loop, later)
     rule = entry.reasoning or usual(entry.model, entry.base_url)
-    found.append(("reasoning, by our rule", TOLD[rule]))
-    return found, shown
+    findings.append(("reasoning, by our rule", TOLD[rule]))
+    return findings, prompt
 
 
 def _body(entry: ModelEntry, messages: Sequence[Message]) -> dict[str, Any]:
-    """As a run sends it, but whole and with reasoning in each place, so that its fate is seen."""
+    """Return the body that a run sends, but not streamed, and with reasoning in each place."""
     sent = entry.model_copy(update={"reasoning": "always", "stream": False, "tools": "native"})
     body: dict[str, Any] = json.loads(request_body(sent, messages, [LOOK], seed=1))
     return body
@@ -107,8 +109,8 @@ def rendered(ask: Ask, body: Json) -> tuple[str, str]:
     return "", ""
 
 
-def read_prompts(loop: str, later: str) -> Iterator[tuple[str, str]]:
-    """What two rendered prompts keep of the conversations."""
+def _read_prompts(loop: str, later: str) -> Iterator[tuple[str, str]]:
+    """Yield the parts of the conversations that two rendered prompts keep."""
     yield "reasoning in the tool loop", "read" if THOUGHT in loop else "dropped"
     if later:
         kept = [word in later for word in (THOUGHT, ANSWERED)]

@@ -1,6 +1,6 @@
-"""What a server does to its model, asked in a few short requests: before a run, and by `--probe`.
+"""A server's treatment of its model, found by a few short requests: before a run and by `--probe`.
 
-They go the way of a run's requests, streamed or whole as these are, so that what is seen of the
+They go the way of a run's requests, streamed or whole as these are, so that what is observed of the
 parser is what the run will meet. Nothing that a server answers, or does not, is an error.
 """
 
@@ -50,16 +50,16 @@ AT_RANDOM: Final = "Write one random word of twelve letters and nothing else."
 
 @dataclass(slots=True)
 class _Asking:
-    """One server while it is asked; `turns` are its replies, `sent` counts what it was sent."""
+    """One server that is being probed; `turns` are its replies, `sent` counts the requests."""
 
     entry: ModelEntry
     turns: list[Turn] = field(default_factory=list)
     sent: int = 0
 
     async def turn(
-        self, said: str, *tools: Tool, seed: int = 1, tokens: int = CALL_TOKENS
+        self, text: str, *tools: Tool, seed: int = 1, tokens: int = CALL_TOKENS
     ) -> Turn | None:
-        """None where no reply came."""
+        """Return the turn; None if no reply came."""
         entry, self.sent = self.entry, self.sent + 1
         limit = min(tokens, entry.sampling.max_tokens or tokens)
         seconds = min(SECONDS, entry.timeouts.request)
@@ -69,26 +69,26 @@ class _Asking:
         }
         try:
             async with OpenAIModel(entry.model_copy(update=update)) as model:
-                turn = await model.ask([Message("user", said)], tools, seed=seed)
+                turn = await model.ask([Message("user", text)], tools, seed=seed)
         except AgentevalError:
             return None
         self.turns.append(turn)
         return turn
 
     async def call(self, said: str, offered: Tool) -> Turn | None:
-        """Asked a second time where the first reply has no call: most models miss one at times."""
+        """Request a call, a second time if the first reply has none, as most models miss some."""
         first = await self.turn(said, offered)
         return first if first is None or first.calls else await self.turn(said, offered, seed=2)
 
     async def words(self) -> list[str]:
-        """What is said at random by one seed twice, then by another; fewer where it says less."""
-        found: list[str] = []
+        """Return random replies to one seed twice, then to another; fewer if a reply is empty."""
+        replies: list[str] = []
         for seed in (1, 1, 2):
             turn = await self.turn(AT_RANDOM, seed=seed, tokens=WORD_TOKENS)
-            if turn is None or not (told := turn.reasoning + turn.text + _called(turn)):
+            if turn is None or not (reply := turn.reasoning + turn.text + _called(turn)):
                 break
-            found.append(told)
-        return found
+            replies.append(reply)
+        return replies
 
     @property
     def cost(self) -> str:
@@ -97,8 +97,8 @@ class _Asking:
         return f"{self.sent} requests, {prompt} prompt and {completion} completion tokens"
 
 
-async def asked(entry: ModelEntry) -> Mapping[str, str]:
-    """What was seen, by subject, and what it cost to ask."""
+async def ask_server(entry: ModelEntry) -> Mapping[str, str]:
+    """Probe the server; return the observations by subject, and the cost of the probe."""
     asking = _Asking(entry)
     questions = ((FITTING, STRICT_NOTE), (INVENTING, LOOK), (TWICE, LOOK))
     async with asyncio.TaskGroup() as group:
@@ -162,7 +162,7 @@ def _reasoning(turns: list[Turn]) -> str:
 
 
 def _seed(words: list[str], *, fixed: bool) -> str:
-    """Greedy sampling and a seed that nobody heeds look alike from outside."""
+    """Report the effect of the seed; greedy sampling and an ignored seed look the same."""
     if len(words) < 3:  # one seed twice, and another
         return NOT_OBSERVABLE
     first, again, other = words

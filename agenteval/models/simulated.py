@@ -70,7 +70,7 @@ class SimulatedServer:
         await asyncio.to_thread(self._thread.join)
 
     def entry(self, name: str) -> ModelEntry:
-        """How to ask the model called `sim/...` here, with the article's sampling settings.
+        """Return the entry of the model `sim/...` here, with the article's sampling settings.
 
         Raises UsageError for a name that no persona has.
         """
@@ -96,15 +96,15 @@ class SimulatedServer:
     async def _complete(self, request: Request) -> Response:
         self._admit(request)
         try:
-            asked = ChatRequest.model_validate_json(await request.body())
+            chat = ChatRequest.model_validate_json(await request.body())
         except ValidationError as error:
             raise HTTPException(400, _first(error)) from error
-        if asked.model not in NAMES:
-            raise HTTPException(404, f"The model `{asked.model}` does not exist.")
-        completion = self._completion(asked)
-        if not asked.stream:
+        if chat.model not in NAMES:
+            raise HTTPException(404, f"The model `{chat.model}` does not exist.")
+        completion = self._completion(chat)
+        if not chat.stream:
             return JSONResponse(completion.whole())
-        with_usage = asked.stream_options is not None and asked.stream_options.include_usage
+        with_usage = chat.stream_options is not None and chat.stream_options.include_usage
         events = completion.events(with_usage=with_usage)
         return StreamingResponse(_sent(events), media_type="text/event-stream")
 
@@ -113,26 +113,28 @@ class SimulatedServer:
         if self._api_key and given != f"Bearer {self._api_key}":
             raise HTTPException(401, "Incorrect API key provided.")
 
-    def _completion(self, asked: ChatRequest) -> Completion:
-        messages = [message.model_dump() for message in asked.messages]
-        seed = seed_of_trial(asked.seed or 0, turns(messages))
-        speech = Speech([tool.model_dump() for tool in asked.tools])
-        known = self._memory.recall(user_words(messages), seed)
-        done = since(messages, known.prompt.task) if known else messages
+    def _completion(self, chat: ChatRequest) -> Completion:
+        messages = [message.model_dump() for message in chat.messages]
+        seed = seed_of_trial(chat.seed or 0, turns(messages))
+        speech = Speech([tool.model_dump() for tool in chat.tools])
+        recognised = self._memory.recall(user_words(messages), seed)
+        done = since(messages, recognised.prompt.task) if recognised else messages
         number = turns(done)
-        draw = f"{asked.model}/{known.name if known else ''}/{seed}/{number}"
+        draw = f"{chat.model}/{recognised.name if recognised else ''}/{seed}/{number}"
         reply = _STRANGER
-        if known:
+        if recognised:
             player = Player(
-                persona=load_persona(asked.model),
-                prompt=known.prompt,
+                persona=load_persona(chat.model),
+                prompt=recognised.prompt,
                 tools=frozenset(speech.tools),
                 chance=Random(draw),  # noqa: S311 -- a simulation, and it must repeat
             )
-            reply = speech.said(player.reply([speech.heard(call) for call in past_calls(done)]))
+            reply = speech.translate_reply(
+                player.reply([speech.translate_past(call) for call in past_calls(done)])
+            )
         return Completion(
             ident=hashlib.sha256(draw.encode()).hexdigest()[:24],
-            model=asked.model,
+            model=chat.model,
             reply=reply,
             prompt_tokens=sum(len(text(message)) for message in messages) // CHARACTERS_PER_TOKEN,
         )

@@ -61,7 +61,7 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class Right:
-    """What a slip starts from: the right bash command, and the picture that the task names."""
+    """The base of a slip: the right bash command, and the picture that the task names."""
 
     command: str
     rendered: str
@@ -71,7 +71,7 @@ Slip = Callable[[Right, Random], Written]
 
 
 def invented_flag(right: Right, chance: Random) -> Written:
-    """An option that the script does not have; beside its real neighbour where there is one."""
+    """Return the command with an option that the script lacks; `--no-agent` where that is near."""
     before, detached, _ = right.command.partition(" --no-attach --agent ")
     if detached:
         return bash_call(f"{before} --no-agent")
@@ -93,7 +93,7 @@ def lost_quote(right: Right, chance: Random) -> Written:
 
 
 def read_rendered(right: Right, chance: Random) -> Written:
-    """What the task names; where it names nothing closed, the script as if it lay at home."""
+    """Read the picture that the task names; without one, a script by a guessed path."""
     script = re.search(r"scripts/\w+\.py", right.command)
     guessed = f"/home/user/{script.group() if script else 'README.md'}"
     path = chance.choice((right.rendered, right.rendered, "/data/rendered/overview.png"))

@@ -28,7 +28,7 @@ from agenteval.core.plain import excerpt
 from agenteval.core.served import generated, stretch
 from agenteval.core.trial import Timing, Turn, Usage, timing_of
 from agenteval.models.chat_completions import read_reply, readable
-from agenteval.models.failures import broken_off, error_in, kept, refused_within
+from agenteval.models.failures import broken_off, decode_body, error_in, refused_within
 from agenteval.models.transport import Lines
 from agenteval.taxonomy.malformed_arguments import parsed
 
@@ -55,7 +55,7 @@ class _Call:
 
 @dataclass(slots=True)
 class StreamReader:
-    """Takes the bytes as they come. `done` says that the server has said `[DONE]`."""
+    """The reader of a reply's bytes, as they come. `done` means that `[DONE]` has come."""
 
     done: bool = False
     _raw: list[bytes] = field(default_factory=list)
@@ -75,7 +75,7 @@ class StreamReader:
     _unread: int = 0  # deltas since the end was last looked at for a passage without end
 
     def feed(self, part: bytes, at: float) -> None:
-        """What came `at` so many seconds after the request.
+        """Take in a part of the reply that came `at` seconds after the request.
 
         Raises ReplyError for an event that is no JSON, RefusedError for one that is an error.
         """
@@ -91,7 +91,7 @@ class StreamReader:
             elif line.startswith(b"data:"):
                 self._data(line[5:].strip(), at)
             elif line.startswith(b"error: {"):  # the field of llama.cpp's builds of 2025 and before
-                raise refused_within(kept(line[7:]), begun=bool(self._arrivals))
+                raise refused_within(decode_body(line[7:]), begun=bool(self._arrivals))
 
     def _data(self, payload: bytes, at: float) -> None:
         """The first line of an event, and mostly all of it: some end an event without a blank."""
@@ -121,25 +121,27 @@ class StreamReader:
             self._event(read_chunk(payload), payload, at)
         except ReplyError as error:
             if _ERROR.match(payload):  # transformers puts the model's line ends into it as they are
-                raise refused_within(kept(payload), begun=True) from error
-            raise ReplyError(f"a broken event in the stream: {excerpt(kept(payload))}") from error
+                raise refused_within(decode_body(payload), begun=True) from error
+            raise ReplyError(
+                f"a broken event in the stream: {excerpt(decode_body(payload))}"
+            ) from error
 
     def _event(self, chunk: Chunk, payload: bytes, at: float) -> None:
         # llama.cpp answers 200 and then sends its 500 as an event
-        if said := error_in(chunk, payload):
-            raise refused_within(said, begun=bool(self._arrivals))
+        if fault := error_in(chunk, payload):
+            raise refused_within(fault, begun=bool(self._arrivals))
         self._usage = chunk.usage or self._usage
         self._model = chunk.model or self._model
         for choice in chunk.choices or ():
             if choice.index:  # one was asked for
                 continue
-            if choice.delta is not None and self._said(choice.delta):
+            if choice.delta is not None and self._add_delta(choice.delta):
                 self._arrivals.append(at)
                 self._unread += 1
             if choice.finish_reason:
                 self._finish_reason = choice.finish_reason
-                if said := broken_off(choice):
-                    raise refused_within(said, begun=True)
+                if fault := broken_off(choice):
+                    raise refused_within(fault, begun=True)
         if self._unread >= LOOK_EVERY and not self._finish_reason:
             self._look()
 
@@ -152,7 +154,7 @@ class StreamReader:
         if self._repeats:
             self.done, self._finish_reason = True, REPEATS
 
-    def _said(self, delta: Said) -> bool:
+    def _add_delta(self, delta: Said) -> bool:
         """Keep what a delta brings, and say whether that is anything."""
         if words := delta.words:
             self._text.append(words)
@@ -179,7 +181,10 @@ class StreamReader:
             call.as_object = call.as_object or as_object
 
     def _call(self, part: Call) -> _Call:
-        """Which call a part belongs to: by index, but some servers give none or always 0."""
+        """Return the call that a part belongs to.
+
+        It goes by the index, but some servers give none or always 0.
+        """
         call = self._open.get(part.index or 0)
         named = part.function is not None and bool(part.function.name)
         another = named and (part.index is None or bool(part.id))
@@ -194,16 +199,16 @@ class StreamReader:
 
     @property
     def finished(self) -> bool:
-        """Whether the reply itself is whole; the count of its tokens may still come."""
+        """Return True if the reply itself is whole; the count of its tokens may still come."""
         return bool(self._finish_reason)
 
     @property
     def pieces(self) -> int:
-        """How many came so far: about as many as tokens."""
+        """The number of pieces so far: about as many as tokens."""
         return len(self._arrivals)
 
     def tails(self, count: int) -> Iterator[str]:
-        """The ends of what was said so far, each of so many characters at least."""
+        """Return the ends of all texts so far, each of at least that many characters."""
         arguments = self._calls[-1].arguments if self._calls else []
         for parts in (self._text, self._reasoning, arguments):
             yield "".join(parts[-count:])
@@ -212,10 +217,13 @@ class StreamReader:
         return timing_of(self._arrivals)
 
     def raw(self) -> str:
-        return kept(b"".join(self._raw))
+        return decode_body(b"".join(self._raw))
 
     def _has_whole_calls(self) -> bool:
-        """Whether the server said its end behind whole calls; some (NIM) tell no reason then."""
+        """Return True if the stream ended after whole calls.
+
+        Some servers (NIM) give no finish reason then.
+        """
         whole = all(call.parsed() is not None for call in self._calls)
         return self.done and bool(self._calls) and whole
 
@@ -259,14 +267,20 @@ def _received(call: _Call, *, legacy: bool) -> ReceivedCall:
 
 
 def _goes_on(call: _Call, part: Call) -> bool:
-    """Whether a part with another id is the rest of a call: some make an id for each part."""
+    """Return True if a part with another id continues a call.
+
+    Some servers make an id for each part.
+    """
     given, _ = argument_text(part.function.arguments) if part.function else ("", False)
     is_rest = part.index is not None and bool(given) and not given.startswith("{")
     return is_rest and bool(call.arguments) and call.parsed() is None
 
 
 def _next(call: _Call, part: Call, *, named: bool) -> bool:
-    """Whether a part at the place of a whole call begins another: by a name, or by another id."""
+    """Return True if a part at the place of a whole call begins another.
+
+    It does so by a name, or by another id.
+    """
     if part.function is None or (call.id or part.id if named else part.id in {None, "", call.id}):
         return False
     given, _ = argument_text(part.function.arguments)

@@ -22,7 +22,7 @@ class TooLargeError(BodyError):
 
 
 class CompressedError(BodyError):
-    """A compressed body, though none was asked for: a bound on what comes in would not hold."""
+    """A compressed body, though none was requested: a bound on its size would not hold."""
 
 
 FAILURES = (aiohttp.ClientError, BodyError)
@@ -43,7 +43,7 @@ class Reply:
         return self._response.content.at_eof()
 
     async def part(self) -> bytes:
-        """What has come since the last part; b"" at the end."""
+        """Return the bytes that came since the last part; b"" at the end."""
         content = self._response.content
         try:
             part = await content.readany()
@@ -146,7 +146,7 @@ class Transport:
 
 
 def cause(error: BaseException) -> str:
-    """The innermost reason: what wraps it says less, but for a time that ran out."""
+    """Return the innermost reason, which says more than its wrappers; a timeout stays itself."""
     while error.__cause__ is not None and not isinstance(error.__cause__, TimeoutError):
         error = error.__cause__
     said = str(error).removeprefix("400, message:")  # aiohttp's parser: no status of the server's
@@ -154,12 +154,12 @@ def cause(error: BaseException) -> str:
 
 
 def failed(url: str, error: Exception, *, begun: bool) -> InfrastructureError:
-    """Of a connection; `begun` says that the head of a reply had come."""
-    said = f"{url}: {cause(error)}"
+    """Classify the error of a connection; `begun` means that the head of a reply had come."""
+    words = f"{url}: {cause(error)}"
     if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
-        return UnservedError(said, Cause.UNREACHABLE)
+        return UnservedError(words, Cause.UNREACHABLE)
     if isinstance(error, aiohttp.ServerDisconnectedError | aiohttp.ClientOSError):
-        return InfrastructureError(said, Cause.LOST) if begun else UnservedError(said, Cause.LOST)
+        return InfrastructureError(words, Cause.LOST) if begun else UnservedError(words, Cause.LOST)
     if isinstance(error, aiohttp.ClientPayloadError):
-        return InfrastructureError(said, Cause.LOST)
-    return InfrastructureError(said, Cause.BAD_REPLY)
+        return InfrastructureError(words, Cause.LOST)
+    return InfrastructureError(words, Cause.BAD_REPLY)

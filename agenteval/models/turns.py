@@ -43,16 +43,16 @@ def unique_ids(idents: Sequence[str]) -> list[str]:
 
     Where another call has that id, the position counts on.
     """
-    received, given, number = set(idents), {""}, -1
-    made: list[str] = []
+    received, taken_ids, number = set(idents), {""}, -1
+    ids: list[str] = []
     for position, ident in enumerate(idents):
-        if ident in given:
+        if ident in taken_ids:
             number = max(position, number + 1)
             while f"call-{number}" in received:
                 number += 1
-        made.append(f"call-{number}" if ident in given else ident)
-        given.add(ident)
-    return made
+        ids.append(f"call-{number}" if ident in taken_ids else ident)
+        taken_ids.add(ident)
+    return ids
 
 
 def repairs(received: Received, calls: Sequence[ToolCall]) -> tuple[Repair, ...]:
@@ -77,7 +77,7 @@ UNREADABLE = "the server could not read the call"
 
 def turn_of(  # noqa: PLR0913 -- a turn has that many sources
     received: Received,
-    asked: Asked,
+    request: Asked,
     *,
     usage: Usage,
     raw: str,
@@ -85,11 +85,11 @@ def turn_of(  # noqa: PLR0913 -- a turn has that many sources
     timing: Timing | None = None,
     ended: float | None = None,
 ) -> Turn:
-    """What a reply says, with every call that came or was refused. It never raises."""
-    received = mended(arrived(received), asked.schemas)
+    """Return the turn of a reply, with every call that came or was refused. It never raises."""
+    received = mended(arrived(received), request.schemas)
     text = received.text
-    if asked.dialect:
-        received = _with_calls_of_text(received, asked)
+    if request.dialect:
+        received = _with_calls_of_text(received, request)
     calls = _calls(received) if received.calls else _refused(received.refusal)
     return Turn(
         text=text,
@@ -99,8 +99,8 @@ def turn_of(  # noqa: PLR0913 -- a turn has that many sources
         raw=raw,
         seconds=seconds,
         timing=timing,
-        malformed=malformed_in(received, asked),
-        repairs=() if asked.dialect else repairs(received, calls),
+        malformed=malformed_in(received, request),
+        repairs=() if request.dialect else repairs(received, calls),
         repeats=received.repeats or _repeats(received),
         model=received.model,
         ended=ended,
@@ -109,20 +109,22 @@ def turn_of(  # noqa: PLR0913 -- a turn has that many sources
 
 
 def _repeats(received: Received) -> str:
-    """What a generation was cut in that would never have ended."""
+    """Return the repetition in which an endless generation was cut; "" for none."""
     if received.finish_reason not in CUT:
         return ""
     last = received.calls[-1].raw if received.calls else received.text
     return repeated(last or received.reasoning)
 
 
-def _with_calls_of_text(received: Received, asked: Asked) -> Received:
+def _with_calls_of_text(received: Received, request: Asked) -> Received:
     """The calls as if they had come as calls, and the text without them."""
-    found = read_calls(received.text, DIALECTS[asked.dialect], asked.schemas)
+    calls_of_text = read_calls(received.text, DIALECTS[request.dialect], request.schemas)
     text = received.text
-    for call in reversed(found):
+    for call in reversed(calls_of_text):
         text = text[: call.start] + text[call.end :]
-    calls = [ReceivedCall(call.name, call.raw, f"call-{at}") for at, call in enumerate(found)]
+    calls = [
+        ReceivedCall(call.name, call.raw, f"call-{at}") for at, call in enumerate(calls_of_text)
+    ]
     return replace(received, text=text, calls=(*received.calls, *calls))
 
 
@@ -141,7 +143,7 @@ def _call(call: ReceivedCall, ident: str) -> ToolCall:
 
 
 def parse_arguments(raw: str) -> tuple[Mapping[str, Any] | None, str]:
-    """What an argument text parses to, or None and why it is no JSON object."""
+    """Parse an argument text; return None and the reason if it is no JSON object."""
     if not raw.strip():
         return {}, ""
     if len(raw) > LONGEST_ARGUMENTS:

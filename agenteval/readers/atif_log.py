@@ -17,9 +17,9 @@ from agenteval.readers.json_documents import walked
 from agenteval.readers.json_source import (
     at,
     count_at,
-    lost,
     name_at,
     objects,
+    take_faults,
     text_at,
     when,
     words,
@@ -32,25 +32,25 @@ _LISTS = ("steps", "subagent_trajectories")
 
 def read(path: Path) -> Iterator[Session | Skipped]:
     """The trajectory of a file, and those of sub-agents that are embedded in it."""
-    reading, skips = _Reading(path, "", Building(_beside(path))), 0
-    for one in walked(path, *_LISTS):
-        if isinstance(one, Skipped):
+    reading, skips = _Reading(path, "", Building(_session(path))), 0
+    for item in walked(path, *_LISTS):
+        if isinstance(item, Skipped):
             skips += 1
-            yield one
+            yield item
         else:
-            yield from reading.take(*one)
+            yield from reading.take(*item)
     if not (reading.has_steps or skips or _is_source(path)):
         yield Skipped(str(path), "the file", "no ATIF trajectory: no step in it")
     yield reading.building.session
 
 
 def _is_source(path: Path) -> bool:
-    """Whether it may be what the agent itself wrote, from which Harbor made the file beside it."""
+    """Return True if the agent itself may have written it, and Harbor its neighbour from it."""
     return path.name.endswith(".trajectory.json") and path.with_name("trajectory.json").exists()
 
 
-def _beside(path: Path) -> Session:
-    """What the trial's own result says of it: a trajectory need not name its model."""
+def _session(path: Path) -> Session:
+    """Return the session as the trial's own result names it: a trajectory may lack its model."""
     session = Session(by_place(path), path=str(path))
     folder = path.parent
     try:
@@ -66,32 +66,32 @@ def _beside(path: Path) -> Session:
 
 @dataclass(slots=True)
 class _Reading:
-    """One trajectory; `within` is its place in the file, empty of the file's own."""
+    """One trajectory; `prefix` is its place in the file, empty of the file's own."""
 
     path: Path
-    within: str
+    prefix: str
     building: Building
     has_steps: bool = False
     _names: dict[str, str] = field(default_factory=dict)
     _count: dict[str, int] = field(default_factory=dict)
 
     def take(self, key: str, value: object) -> Iterator[Session | Skipped]:
-        """One key of it; of a list, one element."""
-        place = self.within.removesuffix(", ") or "the file"
+        """Take one key of the trajectory; for a list, one of its elements."""
+        place = self.prefix.removesuffix(", ") or "the file"
         self.has_steps = self.has_steps or key == "steps"
         if key in _LISTS and isinstance(value, dict):
             number = self._count[key] = self._count.get(key, 0) + 1
             if key == "steps":
                 if (whole := self.building.whole()) is not None:
                     yield whole
-                place = f"{self.within}step {number}"
+                place = f"{self.prefix}step {number}"
                 _step(self.building, value)
             else:
                 yield from self._embedded(value, number)
         else:
             self._begin(key, value)
             self.building.may_have({key: None}, *_LISTS)
-        yield from lost(self.building, self.path, place)
+        yield from take_faults(self.building, self.path, place)
 
     def _embedded(self, trajectory: Object, number: int) -> Iterator[Session | Skipped]:
         own = self.building.session
@@ -99,7 +99,7 @@ class _Reading:
         session = Session(
             f"{own.id}/{name}", model=own.model, project=own.project, parent=own.id, path=own.path
         )
-        inner = _Reading(self.path, f"{self.within}sub-agent {number}, ", Building(session))
+        inner = _Reading(self.path, f"{self.prefix}sub-agent {number}, ", Building(session))
         for key, value in trajectory.items():
             is_list = key in _LISTS and isinstance(value, list)
             for one in value if is_list else [value]:
@@ -108,7 +108,7 @@ class _Reading:
 
     def _begin(self, key: str, value: object) -> None:
         session = self.building.session
-        is_name = key in {"session_id", "trajectory_id"} and not self.within
+        is_name = key in {"session_id", "trajectory_id"} and not self.prefix
         if is_name and (name := name_at({key: value}, key)):
             # Several files of one session, continued or of sub-agents, bear one id.
             self._names[key] = name
@@ -128,34 +128,34 @@ def _step(building: Building, step: Object) -> None:
         return
     if isinstance(observation := step.get("observation"), dict):
         building.may_have(observation, "results")
-    made: list[LoggedCall] = []
+    calls: list[LoggedCall] = []
     if step.get("source") == "agent":
         turn = building.turn()
         turn.text, turn.model = words(step.get("message")), text_at(step, "model_name")
         turn.at = when(step.get("timestamp"))
         turn.usage = _usage(step)
-        for one in objects(step.get("tool_calls")):
-            building.needs(one, "function_name", "arguments")
-            building.may_have(one, "tool_call_id")
-            made.append(_call(one))
-            building.called(turn, made[-1])
+        for item in objects(step.get("tool_calls")):
+            building.needs(item, "function_name", "arguments")
+            building.may_have(item, "tool_call_id")
+            calls.append(_call(item))
+            building.called(turn, calls[-1])
     for result in objects(at(step, "observation", "results")):
         building.may_have(result, "source_call_id", "content")
         name = name_at(result, "source_call_id")
-        found = building.take_call(name) if name else next(reversed(made), None)
-        if found:
-            building.set_reply(found, words(result.get("content")))
+        call = building.take_call(name) if name else next(reversed(calls), None)
+        if call:
+            building.set_reply(call, words(result.get("content")))
 
 
-def _call(one: Object) -> LoggedCall:
+def _call(item: Object) -> LoggedCall:
     """By Harbor's own names: Terminus types, and what ends with a new line is a command."""
-    given, name = at(one, "arguments"), text_at(one, "function_name")
-    typed = text_at(given, "keystrokes")
+    arguments, name = at(item, "arguments"), text_at(item, "function_name")
+    typed = text_at(arguments, "keystrokes")
     if name == "bash_command" and typed.endswith("\n") and typed.strip():
-        name, given = BASH, {"command": typed.strip("\n")}
-    elif name == "bash_command" and text_at(given, "command"):
+        name, arguments = BASH, {"command": typed.strip("\n")}
+    elif name == "bash_command" and text_at(arguments, "command"):
         name = BASH
-    call = called(name_at(one, "tool_call_id"), name, {} if given is None else given)
+    call = called(name_at(item, "tool_call_id"), name, {} if arguments is None else arguments)
     return LoggedCall(call, Recorded.UNKNOWN)
 
 

@@ -19,9 +19,9 @@ from agenteval.readers.json_source import (
     at,
     count_at,
     lines,
-    lost,
     name_at,
     objects,
+    take_faults,
     text_at,
     when,
     words,
@@ -39,33 +39,38 @@ _LONG = 16  # characters of an id that no other file has too, as "7" may stand i
 
 def read(path: Path) -> Iterator[Session | Skipped]:
     """Lines that name one session are gathered; every other line is a conversation by itself."""
-    known, holding = dict[str, _Conversation](), dict[str, None]()  # the longest untouched first
+    conversations, holding = (
+        dict[str, _Conversation](),
+        dict[str, None](),
+    )  # the longest untouched first
     for line in lines(path):
         if not isinstance(line, Line):
             yield line
             continue
         name, is_shared = _name(line, path)
-        one = known.get(name) or _Conversation(Building(Session(name, path=str(path))), is_shared)
-        yield from one.whole()
-        if not (one.take(line.value) or line.value.keys() & _KEYS):
+        conversation = conversations.get(name) or _Conversation(
+            Building(Session(name, path=str(path))), is_shared
+        )
+        yield from conversation.whole()
+        if not (conversation.take(line.value) or line.value.keys() & _KEYS):
             yield Skipped(str(path), f"line {line.number}", "no messages, and no calls, in it")
-        yield from lost(one.building, path, f"line {line.number}")
+        yield from take_faults(conversation.building, path, f"line {line.number}")
         if not is_shared:
-            yield from one.rest()
+            yield from conversation.rest()
             continue
-        known[name] = one
+        conversations[name] = conversation
         holding.pop(name, None)
         holding[name] = None
         if len(holding) > _AT_ONCE:
             oldest = next(iter(holding))
             del holding[oldest]
-            yield from known[oldest].rest()
+            yield from conversations[oldest].rest()
     for name in holding:
-        yield from known[name].rest()
+        yield from conversations[name].rest()
 
 
 def _name(line: Line, path: Path) -> tuple[str, bool]:
-    """What names a conversation, else its place in the file; and whether other lines have it too.
+    """Return the conversation's name, else its place in the file, and True if lines share it.
 
     An id of the line itself is one that is written again when it is repeated.
     """
@@ -78,7 +83,7 @@ def _name(line: Line, path: Path) -> tuple[str, bool]:
 
 
 class _Beside(NamedTuple):
-    """What a line tells of all messages in it."""
+    """The fields of a line that hold for all messages in it."""
 
     schemas: Object
     moment: float | None
@@ -87,11 +92,11 @@ class _Beside(NamedTuple):
 
 @dataclass(slots=True)
 class _Conversation:
-    """A session of one line or more, each with what was said before or without it."""
+    """A session of one line or more; a line may repeat earlier messages or not."""
 
     building: Building
     is_shared: bool  # other lines may repeat what stands in one
-    _told: set[int] = field(default_factory=set)  # messages, each with all that are before it
+    _places: set[int] = field(default_factory=set)  # messages, each with all that are before it
     # What waits for results behind the last one of each line that none has continued.
     _ends: dict[int, dict[str, list[LoggedCall]]] = field(default_factory=dict)
 
@@ -106,53 +111,53 @@ class _Conversation:
             yield self.building.cut()
 
     def take(self, value: Object) -> bool:
-        """Whether anything was found in the line."""
+        """Take a line; return True if anything was found in it."""
         session, turns = self.building.session, len(self.building.session.turns)
-        inner = [one for key in ("request", "response", "body") for one in _nested(value, key)]
-        inner += [one for outer in inner for one in _nested(outer, "body")]  # of a batch's output
+        inner = [part for key in ("request", "response", "body") for part in _nested(value, key)]
+        inner += [part for outer in inner for part in _nested(outer, "body")]  # of a batch's output
         parts = (value, *inner)
-        for one in parts:
-            session.agent = session.agent or text_at(one, "agent")
-            session.project = session.project or text_at(one, "project")
-        beside = _beside(parts)
-        session.model = session.model or beside.model
-        messages = [(each, None) for one in parts for each in objects(one.get("messages"))]
-        spoken = [*messages, *(reply for one in parts for reply in _replies(one))]
-        self._messages(spoken, beside)
+        for part in parts:
+            session.agent = session.agent or text_at(part, "agent")
+            session.project = session.project or text_at(part, "project")
+        shared = _shared_fields(parts)
+        session.model = session.model or shared.model
+        messages = [(each, None) for part in parts for each in objects(part.get("messages"))]
+        spoken = [*messages, *(reply for part in parts for reply in _replies(part))]
+        self._messages(spoken, shared)
         has_spoken = any(text_at(message, "role") == "assistant" for message, _ in spoken)
         if not has_spoken and (value.get("role") == "assistant" or "messages" not in value):
-            _alone(self.building, value, beside)
+            _alone(self.building, value, shared)
         return has_spoken or len(session.turns) > turns
 
-    def _messages(self, spoken: Sequence[_Spoken], beside: _Beside) -> None:
-        """What stood in a line before, behind the same messages, is not said again."""
+    def _messages(self, spoken: Sequence[_Spoken], shared: _Beside) -> None:
+        """Add the new messages: a prefix that an earlier line had is not counted again."""
         place, is_new = 0, False
         for message, reply in spoken:
-            before, place = place, hash((place, _said(message))) if self.is_shared else 0
-            if not is_new and place not in self._told:
+            before, place = place, hash((place, _identity(message))) if self.is_shared else 0
+            if not is_new and place not in self._places:
                 is_new = True
                 self.building.waits = self._ends.pop(before, {})
             if is_new:
-                self._told.add(place)
-                _message(self.building, message, beside, reply)
+                self._places.add(place)
+                _message(self.building, message, shared, reply)
         if is_new:
             self._ends[place] = self.building.waits
 
 
-def _said(message: Object) -> tuple[object, ...]:
-    """What makes a message the same one, whether it is a reply or what is sent of it later."""
+def _identity(message: Object) -> tuple[object, ...]:
+    """Return what identifies a message, both as a reply and as it is sent in later requests."""
     role, result = text_at(message, "role"), name_at(message, "tool_call_id")
     calls = tuple(
         (
             name_at(one, "id"),
             *map(str, (at(one, "function", "name"), at(one, "function", "arguments"))),
         )
-        for one in _given(message)
+        for one in _calls_of(message)
     )
     return role, words(message.get("content")), result, calls
 
 
-def _beside(parts: Sequence[Object]) -> _Beside:
+def _shared_fields(parts: Sequence[Object]) -> _Beside:
     times = (when(parts[0].get(key)) for key in ("timestamp", "created", "created_at"))
     return _Beside(
         schemas=next((_schemas(one) for one in parts if one.get("tools")), {}),
@@ -172,13 +177,13 @@ def _nested(value: Object, key: str) -> list[Object]:
     return [found] if isinstance(found, dict) else []
 
 
-def _alone(building: Building, value: Object, beside: _Beside) -> None:
+def _alone(building: Building, value: Object, shared: _Beside) -> None:
     """A line that is a message, or what a plug-in finds calls in."""
     if text_at(value, "role") in {"assistant", *_RESULTS}:
-        _message(building, value, beside)
+        _message(building, value, shared)
     elif "choices" not in value and (found := tool_calls(value)):
         turn = building.turn()
-        turn.at, turn.model = beside.moment, beside.model
+        turn.at, turn.model = shared.moment, shared.model
         for call in found:
             building.called(turn, LoggedCall(call))
 
@@ -193,28 +198,28 @@ def _schemas(one: Object) -> dict[str, Any]:
 
 
 def _message(
-    building: Building, message: Object, beside: _Beside, reply: Object | None = None
+    building: Building, message: Object, shared: _Beside, reply: Object | None = None
 ) -> None:
     building.needs(message, "role")
     building.may_have(message, "tool_calls", "tool_call_id", "content")
     role = text_at(message, "role")
     if role in _RESULTS:
-        one = building.take_call(name_at(message, "tool_call_id")) or building.waiting()
-        if one is not None:
-            building.set_reply(one, words(message.get("content")))
+        call = building.take_call(name_at(message, "tool_call_id")) or building.waiting()
+        if call is not None:
+            building.set_reply(call, words(message.get("content")))
     elif role == "assistant":
         turn = building.turn()
-        turn.text, turn.at = words(message.get("content")), beside.moment
+        turn.text, turn.at = words(message.get("content")), shared.moment
         turn.finish = text_at(message, "finish_reason")
-        turn.model = text_at(message, "model") or beside.model
+        turn.model = text_at(message, "model") or shared.model
         turn.usage = Usage(
             prompt_tokens=count_at(reply, "usage", "prompt_tokens"),
             completion_tokens=count_at(reply, "usage", "completion_tokens"),
         )
-        _calls(building, turn, message, beside.schemas)
+        _calls(building, turn, message, shared.schemas)
 
 
-def _given(message: Object) -> list[dict[str, Any]]:
+def _calls_of(message: Object) -> list[dict[str, Any]]:
     given = objects(message.get("tool_calls"))
     if isinstance(message.get("function_call"), dict):  # before there were tools
         given.append({"function": message["function_call"]})
@@ -222,18 +227,18 @@ def _given(message: Object) -> list[dict[str, Any]]:
 
 
 def _calls(building: Building, turn: LoggedTurn, message: Object, schemas: Object) -> None:
-    given = _given(message)
-    for one in given:
-        function = one.get("function") if isinstance(one.get("function"), dict) else one
-        building.may_have(one, "function", "id")
+    items = _calls_of(message)
+    for item in items:
+        function = item.get("function") if isinstance(item.get("function"), dict) else item
+        building.may_have(item, "function", "id")
         if isinstance(function, dict):
             building.needs(function, "name")
             building.may_have(function, "arguments")
         name, arguments = text_at(function, "name"), at(function, "arguments")
-        call = called(name_at(one, "id"), name, "" if arguments is None else arguments)
+        call = called(name_at(item, "id"), name, "" if arguments is None else arguments)
         bad = Recorded.MALFORMED if call.malformed else Recorded.UNKNOWN
         building.called(turn, LoggedCall(call, bad))
-    if not given:
+    if not items:
         for _, left, spoken in calls_left(turn.text, schemas):
             if not spoken:
                 call = called("", left.name, left.raw)

@@ -1,7 +1,7 @@
-"""Claude Code's sessions: a JSONL file each, with those of sub-agents in a folder beside it.
+"""Claude Code's sessions: a JSONL file each, with those of sub-agents in a folder next to it.
 
 One message of the API stands in several lines that share `message.id`, and lines are written again
-when a session is taken up: they are told apart by `uuid`.
+when a session is resumed: their `uuid` distinguishes them.
 """
 
 import re
@@ -17,9 +17,9 @@ from agenteval.readers.json_source import (
     at,
     count_at,
     lines,
-    lost,
     name_at,
     objects,
+    take_faults,
     text_at,
     when,
     words,
@@ -59,7 +59,7 @@ def read(path: Path) -> Iterator[Session | Skipped]:
         else:
             yield from reading.take(line.value)
             if reading.last.faults:
-                yield from lost(reading.last, path, f"line {line.number}")
+                yield from take_faults(reading.last, path, f"line {line.number}")
     yield from (one.session for one in reading.sessions.values())
 
 
@@ -70,7 +70,7 @@ class _Reading:
     path: Path
     sessions: dict[str, Building] = field(default_factory=dict)
     last: Building = field(default_factory=lambda: Building(Session("")))  # that took a line
-    _seen: set[int] = field(default_factory=set)
+    _line_ids: set[int] = field(default_factory=set)
     _named: str = ""  # the session of the line before
 
     def take(self, line: Mapping[str, Any]) -> Iterator[Session]:
@@ -93,8 +93,8 @@ class _Reading:
         identifier = line.get("uuid")
         if not isinstance(identifier, str):  # a number may be another line's in another session
             return False
-        known = hash(identifier) in self._seen
-        self._seen.add(hash(identifier))
+        known = hash(identifier) in self._line_ids
+        self._line_ids.add(hash(identifier))
         return known
 
     def _building(self, line: Mapping[str, Any]) -> Building:
@@ -122,7 +122,7 @@ class _Reading:
         return folder.parent.name if folder.name == "subagents" else session
 
     def _agent(self, line: Mapping[str, Any]) -> str:
-        """What kind of sub-agent it is, as the line or a file beside the log says."""
+        """Return the kind of sub-agent, from the line or from a file next to the log."""
         if told := text_at(line, "attributionAgent"):
             return told
         try:
@@ -155,7 +155,7 @@ def _assistant(building: Building, line: Mapping[str, Any]) -> None:
 
 
 def _content(building: Building, message: object) -> Any:
-    """What a message holds: a text, or blocks that say of what type they are."""
+    """Return the content of a message: a text, or blocks that state their type."""
     if not isinstance(message, dict):
         return None
     building.needs(message, "content")
@@ -188,44 +188,44 @@ def _tool_use(building: Building, line: Mapping[str, Any], block: Mapping[str, A
 
 def _results(building: Building, line: Mapping[str, Any]) -> None:
     if line.get("type") == "tool_result":
-        if (one := building.waiting()) is not None:
-            said = words(line.get("output"))
-            building.set_reply(one, said)
-            _record(one, line, said, is_error=line.get("is_error") is True)
+        if (last := building.waiting()) is not None:
+            output = words(line.get("output"))
+            building.set_reply(last, output)
+            _record(last, line, output, is_error=line.get("is_error") is True)
         return
     building.needs(line, "message")
     for block in objects(_content(building, line.get("message"))):
         if block.get("type") == "tool_result":
             building.may_have(block, "tool_use_id", "content", "is_error")
-            found = building.take_call(name_at(block, "tool_use_id"))
-            if found is not None:
-                said = words(block.get("content"))
-                building.set_reply(found, said)
-                _record(found, line, said, is_error=block.get("is_error") is True)
+            call = building.take_call(name_at(block, "tool_use_id"))
+            if call is not None:
+                output = words(block.get("content"))
+                building.set_reply(call, output)
+                _record(call, line, output, is_error=block.get("is_error") is True)
 
 
-def _record(one: LoggedCall, line: Mapping[str, Any], said: str, *, is_error: bool) -> None:
-    one.recorded = Recorded.RAN
+def _record(call: LoggedCall, line: Mapping[str, Any], output: str, *, is_error: bool) -> None:
+    call.recorded = Recorded.RAN
     if not is_error:
-        one.exit_code = 0 if one.call.command is not None else None
+        call.exit_code = 0 if call.call.command is not None else None
         return
-    one.recorded = _kept_from(line, one.call.id) or next(
-        (recorded for recorded, fits in _EXPRESSIONS if fits.match(said)), Recorded.TOOL_ERROR
+    call.recorded = _kept_from(line, call.call.id) or next(
+        (recorded for recorded, fits in _EXPRESSIONS if fits.match(output)), Recorded.TOOL_ERROR
     )
-    if (found := _EXIT.match(said)) and one.recorded is Recorded.TOOL_ERROR:
-        one.exit_code = int(found[1][:9])
+    if (match := _EXIT.match(output)) and call.recorded is Recorded.TOOL_ERROR:
+        call.exit_code = int(match[1][:9])
 
 
 def _kept_from(line: Mapping[str, Any], identifier: str) -> Recorded | None:
-    """Why a call was not carried out, where the line itself says so, as newer versions do."""
-    told = text_at(line, "toolDenialKind")
+    """Return why a call was not carried out, if the line itself says so, as newer versions do."""
+    stated = text_at(line, "toolDenialKind")
     metas = line.get("tool_result_meta")
     for meta in objects(metas if isinstance(metas, list) else [metas]):
         if name_at(meta, "tool_use_id") in {"", identifier}:
-            told = text_at(meta, "non_execution_kind") or told
-    if not told:
+            stated = text_at(meta, "non_execution_kind") or stated
+    if not stated:
         return None
-    kind = told.lower()
+    kind = stated.lower()
     if "sibling" in kind or "cascade" in kind or "cancel" in kind:
         return Recorded.CASCADE
     if "user" in kind or "interrupt" in kind or "abort" in kind:

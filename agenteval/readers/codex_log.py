@@ -1,6 +1,6 @@
-"""Codex's rollouts: a JSONL file a session. What became of a call, the text of its result tells.
+"""Codex's rollouts: a JSONL file a session. The text of a call's result shows what became of it.
 
-`exec --json` leaves refused and malformed calls out: it is the rollout that has them.
+`exec --json` leaves refused and malformed calls out: the rollout has them.
 """
 
 import json
@@ -19,8 +19,8 @@ from agenteval.readers.json_source import (
     code_at,
     count_at,
     lines,
-    lost,
     name_at,
+    take_faults,
     text_at,
     when,
     words,
@@ -83,7 +83,7 @@ def read(path: Path) -> Iterator[Session | Skipped]:
                 yield whole
                 reading.last = None
             reading.item(payload, when(line.value.get("timestamp")))
-        yield from lost(building, path, f"line {line.number}")
+        yield from take_faults(building, path, f"line {line.number}")
     yield reading.ended(path)
 
 
@@ -111,24 +111,24 @@ class _Reading:
     _together: dict[str, int] = field(default_factory=dict)  # calls that one script makes, by id
     _total: object = None  # tokens of the session so far, as they are told
 
-    def context(self, told: Object) -> None:
+    def context(self, item: Object) -> None:
         session = self.building.session
-        self.model = text_at(told, "model") or self.model
-        session.project = session.project or text_at(told, "cwd")
-        session.mode = text_at(told, "approval_policy") or session.mode
+        self.model = text_at(item, "model") or self.model
+        session.project = session.project or text_at(item, "cwd")
+        session.mode = text_at(item, "approval_policy") or session.mode
 
     def counted(self, event: Object) -> None:
-        """The tokens of a reply, told behind it; some are told again, with the same total."""
-        total, told = at(event, "info", "total_token_usage"), at(event, "info", "last_token_usage")
+        """Add the tokens of a reply, reported behind it; some are repeated, with the same total."""
+        total, last = at(event, "info", "total_token_usage"), at(event, "info", "last_token_usage")
         turns = self.building.session.turns
-        if not told or not turns or (total and total == self._total):
+        if not last or not turns or (total and total == self._total):
             return
         self._total, usage = total, turns[-1].usage
         turns[-1].usage = Usage(
-            usage.prompt_tokens + count_at(told, "input_tokens"),
-            usage.completion_tokens + count_at(told, "output_tokens"),
-            usage.reasoning_tokens + count_at(told, "reasoning_output_tokens"),
-            usage.cached_tokens + count_at(told, "cached_input_tokens"),
+            usage.prompt_tokens + count_at(last, "input_tokens"),
+            usage.completion_tokens + count_at(last, "output_tokens"),
+            usage.reasoning_tokens + count_at(last, "reasoning_output_tokens"),
+            usage.cached_tokens + count_at(last, "cached_input_tokens"),
         )
 
     def ended(self, path: Path) -> Session | Skipped:
@@ -165,67 +165,78 @@ class _Reading:
 
     def _call(self, turn: LoggedTurn, item: Object, kind: str) -> None:
         keys = ("arguments", "input", "action")
-        given: Any = next((item[key] for key in keys if item.get(key) is not None), {})
+        arguments: Any = next((item[key] for key in keys if item.get(key) is not None), {})
         name = text_at(item, "name") or kind
         identifier = name_at(item, "call_id") or name_at(item, "id")
-        calls = [called(identifier, name, given)]
-        if kind == "custom_tool_call" and isinstance(given, str) and calls[0].malformed:
-            calls = [replace(calls[0], arguments={"input": given}, malformed="")]  # no JSON there
-        if name == "exec" and isinstance(given, str) and (told := script_commands(given)):
-            known = [bash_call(command, identifier) for command in told if command is not None]
-            calls = known + calls if None in told else known
+        calls = [called(identifier, name, arguments)]
+        if kind == "custom_tool_call" and isinstance(arguments, str) and calls[0].malformed:
+            calls = [
+                replace(calls[0], arguments={"input": arguments}, malformed="")
+            ]  # no JSON there
+        if (
+            name == "exec"
+            and isinstance(arguments, str)
+            and (commands := script_commands(arguments))
+        ):
+            bash_calls = [
+                bash_call(command, identifier) for command in commands if command is not None
+            ]
+            calls = bash_calls + calls if None in commands else bash_calls
             self._together[identifier] = len(calls)
-        for made in [LoggedCall(call, Recorded.PENDING) for call in calls]:
-            self._own.add(id(made))
-            self.building.called(turn, made)
+        for logged in [LoggedCall(call, Recorded.PENDING) for call in calls]:
+            self._own.add(id(logged))
+            self.building.called(turn, logged)
 
 
 _BESIDE = {"turn_context": _Reading.context, "event_msg": _Reading.counted}
 
 
-def _result(building: Building, one: LoggedCall, item: Object, *, is_alone: bool) -> None:
-    """Of several calls of one script each has its result, and none an exit code."""
+def _result(building: Building, call: LoggedCall, item: Object, *, is_alone: bool) -> None:
+    """Record a result.
+
+    If one script made several calls, each has its result, and none an exit code.
+    """
     output = _unwrapped(item.get("output"))
     if isinstance(output, dict):
         building.may_have(output, "metadata", "content", "success")
         if isinstance(metadata := output.get("metadata"), dict):
             building.may_have(metadata, "exit_code")
-    said = words(output if isinstance(output, str | list) else [output])
-    building.set_reply(one, said or text_at(output, "content"))
-    _record(one, output, is_alone=is_alone)
+    text = words(output if isinstance(output, str | list) else [output])
+    building.set_reply(call, text or text_at(output, "content"))
+    _record(call, output, is_alone=is_alone)
 
 
 def _unwrapped(output: object) -> object:
     """The output with its exit code, which older versions wrote as the text of an object."""
     if isinstance(output, str) and output.startswith('{"') and '"metadata"' in output:
         try:
-            found = json.loads(output)
+            value = json.loads(output)
         except (ValueError, RecursionError):
             return output
-        if isinstance(found, dict) and isinstance(found.get("output"), str):
-            return {**found, "content": found["output"]}
+        if isinstance(value, dict) and isinstance(value.get("output"), str):
+            return {**value, "content": value["output"]}
     return output
 
 
-def _record(one: LoggedCall, output: object, *, is_alone: bool) -> None:
-    head, code = _HEAD.match(one.said), code_at(output, "metadata", "exit_code")
-    start = one.said[head.end() if head else 0 :][:_FIRST]
-    found = _EXIT.search(start) or (_CODE.search(start) if head else None)
+def _record(call: LoggedCall, output: object, *, is_alone: bool) -> None:
+    head, code = _HEAD.match(call.said), code_at(output, "metadata", "exit_code")
+    start = call.said[head.end() if head else 0 :][:_FIRST]
+    match = _EXIT.search(start) or (_CODE.search(start) if head else None)
     if is_alone:
-        one.exit_code = int(found[1]) if code is None and found else code
-    if one.exit_code is not None:
-        one.recorded = Recorded.RAN
+        call.exit_code = int(match[1]) if code is None and match else code
+    if call.exit_code is not None:
+        call.recorded = Recorded.RAN
         return
-    one.recorded = next(
+    call.recorded = next(
         (recorded for recorded, fits in _EXPRESSIONS if fits.match(start.lstrip())), Recorded.RAN
     )
     has_failed = at(output, "success") is False or (head and head[1] == "failed")
-    if one.recorded is Recorded.RAN and has_failed:
-        one.recorded = Recorded.TOOL_ERROR
+    if call.recorded is Recorded.RAN and has_failed:
+        call.recorded = Recorded.TOOL_ERROR
 
 
 def script_commands(script: str) -> list[str | None]:
-    """What the script hands to the shell; None for a command that it puts together itself."""
+    """Return the commands that a script hands to the shell; None for one that it computes."""
     begins = [asks.end() for asks in _ASKS.finditer(script)]
     return [_command(script, *place) for place in pairwise([*begins, len(script)])]
 
@@ -246,7 +257,7 @@ def _command(script: str, begin: int, end: int) -> str | None:
 
 
 def _text(literal: str) -> str | None:
-    """What a literal stands for; None for one with something put into it, or for none."""
+    """Return the value of a literal; None for one with something put into it, or for none."""
     if literal[0] not in "\"'`" or (literal[0] == "`" and "${" in literal):
         return None
     halves = _ESCAPE.sub(_escaped, literal[1:-1]).encode("utf-16", "surrogatepass")

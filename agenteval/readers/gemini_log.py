@@ -16,9 +16,9 @@ from agenteval.readers.json_source import (
     at,
     count_at,
     lines,
-    lost,
     name_at,
     objects,
+    take_faults,
     text_at,
     when,
     words,
@@ -37,24 +37,24 @@ _STATUS = {"success": Recorded.RAN, "cancelled": Recorded.REJECTED}
 
 
 def read(path: Path) -> Iterator[Session | Skipped]:
-    """A chat of Gemini CLI. What was rewound is gone, as it is for the model."""
+    """Read a chat of Gemini CLI. What was rewound is gone, as it is for the model."""
     if path.suffix == ".jsonl":
         yield from _of_lines(path)
         return
     building, number = Building(Session(by_place(path), agent="main", path=str(path))), 0
-    for one in walked(path, "messages"):
-        if isinstance(one, Skipped):
-            yield one
-        elif one[0] == "messages" and isinstance(one[1], dict):
+    for item in walked(path, "messages"):
+        if isinstance(item, Skipped):
+            yield item
+        elif item[0] == "messages" and isinstance(item[1], dict):
             number += 1
             if (whole := building.whole()) is not None:
                 yield whole
-            _message(building, one[1])
-            yield from lost(building, path, f"message {number}")
+            _message(building, item[1])
+            yield from take_faults(building, path, f"message {number}")
         else:
-            _begin(building.session, {one[0]: one[1]})
-            building.may_have({one[0]: None}, "messages")
-            yield from lost(building, path, "the file")
+            _begin(building.session, {item[0]: item[1]})
+            building.may_have({item[0]: None}, "messages")
+            yield from take_faults(building, path, "the file")
     yield building.session
 
 
@@ -76,7 +76,7 @@ def _of_lines(path: Path) -> Iterator[Session | Skipped]:
         if (whole := building.whole()) is not None:
             yield whole
         _message(building, message)
-        yield from lost(building, path, f"message {number}")
+        yield from take_faults(building, path, f"message {number}")
     yield building.session
 
 
@@ -118,14 +118,14 @@ def _message(building: Building, message: Object) -> None:
         reasoning_tokens=count_at(message, "tokens", "thoughts"),
         cached_tokens=count_at(message, "tokens", "cached"),
     )
-    for one in objects(message.get("toolCalls")):
-        building.needs(one, "name", "args", "status")
-        building.may_have(one, "result", "errorType")
-        for part in objects(one.get("result")):
+    for item in objects(message.get("toolCalls")):
+        building.needs(item, "name", "args", "status")
+        building.may_have(item, "result", "errorType")
+        for part in objects(item.get("result")):
             _has_response(building, part)
-        call = called(name_at(one, "id"), text_at(one, "name"), one.get("args") or {})
-        made = LoggedCall(call, _status(one), said=_result(one))
-        building.called(turn, made)
+        call = called(name_at(item, "id"), text_at(item, "name"), item.get("args") or {})
+        logged = LoggedCall(call, _status(item), said=_result(item))
+        building.called(turn, logged)
 
 
 def _has_response(building: Building, part: Object) -> None:
@@ -136,30 +136,30 @@ def _has_response(building: Building, part: Object) -> None:
             building.may_have(response, "output", "error")
 
 
-def _status(one: Object) -> Recorded:
-    said, status = _result(one), one.get("status")
-    told = text_at(one, "errorType") or text_at(one, "result", "errorType")
-    if told in _TYPES:
-        return _TYPES[told]
+def _status(item: Object) -> Recorded:
+    output, status = _result(item), item.get("status")
+    error_type = text_at(item, "errorType") or text_at(item, "result", "errorType")
+    if error_type in _TYPES:
+        return _TYPES[error_type]
     if status != "error":
         return _STATUS.get(str(status), Recorded.PENDING)
-    if "not found in registry" in said:
+    if "not found in registry" in output:
         return Recorded.INVALID_TOOL
-    if "denied by policy" in said or "blocked by policy" in said:
+    if "denied by policy" in output or "blocked by policy" in output:
         return Recorded.DENIED
-    is_input = "params must" in said or "Invalid parameters" in said
+    is_input = "params must" in output or "Invalid parameters" in output
     return Recorded.MALFORMED if is_input else Recorded.TOOL_ERROR
 
 
-def _result(one: Object) -> str:
-    """What the model read: of the parts of a result, or as it was shown."""
-    parts = one.get("result")
+def _result(item: Object) -> str:
+    """Return the text that the model read: from the parts of a result, or as it was displayed."""
+    parts = item.get("result")
     for part in objects(parts if isinstance(parts, list) else [parts]):
         response = at(part, "functionResponse", "response")
         for name in ("output", "error"):
-            if said := text_at(response, name):
-                return said
-    return text_at(one, "resultDisplay")
+            if output := text_at(response, name):
+                return output
+    return text_at(item, "resultDisplay")
 
 
 def read_qwen(path: Path) -> Iterator[Session | Skipped]:
@@ -178,7 +178,7 @@ def read_qwen(path: Path) -> Iterator[Session | Skipped]:
         elif value.get("type") == "tool_result":
             _qwen_result(building, value)
         building.needs(value, "type")
-        yield from lost(building, path, f"line {line.number}")
+        yield from take_faults(building, path, f"line {line.number}")
     yield building.session
 
 
@@ -215,17 +215,17 @@ def _qwen_turn(building: Building, value: Object) -> None:
 
 def _qwen_result(building: Building, value: Object) -> None:
     building.needs(value, "toolCallResult")
-    told = value.get("toolCallResult")
-    if told and isinstance(told, dict):
-        building.needs(told, "callId", "status")
-        building.may_have(told, "errorType", "resultDisplay")
+    result = value.get("toolCallResult")
+    if result and isinstance(result, dict):
+        building.needs(result, "callId", "status")
+        building.may_have(result, "errorType", "resultDisplay")
     parts = objects(at(value, "message", "parts"))
-    name = name_at(told, "callId") or next(
-        (name_at(one, "functionResponse", "id") for one in parts), ""
+    name = name_at(result, "callId") or next(
+        (name_at(call, "functionResponse", "id") for call in parts), ""
     )
-    if (one := building.take_call(name)) is not None:
-        shown = text_at(told, "resultDisplay")
-        building.set_reply(one, _result({"result": parts, "resultDisplay": shown}))
-        one.recorded = _status({**told, "result": parts} if isinstance(told, dict) else {})
-        if one.recorded is Recorded.PENDING:
-            one.recorded = Recorded.UNKNOWN
+    if (call := building.take_call(name)) is not None:
+        shown = text_at(result, "resultDisplay")
+        building.set_reply(call, _result({"result": parts, "resultDisplay": shown}))
+        call.recorded = _status({**result, "result": parts} if isinstance(result, dict) else {})
+        if call.recorded is Recorded.PENDING:
+            call.recorded = Recorded.UNKNOWN

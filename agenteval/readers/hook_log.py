@@ -1,8 +1,8 @@
 """The log of our own hook: a line for each call that it was asked about.
 
-What an allowed call then did it does not see, nor which calls were of one turn. A call that it
-only watched counts as denied where the list denies it. A log is begun anew when it is long: what
-stands of a session in one file is known by when that began.
+It does not record what an allowed call then did, nor which calls were of one turn. A call that it
+only watched counts as denied if the list denies it. A log is begun anew when it is long: the part
+of a session in one file is known by when that file began.
 """
 
 from collections.abc import Iterator, Mapping
@@ -12,7 +12,7 @@ from typing import Any
 from agenteval.core.logged import Building, LoggedCall, Recorded, Session, Skipped
 from agenteval.formats.tool_calls import called
 from agenteval.hook.production_log import NOT_JUDGED
-from agenteval.readers.json_source import Line, lines, lost, name_at, text_at, when
+from agenteval.readers.json_source import Line, lines, name_at, take_faults, text_at, when
 
 
 def read(path: Path) -> Iterator[Session | Skipped]:
@@ -24,7 +24,7 @@ def read(path: Path) -> Iterator[Session | Skipped]:
             continue
         value = line.value
         building.needs(value, *(() if "event" in value else ("verdict", "tool", "arguments")))
-        yield from lost(building, path, f"line {line.number}")
+        yield from take_faults(building, path, f"line {line.number}")
         if "event" in value or text_at(value, "verdict") in {"", NOT_JUDGED}:
             continue
         key = (name_at(value, "session"), name_at(value, "agent"), text_at(value, "harness"))

@@ -18,9 +18,9 @@ from agenteval.readers.json_documents import walked, walked_bytes
 from agenteval.readers.json_source import (
     at,
     count_at,
-    lost,
     name_at,
     objects,
+    take_faults,
     text_at,
     when,
     words,
@@ -52,23 +52,23 @@ def read(path: Path) -> Iterator[Session | Skipped]:
 
 def _of_json(path: Path) -> Iterator[Session | Skipped]:
     head, top = dict[str, Any](), Building(Session(""))
-    for one in walked(path, "samples"):
-        if isinstance(one, Skipped):
-            yield one
-        elif one[0] == "samples" and isinstance(one[1], dict):
+    for item in walked(path, "samples"):
+        if isinstance(item, Skipped):
+            yield item
+        elif item[0] == "samples" and isinstance(item[1], dict):
             whole = [
                 (key, part)
-                for key, value in one[1].items()
+                for key, value in item[1].items()
                 for part in (value if key in _LISTS and isinstance(value, list) else [value])
             ]
             sample = _sample(head, whole, path)
             yield sample.session
-            yield from lost(sample, path, f"sample {sample.session.id}")
-        elif one[0] == "eval" and isinstance(one[1], dict):
-            head = one[1]
+            yield from take_faults(sample, path, f"sample {sample.session.id}")
+        elif item[0] == "eval" and isinstance(item[1], dict):
+            head = item[1]
         else:
-            top.may_have({one[0]: None}, "samples", "eval")
-            yield from lost(top, path, "the file")
+            top.may_have({item[0]: None}, "samples", "eval")
+            yield from take_faults(top, path, "the file")
 
 
 def _of_archive(path: Path) -> Iterator[Session | Skipped]:
@@ -85,16 +85,16 @@ def _of_archive(path: Path) -> Iterator[Session | Skipped]:
         allowance = Allowance.of(os.fstat(file.fileno()).st_size)
         for name in (*starts[:1], *sorted(n for n in names if n.startswith("samples/"))):
             faults = list[Skipped]()
-            told = _member(archive, name, path, faults, allowance)
+            members = _member(archive, name, path, faults, allowance)
             if name in starts:
-                head = next((value for key, value in told if key == "eval"), {})
+                head = next((value for key, value in members if key == "eval"), {})
             else:
-                found = _sample(head, told, path)
-                if found.session.turns or not faults:
-                    yield found.session
-                yield from lost(found, path, name)
+                sample = _sample(head, members, path)
+                if sample.session.turns or not faults:
+                    yield sample.session
+                yield from take_faults(sample, path, name)
             yield from faults
-            if allowance.left < 0:
+            if allowance.remaining < 0:
                 return
 
 
@@ -107,22 +107,22 @@ def _member(
         if packing not in _PACKINGS:  # unpacked at once by Python, whatever comes of it
             raise NotImplementedError(f"packed in a way ({packing}) that Inspect does not use")
         with BufferedReader(Bounded(archive.open(name), allowance), AT_ONCE) as file:
-            for one in walked_bytes(file, str(path), f"{name}: ", *_LISTS):
-                if isinstance(one, Skipped):
-                    faults.append(one)
+            for item in walked_bytes(file, str(path), f"{name}: ", *_LISTS):
+                if isinstance(item, Skipped):
+                    faults.append(item)
                 else:
-                    yield one
+                    yield item
     except (ValueError, KeyError, OSError, *_BAD_ZIP) as error:
         is_zstd = isinstance(error, NotImplementedError) and packing == _ZSTD
         faults.append(Skipped(str(path), name, _UNPACK if is_zstd else str(error)))
 
 
-def _sample(head: Object, told: Iterable[tuple[str, Any]], path: Path) -> Building:
-    """One sample, of its keys as they come; what is in a list comes one by one."""
+def _sample(head: Object, members: Iterable[tuple[str, Any]], path: Path) -> Building:
+    """Build one sample from its keys as they come; the items of a list come one by one."""
     building = Building(Session("", path=str(path)))
-    known: dict[str, Any] = {}
+    ids: dict[str, Any] = {}
     events, attached = _Events(), dict[str, str]()
-    for key, value in told:
+    for key, value in members:
         if key == "messages" and isinstance(value, dict):
             _message(building, value)
         elif key == "events" and isinstance(value, dict):
@@ -130,12 +130,12 @@ def _sample(head: Object, told: Iterable[tuple[str, Any]], path: Path) -> Buildi
         elif key == "attachments" and isinstance(value, dict):
             attached = value
         elif key in {"id", "epoch", "uuid"} and isinstance(value, str | int):
-            known[key] = value
+            ids[key] = value
         else:
             building.may_have({key: None}, "messages")
     session = building.session
-    named = f"{name_at(head, 'run_id') or by_place(path)}/{known.get('id')}/{known.get('epoch')}"
-    session.id = name_at(known, "uuid") or named
+    named = f"{name_at(head, 'run_id') or by_place(path)}/{ids.get('id')}/{ids.get('epoch')}"
+    session.id = name_at(ids, "uuid") or named
     session.agent, session.model = text_at(head, "solver") or "main", text_at(head, "model")
     session.version = text_at(head, "packages", "inspect_ai")
     session.project = text_at(head, "task")
@@ -165,20 +165,20 @@ def _call(one: Object) -> ToolCall:
     return called(name_at(one, "id"), text_at(one, "function"), {} if given is None else given)
 
 
-def _record(building: Building, one: LoggedCall, error: object, result: str) -> None:
-    kind, said = text_at(error, "type"), text_at(error, "message")
-    building.set_reply(one, said or result)
-    if one.recorded is Recorded.PENDING:
-        one.recorded = _ERRORS.get(kind, Recorded.TOOL_ERROR) if kind else Recorded.RAN
-        if kind == "parsing" and "not found" in said:
-            one.recorded = Recorded.INVALID_TOOL
+def _record(building: Building, call: LoggedCall, error: object, result: str) -> None:
+    kind, message = text_at(error, "type"), text_at(error, "message")
+    building.set_reply(call, message or result)
+    if call.recorded is Recorded.PENDING:
+        call.recorded = _ERRORS.get(kind, Recorded.TOOL_ERROR) if kind else Recorded.RAN
+        if kind == "parsing" and "not found" in message:
+            call.recorded = Recorded.INVALID_TOOL
 
 
 @dataclass(slots=True)
 class _Events:
-    """What a sample's events tell beside its messages: when, at what cost, and who decided.
+    """The facts in a sample's events that its messages lack: times, costs, and who decided.
 
-    Calls of sub-agents, and those that were taken out of a long conversation, stand here alone.
+    Calls of sub-agents, and those that were removed from a long conversation, stand here alone.
     """
 
     replies: dict[str, Object] = field(default_factory=dict)  # by the id of the message
@@ -206,11 +206,11 @@ class _Events:
                 prompt_tokens=count_at(reply, "usage", "input_tokens"),
                 completion_tokens=count_at(reply, "usage", "output_tokens"),
             )
-        known: dict[str, list[LoggedCall]] = {}
+        calls_by_id: dict[str, list[LoggedCall]] = {}
         for call in building.session.calls:
-            known.setdefault(call.call.id, []).append(call)
+            calls_by_id.setdefault(call.call.id, []).append(call)
         for event in self.calls:
-            if own := known.get(name_at(event, "id")):
+            if own := calls_by_id.get(name_at(event, "id")):
                 own.pop(0).seconds = _seconds(event.get("working_time"))
             else:
                 self._alone(building, event, attached)

@@ -45,18 +45,18 @@ def walked(path: Path, *lists: str) -> Iterator[tuple[str, Any] | Skipped]:
 
 
 def walked_bytes(
-    file: BinaryIO, path: str, within: str, *lists: str
+    file: BinaryIO, path: str, place: str, *lists: str
 ) -> Iterator[tuple[str, Any] | Skipped]:
-    """The same of what is open; `within` is the place in the file that is told of a fault."""
+    """Walk an open file as `walked` does; `place` is where a fault is reported in the file."""
     document = _Document(file)
     try:
         is_list = document.next() == "["
         for member in _elements(document, "") if is_list else _members(document, lists):
             is_whole = member[1] is not DEEP
-            yield member if is_whole else Skipped(path, document.place(within), TOO_DEEP)
+            yield member if is_whole else Skipped(path, document.place(place), TOO_DEEP)
         document.check_end()
     except (_BadJsonError, *UNREADABLE) as error:
-        yield Skipped(path, document.place(within), str(error))
+        yield Skipped(path, document.place(place), str(error))
 
 
 def _decoded(content: bytes) -> Any:
@@ -76,7 +76,7 @@ def _decoded(content: bytes) -> Any:
 
 
 class _BadJsonError(ValueError):
-    """What ends the reading of a document."""
+    """The fault that ends the reading of a document."""
 
 
 class _Document:
@@ -90,7 +90,7 @@ class _Document:
         return f"{within}byte {self._before + _size(self._held[: self._from])}"
 
     def next(self) -> str:
-        """The next character that says something; empty at the end."""
+        """Return the next character that is no space; empty at the end."""
         while True:
             if blanks := _BLANKS.match(self._held, self._from):
                 self._from = blanks.end()
@@ -155,7 +155,10 @@ class _Scan:
         self._file, self._content = file, content
 
     def end(self) -> int:
-        """Where the value that begins the content ends. Raises _BadJsonError."""
+        """Return the offset at which the value at the head of the content ends.
+
+        Raises _BadJsonError.
+        """
         first = bytes(self._content[:1])
         if first == b'"':
             return self._end_of_string(1)

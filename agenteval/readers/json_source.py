@@ -43,8 +43,8 @@ def lines(path: Path) -> Iterator[Line | Skipped]:
             yield Skipped(str(path), f"line {number + 1}", f"cannot be read on: {error}")
 
 
-def lost(building: Building, path: Path, place: str) -> Iterator[Skipped]:
-    """What a reader missed of the thing that stands at this place."""
+def take_faults(building: Building, path: Path, place: str) -> Iterator[Skipped]:
+    """Yield the faults of the thing at this place as skipped parts, and clear them."""
     for fault in building.faults:
         yield Skipped(str(path), place, fault)
     building.faults.clear()
@@ -56,7 +56,7 @@ def _drain(file: BinaryIO) -> None:
 
 
 def _object(content: bytes) -> dict[str, Any] | None:
-    """What nearly every line is; None of what has to be looked at more closely."""
+    """Decode a line as most lines are; return None for one that needs a closer look."""
     try:
         value = msgspec.json.decode(content)
     except (msgspec.MsgspecError, ValueError, RecursionError, MemoryError):
@@ -92,7 +92,7 @@ def _why(error: Exception) -> str:
 
 
 def at(value: Any, *path: str) -> Any:
-    """What stands there; None where nothing does."""
+    """Return the value at this path; None if there is none."""
     for key in path:
         value = value.get(key) if isinstance(value, dict) else None
     return value

@@ -95,12 +95,12 @@ def small(path: Path) -> Any:
     if has_too_many(content):
         raise ValueError(TOO_MANY)
     try:
-        found = json.loads(content)
+        document = json.loads(content)
     except RecursionError:
         raise ValueError(TOO_DEEP) from None
-    if is_deep(found):
+    if is_deep(document):
         raise ValueError(TOO_DEEP)
-    return found
+    return document
 
 
 def by_place(path: Path) -> str:

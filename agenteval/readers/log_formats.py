@@ -41,11 +41,11 @@ class LogFormat:
     homes: tuple[tuple[str, str, str], ...] = ()
     hidden: tuple[Fact, ...] = ()
 
-    def found(self, path: Path, *, by_ending: bool = False) -> Iterator[Path]:
-        """The files of this format in a folder, or the file itself. Raises UsageError.
+    def find_files(self, path: Path, *, by_ending: bool = False) -> Iterator[Path]:
+        """Yield the files of this format in a folder, or the file itself. Raises UsageError.
 
-        Where none has such a name, all that end so, if that is wanted. What is no regular file
-        comes too: whoever opens it is told.
+        If none has such a name, all with that ending are yielded, if that is wanted. What is no
+        regular file comes too: its opener reports it.
         """
         try:
             is_folder = stat.S_ISDIR(path.stat().st_mode)
@@ -60,7 +60,7 @@ class LogFormat:
         yield from _files(path, self.files) or _files(path, [f"**/*{end}" for end in endings])
 
     def places(self) -> Iterator[Path]:
-        """Where the program keeps its logs on this machine, as far as there are any."""
+        """Yield the folders on this machine in which the program keeps its logs."""
         for variable, usual, below in self.homes:
             base = Path(os.environ.get(variable) or usual).expanduser()
             if (place := base / below).exists():

@@ -1,7 +1,7 @@
 """OpenCode's database, from 1.2 on: a stranger's, whose views, triggers and damage do no harm.
 
-OpenCode 2 writes into tables of its own, beside those of 1. It is opened as the database of a
-trial's world is. What cannot be read is named by its row, and the rest is read on.
+OpenCode 2 writes into tables of its own, next to those of 1. It is opened as a trial's database is.
+What cannot be read is reported by its row, and the rest is read on.
 """
 
 import json
@@ -16,7 +16,7 @@ from typing import Any
 from agenteval.core.logged import Building, Session, Skipped
 from agenteval.formats.tool_calls import TOO_MANY, has_too_many, is_deep
 from agenteval.readers.json_documents import LONGEST
-from agenteval.readers.json_source import lost, objects, text_at, words
+from agenteval.readers.json_source import objects, take_faults, text_at, words
 from agenteval.readers.log_bytes import regular
 from agenteval.readers.opencode_parts import Object, begun, message_of
 from agenteval.sandbox.inside.inquiry import FAULTS, LIMITS, allowed, defended
@@ -34,7 +34,7 @@ _LIMITS = LIMITS | {
 }
 # The limits of the process: beside what is read, our own store is written.
 _HEAPS = "PRAGMA soft_heap_limit=268435456; PRAGMA hard_heap_limit=536870912;"
-_PATIENCE = 5_000  # milliseconds for who writes in it
+_BUSY_TIMEOUT = 5_000  # milliseconds for who writes in it
 _STEPS = 20_000_000  # of SQLite's machine, and one for each byte; a good store takes a tenth
 _STRIDE = 100_000  # of them, after which they are counted
 _DECLARED = "SELECT sql FROM sqlite_master WHERE type = 'table' AND name = ?"
@@ -50,9 +50,9 @@ class _SpentError(Exception):
 
 
 def read(path: Path, *, is_logged: bool) -> Iterator[Session | Skipped]:
-    """Opened to read only, with its WAL: what a running OpenCode has committed is read.
+    """Read a database, opened to read only, with its WAL: what OpenCode has committed is read.
 
-    One that is written by way of a WAL and has none is nobody's at work. Raises OSError where a
+    One that is written by way of a WAL and has none is in use by nobody. Raises OSError if a
     program has locked it: it is to be read another time.
     """
     wal, *others = (path.with_name(path.name + end) for end in ("-wal", "-shm", "-journal"))
@@ -82,16 +82,16 @@ def _open(store: Any, reading: "_Reading") -> None:
     """Bounded from here on. All is read as it is now, whoever writes."""
     store.text_factory = _text
     store.set_progress_handler(reading.stepped, _STRIDE)
-    store.executescript(f"{_HEAPS} PRAGMA busy_timeout={_PATIENCE}; BEGIN;")
+    store.executescript(f"{_HEAPS} PRAGMA busy_timeout={_BUSY_TIMEOUT}; BEGIN;")
     is_second = store.execute(_DECLARED, ("session_v2",)).fetchone() is not None
     is_first = store.execute(_DECLARED, ("session",)).fetchone() is not None
     tables = (_FIRST if is_first or not is_second else {}) | (_SECOND if is_second else {})
-    for table, wanted in tables.items():
+    for table, names in tables.items():
         (sql,) = store.execute(_DECLARED, (table,)).fetchone() or ("",)
         columns = store.execute(f"PRAGMA table_xinfo({table})").fetchall()
         if not str(sql).startswith("CREATE TABLE ") or any(column[6] for column in columns):
             raise sqlite3.DatabaseError(f"{table} is no plain table that OpenCode made")
-        reading.columns[table] = [each[1] for each in columns if each[1] in wanted]
+        reading.columns[table] = [each[1] for each in columns if each[1] in names]
     store.set_authorizer(allowed)
 
 
@@ -100,24 +100,24 @@ def _text(content: bytes) -> str:
 
 
 def _bytes(name: object) -> object:
-    """As SQLite is asked for it, which takes no text that is no UTF-8."""
+    """Encode a name as SQLite needs it, which takes no text that is no UTF-8."""
     return name.encode("utf-8", "surrogateescape") if isinstance(name, str) else name
 
 
 @dataclass(slots=True)
 class _Reading:
-    """A database under way: what is left to it, and what could not be read of it."""
+    """A database under way, with the steps that it may take and its unreadable parts."""
 
     path: Path
-    left: int
+    most_steps: int
     steps: int = 0
     columns: dict[str, Sequence[str]] = field(default_factory=dict)
     faults: list[Skipped] = field(default_factory=list)
 
     def stepped(self) -> bool:
-        """Whether to stop."""
+        """Count steps; return True to stop the query."""
         self.steps += _STRIDE
-        return self.steps > self.left
+        return self.steps > self.most_steps
 
     def sessions(self, store: Any) -> Iterator[Session | Skipped]:
         for table, query in (("session", _SESSIONS), ("session_v2", _SESSIONS_2)):
@@ -136,14 +136,14 @@ class _Reading:
             if (whole := building.whole()) is not None:
                 yield whole
             if table == "session":
-                found = self._payload(store, "message", message)
+                payload = self._payload(store, "message", message)
                 parts = self._parts(store, message)
             else:
                 row = self._payload(store, "session_message", message)
-                found, parts = (None, iter(())) if row is None else _of_second(row)
-            if found is not None:
-                message_of(building, {**found, "id": message}, parts)
-                yield from lost(building, self.path, f"message {message}")
+                payload, parts = (None, iter(())) if row is None else _of_second(row)
+            if payload is not None:
+                message_of(building, {**payload, "id": message}, parts)
+                yield from take_faults(building, self.path, f"message {message}")
         if info is not None:
             yield building.session
 
@@ -154,13 +154,13 @@ class _Reading:
 
     def _ids(self, store: Any, where: str, query: str, *of: object) -> dict[Any, None]:
         """Each once, in their order: of a damaged table one row can stand in many places."""
-        found: dict[Any, None] = {}
+        idents: dict[Any, None] = {}
         try:
             for (one,) in store.execute(query, [_bytes(each) for each in of]):
-                found[one] = None
+                idents[one] = None
         except FAULTS as error:
             self._fault(where, error)
-        return found
+        return idents
 
     def _row(self, store: Any, table: str, name: object) -> Object | None:
         columns = self.columns[table]
@@ -181,27 +181,27 @@ class _Reading:
         try:
             if isinstance(row["data"], str) and has_too_many(row["data"]):
                 raise ValueError(TOO_MANY)
-            found = json.loads(row["data"])
+            payload = json.loads(row["data"])
         except (*FAULTS, TypeError, KeyError, RecursionError) as error:
             self._fault(f"{table} {name}", error, "no JSON: ")
             return None
-        if is_deep(found):
+        if is_deep(payload):
             self._fault(f"{table} {name}", RecursionError(), "no JSON: ")
             return None
-        if not isinstance(found, dict):
+        if not isinstance(payload, dict):
             return {}
-        return {**found, "type": row["type"]} if "type" in row else found
+        return {**payload, "type": row["type"]} if "type" in row else payload
 
     def _fault(self, at: str, error: BaseException, why: str = "") -> None:
         _unless_locked(error)
-        if self.steps > self.left:
+        if self.steps > self.most_steps:
             raise _SpentError from error
         said = "nested too deep" if isinstance(error, RecursionError) else str(error)
         self.faults.append(Skipped(str(self.path), at, f"{why}{said or 'no memory for it'}"))
 
 
 def _of_second(message: Object) -> tuple[Object, Iterator[Object]]:
-    """A message of OpenCode 2 in the form of 1: its parts stand in it, and are named otherwise."""
+    """Return a message of OpenCode 2 in the form of 1, and its parts, which have other names."""
     info = {**message, "role": message.get("type"), "modelID": text_at(message, "model", "id")}
     return info, (_part_of_second(part) for part in objects(message.get("content")))
 
@@ -209,13 +209,16 @@ def _of_second(message: Object) -> tuple[Object, Iterator[Object]]:
 def _part_of_second(part: Object) -> Object:
     if part.get("type") != "tool":
         return part
-    found: Object = {**part, "callID": part.get("id")}
+    converted: Object = {**part, "callID": part.get("id")}
     if "name" in part:
-        found = {**found, "tool": part["name"]}
+        converted = {**converted, "tool": part["name"]}
     if isinstance(state := part.get("state"), dict):
         error, output = state.get("error"), state.get("output")
         if isinstance(error, dict):
             error = ": ".join(filter(None, (text_at(error, "type"), text_at(error, "message"))))
         texts = {"error": error, "output": output or words(state.get("content"))}
-        found = {**found, "state": {**state, **{key: text for key, text in texts.items() if text}}}
-    return found
+        converted = {
+            **converted,
+            "state": {**state, **{key: text for key, text in texts.items() if text}},
+        }
+    return converted

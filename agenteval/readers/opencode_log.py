@@ -10,7 +10,7 @@ from pathlib import Path
 from agenteval.core.logged import Building, Session, Skipped
 from agenteval.readers import opencode_database
 from agenteval.readers.json_documents import walked
-from agenteval.readers.json_source import Line, lines, lost, name_at, objects, text_at, when
+from agenteval.readers.json_source import Line, lines, name_at, objects, take_faults, text_at, when
 from agenteval.readers.log_bytes import opened, small, unpacked
 from agenteval.readers.opencode_parts import Object, begun, fill, message_of, part_of
 
@@ -38,26 +38,26 @@ def read(path: Path) -> Iterator[Session | Skipped]:
 
 
 def _of_export(path: Path) -> Iterator[Session | Skipped]:
-    building, found, number = Building(Session("", path=str(path))), False, 0
-    for one in walked(path, "messages"):
-        if isinstance(one, Skipped):
-            yield one
+    building, has_info, number = Building(Session("", path=str(path))), False, 0
+    for item in walked(path, "messages"):
+        if isinstance(item, Skipped):
+            yield item
             continue
-        key, value = one
+        key, value = item
         if key == "info" and isinstance(value, dict):
             fill(building.session, value)
-            found = True
+            has_info = True
         elif key not in {"info", "messages"}:
             building.may_have({key: None}, "messages")
-            yield from lost(building, path, "the file")
+            yield from take_faults(building, path, "the file")
         elif key == "messages" and isinstance(value, dict):
-            if found and (whole := building.whole()) is not None:  # no part without its name
+            if has_info and (whole := building.whole()) is not None:  # no part without its name
                 yield whole
             number += 1
             building.needs(value, "info", "parts")
             message_of(building, _object(value, "info"), objects(value.get("parts")))
-            yield from lost(building, path, f"message {number}")
-    if found and building.session.id:
+            yield from take_faults(building, path, f"message {number}")
+    if has_info and building.session.id:
         yield building.session
     else:
         yield Skipped(str(path), "the file", _NO_SESSION)
@@ -69,7 +69,7 @@ def _object(value: Object, key: str) -> Object:
 
 
 def _of_run(path: Path) -> Iterator[Session | Skipped]:
-    """What `run --format json` prints: 1.1 leaves failed calls out, and nobody names the model."""
+    """Read the output of `run --format json`: 1.1 omits failed calls, and none names the model."""
     buildings: dict[str, Building] = {}
     for line in lines(path):
         if not isinstance(line, Line):
@@ -90,18 +90,18 @@ def _of_run(path: Path) -> Iterator[Session | Skipped]:
             part_of(building, turn, part)
         else:
             building.needs(part, "type")
-        yield from lost(building, path, f"line {line.number}")
+        yield from take_faults(building, path, f"line {line.number}")
     yield from (one.session for one in buildings.values())
     if not buildings:
         yield Skipped(str(path), "the file", _NO_SESSION)
 
 
 def _unnamed(line: Line, path: Path) -> Iterator[Skipped]:
-    """Of an event that has a part or a session the other is needed."""
+    """Report an event that has a part but no session, or a session but no part."""
     building = Building(Session(""))
     if "part" in line.value or text_at(line.value, "type") in _PARTS:
         building.needs(line.value, "sessionID", "part")
-    yield from lost(building, path, f"line {line.number}")
+    yield from take_faults(building, path, f"line {line.number}")
 
 
 def _of_tree(path: Path) -> Iterator[Session | Skipped]:
@@ -119,7 +119,7 @@ def _of_tree(path: Path) -> Iterator[Session | Skipped]:
             parts = [_file(part, faults) for part in sorted((root / "part" / name).glob("*.json"))]
             parts += [part for part in loose if name_at(part, "messageID") == name]
             message_of(building, message, parts)
-            yield from lost(building, file, "the message or a part of it")
+            yield from take_faults(building, file, "the message or a part of it")
         yield building.session
     yield from faults
 
@@ -127,8 +127,8 @@ def _of_tree(path: Path) -> Iterator[Session | Skipped]:
 def _file(path: Path, faults: list[Skipped]) -> Object:
     """The object in a small file; none, and a fault more, where there is none."""
     try:
-        found = small(path)
+        content = small(path)
     except (OSError, ValueError) as error:
         faults.append(Skipped(str(path), "the file", f"no JSON: {error}"))
         return {}
-    return found if isinstance(found, dict) else {}
+    return content if isinstance(content, dict) else {}

@@ -1,4 +1,4 @@
-"""What OpenCode records of a session, a message and a call: a tool part, whose words differ.
+"""OpenCode's records of a session, a message and a call: a tool part, whose words differ.
 
 A name that is not known, and arguments that are no JSON, become a call of a tool `invalid`, which
 counts as completed; where every tool is denied, that one is denied too.
@@ -44,7 +44,7 @@ def fill(session: Session, info: Object) -> None:
 
 
 def message_of(building: Building, info: Object, parts: Iterable[Object]) -> None:
-    """One message with its parts; only the model's hold calls."""
+    """Add one message with its parts; only the model's messages hold calls."""
     session = building.session
     agent = text_at(info, "agent") or text_at(info, "mode")
     session.agent = session.agent or agent
@@ -93,19 +93,21 @@ def part_of(building: Building, turn: LoggedTurn, part: Object) -> None:
 
 def call_of(part: Object) -> LoggedCall:
     state: Object = part["state"] if isinstance(part.get("state"), dict) else {}
-    given, said = state.get("input"), text_at(state, "error") or text_at(state, "output")
+    arguments, output = state.get("input"), text_at(state, "error") or text_at(state, "output")
     recorded = _recorded(part, state)
     name = text_at(part, "tool")
-    if name == "invalid" and isinstance(given, dict):
-        name, said = text_at(given, "tool") or name, text_at(given, "error") or said
-        given = _text_in(said) if recorded is Recorded.MALFORMED else {}
-    elif recorded is Recorded.MALFORMED and isinstance(at(given, "value"), str):
-        given = given["value"] if isinstance(given, dict) and len(given) == 1 else given
+    if name == "invalid" and isinstance(arguments, dict):
+        name, output = text_at(arguments, "tool") or name, text_at(arguments, "error") or output
+        arguments = _text_in(output) if recorded is Recorded.MALFORMED else {}
+    elif recorded is Recorded.MALFORMED and isinstance(at(arguments, "value"), str):
+        arguments = (
+            arguments["value"] if isinstance(arguments, dict) and len(arguments) == 1 else arguments
+        )
     began, ended = when(at(state, "time", "start")), when(at(state, "time", "end"))
     return LoggedCall(
-        call=called(name_at(part, "callID"), name, {} if given is None else given),
+        call=called(name_at(part, "callID"), name, {} if arguments is None else arguments),
         recorded=recorded,
-        said=said,
+        said=output,
         exit_code=code_at(state, "metadata", "exit"),
         seconds=max(ended - began, 0.0) if began and ended else None,
     )
@@ -121,12 +123,14 @@ def _recorded(part: Object, state: Object) -> Recorded:
     return _refused(error, state.get("input"))
 
 
-def _refused(error: str, given: object) -> Recorded:
+def _refused(error: str, arguments: object) -> Recorded:
     if _MALFORMED.search(error):
         return Recorded.MALFORMED
     if _INVALID.search(error):
         # Where `invalid` is denied too, a name that is offered was given with broken arguments.
-        is_raw = isinstance(given, str) or (isinstance(given, dict) and [*given] == ["value"])
+        is_raw = isinstance(arguments, str) or (
+            isinstance(arguments, dict) and [*arguments] == ["value"]
+        )
         return Recorded.MALFORMED if is_raw else Recorded.INVALID_TOOL
     if _REJECTED.search(error):
         return Recorded.REJECTED
@@ -146,16 +150,16 @@ def _quoted(said: str, opens: str, closes: str) -> str:
 
 
 def rules_in(call: LoggedCall) -> list[Mapping[str, str]]:
-    """Those that a denial quotes: as a list from 1.1 on, in 1.0 as the table of bash."""
+    """Return the rules that a denial quotes: a list from 1.1 on, the table of bash in 1.0."""
     if call.recorded is not Recorded.DENIED:
         return []
-    found = _quoted(call.said, "[{", "}]")
+    listed = _quoted(call.said, "[{", "}]")
     table = _quoted(call.said.partition("settings configured: ")[2], "{", "}")
     try:
-        if found:
+        if listed:
             rules = [
                 {name: text_at(one, name) for name in ("permission", "pattern", "action")}
-                for one in objects(json.loads(found))
+                for one in objects(json.loads(listed))
             ]
         else:
             settings = json.loads(table or "{}")

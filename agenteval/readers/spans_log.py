@@ -18,9 +18,9 @@ from agenteval.readers.json_source import (
     Line,
     at,
     lines,
-    lost,
     name_at,
     objects,
+    take_faults,
     text_at,
     when,
 )
@@ -55,22 +55,22 @@ _MALFORMED = ("parsing", "invalid_argument", "validation", "jsondecode", "malfor
 
 
 def read(path: Path) -> Iterator[Session | Skipped]:
-    """All spans of a file are held by their traces: those of one may stand anywhere in it."""
+    """Read a file. All its spans are held by trace, as those of one trace may stand anywhere."""
     spans: dict[str, list[Object]] = {}
     reading, unnamed = Building(Session("")), by_place(path)
-    for one in _resources(path, reading):
-        if isinstance(one, Skipped):
-            yield one
+    for item in _resources(path, reading):
+        if isinstance(item, Skipped):
+            yield item
             continue
-        place, resource = one
-        scopes = _within(reading, resource, "scopeSpans", "instrumentationLibrarySpans")
-        known = _attributes(reading, at(resource, "resource"))
-        inner = (span for scope in scopes for span in _within(reading, scope, "spans"))
+        place, resource = item
+        scopes = _listed(reading, resource, "scopeSpans", "instrumentationLibrarySpans")
+        attributes = _attributes(reading, at(resource, "resource"))
+        inner = (span for scope in scopes for span in _listed(reading, scope, "spans"))
         for number, span in enumerate(inner, 1):
-            kept = _kept(reading, span, known)
-            spans.setdefault(name_at(span, "traceId") or unnamed, []).append(kept)
-            yield from lost(reading, path, f"{place}, span {number}")
-        yield from lost(reading, path, place)
+            fields = _kept_fields(reading, span, attributes)
+            spans.setdefault(name_at(span, "traceId") or unnamed, []).append(fields)
+            yield from take_faults(reading, path, f"{place}, span {number}")
+        yield from take_faults(reading, path, place)
     sessions: dict[str, list[Object]] = {}
     for trace, own in spans.items():
         named = _first([span["known"] for span in own], "gen_ai.conversation.id", "session.id")
@@ -81,28 +81,34 @@ def read(path: Path) -> Iterator[Session | Skipped]:
             yield session
 
 
-def _within(reading: Building, holder: Object, *names: str) -> list[dict[str, Any]]:
-    """What is in the list of the first of these names; without any of them something is lost."""
+def _listed(reading: Building, holder: Object, *names: str) -> list[dict[str, Any]]:
+    """Return the objects in the list under the first of these names.
+
+    A fault is noted if none of them is there.
+    """
     found = next((holder[name] for name in names if name in holder), None)
     if found is None:
         reading.needs(holder, names[0])
     return objects(found)
 
 
-def _kept(reading: Building, span: Object, known: dict[str, Any]) -> Object:
-    """Of a span what is asked later: all of a file's are held."""
+def _kept_fields(reading: Building, span: Object, resource: dict[str, Any]) -> Object:
+    """Return the fields of a span that are used later: all spans of a file are held at once."""
     reading.needs(span, "traceId", "name")
     reading.may_have(span, *_FIELDS, "attributes")
-    told = known | _attributes(reading, span)
-    if wrong := next((key for key in told if _meant(key) and _meant(key) not in told), ""):
-        reading.may_have(told, _meant(wrong))
-    kept = {key: span[key] for key in _FIELDS if key in span}
-    kept["known"] = {key: value for key, value in told.items() if key in _KEPT}
-    return kept
+    attributes = resource | _attributes(reading, span)
+    if wrong := next(
+        (key for key in attributes if _intended_key(key) and _intended_key(key) not in attributes),
+        "",
+    ):
+        reading.may_have(attributes, _intended_key(wrong))
+    fields = {key: span[key] for key in _FIELDS if key in span}
+    fields["known"] = {key: value for key, value in attributes.items() if key in _KEPT}
+    return fields
 
 
 @lru_cache(1_000)
-def _meant(key: str) -> str:
+def _intended_key(key: str) -> str:
     """The name, one with a dot, that a key is but for one letter; empty where it is none."""
     alike = (name for name in _KEPT if "." in name and almost(key, name))
     return "" if key in _KEPT else next(alike, "")
@@ -111,19 +117,19 @@ def _meant(key: str) -> str:
 def _resources(path: Path, reading: Building) -> Iterator[tuple[str, Object] | Skipped]:
     """Each resource with its spans, and its place."""
     parts = lines(path) if _by_line(path) else walked(path, "resourceSpans")
-    for number, one in enumerate(parts, 1):
+    for number, part in enumerate(parts, 1):
         place = f"part {number} of the document"
-        if isinstance(one, Skipped):
-            yield one
-        elif isinstance(one, Line):
-            yield from _of_request(one.value, f"line {one.number}", path, reading)
-        elif one[0] == "resourceSpans" and isinstance(one[1], dict):
-            yield place, one[1]
-        elif not one[0] and isinstance(one[1], dict):  # a list of what is a line elsewhere
-            yield from _of_request(one[1], place, path, reading)
+        if isinstance(part, Skipped):
+            yield part
+        elif isinstance(part, Line):
+            yield from _of_request(part.value, f"line {part.number}", path, reading)
+        elif part[0] == "resourceSpans" and isinstance(part[1], dict):
+            yield place, part[1]
+        elif not part[0] and isinstance(part[1], dict):  # a list of what is a line elsewhere
+            yield from _of_request(part[1], place, path, reading)
         else:
-            reading.may_have({one[0]: None}, "resourceSpans")
-            yield from lost(reading, path, place)
+            reading.may_have({part[0]: None}, "resourceSpans")
+            yield from take_faults(reading, path, place)
 
 
 def _by_line(path: Path) -> bool:
@@ -136,56 +142,56 @@ def _by_line(path: Path) -> bool:
 def _of_request(
     value: Object, place: str, path: Path, reading: Building
 ) -> Iterator[tuple[str, Object] | Skipped]:
-    """What was exported at once: spans, or what a collector writes beside them."""
+    """Yield the objects of one export: spans, or other records that a collector writes."""
     if value.keys().isdisjoint(_BESIDE):
         reading.needs(value, "resourceSpans")
-        yield from lost(reading, path, place)
+        yield from take_faults(reading, path, place)
     for one in objects(value.get("resourceSpans")):
         yield place, one
 
 
 def _attributes(reading: Building, holder: object) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    attributes: dict[str, Any] = {}
     for one in objects(at(holder, "attributes")):
         reading.needs(one, "key", "value")
-        found[text_at(one, "key")] = _plain(one.get("value"))
-    return found
+        attributes[text_at(one, "key")] = _plain(one.get("value"))
+    return attributes
 
 
 def _plain(value: object) -> Any:
     """The value in OTLP's wrapping, such as {"stringValue": "x"}."""
     if not isinstance(value, dict) or len(value) != 1:
         return None
-    ((kind, found),) = value.items()
+    ((kind, content),) = value.items()
     if kind == "kvlistValue":
         return {
-            text_at(one, "key"): _plain(one.get("value")) for one in objects(at(found, "values"))
+            text_at(one, "key"): _plain(one.get("value")) for one in objects(at(content, "values"))
         }
     if kind == "arrayValue":
-        return [_plain(one) for one in objects(at(found, "values"))]
-    return found
+        return [_plain(one) for one in objects(at(content, "values"))]
+    return content
 
 
 def _session(name: str, spans: list[Object], path: Path) -> Session:
     spans.sort(key=_began)
-    known = [span["known"] for span in spans]
+    attributes = [span["known"] for span in spans]
     building = Building(
         Session(
             id=name,
-            agent=_first(known, "gen_ai.agent.name", "service.name"),
-            model=_first(known, *_MODELS),
-            version=_first(known, "gen_ai.agent.version", "service.version"),
+            agent=_first(attributes, "gen_ai.agent.name", "service.name"),
+            model=_first(attributes, *_MODELS),
+            version=_first(attributes, "gen_ai.agent.version", "service.version"),
             path=str(path),
         )
     )
     for span in spans:
-        told = span["known"]
-        if _is_call(text_at(span, "name"), told):
-            _call(building, span, told)
-        elif text_at(told, _OPERATION) in _CHATS or _kind(told) == "llm":
+        own = span["known"]
+        if _is_call(text_at(span, "name"), own):
+            _call(building, span, own)
+        elif text_at(own, _OPERATION) in _CHATS or _kind(own) == "llm":
             turn = building.turn()
             turn.at = when(span.get("endTimeUnixNano"))
-            turn.model = _first([told], *_MODELS)
+            turn.model = _first([own], *_MODELS)
     return building.session
 
 
@@ -193,16 +199,20 @@ def _kind(told: Mapping[str, Any]) -> str:
     return _first([dict(told)], *_KINDS).lower()
 
 
-def _is_call(name: str, told: Mapping[str, Any]) -> bool:
-    operation = text_at(told, _OPERATION)
+def _is_call(name: str, attributes: Mapping[str, Any]) -> bool:
+    operation = text_at(attributes, _OPERATION)
     if operation:
         return operation == "execute_tool"
     is_named = name.startswith("execute_tool") or name == "ai.toolCall"
-    return is_named or _kind(told) == "tool" or (name == "running tool" and _NAMES[0] in told)
+    return (
+        is_named
+        or _kind(attributes) == "tool"
+        or (name == "running tool" and _NAMES[0] in attributes)
+    )
 
 
 def _began(span: Object) -> int:
-    """Nanoseconds, which a float would not tell apart."""
+    """Return the start in nanoseconds, which a float would not distinguish."""
     found = str(span.get("startTimeUnixNano") or "")
     return int(found) if found.isdecimal() and len(found) < 20 else 0
 
@@ -212,32 +222,36 @@ def _first(known: list[dict[str, Any]], *names: str) -> str:
     return next(filter(None, found), "")
 
 
-def _call(building: Building, span: Object, told: Mapping[str, Any]) -> None:
+def _call(building: Building, span: Object, attributes: Mapping[str, Any]) -> None:
     turns = building.session.turns
     turn = turns[-1] if turns else building.turn()
     ended = when(span.get("endTimeUnixNano"))
     began = when(span.get("startTimeUnixNano"))
     turn.at = turn.at or ended
-    given: Any = next((told[name] for name in _ARGUMENTS if told.get(name) is not None), {})
-    known = _first([dict(told)], *_NAMES)
+    arguments: Any = next(
+        (attributes[name] for name in _ARGUMENTS if attributes.get(name) is not None), {}
+    )
+    known = _first([dict(attributes)], *_NAMES)
     name = known or text_at(span, "name").removeprefix("execute_tool").strip()
-    call = called(_first([dict(told)], *_IDS), name, _inner(given))
-    said = next((str(told[name]) for name in _RESULTS if told.get(name) is not None), "")
+    call = called(_first([dict(attributes)], *_IDS), name, _inner(arguments))
+    output = next(
+        (str(attributes[name]) for name in _RESULTS if attributes.get(name) is not None), ""
+    )
     seconds = ended - began if ended and began else None
-    building.called(turn, LoggedCall(call, _outcome(span, told), said, seconds=seconds))
+    building.called(turn, LoggedCall(call, _outcome(span, attributes), output, seconds=seconds))
 
 
-def _inner(given: Any) -> Any:
+def _inner(arguments: Any) -> Any:
     """The arguments, where a library wraps them with what else it knows of the call."""
     try:
-        found = json.loads(given) if isinstance(given, str) else given
+        parsed = json.loads(arguments) if isinstance(arguments, str) else arguments
     except (ValueError, RecursionError):
-        return given
+        return arguments
     for key in ("inputs", "input", "tool_args", "kwargs"):
-        inner = at(found, key)
-        if isinstance(inner, dict) and not found.keys() & {"command", "cmd"}:
+        inner = at(parsed, key)
+        if isinstance(inner, dict) and not parsed.keys() & {"command", "cmd"}:
             return inner
-    return given
+    return arguments
 
 
 def _outcome(span: Object, told: Mapping[str, Any]) -> Recorded:

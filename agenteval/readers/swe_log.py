@@ -14,9 +14,9 @@ from agenteval.readers.json_source import (
     at,
     code_at,
     count_at,
-    lost,
     name_at,
     objects,
+    take_faults,
     text_at,
     when,
     words,
@@ -46,26 +46,26 @@ def read(path: Path) -> Iterator[Session | Skipped]:
     """
     session = Session(by_place(path), agent="mini-swe-agent", path=str(path))
     top, ways = Building(session), dict[str, Building]()
-    for one in walked(path, "messages", "history", "trajectory"):
-        if isinstance(one, Skipped):
-            yield one
+    for item in walked(path, "messages", "history", "trajectory"):
+        if isinstance(item, Skipped):
+            yield item
             continue
-        key, value = one
+        key, value = item
         if key in _WAYS:
             building = ways.setdefault(key, Building(Session(path.name, path=str(path))))
             take = _step if key == "trajectory" else _message
             if isinstance(value, dict) and len(building.session.turns) < _MOST:
                 take(building, value)
-                yield from lost(building, path, f"a part of {key or 'the list'}")
+                yield from take_faults(building, path, f"a part of {key or 'the list'}")
         else:
             _begin(session, key, value)
             top.may_have({key: None}, *_WAYS)
-            yield from lost(top, path, "the file")
-    told = next((ways[key].session for key in _WAYS if key in ways), None)
-    if told is not None:
+            yield from take_faults(top, path, "the file")
+    chosen = next((ways[key].session for key in _WAYS if key in ways), None)
+    if chosen is not None:
         if "history" in ways or "trajectory" in ways:
             session.agent = "swe-agent"
-        session.turns = told.turns
+        session.turns = chosen.turns
         for call in session.calls:  # a trajectory is written when all is over
             if call.recorded is Recorded.PENDING:
                 call.recorded = Recorded.UNKNOWN
@@ -85,7 +85,7 @@ def _begin(session: Session, key: str, value: object) -> None:
 
 
 def _model_in(config: object) -> str:
-    """Who was asked, by the settings of SWE-agent: an object, or its text."""
+    """Return the model's name from the settings of SWE-agent: an object, or its text."""
     try:
         known = json.loads(config) if isinstance(config, str) else config
     except (ValueError, RecursionError):
@@ -111,14 +111,14 @@ def _message(building: Building, message: Object) -> None:
 
 def _reply(building: Building, message: Object) -> None:
     turn = _answer(building.turn(), message)
-    turn.text = words(message.get("content")) or _said(message)
-    for one in objects(message.get("tool_calls")):
-        building.needs(one, "function")
-        if isinstance(function := one.get("function"), dict):
+    turn.text = words(message.get("content")) or _response_text(message)
+    for item in objects(message.get("tool_calls")):
+        building.needs(item, "function")
+        if isinstance(function := item.get("function"), dict):
             building.needs(function, "name", "arguments")
-        arguments = at(one, "function", "arguments")
-        name = text_at(one, "function", "name")
-        call = called(name_at(one, "id"), name, "" if arguments is None else arguments)
+        arguments = at(item, "function", "arguments")
+        name = text_at(item, "function", "name")
+        call = called(name_at(item, "id"), name, "" if arguments is None else arguments)
         building.called(turn, LoggedCall(call, Recorded.PENDING))
     if not turn.calls:
         for command in _commands(message, turn.text):
@@ -126,7 +126,7 @@ def _reply(building: Building, message: Object) -> None:
 
 
 def _answer(turn: LoggedTurn, message: Object) -> LoggedTurn:
-    """The turn with what the server said beside its reply."""
+    """Return the turn with the server's figures from next to its reply."""
     turn.at = when(message.get("timestamp")) or when(at(message, "extra", "timestamp"))
     response = message if "output" in message else at(message, "extra", "response")
     turn.model, turn.usage = text_at(response, "model"), _usage(response)
@@ -141,14 +141,14 @@ def _usage(response: object) -> Usage:
     )
 
 
-def _said(response: Object) -> str:
+def _response_text(response: Object) -> str:
     """The text of a reply of the Responses API."""
     parts = (words(one.get("content")) for one in objects(response.get("output")))
     return "\n".join(part for part in parts if part)
 
 
 def _commands(message: Object, text: str) -> list[str]:
-    """What a reply without tool calls asks for: as it was understood, else as it is written."""
+    """Return the commands of a reply without tool calls: as the log has them, else as written."""
     understood = [text_at(one, "command") for one in objects(at(message, "extra", "actions"))]
     if understood := [command for command in understood if command]:
         return understood
@@ -160,49 +160,49 @@ def _commands(message: Object, text: str) -> list[str]:
 
 
 def _fenced(text: str) -> dict[str, list[str]]:
-    """What stands between fences, by the tag of the first: replies quote other code, too.
+    """Return the texts between fences, by the tag of the first: replies quote other code, too.
 
     A fence with a command's tag opens one in a block of other code as well, as for mini-swe-agent.
     """
-    found: dict[str, list[str]] = {}
+    texts: dict[str, list[str]] = {}
     tag, body = None, list[str]()
     for line in text.split("\n"):
         opens = _OPENS.search(line)
         if opens and (tag is None or (tag not in _TAGS and opens[1] in _TAGS)):
             tag, body = opens[1], []
         elif tag is not None and line.startswith("```"):
-            found.setdefault(tag, []).append("\n".join(body))
+            texts.setdefault(tag, []).append("\n".join(body))
             tag = None
         else:
             body.append(line)
-    return found
+    return texts
 
 
 def _observation(building: Building, message: Object) -> None:
-    said = words(message.get("content")) or text_at(message, "output")
+    output = words(message.get("content")) or text_at(message, "output")
     is_told = text_at(message, "extra", "interrupt_type") == "FormatError"
-    bad = is_told or _BAD_FORMAT.search(said)
+    bad = is_told or _BAD_FORMAT.search(output)
     names = message.get("tool_call_ids")
     name = name_at(message, "tool_call_id") or name_at(message, "call_id")
     name = str(names[0]) if isinstance(names, list) and names else name
-    one = building.take_call(name) or building.waiting()
+    call = building.take_call(name) or building.waiting()
     turns = building.session.turns
-    if one is None:
+    if call is None:
         has_reply = bool(turns) and not turns[-1].calls
         if is_told or (bad and has_reply):  # a reply in which no call could be read
             turn = turns[-1] if has_reply else _answer(building.turn(), message)
             turn.calls.append(LoggedCall(called("", "bash", _unread(message) or turn.text)))
             turn.calls[-1].recorded = Recorded.MALFORMED
-            building.set_reply(turn.calls[-1], said)
+            building.set_reply(turn.calls[-1], output)
         return
-    building.set_reply(one, said)
-    code = _CODE.search(said)
-    told = code_at(message, "extra", "returncode")
-    one.exit_code = int(code[1]) if code and told is None else told
-    is_over = one.exit_code is not None
-    one.recorded = Recorded.RAN if is_over else Recorded.MALFORMED if bad else Recorded.UNKNOWN
-    if _BLOCKED.match(said):
-        one.recorded = Recorded.DENIED
+    building.set_reply(call, output)
+    code = _CODE.search(output)
+    stated = code_at(message, "extra", "returncode")
+    call.exit_code = int(code[1]) if code and stated is None else stated
+    is_over = call.exit_code is not None
+    call.recorded = Recorded.RAN if is_over else Recorded.MALFORMED if bad else Recorded.UNKNOWN
+    if _BLOCKED.match(output):
+        call.recorded = Recorded.DENIED
 
 
 def _unread(message: Object) -> str:

@@ -39,7 +39,7 @@ NAMESPACES = ("user", "pid", "net", "ipc", "uts", "cgroup-try")
 
 
 class Bubblewrap:
-    """`bwrap`, once per trial; started by root, it first becomes a user that nobody else is."""
+    """`bwrap`, once for each trial; started by root, it first becomes an unused user."""
 
     name = "bubblewrap"
 
@@ -62,18 +62,18 @@ class Bubblewrap:
         """Implements `protocols.Host`."""
         return Session(partial(launched, self.launcher, self._plan(guest, limits)), files, limits)
 
-    def _plan(self, guest: Guest, limits: Limits) -> Plan:
+    def _plan(self, hosted: Guest, limits: Limits) -> Plan:
         program = shutil.which("bwrap")
         if program is None:
             raise InfrastructureError("sandbox: no program bwrap on PATH")
-        world = describe(self._python, limits).hosting(guest, limits)
+        world = describe(self._python, limits).hosting(hosted, limits)
         build = {
             "argv": [program, *_options(world), *_command(self._python)],
             "contents": {f"FD {path}": text for path, text in world.files.items()}
             | {"SECCOMP": syscall_filter(loopback=limits.loopback)},
             "prefixes": [
                 *filter(None, [self._python.prefix]),
-                *filter(os.path.isdir, guest.shown.values()),
+                *filter(os.path.isdir, hosted.shown.values()),
             ],
         }
         return Plan("program", build, _runner(world, limits, prefork=self._prefork))
@@ -81,8 +81,13 @@ class Bubblewrap:
 
 def _runner(world: World, limits: Limits, *, prefork: bool) -> dict[str, Any]:
     own = counts_processes_apart()
-    guest = bool(world.shown)
-    return runner_spec(limits, own_user=own, prefork=prefork, rules=world.rules, guest=guest)
+    return runner_spec(
+        limits,
+        own_user=own,
+        prefork=prefork,
+        rules=world.rules,
+        hosts_program=bool(world.shown),
+    )
 
 
 def _options(world: World) -> Iterator[str]:
@@ -168,7 +173,7 @@ class Bare:
 
 
 def _furnish(folder: Path, python: Interpreter, spec: dict[str, Any]) -> dict[str, Any]:
-    """Make the folders of one trial, and say what its runner is told."""
+    """Make the folders of one trial, and return the settings of its runner."""
     workspace, programs = folder / "workspace", folder / "bin"
     workspace.mkdir()
     programs.mkdir()
@@ -200,7 +205,7 @@ _HELD: set[tuple[str, str, str | None, int]] = set()
 
 
 def automatic() -> tuple[str, ...]:
-    """What a run chooses from by itself: on macOS a container engine, which has a Linux there."""
+    """Return the names a run chooses from: on macOS a container engine, which has a Linux there."""
     return AUTOMATIC if sys.platform == "linux" else (Container.name,)
 
 
@@ -210,29 +215,29 @@ async def choose(name: str | None = None, *, prefork: bool = False) -> SandboxBa
     Raises UsageError, with the reason and the cure, when its probe fails; one that passed is not
     probed again by this process. `none` isolates nothing and is never chosen but by name.
     """
-    known = BACKENDS if name is None or name in BACKENDS else BACKENDS | _plugged()
-    if name is not None and name not in known:
-        raise UsageError(f"--sandbox {name}: no such sandbox. Known: {', '.join(known)}")
+    backends = BACKENDS if name is None or name in BACKENDS else BACKENDS | _plugged()
+    if name is not None and name not in backends:
+        raise UsageError(f"--sandbox {name}: no such sandbox. Known: {', '.join(backends)}")
     if name in {None, *AUTOMATIC, Bare.name}:  # an engine starts its containers under its own
         _check_host()
     if name == Bare.name:
         return Bare(prefork=prefork)
     failed = []
     for candidate in automatic() if name is None else (name,):
-        backend = known[candidate](prefork=prefork)
+        backend = backends[candidate](prefork=prefork)
         place = sys.platform, candidate, shutil.which("bwrap"), os.geteuid()
         if place in _HELD:
             return backend
-        seen = await _probed(backend)
-        if seen.works:
+        result = await _probed(backend)
+        if result.works:
             _HELD.update({place} if candidate in AUTOMATIC else ())
             return backend
-        failed.append(seen)
+        failed.append(result)
     raise UsageError(f"no sandbox works here; nothing is run. {' | '.join(map(str, failed))}")
 
 
 def _check_host() -> None:
-    """Raises UsageError where this process may not have what each world is given."""
+    """Raise UsageError if this process may not have what each sandbox is given."""
     if sys.platform == "linux" and not Path("/proc/self").exists():
         mount = "mount it (mount -t proc proc /proc), or start the container with it"
         raise UsageError(f"/proc: not mounted, and every sandbox needs it: {mount}; nothing is run")
@@ -242,7 +247,7 @@ def _check_host() -> None:
 
 
 async def probe_all() -> list[Probe]:
-    """What every backend that isolates shows here, in the order of choice."""
+    """Probe every backend that isolates, in the order of choice."""
     known = [*(BACKENDS[name] for name in (*AUTOMATIC, Container.name)), *_plugged().values()]
     return [await _probed(backend()) for backend in known]
 
@@ -255,16 +260,19 @@ async def _probed(backend: SandboxBackend) -> Probe:
 
 
 async def groups_of(name: str) -> Groups:
-    """The control groups that the worlds of this backend have here, as one of them shows."""
+    """Return the control groups of this backend's sandboxes, as one of them shows."""
     backend = Namespaces() if name == Namespaces.name else Bubblewrap()
     async with backend.open({}, Limits()):
         return backend.launcher.groups
 
 
 def _plugged() -> dict[str, Backend]:
-    """Those of plug-ins, chosen by name only; they are probed as any other."""
-    found = dict(plugins.load(GROUP, callable))
-    for name in found.keys() & BACKENDS.keys():
+    """Return the backends of plug-ins.
+
+    They are chosen by name only, and probed as any other.
+    """
+    backends = dict(plugins.load(GROUP, callable))
+    for name in backends.keys() & BACKENDS.keys():
         plugins.leave_out(GROUP, name, "there is a sandbox of that name")
-        del found[name]
-    return found
+        del backends[name]
+    return backends

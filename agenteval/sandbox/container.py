@@ -69,15 +69,15 @@ class Container:
         engine = next(filter(None, map(shutil.which, self._engines)), None)
         if engine is None:
             raise InfrastructureError(f"sandbox: no program {' or '.join(self._engines)} on PATH")
-        ours, theirs = socket.socketpair()
-        ours.setblocking(False)  # noqa: FBT003 - as the socket module has it
-        link = Link(ours)
+        own_end, peer = socket.socketpair()
+        own_end.setblocking(False)  # noqa: FBT003 - as the socket module has it
+        link = Link(own_end)
         with tempfile.TemporaryFile() as complaints, _programs() as programs:
             runtime = _of_runtime(self._runtime, engine, limits) if self._runtime else ()
             options = [*_options(engine, limits, programs), *runtime]
             words = [engine, "run", *options, self._image, *COMMAND]
-            with theirs:
-                process = await _start(words, theirs.fileno(), complaints, Path(programs).parent)
+            with peer:
+                process = await _start(words, peer.fileno(), complaints, Path(programs).parent)
             code = shipped(until="runner", compiled=False)
             first = (
                 len(code).to_bytes(4, "big")
@@ -126,17 +126,20 @@ async def _start(
     )
 
 
-def _variables(given: Mapping[str, str]) -> dict[str, str]:
-    """What an engine needs to be found and to find its own: it would hand a proxy's to commands."""
+def _variables(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that an engine needs to be found and to find its own.
+
+    A proxy's variables are left out: the engine would hand them to commands.
+    """
     return {
         name: value
-        for name, value in given.items()
+        for name, value in environment.items()
         if _OF_ENGINES.match(name) and not is_secret(name, value)
     }
 
 
 def _of_runtime(name: str, engine: str, limits: Limits) -> Iterator[str]:
-    """Said after `_options`, so that it counts: a kernel of its own has threads and memory too."""
+    """Yield options that override `_options`: a kernel of its own has threads and memory too."""
     yield from (f"--runtime={name}", f"--pids-limit={limits.processes + KERNEL_THREADS}")
     yield from (f"--memory={limits.memory + KERNEL}", f"--memory-swap={limits.memory + KERNEL}")
     if Path(name).name == "runsc" and engine.endswith(ENGINES[0]):

@@ -1,4 +1,4 @@
-"""The evaluator's side of control groups: which one is ours, and one below it for each world."""
+"""The evaluator's side of control groups: our own group, and one below it for each sandbox."""
 
 import os
 import re
@@ -67,24 +67,24 @@ CURES = (
 
 
 def cure(lacking: str) -> str:
-    """What gives worlds a control group where this is in the way."""
+    """Return how to give sandboxes a control group where `lacking` is in the way."""
     return next((text for pattern, text in CURES if re.search(pattern, lacking)), "")
 
 
 class Groups:
-    """Those of one launcher's worlds, below `group`; none where that is "", for what `lacking` is.
+    """The control groups of one launcher's sandboxes, below `group`; none if that is "".
 
-    `held` is what the kernel limits in each.
+    `lacking` is why there are none. `held` is what the kernel limits in each.
     """
 
     def __init__(self, group: str = "", launcher: int = 0, lacking: str = "") -> None:
         self.group, self._launcher, self._made = group, launcher, 0
         self._dying: list[str] = []
-        self.held = control_group.held(group) if group else ()
+        self.held = control_group.controllers(group) if group else ()
         self.lacking = "" if group else lacking
 
     def make(self, bounds: Mapping[str, int]) -> str:
-        """One for the next world; "" where none can be made."""
+        """Make the group of the next sandbox; return "" if none can be made."""
         self.sweep()
         if not self.group:
             return ""
@@ -96,12 +96,12 @@ class Groups:
             return ""
 
     def began(self, made: str) -> None:
-        """A world stands: it must be in its group."""
+        """Give up on control groups if a new sandbox is not in its group."""
         if made and not control_group.count(made, "cgroup.events", "populated"):
             self.give_up("this kernel starts no process in a control group (Linux 5.7 does)")
 
     def ended(self, made: str) -> None:
-        """Remove the group of a world that has ended, now or once its processes are dead."""
+        """Remove the group of a sandbox that has ended, now or once its processes are dead."""
         if made and not control_group.remove(made):
             self._dying.append(made)
 

@@ -1,4 +1,4 @@
-"""Starting the launcher under the right interpreter, and asking it for a world."""
+"""The start of the launcher under the right interpreter, and requests for sandboxes."""
 
 import marshal
 import os
@@ -121,7 +121,7 @@ class Launcher:
     """
 
     def __init__(self, python: Interpreter, *, warm: bool = False) -> None:
-        """`warm`: it holds the modules that pre-forked scripts share, once for all its worlds."""
+        """Set up the launcher; `warm` loads the modules that pre-forked scripts share, once."""
         self._python, self._warm = python, warm
         self.groups = Groups()
         self._control: socket.socket | None = None
@@ -129,29 +129,29 @@ class Launcher:
         weakref.finalize(self, self._complaints.close)
 
     def world(self, kind: str, bounds: Mapping[str, int]) -> tuple[socket.socket, str]:
-        """Our end of the socket of a new world, which reads there what it shall be; its group."""
-        ours, theirs = socket.socketpair()
-        with theirs:
-            ours.setblocking(False)  # noqa: FBT003 - as the socket module has it
+        """Start a sandbox; return our end of its socket, to be described there, and its group."""
+        own_end, peer = socket.socketpair()
+        with peer:
+            own_end.setblocking(False)  # noqa: FBT003 - as the socket module has it
             try:
-                return ours, self._send(kind, theirs, bounds)
+                return own_end, self._send(kind, peer, bounds)
             except BrokenPipeError:  # it was killed, and all its worlds with it
                 self._control = None
-                return ours, self._send(kind, theirs, bounds)
+                return own_end, self._send(kind, peer, bounds)
 
     def _send(self, kind: str, peer: socket.socket, bounds: Mapping[str, int]) -> str:
         control = self._control = self._control or self._start()
-        made = self.groups.make(bounds)
-        folders = [os.open(made, os.O_RDONLY | os.O_DIRECTORY)] if made else []
+        group = self.groups.make(bounds)
+        folders = [os.open(group, os.O_RDONLY | os.O_DIRECTORY)] if group else []
         try:
             socket.send_fds(control, [kind.encode()], [peer.fileno(), *folders])
         finally:
             for folder in folders:
                 os.close(folder)
-        return made
+        return group
 
     def complaints(self) -> str:
-        """The last line that a failed world wrote: the words of bubblewrap, or a crash of ours."""
+        """Return the last line that a failed sandbox wrote: bubblewrap's, or a crash of ours."""
         size = os.fstat(self._complaints.fileno()).st_size
         tail = os.pread(self._complaints.fileno(), 4096, max(0, size - 4096))
         return tail.decode(errors="replace").strip().rpartition("\n")[2]
@@ -162,7 +162,7 @@ class Launcher:
         before, environment = ([], {}) if group else scope()
         if before:
             control, process = self._started(launcher.SCOPE, [*before, *CLEAN], environment)
-            group, refused = self._told(control)
+            group, refused = self._receive_group(control)
             if group:
                 self.groups = Groups(group, process)
                 return control
@@ -172,31 +172,31 @@ class Launcher:
         self.groups = Groups(group, process, lacking)
         return control
 
-    def _told(self, control: socket.socket) -> tuple[str, str]:
-        """The group that systemd made for the launcher; or "" and the reason."""
+    def _receive_group(self, control: socket.socket) -> tuple[str, str]:
+        """Return the group that systemd made for the launcher; or "" and the reason."""
         control.settimeout(SCOPE_SECONDS)
         try:
-            said = control.recv(4096).decode()
+            message = control.recv(4096).decode()
         except OSError:
-            said = ""
+            message = ""
         control.settimeout(None)
-        if said.startswith("/"):
-            return said, ""
-        return "", said.removeprefix(launcher.LACKING) or self.complaints() or "no answer"
+        if message.startswith("/"):
+            return message, ""
+        return "", message.removeprefix(launcher.LACKING) or self.complaints() or "no answer"
 
     def _started(
         self, group: str, before: list[str], environment: dict[str, str]
     ) -> tuple[socket.socket, int]:
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        own_end, peer = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         source, sink = os.pipe()
         words = [*before, self._python.executable, "-I", "-S", "-c", START_LAUNCHER]
-        words += [str(source), str(theirs.fileno()), group, *(["warm"] if self._warm else [])]
-        with theirs, suppress(BrokenPipeError), os.fdopen(sink, "wb") as pipe:
+        words += [str(source), str(peer.fileno()), group, *(["warm"] if self._warm else [])]
+        with peer, suppress(BrokenPipeError), os.fdopen(sink, "wb") as pipe:
             process = subprocess.Popen(
                 words,
                 cwd="/",
                 env=LANGUAGE | environment,
-                pass_fds=(source, theirs.fileno()),
+                pass_fds=(source, peer.fileno()),
                 start_new_session=True,  # Ctrl-C is for the evaluator: it closes what it opened
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
@@ -204,8 +204,8 @@ class Launcher:
             )
             os.close(source)
             pipe.write(shipped(until="launcher", compiled=True))
-        weakref.finalize(self, _end, ours, process)
-        return ours, process.pid
+        weakref.finalize(self, _end, own_end, process)
+        return own_end, process.pid
 
 
 def _end(control: socket.socket, process: subprocess.Popen[bytes]) -> None:

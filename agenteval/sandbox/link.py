@@ -45,7 +45,7 @@ class Link:
         self._events = dict.fromkeys(EVENTS, 0)
 
     def struck(self) -> str:
-        """The limit that the kernel held against this world since this was last asked."""
+        """Return the limit that the kernel enforced on this sandbox since the last check."""
         before, self._events = self._events, self._counted()
         grown = (limit for limit in EVENTS if self._events[limit] > before[limit])
         return next(grown, "")
@@ -133,7 +133,7 @@ class Link:
         return self._next
 
     def _read(self) -> None:
-        """What has come is left to whoever asks next, where nobody waits for it now."""
+        """Pass on what has come. If nobody waits for it now, leave it to the next who asks."""
         waiting, self._next = self._next, None
         if waiting is None or waiting.done():
             self._listen_no_more()
@@ -158,7 +158,7 @@ FLAT = int | float | str | None
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What goes past the runner to a judge, and what opens the judge's words again."""
+    """An order that goes past the runner to a judge, and the key that opens the judge's words."""
 
     key: bytes
     content: bytes
@@ -173,13 +173,13 @@ def _order(content: dict[str, Any]) -> Order:
 
 
 def question_order(database: str, questions: Sequence[Question], schema: Schema) -> Order:
-    """What inside/inquiry.py acts on."""
+    """Return the order that inside/inquiry.py acts on."""
     asked = [(question.query, question.rows) for question in questions]
     return _order({"database": database, "questions": asked, "schema": list(schema)})
 
 
 def program_order(source: str, argument: str, word: str) -> Order:
-    """What inside/hidden.py acts on."""
+    """Return the order that inside/hidden.py acts on."""
     return _order({"source": source, "argument": argument, "word": word} | _texts())
 
 
@@ -189,7 +189,7 @@ def _texts() -> dict[str, str]:
 
 
 def new_word() -> str:
-    """What only a program that came to its end can say."""
+    """Return a random word that only a program that came to its end can print."""
     return f"\n{secrets.token_hex(16)}\n"
 
 
@@ -204,19 +204,22 @@ def vouched(execution: Execution, word: str) -> Execution:
 
 
 def answers(execution: Execution, count: int) -> Answers:
-    """What the judge said. One that crashed, hung or talked nonsense: a world that is broken."""
+    """Return the judge's answers.
+
+    If it crashed, hung or talked nonsense, the sandbox is broken.
+    """
     if execution.limit or execution.exit_code != 0:
         return Answers(broken=f"the database cannot be asked: {_ending(execution)}")
     try:
-        said = json.loads(execution.output)
-        if broken := said.get("broken"):
+        message = json.loads(execution.output)
+        if broken := message.get("broken"):
             return Answers(broken=str(broken)[:500])
-        given = tuple(_answer(**one) for one in said["answers"])
+        replies = tuple(_answer(**one) for one in message["answers"])
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        given = ()
-    if len(given) != count:
+        replies = ()
+    if len(replies) != count:
         return Answers(broken="the database cannot be asked: what it answers is no answer")
-    return Answers(given)
+    return Answers(replies)
 
 
 def _answer(

@@ -1,8 +1,8 @@
-"""Prompts and worlds, made in a confined child: the evaluator interprets nothing of a stranger's.
+"""Prompts and databases, made in a confined child: the evaluator interprets no stranger's text.
 
-Templates of scenarios, fixtures and arms, a world's script, and every query to a fresh world run
-there. The child is one for the whole evaluator; what it takes too much for ends it, and the next
-request starts another. What it answers is of a declared type, and bounded.
+Templates of scenarios, fixtures and arms, a database's script, and every query to a fresh database
+run there. The child is one for the whole evaluator; too large a request ends it, and the next
+request starts another. Its answers have a declared type, and are bounded.
 """
 
 import os
@@ -44,7 +44,7 @@ main(fd)
 
 
 class MakerError(UsageError, ValueError):
-    """The author's fault: one line says what is wrong with a template, a script or a query."""
+    """The author's fault: one line names what is wrong with a template, a script or a query."""
 
 
 class TemplateError(MakerError):
@@ -52,7 +52,7 @@ class TemplateError(MakerError):
 
 
 class WorldError(MakerError):
-    """The fixture's world.sql makes no database, or takes too much."""
+    """A fixture's world.sql that makes no database, or takes too much."""
 
 
 _KINDS: Final[Mapping[str, type[MakerError]]] = {
@@ -101,7 +101,10 @@ class _Maker:
         return wire.frame(pickle.dumps((fresh, act, sent), pickle.HIGHEST_PROTOCOL), b"")
 
     def _numbered(self, value: object, fresh: dict[int, object]) -> object:
-        """What is asked about again and again is sent once, and then named by its number."""
+        """Return a number in the place of a value that is sent again and again.
+
+        The value itself is sent once.
+        """
         if not isinstance(value, Scenario | Agent | Setting):
             return value
         number = self._numbers.get(id(value))
@@ -118,9 +121,9 @@ class _Maker:
         if self._peer is not None and is_ours and is_alive:
             return self._peer
         self.stop()
-        ours, theirs = socket.socketpair()
-        with theirs:
-            number = theirs.fileno()
+        own_end, peer = socket.socketpair()
+        with peer:
+            number = peer.fileno()
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-S", "-c", _PROGRAM, str(number), *_path()],
                 cwd="/",
@@ -131,10 +134,10 @@ class _Maker:
                 stdout=subprocess.DEVNULL,
                 stderr=number,  # until it serves: why it cannot
             )
-        self._peer, self._owner = ours, os.getpid()
-        weakref.finalize(ours, _ended, self._process)
-        self._greet(ours)
-        return ours
+        self._peer, self._owner = own_end, os.getpid()
+        weakref.finalize(own_end, _ended, self._process)
+        self._greet(own_end)
+        return own_end
 
     def _greet(self, peer: socket.socket) -> None:
         """Raises HostError where the child does not begin."""
@@ -152,7 +155,7 @@ class _Maker:
         peer.settimeout(WALL_SECONDS)
 
     def _end(self) -> str:
-        """Why the child ended."""
+        """Return why the child ended."""
         process = self._process
         if process is None:
             return "it is gone"
@@ -181,7 +184,7 @@ def _lean(setting: Setting) -> Setting:
 
 
 def _path() -> list[str]:
-    """Where this process finds its packages: absolute folders, so none of the working folder."""
+    """Return where this process finds its packages: absolute folders, so not the working folder."""
     return [folder for folder in sys.path if os.path.isabs(folder)]  # noqa: PTH117 -- texts
 
 
@@ -211,12 +214,12 @@ def _received(peer: socket.socket) -> tuple[bytes, bytes]:
 
 def _exactly(peer: socket.socket, count: int) -> bytearray:
     content = bytearray(count)
-    left = memoryview(content)
-    while left:
-        size = peer.recv_into(left)
+    rest = memoryview(content)
+    while rest:
+        size = peer.recv_into(rest)
         if not size:
             raise EOFError
-        left = left[size:]
+        rest = rest[size:]
     return content
 
 
@@ -231,7 +234,7 @@ def _decoder(result: Hashable) -> msgspec.msgpack.Decoder[Any]:
     return msgspec.msgpack.Decoder(cast("Any", result))
 
 
-def _asked(result: type[Result], act: str, kind: str, *arguments: object) -> Result:
+def _call(result: type[Result], act: str, kind: str, *arguments: object) -> Result:
     """The result of this type. Raises MakerError, of this kind where the child just ended."""
     try:
         value: Result = _decoder(cast("Hashable", result)).decode(_MAKER.ask(act, kind, *arguments))
@@ -247,27 +250,27 @@ def confined_by() -> tuple[str, ...]:
 
 
 def forget() -> None:
-    """Let every world be made anew, to see whether it comes out the same."""
+    """Have every database made anew, to see whether it comes out the same."""
     _MAKER.ask("forget", "value")
 
 
 def fill(text: str, known: Mapping[str, Any]) -> str:
     """`text` as a template. Raises TemplateError."""
-    return _asked(str, "fill", "template", text, known) if "{" in text else text
+    return _call(str, "fill", "template", text, known) if "{" in text else text
 
 
 def rules_for(setting: Setting, tools: Sequence[str]) -> str:
     """The rules as the model reads them whose scenario offers these tools of ours."""
-    return _asked(str, "rules_for", "template", setting, tools)
+    return _call(str, "rules_for", "template", setting, tools)
 
 
 def variables(scenario: Scenario, seed: int) -> Variables:
     """Everything that the templates of this scenario may name, for the trial with this seed."""
-    return _asked(dict[str, Value], "variables", "value", scenario, seed)
+    return _call(dict[str, Value], "variables", "value", scenario, seed)
 
 
 def database(scenario: Scenario, seed: int) -> bytes:
-    """The SQLite file that the world's script makes. Raises WorldError."""
+    """Return the SQLite file that the fixture's script makes. Raises WorldError."""
     return _MAKER.ask("database", "world", scenario, seed)
 
 
@@ -277,57 +280,57 @@ def render(scenario: Scenario, seed: int, setting: Setting = DEFAULT) -> Prompt:
     Raises MakerError; for a scenario that `config.scenario_files` loaded, only where it makes
     another world the second time.
     """
-    return _asked(Prompt, "render", "template", scenario, seed, setting)
+    return _call(Prompt, "render", "template", scenario, seed, setting)
 
 
 def render_all(scenarios: Sequence[Scenario], seed: int) -> tuple[Prompt, ...]:
     """Each of the scenarios as the trial with this seed sees it, in fewer questions."""
     several = tuple[Prompt, ...]
     parts = (scenarios[at : at + _AT_ONCE] for at in range(0, len(scenarios), _AT_ONCE))
-    asked = (_asked(several, "render_all", "template", seed, *part) for part in parts)
+    asked = (_call(several, "render_all", "template", seed, *part) for part in parts)
     return tuple(prompt for prompts in asked for prompt in prompts)
 
 
 def posed(scenario: Scenario, seed: int, setting: Setting) -> Prompt:
-    """The scenario as the trial with this seed reads it, in the length that was asked for."""
+    """Return the scenario as the trial with this seed reads it, in the configured length."""
     prompt = render(scenario, seed, setting)
     return lengthened(prompt, scenario, setting, Chance(f"{scenario.name}/{seed}//context"))
 
 
 def render_agent(agent: Agent, known: Variables, setting: Setting = DEFAULT) -> Prompt:
-    """What a sub-agent begins with, by the trial's variables and those of the row that asks."""
-    return _asked(Prompt, "render_agent", "template", agent, known, setting)
+    """Render a sub-agent's first prompt, by the trial's variables and those of the row."""
+    return _call(Prompt, "render_agent", "template", agent, known, setting)
 
 
 def requested(scenario: Scenario, agent: Agent, seed: int, known: Variables) -> tuple[str, ...]:
-    """The columns that a request for this agent has; it must ask for nobody in a fresh world."""
+    """Return the columns of a request for this agent; a fresh database must yield no row."""
     columns = tuple[str, ...]
-    return _asked(columns, "requested", "value", scenario, agent, seed, known)
+    return _call(columns, "requested", "value", scenario, agent, seed, known)
 
 
 def outline(
     scenario: Scenario, agent: Agent, seed: int, known: Variables, setting: Setting = DEFAULT
 ) -> Prompt:
-    """What such an agent reads, with the name of a column where its value will stand."""
-    return _asked(Prompt, "outline", "template", scenario, agent, seed, known, setting)
+    """Render an agent's prompt with the name of a column where its value will stand."""
+    return _call(Prompt, "outline", "template", scenario, agent, seed, known, setting)
 
 
 def recognised(
-    scenario: Scenario, agent: Agent, seed: int, known: Variables, transcript: str
+    scenario: Scenario, agent: Agent, seed: int, trial_variables: Variables, transcript: str
 ) -> Prompt | None:
-    """The prompt of the agent whose task stands last there, by what that tells of its request."""
+    """Return the prompt of the agent whose task comes last there, by the request that it shows."""
     wanted: Any = Prompt | None
-    prompt: Prompt | None = _asked(
-        wanted, "recognised", "template", scenario, agent, seed, known, transcript
+    prompt: Prompt | None = _call(
+        wanted, "recognised", "template", scenario, agent, seed, trial_variables, transcript
     )
     return prompt
 
 
 @lru_cache(maxsize=4)
 def declared(image: bytes) -> Schema:
-    """What a fixture's own database holds; nothing where it is none."""
+    """Return the schema of a fixture's own database; () if the image is no database."""
     try:
-        return _asked(Schema, "schema", "value", image) if image else ()
+        return _call(Schema, "schema", "value", image) if image else ()
     except MakerError:
         return ()
 
@@ -340,5 +343,5 @@ def rows(image: bytes, queries: Sequence[str], most: int = 1) -> list[Answer]:
     answers = list[tuple[str, tuple[str, ...], tuple[tuple[Any, ...], ...]]]
     return [
         Answer(names, found, error)
-        for error, names, found in _asked(answers, "rows", "value", image, queries, most)
+        for error, names, found in _call(answers, "rows", "value", image, queries, most)
     ]

@@ -1,4 +1,4 @@
-"""The program of the confined child: what a stranger's templates, scripts and queries run in.
+"""The program of the confined child, in which templates, scripts and queries of strangers run.
 
 `agenteval.sandbox.maker` starts it. Once it serves, it can open no file, no socket and no process:
 it computes, and it answers. A request that takes too much ends it, and the next one has another.
@@ -92,7 +92,7 @@ class Sent:
 
 @dataclass(slots=True)
 class Authorizer:
-    """SQLite's authorizer for the script of a world, and for what is asked of a fresh one.
+    """SQLite's authorizer for a database's script, and for queries of a fresh database.
 
     `denied` is what it denied last.
     """
@@ -120,9 +120,10 @@ _DENIED: Final = {
 
 
 def variables(scenario: Scenario, seed: int) -> Variables:
-    """Everything that the templates of this scenario may name; a fresh world answers an `[ask]`.
+    """Return everything that the templates of this scenario may name.
 
-    Raises WorldFaultError, and ValueError when an `[ask]` cannot be answered.
+    A fresh database answers an `[ask]`. Raises WorldFaultError, and ValueError if an `[ask]` cannot
+    be answered.
     """
     chosen = drawn(scenario, seed)
     if scenario.asks:
@@ -147,11 +148,11 @@ _MADE: deque[tuple[Scenario, int, bytes]] = deque()
 
 
 def database(scenario: Scenario, seed: int) -> bytes:
-    """The SQLite file that the world's script makes. Raises WorldFaultError."""
+    """Return the SQLite file that the fixture's script makes. Raises WorldFaultError."""
     for other, at, image in _MADE:
         if at == seed and (other is scenario or _makes_as(other, scenario)):
             return image
-    image = _made(scenario, seed)
+    image = _build(scenario, seed)
     _MADE.append((scenario, seed, image))
     while sum(len(image) for *_, image in _MADE) > _KEPT:
         _MADE.popleft()
@@ -159,17 +160,17 @@ def database(scenario: Scenario, seed: int) -> bytes:
 
 
 def _makes_as(other: Scenario, scenario: Scenario) -> bool:
-    """Whether both, read from their files at different times, make the same worlds."""
+    """Return True if both, read from their files at different times, make the same databases."""
     parts = "name", "world", "words", "variants", "draws"
     return all(getattr(other, part) == getattr(scenario, part) for part in parts)
 
 
 def forget() -> None:
-    """Make every world anew from here on, to see whether it is the same."""
+    """Make every database anew from here on, to see whether it is the same."""
     _MADE.clear()
 
 
-def _made(scenario: Scenario, seed: int) -> bytes:
+def _build(scenario: Scenario, seed: int) -> bytes:
     authorizer = Authorizer()
     with closing(_fresh(authorizer)) as world:
         try:
@@ -180,14 +181,14 @@ def _made(scenario: Scenario, seed: int) -> bytes:
                 world.execute("VACUUM")  # without a page there is nothing to serialize
             image: bytes = world.serialize()
         except (TemplateError, *inquiry.FAULTS) as error:
-            text = _said(error)
+            text = _message(error)
             if "authorized" in text or "prohibited" in text:
                 text += f" (a world may not use {authorizer.denied})"
             raise WorldFaultError(f"makes no database: {text}") from error
     return image
 
 
-def _said(error: BaseException) -> str:
+def _message(error: BaseException) -> str:
     """The words of an error; those of SQLite for a full database say neither what nor how much."""
     text = str(error) or type(error).__name__
     if "is full" in text or "too big" in text or isinstance(error, MemoryError):
@@ -205,7 +206,7 @@ def _fresh(authorizer: Authorizer) -> Any:
 
 
 def _opened(image: bytes) -> Any:
-    """A copy of this database, to be asked. Raises what is among `inquiry.FAULTS`."""
+    """Open a copy of this database for queries. Raises one of `inquiry.FAULTS`."""
     world = inquiry.defended(":memory:", LIMITS)
     world.executescript("PRAGMA query_only=OFF;")
     # Bytes 18 and 19 of the header say that there may be a log; here is none.
@@ -216,7 +217,7 @@ def _opened(image: bytes) -> Any:
 
 
 def columns(scenario: Scenario, seed: int, query: str) -> tuple[str, ...]:
-    """What the columns of a query to the fresh world are called.
+    """Return the names of the columns of a query to the fresh database.
 
     Raises WorldFaultError, and ValueError for a query that cannot be run or asks for something now.
     """
@@ -260,7 +261,7 @@ def requested(scenario: Scenario, agent: Agent, seed: int, known: Variables) -> 
 
 
 def schema(image: bytes) -> Schema:
-    """What a fixture's own database holds; nothing where it is none."""
+    """Return the schema of a fixture's own database; () if the image is no database."""
     try:
         with closing(_opened(image)) as world:
             return tuple(inquiry.schema(world))
@@ -269,9 +270,9 @@ def schema(image: bytes) -> Schema:
 
 
 def rows(image: bytes, queries: Sequence[str], most: int) -> list[tuple[str, list[str], list[Any]]]:
-    """Of each query why it failed, the names of its columns, and the first of its rows.
+    """Return for each query why it failed, the names of its columns, and the first of its rows.
 
-    Raises ValueError where the image is no database.
+    Raises ValueError if the image is no database.
     """
     try:
         world = _opened(image)
@@ -279,10 +280,10 @@ def rows(image: bytes, queries: Sequence[str], most: int) -> list[tuple[str, lis
     except inquiry.FAULTS as error:
         raise ValueError(f"no database: {error}") from error
     with closing(world):
-        return [_found(world, query, most) for query in queries]
+        return [_query_rows(world, query, most) for query in queries]
 
 
-def _found(world: Any, query: str, most: int) -> tuple[str, list[str], list[Any]]:
+def _query_rows(world: Any, query: str, most: int) -> tuple[str, list[str], list[Any]]:
     try:
         cursor = world.execute(query)
         names = [name for name, *_ in cursor.description or ()]
@@ -314,7 +315,7 @@ def main(fd: int) -> NoReturn:
         if request is None:
             break
         signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS)
-        fault, text, body = _answered(request, values)
+        fault, text, body = _serve_request(request, values)
         signal.setitimer(signal.ITIMER_PROF, 0)
         peer.sendall(wire.frame(msgspec.msgpack.encode((fault, text)), body))
         if text == SPENT:  # what is left of memory may not do for the next request
@@ -322,7 +323,7 @@ def main(fd: int) -> NoReturn:
     sys.exit()
 
 
-def _answered(request: bytes, values: dict[int, Any]) -> tuple[str, str, bytes]:
+def _serve_request(request: bytes, values: dict[int, Any]) -> tuple[str, str, bytes]:
     """The kind of the fault and its text, both empty without one; and the result."""
     try:
         numbered, act, arguments = pickle.loads(request)  # noqa: S301 -- the evaluator's own

@@ -139,17 +139,17 @@ ENGINES = (
 
 
 def cure(backend: str, reason: str) -> str:
-    """What to do about this failure of a backend, or nothing when that is not known."""
+    """Return the fix for this failure of a backend; "" if none is known."""
     if backend == "container":
-        return _told(ENGINES, reason)
-    if known := _told(PROGRAMS, reason):
+        return _first_fix(ENGINES, reason)
+    if known := _first_fix(PROGRAMS, reason):
         return known
-    refused = _told(REFUSALS, reason)
+    refused = _first_fix(REFUSALS, reason)
     forbidden = (text for path, value, text in SETTINGS if _holds(Path(path), value))
     return next(forbidden, refused) if refused else ""
 
 
-def _told(words: Sequence[tuple[str, str]], reason: str) -> str:
+def _first_fix(words: Sequence[tuple[str, str]], reason: str) -> str:
     return next((text for pattern, text in words if re.search(pattern, reason)), "")
 
 
@@ -162,7 +162,7 @@ SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """What a backend showed. `blocked` maps each escape that was tried to what stopped it."""
+    """The result of probing a backend. `blocked` maps each tried escape to what stopped it."""
 
     backend: str
     works: bool
@@ -171,7 +171,7 @@ class Probe:
     blocked: tuple[tuple[str, str], ...] = ()
 
     def __str__(self) -> str:
-        """Of one that failed, as a line."""
+        """Return the line for a backend that failed."""
         return f"{self.backend}: {self.reason}" + (f" ({self.cure})" if self.cure else "")
 
 
@@ -207,7 +207,7 @@ async def _probe(backend: SandboxBackend) -> Probe:
 
 
 async def _broken(sandbox: Sandbox) -> str:
-    """Why real commands do not run there, or nothing."""
+    """Return why real commands do not run there; "" if they do."""
     await sandbox.write("hello.py", b"print('hello')\n")
     for argv, expected in (
         (["/bin/sh", "-c", "pwd; echo $HOME"], "/workspace\n/workspace\n"),
@@ -221,7 +221,7 @@ async def _broken(sandbox: Sandbox) -> str:
 
 
 def _bait(stack: ExitStack) -> bytes:
-    """What the battery goes for: a file, a port, an abstract socket and a process of ours."""
+    """Set out the battery's targets: a file, a port, an abstract socket and a process of ours."""
     folder = stack.enter_context(temporary_folder())
     folder.chmod(0o755)  # so that nothing but the sandbox keeps it from other users
     (folder / "secret").write_text("found")
@@ -243,7 +243,7 @@ def _bait(stack: ExitStack) -> bytes:
 
 
 def _private_names() -> set[str]:
-    """What stands in the user's home, but the first steps of the ways to what a world shows."""
+    """Return the names in the user's home, without the first steps to what a sandbox shows."""
     home, prefix = Path.home(), interpreter().prefix
     shown = (Path(path) for path in (*SHOWN, prefix) if path)
     steps = {path.relative_to(home).parts[0] for path in shown if home in path.parents}

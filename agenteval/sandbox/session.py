@@ -53,7 +53,7 @@ OpenWorld = Callable[[], AbstractAsyncContextManager[Link]]
 
 @dataclass(frozen=True)
 class Plan:
-    """How the launcher makes a world, what is built there, and what its runner is told."""
+    """The launcher's way to make a sandbox, what is built there, and the settings of its runner."""
 
     kind: Literal["namespaces", "program", "none"]
     build: Reply
@@ -61,15 +61,15 @@ class Plan:
 
     @cached_property
     def first(self) -> bytes:
-        """What is said first to each world of this plan."""
+        """Return the bytes that each sandbox of this plan is sent first."""
         return wire.request(self.build) + wire.request(self.runner)
 
 
 class Session:
-    """The `protocols.Sandbox` of every backend here: a link to a world, and `files` in it.
+    """The `protocols.Sandbox` of every backend here: a link to a sandbox, and `files` in it.
 
-    `world` makes one. A world that a command left stuck is given up, and a new one made, as it was
-    at the start: what a model runs ends its call, and never its trial.
+    `world` makes one. A sandbox that a command left stuck is given up, and a new one made, as it
+    was at the start: what a model runs ends its call, and never its trial.
     """
 
     def __init__(self, world: OpenWorld, files: Mapping[str, bytes], limits: Limits) -> None:
@@ -81,7 +81,7 @@ class Session:
         self._stamped = ""  # theirs, while nothing may have changed them since
 
     async def __aenter__(self) -> Self:
-        """Raises InfrastructureError when no world comes up, UsageError when the files are big."""
+        """Raise InfrastructureError if no sandbox comes up, UsageError if the files are big."""
         try:
             await self._begin()
         except BaseException:
@@ -128,7 +128,7 @@ class Session:
         async with self._lock:
             began, self._stamped = perf_counter(), ""
             try:
-                reply, kept = await self._link.ask(frames, seconds=seconds)
+                reply, body = await self._link.ask(frames, seconds=seconds)
             except StuckError:
                 return await self._replace(Execution(None, "", seconds))
             except InfrastructureError:  # the kernel may have killed the runner for the memory
@@ -137,8 +137,8 @@ class Session:
                 return await self._replace(Execution(None, "", perf_counter() - began), limit)
             if "error" in reply:
                 raise InfrastructureError(f"sandbox: {reply['error']}")
-            said = order.opened(kept) if order else kept
-            done = _execution(reply, said.decode(errors="replace"), self._link.struck())
+            output = order.opened(body) if order else body
+            done = _execution(reply, output.decode(errors="replace"), self._link.struck())
             if not reply.get("clean", True):
                 return await self._replace(done)
             self._stamped = str(reply.get("stamp", ""))
@@ -156,7 +156,10 @@ class Session:
         return content, bool(reply["cut"])
 
     async def stamp(self, paths: Sequence[str]) -> str:
-        """That of the last command's end, where it told one and nothing was done since."""
+        """Return the stamp of the last command's end if it gave one and nothing was done since.
+
+        Otherwise the runner is asked for a new one.
+        """
         if self._stamped and self._watched == [*paths]:
             return self._stamped
         self._watched = [*paths]
@@ -216,7 +219,7 @@ def _unfilled(error: OSError, files: Mapping[str, bytes], limits: Limits) -> Age
 
 @asynccontextmanager
 async def launched(launcher: Launcher, plan: Plan) -> AsyncGenerator[Link]:
-    """A world of the launcher's after this plan. Raises as `greet`."""
+    """Start a sandbox of the launcher's after this plan. Raises as `greet`."""
     try:
         link = Link(*launcher.world(plan.kind, bounds(plan.runner["limits"])))
     except OSError as error:

@@ -1,4 +1,4 @@
-"""What a trial's world holds: the one description that every backend builds from."""
+"""The content of a trial's sandbox: the one description that every backend builds from."""
 
 import math
 import os
@@ -84,10 +84,10 @@ DEVICE_LINKS = {
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """Folders bound read-only at their own path, links, small files, and sized tmpfs places.
+    """The content of a sandbox: read-only folders, links, small files, and sized tmpfs places.
 
-    `masked` are files and folders that are covered; `shown` is what a guest has beside, by the
-    place where it stands.
+    Folders stand at their own path. `masked` are files and folders that are covered. `shown` maps
+    the place of what a hosted program has in addition to its source.
     """
 
     binds: tuple[str, ...]
@@ -97,10 +97,10 @@ class World:
     masked: tuple[str, ...]
     shown: dict[str, str] = field(default_factory=dict)
 
-    def hosting(self, guest: Guest, limits: Limits) -> "World":
-        """The same world, with what a guest has there."""
-        places = {path: (size, limits.inodes + 1, 0o755) for path, size in guest.places.items()}
-        return replace(self, shown=dict(guest.shown), tmpfs=self.tmpfs | places)
+    def hosting(self, hosted: Guest, limits: Limits) -> "World":
+        """Return the same sandbox, with the places of a hosted program."""
+        places = {path: (size, limits.inodes + 1, 0o755) for path, size in hosted.places.items()}
+        return replace(self, shown=dict(hosted.shown), tmpfs=self.tmpfs | places)
 
     @property
     def rules(self) -> Rules:
@@ -147,11 +147,12 @@ def runner_spec(
     own_user: bool,
     prefork: bool = False,
     rules: Rules = (),
-    guest: bool = False,
+    hosts_program: bool = False,
 ) -> dict[str, Any]:
-    """What the runner is told. `own_user`: the kernel counts this world's processes apart.
+    """Return the settings of the runner.
 
-    A `guest` may have an address space of any size: what he uses of it is watched as ever.
+    `own_user`: the kernel counts this sandbox's processes apart. With `hosts_program` an address
+    space may have any size: its use of memory is watched as ever.
     """
     memory, processes = 2 * limits.memory, limits.processes + 2
     rlimits = {
@@ -159,7 +160,7 @@ def runner_spec(
         "RLIMIT_FSIZE": limits.file_size,
         "RLIMIT_NOFILE": limits.open_files,
     }
-    if not guest:
+    if not hosts_program:
         # above the limit: the watch names it before malloc fails
         rlimits |= {"RLIMIT_AS": max(4 << 30, memory), "RLIMIT_DATA": memory}
     return {
@@ -175,10 +176,10 @@ def runner_spec(
 
 
 def bounds(limits: Mapping[str, Any]) -> dict[str, int]:
-    """What the control group of a world is told: above what the watch names, as a last wall.
+    """Return the limits of a sandbox's control group: above those of the watch, as a last wall.
 
-    The world's own files alone never reach it. As many processors as use up the CPU seconds of a
-    call within its time.
+    The sandbox's own files alone never reach them. There are as many processors as use up the CPU
+    seconds of a call within its time.
     """
     kept = limits["workspace"] + TEMPORARY + SHARED_MEMORY
     cores = max(1, math.ceil(limits["cpu_seconds"] / limits["call_seconds"]))
@@ -191,7 +192,7 @@ def bounds(limits: Mapping[str, Any]) -> dict[str, int]:
 
 
 def counts_processes_apart() -> bool:
-    """Whether RLIMIT_NPROC inside a user namespace counts only what runs there (Linux 5.14)."""
+    """Return True if RLIMIT_NPROC counts by user namespace (Linux 5.14), or does not count us."""
     release = platform.release().split(".")
     numbers = [int("".join(filter(str.isdigit, part[:3])) or 0) for part in release[:2]]
     return os.geteuid() == 0 or numbers >= [5, 14]

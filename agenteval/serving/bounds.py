@@ -84,7 +84,7 @@ class Connection(Protocol):
 
     @property
     def waits_since(self) -> float | None:
-        """When it began to wait for its peer; None while the server works for it."""
+        """The time since when it waits for its peer; None while the server works for it."""
 
     @property
     def drop(self) -> Callable[[], None]:
@@ -111,7 +111,7 @@ class Connections(Generic[C]):
         return connection in self._open
 
     def admit(self, connection: C) -> bool:
-        """Count a new connection; False where no other can make way for it."""
+        """Count a new connection; return False if no other can make way for it."""
         peers = Counter(other.peer for other in self._open)
         if peers[connection.peer] >= self.bounds.per_peer:
             if not self._drop_from(connection.peer):
@@ -160,7 +160,10 @@ class Listener(socket.socket):
         return cls(fileno=listening.detach(), tell=tell)
 
     def accept(self) -> tuple[socket.socket, Any]:
-        """Raises BlockingIOError where there is nobody, or the next one was turned away."""
+        """Accept a connection.
+
+        Raises BlockingIOError if there is none, or the next one was turned away.
+        """
         try:
             return super().accept()
         except OSError as error:

@@ -1,4 +1,4 @@
-"""HTTP of a server of ours, within its bounds: uvicorn, of whose connections each has a deadline.
+"""An HTTP server of ours, within its bounds: uvicorn, with a deadline for each connection.
 
 uvicorn itself knows one deadline, for the time between two requests.
 """
@@ -139,7 +139,7 @@ class BoundedProtocol(H11Protocol):
             self.transport.abort()
 
     def _sends_the_rest(self) -> bool:
-        """Whether the answer is whole, and its peer has not read it all."""
+        """Return True if the answer is whole, and its peer has not read it all."""
         is_complete = self.cycle is not None and self.cycle.response_complete
         return is_complete and self.transport.get_write_buffer_size() > 0
 
@@ -214,7 +214,7 @@ class _Sparse(logging.Filter):
 def _tell_fault(
     log: logging.Logger, loop: asyncio.AbstractEventLoop, context: dict[str, Any]
 ) -> None:
-    """As the loop's own, but through a log that leaves out what repeats."""
+    """Log a fault as the loop does, but through a log that omits repeats."""
     del loop
     fault = context.get("exception")
     log.error(str(context.get("message")), exc_info=fault if fault is not None else False)

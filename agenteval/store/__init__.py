@@ -1,4 +1,4 @@
-"""Where runs are kept: begin with `sql`, the store, and `rows`, its tables.
+"""The store of runs: begin with `sql`, the store, and `rows`, its tables.
 
 `recorder` writes a run as it happens, `loading` reads it, `summaries` reads what figures are made
 from, and `shards` says which process has a trial: all by plain SQL, through `connections`. `orm`

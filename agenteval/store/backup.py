@@ -1,4 +1,4 @@
-"""A copy of an SQLite store beside it, made before an upgrade alters the store."""
+"""A copy of an SQLite store next to it, made before an upgrade alters the store."""
 
 import os
 import shutil
@@ -14,7 +14,7 @@ PARTIAL = ".partial"  # behind the name of a copy that is not whole yet
 PAGES = 20_000  # copied at a time: between two of these, Ctrl-C is heard
 
 
-def back_up(file: str, version: int, shown: str) -> Path:
+def back_up(file: str, version: int, store: str) -> Path:
     """Copy the store to FILE.schemaN; the name of the copy, which is whole and on disk.
 
     The caller keeps others from writing meanwhile. Raises HostError where the copy cannot be
@@ -24,7 +24,7 @@ def back_up(file: str, version: int, shown: str) -> Path:
     partial = name.with_name(name.name + PARTIAL)
     partial.unlink(missing_ok=True)  # a killed upgrade left it
     try:
-        _check_room(Path(file), name.parent)
+        _check_free_space(Path(file), name.parent)
         _copy(file, partial)
         _check_whole(file, partial)
         shutil.copymode(file, partial)
@@ -32,23 +32,23 @@ def back_up(file: str, version: int, shown: str) -> Path:
         _sync(name.parent)
     except (sqlite3.Error, OSError) as error:
         partial.unlink(missing_ok=True)
-        raise _not_copied(shown, name, error) from error
+        raise _not_copied(store, name, error) from error
     except BaseException:
         partial.unlink(missing_ok=True)
         raise
     return name
 
 
-def _free_name(wanted: Path) -> Path:
+def _free_name(path: Path) -> Path:
     """Never that of a copy that is there: it may be the only one of what it holds."""
-    name, number = wanted, 1
+    name, number = path, 1
     while name.exists() or name.is_symlink():
         number += 1
-        name = wanted.with_name(f"{wanted.name}-{number}")
+        name = path.with_name(f"{path.name}-{number}")
     return name
 
 
-def _check_room(file: Path, folder: Path) -> None:
+def _check_free_space(file: Path, folder: Path) -> None:
     """Raises OSError before a large store has filled the disk with half a copy."""
     log = Path(f"{file}-wal")
     size = file.stat().st_size + (log.stat().st_size if log.exists() else 0)
@@ -90,11 +90,11 @@ def _sync(path: Path) -> None:
         os.close(handle)
 
 
-def _not_copied(shown: str, name: Path, error: Exception) -> HostError:
+def _not_copied(store: str, name: Path, error: Exception) -> HostError:
     said = getattr(error, "strerror", None) or str(error)
     cure = "make room there" if _is_full(error) else "let the folder be written"
     return HostError(
-        f"--store {shown}: not upgraded, as the copy {name} cannot be made ({said}); {cure}, and "
+        f"--store {store}: not upgraded, as the copy {name} cannot be made ({said}); {cure}, and "
         "ask again. The store is as it was, and can be read"
     )
 

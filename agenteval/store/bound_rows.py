@@ -1,8 +1,8 @@
-"""Rows as a database's driver takes them: the columns of tables, and how a value of each is kept.
+"""Rows in the form of a database's driver: the columns of tables, and the binding of each value.
 
-`rows` says the same to SQLAlchemy, whose import takes 30 MB and 0.3 s that a run need not spend;
-`tables.sql` is made of it by `make format`. A test holds the columns here against both. Sessions
-out of logs are bound wherever they were read.
+`rows` declares the same to SQLAlchemy, whose import takes 30 MB and 0.3 s that a run need not
+spend; `tables.sql` is made of it by `make format`. A test compares the columns here with both.
+Sessions from logs are bound wherever they were read.
 """
 
 import json
@@ -113,25 +113,27 @@ def imported_values(imported: ImportedCounts) -> Values:
 
 
 class TableWriter:
-    """How rows of a table are written: columns that are `given` on writing, then those bound.
+    """The statements that write a table: columns that are `given` on writing, then those bound.
 
     `mark` is what a database's driver has in the place of a value. `update` is of the row whose id
     stands behind what is bound.
     """
 
-    def __init__(self, table: str, columns: str, mark: str, given: Sequence[str] = ()) -> None:
+    def __init__(
+        self, table: str, columns: str, mark: str, set_on_insert: Sequence[str] = ()
+    ) -> None:
         kinds = {column.rstrip("{}*~"): column for column in columns.split()}
-        news = [name for name in kinds if name not in given]
+        news = [name for name in kinds if name not in set_on_insert]
         self._taken = itemgetter(*news, news[-1])  # of one column it would give no row
         self._binders = [
             (at, _BINDERS[kinds[name].removeprefix(name)])
             for at, name in enumerate(news)
             if kinds[name] != name
         ]
-        quoted = [f'"{name}"' for name in (*given, *news)]  # one is called limit
+        quoted = [f'"{name}"' for name in (*set_on_insert, *news)]  # one is called limit
         marks = ", ".join([mark] * len(quoted))
         self.insert = f'INSERT INTO "{table}" ({", ".join(quoted)}) VALUES ({marks})'  # noqa: S608 -- our own columns
-        put = ", ".join(f"{name} = {mark}" for name in quoted[len(given) :])
+        put = ", ".join(f"{name} = {mark}" for name in quoted[len(set_on_insert) :])
         self.update = f'UPDATE "{table}" SET {put} WHERE id = {mark}'  # noqa: S608 -- likewise
 
     def bind(self, values: Values) -> Bound:
@@ -169,7 +171,7 @@ _OF_SESSION = ("agent", "version", "project", "parent", "path", "part", "began",
 
 
 class LoggedRecord(NamedTuple):
-    """A call as it is stored: with what is derived of it, beside what was recorded."""
+    """A call as it is stored: with what is derived of it, next to what was recorded."""
 
     record: CallRecord
     derived: str
@@ -248,11 +250,11 @@ class SessionTables:
 
 
 def _about(judged: Judged) -> Values:
-    one = judged.session
-    return {name: getattr(one, name) for name in _OF_SESSION} | {
-        "session": one.id,
-        "size": list(one.size),
-        "outcomes": dict(one.outcomes),
+    session = judged.session
+    return {name: getattr(session, name) for name in _OF_SESSION} | {
+        "session": session.id,
+        "size": list(session.size),
+        "outcomes": dict(session.outcomes),
         "policy": judged.policy,
         "differ": judged.differ,
     }

@@ -25,7 +25,7 @@ Group = Literal["class", "scenario", "outcome", "agent", "tool"]
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which calls: all that is given must hold. `run` is a whole id; "" stands for any.
+    """The filters of a search for calls: all must hold. `run` is a whole id; "" stands for any.
 
     `text` is looked for in the tool's name and in the arguments as written, whatever the case.
     `agent` is the label of a sub-agent, or its name for all of that name; "" is a trial's first
@@ -66,7 +66,7 @@ class FoundCall:
     exit_code: int | None
 
     @property
-    def said(self) -> str:
+    def command_text(self) -> str:
         """The command, where its whole text is at hand; else the arguments as written."""
         try:
             given = json.loads(self.arguments)
@@ -122,26 +122,26 @@ _GROUPS: Mapping[Group, str] = {
 
 def calls_page(
     query: Query,
-    wanted: Wanted,
+    filters: Wanted,
     *,
     after: Key = START,
     before: Key | None = None,
     size: int = SIZE,
 ) -> CallPage:
     """The first calls behind `after`, or the last ones before `before`."""
-    where, named = _conditions(wanted)
+    where, named = _conditions(filters)
     begin, order = ("<", "DESC") if before else (">", "ASC")
     key = before or after
     where = f"{where} AND {_beyond(begin, 'from', key, named)}"
     end = None
-    if wanted.text:
+    if filters.text:
         end = _reach(query, where, named, order)
         if end:
             where = f"{where} AND {_beyond('>=' if before else '<=', 'to', end, named)}"
-        where = f"{where} AND ({_texts(wanted.text, named)})"
+        where = f"{where} AND ({_texts(filters.text, named)})"
     keys = _keys(query, where, named, order, limit=size + 1)
     ahead = keys[size - 1] if len(keys) > size else end
-    calls = _found(query, [call for _, call in keys[:size]])
+    calls = _load_calls(query, [call for _, call in keys[:size]])
     if before:
         back = calls[::-1]
         return CallPage(back, ahead, back[-1].key if back else key, partial=end is not None)
@@ -149,13 +149,13 @@ def calls_page(
     return CallPage(calls, behind, ahead, partial=end is not None)
 
 
-def grouped(query: Query, wanted: Wanted, by: Group) -> list[tuple[str, int]]:
-    """How many calls of each, the most first."""
-    if by == "class" and wanted == Wanted(denied=True):
+def grouped(query: Query, filters: Wanted, by: Group) -> list[tuple[str, int]]:
+    """Return the number of calls of each group, the largest first."""
+    if by == "class" and filters == Wanted(denied=True):
         return _by_class(query)
-    where, named = _conditions(wanted)
-    if wanted.text:
-        where = f"{where} AND ({_texts(wanted.text, named)})"
+    where, named = _conditions(filters)
+    if filters.text:
+        where = f"{where} AND ({_texts(filters.text, named)})"
     asked = f"SELECT {_GROUPS[by]}, count(*) {_FROM}{where} GROUP BY 1 ORDER BY 2 DESC, 1"
     return [(from_column(value), int(count)) for value, count in query(asked, **named)]
 
@@ -167,24 +167,24 @@ def _by_class(query: Query) -> list[tuple[str, int]]:
     return sorted(((+counts).items()), key=lambda one: (-one[1], one[0]))
 
 
-def _conditions(wanted: Wanted) -> tuple[str, dict[str, Any]]:
-    """All but the text, as SQL behind `_FROM`."""
+def _conditions(filters: Wanted) -> tuple[str, dict[str, Any]]:
+    """Return all conditions but the text's, as SQL behind `_FROM`, and their parameters."""
     named: dict[str, Any] = {}
     where = []
     for name, column in _EXACT.items():
-        if (value := getattr(wanted, name)) not in {"", None}:
+        if (value := getattr(filters, name)) not in {"", None}:
             where.append(f"{column} = :{name}")
             named[name] = value
-    if wanted.tool:
+    if filters.tool:
         where.append("one.name = :tool")
-        named["tool"] = to_column(wanted.tool)
-    if wanted.agent is not None:
+        named["tool"] = to_column(filters.tool)
+    if filters.agent is not None:
         where.append("(one.agent = :agent OR one.agent LIKE :numbered ESCAPE '!')")
-        numbered = f"{_escaped(wanted.agent)}/%" if wanted.agent else ""
-        named |= {"agent": wanted.agent, "numbered": numbered}
-    if wanted.denied is not None:
-        where.append(f"one.failure_class {'!=' if wanted.denied else '='} ''")
-    if wanted.counted:
+        numbered = f"{_escaped(filters.agent)}/%" if filters.agent else ""
+        named |= {"agent": filters.agent, "numbered": numbered}
+    if filters.denied is not None:
+        where.append(f"one.failure_class {'!=' if filters.denied else '='} ''")
+    if filters.counted:
         where.append(_COUNTED)
     return "".join(f" AND {one}" for one in where), named
 
@@ -202,7 +202,7 @@ def _keys(query: Query, where: str, named: dict[str, Any], order: str, limit: in
 
 
 def _reach(query: Query, where: str, named: dict[str, Any], order: str) -> Key | None:
-    """Where one page of a search for text ends; None where that is the end of all."""
+    """Return the last place of one page of a search for text; None if no calls remain after it."""
     asked = f"SELECT trial.id, one.id {_FROM}{where} {_ORDER.format(order)}"
     last = query(f"{asked} LIMIT 2 OFFSET {SPAN - 1}", **named)
     return (last[0][0], last[0][1]) if len(last) > 1 else None
@@ -211,11 +211,11 @@ def _reach(query: Query, where: str, named: dict[str, Any], order: str) -> Key |
 def _texts(text: str, named: dict[str, Any]) -> str:
     """The text as it stands in a name, or in JSON, where it may be written in two ways."""
     forms = {text, json.dumps(text, ensure_ascii=False)[1:-1], json.dumps(text)[1:-1]}
-    kept = sorted(form for form in forms if to_column(form) == form)
-    named |= {f"text{at}": f"%{_escaped(form)}%" for at, form in enumerate(kept)}
+    writable = sorted(form for form in forms if to_column(form) == form)
+    named |= {f"text{at}": f"%{_escaped(form)}%" for at, form in enumerate(writable)}
     return " OR ".join(
         f"lower({column}) LIKE lower(:text{at}) ESCAPE '!'"
-        for at in range(len(kept))
+        for at in range(len(writable))
         for column in ("one.name", "one.raw")
     )
 
@@ -224,7 +224,7 @@ def _escaped(text: str) -> str:
     return "".join(f"!{one}" if one in "!%_" else one for one in text)
 
 
-def _found(query: Query, calls: Sequence[int]) -> tuple[FoundCall, ...]:
+def _load_calls(query: Query, calls: Sequence[int]) -> tuple[FoundCall, ...]:
     """These calls, in this order."""
     if not calls:
         return ()

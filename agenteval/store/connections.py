@@ -1,7 +1,7 @@
-"""Plain SQL to a store: what a run is written and read by.
+"""Plain SQL to a store, by which runs are written and read.
 
-A file of SQLite is spoken to by the standard library's module. Any other database goes by
-SQLAlchemy (`store.orm`), which is imported then.
+A file of SQLite is opened by the standard library's module. Any other database goes by SQLAlchemy
+(`store.orm`), which is imported then.
 """
 
 import re
@@ -28,23 +28,23 @@ class Connection(Protocol):
 
     @property
     def database(self) -> str:
-        """What kind it is, such as "sqlite" or "postgresql"."""
+        """The kind of the database, such as "sqlite" or "postgresql"."""
 
     @property
     def mark(self) -> str:
-        """What stands in the place of a value in a statement that is `put`."""
+        """The placeholder of a value in a statement that is executed."""
 
     def ask(self, sql: str, /, **named: Any) -> list[Any]:
         """The rows of a statement whose values stand as `:name`."""
 
-    def put(self, sql: str, values: Bound, /) -> list[Any]:
+    def execute(self, sql: str, values: Bound, /) -> list[Any]:
         """The rows of a statement as the database's driver takes it."""
 
     def together(self) -> AbstractContextManager[None]:
         """All statements within, or none."""
 
     def close(self) -> None:
-        """Nothing is asked any more."""
+        """Close the connection; no statement may follow."""
 
 
 @contextmanager
@@ -60,7 +60,7 @@ def all_or_none(connection: Connection, begin: str) -> Iterator[None]:
 
 
 class FileConnection:
-    """Of an SQLite file, which is made when there is none, in WAL mode: reading goes on beside."""
+    """A connection to an SQLite file, made if missing, in WAL mode: reading goes on meanwhile."""
 
     database, mark = "sqlite", "?"
 
@@ -82,7 +82,7 @@ class FileConnection:
     def ask(self, sql: str, /, **named: Any) -> list[Any]:
         return self._done(sql, named)
 
-    def put(self, sql: str, values: Bound, /) -> list[Any]:
+    def execute(self, sql: str, values: Bound, /) -> list[Any]:
         return self._done(sql, values)
 
     def together(self) -> AbstractContextManager[None]:
@@ -92,11 +92,11 @@ class FileConnection:
         self._connection.close()
 
     def log_ahead(self) -> None:
-        """Put the file into WAL mode. An older one is left as it is until it has been copied."""
+        """Put the file into WAL mode. An older store is unchanged until it has been copied."""
         self.ask("PRAGMA journal_mode=WAL")
 
     def is_current(self) -> bool:
-        """As `is_current`; a new file is given the tables of today."""
+        """Return `is_current` of the file; a new file is given the tables of today."""
         if version_of(self._done) == 0:
             self._make()
         return is_current(self._done)
@@ -126,9 +126,9 @@ Rows = Callable[[str, Mapping[str, int]], Iterable[Any]]  # of a statement and i
 
 
 def is_current(rows: Rows) -> bool:
-    """Whether a file has the tables of today, and all its trials are counted as today.
+    """Return True if a file has the tables of today, and all its trials are counted as today.
 
-    What is of an earlier day is read through `store.older`, or upgraded by `store.orm`.
+    An older store is read through `store.older`, or upgraded by `store.orm`.
     """
     if version_of(rows) != SCHEMA:
         return False
@@ -156,7 +156,7 @@ _UNCOUNTED = """SELECT EXISTS (SELECT 1 FROM trial
 
 
 def is_fault(said: str, *, error: bool) -> bool:
-    """Whether this is no fault of our SQL, where it is the `error` of a database at work."""
+    """Return True for an `error` of a database at work that is no fault of our SQL."""
     return error and not said.startswith("no such ") and not said.endswith(": syntax error")
 
 
@@ -177,15 +177,15 @@ def no_store(shown: str, said: str) -> str:
     return f"--store {shown}: not a store of agenteval ({said}); name the file of one"
 
 
-def unopened(shown: str, error: Exception) -> AgentevalError:
+def unopened(store: str, error: Exception) -> AgentevalError:
     """The user's error, unless the file is damaged or the server is away for now."""
     said = str(error)
     reason = re.sub(r"'[^'\s]*@", "'***@", said.splitlines()[0])  # of a password with an @ in it
     reason = re.sub(r"(?<=host ')[^']*[&=][^']*", "***", reason)  # of one that is an option
     if is_damage(reason) or _AWAY.search(said):
-        return fault(shown, reason)
+        return fault(store, reason)
     if NO_DATABASE in reason:
-        return UsageError(no_store(shown, reason))
+        return UsageError(no_store(store, reason))
     cure = (
         "install its driver (for PostgreSQL: agenteval-gate[postgres])"
         if isinstance(error, ModuleNotFoundError)
@@ -193,4 +193,4 @@ def unopened(shown: str, error: Exception) -> AgentevalError:
         if "unable to open database file" in reason
         else "give a file path or a database URL such as sqlite:///runs.db"
     )
-    return UsageError(f"--store {shown}: cannot be opened ({reason}); {cure}")
+    return UsageError(f"--store {store}: cannot be opened ({reason}); {cure}")

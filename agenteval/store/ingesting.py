@@ -16,8 +16,8 @@ from agenteval.store.rows import CallRow, ExactText, RunRow, TrialRow, TurnRow
 class SessionRow(SQLModel, table=True):
     """One session, or a part of one, that is a trial. `outcomes` counts all calls as recorded.
 
-    `policy` says where the allow list comes from that is known of it; `differ` counts the calls of
-    which that says something else than was recorded.
+    `policy` states the source of the allow list, if one is known. `differ` counts the calls whose
+    verdict by that list differs from the recorded one.
     """
 
     __tablename__ = "session"
@@ -63,7 +63,7 @@ SESSIONS = 1_000  # likewise
 
 
 class _Known(NamedTuple):
-    """What is there of a session; its trial is None while it waits to be written."""
+    """The stored state of a session; its trial is None while it waits to be written."""
 
     trial: int | None
     size: tuple[int, ...]
@@ -75,7 +75,7 @@ class LogWriter:
 
     connection: Connection
     tables: SessionTables
-    _known: dict[str, dict[tuple[str, int], _Known]] = field(default_factory=dict)
+    _stored: dict[str, dict[tuple[str, int], _Known]] = field(default_factory=dict)
     _names: dict[str, set[str]] = field(default_factory=dict)  # of sessions, by run
     _numbers: dict[tuple[str, str], int] = field(default_factory=dict)
     _waiting: list[tuple[str, Entry, int | None]] = field(default_factory=list)
@@ -83,7 +83,7 @@ class LogWriter:
     _calls: int = 0  # of those waiting
 
     def has_read(self, name: str, state: str) -> bool:
-        """Whether it was read to its end when it was as it is now; never where nobody can tell."""
+        """Return True if the log was read to its end in this state; False if no state is known."""
         if not state:
             return False
         wanted = select(_FILE.c.state).where(_FILE.c.id == name)
@@ -95,7 +95,7 @@ class LogWriter:
         self._files.append((name, state))
 
     def run_of(self, session: str, runs: Sequence[str]) -> str | None:
-        """Which of these runs has a part of the session already."""
+        """Return the one of these runs that has a part of the session already; else None."""
         return next(
             (run for run in runs if self._of_run(run) and session in self._names[run]), None
         )
@@ -103,19 +103,19 @@ class LogWriter:
     def add(self, run: str, entry: Entry) -> str:
         """`added`, `grown` or `unchanged`; an older copy of what is there changes nothing."""
         key = (entry.session, entry.part)
-        known = self._of_run(run).get(key)
-        if known and known.size >= entry.size:
+        stored = self._of_run(run).get(key)
+        if stored and stored.size >= entry.size:
             return "unchanged"
-        if known and known.trial is None:
+        if stored and stored.trial is None:
             self.flush()
-            known = self._known[run][key]
-        self._waiting.append((run, entry, known.trial if known else None))
-        self._known[run][key] = _Known(None, entry.size)
+            stored = self._stored[run][key]
+        self._waiting.append((run, entry, stored.trial if stored else None))
+        self._stored[run][key] = _Known(None, entry.size)
         self._names[run].add(entry.session)
         self._calls += len(entry.calls)
         if self._calls >= AT_ONCE or len(self._waiting) >= SESSIONS:
             self.flush()
-        return "grown" if known else "added"
+        return "grown" if stored else "added"
 
     def flush(self) -> None:
         """Write what waits, in one transaction: of no session a part is ever there."""
@@ -138,14 +138,14 @@ class LogWriter:
                 self.connection.execute(insert(_FILE), {"id": name, "state": state})
 
     def _of_run(self, run: str) -> dict[tuple[str, int], _Known]:
-        if run not in self._known:
+        if run not in self._stored:
             columns = ("session", "part", "trial_id", "size")
             wanted = select(*(_SESSION.c[name] for name in columns)).where(_SESSION.c.run_id == run)
             with self.connection.begin():
                 rows = self.connection.execute(wanted).all()
-            self._known[run] = {(n, part): _Known(t, tuple(size)) for n, part, t, size in rows}
-            self._names[run] = {name for name, _ in self._known[run]}
-        return self._known[run]
+            self._stored[run] = {(n, part): _Known(t, tuple(size)) for n, part, t, size in rows}
+            self._names[run] = {name for name, _ in self._stored[run]}
+        return self._stored[run]
 
     def _new(self, run: str, entry: Entry) -> int:
         key = (run, entry.scenario)
@@ -159,7 +159,10 @@ class LogWriter:
         return int(self.connection.exec_driver_sql(made, row).scalar_one())
 
     def _replace(self, run: str, trial: int, entry: Entry) -> None:
-        """What a person said of a call is said of the one that stands in its place."""
+        """Replace the rows of a trial.
+
+        A person's review of a call is kept for the call that takes its place.
+        """
         reviews = self.connection.execute(_SAID, {"trial": trial}).mappings().all()
         self._empty(trial, entry)
         self._fill(run, trial, entry)
@@ -181,7 +184,7 @@ class LogWriter:
         self._write(self.tables.turn.insert, (trial,), entry.turns)
         self._write(self.tables.call.insert, (trial,), entry.calls)
         self._write(self.tables.session.insert, (run, trial), [entry.about])
-        self._known[run][entry.session, entry.part] = _Known(trial, entry.size)
+        self._stored[run][entry.session, entry.part] = _Known(trial, entry.size)
 
     def _write(self, insert: str, given: Bound, rows: Sequence[Bound]) -> None:
         if rows:

@@ -77,7 +77,7 @@ def _message(data: str) -> Message:
 
 
 def call_fields(call: ToolCall) -> dict[str, Any]:
-    """As `asdict` gives them, but without its deep copy of the arguments."""
+    """Return the fields that `asdict` gives, without its deep copy of the arguments."""
     return {
         "id": call.id,
         "name": call.name,
@@ -101,7 +101,7 @@ _SQUEEZED = (4, zlib.DEFLATED, 14, 5)
 
 
 def to_column(value: str) -> str:
-    """As it is, or as MARK and its JSON in ASCII where a database would refuse it."""
+    """Return the text unchanged, or MARK and its JSON in ASCII if a database would refuse it."""
     if value.isascii() and "\0" not in value and not value.startswith(_MARKS):
         return value  # nearly all
     marked = value.startswith(_MARKS) or "\0" in value or _has_surrogate(value)
@@ -109,7 +109,7 @@ def to_column(value: str) -> str:
 
 
 def packed(value: str) -> str:
-    """As `to_column`, compressed where that makes it shorter."""
+    """Return the text as `to_column` does, compressed if that makes it shorter."""
     plain = to_column(value)
     if len(value) < _WORTH:
         return plain

@@ -81,7 +81,7 @@ class _Ended(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """What runs are chosen by."""
+    """The properties of a run by which runs are chosen."""
 
     id: str
     model: str
@@ -105,23 +105,23 @@ class ListedTrial:
     reason: str
 
 
-def moment(option: str, given: str) -> datetime:
+def moment(option: str, word: str) -> datetime:
     """A day or time that a user names, in UTC where it has no offset. Raises UsageError."""
-    for text in (given, f"{given}-01"):  # a month, too
+    for text in (word, f"{word}-01"):  # a month, too
         with suppress(ValueError):
             found = datetime.fromisoformat(text)
             return found.replace(tzinfo=found.tzinfo or UTC)
-    raise UsageError(f"{option} {given}: no day or time. Give one such as 2026-11-22")
+    raise UsageError(f"{option} {word}: no day or time. Give one such as 2026-11-22")
 
 
 def begun_since(given: str | None) -> Callable[[str], bool]:
-    """Whether a run that started then is of this day, or later. Raises UsageError."""
+    """Return a test of whether a run started on or after this day. Raises UsageError."""
     first = moment("--since", given) if given else None
     return lambda started: first is None or moment("started", started) >= first
 
 
 def headings(query: Query) -> list[Heading]:
-    """Of all runs, newest first."""
+    """Return the headings of all runs, newest first."""
     return [
         Heading(run, model, bool(simulated), started, tuple(decoded(labels or "[]")))
         for run, model, simulated, started, labels in query(_HEADINGS)
@@ -132,22 +132,22 @@ def listed(query: Query, ids: Sequence[str] | None = None) -> list[Listed]:
     """All runs, or those of these ids, newest first."""
     named = {f"id{at}": run for at, run in enumerate(ids or ())}
     among = ", ".join(f":{name}" for name in named)
-    ours = ("", "") if ids is None else (f"WHERE id IN ({among})", f"AND run_id IN ({among})")
+    conditions = ("", "") if ids is None else (f"WHERE id IN ({among})", f"AND run_id IN ({among})")
     trials: dict[str, list[_Ended]] = defaultdict(list)
     known: dict[str, int] = {}  # most trials have the errors of many others, to the letter
-    for run, scenario, outcome, calls, errors in query(_ENDED.format(ours[1]), **named):
+    for run, scenario, outcome, calls, errors in query(_ENDED.format(conditions[1]), **named):
         if (denied := known.get(written := str(errors))) is None:
             denied = known[written] = sum(decoded(errors).values())
         trials[run].append(_Ended(scenario, outcome, (denied, calls)))
     verdicts = {run: verdict for run, verdict in query(_VERDICTS)}  # noqa: C416 -- rows are no pairs
     return [
         _listed(*row, trials=trials[row[0]], verdicts=verdicts)
-        for row in query(_LISTED.format(ours[0]), **named)
+        for row in query(_LISTED.format(conditions[0]), **named)
     ]
 
 
 def verdicts_of_others(query: Query, run: str, *, model: str, over: str) -> Mapping[str, int]:
-    """How many other runs of a model ended a gate over this other model by each verdict."""
+    """Count the other runs of a model by the verdict of their last gate over the model `over`."""
     last = {other: verdict for other, verdict in query(_OF_OTHERS, run=run, model=model, over=over)}  # noqa: C416 -- rows are no pairs
     return Counter(last.values())
 

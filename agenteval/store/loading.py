@@ -1,7 +1,7 @@
 """Runs as they are stored: summarized, without their trials, or whole; by plain SQL.
 
-Asked through `store.summaries`, so that a SQLite file is read without an ORM: importing one takes
-longer than most commands may.
+Callers go through `store.summaries`, so that a SQLite file is read without an ORM: importing one
+takes longer than most commands may.
 """
 
 from collections import defaultdict
@@ -18,9 +18,9 @@ from agenteval.core.summary import ImportedCounts, RunSummary, TrialSummary, Wor
 from agenteval.core.trial import Message, Trial
 from agenteval.errors import Cause, UsageError
 from agenteval.store.kept_texts import as_written, from_column, messages_of, prompts_of
-from agenteval.store.location import meant
+from agenteval.store.location import resolve_name
 from agenteval.store.mapping import trial_value
-from agenteval.store.summaries import Query, decoded, known, summaries, tables_known
+from agenteval.store.summaries import Query, decoded, known_runs, summaries, tables_known
 
 # Columns, those marked: {} of JSON, * of any text, ? of truth.
 RUN = """id started seed trials_planned max_turns concurrency sandbox prefork? protocol taxonomy
@@ -57,7 +57,7 @@ NO_REQUEST = ("", Cause.OURS, Cause.INTERRUPTED, Cause.CONTEXT_CUT)  # what no f
 
 
 class Part(NamedTuple):
-    """Of each agent the turns from the `first` up to the `end`, and of these `most` calls."""
+    """A part of a trial: turns of each agent from `first` up to `end`, and at most `most` calls."""
 
     first: int = 0
     end: int = _ENDLESS
@@ -68,9 +68,9 @@ WHOLE = Part()
 
 
 def load_summary(query: Query, word: str) -> RunSummary:
-    """The summary of a run or a table, by what names it (`location.meant`). Raises UsageError."""
-    runs, tables = known(query), tables_known(query)
-    found = meant(word, runs, tables, where="the store")
+    """Return the summary of a run or a table, by a word for it. Raises as `resolve_name`."""
+    runs, tables = known_runs(query), tables_known(query)
+    found = resolve_name(word, runs, tables, where="the store")
     if found in tables:
         return _of_table(imported(query, found))
     return RunSummary.of(_run(query, found), summaries(query, found))
@@ -91,17 +91,17 @@ def load(query: Query, word: str, *, where: str, raw: bool = True) -> Run:
 def named(query: Query, word: str, *, where: str) -> str:
     """The id of a run, and of nothing else. Raises UsageError."""
     tables = tables_known(query)
-    found = meant(word, known(query), tables, where=where)
-    if found in tables:
+    run = resolve_name(word, known_runs(query), tables, where=where)
+    if run in tables:
         raise UsageError(
-            f"{found} holds imported counts: no run stands behind them. `agenteval compare` "
+            f"{run} holds imported counts: no run stands behind them. `agenteval compare` "
             "compares them with others, and a gate can have them as its baseline"
         )
-    return found
+    return run
 
 
 def without_trials(query: Query, run: str) -> Run:
-    """The run of this id, with what is told of it beside its trials."""
+    """Return the run of this id, with what is stored of it apart from its trials."""
     return replace(
         _run(query, run),
         replaced=dict(tuple(row) for row in query(_REPLACED, run=run)),
@@ -113,12 +113,12 @@ def without_trials(query: Query, run: str) -> Run:
 @as_written()
 def _run(query: Query, run: str) -> Run:
     (row,) = _rows(query, RUN, "FROM run AS one WHERE id = :run", run)
-    known = vars(row)
-    _check_shapes(known)
-    apart = map(known.pop, ("seconds", "joules", "card", "options", "arm", "source"))
+    columns = vars(row)
+    _check_shapes(columns)
+    apart = map(columns.pop, ("seconds", "joules", "card", "options", "arm", "source"))
     seconds, joules, card, options, arm, source = apart
     return Run(
-        **known,
+        **columns,
         model=ModelCard(**card),
         options=_options(options),
         arm=ArmCard(**arm) if arm else None,
@@ -128,55 +128,62 @@ def _run(query: Query, run: str) -> Run:
     )
 
 
-def _check_shapes(known: Mapping[str, Any]) -> None:
+def _check_shapes(columns: Mapping[str, Any]) -> None:
     """Raises TypeError or ValueError for what no run of ours has in its row."""
     for name in ("policies", "judged", "scenarios", "second_reader", "options"):
-        if not isinstance(known[name], dict):
+        if not isinstance(columns[name], dict):
             raise TypeError(f"{name} is no table")
-    trials = known["options"].get("trials", 1)
+    trials = columns["options"].get("trials", 1)
     if not isinstance(trials, int) or trials < 1:
         raise ValueError(f"{trials!r} trials")
 
 
-def _options(given: dict[str, Any]) -> Options | None:
+def _options(stored: dict[str, Any]) -> Options | None:
     """None of a run of before they were kept; once an arm was called a profile."""
-    known = {"arm": given["profile"]} if "profile" in given else {}
-    known |= given
-    return Options(**{name: known[name] for name in OPTIONS if name in known}) if given else None
+    known = {"arm": stored["profile"]} if "profile" in stored else {}
+    known |= stored
+    return Options(**{name: known[name] for name in OPTIONS if name in known}) if stored else None
 
 
 def _requests(query: Query, run: str) -> int:
-    """Those that were answered, those sent again, and those that made a trial void."""
+    """Count the requests: those answered, those sent again, and those that made a trial void."""
     trials = query(_TRIALS, run=run)
     answered = int(query(_TURNS, run=run)[0][0])
     return answered + sum(int(again) + (cause not in NO_REQUEST) for cause, again in trials)
 
 
 def transcripts(query: Query, run: str, worlds: Sequence[World]) -> Iterator[Trial]:
-    """Those trials of the run with this id that are in force, in the order of these worlds."""
-    one = "FROM trial AS one WHERE run_id = :run AND scenario = :scenario AND number = :number"
+    """Yield the trials in force of the run with this id, in the order of these task instances."""
+    from_trial = (
+        "FROM trial AS one WHERE run_id = :run AND scenario = :scenario AND number = :number"
+    )
     for start in range(0, len(worlds), TOGETHER):
         rows = [
             row
             for scenario, number, _ in worlds[start : start + TOGETHER]
             for row in _rows(
-                query, TRIAL, f"{one} AND NOT replaced", run, scenario=scenario, number=number
+                query,
+                TRIAL,
+                f"{from_trial} AND NOT replaced",
+                run,
+                scenario=scenario,
+                number=number,
             )
         ]
         wanted = {digest for row in rows for of in row.prompts.values() for digest in of}
-        yield from _made(query, rows, messages_of(query, run, wanted), raw=False)
+        yield from _build_trials(query, rows, messages_of(query, run, wanted), raw=False)
 
 
 def _trials(query: Query, run: str, *, raw: bool) -> Iterator[Trial]:
     of_run = "FROM trial AS one WHERE run_id = :run AND NOT replaced ORDER BY scenario, number"
     rows = list(_rows(query, TRIAL, of_run, run))
-    return _made(query, rows, messages_of(query, run), raw=raw)
+    return _build_trials(query, rows, messages_of(query, run), raw=raw)
 
 
 def trial_of_row(query: Query, number: int) -> Trial:
     """The trial of the row with this number, without its prompts and the bytes of its replies."""
     rows = list(_rows(query, TRIAL, "FROM trial AS one WHERE id = :run", number))
-    (trial,) = _made(query, [_unprompted(row) for row in rows], {}, raw=False)
+    (trial,) = _build_trials(query, [_unprompted(row) for row in rows], {}, raw=False)
     return trial
 
 
@@ -185,10 +192,10 @@ def _unprompted(row: Any) -> Any:
     return row
 
 
-def _made(
+def _build_trials(
     query: Query, rows: Sequence[Any], messages: Mapping[str, Message], *, raw: bool
 ) -> Iterator[Trial]:
-    """Some at a time: their rows are three times as large as what is made of them."""
+    """Build the trials, some at a time: their rows are three times as large as the trials."""
     turn = TURN if raw else " ".join(one for one in TURN.split() if one != RAW)
     for start in range(0, len(rows), TOGETHER):
         some = rows[start : start + TOGETHER]
@@ -209,12 +216,14 @@ def load_trial(
     query: Query, run: str, scenario: str, number: int, part: Part = WHOLE
 ) -> Trial | None:
     """One trial in force of the run with this id, or a part of it; None where there is none."""
-    one = "FROM trial AS one WHERE run_id = :run AND scenario = :scenario AND number = :number"
+    from_trial = (
+        "FROM trial AS one WHERE run_id = :run AND scenario = :scenario AND number = :number"
+    )
     place: dict[str, Any] = {"scenario": scenario, "number": number}
-    for trial in _rows(query, TRIAL, f"{one} AND NOT replaced", run, **place):
+    for trial in _rows(query, TRIAL, f"{from_trial} AND NOT replaced", run, **place):
         named = {"low": part.first, "high": part.end, "most": part.most}
         some = 'FROM "{}" AS one WHERE trial_id = :run AND "{}" >= :low AND "{}" < :high'
-        made, calls = (
+        turns, calls = (
             list(
                 _rows(
                     query,
@@ -228,7 +237,7 @@ def load_trial(
         )
         wanted = {digest for digests in trial.prompts.values() for digest in digests}
         prompts = prompts_of(trial.prompts, messages_of(query, run, wanted))
-        return trial_value(trial, made, calls, prompts)
+        return trial_value(trial, turns, calls, prompts)
     return None
 
 
@@ -264,12 +273,12 @@ def imported(query: Query, table: str) -> ImportedCounts:
     return ImportedCounts(name, ModelCard(**decoded(card)), when, source, named, counts)
 
 
-def _of_table(found: ImportedCounts) -> RunSummary:
+def _of_table(table: ImportedCounts) -> RunSummary:
     """Raises UsageError for counts of which it is not known what belongs together."""
-    if not found.counts.by_trial or not all(scenario for scenario, _ in found.trials):
+    if not table.counts.by_trial or not all(scenario for scenario, _ in table.trials):
         raise UsageError(
-            f"{found.id}: its table does not name the scenario and trial of each line; as calls of "
+            f"{table.id}: its table does not name the scenario and trial of each line; as calls of "
             "one trial resemble each other, no bound would hold. Import a table with these "
             "columns, or see `agenteval compare`"
         )
-    return RunSummary.of_table(found)
+    return RunSummary.of_table(table)

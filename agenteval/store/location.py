@@ -1,4 +1,4 @@
-"""Where a store is, which schema it must have, and what names a run in it."""
+"""The place of a store, the schema that it must have, and the names of a run in it."""
 
 import os
 import re
@@ -27,7 +27,7 @@ _NO_URL = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """Given as a SQLAlchemy URL or as a plain file path. PostgreSQL is spoken to by psycopg."""
+    """A store, given as a SQLAlchemy URL or as a plain file path. PostgreSQL goes by psycopg."""
 
     given: str
 
@@ -41,7 +41,7 @@ class Location:
 
     @property
     def file(self) -> str | None:
-        """The file of an SQLite database; None for any other, and where its URL says more."""
+        """The file of an SQLite database; None for any other, and if its URL has options."""
         path = self.url.removeprefix(_SQLITE)
         more = "://" in self.given and (not self.url.startswith(_SQLITE) or "?" in path)
         return None if more or path in {"", ":memory:"} else path
@@ -60,9 +60,9 @@ class Location:
             )
 
     def check_ours(self) -> None:
-        """Raises UsageError for what keeps nothing, a folder, and the database of another program.
+        """Raise UsageError for what keeps nothing, a folder, and the database of another program.
 
-        Asked before a run as well: nothing is added to what is another's.
+        It is called before a run as well: nothing is added to another program's database.
         """
         if self.url in {"sqlite://", _SQLITE, f"{_SQLITE}:memory:"}:
             raise UsageError(f"--store {str(self)!r}: keeps no run; name a file, such as runs.db")
@@ -83,13 +83,14 @@ class Location:
 
     @property
     def _is_no_url(self) -> bool:
-        """Of a URL that lacks its slashes, and of what psql takes: "host=db dbname=runs"."""
+        """True of a URL that lacks its slashes, and of psql's words: "host=db dbname=runs"."""
         return "://" not in self.given and bool(_NO_URL.fullmatch(self.given))
 
     def __str__(self) -> str:
-        """As it may be printed: a database URL can hold a password, in one of two places.
+        """Return the location as it may be printed, without a password.
 
-        Where it cannot be told whether a "?" is of the password, all that follows is left out.
+        A database URL can hold a password in one of two places. Where it cannot be told whether a
+        "?" is of the password, all that follows is left out.
         """
         if self._is_no_url:
             return _NO_URL.sub(r"\1***", self.given)
@@ -102,7 +103,7 @@ class Location:
 
 
 class Telling(sqlite3.Connection):
-    """What the module tells of a damaged schema is no error of a database."""
+    """A connection that reports a malformed name in a damaged schema as a DatabaseError."""
 
     def execute(self, sql: str, values: Any = (), /) -> sqlite3.Cursor:
         try:
@@ -111,11 +112,11 @@ class Telling(sqlite3.Connection):
             raise sqlite3.DatabaseError(f"a name in the file is malformed: {error}") from error
 
 
-def check_version(version: int, shown: str) -> None:
+def check_version(version: int, store: str) -> None:
     """Raises UsageError for a store that a newer agenteval wrote."""
     if version > SCHEMA:
         raise UsageError(
-            f"--store {shown}: written with schema {version}, this agenteval has {SCHEMA}; "
+            f"--store {store}: written with schema {version}, this agenteval has {SCHEMA}; "
             "use the agenteval that wrote it, or give another --store"
         )
 
@@ -130,11 +131,12 @@ def connected(file: str) -> sqlite3.Connection:
 
 
 def _mode(file: Path) -> str:
-    """How SQLite opens a store that is to be read.
+    """Return the options with which SQLite opens a store that is to be read.
 
-    It keeps files beside a store even for that, and only who may write it takes them away again.
-    Where that cannot be, the file is read as it lies there, unless a log beside it says more. Who
-    may write it also moves a log that a killed process left into the file: not into an older one.
+    It keeps files next to a store even for that, and only a process that may write the store
+    removes them again. If that cannot be, the file is read as it lies there, unless a log next to
+    it holds more. A process that may write also moves a log that a killed process left into the
+    file: not into an older one.
     """
     log = Path(f"{file}-wal")
     has_log = log.exists() and log.stat().st_size > 0
@@ -153,7 +155,7 @@ def _version_in(file: Path) -> int:
 
 
 def _tables(file: str) -> list[str]:
-    """Of a database; none where it cannot be read: who opens it says why."""
+    """Return the names of a database's tables; [] if it cannot be read: its opener says why."""
     try:
         with closing(connected(file)) as asked:
             found = asked.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
@@ -178,7 +180,7 @@ class Known:
 
     @property
     def aside(self) -> str:
-        """Why `last` passes it over, where there is another run; empty where it does not."""
+        """The reason why `last` passes it over if there is another run; "" if it does not."""
         if not self.usable:
             return "without a trial that counts"
         return "simulated" if self.simulated else ""
@@ -187,7 +189,7 @@ class Known:
         return f"{self.id} ({self.aside})" if self.aside else self.id
 
 
-def meant(
+def resolve_name(
     word: str,
     runs: Sequence[Known],
     tables: Sequence[str] = (),
@@ -195,21 +197,20 @@ def meant(
     where: str,
     whatever: bool = False,
 ) -> str:
-    """The id of a run, or of imported counts; both are given newest first.
+    """Return the id of the run, or of the imported counts, that a word names.
 
-    A word is an id or the only one that begins so, `last`, `last-1`, `last MODEL`, a label, or a
-    model's name, which means its last run. Only an id means a run without a trial that counts,
-    unless `whatever` happened to it is wanted.
-
-    Raises UsageError where the word means none of them, or several.
+    `runs` and `tables` are given newest first. A word is an id or the only one that begins so,
+    `last`, `last-1`, `last MODEL`, a label, or a model's name, which means its last run. Only an id
+    means a run without a trial that counts, unless `whatever` happened to it is wanted. Raises
+    UsageError if the word means none of them, or several.
     """
-    known = (*(run.id for run in runs), *tables)
-    if word in known:
+    idents = (*(run.id for run in runs), *tables)
+    if word in idents:
         return word
     if found := _named(word, runs, whatever=whatever):
-        _check_one_meaning(word, found, runs, known)
+        _check_one_meaning(word, found, runs, idents)
         return found.id
-    fitting = [one for one in known if one.startswith(word)]
+    fitting = [one for one in idents if one.startswith(word)]
     if len(fitting) == 1:
         return fitting[0]
     if fitting:
@@ -217,7 +218,7 @@ def meant(
         raise UsageError(f"{word!r} begins the ids of {several}; give more of the one you mean")
     like = sorted({run.model for run in runs if word and word in run.model})
     passes = bool(_LAST.fullmatch(word)) and len({bool(run.aside) for run in runs}) > 1
-    names = ", ".join([*map(str, runs if passes else known)][:SHOWN])
+    names = ", ".join([*map(str, runs if passes else idents)][:SHOWN])
     newest = f"newest: {names or 'none yet'}"
     if passes:
         newest = f"`last` passes over what stands in brackets; {newest}"
@@ -227,17 +228,17 @@ def meant(
     raise UsageError(f"no run {word!r} in {where} ({near}); `agenteval show` lists all")
 
 
-def _check_one_meaning(word: str, found: Known, runs: Sequence[Known], ids: Sequence[str]) -> None:
+def _check_one_meaning(word: str, chosen: Known, runs: Sequence[Known], ids: Sequence[str]) -> None:
     """Raises UsageError for a label that is a model's name as well, or begins the id of a run."""
-    if word not in found.labels:
+    if word not in chosen.labels:
         return
-    of_model = next((run.id for run in runs if run.usable and run.model == word), found.id)
-    begun = next((one for one in ids if one.startswith(word) and one != found.id), found.id)
-    what, other = ("a model's last run", of_model) if of_model != found.id else ("an id", begun)
-    if other != found.id:
-        off = f"agenteval runs label {as_word(found.id)} {as_word(word)} --off"
+    of_model = next((run.id for run in runs if run.usable and run.model == word), chosen.id)
+    begun = next((one for one in ids if one.startswith(word) and one != chosen.id), chosen.id)
+    what, other = ("a model's last run", of_model) if of_model != chosen.id else ("an id", begun)
+    if other != chosen.id:
+        off = f"agenteval runs label {as_word(chosen.id)} {as_word(word)} --off"
         raise UsageError(
-            f"{word!r} is the label of {found.id} and names {what}, {other}: give the id of the "
+            f"{word!r} is the label of {chosen.id} and names {what}, {other}: give the id of the "
             f"one you mean, or take the label off ({off})"
         )
 

@@ -1,4 +1,4 @@
-"""Between rows and trials, turns and calls: every field goes down and comes back as it was."""
+"""The mapping of rows to trials, turns and calls: every field comes back as it was."""
 
 from collections.abc import Iterator
 from dataclasses import asdict, replace
@@ -58,7 +58,7 @@ def turn_values(trial_id: int, number: int, turn: Turn, *, agent: str) -> Values
     }
 
 
-def turn_value(row: "TurnRow") -> Turn:
+def _turn_value(row: "TurnRow") -> Turn:
     return Turn(
         text=row.text,
         calls=tuple(map(written_call, row.calls)),
@@ -179,12 +179,12 @@ def trial_value(
         scenario=row.scenario,
         number=row.number,
         seed=row.seed,
-        turns=tuple(turn_value(turn) for turn in turns if not turn.agent),
+        turns=tuple(_turn_value(turn) for turn in turns if not turn.agent),
         calls=tuple(call_value(call) for call in calls if not call.agent),
         ending=Ending(row.ending) if ended else Ending.BROKEN,
         outcome=Outcome(row.outcome) if ended else Outcome.VOID,
         reason=row.reason if ended else INTERRUPTED,
-        cause=cause_of(row.outcome, row.cause),
+        cause=_cause_of(row.outcome, row.cause),
         retries=row.retries,
         stretched=row.stretched,
         handshake=tuple(HandshakeStep(**step) for step in row.handshake),
@@ -197,17 +197,17 @@ def trial_value(
 
 
 def ended_values(trial: Trial) -> Values:
-    """What the row of a trial gets when the trial has ended."""
+    """Return the columns that the row of a trial gets when the trial has ended."""
     return {
         "ending": trial.ending,
         "seconds": trial.seconds,
         **summary_values(summarize(trial)),
-        "agents": [agent_fields(part) for part in trial.agents],
+        "agents": [_agent_fields(part) for part in trial.agents],
     }
 
 
-def agent_fields(part: AgentPart) -> Values:
-    """What the trial's row keeps of a sub-agent; its turns and calls are rows of their own."""
+def _agent_fields(part: AgentPart) -> Values:
+    """Return a sub-agent's fields in its trial's row; its turns and calls are rows of their own."""
     return {
         "name": part.name,
         "number": part.number,
@@ -226,7 +226,7 @@ def _agents(
     for part in _kept_agents(row) if row.outcome else _agents_in_flight(turns):
         yield replace(
             part,
-            turns=tuple(turn_value(turn) for turn in turns if turn.agent == part.label),
+            turns=tuple(_turn_value(turn) for turn in turns if turn.agent == part.label),
             calls=tuple(call_value(call) for call in calls if call.agent == part.label),
             prompt=tuple(prompts.get(part.label, ())),
         )
@@ -238,14 +238,14 @@ def _kept_agents(row: "TrialRow") -> Iterator[AgentPart]:
 
 
 def _agents_in_flight(turns: "list[TurnRow]") -> Iterator[AgentPart]:
-    """Of a trial that never ended it is not known who asked for an agent."""
+    """Yield the sub-agents of a trial that never ended; nobody knows who called them."""
     for label in dict.fromkeys(turn.agent for turn in turns if turn.agent):
         name, _, number = label.rpartition("/")
         yield AgentPart(name, int(number), parent=0, depth=0, ending=Ending.BROKEN)
 
 
-def cause_of(outcome: str, cause: str) -> Cause | None:
-    """Of a stored trial; without an outcome it was in flight when the run died."""
+def _cause_of(outcome: str, cause: str) -> Cause | None:
+    """Return the cause of a stored trial; without an outcome it was in flight when the run died."""
     if not outcome:
         return Cause.INTERRUPTED
     return Cause(cause) if cause else None

@@ -49,20 +49,20 @@ class Upgrade:
     after: int
     copy: Path | None
 
-    def told(self, shown: str) -> str:
-        kept = (
+    def describe(self, store: str) -> str:
+        note = (
             f"as it was, it is kept in {self.copy}"
             if self.copy
             else "in one transaction; no copy was made, as a dump is yours to make"
         )
-        return f"--store {shown}: upgraded from schema {self.before} to {self.after}; {kept}"
+        return f"--store {store}: upgraded from schema {self.before} to {self.after}; {note}"
 
 
 _NUMBERED = "agenteval schema "  # the comment on PostgreSQL's table of runs, with the number
 _COMMENT = "SELECT obj_description(to_regclass('run'), 'pg_class')"
 
 
-def _kept(connection: Connection) -> int:
+def _stored_version(connection: Connection) -> int:
     """The number of the schema; 0 where there is none yet."""
     if connection.dialect.name == "sqlite":
         return int(connection.exec_driver_sql("PRAGMA user_version").scalar_one())
@@ -77,37 +77,37 @@ def _kept(connection: Connection) -> int:
 _LOCK = "SELECT pg_advisory_xact_lock(7161118931)"
 
 
-def make_tables(engine: Engine, shown: str) -> Upgrade | None:
-    """Make the tables of today, or upgrade those that are there: all of it, or nothing.
+def make_tables(engine: Engine, store: str) -> Upgrade | None:
+    """Make the tables of today, or upgrade existing ones: all of it, or nothing.
 
-    Raises UsageError for a database of a newer schema, and HostError where no copy can be made.
+    Raises UsageError for a database of a newer schema, and HostError if no copy can be made.
     """
     with engine.connect() as connection:
-        version = _kept(connection)
-    check_version(version, shown)
+        version = _stored_version(connection)
+    check_version(version, store)
     if version == SCHEMA:
         with engine.begin() as connection:
             _summarize(connection)
         return None
     with _alone(engine) as connection:
-        version = _kept(connection)
+        version = _stored_version(connection)
         if version == SCHEMA:  # another process was quicker
             return None
-        upgrade = _begun(connection, version, shown) if _has_runs(connection) else None
+        upgrade = _begun(connection, version, store) if _has_runs(connection) else None
         _widen(connection)
         return upgrade
 
 
 def is_current(connection: Connection) -> bool:
-    return _kept(connection) == SCHEMA
+    return _stored_version(connection) == SCHEMA
 
 
-def show_as_today(connection: Connection, shown: str) -> None:
+def show_as_today(connection: Connection, store: str) -> None:
     """Give the tables of today to this transaction, which is not to be committed.
 
     Raises UsageError for a database of a newer schema.
     """
-    check_version(_kept(connection), shown)
+    check_version(_stored_version(connection), store)
     if is_current(connection):
         _summarize(connection)
     else:
@@ -117,7 +117,7 @@ def show_as_today(connection: Connection, shown: str) -> None:
 
 @contextmanager
 def _alone(engine: Engine) -> Iterator[Connection]:
-    """One transaction, in which nobody else alters anything."""
+    """Hold one transaction, in which no other process alters anything."""
     with engine.begin() as connection:
         _lock(connection)
         yield connection
@@ -147,12 +147,12 @@ def _has_runs(connection: Connection) -> bool:
     return inspect(connection).has_table("run")
 
 
-def _begun(connection: Connection, version: int, shown: str) -> Upgrade:
-    """The upgrade of what is there, whose copy is made now."""
+def _begun(connection: Connection, version: int, store: str) -> Upgrade:
+    """Return the upgrade of the store, whose copy is made now."""
     if connection.dialect.name != "sqlite":
         return Upgrade(version, SCHEMA, None)
     file = connection.exec_driver_sql("PRAGMA database_list").all()[0][2]
-    return Upgrade(version, SCHEMA, back_up(file, version, shown))
+    return Upgrade(version, SCHEMA, back_up(file, version, store))
 
 
 def _widen(connection: Connection) -> None:
@@ -178,7 +178,7 @@ def _widen(connection: Connection) -> None:
 
 
 def _summarize(connection: Connection) -> None:
-    """Count the trials of a time when none was counted, or otherwise than today."""
+    """Count the trials of a version that counted none, or counted them differently."""
     ended = TrialRow.outcome != "", col(TrialRow.replaced).is_(False)
     with Session(connection) as session:
         for row in session.exec(select(TrialRow).where(TrialRow.counting != COUNTING, *ended)):

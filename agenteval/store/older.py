@@ -78,18 +78,18 @@ def _with_derived(table: str, values: Mapping[str, str], *, of_old: bool) -> dic
 @cache
 def _tables_of_today() -> Mapping[str, Mapping[str, str]]:
     """Each table's columns with their defaults, as SQL."""
-    with closing(sqlite3.connect(":memory:")) as made:
+    with closing(sqlite3.connect(":memory:")) as connection:
         for statement in statements():
-            made.execute(statement)
-        names = made.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+            connection.execute(statement)
+        names = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
         return {
-            name: {row[1]: _default(*row[2:5]) for row in made.execute(_COLUMNS.format(name))}
+            name: {row[1]: _default(*row[2:5]) for row in connection.execute(_COLUMNS.format(name))}
             for (name,) in names
         }
 
 
 def _default(kind: str, _required: int, written: str | None) -> str:
-    """As a column of this kind keeps it: SQLAlchemy writes numbers as texts."""
+    """Return a column's default as the column keeps it: SQLAlchemy writes numbers as texts."""
     value = written or "NULL"
     if kind == "FLOAT" and written:
         return f"CAST({value} AS REAL)"
@@ -97,7 +97,7 @@ def _default(kind: str, _required: int, written: str | None) -> str:
 
 
 def _counts(query: Query, trial: int) -> dict[str, Any]:
-    """What is counted of the calls of a trial, as its row would have it."""
+    """Return the figures counted from the calls of a trial, as its row would have them."""
     values = summary_values(summarize(loading.trial_of_row(query, trial)))
     return {name: _column(values[name]) for name in _COUNTED}
 
@@ -107,7 +107,7 @@ def _column(value: Any) -> Any:
 
 
 def _judges(query: Query, run: str) -> str:
-    """Who was judged by which allow list, of a run of a time when calls alone said so."""
+    """Return the allow list that judged each agent, of a run of a time when calls alone said so."""
     rows = query(_WHO_JUDGED, run=run)
     return json.dumps(
         {judged_by(scenario, agent.rpartition("/")[0]): digest for scenario, agent, digest in rows}

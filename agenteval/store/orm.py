@@ -67,33 +67,32 @@ class ReviewRow(SQLModel, table=True):
 
 
 def engine_of(where: Location) -> Engine:
-    """The database there, with the tables of today.
+    """Return the engine of the database there, with the tables of today.
 
-    An older database is upgraded, and a line of the log says so.
-
-    Raises UsageError when it cannot be opened or was written by a newer version's schema, and
-    HostError when its file is damaged or its server is away.
+    An older database is upgraded, and a line of the log says so. Raises UsageError if it cannot be
+    opened or was written by a newer version's schema, and HostError if its file is damaged or its
+    server is away.
     """
     if upgrade := upgraded(where):
-        logging.getLogger(__name__).warning("agenteval: %s", visible(upgrade.told(str(where))))
+        logging.getLogger(__name__).warning("agenteval: %s", visible(upgrade.describe(str(where))))
     return _engine(where)
 
 
 def upgraded(where: Location) -> Upgrade | None:
     """Give the database the tables of today; None where it had them. Raises as `engine_of`."""
-    shown = str(where)
+    store = str(where)
     try:
         engine = create_engine(_url(where), poolclass=NullPool)  # a file's mode is left as it is
         if where.file:
             Path(where.file).parent.mkdir(parents=True, exist_ok=True)
-        return make_tables(engine, shown)
+        return make_tables(engine, store)
     except (SQLAlchemyError, ModuleNotFoundError, OSError, ValueError) as error:
         if "readonly database" in str(error):
             raise UsageError(
-                f"--store {shown}: of an older agenteval, and not upgraded, as the file may not be "
+                f"--store {store}: of an older agenteval, and not upgraded, as the file may not be "
                 "written. It can be read; to go on with it, copy it to a folder of yours"
             ) from error
-        raise unopened(shown, error) from error
+        raise unopened(store, error) from error
 
 
 def _url(where: Location) -> URL | str:
@@ -101,7 +100,7 @@ def _url(where: Location) -> URL | str:
 
 
 def _engine(where: Location) -> Engine:
-    shown = str(where)
+    store = str(where)
     try:
         # Each claim of a run has a connection for as long as it is held.
         file = where.url.startswith("sqlite")
@@ -110,16 +109,16 @@ def _engine(where: Location) -> Engine:
         if engine.dialect.name == "sqlite":
             _prepare_sqlite(engine)
         if engine.url.database in {None, "", ":memory:"}:  # of this engine alone
-            make_tables(engine, shown)
+            make_tables(engine, store)
     except (SQLAlchemyError, ModuleNotFoundError, OSError, ValueError) as error:
-        raise unopened(shown, error) from error
-    _tell_of_faults(engine, shown)
+        raise unopened(store, error) from error
+    _tell_of_faults(engine, store)
     return engine
 
 
 @contextmanager
 def connected_to_read(store: str) -> Iterator[Connection]:
-    """For questions by SQLAlchemy to a store that is there, which nothing changes.
+    """Connect SQLAlchemy to an existing store for queries that change nothing.
 
     A database on a server is given the tables of today in a transaction that is never committed.
     Raises UsageError and HostError as `summaries.opened`.
@@ -151,35 +150,35 @@ def _reading_engine(where: Location, stack: ExitStack) -> Engine:
 
 
 @contextmanager
-def asked(store: str) -> Iterator[Query]:
-    """As `connected_to_read`, for plain SQL."""
+def connected_query(store: str) -> Iterator[Query]:
+    """Connect as `connected_to_read` does, for plain SQL."""
     with connected_to_read(store) as connection:
         yield lambda sql, **named: _rows(connection.execute(_read(sql), named))
 
 
 def is_older(where: Location) -> bool:
-    """As `summaries.is_older`, of a database that is no plain file."""
+    """Return `summaries.is_older` of a database that is no plain file."""
     engine = create_engine(where.url, poolclass=NullPool)
     with engine.connect() as connection:
         return not is_current(connection)
 
 
 class UrlConnection:
-    """Implements `store.connections.Connection`. A lost connection is made anew when it is used."""
+    """An implementation of `connections.Connection`; a lost connection is made anew on use."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._connection = self._made()
+        self._connection = self._connect()
         self.database = engine.dialect.name
         self.mark = "?" if engine.dialect.paramstyle == "qmark" else "%s"
 
-    def _made(self) -> Connection:
+    def _connect(self) -> Connection:
         return self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
 
     def ask(self, sql: str, /, **named: Any) -> list[Any]:
         return _rows(self._usable().execute(_read(sql), named))
 
-    def put(self, sql: str, values: Bound, /) -> list[Any]:
+    def execute(self, sql: str, values: Bound, /) -> list[Any]:
         return _rows(self._usable().exec_driver_sql(sql, values))
 
     def together(self) -> AbstractContextManager[None]:
@@ -191,7 +190,7 @@ class UrlConnection:
     def _usable(self) -> Connection:
         """Another one where it was lost: SQLAlchemy's own would commit nothing by itself."""
         if self._connection.invalidated:
-            lost, self._connection = self._connection, self._made()
+            lost, self._connection = self._connection, self._connect()
             lost.close()
         return self._connection
 
@@ -214,18 +213,18 @@ def _prepare_sqlite(engine: Engine) -> None:
             connection.execute(f"PRAGMA {setting}")
 
 
-def _tell_of_faults(engine: Engine, shown: str) -> None:
+def _tell_of_faults(engine: Engine, store: str) -> None:
     """Make one line of what the database can do nothing about: a full disk, a lost connection.
 
     PostgreSQL's internal errors are a damaged page, and a server that only reads for now.
     """
 
     @event.listens_for(engine, "handle_error")
-    def _told(failed: Any) -> None:
-        error, said = failed.sqlalchemy_exception, str(failed.original_exception)
+    def _raise_fault(failed: Any) -> None:
+        error, message = failed.sqlalchemy_exception, str(failed.original_exception)
         at_work = isinstance(error, OperationalError | InterfaceError | InternalError)
-        if is_fault(said, error=at_work or type(error) is DatabaseError):
-            raise fault(shown, said) from error
-        if said.startswith("permission denied"):
-            reason = said.splitlines()[0]
-            raise UsageError(f"--store {shown}: {reason}; name a user who may write") from error
+        if is_fault(message, error=at_work or type(error) is DatabaseError):
+            raise fault(store, message) from error
+        if message.startswith("permission denied"):
+            reason = message.splitlines()[0]
+            raise UsageError(f"--store {store}: {reason}; name a user who may write") from error

@@ -50,7 +50,7 @@ class RunRecorder:
     shard: int | None = None
     _ids: dict[TrialKey, int] = field(default_factory=dict)
     _messages: set[str] = field(default_factory=set)  # digests of those that are stored
-    _held: dict[TrialKey, Bound] = field(default_factory=dict)  # a turn without a call yet
+    _unwritten: dict[TrialKey, Bound] = field(default_factory=dict)  # a turn without a call yet
     _trials: TableWriter = field(init=False)
     _ends: TableWriter = field(init=False)
     _turns: TableWriter = field(init=False)
@@ -64,21 +64,21 @@ class RunRecorder:
         self._calls = TableWriter("call", CALL, mark)
 
     def begin(self, key: TrialKey) -> bool:
-        """Of several processes the first one has the trial."""
+        """Claim the trial; return False if another process has claimed it before."""
         values = NEW_TRIAL | {"run_id": self.run_id, "shard": self.shard, **asdict(key)}
         claim = "" if self.shard is None else " ON CONFLICT DO NOTHING"
         begins = f"{self._trials.insert}{claim} RETURNING id"
-        made = self.connection.put(begins, self._trials.bind(values))
+        made = self.connection.execute(begins, self._trials.bind(values))
         if made:
             self._ids[key] = made[0][0]
         return bool(made)
 
     def turn(self, key: TrialKey, number: int, turn: Turn, *, agent: str = "") -> None:
         values = mapping.turn_values(self._ids[key], number, turn, agent=agent)
-        self._write_held(key)
-        self._held[key] = self._turns.bind(values)
+        self._write_unwritten(key)
+        self._unwritten[key] = self._turns.bind(values)
         if self.connection.database != "postgresql":
-            self._write_held(key)
+            self._write_unwritten(key)
 
     def call(self, key: TrialKey, record: CallRecord, *, agent: str = "") -> None:
         values = mapping.call_values(
@@ -88,25 +88,25 @@ class RunRecorder:
             policy=self.digests[judged_by(key.scenario, agent.rpartition("/")[0])],
             taxonomy=self.taxonomy,
         )
-        statement, held = self._calls.insert, self._held.get(key, ())
+        statement, held = self._calls.insert, self._unwritten.get(key, ())
         if held:
             statement = f"WITH its_turn AS ({self._turns.insert}) {statement}"
-        self.connection.put(statement, held + self._calls.bind(values))
-        self._held.pop(key, None)
+        self.connection.execute(statement, held + self._calls.bind(values))
+        self._unwritten.pop(key, None)
 
-    def _write_held(self, key: TrialKey) -> None:
-        if held := self._held.get(key):
-            self.connection.put(self._turns.insert, held)
-            del self._held[key]
+    def _write_unwritten(self, key: TrialKey) -> None:
+        if held := self._unwritten.get(key):
+            self.connection.execute(self._turns.insert, held)
+            del self._unwritten[key]
 
     def finish(self, key: TrialKey, trial: Trial) -> None:
-        self._write_held(key)
+        self._write_unwritten(key)
         prompts, messages = prompt_values(trial)
         self._keep(messages)
         values = mapping.ended_values(trial) | {"prompts": prompts}
         bound = (*self._ends.bind(values), self._ids[key])
         with _through_to_the_disk(self.connection):
-            self.connection.put(f"{self._ends.update} AND NOT replaced", bound)
+            self.connection.execute(f"{self._ends.update} AND NOT replaced", bound)
 
     def _keep(self, messages: Mapping[str, str]) -> None:
         for digest in messages.keys() - self._messages:
@@ -125,7 +125,7 @@ _THROUGH = {
 
 @contextmanager
 def _through_to_the_disk(connection: Connection) -> Iterator[None]:
-    """So that a finished trial, with all before it, outlasts a power cut.
+    """Make a finished trial, with all before it, outlast a power cut.
 
     Not each call: that would take 40 ms in SQLite. What fails leaves the stricter setting behind.
     """
@@ -144,7 +144,7 @@ _BITS = 62
 
 
 class Hold(Enum):
-    """How a lock is asked for: for the system's locks on files, and PostgreSQL's function."""
+    """A way to request a lock: for the system's locks on files, and for PostgreSQL's function."""
 
     ALONE = (fcntl.LOCK_EX | fcntl.LOCK_NB, "SELECT pg_try_advisory_lock({})")
     TOGETHER = (fcntl.LOCK_SH | fcntl.LOCK_NB, "SELECT pg_try_advisory_lock_shared({})")
@@ -155,13 +155,13 @@ class Hold(Enum):
 def claimed(
     where: Location, another: Callable[[], Connection], run_id: str, how: Hold = Hold.ALONE
 ) -> Iterator[None]:
-    """Hold the run. Raises UsageError while another process holds it otherwise than together.
+    """Hold the run. Raises UsageError while another process holds it other than together.
 
     A store of one file knows processes, not claims: of two claims that one process has, the end of
     either ends both. PostgreSQL holds it for `another` connection.
     """
     number = int.from_bytes(hashlib.sha256(run_id.encode()).digest()[:8]) >> (64 - _BITS)
-    with _held(where, another, number, how) as held:
+    with _lock(where, another, number, how) as held:
         if not held:
             raise UsageError(
                 f"run {run_id} is being played by another process; wait until that has ended"
@@ -169,7 +169,7 @@ def claimed(
         yield
 
 
-def _held(
+def _lock(
     where: Location, another: Callable[[], Connection], number: int, how: Hold
 ) -> AbstractContextManager[bool]:
     if where.url.startswith("postgresql"):

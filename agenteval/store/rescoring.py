@@ -21,7 +21,7 @@ Moves = Mapping[tuple[str, str], int]  # from which class, or "allowed", to whic
 
 
 class RescoreRow(SQLModel, table=True):
-    """One time that a run was judged again; what its judgements were made by, before and since."""
+    """One rescoring of a run, with the basis of its judgements before and after."""
 
     __tablename__ = "rescore"
 
@@ -35,7 +35,7 @@ class RescoreRow(SQLModel, table=True):
 
 
 class JudgementRow(SQLModel, table=True):
-    """What a call was judged before; of a call that is not here, the judgement did not change."""
+    """An earlier judgement of a call; of a call that is not here, the judgement did not change."""
 
     __tablename__ = "judgement"
 
@@ -49,7 +49,7 @@ class JudgementRow(SQLModel, table=True):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a call was made: in which world, and by which sub-agent ("" is the first agent)."""
+    """The place of a call: its task instance, and its sub-agent ("" is the first agent)."""
 
     scenario: str
     seed: int
@@ -59,7 +59,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Basis:
-    """What calls are judged by: a taxonomy's version, and the digests of allow lists."""
+    """The basis of judgements: a taxonomy's version, and the digests of allow lists."""
 
     taxonomy: str
     policies: Mapping[str, str]
@@ -72,7 +72,7 @@ Judge = Callable[[Place, ToolCall, CallRecord], tuple[Verdict, str]]
 
 @dataclass(frozen=True, slots=True)
 class Rescored:
-    """How a run's judgement changed. `calls` are all that were judged again."""
+    """The changes of a run's judgement. `calls` are all that were judged again."""
 
     run_id: str
     calls: int
@@ -86,13 +86,13 @@ class Rescored:
 def rescore(engine: Engine, run_id: str, judge: Judge, basis: Basis) -> Rescored:
     """Judge every call of a run's trials again, all or none.
 
-    `judge` takes where a call was made, the call as the model wrote it, and its record; it gives
-    the verdict and the digest of the allow list that gave it. How a trial ended, and what its calls
-    did, stays as it happened.
+    `judge` takes the place of a call, the call as the model wrote it, and its record. It returns
+    the verdict and the digest of the allow list that gave it. The end of a trial and the effects of
+    its calls stay as they happened.
     """
     with Session(engine) as session:
         run = session.get_one(RunRow, run_id)
-        made = RescoreRow(
+        rescore_row = RescoreRow(
             run_id=run_id,
             at=basis.at,
             taxonomy_before=run.taxonomy,
@@ -100,23 +100,27 @@ def rescore(engine: Engine, run_id: str, judge: Judge, basis: Basis) -> Rescored
             policies_before=run.policies,
             policies=dict(basis.policies),
         )
-        session.add(made)
+        session.add(rescore_row)
         session.flush()
-        rescoring = _Rescoring(session, made, judge)
+        rescoring = _Rescoring(session, rescore_row, judge)
         trials = select(TrialRow).where(TrialRow.run_id == run_id, TrialRow.outcome != "")
         for row in session.exec(trials).all():
             rescoring.trial(row)
-        run.taxonomy, run.policies, run.judged = made.taxonomy, made.policies, dict(basis.judged)
+        run.taxonomy, run.policies, run.judged = (
+            rescore_row.taxonomy,
+            rescore_row.policies,
+            dict(basis.judged),
+        )
         session.commit()
         return Rescored(run_id, rescoring.calls, dict(rescoring.moves))
 
 
 @dataclass(slots=True)
 class _Rescoring:
-    """One time under way: what was judged so far."""
+    """A rescoring under way, with the judgements so far."""
 
     session: Session
-    made: RescoreRow
+    rescore_row: RescoreRow
     judge: Judge
     calls: int = 0
     moves: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -128,19 +132,19 @@ class _Rescoring:
             meant = written_call(written[call.agent, call.turn][call.position])
             place = Place(row.scenario, row.seed, call.agent.rpartition("/")[0], row.id or 0)
             verdict, call.policy = self.judge(place, meant, call_value(call))
-            call.taxonomy = self.made.taxonomy
-            self._put(call, verdict)
+            call.taxonomy = self.rescore_row.taxonomy
+            self._set_verdict(call, verdict)
         for name, value in summary_values(summarize(trial_value(row, turns, calls))).items():
             setattr(row, name, value)
 
-    def _put(self, row: CallRow, verdict: Verdict) -> None:
+    def _set_verdict(self, row: CallRow, verdict: Verdict) -> None:
         """Put the verdict in force, and keep the one before it where they differ."""
         self.calls += 1
         new = verdict_values(verdict)
         before = {name: getattr(row, name) for name in new}
         if new == before:
             return
-        self.session.add(JudgementRow(rescore_id=self.made.id, call_id=row.id, **before))
+        self.session.add(JudgementRow(rescore_id=self.rescore_row.id, call_id=row.id, **before))
         for name, value in new.items():
             setattr(row, name, value)
         self.moves[before["failure_class"] or ALLOWED, new["failure_class"] or ALLOWED] += 1

@@ -1,4 +1,4 @@
-"""What a person says of calls: a label that corrects the classifier's, and a note."""
+"""A person's reviews of calls: a label that corrects the classifier's, and a note."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,25 +14,25 @@ _TRIAL = 'SELECT trial_id FROM "call" WHERE id = :call'
 _FORGET = "DELETE FROM review WHERE call_id = :call"
 
 
-def put(connection: Connection, call_id: int, label: str, note: str, at: str) -> bool:
-    """Keep this in place of what was said of the call; nothing where both are empty.
+def save_review(connection: Connection, call_id: int, label: str, note: str, at: str) -> bool:
+    """Replace the review of the call; delete it if label and note are empty.
 
-    False where there is no such call.
+    Returns False if there is no such call.
     """
     with connection.together():
-        found = connection.ask(_TRIAL, call=call_id)
+        trials = connection.ask(_TRIAL, call=call_id)
         connection.ask(_FORGET, call=call_id)
-        if found and (label or note):
+        if trials and (label or note):
             written = TableWriter("review", REVIEW, connection.mark)
-            values = {"trial_id": found[0][0], "call_id": call_id}
+            values = {"trial_id": trials[0][0], "call_id": call_id}
             values |= {"label": label, "note": note, "at": at}
-            connection.put(written.insert, written.bind(values))
-    return bool(found)
+            connection.execute(written.insert, written.bind(values))
+    return bool(trials)
 
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """What a person said of a call, beside what the judgement in force says (`judged`)."""
+    """A person's review of a call, with the failure class of the judgement in force (`judged`)."""
 
     call: int
     trial: int
@@ -62,11 +62,11 @@ _REVIEWS = """SELECT review.call_id, review.trial_id, trial.run_id, run.model, t
 
 def reviews(query: Query, *, run: str = "", call: int | None = None) -> list[Review]:
     """All, or those of a run's calls, or of one call; in the order of the calls."""
-    wanted = {"run": run} if run else {} if call is None else {"call": call}
+    filters = {"run": run} if run else {} if call is None else {"call": call}
     where = {"run": "WHERE trial.run_id = :run", "call": "WHERE review.call_id = :call"}
-    only = "".join(where[name] for name in wanted)
+    only = "".join(where[name] for name in filters)
     asked = f"{_REVIEWS} {only} ORDER BY review.trial_id, review.call_id"
-    return [_review(*row) for row in query(asked, **wanted)]
+    return [_review(*row) for row in query(asked, **filters)]
 
 
 def _review(*row: Any) -> Review:

@@ -23,7 +23,7 @@ class ExactText(TypeDecorator[str]):
 
 
 class PackedText(ExactText):
-    """As ExactText, compressed: for what is large, and searched by nothing."""
+    """An ExactText that is compressed: for what is large, and searched by nothing."""
 
     cache_ok = True
 
@@ -74,10 +74,10 @@ class RunRow(SQLModel, table=True):
 
 
 class ShardRow(SQLModel, table=True):
-    """A process that plays a part of a run beside others.
+    """A process that plays a part of a run, next to others.
 
-    It is taken for gone when `lease` seconds of the database's clock have passed since `seen`,
-    which is negative of one that has ended.
+    It counts as gone when `lease` seconds of the database's clock have passed since `seen`, which
+    is negative for one that has ended.
     """
 
     __tablename__ = "shard"
@@ -217,9 +217,9 @@ class MessageRow(SQLModel, table=True):
 class CallRow(SQLModel, table=True):
     """One tool call, written as it happens; `failure_class` is the primary class of a denial.
 
-    Of a call out of a log, `harness` is what was recorded, `derived` what the allow list says that
-    is known of it (empty where none is), `offending` the part that this stops at, and `shape` the
-    class that its command looks like.
+    Of a call from a log, `harness` is what was recorded. `derived` is what its known allow list
+    gives, empty if none is known. `offending` is the part that this stops at, and `shape` the class
+    that its command looks like.
     """
 
     __tablename__ = "call"
@@ -286,7 +286,7 @@ class CrashRow(SQLModel, table=True):
 
 
 class TagsRow(SQLModel, table=True):
-    """What a user calls a run, and what he notes of it."""
+    """A user's labels of a run, and the note on it."""
 
     __tablename__ = "tags"
 

@@ -45,7 +45,7 @@ _IN_FLIGHT = """SELECT count(*) FROM trial
     WHERE run_id = :run AND NOT replaced AND outcome = ''"""
 
 
-def clock_of(connection: Connection) -> str:
+def _clock_of(connection: Connection) -> str:
     """Its time, in SQL. Raises UsageError for a database that shards cannot share."""
     name = connection.database
     if name not in _CLOCK:
@@ -55,7 +55,7 @@ def clock_of(connection: Connection) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Which of how many shards a process is; `job` is what a scheduler calls all of them."""
+    """The number of one shard among all. `job` is the scheduler's name for all of them."""
 
     number: int  # from 1
     of: int
@@ -67,21 +67,24 @@ class Part:
     run: str = ""  # that the workers are to go on with, whatever its job
 
     def others_before(self, at_a_time: int) -> int:
-        """How many trials those before it play at a time, where a shard plays so many."""
+        """Return the number of trials that earlier shards play at a time.
+
+        A shard plays `at_a_time` itself.
+        """
         return self.before if self.trials else (self.number - 1) * at_a_time
 
     @property
-    def told(self) -> str:
+    def label(self) -> str:
         return f"{self.number}/{self.of}"
 
     @property
     def agreed(self) -> int:
-        """Of how many it is, where all must say the same; a cluster may have more tomorrow."""
+        """The number of shards, if all must state the same; 0 for a cluster, which may grow."""
         return 0 if self.trials else self.of
 
     def __str__(self) -> str:
         what = "worker" if self.trials else "--shard"
-        return f"{what} {self.told} on {os.uname().nodename}"
+        return f"{what} {self.label} on {os.uname().nodename}"
 
 
 @dataclass
@@ -95,7 +98,7 @@ class Shard:
 
     @cached_property
     def _clock(self) -> str:
-        return clock_of(self.connection)
+        return _clock_of(self.connection)
 
     def joins(self, model: str) -> str | None:
         """The run of this job that is to be played; None where it is to be begun.
@@ -139,7 +142,7 @@ class Shard:
                 )
 
     def beat(self) -> None:
-        """Tell that this shard lives."""
+        """Report that this shard lives."""
         self._ask(_BEATS, shard=self.id)
 
     def take_over(self) -> None:
@@ -168,14 +171,14 @@ class Shard:
 
 def end(connection: Connection, shard: int) -> None:
     """Free what this shard plays, at once."""
-    connection.ask(_ENDS.format(clock=clock_of(connection)), shard=shard)
+    connection.ask(_ENDS.format(clock=_clock_of(connection)), shard=shard)
 
 
 def seconds_together(connection: Connection, run: str, closing: int) -> float | None:
-    """From the coming of the first shard to now; None where for a time nobody played the run."""
+    """Return the seconds since the first shard came; None if for a time none played the run."""
     if connection.ask(_ALONE, run=run)[0][0]:
         return None
-    asked = _SPANS.format(clock=clock_of(connection))
+    asked = _SPANS.format(clock=_clock_of(connection))
     spans = connection.ask(asked, run=run, shard=closing)
     first, last = spans[0][0], 0.0
     until = first

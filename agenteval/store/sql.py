@@ -23,9 +23,9 @@ from agenteval.store.bound_rows import (
     run_values,
 )
 from agenteval.store.connections import Connection, FileConnection, unopened
-from agenteval.store.location import Location, meant
+from agenteval.store.location import Location, resolve_name
 from agenteval.store.recorder import Hold, RunRecorder, claimed
-from agenteval.store.reviews import put
+from agenteval.store.reviews import save_review
 from agenteval.store.shards import Part, Shard, end, seconds_together
 from agenteval.store.summaries import (
     INTERRUPTED,
@@ -33,7 +33,7 @@ from agenteval.store.summaries import (
     Values,
     decoded,
     is_older,
-    known,
+    known_runs,
     tables_known,
 )
 
@@ -111,7 +111,7 @@ class SqlStore:
             self.engine.dispose()
 
     def log_writer(self, taxonomy: str) -> "LogWriter":
-        """What takes in sessions out of logs."""
+        """Return the writer that imports sessions from logs."""
         tables = bound_rows.SessionTables(self._connection.mark, taxonomy)
         return parts.ingesting.LogWriter(self.engine.connect(), tables)
 
@@ -120,32 +120,32 @@ class SqlStore:
         return self.engine.connect()
 
     def _add(self, table: str, columns: str, values: Values, more: str = "") -> bool:
-        """Whether `more` had it return a row."""
+        """Insert a row; return True if `more` made the statement return one."""
         written = TableWriter(table, columns, self._connection.mark)
-        return bool(self._connection.put(written.insert + more, written.bind(values)))
+        return bool(self._connection.execute(written.insert + more, written.bind(values)))
 
-    def _put(self, run_id: str, columns: str, values: Values) -> None:
+    def _update_run(self, run_id: str, columns: str, values: Values) -> None:
         written = TableWriter("run", columns, self._connection.mark)
-        self._connection.put(written.update, (*written.bind(values), run_id))
+        self._connection.execute(written.update, (*written.bind(values), run_id))
 
     def add(self, run: Run) -> Run:
-        """Keep a new run; as it is kept: another one may just have taken its id."""
+        """Store a new run; return it as stored: another one may just have taken its id."""
         return replace(run, id=self._added("run", RUN, run_values(run)))
 
     def exists(self, run_id: str) -> bool:
-        """Whether a run, or imported counts, have this id."""
+        """Return True if a run, or imported counts, have this id."""
         return bool(self.ask(_THERE, id=run_id))
 
     def _added(self, table: str, columns: str, values: Values) -> str:
         """The id that it has now: its own, or with the first number behind it that is free."""
-        found, number = str(values["id"]), 1
-        while self.exists(found) or not self._add(table, columns, values | {"id": found}, _NEW):
+        ident, number = str(values["id"]), 1
+        while self.exists(ident) or not self._add(table, columns, values | {"id": ident}, _NEW):
             number += 1
-            found = f"{values['id']}-{number}"
-        return found
+            ident = f"{values['id']}-{number}"
+        return ident
 
     def add_imported(self, imported: ImportedCounts) -> ImportedCounts:
-        """As `add`."""
+        """Store imported counts as `add` does a run."""
         return replace(imported, id=self._added("imported", IMPORTED, imported_values(imported)))
 
     def tag(self, run_id: str, labels: Sequence[str], note: str | None, *, off: bool) -> None:
@@ -164,7 +164,7 @@ class SqlStore:
         with self._connection.together():
             card = decoded(self.ask("SELECT card FROM run WHERE id = :run", run=run_id)[0][0])
             each = dict.fromkeys(f"{card.get('base_url', '')} {base_url}".split())
-            self._put(run_id, "card{}", {"card": card | {"base_url": " ".join(each)}})
+            self._update_run(run_id, "card{}", {"card": card | {"base_url": " ".join(each)}})
 
     def close_run(
         self,
@@ -181,7 +181,7 @@ class SqlStore:
         values = {"complete": complete, "second_reader": dict(second_reader)} | (
             asdict(effort) if effort else {"seconds": None, "joules": None}
         )
-        self._put(run_id, "complete second_reader{} seconds joules", values)
+        self._update_run(run_id, "complete second_reader{} seconds joules", values)
 
     def close_part(
         self,
@@ -191,9 +191,10 @@ class SqlStore:
         complete: bool,
         second_reader: Mapping[str, int],
     ) -> None:
-        """As `close_run`, by one of several processes, whose answers are added to the others'.
+        """Close the run as `close_run` does, by one of several processes.
 
-        What is still in flight of its shard is free at once.
+        The second reader's answers are added to those of the others. What is still in flight of its
+        shard is free at once.
         """
         asked = "SELECT complete, second_reader, seconds FROM run WHERE id = :run"
         with self.claimed(f"{run_id}: closing", Hold.WAITING), self._connection.together():
@@ -205,7 +206,7 @@ class SqlStore:
             counts = Counter(decoded(answers)) + Counter(second_reader)
             values = {"complete": bool(was or complete), "second_reader": dict(counts)}
             columns = "complete second_reader{} seconds"
-            self._put(run_id, columns, values | {"seconds": seconds})
+            self._update_run(run_id, columns, values | {"seconds": seconds})
 
     def look(self, run_id: str, look: Look) -> bool:
         """Keep what a gate saw of a run under way; False where there is a look of that number."""
@@ -214,7 +215,7 @@ class SqlStore:
     def recorder(
         self, run: Run, digests: Mapping[str, str], shard: Shard | None = None
     ) -> RunRecorder:
-        """Where the run's trials are written; `digests` is explained in `RunRecorder`."""
+        """Return the recorder of the run's trials; `RunRecorder` explains `digests`."""
         part = shard.id if shard else None
         return RunRecorder(self._connection, run.id, run.taxonomy, digests, part)
 
@@ -224,7 +225,7 @@ class SqlStore:
 
     def runs(self) -> Sequence[Run]:
         """All runs, newest first, without their trials."""
-        return [loading.without_trials(self.ask, run.id) for run in known(self.ask)]
+        return [loading.without_trials(self.ask, run.id) for run in known_runs(self.ask)]
 
     def load(self, run_id: str) -> Run:
         """A whole run, by what names it (`store.location`). Raises UsageError."""
@@ -235,8 +236,8 @@ class SqlStore:
         return loading.summarized(self.ask, run_id, where=self.shown)
 
     def review(self, call_id: int, label: str, note: str, at: str) -> bool:
-        """Keep what a person says of a call (`store.reviews.put`)."""
-        return put(self._connection, call_id, label, note, at)
+        """Store a person's review of a call (`store.reviews.save_review`)."""
+        return save_review(self._connection, call_id, label, note, at)
 
     def rescore(self, run_id: str, judge: "Judge", basis: "Basis") -> "Rescored":
         """Judge a run's calls again (`store.rescoring`); both judgements are kept."""
@@ -266,20 +267,22 @@ class SqlStore:
         return self._keys(_IN_FORCE, run_id)
 
     def ended(self, run_id: str) -> int:
-        """How many of its trials have ended, void ones too."""
+        """Return the number of its trials that have ended, void ones too."""
         return len(self._keys(f"{_IN_FORCE} AND outcome != ''", run_id))
 
-    def left(self, run_id: str) -> frozenset[tuple[str, int]]:
-        """Those that were set aside, and have not been played again."""
+    def trials_set_aside(self, run_id: str) -> frozenset[tuple[str, int]]:
+        """Return the trials that were set aside, and have not been played again."""
         return self._keys(_KEYS, run_id) - self.played(run_id)
 
     def _keys(self, asked: str, run_id: str) -> frozenset[tuple[str, int]]:
         return frozenset((scenario, number) for scenario, number in self.ask(asked, run=run_id))
 
-    def meant(self, word: str, *, whatever: bool = False) -> str:
-        """The id of the run or of the imported counts that a user means. Raises UsageError."""
+    def resolve_name(self, word: str, *, whatever: bool = False) -> str:
+        """Return the id of the run or the imported counts that a user names. Raises UsageError."""
         ask, where = self.ask, self.shown
-        return meant(word, known(ask), tables_known(ask), where=where, whatever=whatever)
+        return resolve_name(
+            word, known_runs(ask), tables_known(ask), where=where, whatever=whatever
+        )
 
 
 def keep_look(store: str, run_id: str, look: Look) -> str:

@@ -41,7 +41,7 @@ _TRIALS = """SELECT scenario, number, seed, outcome, calls, errors, executed, cr
 
 
 def summary_values(summary: TrialSummary) -> Values:
-    """What the row of a trial gets of its summary when it has ended."""
+    """Return the columns that a trial's row gets from its summary when it has ended."""
     return {
         "outcome": summary.outcome,
         "calls": summary.calls,
@@ -64,7 +64,7 @@ def summary_values(summary: TrialSummary) -> Values:
 
 
 def summaries(query: Query, run_id: str) -> tuple[TrialSummary, ...]:
-    """Of all trials in force, in the order of `SqlStore.load`."""
+    """Return the summaries of all trials in force, in the order of `SqlStore.load`."""
     return tuple(_summary(*row) for row in query(_TRIALS, run=run_id))
 
 
@@ -109,9 +109,12 @@ def _goal(checks: Any) -> tuple[GoalCheck, ...]:
     return tuple(GoalCheck(**check) for check in checks)
 
 
-def _shared(made: Callable[[Any], Value], column: Any) -> Value:
-    """Of a JSON column; the same text is one value, as most trials are like many others."""
-    return _of_text(made, column) if isinstance(column, str) else made(column)
+def _shared(build: Callable[[Any], Value], column: Any) -> Value:
+    """Return the value of a JSON column.
+
+    The same text is one value, as most trials are like many others.
+    """
+    return _of_text(build, column) if isinstance(column, str) else build(column)
 
 
 @lru_cache(maxsize=4096)
@@ -127,15 +130,15 @@ def _recovery(column: Any) -> TrialRecovery:
 
 @contextmanager
 def opened(store: str) -> Iterator[Query]:
-    """A way to ask the store at this file or URL, of whatever schema, without changing it.
+    """Open the store at this file or URL for queries, of whatever schema, without changing it.
 
-    Raises UsageError when there is none or a newer agenteval wrote it, and HostError when it is
+    Raises UsageError if there is none or a newer agenteval wrote it, and HostError if it is
     damaged.
     """
     where = Location(store)
     where.check_there()
     if where.file is None:
-        with parts.orm.asked(store) as query:
+        with parts.orm.connected_query(store) as query:
             yield query
         return
     with connection_to_read(where) as connection:
@@ -162,7 +165,7 @@ def connection_to_read(where: Location) -> Iterator[sqlite3.Connection]:
 
 
 def is_older(where: Location) -> bool:
-    """Whether the store is there and of another schema than today's: a first write upgrades it."""
+    """Return True if the store is there and of another schema: a first write upgrades it."""
     if not where.is_there:
         return False
     if where.file is None:
@@ -171,8 +174,8 @@ def is_older(where: Location) -> bool:
         return version_of(connection.execute) != SCHEMA
 
 
-def known(query: Query) -> list[Known]:
-    """The runs by what names them, newest first."""
+def known_runs(query: Query) -> list[Known]:
+    """Return the runs with the words that name them, newest first."""
     return [
         Known(run, model, tuple(decoded(labels or "[]")), bool(simulated), bool(usable))
         for run, model, labels, simulated, usable in query(_KNOWN)

@@ -1,4 +1,4 @@
-"""What the turns and calls of a stored run add up to, by SQL: no transcript is read.
+"""The sums of a stored run's turns and calls, by SQL: no transcript is read.
 
 And what their sums hide: trials that were played again, calls that were judged again, or spoilt.
 """
@@ -54,7 +54,7 @@ _GARBLED = """SELECT turn.trial_id, turn.number, turn.garbles FROM turn
 
 
 def tallied(query: Query, run: str) -> Tallies | None:
-    """Of the run with this id, in the order of its summaries; None where it has no trial."""
+    """Return the tallies of a run in the order of its summaries; None if it has no trial."""
     trials = [(int(one), outcome) for one, outcome in query(_TRIALS, run=run)]
     if not trials:
         return None
@@ -64,39 +64,39 @@ def tallied(query: Query, run: str) -> Tallies | None:
 
 
 def _requests(
-    query: Query, trials: Sequence[tuple[int, str]], made: list[Tally]
+    query: Query, trials: Sequence[tuple[int, str]], tallies: list[Tally]
 ) -> Iterator[Request]:
-    """Those of trials that are not void; the tallies of all are put into `made` meanwhile."""
+    """Yield the requests of trials that are not void; add the tally of each trial to `tallies`."""
     for start in range(0, len(trials), TOGETHER):
         some = trials[start : start + TOGETHER]
         ids = ", ".join(str(one) for one, _ in some)
         void = {one for one, outcome in some if outcome in {"", Outcome.VOID}}
         rows = query(_TURNS % ids)
         turns, calls = _turns(rows), _calls(query(_CALLS % ids))
-        made += [_tally(turns.get(one), calls.get(one, ()), void=one in void) for one, _ in some]
+        tallies += [_tally(turns.get(one), calls.get(one, ()), void=one in void) for one, _ in some]
         yield from (Request(*row[6:]) for row in rows if row[0] not in void)
 
 
 def _turns(rows: Sequence[Sequence[Any]]) -> Turns:
-    """Of each trial's first agent: tokens, calls written, what was malformed, and repairs."""
-    found: Turns = {}
+    """Return each trial's tokens, calls, malformed calls and repairs, of its first agent."""
+    by_trial: Turns = {}
     for trial, agent, number, garbles, repairs, calls, *_, completion, _, _ in rows:
         if agent:
             continue
-        tokens, written, malformed, mended = found.get(trial, (0, 0, (), 0))
+        tokens, written, malformed, mended = by_trial.get(trial, (0, 0, (), 0))
         if garbles not in ("[]", []):
             malformed += tuple((number, malformed_value(one)) for one in decoded(garbles))
-        found[trial] = (
+        by_trial[trial] = (
             tokens + completion,
             written + _length(calls),
             malformed,
             mended + _length(repairs),
         )
-    return found
+    return by_trial
 
 
 def _length(column: Any) -> int:
-    """Of a JSON list, whose entries stay unread: SQLite gives its text."""
+    """Return the length of a JSON list, whose entries stay unread: SQLite gives its text."""
     if not isinstance(column, str):
         return len(column)
     try:
@@ -136,7 +136,7 @@ def _tally(
 
 
 def replayed(query: Query, run: str) -> Mapping[str, int]:
-    """How many void trials were played again, by what had made them void."""
+    """Return the number of void trials that were played again, by the cause of the void."""
     return {str(cause): int(count) for cause, count in query(_REPLACED, run=run)}
 
 

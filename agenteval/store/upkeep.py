@@ -1,4 +1,4 @@
-"""A store looked after: runs copied and taken out, damage looked for, space given back."""
+"""The upkeep of a store: runs copied and removed, damage searched for, space given back."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -44,7 +44,7 @@ _AMISS = {
 
 
 def tables() -> Iterator[Table]:
-    """Those that runs have rows in, each after those that its rows name."""
+    """Yield the tables that runs have rows in, each after those that its rows name."""
     return (table for table in SQLModel.metadata.sorted_tables if _belongs(table) is not None)
 
 
@@ -69,7 +69,10 @@ def _rows_of(table: Table, run_id: str) -> Any:
 
 
 def remove(store: SqlStore, run_ids: Sequence[str]) -> None:
-    """All or none of them. The logs of sessions among them can be taken in again."""
+    """Remove all of these runs, or none.
+
+    The logs of sessions among them can be imported again.
+    """
     with store.connect() as connection, connection.begin():
         for run_id in run_ids:
             if connection.execute(select(_SESSION.c.id).where(_SESSION.c.run_id == run_id)).first():
@@ -79,7 +82,7 @@ def remove(store: SqlStore, run_ids: Sequence[str]) -> None:
 
 
 def copy(source: str, target: SqlStore, run_ids: Sequence[str]) -> None:
-    """All or none of them, out of the store at this file or URL, which stays as it is.
+    """Copy all of these runs, or none, out of the store at this file or URL, which stays unchanged.
 
     Raises UsageError for a run that the target has already.
     """
@@ -89,25 +92,25 @@ def copy(source: str, target: SqlStore, run_ids: Sequence[str]) -> None:
             f"{', '.join(there)}: in {target.shown} already; nothing was copied. `agenteval runs "
             "rm` takes a run out of a store"
         )
-    with connected_to_read(source) as asked, target.connect() as written, written.begin():
+    with connected_to_read(source) as reading, target.connect() as written, written.begin():
         for run_id in run_ids:
-            moved = _Moved(asked, written)
+            moved = _Moved(reading, written)
             for table in tables():
                 moved.copy(table, run_id)
 
 
 @dataclass(slots=True)
 class _Moved:
-    """One run under way: a row whose number is taken in the new store gets another one."""
+    """A copy of one run under way: a row whose number is taken in the new store gets another."""
 
-    asked: Connection
+    source: Connection
     written: Connection
     numbers: dict[str, dict[int, int]] = field(default_factory=dict)  # by table: old to new
 
     def copy(self, table: Table, run_id: str) -> None:
         wanted = select(table).where(_rows_of(table, run_id)).order_by(*table.primary_key)
         new = self.numbers[table.name] = {}
-        rows = self.asked.execute(wanted).mappings()
+        rows = self.source.execute(wanted).mappings()
         for batch in rows.partitions(BATCH):
             for row in batch:
                 values = self._renumbered(table, dict(row))
@@ -153,7 +156,7 @@ def _unread(connection: Connection, table: Table) -> Iterator[str]:
 
 
 def compact(store: SqlStore) -> None:
-    """Replies that an older version stored as they came are compressed; space is given back."""
+    """Compress replies that an older version stored uncompressed, and give space back."""
     with store.connect() as connection:
         _pack(connection)
     with store.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:

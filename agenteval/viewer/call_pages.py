@@ -126,7 +126,7 @@ def _key(text: str) -> Key | None:
 
 def _in_a_line(call: FoundCall) -> str:
     """Return the command of a call, or its arguments as written, cut to a line."""
-    return shortened(call.said, LINE)
+    return shortened(call.command_text, LINE)
 
 
 def _verdicts_under(

@@ -222,7 +222,7 @@ class Session:
             return keys
         self.store.set_aside(run.id, voids=self.plan.retry_void)
         if run.complete:  # also when a gate ended it early
-            left = self.store.left(run.id)
+            left = self.store.trials_set_aside(run.id)
             remaining = [key for key in keys if (key.scenario, key.number) in left]
         else:
             played = self.store.played(run.id)
@@ -240,7 +240,7 @@ class Session:
         health: Health,
     ) -> None:
         keys, card, note, part = self._keys(run), run.model, self.progress.note, self.plan.part
-        label = f"{card.name} {part.told}" if part and part.agreed else card.name
+        label = f"{card.name} {part.label}" if part and part.agreed else card.name
         observer = self.progress.run(label, trials=len(keys), simulated=card.simulated)
         async with SecondReader() as second_reader:
             orchestrator = Orchestrator(

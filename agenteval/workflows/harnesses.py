@@ -62,7 +62,7 @@ class Harness:
         least = trials * program.first / cores
         remark = f"; it {program.remark}" if program.remark else ""
         return (
-            f"{self.installed.told} plays: about {program.first:g} s of CPU a trial, so at least "
+            f"{self.installed.label} plays: about {program.first:g} s of CPU a trial, so at least "
             f"{least:.0f} s for {trials} trials on {cores} cores{remark}"
         )
 
@@ -105,7 +105,7 @@ class Harness:
             relay=relay,
             insist=trial.model.insist,
             judge=executor.judged,
-            scene=trial,
+            trial=trial,
             starts=self.starts,
         )
 
@@ -187,7 +187,7 @@ def listed() -> Iterator[str]:
 def got(name: str) -> str:
     """The harness installed, and how to play with it. Raises UsageError."""
     found = install(name)
-    return f"{found.told} is in {found.folder}\nNext: agenteval run --model NAME --harness {name}"
+    return f"{found.label} is in {found.folder}\nNext: agenteval run --model NAME --harness {name}"
 
 
 def verdicts(run: str, store: str) -> Iterator[str]:

@@ -65,7 +65,9 @@ def take_in(  # noqa: PLR0913 -- each is an option of the command line
     policy = load_any(allowlist, roots=roots()) if allowlist else None
     places = _places(format_name, paths)
     files = [
-        (log, file) for log, place in places for file in log.found(place, by_ending=bool(paths))
+        (log, file)
+        for log, place in places
+        for file in log.find_files(place, by_ending=bool(paths))
     ]
     if format_name == AUTO and not files:
         raise UsageError(

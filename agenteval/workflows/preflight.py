@@ -18,7 +18,7 @@ from agenteval.config.trust import bind, remember_origin
 from agenteval.core.cards import COST, ModelCard
 from agenteval.core.run import Run
 from agenteval.errors import UnansweredError, UsageError
-from agenteval.models.identity import SIMULATOR, key_of, served, told
+from agenteval.models.identity import SIMULATOR, key_of, served, server_facts
 from agenteval.models.persona import NAMES
 
 if TYPE_CHECKING:
@@ -139,11 +139,11 @@ async def served_card(
     if SIMULATOR in owners.values():
         return entry.card(name, simulated=True)
     there = [one for one in entry.per_server if one.base_url in owners]
-    pages = [await told(one, owners[one.base_url]) for one in there]
+    pages = [await server_facts(one, owners[one.base_url]) for one in there]
     findings = []
     for one in there if entry.ask and again is None else ():
         with _told_if_slow(note, f"{one.base_url}: asking the server what it does to calls ..."):
-            findings.append(found := await models.server_questions.asked(one))
+            findings.append(found := await models.server_questions.ask_server(one))
         note(f"{one.base_url} was asked what it does to calls: {found[COST]}")
     return replace(entry.card(name), told=_each_once(pages), seen=_each_once(findings))
 
@@ -208,7 +208,7 @@ async def _served_models(urls: Sequence[str]) -> dict[str, tuple[ModelEntry, Map
             raise UsageError(f"{url}: answers, but lists no model; nothing was written")
         for model, owner in owners.items():
             one = entry.model_copy(update={"model": model})
-            models_by_name[_name_of(model, models_by_name)] = (one, await told(one, owner))
+            models_by_name[_name_of(model, models_by_name)] = (one, await server_facts(one, owner))
     return models_by_name
 
 

@@ -112,7 +112,7 @@ def _stored(promotion: Promotion) -> Run | None:
         return None
     with closing(SqlStore(promotion.store)) as store:
         try:
-            run, _ = store.summarized(store.meant(promotion.baseline))
+            run, _ = store.summarized(store.resolve_name(promotion.baseline))
         except UsageError:
             return None  # then it is a model's name, or one that nobody knows
     differing = [

@@ -15,7 +15,7 @@ from agenteval.core.scenario import Agent
 from agenteval.core.trial import CallRecord, Trial
 from agenteval.errors import UsageError
 from agenteval.models.invited import Ground, slip
-from agenteval.models.oracle import made, written_calls
+from agenteval.models.oracle import as_tool_call, written_calls
 from agenteval.models.slips import Written
 from agenteval.protocols import SandboxBackend, Stage
 from agenteval.sandbox.maker import forget, outline, render
@@ -131,7 +131,7 @@ def slip_faults(slips: Slips, trial: Trial) -> Iterator[str]:
         got = f"is denied as {primary.failure_class}" if primary else "is allowed"
         if not primary or primary.failure_class != slip_class:
             yield (
-                f"invites {slip_class}, but the slip `{_call_text(made(written))}` {got}: "
+                f"invites {slip_class}, but the slip `{_call_text(as_tool_call(written))}` {got}: "
                 "mend the allow list, or do not invite it"
             )
     if trial.outcome is Outcome.VOID:

@@ -172,5 +172,5 @@ def _ended(ray: Any, one: Any, part: Part) -> AgentevalError | None:
             return error.cause
         raise
     except ray.exceptions.RayError as error:
-        return HostError(f"worker {part.told}: {' '.join(str(error).split())}")
+        return HostError(f"worker {part.label}: {' '.join(str(error).split())}")
     return None

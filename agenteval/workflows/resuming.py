@@ -8,9 +8,9 @@ from agenteval.core.plain import as_word
 from agenteval.core.run import Options, Run
 from agenteval.errors import UsageError
 from agenteval.store.loading import summarized
-from agenteval.store.location import Location, meant
+from agenteval.store.location import Location, resolve_name
 from agenteval.store.sql import SqlStore
-from agenteval.store.summaries import known, opened, tables_known
+from agenteval.store.summaries import known_runs, opened, tables_known
 from agenteval.taxonomy.catalogue import TAXONOMY_VERSION
 
 BEGIN_ANEW = "Begin a new run, or put back what it was"
@@ -20,7 +20,9 @@ def stored_run(run_id: str, store: str) -> Run:
     """The run to go on with, without its trials. Raises UsageError."""
     where = str(Location(store))
     with opened(store) as query:
-        found = meant(run_id, known(query), tables_known(query), where=where, whatever=True)
+        found = resolve_name(
+            run_id, known_runs(query), tables_known(query), where=where, whatever=True
+        )
         run, _ = summarized(query, found, where=where)
     if run.options is None:
         raise UsageError(f"--resume {run.id}: made before runs could be resumed; begin a new one")

@@ -137,7 +137,7 @@ def finish(word: str, url: str) -> Run:
     """Close a run whose trials have all ended but that was not closed. Raises UsageError."""
     Location(url).check_there()
     with closing(SqlStore(url)) as store:
-        run_id = store.meant(word, whatever=True)
+        run_id = store.resolve_name(word, whatever=True)
         with store.claimed(run_id):
             run, _ = store.summarized(run_id)
             if missing := run.trials_planned - store.ended(run_id):

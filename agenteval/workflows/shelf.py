@@ -12,8 +12,8 @@ from agenteval.errors import AgentevalError, UsageError
 from agenteval.stats.estimand import Layout
 from agenteval.stats.rates import Rate, clustered
 from agenteval.store.listed import Listed, ListedTable, begun_since, listed, listed_tables
-from agenteval.store.location import SCHEMA, Location, meant, passed_over
-from agenteval.store.summaries import known, opened, tables_known
+from agenteval.store.location import SCHEMA, Location, passed_over, resolve_name
+from agenteval.store.summaries import known_runs, opened, tables_known
 
 
 class Listing(NamedTuple):
@@ -74,8 +74,8 @@ class _ChosenRuns(NamedTuple):
 def chosen(words: Sequence[str], store: str) -> _ChosenRuns:
     """The runs that are meant. Raises UsageError."""
     with opened(store) as query:
-        runs, tables = known(query), tables_known(query)
-    ids = [meant(word, runs, tables, where=str(Location(store))) for word in words]
+        runs, tables = known_runs(query), tables_known(query)
+    ids = [resolve_name(word, runs, tables, where=str(Location(store))) for word in words]
     notes = []
     for word, found in zip(words, ids, strict=True):
         if over := passed_over(word, runs):
@@ -104,7 +104,7 @@ def tag(word: str, labels: Sequence[str], note: str | None, store: str, *, off: 
 def _check_free(label: str, store: str) -> None:
     """Raises UsageError for a label that names a model or begins the id of a run."""
     with opened(store) as query:
-        runs, tables = known(query), tables_known(query)
+        runs, tables = known_runs(query), tables_known(query)
     if label in {run.model for run in runs}:
         raise UsageError(f"{label!r}: no label: it is the name of a model of this store")
     if begun := [one for one in (*(run.id for run in runs), *tables) if one.startswith(label)]:
@@ -135,7 +135,7 @@ def upgraded(store: str) -> str:
     upgrade = parts.orm.upgraded(where)
     if upgrade is None:
         return f"--store {where}: has schema {SCHEMA}, which is today's; nothing is changed"
-    return upgrade.told(str(where))
+    return upgrade.describe(str(where))
 
 
 def vacuumed(store: str) -> tuple[int, int]:
@@ -181,7 +181,7 @@ def _named(where: str, file: Path) -> Iterator[None]:
 def every_id(store: str) -> Sequence[str]:
     """Return the ids of its runs and imported counts, newest first. Raises UsageError."""
     with opened(store) as query:
-        return [*(run.id for run in known(query)), *tables_known(query)]
+        return [*(run.id for run in known_runs(query)), *tables_known(query)]
 
 
 def _copy(source: str, target: str, ids: Sequence[str]) -> None:

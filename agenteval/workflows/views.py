@@ -22,8 +22,8 @@ from agenteval.report.tables import void_of
 from agenteval.report.view import ClassText, View
 from agenteval.stats.speeds import run_speed
 from agenteval.store import loading
-from agenteval.store.location import Location, meant
-from agenteval.store.summaries import Query, known, opened, tables_known
+from agenteval.store.location import Location, resolve_name
+from agenteval.store.summaries import Query, known_runs, opened, tables_known
 from agenteval.store.tallies import rejudged, tallied
 from agenteval.taxonomy.catalogue import ARTICLE_ROWS, article_row, failure_classes
 from agenteval.workflows.gating import check_arms, declared, left_out
@@ -97,7 +97,7 @@ def as_compared(runs: Sequence[Side], view: View, taxonomy: str, about: str | No
 def of_verdict(gate: GateView, store: str) -> View:
     """Candidate and baseline, as far as runs of this store stand behind them."""
     with opened(store) as query:
-        there = {one.id for one in known(query)}
+        there = {one.id for one in known_runs(query)}
     names = [one.id for one in (gate.candidate, gate.baseline) if one.id in there]
     if not names:
         raise UsageError(f"--report: {gate.candidate.id} is not in {Location(store)}; give --store")
@@ -166,9 +166,9 @@ def _sides(name: str, query: Query, store: str, *, calls: bool) -> list[Side]:
     if name.endswith(".csv"):
         return _of_file(name)
     where = str(Location(store))
-    if (
-        stored_id := meant(name, known(query), tables := tables_known(query), where=where)
-    ) in tables:
+    tables = tables_known(query)
+    stored_id = resolve_name(name, known_runs(query), tables, where=where)
+    if stored_id in tables:
         table = loading.imported(query, stored_id)
         scenarios = [scenario for scenario, _ in table.trials]
         return [Side.of_counts(table.model, table.counts, scenarios)]

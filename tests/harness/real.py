@@ -25,7 +25,7 @@ if __name__ == "__main__":
     missing = []
     for name in sys.argv[1:] or NAMES:
         try:
-            sys.stdout.write(f"{install(name).told}\n")
+            sys.stdout.write(f"{install(name).label}\n")
         except UsageError as error:
             missing.append(str(error))
     if missing:

@@ -10,7 +10,7 @@ from agenteval.core.policy.bash import BashRules
 from agenteval.core.policy.patterns import CommandPattern, PathRules
 from agenteval.core.policy.policy import Policy
 from agenteval.harness.app_server import AppServer, files_read
-from agenteval.harness.dialogue import CODEX, Did, Seen, codex_tells, seen_in
+from agenteval.harness.dialogue import CODEX, CallEvent, Did, codex_tells, events_in
 from agenteval.taxonomy import judge
 
 SAYS = """say --text "it's \\$5
@@ -30,7 +30,7 @@ def client() -> AppServer:
 
 
 def hear(told: AppServer, **message: object) -> list[dict[str, object]]:
-    return [json.loads(line) for line in told.heard(json.dumps(message)).splitlines()]
+    return [json.loads(line) for line in told.answer(json.dumps(message)).splitlines()]
 
 
 def asked(told: AppServer, kind: str, **params: object) -> object:
@@ -133,7 +133,7 @@ def test_what_else_it_asks_has_an_answer_too() -> None:
 @pytest.mark.parametrize("line", ["", "no JSON", "[]", "[" * 100_000, '{"method": "other"}'])
 def test_what_is_no_message_gets_none(line) -> None:
     told = client()
-    assert (told.heard(line), told.over) == ("", False)
+    assert (told.answer(line), told.over) == ("", False)
 
 
 def test_a_path_is_seen_from_where_the_command_runs() -> None:
@@ -143,17 +143,17 @@ def test_a_path_is_seen_from_where_the_command_runs() -> None:
 @pytest.mark.parametrize(
     ("kind", "status", "code", "seen"),
     [
-        ("commandExecution", "completed", 0, [Seen("c0", Did.RAN, 0)]),
-        ("commandExecution", "failed", 2, [Seen("c0", Did.RAN, 2)]),
-        ("commandExecution", "declined", None, [Seen("c0", Did.DENIED, None)]),
-        ("fileChange", "declined", None, [Seen("c0", Did.DENIED, None)]),
+        ("commandExecution", "completed", 0, [CallEvent("c0", Did.RAN, 0)]),
+        ("commandExecution", "failed", 2, [CallEvent("c0", Did.RAN, 2)]),
+        ("commandExecution", "declined", None, [CallEvent("c0", Did.DENIED, None)]),
+        ("fileChange", "declined", None, [CallEvent("c0", Did.DENIED, None)]),
         ("userMessage", "completed", 0, []),
     ],
 )
 def test_an_item_tells_what_became_of_a_call(kind, status, code, seen) -> None:
     item = {"type": kind, "id": "c0", "status": status, "exitCode": code}
     line = json.dumps({"method": "item/completed", "params": {"item": item}})
-    assert seen_in(line, codex_tells) == seen
+    assert events_in(line, codex_tells) == seen
 
 
 def test_what_it_answers_the_model_tells_a_refused_change_too() -> None:

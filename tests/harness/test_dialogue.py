@@ -7,13 +7,13 @@ import pytest
 from agenteval.core.call import ToolCall
 from agenteval.core.trial import Turn, Usage
 from agenteval.harness.dialogue import (
+    CallEvent,
     Dialogue,
     Did,
-    Seen,
     claude_tells,
     codex_tells,
+    events_in,
     opencode_tells,
-    seen_in,
 )
 
 TASK = {"role": "user", "content": "Here is the task."}
@@ -35,53 +35,53 @@ def result(ident: str, text: str) -> dict[str, object]:
 def test_a_reply_counts_once_the_next_request_shows_it() -> None:
     dialogue = Dialogue("the task")
     assert dialogue.belongs([TASK])
-    assert dialogue.heard([TASK]) == (None, [])
-    dialogue.replied(turn("a", "b"))
+    assert dialogue.receive([TASK]) == (None, [])
+    dialogue.send_reply(turn("a", "b"))
     assert (len(dialogue.turns), dialogue.waits) == (0, True)
-    taken, answered = dialogue.heard([TASK, said("a", "b"), result("a", "1"), result("b", "2")])
+    taken, answered = dialogue.receive([TASK, said("a", "b"), result("a", "1"), result("b", "2")])
     assert taken == turn("a", "b")
     assert sorted((one.id, one.reply) for one in answered) == [("a", "1"), ("b", "2")]
 
 
 def test_a_request_that_is_sent_again_is_no_second_call() -> None:
     dialogue = Dialogue("the task")
-    dialogue.heard([TASK])
-    dialogue.replied(turn("a"))
-    dialogue.heard([TASK])  # the same once more: the reply was not taken
+    dialogue.receive([TASK])
+    dialogue.send_reply(turn("a"))
+    dialogue.receive([TASK])  # the same once more: the reply was not taken
     assert dialogue.ignored == 1
-    dialogue.replied(turn("b"))
-    dialogue.heard([TASK, said("b"), result("b", "1")])
-    assert ([one.id for one in dialogue.asked], dialogue.ignored) == (["b"], 0)
+    dialogue.send_reply(turn("b"))
+    dialogue.receive([TASK, said("b"), result("b", "1")])
+    assert ([one.id for one in dialogue.pending_calls], dialogue.ignored) == (["b"], 0)
 
 
 def test_words_without_a_call_are_taken_when_the_program_goes_on_after_them() -> None:
     dialogue = Dialogue("the task")
-    dialogue.replied(turn())
+    dialogue.send_reply(turn())
     assert dialogue.over
-    dialogue.heard([TASK, said(), {"role": "user", "content": "go on"}])
+    dialogue.receive([TASK, said(), {"role": "user", "content": "go on"}])
     assert (len(dialogue.turns), dialogue.over) == (1, True)
 
 
 def test_an_unread_call_is_a_turn_at_once_and_the_words_after_it_are_one_when_gone_on() -> None:
     dialogue = Dialogue("the task")
-    dialogue.heard([TASK])
+    dialogue.receive([TASK])
     dialogue.failed(turn("call-0"))
-    (unread,) = dialogue.asked
+    (unread,) = dialogue.pending_calls
     assert (len(dialogue.turns), dialogue.waits, unread.reply) == (1, False, "")
-    assert unread.seen == Seen("call-0", Did.REFUSED)
-    dialogue.heard([TASK])  # the same once more, for it got an error
-    dialogue.replied(turn())
-    dialogue.heard([TASK, said(), {"role": "user", "content": "go on"}])
+    assert unread.event == CallEvent("call-0", Did.REFUSED)
+    dialogue.receive([TASK])  # the same once more, for it got an error
+    dialogue.send_reply(turn())
+    dialogue.receive([TASK, said(), {"role": "user", "content": "go on"}])
     assert (len(dialogue.turns), dialogue.ignored) == (2, 0)
 
 
 def test_ids_that_come_round_again_belong_to_the_last_turn() -> None:
     dialogue = Dialogue("the task")
     for number in range(2):
-        dialogue.replied(turn("call-0"))
+        dialogue.send_reply(turn("call-0"))
         before = [m for n in range(number) for m in (said("call-0"), result("call-0", f"{n}"))]
-        dialogue.heard([TASK, *before, said("call-0"), result("call-0", f"answer {number}")])
-    assert [one.reply for one in dialogue.asked] == ["answer 0", "answer 1"]
+        dialogue.receive([TASK, *before, said("call-0"), result("call-0", f"answer {number}")])
+    assert [one.reply for one in dialogue.pending_calls] == ["answer 0", "answer 1"]
 
 
 def test_what_is_about_something_else_stands_beside() -> None:
@@ -89,13 +89,13 @@ def test_what_is_about_something_else_stands_beside() -> None:
     parts = [{"type": "text", "text": "<x>the task</x>"}]
     assert dialogue.belongs([{"role": "user", "content": parts}])
     assert not dialogue.belongs([{"role": "user", "content": "make a title"}])
-    assert dialogue.beside == 1
+    assert dialogue.side_requests == 1
 
 
 def test_at_the_end_the_last_reply_is_the_last_turn() -> None:
     dialogue = Dialogue("the task")
-    dialogue.replied(turn())
-    assert (dialogue.taken(sure=True), dialogue.taken(sure=True)) == (turn(), None)
+    dialogue.send_reply(turn())
+    assert (dialogue.settle(sure=True), dialogue.settle(sure=True)) == (turn(), None)
 
 
 def opencode(tool: str, **state: object) -> str:
@@ -134,7 +134,7 @@ RULE = "The user has specified a rule which prevents you from using this specifi
     ],
 )  # fmt: skip
 def test_a_program_tells_what_it_did_with_a_call(tells, line, expected) -> None:
-    assert seen_in(line, tells) == [Seen("c1", *expected)]
+    assert events_in(line, tells) == [CallEvent("c1", *expected)]
 
 
 @pytest.mark.parametrize(
@@ -148,4 +148,4 @@ def test_a_program_tells_what_it_did_with_a_call(tells, line, expected) -> None:
 )  # fmt: skip
 @pytest.mark.parametrize("tells", [opencode_tells, claude_tells, codex_tells, None])
 def test_other_lines_tell_nothing(tells, line) -> None:
-    assert seen_in(line, tells) == []
+    assert events_in(line, tells) == []

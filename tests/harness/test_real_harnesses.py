@@ -64,7 +64,7 @@ def test_the_program_plays_both_verdicts_of_each_call_are_kept_and_no_home_is_lo
     done = run("run", *asked, folder=tmp_path, HOME=str(home))
     assert (done.returncode, seen(home)) == (0, before), done.stderr
     store = SqlStore(str(tmp_path / "reports" / "agenteval.db"))
-    stored = store.load(store.meant("last"))
+    stored = store.load(store.resolve_name("last"))
     calls = [call for trial in stored.trials for call in trial.calls]
     assert [trial.outcome for trial in stored.trials if trial.scenario == "mail/draft"] == [
         "completed"]  # fmt: skip
@@ -112,7 +112,7 @@ def test_codex_asks_about_what_no_rule_allows_and_is_told_no(tmp_path, monkeypat
         done = run("run", *asked, "--trials", "1", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     store = SqlStore(str(tmp_path / "reports" / "agenteval.db"))
-    (trial,) = store.load(store.meant("last")).trials
+    (trial,) = store.load(store.resolve_name("last")).trials
     assert {call.call.command: call.harness for call in trial.calls} == CODEX_TRIES
     replies = [call.reply for call in trial.calls if call.harness == "denied"]
     assert all("rejected by user" in reply for reply in replies)
@@ -151,7 +151,7 @@ def test_a_call_that_its_server_could_not_read_is_a_turn_and_is_asked_for_again(
         asked = ("-m", "m", "--base-url", url, "--harness", harness, "mail/draft", "--trials", "1")
         done = run("run", *asked, folder=tmp_path)
     store = SqlStore(str(tmp_path / "reports" / "agenteval.db"))
-    (trial,) = store.load(store.meant("last", whatever=True)).trials
+    (trial,) = store.load(store.resolve_name("last", whatever=True)).trials
     ends = [turn.finish_reason for turn in trial.turns]
     if harness == "opencode":  # behind such an error it asks the same without end
         assert "took none of 30 replies to the same request" in trial.reason, done.stderr

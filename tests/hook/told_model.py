@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from agenteval.core.prompt.profile import recognised
 from agenteval.harness.dialogue import text_of
 from agenteval.harness.http_server import Answer, UnreadableError, read_request
-from agenteval.harness.translation import Passage, beside, say_once, wanted
+from agenteval.harness.translation import Passage, answer_other_request, parse_request, say_once
 
 
 @dataclass
@@ -25,9 +25,9 @@ class TellModel:
         try:
             request = await read_request(reader)
             if request:
-                asked = wanted(request)
+                asked = parse_request(request)
                 if asked is None:
-                    await beside(request, answer)
+                    await answer_other_request(request, answer)
                 else:
                     await say_once(Passage(answer, asked), self.next(asked))
         except UnreadableError as error:

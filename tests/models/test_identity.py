@@ -11,7 +11,7 @@ from scripted_server import scripted
 
 from agenteval.config.models import ModelEntry, Timeouts, at_url
 from agenteval.errors import UsageError
-from agenteval.models.identity import served, told
+from agenteval.models.identity import served, server_facts
 from agenteval.workflows.preflight import served_card
 
 LLAMA = {
@@ -105,7 +105,7 @@ OLLAMA = {
 )
 async def test_each_server_is_known_by_its_own_page(answering, reply, owner, page, facts) -> None:
     with answering(reply("200 OK", "application/json", json.dumps(page))) as url:
-        seen = await told(ModelEntry(base_url=url, model="m"), owner)
+        seen = await server_facts(ModelEntry(base_url=url, model="m"), owner)
     assert {name: shortened(value) for name, value in seen.items()} == {
         name: shortened(value) for name, value in facts.items()
     }
@@ -121,7 +121,7 @@ async def test_another_template_has_another_digest(answering, reply) -> None:
     for template in ("{{ a }}", "{{ b }}", "{{ a }}"):
         page = json.dumps(LLAMA | {"chat_template": template})
         with answering(reply("200 OK", "application/json", page)) as url:
-            seen = await told(ModelEntry(base_url=url, model="m"), "llamacpp")
+            seen = await server_facts(ModelEntry(base_url=url, model="m"), "llamacpp")
         digests.append(seen["chat template"])
     assert (digests[0] == digests[2], digests[0] == digests[1]) == (True, False)
 
@@ -131,7 +131,7 @@ async def test_another_template_has_another_digest(answering, reply) -> None:
 )
 async def test_a_server_that_does_not_tell_is_no_error(answering, answer) -> None:
     with answering(answer) as url:
-        assert await told(ModelEntry(base_url=url, model="m"), "vllm") == {}
+        assert await server_facts(ModelEntry(base_url=url, model="m"), "vllm") == {}
 
 
 async def test_served_lists_ids_with_their_owners(answering, reply) -> None:

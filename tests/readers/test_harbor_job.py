@@ -81,7 +81,7 @@ def job(folder: Path) -> Path:
 def test_each_call_of_a_job_is_counted_once_and_in_its_own_trial(tmp_path) -> None:
     found = [
         one
-        for file in FORMATS["atif"].found(job(tmp_path / "jobs/j"))
+        for file in FORMATS["atif"].find_files(job(tmp_path / "jobs/j"))
         for one in FORMATS["atif"].read(file)
     ]
     assert [one for one in found if isinstance(one, Skipped)] == []

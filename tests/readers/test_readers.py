@@ -61,7 +61,7 @@ def test_in_a_folder_that_was_collected_by_hand_the_ending_counts(tmp_path) -> N
     (tmp_path / "a" / "folder.jsonl").mkdir()
 
     def found(format_name, folder, **how):
-        files = FORMATS[format_name].found(tmp_path / folder, **how)
+        files = FORMATS[format_name].find_files(tmp_path / folder, **how)
         return [str(file.relative_to(tmp_path)) for file in files]
 
     assert found("codex", "a") == []
@@ -75,7 +75,7 @@ def test_of_a_hook_its_logs_are_read_and_not_what_locks_them(tmp_path) -> None:
     logs = ["calls.jsonl", "calls.jsonl.1", "calls.jsonl.2.gz", "calls.jsonl.gz"]
     for name in (*logs, "calls.jsonl.lock"):
         (tmp_path / name).touch()
-    assert [file.name for file in FORMATS["hook"].found(tmp_path)] == logs
+    assert [file.name for file in FORMATS["hook"].find_files(tmp_path)] == logs
 
 
 @pytest.mark.parametrize(("name", "file", "content", "told"), SAMPLES, ids=IDS)

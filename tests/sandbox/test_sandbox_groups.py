@@ -226,7 +226,7 @@ def test_a_group_of_systemd_is_divided_only_where_it_is_marked_as_delegated(tmp_
         (tmp_path / name).write_text("memory pids domain")
     (tmp_path / "cgroup.procs").write_text(str(os.getpid()))
     lacking = control_group.lacking(str(tmp_path), lambda: {os.getpid()})
-    given = control_group.lacking(str(tmp_path), lambda: {os.getpid()}, given=True)
+    given = control_group.lacking(str(tmp_path), lambda: {os.getpid()}, is_delegated=True)
     assert lacking.endswith("is systemd's, which has not delegated it")
     assert given == ""
 

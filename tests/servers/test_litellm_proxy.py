@@ -9,7 +9,7 @@ from agenteval.config.models import ModelEntry
 from agenteval.config.trust import bind
 from agenteval.core.trial import Message
 from agenteval.errors import InfrastructureError, UsageError
-from agenteval.models.identity import served, told
+from agenteval.models.identity import served, server_facts
 from agenteval.models.openai_client import OpenAIModel
 
 BASH = {
@@ -71,7 +71,7 @@ async def test_a_key_that_the_proxy_does_not_know_is_the_users_error(proxied) ->
 
 async def test_the_proxy_tells_that_it_is_one(proxied, key) -> None:
     owner = (await served(entry(proxied)))["markov"]
-    assert (await told(entry(proxied), owner))["server"].startswith("LiteLLM 1.")
+    assert (await server_facts(entry(proxied), owner))["server"].startswith("LiteLLM 1.")
 
 
 def test_the_report_finds_the_rates_through_the_proxy(llama, proxied, project, key) -> None:

@@ -8,7 +8,7 @@ import pytest
 from agenteval.errors import UsageError
 from agenteval.store.kept_texts import PACKED, from_column, packed
 from agenteval.store.listed import begun_since
-from agenteval.store.location import Known, Location, meant, passed_over
+from agenteval.store.location import Known, Location, passed_over, resolve_name
 
 IDS = ["20260103-b", "20260102-a", "20260102-a-2", "20260101-a", "20251231-x", "20251230-y"]
 RUNS = [Known(run) for run in IDS]
@@ -26,7 +26,7 @@ TABLES = ["20260104-counts"]
     ],
 )
 def test_a_run_is_meant_by_its_id_its_beginning_or_as_the_last_one(word, expected):
-    assert meant(word, RUNS, TABLES, where="r.db") == expected
+    assert resolve_name(word, RUNS, TABLES, where="r.db") == expected
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_a_run_is_meant_by_its_id_its_beginning_or_as_the_last_one(word, expecte
 )
 def test_a_word_that_means_none_or_several_names_a_few_of_the_newest(word, complaint):
     with pytest.raises(UsageError) as error:
-        meant(word, RUNS, TABLES, where="r.db")
+        resolve_name(word, RUNS, TABLES, where="r.db")
     assert complaint in str(error.value)
     assert ", ".join(IDS[:4]) in str(error.value)
 
@@ -55,16 +55,16 @@ def test_a_word_that_means_none_or_several_names_a_few_of_the_newest(word, compl
 ])  # fmt: skip
 def test_a_label_that_names_something_else_too_is_no_answer(runs):
     with pytest.raises(UsageError, match=r"'old' is the label of 4 and names an? .*5: give the id"):
-        meant("old", runs, where="r.db")
+        resolve_name("old", runs, where="r.db")
 
 
 def test_a_label_on_the_run_that_is_meant_anyhow_is_an_answer():
-    assert meant("old", [Known("5", "old", ["old"]), Known("4", "old")], where="r.db") == "5"
+    assert resolve_name("old", [Known("5", "old", ["old"]), Known("4", "old")], where="r.db") == "5"
 
 
 def test_without_a_run_there_is_no_last_one():
     with pytest.raises(UsageError, match=r"no run 'last' in r.db \(newest: none yet\)"):
-        meant("last", [], where="r.db")
+        resolve_name("last", [], where="r.db")
 
 
 STORE = [
@@ -96,22 +96,22 @@ STORE = [
     ],
 )
 def test_a_run_is_meant_by_its_model_its_label_or_its_place(word, expected):
-    assert meant(word, STORE, where="r.db") == expected
+    assert resolve_name(word, STORE, where="r.db") == expected
 
 
 @pytest.mark.parametrize("word", ["last-3", "last-2 real", "last nobody", "nobody", "last-"])
 def test_a_place_that_no_run_has_is_refused(word):
     with pytest.raises(UsageError, match=f"no run {word!r}"):
-        meant(word, STORE, where="r.db")
+        resolve_name(word, STORE, where="r.db")
 
 
 def test_the_last_run_is_a_simulated_one_where_there_is_no_other():
-    assert meant("last", STORE[4:], where="r.db") == "2"
-    assert meant("last", [STORE[5], STORE[1]], where="r.db") == "5"
+    assert resolve_name("last", STORE[4:], where="r.db") == "2"
+    assert resolve_name("last", [STORE[5], STORE[1]], where="r.db") == "5"
 
 
 def test_to_go_on_with_a_run_the_last_one_is_the_newest_whatever_it_is():
-    assert meant("last", STORE, where="r.db", whatever=True) == "6"
+    assert resolve_name("last", STORE, where="r.db", whatever=True) == "6"
 
 
 def test_what_the_word_last_passed_over_is_known():
@@ -125,9 +125,9 @@ def test_what_the_word_last_passed_over_is_known():
 
 def test_where_last_finds_none_what_it_passed_over_says_why():
     with pytest.raises(UsageError) as error:
-        meant("last-1", STORE[:3], where="r.db")
+        resolve_name("last-1", STORE[:3], where="r.db")
     with pytest.raises(UsageError, match=r"no run 'last-9' in r.db \(newest: 5, 1\)"):
-        meant("last-9", [STORE[1], STORE[5]], where="r.db")
+        resolve_name("last-9", [STORE[1], STORE[5]], where="r.db")
     assert str(error.value) == (
         "no run 'last-1' in r.db (`last` passes over what stands in brackets; newest: "
         "6 (without a trial that counts), 5 (simulated), 4); `agenteval show` lists all"
@@ -136,7 +136,7 @@ def test_where_last_finds_none_what_it_passed_over_says_why():
 
 def test_a_model_of_which_no_trial_counts_is_told_with_its_run():
     with pytest.raises(UsageError) as error:
-        meant("dead", [Known("7", "dead", usable=False), *STORE], where="r.db")
+        resolve_name("dead", [Known("7", "dead", usable=False), *STORE], where="r.db")
     assert str(error.value) == (
         "no run 'dead' in r.db (but 7, which is without a trial that counts: give this id to mean "
         "it); `agenteval show` lists all"

@@ -20,7 +20,7 @@ from agenteval.errors import Cause, HostError, UsageError
 from agenteval.store.loading import load_summary
 from agenteval.store.location import SCHEMA
 from agenteval.store.sql import SqlStore
-from agenteval.store.summaries import known, opened
+from agenteval.store.summaries import known_runs, opened
 
 VOID = replace(TRIAL, outcome=Outcome.VOID, ending=Ending.BROKEN, cause=Cause.CRASHED)
 COLUMNS = """SELECT table_name, column_name FROM information_schema.columns
@@ -221,7 +221,7 @@ def test_a_server_that_only_reads_is_read_and_says_in_one_line_that_nothing_is_w
 
 def ids(url: str) -> list[str]:
     with opened(url) as query:
-        return [run.id for run in known(query)]
+        return [run.id for run in known_runs(query)]
 
 
 def test_a_run_comes_back_as_it_was_with_every_character(store) -> None:

@@ -120,7 +120,7 @@ def test_a_trial_of_no_shard_was_of_one_process_that_is_gone(stores) -> None:
     written(stores[0], None).begin(KEY)
     other = arrived(stores[1], 1)
     other.take_over()
-    assert (other.in_flight(), other.part.told) == (0, "1/2")
+    assert (other.in_flight(), other.part.label) == (0, "1/2")
 
 
 def test_the_run_of_a_job_is_the_same_for_all_its_shards_and_again(stores) -> None:

@@ -197,7 +197,7 @@ def test_a_trial_in_flight_when_the_run_died_comes_back_void_with_its_calls(
 def test_last_is_the_newest_run(store: SqlStore) -> None:
     store.add(RUN)
     store.add(replace(RUN, id="r2", started="2026-01-02T00:00:00.000+00:00"))
-    newest = store.meant("last", whatever=True)
+    newest = store.resolve_name("last", whatever=True)
     assert (newest, [run.id for run in store.runs()]) == ("r2", ["r2", "r1"])
 
 
@@ -285,7 +285,7 @@ def test_what_was_set_aside_and_not_played_again_is_left(store: SqlStore) -> Non
     play(store)
     store.recorder(RUN, {"s": "abc"}).begin(replace(KEY, number=2))
     assert store.set_aside("r1", voids=False) == [("s", 2)]
-    assert (store.played("r1"), store.left("r1")) == ({("s", 1)}, {("s", 2)})
+    assert (store.played("r1"), store.trials_set_aside("r1")) == ({("s", 1)}, {("s", 2)})
 
 
 def test_the_last_run_is_one_that_can_be_used_unless_any_is_wanted(store: SqlStore) -> None:
@@ -293,7 +293,7 @@ def test_the_last_run_is_one_that_can_be_used_unless_any_is_wanted(store: SqlSto
     play(store)
     store.close_run("r1", complete=True, second_reader={}, effort=Effort(1.0, None))
     store.add(replace(RUN, id="r2", started="2026-01-02T00:00:00.000+00:00"))
-    assert (store.meant("last"), store.meant("last", whatever=True)) == ("r1", "r2")
+    assert (store.resolve_name("last"), store.resolve_name("last", whatever=True)) == ("r1", "r2")
 
 
 def test_an_unknown_run_is_one_line_with_the_known_ones(store: SqlStore) -> None:
@@ -525,10 +525,10 @@ class Noting:
     def __getattr__(self, name: str) -> object:
         return getattr(self.own, name)
 
-    def put(self, sql: str, values: Bound) -> list:
+    def execute(self, sql: str, values: Bound) -> list:
         if '"trial" ' in sql:
             self.seen.append((sql.split(maxsplit=1)[0], self.own.ask(self.asks)[0][0]))
-        return self.own.put(sql, values)
+        return self.own.execute(sql, values)
 
 
 def commits(store: SqlStore, ask: str) -> list[tuple[str, object]]:

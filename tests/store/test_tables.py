@@ -134,7 +134,7 @@ def test_of_several_statements_together_all_are_done_or_none(connection) -> None
 def test_a_statement_is_put_as_the_driver_takes_it(connection) -> None:
     mark = connection.mark
     write = f"INSERT INTO log_file (id, state) VALUES ({mark}, {mark}) RETURNING state"
-    assert [*map(tuple, connection.put(write, ("a", "half")))] == [("half",)]
+    assert [*map(tuple, connection.execute(write, ("a", "half")))] == [("half",)]
     assert connection.database == "sqlite"
 
 

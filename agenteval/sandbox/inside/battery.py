@@ -14,7 +14,7 @@ SEIZE = 0x4206  # traces without stopping
 
 
 def try_all(bait: Bait) -> dict[str, str]:
-    """What stopped each attempt; nothing for one that got through."""
+    """Return what stopped each attempt; "" for one that got through."""
     return {name: _try(attempt, bait) for name, attempt in ATTEMPTS.items()}
 
 

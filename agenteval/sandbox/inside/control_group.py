@@ -1,4 +1,4 @@
-"""Control groups of version 2: what the kernel itself holds a world to.
+"""Control groups of version 2: the limits that the kernel itself sets for a sandbox.
 
 They need a group that was delegated to us, in which no other process lives: a group that gives
 controllers to those below it may hold no process itself. Only groups called as ours are made or
@@ -37,10 +37,11 @@ def of(pid: int) -> str:
     return ""
 
 
-def lacking(group: str, family: Callable[[], set[int]], *, given: bool = False) -> str:
-    """Why no groups can be made below this one, "" if they can; `family` is who may live in it.
+def lacking(group: str, family: Callable[[], set[int]], *, is_delegated: bool = False) -> str:
+    """Return why no groups can be made below this one; "" if they can.
 
-    `given`: it was delegated on our asking, which a systemd of a user does not mark.
+    `family` is who may live in it. `is_delegated`: it was delegated on our asking, which a systemd
+    of a user does not mark.
     """
     if not group:
         return "this machine has no control groups of version 2"
@@ -52,7 +53,7 @@ def lacking(group: str, family: Callable[[], set[int]], *, given: bool = False) 
         why = "is the root of all groups, or one of threads"
     elif not all(os.access(key, os.W_OK) for key in keys):
         why = "is not this user's"
-    elif not given and os.path.exists(SYSTEMD) and not _delegated(group):
+    elif not is_delegated and os.path.exists(SYSTEMD) and not _delegated(group):
         why = "is systemd's, which has not delegated it"
     elif not set(map(int, _words(group, "cgroup.procs"))) <= family():
         why = "holds other processes as well"
@@ -70,7 +71,7 @@ def _words(group: str, name: str) -> list[str]:
 
 
 def _delegated(group: str) -> bool:
-    """As systemd marks what it has left to somebody else."""
+    """Return True if systemd marks the group as delegated to somebody else."""
     for mark in ("user.delegate", "trusted.delegate"):
         try:
             if os.getxattr(group, mark) == b"1":
@@ -81,11 +82,11 @@ def _delegated(group: str) -> bool:
 
 
 def divide(group: str) -> None:
-    """Make it one below which worlds have groups: who lives in it moves into one of ours.
+    """Make the group one below which sandboxes have groups: its processes move into one of ours.
 
     What an earlier, killed owner left empty there goes. Raises OSError.
     """
-    for name in _left(group):
+    for name in _abandoned(group):
         _removed(f"{group}/{name}")
     home = f"{group}/{HOME}{os.getpid()}"
     os.mkdir(home)
@@ -107,11 +108,11 @@ def restore(group: str, owner: int) -> None:
         _write(group, "cgroup.procs", str(os.getpid()))
     except OSError:
         return  # it is gone, or another one's by now
-    for name in _left(group, also=owner):
+    for name in _abandoned(group, also=owner):
         _removed(f"{group}/{name}")
 
 
-def _left(group: str, also: int = 0) -> Iterator[str]:
+def _abandoned(group: str, also: int = 0) -> Iterator[str]:
     """Groups called as ours, whose owner has ended."""
     for name in os.listdir(group):
         owner = name.removeprefix(HOME).removeprefix(OURS).partition("-")[0]
@@ -122,28 +123,28 @@ def _left(group: str, also: int = 0) -> Iterator[str]:
 
 
 def make(group: str, name: str, limits: Mapping[str, int]) -> str:
-    """A group for one world, with its limits. Raises OSError."""
-    made = f"{group}/{OURS}{name}"
-    os.mkdir(made)
+    """Make a group for one sandbox, with its limits. Raises OSError."""
+    folder = f"{group}/{OURS}{name}"
+    os.mkdir(folder)
     try:
         for key, value in limits.items():
-            if os.path.exists(f"{made}/{key}"):  # no swap, or no controller for processors
-                _write(made, key, f"{value} {PERIOD}" if key == "cpu.max" else str(value))
+            if os.path.exists(f"{folder}/{key}"):  # no swap, or no controller for processors
+                _write(folder, key, f"{value} {PERIOD}" if key == "cpu.max" else str(value))
     except OSError:
-        _removed(made)
+        _removed(folder)
         raise
-    return made
+    return folder
 
 
-def remove(made: str) -> bool:
-    """Kill who is left in it, and remove it; False while they are still dying."""
-    if _removed(made):
+def remove(folder: str) -> bool:
+    """Kill the processes left in it, and remove it; return False while they are still dying."""
+    if _removed(folder):
         return True
     try:
-        _write(made, "cgroup.kill", "1")  # since Linux 5.14
+        _write(folder, "cgroup.kill", "1")  # since Linux 5.14
     except OSError:
         pass  # its processes have a runner or a launcher that ends with us
-    return _removed(made)
+    return _removed(folder)
 
 
 def _removed(made: str) -> bool:
@@ -157,7 +158,7 @@ def _removed(made: str) -> bool:
 
 
 def remove_all(group: str, owner: int) -> None:
-    """Every world's group of this launcher, once its worlds are dead."""
+    """Remove every sandbox's group of this launcher, once its sandboxes are dead."""
     until = time.monotonic() + END_SECONDS
     names = [name for name in os.listdir(group) if name.startswith(f"{OURS}{owner}-")]
     while names := [name for name in names if not remove(f"{group}/{name}")]:
@@ -166,13 +167,13 @@ def remove_all(group: str, owner: int) -> None:
         time.sleep(0.005)
 
 
-def held(group: str) -> tuple[str, ...]:
-    """What the groups below this one limit."""
+def controllers(group: str) -> tuple[str, ...]:
+    """Return the controllers that limit the groups below this one."""
     return tuple(_words(group, "cgroup.subtree_control"))
 
 
 def count(made: str, name: str, key: str) -> int:
-    """How often something happened in a group."""
+    """Return how often something happened in a group."""
     words = _words(made, name)
     return int(words[words.index(key) + 1]) if key in words else 0
 

@@ -32,7 +32,10 @@ def read(path: str, limit: int) -> bytes:
 
 
 def _rest(fd: int, most: int) -> bytes:
-    """What is behind the size that a file has: it grows, or is the kernel's own and says 0."""
+    """Read what is behind the size that a file states.
+
+    The file may grow, or be the kernel's own, whose size is 0.
+    """
     rest = bytearray()
     while len(rest) < most and (part := os.read(fd, min(_CHUNK, most - len(rest)))):
         rest += part
@@ -60,33 +63,33 @@ def read_lines(
 
 
 def _step_over(file: BinaryIO, lines: int, path: str, most: int) -> bytes:
-    """What was read already of the line behind so many lines."""
+    """Skip so many lines; return what was already read of the next one."""
     for _ in range(0, most + _CHUNK, _CHUNK):
         if not lines:
             return b""
         chunk = file.read(_CHUNK)
-        found = chunk.count(b"\n")
-        if found >= lines:
+        ends = chunk.count(b"\n")
+        if ends >= lines:
             return chunk.split(b"\n", lines)[lines]
         if not chunk:
             return b""
-        lines -= found
+        lines -= ends
     raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), path)
 
 
 def stamp(paths: list[str]) -> str:
     """Changes when one of the files does; empty while one is so new that its times may not."""
-    told = []
+    parts = []
     for path in paths:
         try:
-            found = os.lstat(path)
+            status = os.lstat(path)
         except (OSError, ValueError) as error:
-            told.append(type(error).__name__)
+            parts.append(type(error).__name__)
             continue
-        if time.clock_gettime(time.CLOCK_REALTIME) - found.st_ctime < SETTLED:
+        if time.clock_gettime(time.CLOCK_REALTIME) - status.st_ctime < SETTLED:
             return ""
-        told.append(f"{found.st_ino} {found.st_size} {found.st_mtime_ns} {found.st_ctime_ns}")
-    return ",".join(told)
+        parts.append(f"{status.st_ino} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}")
+    return ",".join(parts)
 
 
 def write(root: str, path: str, content: bytes) -> None:
@@ -125,9 +128,9 @@ def _enter(folder: int, step: str) -> int:
 
 def _must_be_regular(fd: int, path: str) -> int:
     """Its size."""
-    found = os.fstat(fd)
-    if stat.S_ISDIR(found.st_mode):
+    status = os.fstat(fd)
+    if stat.S_ISDIR(status.st_mode):
         raise OSError(errno.EISDIR, os.strerror(errno.EISDIR), path)
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         raise OSError(errno.EINVAL, "not a regular file", path)
-    return found.st_size
+    return status.st_size

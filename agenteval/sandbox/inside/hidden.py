@@ -1,8 +1,8 @@
 """A fork of the runner that takes its order off the socket itself: the runner never holds it.
 
-A pre-forked script is a copy of the runner's memory, and may run what a model wrote. So what a
-judge is told (queries, programs, what is right) and what it says must never have been there: the
-one goes past the runner, the other through it as nothing that it could read.
+A pre-forked script is a copy of the runner's memory, and may run what a model wrote. So a judge's
+order (queries, programs, the right answer) and its report must never have been there: the order
+goes past the runner, and the report goes through it in a form that it cannot read.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ OUTLET = 3  # what the child says; its own streams are empty
 
 
 def start(peer: int, size: int, nothing: int, sink: int, act: Act) -> int:
-    """Fork a child that reads `size` bytes and acts on them; it is back once they are read.
+    """Fork a child that reads `size` bytes and acts on them; return once they are read.
 
-    `act` makes its exit code, and what it says. The child stays as unreadable for others as the
-    runner is. Where it cannot be made or does not read to the end, the socket is of no use any
-    more, and everything ends.
+    `act` returns its exit code and its output. The child stays as unreadable for others as the
+    runner is. If it cannot be made or does not read to the end, the socket is of no use any more,
+    and everything ends.
     """
-    told, tell = os.pipe2(os.O_CLOEXEC)
+    report, tell = os.pipe2(os.O_CLOEXEC)
     try:
         child = os.fork()
     except OSError:
@@ -48,8 +48,8 @@ def start(peer: int, size: int, nothing: int, sink: int, act: Act) -> int:
         finally:
             os._exit(prefork.CRASHED)
     os.close(tell)
-    taken = os.read(told, 1)
-    os.close(told)
+    taken = os.read(report, 1)
+    os.close(report)
     if taken != TAKEN:
         raise SystemExit
     return child
@@ -71,15 +71,16 @@ HELP = "agenteval_test"  # what programs import
 
 
 def act(order: wire.Message, env: dict[str, str]) -> tuple[int, bytes]:
-    """Run it as a Python that was just started would.
+    """Run the program as a Python that was just started would.
 
-    Only one that comes to its end says `order["word"]`, which nobody else knows, as its last word.
+    Only one that comes to its end prints `order["word"]`, which nobody else knows, as its last
+    word.
     """
     prefork.furnish(env)
     sys.argv, sys.orig_argv = ["-c", order["argument"]], ["python3", "-c"]
-    said = sys.stdout = sys.stderr = io.StringIO()
+    output = sys.stdout = sys.stderr = io.StringIO()
     made = sys.modules[HELP] = type(sys)(HELP)
     exec(compile(order["help"], HELP, "exec"), made.__dict__)  # noqa: S102 - our own
     held = made.begin(order)
-    text = said.getvalue() + (order["word"] if held else "")
+    text = output.getvalue() + (order["word"] if held else "")
     return 0 if held else 1, text.encode(errors="replace")

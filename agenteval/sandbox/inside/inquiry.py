@@ -1,4 +1,4 @@
-"""Questions to the world's database, which a model may have made: asked as of a stranger's file.
+"""Queries of the trial's database, which a model may have made: opened as a stranger's file.
 
 It runs in a process of its own that may crash, hang or grow: the runner's limits end it.
 """
@@ -76,7 +76,7 @@ FAULTS = (sqlite.Error, sqlite.Warning, MemoryError, OverflowError, ValueError)
 
 def act(order: wire.Message) -> tuple[int, bytes]:
     _bound()
-    return 0, wire.json(_answered(order)).encode()
+    return 0, wire.json(_run_order(order)).encode()
 
 
 def prepare() -> None:
@@ -104,18 +104,18 @@ def _bound() -> None:
         resource.setrlimit(limit, most)
 
 
-def _answered(order: wire.Message) -> wire.Message:
+def _run_order(order: wire.Message) -> wire.Message:
     path: str = order["database"]
     try:
         connection = opened(path)
-        found = schema(connection)
+        objects = schema(connection)
     except OSError as error:
         return {"broken": f"{path}: {error.strerror}"}
     except FAULTS as error:
         return {"broken": f"{path} cannot be read: {error}"}
-    if strange := deviation(found, order["schema"]):
+    if strange := deviation(objects, order["schema"]):
         return {"broken": f"{path}: {strange}"}
-    return {"answers": [_asked(connection, *question) for question in order["questions"]]}
+    return {"answers": [_run_query(connection, *question) for question in order["questions"]]}
 
 
 def opened(path: str) -> Any:
@@ -174,28 +174,28 @@ def allowed(action: int, first: str, second: str, *_where: str) -> int:
 
 
 def schema(connection: Any) -> list[Row]:
-    """Type, name, table and SQL of what the database says that it holds, in order."""
+    """Return type, name, table and SQL of the objects that the database declares, in order."""
     query = "SELECT type, name, tbl_name, sql FROM sqlite_master"
     rows: list[Row] = connection.execute(query).fetchmany(OBJECTS + 1)
     return rows
 
 
-def deviation(found: list[Row], declared: list[Row]) -> str:
-    """What is not as the fixture declared it; nothing where only tables and indexes were added."""
-    if len(found) > OBJECTS:
+def deviation(objects: list[Row], declared: list[Row]) -> str:
+    """Return how the objects differ from the fixture's; "" if only tables and indexes came."""
+    if len(objects) > OBJECTS:
         return f"it holds more than {OBJECTS} tables, indexes and views"
-    there, wanted = set(found), set(declared)
-    if lost := sorted(str(row[1]) for row in wanted - there):
+    there, expected = set(objects), set(declared)
+    if lost := sorted(str(row[1]) for row in expected - there):
         return f"{lost[0]} is not as it was declared"
-    own = {str(row[1]).lower() for row in wanted}
-    for row in found:
-        if row not in wanted and (str(row[1]).lower() in own or not _is_plain(*row)):
+    own = {str(row[1]).lower() for row in expected}
+    for row in objects:
+        if row not in expected and (str(row[1]).lower() in own or not _is_plain(*row)):
             return f"{row[0]} {row[1]} was not there at first"
-    return "" if len(found) == len(there) else "an object of it is there twice"
+    return "" if len(objects) == len(there) else "an object of it is there twice"
 
 
 def _is_plain(kind: object, name: object, _table: object, sql: object) -> bool:
-    """A further table or index, which no query of a scenario asks."""
+    """Return True for an additional table or index, which no query of a scenario uses."""
     if sql is None:
         return kind == "index" and str(name).startswith("sqlite_autoindex_")
     words = str(sql).split(None, 3)[:3]
@@ -206,7 +206,7 @@ def _is_plain(kind: object, name: object, _table: object, sql: object) -> bool:
     )
 
 
-def _asked(connection: Any, query: str, most: int) -> wire.Message:
+def _run_query(connection: Any, query: str, most: int) -> wire.Message:
     try:
         cursor = connection.execute(query)
         names = [column[0] for column in cursor.description or ()]

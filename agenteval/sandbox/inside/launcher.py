@@ -1,6 +1,6 @@
-"""The launcher: a small process of one thread that forks a world for each trial.
+"""The launcher: a small process of one thread that forks the sandbox of each trial.
 
-It stands between the evaluator and the worlds because forking a program that has threads is not
+It stands between the evaluator and the sandboxes because forking a program that has threads is not
 safe, because a parent-death signal fires when the *thread* that forked ends, and because what is
 forked from it carries nothing of the evaluator: no environment, no memory, no open file.
 """
@@ -27,9 +27,9 @@ LACKING = "!"  # before the reason why a group cannot be divided
 
 
 def main(fd: int, code: bytes, group: str, *, warm: bool) -> None:
-    """Start one world for each kind and socket that arrive; end them all with the sender.
+    """Start a sandbox for each kind and socket that arrive; end them all with the sender.
 
-    A third thing is the folder of the world's control group, which the sender made below `group`.
+    A third item is the folder of the sandbox's control group, which the sender made below `group`.
     """
     control = socket.socket(fileno=fd)
     evaluator = os.getppid()
@@ -56,9 +56,10 @@ def main(fd: int, code: bytes, group: str, *, warm: bool) -> None:
 
 
 def _reap(*_: object) -> int:
-    """Those that have ended; -1 when no child is left, 0 when some run.
+    """Reap the children that have ended; return -1 when none is left, 0 when some run.
 
-    Not left to the kernel: that would keep what they used from what our parent's children used.
+    This is not left to the kernel, which would keep what they used from what our parent's children
+    used.
     """
     try:
         while pid := os.waitpid(-1, os.WNOHANG)[0]:
@@ -77,10 +78,10 @@ def _wait_for_worlds() -> None:
 
 
 def _own_group(control: socket.socket) -> str:
-    """The one that systemd made for us alone, divided; the evaluator hears of it."""
+    """Divide the group that systemd made for us alone; report it to the evaluator."""
     group = control_group.of(os.getpid())
     try:
-        lacking = control_group.lacking(group, lambda: {os.getpid()}, given=True)
+        lacking = control_group.lacking(group, lambda: {os.getpid()}, is_delegated=True)
         if not lacking:
             control_group.divide(group)
     except OSError as error:
@@ -101,9 +102,9 @@ def _leave(group: str, killed: int) -> NoReturn:
 
 
 def _forked(namespaces: int, fds: list[int]) -> int:
-    """A child in the world's control group, and without one where the kernel refuses.
+    """Fork a child into the sandbox's control group, or without one if the kernel refuses.
 
-    The evaluator looks into that group, and finds nobody there.
+    The evaluator looks into that group, and finds no process there.
     """
     for group in fds[1:]:
         try:
@@ -116,7 +117,7 @@ def _forked(namespaces: int, fds: list[int]) -> int:
 def _in_child(
     control: socket.socket, fds: list[int], build: Callable[..., None], *arguments: object
 ) -> None:
-    """In a fresh child: build the world; whatever goes wrong there is the evaluator's to read."""
+    """Build the sandbox in a fresh child; report any fault to the evaluator."""
     peer, *groups = fds
     control.close()
     for group in groups:
@@ -133,7 +134,7 @@ def _in_child(
 
 
 def _refused(peer: int, error: OSError, at: str = "") -> None:
-    """Tell the evaluator, unless it is gone from there."""
+    """Report the fault to the evaluator, unless it is gone."""
     try:
         wire.reply(peer, {"errno": error.errno, "error": at + (error.strerror or str(error))})
     except OSError:
@@ -208,7 +209,7 @@ def _program(control: socket.socket, fds: list[int], code: bytes) -> None:
 
 
 def _exec(spec: wire.Message, peer: int, code: bytes) -> None:
-    """Become the program that builds the world, as a user who is nobody else."""
+    """Become the program that builds the sandbox, as a user of its own."""
     if os.geteuid() == 0:
         namespace.uncover(spec["prefixes"])
         uid = stranger(os.getpid())

@@ -103,14 +103,14 @@ def drop_capabilities() -> None:
 
 
 def empty_the_bounding_set() -> None:
-    """No program that is executed from here on gains a capability, whatever its file says."""
+    """Keep every program that is executed from here on from gaining a capability."""
     for capability in range(64):
         if _libc.prctl(DROP_BOUNDING, ctypes.c_ulong(capability), 0, 0, 0) < 0:
             return  # beyond the last one
 
 
 def landlock_version() -> int:
-    """Of the Landlock that this kernel has; 0 for none."""
+    """Return the version of the Landlock that this kernel has; 0 for none."""
     return max(0, int(_libc.syscall(*map(ctypes.c_long, (LANDLOCK, 0, 0, 1)))))
 
 
@@ -127,16 +127,16 @@ def landlock(rules: Iterable[tuple[str, str]], *, loopback: bool) -> None:
     rights = {"list": LIST, "read": READ, "write": files & ~MAKE_DEVICE}
     size = 8 if version < 4 else 16 if version < 6 else 24
     wanted = (ctypes.c_uint64 * 3)(files, network, scopes)
-    made = _syscall(LANDLOCK, "landlock", wanted, ctypes.c_long(size), ctypes.c_long(0))
+    ruleset = _syscall(LANDLOCK, "landlock", wanted, ctypes.c_long(size), ctypes.c_long(0))
     for path, kind in rules:
         place = os.open(path, os.O_PATH | os.O_CLOEXEC)
         rule = struct.pack("=Qi", rights[kind], place)
-        numbers = map(ctypes.c_long, (made, 1))
+        numbers = map(ctypes.c_long, (ruleset, 1))
         _syscall(LANDLOCK + 1, f"landlock {path}", *numbers, rule, ctypes.c_long(0))
         os.close(place)
     prctl(NO_NEW_PRIVS, 1)
-    _syscall(LANDLOCK + 2, "landlock", ctypes.c_long(made), ctypes.c_long(0))
-    os.close(made)
+    _syscall(LANDLOCK + 2, "landlock", ctypes.c_long(ruleset), ctypes.c_long(0))
+    os.close(ruleset)
 
 
 class _Program(ctypes.Structure):
@@ -162,7 +162,10 @@ def foreign(library: str, name: str) -> Function:
 
 
 def configure_sqlite(configure: Function, connection: object, option: int, value: int) -> None:
-    """What `Connection.setconfig` does, which Python 3.11 lacks: its connection begins so."""
+    """Set an option as `Connection.setconfig` does, which Python 3.11 lacks.
+
+    The structure of its connection begins with SQLite's own handle.
+    """
     handle = ctypes.c_void_p.from_address(id(connection) + object.__basicsize__)
     now = ctypes.c_int(-1)
     configure(handle, option, ctypes.c_int(value), ctypes.byref(now))
@@ -171,7 +174,7 @@ def configure_sqlite(configure: Function, connection: object, option: int, value
 
 
 def run_main(path: bytes) -> NoReturn:
-    """What `python3 PATH` does once it is up, by the same code: run, report, finalize, exit."""
+    """Do as `python3 PATH` does once it is up, by the same code: run, report, finalize, exit."""
     file = _libc.fopen(path, b"rbe")
     python = ctypes.pythonapi
     failed = python.PyRun_SimpleFileExFlags(ctypes.c_void_p(file), path, 1, None)

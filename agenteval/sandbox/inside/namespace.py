@@ -1,4 +1,4 @@
-"""A world made of namespaces alone: what is to be seen there, mounted from inside them."""
+"""A sandbox made of namespaces alone: its file system, mounted from inside them."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ def _bind(fd: int, path: str) -> None:
     if stat.S_ISDIR(os.fstat(fd).st_mode):
         os.makedirs(f".{path}", exist_ok=True)
     else:
-        _put(path, "")
+        _write_file(path, "")
     linux.mount(f"/proc/self/fd/{fd}", f".{path}", "", linux.BIND | linux.REC)
     os.close(fd)
 
 
-def _put(path: str, text: str) -> None:
+def _write_file(path: str, text: str) -> None:
     os.makedirs(os.path.dirname(f".{path}"), exist_ok=True)
     with open(f".{path}", "w") as file:
         file.write(text)
@@ -70,7 +70,7 @@ def _put(path: str, text: str) -> None:
 
 def _furnish(spec: wire.Message) -> None:
     for path, text in spec["files"].items():
-        _put(path, text)
+        _write_file(path, text)
     for path, target in spec["links"].items():
         os.makedirs(os.path.dirname(f".{path}"), exist_ok=True)
         os.symlink(target, f".{path}")
@@ -113,13 +113,13 @@ def uncover(prefixes: list[str]) -> None:
 
     The first folder on a way that is closed to them is covered; nothing else below it is seen.
     """
-    found = {prefix: closed for prefix in prefixes if (closed := _closed(prefix))}
-    if not found:
+    covers = {prefix: closed for prefix in prefixes if (closed := _closed(prefix))}
+    if not covers:
         return
     linux.unshare(linux.NEWNS)
     linux.mount("", "/", "", linux.REC | linux.PRIVATE)
-    ways = {prefix: os.open(prefix, os.O_PATH) for prefix in found}
-    for closed in set(found.values()):
+    ways = {prefix: os.open(prefix, os.O_PATH) for prefix in covers}
+    for closed in set(covers.values()):
         linux.mount("tmpfs", closed, "tmpfs", linux.NOSUID | linux.NODEV, "mode=0755,size=64k")
     for prefix, way in ways.items():
         os.makedirs(prefix, exist_ok=True)

@@ -103,9 +103,10 @@ class Scripts:
 
 
 def _spare_at_exit() -> dict[str, object]:
-    """What is put in here ends with its process: to take it apart took half the time of a script.
+    """Keep what is put in here until its process ends.
 
-    The first that is registered is called last, when nothing but finalizers is left to run.
+    To take it apart took half the time of a script. The function that is registered first is called
+    last, when nothing but finalizers is left to run.
     """
     spared: dict[str, object] = {}
     linux.hold(spared)
@@ -125,7 +126,7 @@ def detach(streams: list[int]) -> None:
 
 
 def _become(words: list[str], env: dict[str, str]) -> NoReturn:
-    """What Python does between its start and the first line of a script, and all after that."""
+    """Do what Python does between its start and the first line of a script, and all after that."""
     path = f"{os.getcwd()}/{words[0]}"
     sys.argv, sys.orig_argv = words, ["python3", *words]
     sys.path.insert(0, os.path.dirname(os.path.realpath(path)))
@@ -137,12 +138,12 @@ def furnish(env: dict[str, str]) -> None:
     """Environment, streams and a `__main__` as a Python that was just started has them."""
     os.environ.clear()
     os.environ.update(env)
-    sys.executable = sys._base_executable = _found("python3", env["PATH"])  # type: ignore[attr-defined]  # noqa: SLF001
+    sys.executable = sys._base_executable = _which("python3", env["PATH"])  # type: ignore[attr-defined]  # noqa: SLF001
     _open_streams()
     _renew_main()
 
 
-def _found(program: str, path: str) -> str:
+def _which(program: str, path: str) -> str:
     places = (f"{folder}/{program}" for folder in path.split(":"))
     return next(filter(os.path.isfile, places), sys.executable)
 

@@ -27,7 +27,7 @@ class RefusedError(Exception):
 
 
 class Runner:
-    """What all calls of one trial share. `peer` is watched: when it closes, everything ends."""
+    """The state that all calls of a trial share. When `peer` closes, which is watched, all ends."""
 
     def __init__(self, peer: int, spec: wire.Message) -> None:
         self.peer = peer
@@ -48,7 +48,7 @@ class Runner:
         )
 
     def ask(self, size: int) -> tuple[wire.Message, bytes]:
-        """Ask the world's database; the questions are the next bytes of the peer."""
+        """Query the trial's database; the queries are the next bytes of the peer."""
         inquiry.prepare()
         return self._followed(
             lambda nothing, sink: hidden.start(self.peer, size, nothing, sink, inquiry.act),
@@ -180,7 +180,7 @@ class Call:
         return bool(part)
 
     def drain(self) -> None:
-        """What stood in the pipe when its writers died: at most one pipe's buffer."""
+        """Read what stood in the pipe when its writers died: at most one pipe's buffer."""
         left = self.runner.limits["output_killed"]
         before = self.total
         while self.total - before < left:
@@ -198,7 +198,7 @@ class Call:
         return self.child in self.statuses
 
     def _wait_for_all(self) -> bool:
-        """Reap whoever has ended; True when no child is left."""
+        """Reap the children that have ended; return True when none is left."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)

@@ -1,4 +1,4 @@
-"""What a scenario's program imports as `agenteval_test`: ways to run what the model wrote, apart.
+"""The module that a scenario's program imports as `agenteval_test`: ways to run the model's code.
 
 The program knows what is right, so no code of the model's may run in it: that runs in processes of
 its own, which are given inputs and nothing else. scenarios/README.md says how to write a test.
@@ -34,7 +34,7 @@ class Broken(Exception):  # noqa: N818 - as Raised
 
 
 class Ran(NamedTuple):
-    """What a program gave: its exit code (negative: a signal), its output and its errors."""
+    """The result of a program: its exit code (negative: a signal), its output and its errors."""
 
     code: int
     output: str
@@ -42,7 +42,7 @@ class Ran(NamedTuple):
 
 
 def call(path: str, function: str, *arguments: Any, **options: Any) -> Any:
-    """What a function of the module at `path` returns for these arguments, both as JSON has them.
+    """Return the result of a function of the module at `path`; JSON carries it and the arguments.
 
     All calls of one path go to one process, where the module was loaded once.
     """
@@ -50,7 +50,7 @@ def call(path: str, function: str, *arguments: Any, **options: Any) -> Any:
 
 
 def call_in_place(path: str, function: str, *arguments: Any) -> tuple[Any, list[Any]]:
-    """What `call` gives, and the arguments as that process says they were afterwards."""
+    """Return the result of `call`, and the arguments as that process says they were afterwards."""
     answer = _called(path, function, arguments, {})
     return answer["value"], answer["arguments"]
 
@@ -70,7 +70,7 @@ def select(sql: str, *, database: str, before: Any = ()) -> tuple[list[str], lis
 
 
 def run(*words: str, seconds: float = SECONDS, given: str = "") -> Ran:
-    """Run a Python program of the workspace with these words, `given` as its input."""
+    """Run a Python program of the workspace with these words, and with `given` as its input."""
     try:
         done = subprocess.run(
             [sys.executable, "-B", *words],

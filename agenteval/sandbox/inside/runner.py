@@ -1,4 +1,4 @@
-"""The runner: first process of a trial's world, at the evaluator's call until he hangs up."""
+"""The runner: first process of a trial's sandbox, at the evaluator's call until it hangs up."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from agenteval.sandbox.inside import files, linux, process, seccomp, wire
 
 
 def serve(inlet: int, outlet: int) -> None:
-    """Answer requests until the peer closes. Never returns: the process ends, its world with it."""
+    """Answer requests until the peer closes.
+
+    Never returns: the process ends, and its sandbox with it.
+    """
     spec: wire.Message = {}
     try:
         first = wire.receive(inlet)
@@ -33,7 +36,7 @@ def serve(inlet: int, outlet: int) -> None:
 
 
 def _remove(folder: str) -> None:
-    """Where no filesystem ends with us: who made this folder may have been killed."""
+    """Remove the folder, if no filesystem ends with us: its maker may have been killed."""
     if folder:
         os.chdir("/")
         os.spawnv(os.P_WAIT, "/bin/rm", ["rm", "-rf", folder])

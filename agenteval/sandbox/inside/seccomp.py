@@ -203,7 +203,7 @@ def _argument(index: int) -> bytes:
 
 
 def _no_namespace() -> list[bytes]:
-    """A process or a thread may be made, and it may have no namespace of its own."""
+    """Allow a process or a thread to be made, but with no namespace of its own."""
     refused = _step(RETURN, refuse(errno.EPERM))
     bits = [_argument(0), _step(ANY_BIT, NEW_NAMESPACES, 0, 1), refused, _step(AND, THREAD | FILES)]
     return [*bits, _step(EQUAL, THREAD, 0, 1), refused, _step(RETURN, ALLOW)]

@@ -43,13 +43,13 @@ _LOADED: dict[str, Answer] = {}
 def _module(path: str) -> Answer:
     if path not in _LOADED:
         name = os.path.basename(path).removesuffix(".py")
-        made = sys.modules[name] = type(sys)(name)
-        made.__file__ = path
+        module = sys.modules[name] = type(sys)(name)
+        module.__file__ = path
         sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
         with open(path, encoding="utf-8") as file:
             code = compile(file.read(), path, "exec")
-        exec(code, made.__dict__)  # noqa: S102 - that is what is tested
-        _LOADED[path] = made.__dict__
+        exec(code, module.__dict__)  # noqa: S102 - that is what is tested
+        _LOADED[path] = module.__dict__
     return _LOADED[path]
 
 

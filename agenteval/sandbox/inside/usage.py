@@ -1,4 +1,4 @@
-"""What the processes of a trial use right now, and which limit that breaks."""
+"""The resources that the processes of a trial use now, and the limit that they break."""
 
 import os
 import resource
@@ -38,22 +38,22 @@ class Process:
 
 def processes() -> list[Process]:
     """Every process below this one."""
-    seen = {}
+    by_pid = {}
     for name in os.listdir("/proc"):
         if name.isdigit():
             try:
                 with open(f"/proc/{name}/stat", "rb") as file:
-                    seen[int(name)] = Process(int(name), file.read())
+                    by_pid[int(name)] = Process(int(name), file.read())
             except (FileNotFoundError, ProcessLookupError):
                 continue  # it ended while we looked
     me = os.getpid()
     if me == 1:
-        seen.pop(me, None)
-        return list(seen.values())
+        by_pid.pop(me, None)
+        return list(by_pid.values())
     family = {me}
-    while grown := {p.pid for p in seen.values() if p.parent in family} - family:
+    while grown := {p.pid for p in by_pid.values() if p.parent in family} - family:
         family |= grown
-    return [process for process in seen.values() if process.pid in family - {me}]
+    return [process for process in by_pid.values() if process.pid in family - {me}]
 
 
 class Meter:
@@ -110,7 +110,7 @@ def struck(limits: dict[str, int], places: list[str], meter: Meter, until: float
 
 
 def _files(process: Process) -> int:
-    """How many it has open."""
+    """Return the number of files that a process has open."""
     try:
         return os.stat(f"/proc/{process.pid}/fd").st_size or 20  # before Linux 6.2: as programs do
     except OSError:
@@ -130,7 +130,7 @@ def _mapped(process: Process) -> int:
 
 
 def _watched(process: Process) -> int:
-    """How many watches its epolls hold; as many as there may be where that cannot be read."""
+    """Return the number of watches of its epolls; the most there can be if that is unreadable."""
     here, count = f"/proc/{process.pid}", 0
     try:
         for fd in os.listdir(f"{here}/fd"):
@@ -143,9 +143,9 @@ def _watched(process: Process) -> int:
 
 
 def _sockets() -> int:
-    """How many there are in a network of our own; of those outside we know nothing.
+    """Return the number of sockets in a network of our own; those outside are unknown.
 
-    Where the kernel does not say, as gVisor's, its engine's control group alone counts them.
+    If the kernel does not say, as gVisor's, its engine's control group alone counts them.
     """
     if os.getpid() != 1:
         return 0
@@ -166,7 +166,7 @@ def memory_group() -> str:
 
 
 def kernel_kills(group: str) -> int:
-    """How many processes the kernel has killed for their memory."""
+    """Return the number of processes that the kernel has killed for their memory."""
     if not group:
         return 0
     with open(group, "rb") as file:
@@ -174,14 +174,14 @@ def kernel_kills(group: str) -> int:
 
 
 def full(limits: dict[str, int], places: list[str]) -> str:
-    """Which limit of the trial's own filesystems has been reached."""
+    """Return the limit of the trial's own filesystems that was reached; "" for none."""
     if inodes(places) >= limits["inodes"]:
         return "inodes"
     return "workspace" if any(os.statvfs(place).f_bavail == 0 for place in places) else ""
 
 
 def inodes(places: list[str]) -> int:
-    """How many there are in the place that has most of them."""
+    """Return the number of inodes in the place that has most of them."""
     disks = [os.statvfs(place) for place in places]
     return max((disk.f_files - disk.f_ffree for disk in disks), default=0)
 

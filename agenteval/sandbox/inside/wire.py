@@ -28,7 +28,10 @@ def request(message: Message, body: bytes = b"") -> bytes:
 
 
 def lengths(header: bytes) -> tuple[int, int]:
-    """How many bytes of message and of body follow. Raises ValueError when that is absurd."""
+    """Return how many bytes of message and of body follow.
+
+    Raises ValueError for an absurd number.
+    """
     text, body = int.from_bytes(header[:4], "big"), int.from_bytes(header[4:], "big")
     if text + body > LARGEST:
         raise ValueError(f"a frame of {text + body} bytes")
@@ -41,7 +44,7 @@ def reply(fd: int, message: Message, body: bytes = b"") -> None:
 
 
 def write(fd: int, content: bytes) -> None:
-    """All of it, in as many parts as the descriptor takes."""
+    """Write all of it, in as many parts as the descriptor takes."""
     left = memoryview(content)
     while left:
         left = left[os.write(fd, left) :]
@@ -64,7 +67,10 @@ def frame(text: bytes, body: bytes) -> bytes:
 
 
 def json(value: Any) -> str:
-    """As JSON; None stands for a number that has none there, and for what is no plain value."""
+    """Encode as JSON.
+
+    None stands for a number that has none there, and for what is no plain value.
+    """
     if isinstance(value, str):
         return quoted(value)
     if isinstance(value, dict):
@@ -78,7 +84,7 @@ def json(value: Any) -> str:
 
 
 def exactly(fd: int, count: int) -> bytes | None:
-    """So many bytes, or None when the peer is gone before."""
+    """Read `count` bytes; return None if the peer is gone before."""
     parts = []
     while count:
         part = os.read(fd, min(count, 1 << 20))
