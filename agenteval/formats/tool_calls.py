@@ -137,7 +137,7 @@ def is_deep(value: object) -> bool:
 
 MOST_VALUES = 1 << 20  # in one text: each may take a hundred times the bytes that it is written in
 TOO_MANY = f"more than {MOST_VALUES:,} values"
-_STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+_STRING = re.compile(r'"(?>(?:[^"\\]++|\\.)*)"', re.DOTALL)
 _STRING_OF_BYTES = re.compile(_STRING.pattern.encode(), re.DOTALL)
 
 

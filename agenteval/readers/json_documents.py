@@ -31,7 +31,7 @@ DECODER = json.JSONDecoder(strict=False)
 _AT_ONCE = 1 << 18
 _BLANKS = re.compile(r"[\s,]*+")
 _MARK = re.compile(rb'["\[\]{}]')
-_REST_OF_STRING = re.compile(rb'(?:[^"\\]++|\\.)*+("?)', re.DOTALL)
+_REST_OF_STRING = re.compile(rb'(?>(?:[^"\\]++|\\.)*)("?)', re.DOTALL)
 _SCALAR = re.compile(rb"[^\s,:\[\]{}\"]++")
 
 
