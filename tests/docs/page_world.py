@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -20,6 +21,14 @@ SERVED = {
 OF_THE_PROJECT = ("agenteval.toml", "allowlists", "fixtures", "gate.toml", "scenarios")
 
 
+def copy(source: Path, target: Path) -> None:
+    """Copy a file or folder: of a project no link is followed."""
+    if source.is_dir():
+        shutil.copytree(source, target)
+    else:
+        shutil.copy(source, target)
+
+
 @dataclass
 class World:
     """The folders in which all commands of one page run, one after another."""
@@ -32,7 +41,7 @@ class World:
         for name in ("fresh", "checkout"):
             (self.folder / name).mkdir(parents=True)
         for name in OF_THE_PROJECT:
-            (self.folder / "checkout" / name).symlink_to(PROJECT / name)
+            copy(PROJECT / name, self.folder / "checkout" / name)
 
     def write(self, block: Block) -> None:
         path = self._place(block) / block.flags["file"]
