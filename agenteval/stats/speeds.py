@@ -15,7 +15,7 @@ from agenteval.stats.quantiles import Samples, samples
 MOST_PER_PIECE = 8  # tokens; speculative decoding sends a few at a time
 
 
-def _generation_speed(turn: Turn) -> float | None:
+def generation_speed(turn: Turn) -> float | None:
     """Return tokens a second after the first piece; None where the pieces cannot show it."""
     tokens, timing = generated(turn), turn.timing
     if timing is None or not timing.gap_mean or tokens > MOST_PER_PIECE * timing.pieces:
@@ -125,7 +125,7 @@ def speed_of(turns: Sequence[Turn], *, concurrency: int, seconds: float | None, 
         requests=len(turns),
         completion_tokens=sum(map(generated, turns)),
         seconds=seconds,
-        generation=_samples(map(_generation_speed, turns)),
+        generation=_samples(map(generation_speed, turns)),
         prefill=_samples(map(_prefill_speed, turns)) if prefill_is_known else None,
         first=_samples(turn.timing.first for turn in turns if turn.timing),
         windows=windows if prefill_is_known else replace(windows, prefill=None),

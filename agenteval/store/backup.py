@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 from agenteval.errors import HostError, is_of_the_host
-from agenteval.store.location import connected
+from agenteval.store.location import connected, size_of
 
 PARTIAL = ".partial"  # behind the name of a copy that is not whole yet
 PAGES = 20_000  # copied at a time: between two of these, Ctrl-C is heard
@@ -51,7 +51,7 @@ def _free_name(path: Path) -> Path:
 def _check_free_space(file: Path, folder: Path) -> None:
     """Raises OSError before a large store has filled the disk with half a copy."""
     log = Path(f"{file}-wal")
-    size = file.stat().st_size + (log.stat().st_size if log.exists() else 0)
+    size = size_of(file) + size_of(log)
     free = shutil.disk_usage(folder).free
     if free < size:
         raise OSError(f"{size / 1e6:.1f} MB are needed and {free / 1e6:.1f} MB are free")

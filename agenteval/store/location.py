@@ -139,10 +139,18 @@ def _mode(file: Path) -> str:
     file: not into an older one.
     """
     log = Path(f"{file}-wal")
-    has_log = log.exists() and log.stat().st_size > 0
+    has_log = size_of(log) > 0
     if not all(os.access(place, os.W_OK) for place in (file, file.parent)):
         return "mode=ro" if has_log else "mode=ro&immutable=1"
     return "mode=ro" if has_log and _version_in(file) != SCHEMA else "mode=rw"
+
+
+def size_of(file: Path) -> int:
+    """Return the bytes of a file; 0 if there is none, as when SQLite has just removed its log."""
+    try:
+        return file.stat().st_size
+    except FileNotFoundError:
+        return 0
 
 
 def _version_in(file: Path) -> int:

@@ -11,7 +11,7 @@ from sqlmodel import SQLModel
 from agenteval.errors import HostError, UsageError
 from agenteval.store.ingesting import LogFileRow, SessionRow
 from agenteval.store.kept_texts import PACKED
-from agenteval.store.location import Location
+from agenteval.store.location import Location, size_of
 from agenteval.store.orm import connected_to_read
 from agenteval.store.rows import ExactText, TurnRow
 from agenteval.store.sql import SqlStore
@@ -177,4 +177,4 @@ def size(store: str) -> int:
     """The bytes of a store of one file."""
     file = Location(store).file
     names = [f"{file}{end}" for end in ("", "-wal")] if file else []
-    return sum(Path(name).stat().st_size for name in names if Path(name).exists())
+    return sum(size_of(Path(name)) for name in names)

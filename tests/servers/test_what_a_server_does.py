@@ -16,14 +16,14 @@ from agenteval.config.models import at_url
 from agenteval.config.trust import bind
 from agenteval.core.cards import FITTED, FREE, NOT_OBSERVABLE, THROUGH
 from agenteval.core.cards import INVENTED as ASKED_FOR
-from agenteval.models.server_questions import NO_TOOL, asked
+from agenteval.models.server_questions import NO_TOOL, ask_server
 
 MASKED = ["hallucinated-tool", "malformed-arguments"]
 
 
 async def seen(reply, **entry: object):
     with server({}, reply) as url:
-        return await asked(at_url(url, "m").model_copy(update=entry))
+        return await ask_server(at_url(url, "m").model_copy(update=entry))
 
 
 def said(text: str = "", **message: object):
@@ -167,6 +167,6 @@ async def test_a_grammar_is_seen_through_a_proxy(llama, proxied, monkeypatch) ->
     monkeypatch.setenv("LITELLM_KEY", KEY)
     bind(proxied, "LITELLM_KEY")
     entry = at_url(f"{proxied}/v1", "markov").model_copy(update={"api_key_env": "LITELLM_KEY"})
-    direct = await asked(at_url(f"{llama}/v1", "markov"))
-    through = await asked(entry)
+    direct = await ask_server(at_url(f"{llama}/v1", "markov"))
+    through = await ask_server(entry)
     assert {**direct, "asked": ""} == {**through, "asked": ""}

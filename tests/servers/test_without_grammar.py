@@ -14,7 +14,7 @@ from agenteval.cli.options import TOO_VOID
 from agenteval.config.models import ModelEntry
 from agenteval.core.cards import FREE
 from agenteval.core.malformed import Blame
-from agenteval.models.server_questions import asked
+from agenteval.models.server_questions import ask_server
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]  # vLLM starts in a minute or more
 
@@ -35,7 +35,7 @@ COMPLETED = {("vllm", True)}
 
 async def test_no_grammar_is_in_force(free) -> None:
     _, entry = free
-    found = await asked(ModelEntry.model_validate(entry))
+    found = await ask_server(ModelEntry.model_validate(entry))
     assert (found["grammar of calls"], found["calls come"]) == (FREE, "as calls")
 
 

@@ -17,7 +17,7 @@ from agenteval.config.fixtures import load_fixture
 from agenteval.config.scenario_files import load_scenarios
 from agenteval.core.policy.policy import World
 from agenteval.core.scenario import Scenario
-from agenteval.models.oracle import made
+from agenteval.models.oracle import as_tool_call
 from agenteval.protocols import Sandbox, Stage
 from agenteval.sandbox.backends import Namespaces
 from agenteval.taxonomy.catalogue import failure_classes
@@ -261,7 +261,7 @@ def test_every_failure_class_can_be_slipped_into_from_a_right_call(failure_class
 
     ((_, written),) = slips_of(replace(stage, scenario=inviting(stage, failure_class)), 0)
 
-    verdict = judge(made(written), stage.policy, World(frozenset(stage.files(0))))
+    verdict = judge(as_tool_call(written), stage.policy, World(frozenset(stage.files(0))))
     assert [found.failure_class for found in verdict.findings][:1] == [failure_class]
 
 
