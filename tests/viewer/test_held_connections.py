@@ -44,7 +44,11 @@ class Viewer:
         return peer
 
     def visit(self) -> bytes:
-        """The begin of an answer, or what an ordinary visitor met instead."""
+        """The begin of an answer, or what an ordinary visitor met instead, who tries twice."""
+        first = self._ask()
+        return self._ask() if first.startswith(b"ConnectionResetError") else first
+
+    def _ask(self) -> bytes:
         head = f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\nConnection: close\r\n\r\n"
         try:
             with self.connect(head.encode()) as peer:
