@@ -45,7 +45,7 @@ T = TypeVar("T")
 LONGEST = 20_000  # characters of a traceback, from its end: there it says what happened
 
 
-def make_for_seed(key: TrialKey, make: Callable[[], T]) -> T:
+def _make_for_seed(key: TrialKey, make: Callable[[], T]) -> T:
     """Make a scenario's part for this seed. Raises InfrastructureError if it cannot be made.
 
     A scenario that fails for every seed was reported before the run began: this is the seed's.
@@ -152,7 +152,7 @@ class Orchestrator:
         self, stage: Stage, key: TrialKey, running: asyncio.Semaphore, begun: list[TrialRunner]
     ) -> Trial:
         """Return the trial at its end; `begun` gets its runner as soon as there is one."""
-        files, prompt = make_for_seed(
+        files, prompt = _make_for_seed(
             key, lambda: (stage.files(key.seed), posed(stage.scenario, key.seed, self.setting))
         )
         limits = stage.scenario.limits

@@ -127,7 +127,7 @@ class Dialogue:
         ids = {call.id for call in self._waiting.calls}
         if ids:
             return not ids.isdisjoint(_ids(messages))
-        return seen_before(messages) > len(self.turns) - self.unread
+        return _count_replies(messages) > len(self.turns) - self.unread
 
     def _take_answers(self, messages: Sequence[Wire]) -> Iterator[PendingCall]:
         """Only what stands at the end is new; ids may come round again."""
@@ -165,7 +165,7 @@ def text_of(message: Wire) -> str:
     return "".join(str(part.get("text", "")) for part in parts if isinstance(part, Mapping))
 
 
-def seen_before(messages: Sequence[Wire]) -> int:
+def _count_replies(messages: Sequence[Wire]) -> int:
     """Return the number of replies that a request shows; the seed of a turn is made of it."""
     return sum(message.get("role") == "assistant" for message in messages)
 

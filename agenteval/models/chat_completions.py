@@ -112,7 +112,7 @@ def request_body(
         request["stream_options"] = {"include_usage": True}
     if entry.tools == "text":
         dialect = DIALECTS[entry.dialect]
-        request["messages"] = text_messages(messages, dialect, schemas_of(tools))
+        request["messages"] = _text_messages(messages, dialect, schemas_of(tools))
         if dialect.stop:
             request["stop"] = dialect.stop
     else:
@@ -197,7 +197,7 @@ def native_message(message: Message, thought: Mapping[str, str]) -> Mapping[str,
     return wire
 
 
-def text_messages(
+def _text_messages(
     messages: Sequence[Message], dialect: Dialect, schemas: Schemas
 ) -> list[Mapping[str, Any]]:
     """The conversation of a model without tools: instructions, its own words, results as words.
