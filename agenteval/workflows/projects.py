@@ -193,4 +193,4 @@ def state_of(folder: str, pin: str) -> str:
     """Return the present state of a confirmed project, in words."""
     if not Path(folder).is_dir():
         return "gone"
-    return "as it was" if trust.digest(Path(folder)) == pin else "changed, so not trusted any more"
+    return "unchanged" if trust.digest(Path(folder)) == pin else "changed, so not trusted any more"
