@@ -69,7 +69,7 @@ class Teller(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Spoken:
+class _Spoken:
     """A dialect: how its path ends, and its two directions; none where nothing is to be done."""
 
     name: str
@@ -79,9 +79,9 @@ class Spoken:
 
 
 SPOKEN: Final = (
-    Spoken(CHAT, "/chat/completions"),
-    Spoken("messages", "/messages", anthropic_wire.to_chat, anthropic_wire.Stream),
-    Spoken("responses", "/responses", openai_responses.to_chat, openai_responses.Stream),
+    _Spoken(CHAT, "/chat/completions"),
+    _Spoken("messages", "/messages", anthropic_wire.to_chat, anthropic_wire.Stream),
+    _Spoken("responses", "/responses", openai_responses.to_chat, openai_responses.Stream),
 )
 
 
@@ -89,7 +89,7 @@ SPOKEN: Final = (
 class ModelRequest:
     """A program's request to its model: `body` as it came, `chat` the same in chat completions."""
 
-    spoken: Spoken
+    spoken: _Spoken
     body: Json
     chat: dict[str, Any]
 

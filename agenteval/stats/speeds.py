@@ -28,7 +28,7 @@ def _read(turn: Turn) -> int:
     return turn.usage.prompt_tokens - turn.usage.cached_tokens
 
 
-def _prefill_speed(turn: Turn) -> float | None:
+def prefill_speed(turn: Turn) -> float | None:
     """Return prompt tokens a second until the first piece, without those that were cached."""
     tokens = _read(turn)
     if turn.timing is None or not turn.timing.first or tokens <= 0:
@@ -126,7 +126,7 @@ def speed_of(turns: Sequence[Turn], *, concurrency: int, seconds: float | None, 
         completion_tokens=sum(map(generated, turns)),
         seconds=seconds,
         generation=_samples(map(generation_speed, turns)),
-        prefill=_samples(map(_prefill_speed, turns)) if prefill_is_known else None,
+        prefill=_samples(map(prefill_speed, turns)) if prefill_is_known else None,
         first=_samples(turn.timing.first for turn in turns if turn.timing),
         windows=windows if prefill_is_known else replace(windows, prefill=None),
         by_pieces=any(turn.timing and not turn.usage.completion_tokens for turn in turns),
