@@ -60,6 +60,6 @@ def test_a_page_that_hides_is_found_out(name, monkeypatch):
 def test_a_page_that_takes_words_for_elements_is_found_out(monkeypatch):
     monkeypatch.setattr(html, "templates_of", html.templates_of.__wrapped__)  # made anew
     monkeypatch.setattr(
-        html, "_shown", lambda value: html.Markup(value) if type(value) is str else value
+        html, "_visible", lambda value: html.Markup(value) if type(value) is str else value
     )
     assert "a script" in harm(try_report())
