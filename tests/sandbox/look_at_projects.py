@@ -21,7 +21,7 @@ from agenteval.workflows.hostile_projects import (  # noqa: E402 -- found by the
 )
 
 # Each by a command that reads what is spoilt.
-COMMANDS = {"allow list": "check", "arm": "show"}
+COMMANDS = {"allow list": ("check",), "arm": ("show", "--arm", "mine")}
 MAIN = """\
 import resource, sys
 sys.path[:0] = sys.argv.pop(1).split(':')
@@ -39,13 +39,11 @@ def look(name: str, number: int) -> dict[str, object]:
     folder = Path(sys.argv[2], str(number))
     (folder / "tmp").mkdir(parents=True)
     project, home = write_hostile(hostile_projects()[name], folder)
-    command = next(
-        (one for word, one in COMMANDS.items() if word in name.split(" that", maxsplit=1)[0]),
-        "world",
-    )
+    subject = name.split(" that", maxsplit=1)[0]
+    words = next((words for word, words in COMMANDS.items() if word in subject), ("world",))
     before, begun = snapshot(folder), time.monotonic()
     ran = subprocess.run(
-        [sys.executable, "-I", "-S", "-B", "-c", MAIN, sys.argv[1], "scenarios", command, NAME],
+        [sys.executable, "-I", "-S", "-B", "-c", MAIN, sys.argv[1], "scenarios", *words, NAME],
         cwd=project,
         env={"HOME": str(home), "PATH": os.environ["PATH"], "TMPDIR": str(folder / "tmp")},
         stdin=subprocess.DEVNULL,
