@@ -193,7 +193,7 @@ def test_hook_stop_ends_a_stopped_process(place) -> None:
     pid = resident(place)
     os.kill(pid, signal.SIGSTOP)
     subprocess.run([*AGENTEVAL, "hook", "stop"], timeout=60, check=True, capture_output=True)
-    for _ in range(200):
+    for _ in range(1500):
         if not (place / "pid").exists():
             break
         time.sleep(0.02)
