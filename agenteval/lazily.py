@@ -8,6 +8,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+# The variable that keeps the working folder out of the imports of a Python of ours that a command
+# starts. The value marks it as ours: a program of the user's is not started with it.
+OWN_SAFE_PATH = ("PYTHONSAFEPATH", "agenteval")
+
 
 def submodules(package: str) -> Callable[[str], ModuleType]:
     """Return the `__getattr__` of a package: `package.part` is that module, without an import."""

@@ -1,5 +1,6 @@
 """Fixtures that several areas share."""
 
+import os
 import re
 import shutil
 import signal
@@ -13,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from agenteval.config.project_files import shipped
+from agenteval.lazily import OWN_SAFE_PATH
 
 # Both are told by the clock, and a busy machine is no fault of the code.
 settings.register_profile("here", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -68,6 +70,15 @@ def _answering(reply: bytes, delay: float = 0.0, *, models: bytes = b"") -> Iter
             over.set()
             server.shutdown()
             thread.join()
+
+
+@pytest.fixture(autouse=True)
+def own_safe_path() -> Iterator[None]:
+    """Unset what a command sets for its whole process, which is that of every test here."""
+    yield
+    name, value = OWN_SAFE_PATH
+    if os.environ.get(name) == value:
+        del os.environ[name]
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from agenteval.cli.app import app
 from agenteval.cli.options import FAULT, GIVEN_STORE, at_store
 from agenteval.cli.output import guard_log, let_go, reader_may_go, say
 from agenteval.errors import CutOffError, HostError, UntrustedError, UsageError, is_of_the_host
+from agenteval.lazily import OWN_SAFE_PATH
 
 # agent-eval of Allen AI and agent-evaluation of AWS, as their metadata folders are called.
 _OTHERS = ("agent_eval-", "agent_evaluation-")
@@ -69,8 +70,8 @@ def _run() -> None:
     _open_closed()
     guard_log()
     os.umask(os.umask(0o077) & 0o077)  # under 0777 we could not read what we write
-    # A Python that we start imports nothing out of the working folder.
-    os.environ.setdefault("PYTHONSAFEPATH", "1")
+    # A Python of ours that we start imports nothing out of the working folder.
+    os.environ.setdefault(*OWN_SAFE_PATH)
     if conflict := warning():
         say(f"agenteval: {conflict}", err=True)
     failed = 2

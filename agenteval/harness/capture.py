@@ -20,7 +20,7 @@ from agenteval.core.prompt.profile import Form, recognised
 from agenteval.errors import UsageError
 from agenteval.harness.dialogue import Did, text_of
 from agenteval.harness.http_server import Answer, Request, UnreadableError, read_request
-from agenteval.harness.install import environment, options, version_of, without_keys
+from agenteval.harness.install import environment, foreign_environment, options, version_of
 from agenteval.harness.recipes import PROGRAMS, Program
 from agenteval.harness.translation import (
     ModelRequest,
@@ -237,7 +237,7 @@ async def _run(words: Sequence[str], script: Script, url: str) -> str:
     with TemporaryFile() as talk:  # what it leaves running would hold a pipe open
         process = await asyncio.create_subprocess_exec(
             *argv,
-            env={**without_keys(os.environ), **environment(url)},
+            env={**foreign_environment(os.environ), **environment(url)},
             stdin=asyncio.subprocess.DEVNULL,
             stdout=talk,
             stderr=asyncio.subprocess.STDOUT,

@@ -20,6 +20,7 @@ from typing import Final
 from agenteval.core.known_keys import is_secret
 from agenteval.errors import UsageError
 from agenteval.harness.recipes import CHAT, FOLDER, MODEL, PROGRAMS, Program
+from agenteval.lazily import OWN_SAFE_PATH
 from agenteval.temporary import locked
 
 SECONDS: Final = 900
@@ -162,9 +163,16 @@ def _note(program: Program, folder: Path) -> None:
     (folder / MARK).write_text(json.dumps(mark), encoding="utf-8")
 
 
-def without_keys(variables: Mapping[str, str]) -> Mapping[str, str]:
-    """A program whose model is ours needs no key: what it logs or sends can hold none."""
-    return {name: value for name, value in variables.items() if not is_secret(name, value)}
+def foreign_environment(variables: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the variables that another's program is started with.
+
+    A program whose model is ours needs no key: what it logs or sends can hold none.
+    """
+    return {
+        name: value
+        for name, value in variables.items()
+        if not is_secret(name, value) and (name, value) != OWN_SAFE_PATH
+    }
 
 
 async def version_of(path: str) -> str:
@@ -174,7 +182,7 @@ async def version_of(path: str) -> str:
         "--version",
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
-        env=without_keys(os.environ),
+        env=foreign_environment(os.environ),
     )
     try:
         async with asyncio.timeout(30):

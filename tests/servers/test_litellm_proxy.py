@@ -48,8 +48,11 @@ async def ask(address: str, **more: object):
 
 @pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
 async def test_a_reply_is_the_same_through_the_proxy(llama, proxied, key, stream) -> None:
-    await ask(llama, stream=stream)  # the prompt is in the server's cache from here on
-    direct, through = await ask(llama, stream=stream), await ask(proxied, stream=stream)
+    async def ask_directly():
+        return await ask(llama, api_key_env="", stream=stream)
+
+    await ask_directly()  # the prompt is in the server's cache from here on
+    direct, through = await ask_directly(), await ask(proxied, stream=stream)
     seen = [
         (turn.text, [(call.name, call.arguments, len(call.id)) for call in turn.calls],
          turn.finish_reason, turn.usage, turn.malformed)
