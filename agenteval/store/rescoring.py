@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import JSON, Column, Engine
-from sqlmodel import Field, Session, SQLModel, col, select
+from sqlmodel import Field, Session, SQLModel, col
+from sqlmodel import select as select_rows
 
 from agenteval.core.call import ToolCall, Verdict
 from agenteval.core.summary import summarize
@@ -103,7 +104,7 @@ def rescore(engine: Engine, run_id: str, judge: Judge, basis: Basis) -> Rescored
         session.add(rescore_row)
         session.flush()
         rescoring = _Rescoring(session, rescore_row, judge)
-        trials = select(TrialRow).where(TrialRow.run_id == run_id, TrialRow.outcome != "")
+        trials = select_rows(TrialRow).where(TrialRow.run_id == run_id, TrialRow.outcome != "")
         for row in session.exec(trials).all():
             rescoring.trial(row)
         run.taxonomy, run.policies, run.judged = (
@@ -150,5 +151,5 @@ class _Rescoring:
         self.moves[before["failure_class"] or ALLOWED, new["failure_class"] or ALLOWED] += 1
 
     def _rows(self, table: type[Any], trial: TrialRow) -> list[Any]:
-        query = select(table).where(table.trial_id == trial.id).order_by(col(table.id))
+        query = select_rows(table).where(table.trial_id == trial.id).order_by(col(table.id))
         return list(self.session.exec(query).all())

@@ -136,14 +136,35 @@ def broken_words(received: Received, request: Asked) -> Iterator[Sight]:
 
 
 SHOWN = 500  # characters of evidence; the turn keeps every byte
-KINDS = tuple(
-    value
-    for value in (
-        *vars(malformed_arguments).values(),
-        *globals().values(),
-        *vars(malformed_replies).values(),
-    )
-    if isinstance(value, MalformedKind)
+# In the order in which the faults of a reply are listed: the first is its primary one.
+KINDS: tuple[MalformedKind, ...] = (
+    malformed_arguments.broken_json,
+    malformed_arguments.lost_arguments,
+    malformed_arguments.schema_mismatch,
+    malformed_arguments.broken_text,
+    malformed_arguments.object_arguments,
+    malformed_arguments.markup_in_arguments,
+    malformed_arguments.missing_id,
+    malformed_arguments.repeated_id,
+    malformed_arguments.empty_name,
+    malformed_arguments.channel_tokens,
+    call_in_text,
+    call_in_fence,
+    call_in_reasoning,
+    cut_call,
+    cut_reply,
+    refused_call,
+    broken_words,
+    malformed_replies.repeated_arguments,
+    malformed_replies.encoded_twice,
+    malformed_replies.surplus_text,
+    malformed_replies.prefixed_name,
+    malformed_replies.repeated_call,
+    malformed_replies.legacy_call,
+    malformed_replies.lost_call,
+    malformed_replies.lost_reply,
+    malformed_replies.reasoning_only,
+    malformed_replies.withheld_reply,
 )
 FAULTS = frozenset(kind.id for kind in KINDS if not kind.note)
 

@@ -165,8 +165,8 @@ def view_of_article() -> View:
     }  # which calls belong to one trial was not published: the sessions were made up
     counts = {model: replace(of, by_trial=False) for model, of in counts_of.items()}
     title = "The published comparison, judged again from calls written after it"
-    views = workflows.views
-    return build_counts_view(title, counts, classes=views.class_texts(), fold=views.fold(ARTICLE))
+    texts, rows = workflows.views.class_texts(), workflows.views.fold(ARTICLE)
+    return build_counts_view(title, counts, classes=texts, fold=rows)
 
 
 def _primary(call: ToolCall, policy: Policy) -> str | None:
