@@ -31,7 +31,14 @@ from sqlmodel import Field, SQLModel
 from agenteval.core.plain import visible
 from agenteval.errors import UsageError, fault
 from agenteval.store import ingesting, rescoring  # noqa: F401 -- whose tables are to be made too
-from agenteval.store.connections import WAIT_SECONDS, Bound, all_or_none, is_fault, unopened
+from agenteval.store.connections import (
+    WAIT_SECONDS,
+    Bound,
+    all_or_none,
+    is_fault,
+    no_store,
+    unopened,
+)
 from agenteval.store.location import Location
 from agenteval.store.migration import Upgrade, is_current, make_tables, show_as_today
 from agenteval.store.rows import ExactText
@@ -225,6 +232,8 @@ def _tell_of_faults(engine: Engine, store: str) -> None:
         at_work = isinstance(error, OperationalError | InterfaceError | InternalError)
         if is_fault(message, error=at_work or type(error) is DatabaseError):
             raise fault(store, message) from error
+        if message.startswith(("no such table", "no such column")):  # somebody took it out
+            raise UsageError(no_store(store, message)) from error
         if message.startswith("permission denied"):
             reason = message.splitlines()[0]
             raise UsageError(f"--store {store}: {reason}; name a user who may write") from error
