@@ -141,7 +141,12 @@ def connected_to_read(store: str) -> Iterator[Connection]:
         except (SQLAlchemyError, ModuleNotFoundError, ValueError) as error:
             raise unopened(str(where), error) from error
         _tell_of_faults(engine, str(where))
-        yield connection
+        try:
+            yield connection
+        except OperationalError as error:
+            if not str(error.orig).startswith("no such "):
+                raise
+            raise UsageError(no_store(str(where), str(error.orig))) from error
 
 
 def _reading_engine(where: Location, stack: ExitStack) -> Engine:
@@ -232,8 +237,6 @@ def _tell_of_faults(engine: Engine, store: str) -> None:
         at_work = isinstance(error, OperationalError | InterfaceError | InternalError)
         if is_fault(message, error=at_work or type(error) is DatabaseError):
             raise fault(store, message) from error
-        if message.startswith(("no such table", "no such column")):  # somebody took it out
-            raise UsageError(no_store(store, message)) from error
         if message.startswith("permission denied"):
             reason = message.splitlines()[0]
             raise UsageError(f"--store {store}: {reason}; name a user who may write") from error

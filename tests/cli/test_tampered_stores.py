@@ -57,12 +57,12 @@ def test_a_run_of_a_changed_store_goes_on_or_is_refused_in_one_line(cli, project
 
 
 @pytest.mark.slow
-def test_a_store_without_a_table_is_none_for_each_command(cli, project):
+def test_a_store_without_a_table_is_none_for_what_reads_it(cli, project):
     cli("run", *RUN, "--store", "runs.db")
     with closing(sqlite3.connect("runs.db")) as connection, connection:
         connection.execute('DROP TABLE "call"')
     line = "agenteval: --store runs.db: not a store of agenteval (no such table: call)"
-    for words in (("store", "check"), ("calls", "last"), ("rescore", "last")):
+    for words in (("store", "check"), ("calls", "last"), ("show", "last")):
         said = cli(*words, "--store", "runs.db")
         assert (said.code, said.err.partition(";")[0]) == (2, line), words
 

@@ -2,6 +2,7 @@
 
 import os
 import struct
+import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -235,7 +236,10 @@ def test_folders_one_in_the_other_without_end_are_looked_into_as_far_as_arms_are
         os.close(folder)
         folder = inner
     os.close(folder)
-    assert (examine(clone).problem, trust.digest(clone)) == ("", before)
+    try:
+        assert (examine(clone).problem, trust.digest(clone)) == ("", before)
+    finally:  # pytest cannot take them away: shutil calls itself for each
+        subprocess.run(["rm", "-rf", clone / "arms"], check=True)
 
 
 def test_a_file_that_no_rules_need_is_not_confirmed(clone) -> None:
