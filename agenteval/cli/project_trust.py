@@ -58,12 +58,12 @@ def trust(
 
 def _remove(name: str) -> None:
     try:
-        given = config.trust.origin_of(name) if "://" in name else os.path.realpath(name)
+        confirmed = config.trust.origin_of(name) if "://" in name else os.path.realpath(name)
     except ValueError as error:
         raise UsageError(f"{name}: no origin such as https://host:443") from error
-    if not config.trust.forget(given):
-        raise UsageError(f"{given}: was not confirmed; `agenteval trust --list` lists what was")
-    say(f"not trusted any more: {given}")
+    if not config.trust.forget(confirmed):
+        raise UsageError(f"{confirmed}: was not confirmed; `agenteval trust --list` lists what was")
+    say(f"not trusted any more: {confirmed}")
 
 
 def _list(*, as_json: bool) -> None:
