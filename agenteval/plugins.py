@@ -9,8 +9,10 @@ its project is a stranger's, and is not imported: to install a distribution is t
 
 import os
 import site
+import stat
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -21,6 +23,7 @@ class PluginError(ValueError):
 
 _OURS = b"[agenteval."
 _METADATA = (".dist-info", ".egg-info")
+_LARGEST = 1 << 20  # bytes of a file of entry points
 
 
 class _Plugin(NamedTuple):
@@ -164,8 +167,14 @@ def _entry_points(folder: str) -> Iterator[bytes]:
         return
     for name in names:
         if name.endswith(_METADATA):
-            try:
-                with open(f"{folder}/{name}/entry_points.txt", "rb", 0) as file:  # noqa: PTH123 -- start-up
-                    yield file.read()
-            except OSError:
-                continue
+            with suppress(OSError):
+                yield _content(f"{folder}/{name}/entry_points.txt")
+
+
+def _content(path: str) -> bytes:
+    """Return the beginning of a regular file; nothing of a pipe or a device, which has no end."""
+    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+    try:
+        return os.read(file, _LARGEST) if stat.S_ISREG(os.fstat(file).st_mode) else b""
+    finally:
+        os.close(file)

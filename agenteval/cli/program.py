@@ -16,7 +16,14 @@ from agenteval.cli import signals
 from agenteval.cli.app import app
 from agenteval.cli.options import FAULT, GIVEN_STORE, at_store
 from agenteval.cli.output import guard_log, let_go, reader_may_go, say
-from agenteval.errors import CutOffError, HostError, UntrustedError, UsageError, is_of_the_host
+from agenteval.errors import (
+    CutOffError,
+    HostError,
+    InfrastructureError,
+    UntrustedError,
+    UsageError,
+    is_of_the_host,
+)
 from agenteval.lazily import OWN_SAFE_PATH
 
 # agent-eval of Allen AI and agent-evaluation of AWS, as their metadata folders are called.
@@ -82,7 +89,7 @@ def _run() -> None:
         sys.exit(signals.exit_code() if code == signals.CUT_OFF else code)
     except UsageError as error:
         lines = error.faults
-    except HostError as error:
+    except (HostError, InfrastructureError) as error:
         lines, failed = (str(error),), FAULT
     except CutOffError as error:
         lines, failed = (str(error),), signals.exit_code()

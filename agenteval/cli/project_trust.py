@@ -1,5 +1,6 @@
 """`agenteval trust`, `doctor --project`: what a folder would do, and the user's word for it."""
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -56,10 +57,13 @@ def trust(
 
 
 def _remove(name: str) -> None:
-    given = config.trust.origin_of(name) if "://" in name else str(Path(name).resolve())
-    if not config.trust.forget(given):
-        raise UsageError(f"{given}: was not confirmed; `agenteval trust --list` lists what was")
-    say(f"not trusted any more: {given}")
+    try:
+        confirmed = config.trust.origin_of(name) if "://" in name else os.path.realpath(name)
+    except ValueError as error:
+        raise UsageError(f"{name}: no origin such as https://host:443") from error
+    if not config.trust.forget(confirmed):
+        raise UsageError(f"{confirmed}: was not confirmed; `agenteval trust --list` lists what was")
+    say(f"not trusted any more: {confirmed}")
 
 
 def _list(*, as_json: bool) -> None:

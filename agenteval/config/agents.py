@@ -19,6 +19,8 @@ def _is_inside(path: str) -> str:
         raise ValueError(
             "must be a path inside the workspace or the scenario, such as data/world.db"
         )
+    if not path.isprintable():
+        raise ValueError("must be a path without characters that are not printed")
     return path
 
 

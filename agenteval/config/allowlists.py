@@ -20,6 +20,7 @@ from agenteval.core.shell.leaves import Construct
 from agenteval.errors import UsageError
 
 FOLDER = LISTS
+_CHAIN = 32  # lists, each extending the next
 _T = TypeVar("_T", bound=str)
 
 
@@ -133,6 +134,8 @@ def _read(
     if real in above:
         chain = " extends ".join((*above, real))
         raise UsageError(f"{path}: an allow list may not extend itself ({chain})")
+    if len(above) > _CHAIN:
+        raise UsageError(f"{path}: more than {_CHAIN} lists extend one another: join some of them")
     if not allow_list.extends:
         return allow_list
     base = _base(allow_list.extends, path, roots)
@@ -145,11 +148,23 @@ def _base(extends: str, path: Path, roots: Sequence[Path]) -> Path:
     if "\0" in extends:
         raise UsageError(f"{path}: extends: {extends!r}: a path has no NUL in it")
     if extends.endswith(".toml") or "/" in extends:
+        _check_extended(extends, path, roots)
         return path.parent / extends
     try:
         return find(extends, (path.parent.parent, *roots))
     except UsageError as error:
         raise UsageError(f"{path}: extends: {error}") from error
+
+
+def _check_extended(extends: str, path: Path, roots: Sequence[Path]) -> None:
+    """Raises UsageError where a list of a project extends what its digest does not cover."""
+    folders = (root / FOLDER for root in roots)
+    target = Path(os.path.normpath(path.parent.absolute() / extends))
+    for folder in folders:
+        if path.absolute().is_relative_to(folder) and not target.is_relative_to(folder):
+            raise UsageError(
+                f"{path}: extends: {extends!r} leads out of {folder}: put that list there"
+            )
 
 
 def convert(where: Path | str, content: dict[str, Any]) -> tables.AllowList:

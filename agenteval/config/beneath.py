@@ -199,17 +199,22 @@ def printable(name: str, path: Path) -> str:
 
 def named(start: Path, suffix: str) -> Iterator[Path]:
     """Files below `start` whose names end so, in order; no folder behind a link is entered."""
-    folders = [(start, 1)]
+    for entry in entries(start):
+        if entry.name.endswith(suffix) and not entry.is_dir(follow_symlinks=False):
+            yield start / entry.path
+
+
+def entries(start: Path) -> Iterator[os.DirEntry[str]]:
+    """Every entry below `start`, in order: of no folder behind a link, and of no deeper one."""
+    folders = [(str(start), 1)]
     while folders:
         folder, depth = folders.pop()
         try:
-            with os.scandir(folder) as entries:
-                listed = sorted(entries, key=lambda entry: entry.name)
+            with os.scandir(folder) as unordered:
+                listed = sorted(unordered, key=lambda entry: entry.name)
         except OSError:
             continue
-        for entry in listed:
-            if entry.is_dir(follow_symlinks=False):
-                if depth < DEPTH:
-                    folders.append((folder / entry.name, depth + 1))
-            elif entry.name.endswith(suffix):
-                yield folder / entry.name
+        yield from listed
+        if depth < DEPTH:
+            inner = [entry.path for entry in listed if entry.is_dir(follow_symlinks=False)]
+            folders += [(path, depth + 1) for path in inner]

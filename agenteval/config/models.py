@@ -18,12 +18,15 @@ from agenteval.core.text_calls.dialects import DIALECTS
 from agenteval.errors import UsageError
 
 SIMULATED = "sim/"
+_LONGEST = 7 * 24 * 3600  # seconds: clocks and sockets count no further than some centuries
 
 
 def _checked_url(url: str) -> str:
     """The URL as given; raises ValueError when no server can stand there."""
     if "\\" in url or not url.isprintable() or " " in url:  # readers of URLs differ in the host
         raise ValueError("no http(s) URL such as http://localhost:8000/v1")
+    if not url.isascii():  # letters look alike, and readers of URLs translate them differently
+        raise ValueError("a URL in ASCII: a host with other letters begins with xn--")
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -94,9 +97,12 @@ class Sampling(_Strict):
 class Timeouts(_Strict):
     """Seconds."""
 
-    connect: float = Field(default=5.0, gt=0)
+    connect: float = Field(default=5.0, gt=0, le=_LONGEST)
     request: float = Field(
-        default=300.0, gt=0, description="from request to the last byte; more on a slow server"
+        default=300.0,
+        gt=0,
+        le=_LONGEST,
+        description="from request to the last byte; more on a slow server",
     )
 
 
@@ -191,11 +197,16 @@ def load_models(roots: Sequence[Path]) -> Mapping[str, ModelEntry]:
     for root in roots:
         path = root / PROJECT_FILE
         if path.is_file():
-            content = read_content(path)
-            entries = check(path, parse(path, content), ProjectFile).models
-            trust.claim(root, content, pairs_of(entries))
-            return entries
+            return entries_of(root, read_content(path))
     return {}
+
+
+def entries_of(root: Path, content: bytes) -> Mapping[str, ModelEntry]:
+    """Return the models in the content of a project's agenteval.toml. Raises UsageError."""
+    path = root / PROJECT_FILE
+    entries = check(path, parse(path, content), ProjectFile).models
+    trust.claim(root, content, pairs_of(entries))
+    return entries
 
 
 def pairs_of(entries: Mapping[str, ModelEntry]) -> list[trust.Pair]:

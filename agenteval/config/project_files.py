@@ -3,6 +3,7 @@
 import grp
 import os
 import pwd
+import re
 import stat
 import sys
 from functools import cache
@@ -33,21 +34,32 @@ def home() -> Path | None:
     return Path(os.path.realpath(place)) if place.is_absolute() else None
 
 
-def stranger(status: os.stat_result) -> str:
-    """Return who else owns or can write a file of this status; empty if nobody does."""
+def stranger(path: Path) -> str:
+    """Return who else owns or can write a file; empty if nobody does. Raises OSError."""
+    status = path.stat()
     if status.st_uid not in _users():
         return f"belongs to another user ({_user_name(status.st_uid)})"
     if status.st_mode & stat.S_IWOTH:
         return "may be written by any user"
     if status.st_mode & stat.S_IWGRP and not _is_private_group(status.st_uid, status.st_gid):
         return "may be written by a group"
-    return ""
+    return "may be written by others (ACL)" if _has_acl(path, status) else ""
+
+
+def _has_acl(path: Path, status: os.stat_result) -> bool:
+    """Return True if an access list stands behind the group's bits, which are its mask then."""
+    if not status.st_mode & stat.S_IWGRP or not hasattr(os, "getxattr"):
+        return False
+    try:
+        return bool(os.getxattr(path, "system.posix_acl_access"))
+    except OSError:
+        return False
 
 
 def _users() -> frozenset[int]:
     """Ids of the user; under sudo the one who called it too, as git has it."""
     user, caller = os.geteuid(), os.environ.get("SUDO_UID", "")
-    is_called = user == 0 and caller.isascii() and caller.isdigit()
+    is_called = user == 0 and re.fullmatch("[0-9]{1,10}", caller)
     return frozenset({user, int(caller)} if is_called else {user})
 
 
@@ -65,7 +77,9 @@ def _is_private_group(user: int, group: int) -> bool:
     except KeyError:
         return False
     name = _user_name(user)
-    return entry.gr_name == name and not {*entry.gr_mem} - {name}
+    if entry.gr_name != name or {*entry.gr_mem} - {name}:
+        return False
+    return not any(one.pw_gid == group and one.pw_uid != user for one in pwd.getpwall())
 
 
 @cache
@@ -84,7 +98,8 @@ def note_hidden(kind: str, name: str, path: Path, shipped_path: Path) -> None:
 def is_hiding(path: Path, shipped_path: Path) -> bool:
     """Return True if a file or folder stands in place of a shipped one, and differs from it."""
     is_there = os.path.lexists(shipped_path)
-    return is_there and path.resolve() != shipped_path.resolve() and not _same(path, shipped_path)
+    is_other = os.path.realpath(path) != os.path.realpath(shipped_path)  # also of a loop of links
+    return is_there and is_other and not _same(path, shipped_path)
 
 
 def _same(path: Path, other: Path) -> bool:

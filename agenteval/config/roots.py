@@ -5,7 +5,6 @@ uses or crosses a folder that somebody else owns or can write, as git's does sin
 """
 
 import os
-import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -78,9 +77,15 @@ def find_project(here: Path) -> Search:
             return _passed_over(here, folder, reason)
         if is_project:
             return Search(folder)
-        if folder == home() or os.path.lexists(folder / ".git"):
+        if folder == home() or _is_repository(folder):
             break
     return Search(here)
+
+
+def _is_repository(folder: Path) -> bool:
+    """Return True for the root of a repository, of a work tree or a submodule, or a bare one."""
+    has_bare = (os.path.lexists(folder / name) for name in ("HEAD", "objects", "refs"))
+    return os.path.lexists(folder / ".git") or all(has_bare)
 
 
 def _passed_over(here: Path, folder: Path, reason: str) -> Search:
@@ -109,27 +114,16 @@ def _is_file(path: Path) -> bool:
 def _foreign(path: Path, device: int | None = None) -> str:
     """Return why a folder or file is not the user's own alone; empty if it is."""
     try:
-        status = path.stat()
+        if device not in {None, path.stat().st_dev}:
+            return "is on another file system"
+        return stranger(path)
     except OSError as error:
         return f"cannot be looked at ({error.strerror})"
-    if device not in {None, status.st_dev}:
-        return "is on another file system"
-    return stranger(status) or ("may be written by others (ACL)" if _has_acl(path, status) else "")
-
-
-def _has_acl(path: Path, status: os.stat_result) -> bool:
-    """Return True if an access list stands behind the group's bits, which are its mask then."""
-    if not status.st_mode & stat.S_IWGRP or not hasattr(os, "getxattr"):
-        return False
-    try:
-        return bool(os.getxattr(path, "system.posix_acl_access"))
-    except OSError:
-        return False
 
 
 def find_rules(roots: Sequence[Path]) -> Path:
     """The first gate.toml under `roots`; the last of them is what agenteval ships."""
-    path = next(root / GATE_FILE for root in roots if (root / GATE_FILE).exists())
+    path = next(root / GATE_FILE for root in roots if os.path.lexists(root / GATE_FILE))
     note_hidden("the gate's rules", GATE_FILE, path, shipped() / GATE_FILE)
     return path
 

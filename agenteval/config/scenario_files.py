@@ -31,6 +31,7 @@ from agenteval.errors import UsageError
 from agenteval.taxonomy.catalogue import failure_classes
 
 FOLDER = SCENARIOS
+_MOST_TIMES = 16  # of a usual limit: a scenario may be a stranger's
 _STRICT = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
@@ -205,11 +206,15 @@ def _draws(
 
 def _limits(path: Path, limits: dict[str, int | float]) -> Limits:
     limit_fields = Limits.__dataclass_fields__
+    usual = Limits()
     for key, value in limits.items():
         if key not in limit_fields:
             raise UsageError(f"{path}: limits.{key}: no such key. Known: {', '.join(limit_fields)}")
-        if value <= 0 or (isinstance(value, float) and limit_fields[key].type is int):
+        if not value > 0 or (isinstance(value, float) and limit_fields[key].type is int):
             raise UsageError(f"{path}: limits.{key}: must be a {limit_fields[key].type} above 0")
+        most = _MOST_TIMES * getattr(usual, key)
+        if value > most:
+            raise UsageError(f"{path}: limits.{key}: {value} is above {most}, the most there is")
     return Limits(**limits)  # type: ignore[arg-type]
 
 

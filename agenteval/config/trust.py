@@ -6,18 +6,20 @@ for an origin that the user bound it to: on the command line, in the environment
 that forgets to say where a URL came from sends no key.
 """
 
+import fcntl
 import hashlib
 import os
 import stat
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from agenteval.config.beneath import TEXT
+from agenteval.config.beneath import TEXT, named
 from agenteval.config.project_files import (
     ARMS,
     GATE_FILE,
@@ -29,7 +31,7 @@ from agenteval.config.project_files import (
     stranger,
 )
 from agenteval.config.toml import read_toml
-from agenteval.core.plain import as_word
+from agenteval.core.plain import as_word, is_legible
 from agenteval.errors import AgentevalError, UntrustedError, UsageError, unwritten
 
 USUAL_KEY = "OPENAI_API_KEY"  # belongs to each URL that the user names himself
@@ -205,7 +207,7 @@ def _files(project: Path) -> Iterator[Path]:
         path for name in (PROJECT_FILE, GATE_FILE) if os.path.lexists(path := project / name)
     )
     for folder in (project / LISTS, project / ARMS):
-        yield from sorted(folder.rglob("*.toml"))
+        yield from sorted(islice(named(folder, ".toml"), MOST + 1))
 
 
 def _content(path: Path) -> bytes:
@@ -240,7 +242,7 @@ def load_record() -> Record:
     if path is None or not path.is_file():
         return Record()
     for place in (path.parent, path):
-        if reason := stranger(place.stat()):
+        if reason := stranger(place):
             announce(f"{place}: not used, as it {reason}: chmod go-w {as_word(str(place))}")
             return Record()
     tables = read_toml(path)
@@ -270,58 +272,69 @@ def _check(path: Path, tables: Mapping[str, Any]) -> None:
                 raise UsageError(f"{path}: {name}.{key}: expected text, in a list but of projects")
 
 
-def save_record(record: Record) -> None:
-    """Write the user's own file, mode 600. Raises UsageError."""
+@contextmanager
+def _changed_record() -> Iterator[dict[str, dict[str, Any]]]:
+    """The tables of the user's own file, to be changed, and written behind that.
+
+    One process after the other: of two at once, one would bring back what the other took out.
+    Raises UsageError.
+    """
     path = user_file()
     if path is None:
         raise UsageError("XDG_CONFIG_HOME: set it, or HOME, to an absolute path of yours")
-    import tomli_w  # noqa: PLC0415 -- start-up: few commands write it
-
-    tables = {name: dict(getattr(record, name)) for name in Record.__dataclass_fields__}
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:  # of mode 600
-            file.write(tomli_w.dumps({name: one for name, one in tables.items() if one}).encode())
-        Path(file.name).replace(path)
+        with path.with_suffix(".lock").open("ab") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            record = load_record()
+            tables = {name: dict(getattr(record, name)) for name in Record.__dataclass_fields__}
+            yield tables
+            if tables != {name: dict(getattr(record, name)) for name in tables}:
+                _write(path, tables)
     except OSError as error:
         raise unwritten(str(path), error, "set XDG_CONFIG_HOME to a folder of yours") from error
 
 
+def _write(path: Path, tables: Mapping[str, Mapping[str, Any]]) -> None:
+    """Write the user's own file, mode 600. Raises OSError."""
+    import tomli_w  # noqa: PLC0415 -- start-up: few commands write it
+
+    content = tomli_w.dumps({name: table for name, table in tables.items() if table}).encode()
+    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:  # of mode 600
+        file.write(content)
+    Path(file.name).replace(path)
+
+
 def confirm(project: Path, pin: str) -> None:
     """Remember that the user confirmed the project as it is by this digest. Raises UsageError."""
-    record = load_record()
-    save_record(replace(record, projects={**record.projects, str(project): pin}))
+    if not is_legible(str(project)):
+        raise UsageError(f"{project}: not UTF-8 text, so no file can name it: rename the folder")
+    with _changed_record() as tables:
+        tables["projects"][str(project)] = pin
 
 
 def forget(name: str) -> bool:
     """Take back a project or an origin; whether it was there. Raises UsageError."""
-    record = load_record()
-    tables = {one: dict(getattr(record, one)) for one in Record.__dataclass_fields__}
-    removals = [table.pop(name, None) for table in tables.values()]
-    if any(one is not None for one in removals):
-        save_record(Record(**tables))
-        return True
-    return False
+    with _changed_record() as tables:
+        removals = [table.pop(name, None) for table in tables.values()]
+    return any(removal is not None for removal in removals)
 
 
 def remember_origin(url: str) -> None:
     """Keep that the user put this URL into a file of his, where the usual key is set."""
-    origin, record = origin_of(url), load_record()
-    there = record.origins.get(origin, ())
-    if os.environ.get(USUAL_KEY) and USUAL_KEY not in there:
-        with suppress(AgentevalError):  # as below
-            save_record(replace(record, origins={**record.origins, origin: [*there, USUAL_KEY]}))
+    if os.environ.get(USUAL_KEY):
+        _remember("origins", USUAL_KEY, origin_of(url))
 
 
 def remember_run(variable: str, url: str) -> None:
     """Keep that the user gave a run this URL, so that it can go on without it."""
     origin = origin_of(url)
-    if not os.environ.get(variable) or (origin, variable) not in _user_pairs():
-        return
-    record = load_record()
-    there = record.runs.get(origin, ())
-    if variable not in there:
-        with suppress(
-            AgentevalError
-        ):  # a home that cannot be written: then --base-url is asked for
-            save_record(replace(record, runs={**record.runs, origin: [*there, variable]}))
+    if os.environ.get(variable) and (origin, variable) in _user_pairs():
+        _remember("runs", variable, origin)
+
+
+def _remember(table: str, variable: str, origin: str) -> None:
+    """Add a variable to those of an origin; a home that cannot be written keeps nothing."""
+    with suppress(AgentevalError), _changed_record() as tables:
+        variables = tables[table].get(origin, ())
+        tables[table][origin] = list(dict.fromkeys((*variables, variable)))

@@ -206,7 +206,7 @@ def decide(reading: Reading, policy: Policy, root: str) -> Decision:
     """Decide on a call as it was read: by the rules for what it does, or by its tool's name."""
     listed_name = _listed(reading.name, policy) if reading.own else ""
     if reading.own is None or not listed_name:
-        return _of_calls(reading, policy, root) if reading.calls else _unknown(reading, policy)
+        return _unlisted(reading, policy, root)
     own = _judged(judge(replace(reading.own, name=listed_name), policy, World(root=root)), policy)
     if own.denial or _opens_all(listed_name, policy):
         return own
@@ -214,6 +214,15 @@ def decide(reading: Reading, policy: Policy, root: str) -> Decision:
     if reading.effect is Effect.UNREADABLE:
         return own if listed_name == _POWERSHELL else _unknown(reading, policy)
     return _of_calls(reading, policy, root) if reading.calls else own
+
+
+def _unlisted(reading: Reading, policy: Policy, root: str) -> Decision:
+    """Decide on a call by what it does; whatever else it may do is denied as unknown."""
+    decision = _of_calls(reading, policy, root) if reading.calls else _unknown(reading, policy)
+    if decision.denial or reading.effect is not Effect.UNKNOWN:
+        return decision
+    unknown = _unknown(reading, policy)
+    return unknown if unknown.denial else decision
 
 
 _POWERSHELL: Final = "powershell"  # has rules of its own in Claude Code's settings

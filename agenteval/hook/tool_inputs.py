@@ -69,7 +69,8 @@ _READERS: Final = frozenset(("read", "readfile", "readmanyfiles", "notebookread"
 _EDITORS: Final = frozenset(("strreplacebasededittool", "strreplaceeditor", "texteditor"))
 _PATCHERS: Final = frozenset(("applypatch", "patch"))
 _TYPISTS: Final = frozenset(("writestdin", "bashsession"))  # type into what a command has started
-_VIEWS, _EDITS = frozenset(("view",)), frozenset(("create", "str_replace", "insert", "undo_edit"))
+_VIEW: Final = "view"
+_EDITS: Final = frozenset((_VIEW, "create", "str_replace", "insert", "undo_edit"))
 # Whole names: a tool of another's that only looks like one of these is unknown.
 HARMLESS_IN: Final[Mapping[str, tuple[str, ...]]] = {
     "claude-code": (
@@ -103,7 +104,7 @@ HARMLESS_IN: Final[Mapping[str, tuple[str, ...]]] = {
 }
 HARMLESS: Final = frozenset(chain.from_iterable(HARMLESS_IN.values()))
 _PATHS: Final = frozenset(
-    ("path", "filepath", "notebookpath", "absolutepath", "targetfile", "file", "filename", "paths")
+    ("path", "paths", "targetfile", "file", "files", "include", "destination", "target")
 )
 _FOLDERS: Final = frozenset(
     ("workdir", "cwd", "workingdirectory", "workingdir", "directory", "dir", "folder", "chdir")
@@ -131,6 +132,17 @@ _RIGHTS: Final = {
     each.replace("_", "").lower(): each
     for each in ("sandbox_permissions", "with_escalated_permissions", "dangerouslyDisableSandbox")
 }
+# Keys next to a command that change nothing about what runs.
+_ABOUT: Final = frozenset(
+    (
+        *("description", "explanation", "title", "reason", "purpose", "summary", "note"),
+        *("justification", "label", "id", "sessionid", "shellid", "bashid", "callid", "processid"),
+        *("terminalid", "timeout", "encoding"),
+    )
+)
+_READ_KEYS: Final = (
+    _FOLDERS | _LANGUAGES | _VARIABLES | _INPUTS | _MORE_WORDS | _ABOUT | frozenset(_RIGHTS)
+)
 _SHELL_NAMES: Final = frozenset(("sh", "bash", "dash", "zsh", "ksh"))
 _SHELL_FOLDERS: Final = frozenset(("", "/bin", "/usr/bin", "/usr/local/bin", "/opt/homebrew/bin"))
 # Words of a tool's name behind which a text is typed into a shell.
@@ -140,7 +152,10 @@ _OF_SHELLS: Final = re.compile(
 _TEXT_BEHIND: Final = ("-c", "-lc", "-cl")
 _QUIET: Final = frozenset(("-l", "--login", "--norc", "--noprofile", "--posix"))
 _ENCODED: Final = re.compile("base64|b64|hex|encoded|gzip")
-_PATCHED: Final = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+)$", re.MULTILINE)
+# Codex takes a header with blanks before it too.
+_PATCHED: Final = re.compile(
+    r"^\s*\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+)$", re.MULTILINE
+)
 
 
 def canonical(name: str) -> str:
@@ -203,6 +218,7 @@ def read_call(
     letters = _letters(tool)
     is_file_tool = letters in _WRITERS | _READERS | _EDITORS
     is_harmless = canonical(tool) in HARMLESS or letters in _TYPISTS
+    has_known_keys = is_file_tool or canonical(tool) in HARMLESS or letters in _SHELLS
     is_known = is_file_tool or letters in _SHELLS | _TYPISTS
     own = None if is_known else ToolCall(identifier, tool, json.dumps(arguments), arguments)
     reading = Reading(identifier, tool, Effect.JUDGED, own=own)
@@ -218,8 +234,12 @@ def read_call(
     calls += _file_calls(identifier, letters, arguments, texts)
     if not calls and letters in _SHELLS:
         calls.append(ToolCall(identifier, BASH, json.dumps(arguments), _without_command(arguments)))
+    reading = replace(reading, calls=tuple(calls))
+    if search.unread and not has_known_keys:
+        why = f"its key {search.unread[:40]!r} may hold a command too"
+        return replace(reading, effect=Effect.UNKNOWN, reason=why if calls else "")
     if calls:
-        return replace(reading, calls=tuple(calls))
+        return reading
     return replace(reading, effect=Effect.NONE if is_harmless else Effect.UNKNOWN)
 
 
@@ -253,9 +273,9 @@ def _file_calls(
     identifier: str, letters: str, arguments: Mapping[str, Any], texts: Sequence[_Text]
 ) -> Iterator[ToolCall]:
     paths = [*_paths(arguments)]
-    is_view = letters in _EDITORS and _action(arguments) in _VIEWS
+    is_view = letters in _EDITORS and {_VIEW} == _actions(arguments)
     if letters in _READERS or is_view:
-        others = {key: value for key, value in arguments.items() if _letters(key) not in _PATHS}
+        others = {key: value for key, value in arguments.items() if not _is_path_key(_letters(key))}
         for one in [{"path": path} for path in paths] or [{}]:
             yield ToolCall(identifier, READ, json.dumps(arguments), {**others, **one})
     elif letters in _WRITERS | _EDITORS:
@@ -266,19 +286,36 @@ def _file_calls(
             yield ToolCall(identifier, WRITE, json.dumps(arguments), given)
 
 
-def _action(arguments: Mapping[str, Any]) -> str:
-    given = next((arguments[key] for key in arguments if _letters(key) == "command"), "")
-    return given if isinstance(given, str) else ""
+def _actions(arguments: Mapping[str, Any]) -> set[str]:
+    """Return the actions of an editor's call, of which it takes one."""
+    return {str(value) for key, value in arguments.items() if _letters(key) == "command"}
 
 
-def _paths(arguments: Mapping[str, Any]) -> Iterator[str]:
-    for key, value in arguments.items():
-        if _letters(key) in _PATHS:
-            yield from filter(_is_text, value if isinstance(value, list) else [value])
+def _paths(table: Mapping[str, Any]) -> Iterator[str]:
+    """Yield each path in a table and in the tables within it."""
+    for key, value in table.items():
+        values = _listed(value)
+        if _is_path_key(_letters(key)):
+            yield from filter(_is_text, values)
+        for inner in values:
+            if isinstance(inner, Mapping):
+                yield from _paths(inner)
+
+
+def _is_path_key(key: str) -> bool:
+    return key in _PATHS or key.endswith(("path", "paths", "filename"))
 
 
 def _is_text(value: object) -> bool:
     return isinstance(value, str)
+
+
+def _has_text(value: object) -> bool:
+    return any(isinstance(each, str) and each for each in _listed(value))
+
+
+def _listed(value: object) -> list[Any]:
+    return value if isinstance(value, list) else [value]
 
 
 class _Search:
@@ -291,6 +328,7 @@ class _Search:
     def __init__(self, letters: str, *, is_known: bool) -> None:
         self.letters = letters
         self.is_known = is_known
+        self.unread = ""  # a key whose texts are neither a command nor known to be harmless
         self.is_shell = letters in _SHELLS or _OF_SHELLS.search(letters) is not None
 
     def texts(self, table: Mapping[str, Any], around: _Around, depth: int) -> Iterator[_Text]:
@@ -302,6 +340,8 @@ class _Search:
         for key, value in keys:
             texts = [*self._own_texts(key, value, around)]
             yield from texts
+            if not texts and key not in _READ_KEYS and _has_text(value):
+                self.unread = key
             may_be_file = self.is_known and key not in _OF_CALLS
             is_plain = isinstance(value, str) and (bool(texts) or may_be_file)
             if key not in _VARIABLES and not is_plain:
@@ -333,7 +373,7 @@ class _Search:
     def _is_command(self, key: str, value: str | list[Any], language: str) -> bool:
         if key in _VARIABLES or (key == "command" and self.letters in _NO_SHELLS):
             return False
-        if self.letters in _EDITORS and key == "command" and str(value) in _VIEWS | _EDITS:
+        if self.letters in _EDITORS and key == "command" and str(value) in _EDITS:
             return False
         if key == "shell" and isinstance(value, str) and not re.search(r"\s", value.strip()):
             return False  # it names the shell
@@ -342,7 +382,7 @@ class _Search:
         is_shell = self.is_shell or bool(language)
         if key == "code" and not is_shell:
             raise _UnreadableError("code of a language that is not named cannot be read")
-        is_typed = key in _TYPED and is_shell and isinstance(value, str)
+        is_typed = key in _TYPED and is_shell and _has_text(value)
         return is_typed or key in _COMMANDS or "command" in key or "cmd" in key
 
 

@@ -31,7 +31,14 @@ from sqlmodel import Field, SQLModel
 from agenteval.core.plain import visible
 from agenteval.errors import UsageError, fault
 from agenteval.store import ingesting, rescoring  # noqa: F401 -- whose tables are to be made too
-from agenteval.store.connections import WAIT_SECONDS, Bound, all_or_none, is_fault, unopened
+from agenteval.store.connections import (
+    WAIT_SECONDS,
+    Bound,
+    all_or_none,
+    is_fault,
+    no_store,
+    unopened,
+)
 from agenteval.store.location import Location
 from agenteval.store.migration import Upgrade, is_current, make_tables, show_as_today
 from agenteval.store.rows import ExactText
@@ -134,7 +141,12 @@ def connected_to_read(store: str) -> Iterator[Connection]:
         except (SQLAlchemyError, ModuleNotFoundError, ValueError) as error:
             raise unopened(str(where), error) from error
         _tell_of_faults(engine, str(where))
-        yield connection
+        try:
+            yield connection
+        except OperationalError as error:
+            if not str(error.orig).startswith("no such "):
+                raise
+            raise UsageError(no_store(str(where), str(error.orig))) from error
 
 
 def _reading_engine(where: Location, stack: ExitStack) -> Engine:

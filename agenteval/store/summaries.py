@@ -21,7 +21,7 @@ from agenteval.core.scenario import GoalCheck
 from agenteval.core.summary import TrialSummary
 from agenteval.core.trial import HandshakeStep
 from agenteval.errors import Cause, UsageError, fault, is_damage
-from agenteval.store.connections import is_current, no_store, version_of
+from agenteval.store.connections import is_current, no_store, unopened, version_of
 from agenteval.store.kept_texts import as_written, from_column
 from agenteval.store.location import SCHEMA, Known, Location, check_version, connected
 
@@ -159,6 +159,8 @@ def connection_to_read(where: Location) -> Iterator[sqlite3.Connection]:
     except sqlite3.DatabaseError as error:
         if is_damage(str(error)) or "disk" in str(error):  # it is full, or fails
             raise fault(str(where), str(error)) from error
+        if "unable to open" in str(error):  # it needs a file next to it, in a folder of others
+            raise unopened(str(where), error) from error
         raise UsageError(no_store(str(where), str(error))) from error
     finally:
         connection.close()

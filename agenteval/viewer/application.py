@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import (
     HTMLResponse,
     PlainTextResponse,
@@ -116,10 +116,13 @@ class _Viewer:
         if not self.guard.is_of_own_page(request):
             return _not_written()
         sent = b""
-        async for part in request.stream():
-            sent += part
-            if len(sent) > MOST:
-                return PlainTextResponse(f"Not written: over {MOST} bytes.\n", status_code=413)
+        try:
+            async for part in request.stream():
+                sent += part
+                if len(sent) > MOST:
+                    return PlainTextResponse(f"Not written: over {MOST} bytes.\n", status_code=413)
+        except ClientDisconnect:  # nobody reads the answer
+            return _not_written()
         form = dict(parse_qsl(sent.decode("utf-8", "replace")))
         if not self.guard.is_key(form.get("key", "")):
             return _not_written()

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from agenteval import plugins
-from agenteval.config import trust
-from agenteval.config.models import load_models
+from agenteval.config import beneath, trust
+from agenteval.config.models import entries_of
 from agenteval.config.project_files import (
     ARMS,
     FIXTURES,
@@ -26,6 +26,7 @@ from agenteval.config.project_files import (
     shipped,
 )
 from agenteval.config.roots import FILE, find_project
+from agenteval.config.toml import read_content
 from agenteval.errors import UsageError
 
 MOST = 20_000  # entries of a project that are looked at
@@ -76,9 +77,9 @@ def _project_of(folder: Path) -> Path:
 def examine(folder: Path) -> Project:
     """List what the project of this folder would do. Raises UsageError."""
     root = _project_of(folder)
-    models, problem = _models(root)
+    content, models, problem = _models(root)
     try:
-        digest, is_trusted = trust.digest(root), trust.is_trusted(root)
+        digest, is_trusted = trust.digest(root, content), trust.is_trusted(root, content)
     except UsageError as error:
         digest, is_trusted, problem = "", False, str(error)
     brings = {kind: sorted(named) for kind, named in _named(root).items() if named}
@@ -100,13 +101,18 @@ def examine(folder: Path) -> Project:
     )
 
 
-def _models(root: Path) -> tuple[list[ModelAccess], str]:
-    """Return the models of agenteval.toml, and what is wrong with that file."""
+def _models(root: Path) -> tuple[bytes | None, list[ModelAccess], str]:
+    """Return the content of agenteval.toml, its models, and what is wrong with it.
+
+    It is read once: what is confirmed is what was shown.
+    """
+    path, content = root / PROJECT_FILE, None
     try:
-        entries = load_models([root])
+        content = read_content(path) if path.is_file() else None
+        entries = entries_of(root, content) if content is not None else {}
     except UsageError as error:
-        return [], str(error)
-    return [
+        return content, [], str(error)
+    models = [
         ModelAccess(
             name,
             one.base_url,
@@ -116,7 +122,8 @@ def _models(root: Path) -> tuple[list[ModelAccess], str]:
         )
         for name, entry in entries.items()
         for one in entry.per_server
-    ], ""
+    ]
+    return content, models, ""
 
 
 def _named(root: Path) -> dict[str, list[str]]:
@@ -124,7 +131,7 @@ def _named(root: Path) -> dict[str, list[str]]:
     lists, arms = root / LISTS, root / ARMS
     return {
         LISTS: [path.stem for path in lists.glob("*.toml")],
-        ARMS: [_below(path.with_suffix(""), arms) for path in arms.rglob("*.toml")],
+        ARMS: [_below(path.with_suffix(""), arms) for path in beneath.named(arms, ".toml")],
         SCENARIOS: [_below(path.parent, root / SCENARIOS) for path in _scenarios(root)],
         FIXTURES: [path.name for path in (root / FIXTURES).glob("*") if path.is_dir()],
         GATE_FILE: [GATE_FILE] if os.path.lexists(root / GATE_FILE) else [],
@@ -132,7 +139,8 @@ def _named(root: Path) -> dict[str, list[str]]:
 
 
 def _scenarios(root: Path) -> Iterator[Path]:
-    return islice((root / SCENARIOS).rglob(FILE), MOST)
+    files = islice(beneath.named(root / SCENARIOS, FILE), MOST)
+    return (file for file in files if file.name == FILE)
 
 
 def _below(path: Path, folder: Path) -> str:
@@ -159,17 +167,18 @@ def _walk(path: Path) -> Iterator[Path]:
     """The path and all below it, following no link."""
     if os.path.lexists(path):
         yield path
-    if path.is_symlink() or not path.is_dir():
-        return
-    for folder, folders, files in os.walk(path):
-        yield from (Path(folder, name) for name in sorted(folders + files))
+    if not path.is_symlink():
+        yield from (Path(entry.path) for entry in beneath.entries(path))
 
 
 def _kind(path: Path) -> str:
     """Return what makes an entry worth a look; empty for a plain file or folder."""
-    status = path.lstat()
-    if stat.S_ISLNK(status.st_mode):
-        return f"link to {path.readlink()}"
+    try:
+        status = path.lstat()
+        if stat.S_ISLNK(status.st_mode):
+            return f"link to {path.readlink()}"
+    except OSError as error:  # as of a path that is too long
+        return f"cannot be looked at ({error.strerror})"
     if stat.S_ISDIR(status.st_mode):
         return ""
     if not stat.S_ISREG(status.st_mode):

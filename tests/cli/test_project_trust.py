@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from agenteval.config import trust
+from agenteval.config.beneath import LINK
 from agenteval.config.project_files import shipped
 
 SECRET = "not-a-real-secret"
@@ -290,6 +291,25 @@ def test_a_name_that_hides_a_shipped_one_says_whose_it_is(command, clone) -> Non
     )
 
 
+def test_a_link_to_itself_is_one_line(command, clone) -> None:
+    (clone / "allowlists").mkdir()
+    (clone / "allowlists" / "demo.toml").symlink_to("demo.toml")
+    done = command("classify", "ls", "--allowlist", "demo", at=clone)
+    assert (done.returncode, done.stderr.splitlines()[1:]) == (
+        2,
+        [f"agenteval: {clone}/allowlists/demo.toml: {LINK}"],
+    )
+    listed = command("doctor", "--project", "--json", at=clone)
+    assert json.loads(listed.stdout)["unusual"] == [["link to demo.toml", "allowlists/demo.toml"]]
+
+
+@pytest.mark.parametrize("name", ["http://[::1", "://", "http://x:99999"])
+def test_an_origin_that_is_none_is_one_line(command, tmp_path, name) -> None:
+    done = command("trust", "--remove", name, at=tmp_path)
+    complaint = f"agenteval: {name}: no origin such as https://host:443\n"
+    assert (done.returncode, done.stderr) == (2, complaint)
+
+
 def test_a_copy_of_a_shipped_one_hides_nothing(command, clone) -> None:
     (clone / "allowlists").mkdir()
     demo = (shipped() / "allowlists" / "demo.toml").read_bytes()
@@ -331,6 +351,18 @@ def test_doctor_lists_what_a_folder_would_do_and_does_none_of_it(command, clone,
             ["plug-in", "x (agenteval.criteria): evil:run"],
         ],
     }
+
+
+@pytest.mark.parametrize("target", ["", "/dev/zero"])
+def test_entry_points_without_an_end_hold_nothing_up(command, clone, target) -> None:
+    place = clone / "evil-1.dist-info" / "entry_points.txt"
+    place.parent.mkdir()
+    place.symlink_to(target) if target else os.mkfifo(place)
+    done = [
+        command("doctor", "--project", at=clone),
+        command("classify", "ls", "--allowlist", "demo", at=clone, PYTHONPATH=str(clone)),
+    ]
+    assert [one.returncode for one in done] == [0, 0]
 
 
 def test_a_plug_in_of_the_working_folder_is_named_and_not_imported(command, clone) -> None:

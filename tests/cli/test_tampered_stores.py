@@ -54,3 +54,21 @@ def test_a_run_of_a_changed_store_goes_on_or_is_refused_in_one_line(cli, project
         *(code, int(code != 0)),
         [(number,) for number in range(1, trials + 1)],
     )
+
+
+@pytest.mark.slow
+def test_a_store_without_a_table_is_none_for_what_reads_it(cli, project):
+    cli("run", *RUN, "--store", "runs.db")
+    with closing(sqlite3.connect("runs.db")) as connection, connection:
+        connection.execute('DROP TABLE "call"')
+    line = "agenteval: --store runs.db: not a store of agenteval (no such table: call)"
+    for words in (("store", "check"), ("calls", "last"), ("show", "last")):
+        said = cli(*words, "--store", "runs.db")
+        assert (said.code, said.err.partition(";")[0]) == (2, line), words
+
+
+def test_an_empty_file_is_no_store(cli, project):
+    (project / "runs.db").touch()
+    said = cli("store", "check", "--store", "runs.db")
+    line = "agenteval: --store runs.db: not a store of agenteval (no such column: id)"
+    assert (said.code, said.err.partition(";")[0]) == (2, line)

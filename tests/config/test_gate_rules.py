@@ -39,6 +39,13 @@ def test_a_folder_in_its_place_is_an_error_and_not_the_shipped_one(tmp_path):
         load_rules(find_rules([tmp_path, shipped()]))
 
 
+@pytest.mark.parametrize("target", ["nowhere.toml", "gate.toml"])
+def test_a_link_to_nothing_in_its_place_is_an_error_and_not_the_shipped_one(tmp_path, target):
+    (tmp_path / "gate.toml").symlink_to(target)
+    with pytest.raises(UsageError, match=r"gate\.toml: cannot be read"):
+        load_rules(find_rules([tmp_path, shipped()]))
+
+
 def test_figures_per_100_become_fractions(tmp_path):
     path = written(
         tmp_path,

@@ -45,6 +45,14 @@ def test_the_shipped_entries_are_the_articles_models_on_localhost() -> None:
             "[models.x]\nbase_url = 'http://x'\nmodel = 'm'\narchitecture = 'sparse'",
             r"models\.x\.architecture: .*'dense'.*'sparse'",
         ),
+        *(
+            (
+                f"[models.x]\nbase_url = 'http://x'\nmodel = 'm'\ntimeouts = {{{key} = {value}}}",
+                rf"timeouts\.{key}: input should be less than or equal to 604800",
+            )
+            for key in ("connect", "request")
+            for value in ("inf", "1e18")
+        ),
     ],
 )
 def test_a_broken_file_is_one_line_with_file_and_key(tmp_path, text, complaint) -> None:

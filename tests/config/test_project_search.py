@@ -2,6 +2,7 @@
 
 import grp
 import os
+import pwd
 import shutil
 import subprocess
 import sys
@@ -49,6 +50,14 @@ def test_the_nearest_file_upwards_is_the_project(deep, tmp_path) -> None:
 def test_a_repository_is_not_left(deep, is_file) -> None:
     git = deep.parent / ".git"
     git.write_text("gitdir: x") if is_file else git.mkdir()
+    assert find_project(deep) == Search(deep)
+
+
+def test_a_bare_repository_is_not_left(deep) -> None:
+    for name in ("objects", "refs"):
+        (deep.parent / name).mkdir()
+    assert find_project(deep).project != deep
+    (deep.parent / "HEAD").write_text("ref: refs/heads/main")
     assert find_project(deep) == Search(deep)
 
 
@@ -104,6 +113,16 @@ def test_another_file_system_is_not_entered(deep, tmp_path) -> None:
     assert done.stdout.strip() == str(wanted)
 
 
+def test_a_group_of_the_users_name_that_is_anothers_own_is_others(
+    deep, tmp_path, monkeypatch
+) -> None:
+    tmp_path.chmod(0o775)
+    group = tmp_path.stat().st_gid
+    member = pwd.struct_passwd(("mallory", "x", 4712, group, "", "/", "/bin/sh"))
+    monkeypatch.setattr(pwd, "getpwall", lambda: [member])
+    assert find_project(deep) == Search(deep, tmp_path, "it may be written by a group")
+
+
 @AS_ROOT
 def test_a_group_of_others_is_others(deep, tmp_path) -> None:
     os.chown(tmp_path, 0, 100)
@@ -126,8 +145,9 @@ def test_under_sudo_the_caller_is_the_user_too(deep, tmp_path, monkeypatch) -> N
     assert find_project(deep).project == deep
     monkeypatch.setenv("SUDO_UID", "4711")
     assert find_project(deep).project == tmp_path
-    monkeypatch.setenv("SUDO_UID", "4711x")
-    assert find_project(deep).project == deep
+    for other in ("4711x", "9" * 5000, "-4711", "\u0664711"):
+        monkeypatch.setenv("SUDO_UID", other)
+        assert find_project(deep).project == deep
 
 
 @AS_ROOT

@@ -1,6 +1,9 @@
 """A key goes where the user said, and a project counts until one of its files changes."""
 
 import os
+import struct
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -9,6 +12,7 @@ from agenteval.config import trust
 from agenteval.config.models import ModelEntry, load_models
 from agenteval.config.project_files import shipped
 from agenteval.errors import UntrustedError, UsageError
+from agenteval.workflows.projects import examine
 
 URL = "http://models.example:8000/v1"
 FILE = f'[models.m]\nbase_url = "{URL}"\nmodel = "m"\napi_key_env = "MINE"\n'
@@ -43,6 +47,12 @@ def test_an_origin_is_scheme_host_and_port(url, origin) -> None:
 def test_a_url_whose_host_is_a_matter_of_its_reader_is_none(url) -> None:
     with pytest.raises(ValueError, match=r"no http\(s\) URL|each URL once"):
         ModelEntry(base_url=[url], model="m")
+
+
+@pytest.mark.parametrize("host", ["\u0430pi.openai.com", "127\u30020.0.1", "fa\xdf.de", "\uff11.1"])
+def test_a_host_that_two_readers_translate_differently_is_none(host) -> None:
+    with pytest.raises(ValueError, match="a URL in ASCII"):
+        ModelEntry(base_url=[f"https://{host}/v1"], model="m")
 
 
 def test_a_project_that_nobody_confirmed_gets_no_key(clone) -> None:
@@ -120,14 +130,48 @@ def test_the_usual_key_goes_where_the_environment_says(clone, monkeypatch) -> No
         trust.key_for("OPENAI_API_KEY", "http://three.example/v1")
 
 
-def test_the_users_own_file_binds_a_key_to_an_origin(clone) -> None:
-    trust.save_record(trust.Record(origins={"HTTP://models.example:8000/v1": ["MINE"]}))
+def _user_file(clone: Path) -> Path:
+    """The user's own file, in which another project is confirmed."""
+    trust.confirm(clone.parent, "sha256:0")
     file = trust.user_file()
     assert file
     assert file.stat().st_mode & 0o777 == 0o600
+    return file
+
+
+def test_the_users_own_file_binds_a_key_to_an_origin(clone) -> None:
+    file = _user_file(clone)
+    with file.open("a") as opened:
+        opened.write('[origins]\n"HTTP://models.example:8000/v1" = ["MINE"]\n')
     assert trust.key_for("MINE", URL) == "secret"
     file.chmod(0o666)
     assert not trust.may_send("MINE", URL)
+
+
+def test_a_file_of_the_user_that_an_access_list_opens_to_others_is_not_used(clone) -> None:
+    file = _user_file(clone)
+    entries = [(1, 6, -1), (2, 6, 65534), (4, 4, -1), (16, 6, -1), (32, 4, -1)]
+    access = struct.pack("<I", 2) + b"".join(struct.pack("<HHi", *entry) for entry in entries)
+    try:
+        os.setxattr(file, "system.posix_acl_access", access)
+    except (AttributeError, OSError) as error:
+        pytest.skip(f"no access lists here: {error}")
+    assert trust.load_record() == trust.Record()
+
+
+def test_of_projects_that_are_confirmed_at_once_none_is_lost(clone) -> None:
+    folders = [clone / str(number) for number in range(40)]
+    with ThreadPoolExecutor(8) as pool:
+        [*pool.map(lambda folder: trust.confirm(folder, "sha256:0"), folders)]
+    assert trust.load_record().projects == {str(folder): "sha256:0" for folder in folders}
+
+
+def test_a_folder_whose_name_is_no_text_is_not_confirmed_and_leaves_nothing(clone) -> None:
+    file = _user_file(clone)
+    before = sorted(file.parent.iterdir())
+    with pytest.raises(UsageError, match="not UTF-8 text, so no file can name it: rename"):
+        trust.confirm(Path(os.fsdecode(b"/a\xff")), "sha256:0")
+    assert sorted(file.parent.iterdir()) == before
 
 
 def test_a_relative_folder_of_settings_is_a_projects_and_counts_for_nothing(
@@ -154,10 +198,7 @@ def test_a_relative_folder_of_settings_is_a_projects_and_counts_for_nothing(
     ],
 )
 def test_a_file_of_the_user_that_is_none_is_an_error_with_its_place(clone, content) -> None:
-    trust.save_record(trust.Record())
-    file = trust.user_file()
-    assert file
-    file.write_text(content)
+    _user_file(clone).write_text(content)
     with pytest.raises(UsageError, match=r"trust\.toml"):
         trust.may_send("MINE", URL)
 
@@ -184,6 +225,21 @@ def test_a_pipe_among_the_files_holds_nothing_up(clone) -> None:
     (clone / "allowlists").mkdir()
     os.mkfifo(clone / "allowlists" / "a.toml")
     assert trust.digest(clone) != trust.digest(shipped())
+
+
+def test_folders_one_in_the_other_without_end_are_looked_into_as_far_as_arms_are(clone) -> None:
+    before = trust.digest(clone)
+    folder = os.open(clone, os.O_RDONLY)
+    for name in ("arms", *["a"] * 1500):
+        os.mkdir(name, dir_fd=folder)
+        inner = os.open(name, os.O_RDONLY, dir_fd=folder)
+        os.close(folder)
+        folder = inner
+    os.close(folder)
+    try:
+        assert (examine(clone).problem, trust.digest(clone)) == ("", before)
+    finally:  # pytest cannot take them away: shutil calls itself for each
+        subprocess.run(["rm", "-rf", clone / "arms"], check=True)
 
 
 def test_a_file_that_no_rules_need_is_not_confirmed(clone) -> None:

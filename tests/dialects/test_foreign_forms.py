@@ -209,6 +209,16 @@ def test_variables_in_a_config_of_opencode_are_those_of_the_environment(
     assert [allows(bash(command), policy, WORLD) for command in ("ls", "pwd")] == [False, True]
 
 
+def test_a_variable_that_holds_a_key_is_in_no_rule_of_opencode(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DEPLOY_TOKEN", "not-a-real-secret")
+    monkeypatch.setenv("STORE", "postgresql://me:not-a-real-secret@host/runs")
+    rules = {f"curl {{env:{name}}}": "allow" for name in ("DEPLOY_TOKEN", "STORE")}
+    policy = load(tmp_path, "opencode.json", {"permission": {"bash": rules}})
+    assert "not-a-real-secret" not in repr(policy)
+
+
 @pytest.mark.parametrize(
     ("permission", "tool", "known", "allowed"),
     [

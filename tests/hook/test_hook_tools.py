@@ -206,6 +206,32 @@ def test_what_a_list_allows_passes_under_any_name(harness, hook) -> None:
     assert denied == []
 
 
+# A tool that nobody knows, with an allowed command and a text that may be another.
+DECOYS = [
+    ("mcp__x__y", {"command": "ls", "do": BAD}),
+    ("mcp__x__y", {"command": "ls", "pipeline": ["ls", BAD]}),
+    ("mcp__x__y", {"command": "ls", "args": {"0": f"; {BAD}"}}),
+    ("mcp__x__y", {"command": "ls", "a": [{"b": {"c": BAD}}]}),
+    ("write_stdin", {"session_id": 1, "data": f"{BAD}\n"}),
+    ("write_stdin", {"session_id": 1, "chars": ["rm", "x"]}),
+]
+
+
+@pytest.mark.parametrize("harness", HARNESSES)
+def test_an_allowed_command_is_no_cover_for_what_is_not_read(harness, hook) -> None:
+    passed = [given for tool, given in DECOYS if not hook.denial(harness, tool, given)]
+    assert passed == []
+
+
+def test_what_is_not_read_passes_where_the_list_lets_other_tools_pass(tmp_path) -> None:
+    hook = Hook(tmp_path, f'other_tools = "pass"\n{RULES}')
+    said = [
+        bool(hook.denial("claude-code", "mcp__x__y", {"command": command, "then": "x"}))
+        for command in ("ls", BAD)
+    ]
+    assert said == [False, True]
+
+
 PATCH = "*** Begin Patch\n*** Update File: {}\n@@\n-a\n+b\n*** End Patch"
 
 
@@ -215,6 +241,8 @@ PATCH = "*** Begin Patch\n*** Update File: {}\n@@\n-a\n+b\n*** End Patch"
     [
         (PATCH.format("notes/a.md"), ""),
         (PATCH.format("notes/a.md\n*** Move to: ../b"), "blocked-path"),
+        (PATCH.format("notes/a.md\n  *** Add File: /etc/x"), "blocked-path"),
+        (PATCH.format("notes/a.md\n\u00a0*** Delete File: /etc/x"), "blocked-path"),
         (PATCH.format("/etc/passwd"), "blocked-path"),
         ("*** Begin Patch\n*** Delete File: x\n*** End Patch", "blocked-path"),
         ("*** Begin Patch\n*** End Patch", "malformed-arguments"),
@@ -251,6 +279,20 @@ def test_a_file_has_the_same_rules_under_every_key(key, tmp_path) -> None:
             for tool in ("Read", "Write", "read_file", "replace")
             for path in ("notes/a", "/etc/passwd")]  # fmt: skip
     assert said == [False, True] * 4
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("Write", {"file_path": "notes/a", "new_path": "/etc/x"}),
+        ("Edit", {"file_path": "notes/a", "edits": [{"file_path": "/etc/x"}]}),
+        ("read_many_files", {"paths": ["notes/a"], "include": ["/etc/*"]}),
+        ("str_replace_based_edit_tool", {"Command": "view", "command": "create", "path": "b/c"}),
+    ],
+)
+def test_each_file_of_a_call_has_to_be_allowed(tool, arguments, tmp_path) -> None:
+    rules = '[read]\nallow = ["notes/**", "b/**"]\n[write]\nallow = ["notes/**"]\n'
+    assert "(blocked-path)" in Hook(tmp_path, rules).denial("claude-code", tool, arguments)
 
 
 def test_a_command_in_a_file_that_is_written_is_no_command(tmp_path) -> None:

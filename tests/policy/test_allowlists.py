@@ -131,6 +131,21 @@ def test_a_rule_that_can_mean_nothing_is_named_with_its_file_and_key(
     assert len(str(caught.value)) < 600
 
 
+@pytest.mark.parametrize("base", ["../base.toml", "/etc/base.toml", "./../allowlists2/x.toml"])
+def test_a_list_of_a_project_extends_nothing_that_its_digest_does_not_cover(
+    tmp_path: Path, base: str
+) -> None:
+    with pytest.raises(UsageError, match=r"extends: .* leads out of .*allowlists: put that list"):
+        policy(tmp_path, f'extends = "{base}"')
+
+
+def test_a_chain_of_lists_has_an_end(tmp_path: Path) -> None:
+    for number in range(1500):
+        write(tmp_path, f"l{number}", f'extends = "l{number + 1}"')
+    with pytest.raises(UsageError, match="more than 32 lists extend one another"):
+        policy(tmp_path, 'extends = "l0"')
+
+
 def test_the_files_of_a_list_that_extends_itself_by_another_name_end(tmp_path: Path) -> None:
     path = write(tmp_path, "own", 'extends = "../allowlists/own.toml"')
     assert [*files_of(str(path), [tmp_path])] == [path]

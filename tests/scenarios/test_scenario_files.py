@@ -215,6 +215,17 @@ def test_what_is_not_there_is_named_with_what_is(root, tmp_path):
         (("call_seconds = 5", "call_second = 5"), "limits.call_second: no such key. Known: call_s"),
         (("call_seconds = 5", "call_seconds = 0"), "limits.call_seconds: must be"),
         (("call_seconds = 5", "processes = 1.5"), "limits.processes: must be"),
+        (("call_seconds = 5", "call_seconds = nan"), "limits.call_seconds: must be"),
+        (("call_seconds = 5", "call_seconds = inf"), "call_seconds: inf is above 480.0, the most"),
+        (
+            ("call_seconds = 5", f"memory = {1 << 62}"),
+            "limits.memory: 4611686018427387904 is above",
+        ),
+        (
+            ("call_seconds = 5", "open_files = 1_000_000"),
+            "limits.open_files: 1000000 is above 4096",
+        ),
+        (('"data/notes.db"', '"data/a\\nb.db"'), "database: must be a path without characters"),
         (('name = "noted"\n', ""), "goal.0.name is missing"),
         (('tool = "bash"', 'tool = "read"'), "solution.0.tool: 'read' is not in tools"),
         (('word = "rice"', 'wort = "rice"'), "every [[variant]] must set the same variables"),

@@ -26,6 +26,7 @@ class Viewer:
 
     pid: int
     port: int
+    token: str
     log: Path
 
     @property
@@ -68,7 +69,8 @@ def viewer(tmp_path_factory) -> Iterator[Viewer]:
     ) as process:  # fmt: skip
         address = process.stdout.readline()
         port = int(address.partition("127.0.0.1:")[2].partition("/")[0])
-        yield Viewer(process.pid, port, folder / "err")
+        token = address.partition("token=")[2].strip()
+        yield Viewer(process.pid, port, token, folder / "err")
         process.send_signal(signal.SIGTERM)
 
 
@@ -117,6 +119,14 @@ def test_peers_that_reset_their_connections_leave_nothing(viewer) -> None:
         peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
         peer.close()
     assert (viewer.visit(), viewer.log.stat().st_size < 4096) == (b"HTTP/1.1 200", True)
+
+
+def test_a_visitor_who_leaves_in_the_middle_of_a_form_is_no_fault(viewer) -> None:
+    host = f"127.0.0.1:{viewer.port}"
+    head = f"POST /review HTTP/1.1\r\nHost: {host}\r\nOrigin: http://{host}\r\n"
+    cookie = f"Cookie: agenteval-{viewer.port}={viewer.token}\r\nContent-Length: 9\r\n\r\na"
+    viewer.connect(f"{head}{cookie}".encode()).close()
+    assert (viewer.visit(), "Traceback" in viewer.log.read_text()) == (b"HTTP/1.1 200", False)
 
 
 def test_of_many_streams_of_events_the_newest_go_on(viewer) -> None:

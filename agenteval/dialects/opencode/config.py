@@ -12,6 +12,7 @@ import yaml
 
 from agenteval.bounded import read_text
 from agenteval.core.call import BASH
+from agenteval.core.known_keys import is_secret
 from agenteval.core.policy.arguments import ToolRule
 from agenteval.core.policy.bash import BashRules
 from agenteval.core.policy.patterns import CommandPattern, PathRules
@@ -133,8 +134,12 @@ def _quoted(front: str) -> str:
 
 
 def _from_environment(match: re.Match[str]) -> str:
-    """Return the value of `{env:NAME}` in a JSON text: nothing if there is no such variable."""
-    return json.dumps(os.environ.get(match[1], ""))[1:-1]
+    """Return the value of `{env:NAME}` in a JSON text: nothing if there is no such variable.
+
+    A variable that holds a key stays as it is written: rules are stored, and the model reads them.
+    """
+    value = os.environ.get(match[1], "")
+    return match[0] if is_secret(match[1], value) else json.dumps(value)[1:-1]
 
 
 def _layers(content: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
