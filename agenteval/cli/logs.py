@@ -3,7 +3,6 @@
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,7 +12,7 @@ import typer
 
 from agenteval import workflows
 from agenteval.cli import options as o
-from agenteval.cli import output
+from agenteval.cli import output, signals
 from agenteval.core.plain import as_word, shortened
 from agenteval.errors import UsageError
 
@@ -109,10 +108,14 @@ def ingest(  # noqa: PLR0913 -- each is an option of the command line
         workers=workers,
         note=Progress() if sys.stderr.isatty() else lambda _: None,
     )
-    first = _first(take, format_name, paths or [], waits=follow)
-    _show(first, as_json=as_json)
-    if follow:
-        _follow(take, paths or [], first.skipped, as_json=as_json)
+    try:
+        first = _first(take, format_name, paths or [], waits=follow)
+        _show(first, as_json=as_json)
+        if follow:
+            _follow(take, paths or [], first.skipped, as_json=as_json)
+    except KeyboardInterrupt:
+        if not follow or signals.exit_code() != signals.CUT_OFF:  # Ctrl-C is how to end following
+            raise
 
 
 def _first(
@@ -133,27 +136,26 @@ def _follow(
     *,
     as_json: bool,
 ) -> None:
-    """Until Ctrl-C. What is renamed or removed is waited for: the next log may get its name."""
+    """Go on without end. A file that is renamed or removed is waited for, under its name."""
     gone: list[str] = []
-    with suppress(KeyboardInterrupt):
-        while True:
-            time.sleep(EVERY_SECONDS)
-            there = [path for path in paths if Path(path).exists()]
-            for path in paths:
-                if path not in there and path not in gone:
-                    output.say(f"{path}: it is gone; waiting for the next one", err=True)
-            gone = [path for path in paths if path not in there]
-            if gone and not there:
-                continue
-            try:
-                intake = take(there)
-            except UsageError:
-                if all(Path(path).exists() for path in there):
-                    raise
-                continue  # it was taken away since it was looked at
-            if intake.has_news or (intake.skipped and intake.skipped != reported):
-                reported = intake.skipped
-                _show(intake, as_json=as_json)
+    while True:
+        time.sleep(EVERY_SECONDS)
+        there = [path for path in paths if Path(path).exists()]
+        for path in paths:
+            if path not in there and path not in gone:
+                output.say(f"{path}: it is gone; waiting for the next one", err=True)
+        gone = [path for path in paths if path not in there]
+        if gone and not there:
+            continue
+        try:
+            intake = take(there)
+        except UsageError:
+            if all(Path(path).exists() for path in there):
+                raise
+            continue  # it was taken away since it was looked at
+        if intake.has_news or (intake.skipped and intake.skipped != reported):
+            reported = intake.skipped
+            _show(intake, as_json=as_json)
 
 
 def _show(intake: "Intake", *, as_json: bool) -> None:

@@ -1,4 +1,4 @@
-"""A run in a small control group: the kernel kills a sandbox, its trial is void, the run goes on."""
+"""A run in a small control group: the kernel kills a sandbox, and its trial is void."""
 
 import os
 import signal
