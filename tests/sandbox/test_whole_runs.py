@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from available import ENGINE, installed
-from users import USERS, hide_processes, start_words
+from users import NOBODY, USERS, hide_processes, start_words
 
 from agenteval.sandbox.launch import interpreter
 
@@ -86,6 +86,8 @@ COMMANDS = {  # exit code and words of a command where the home is another user'
 @pytest.mark.parametrize(("home", "column"), [("another-home", 0), ("/nonexistent", 1), ("", 1)])
 def test_a_home_of_somebody_else_or_none_stops_only_what_needs_one(home, column, place) -> None:
     (place / "another-home").mkdir(mode=0o700)
+    (project_file := place / "agenteval.toml").touch()
+    os.chown(project_file, NOBODY, NOBODY)
     where = str(place / home) if home == "another-home" else home
     wrong = []
     for words, expected in COMMANDS.items():
