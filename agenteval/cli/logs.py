@@ -3,6 +3,7 @@
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -108,24 +109,36 @@ def ingest(  # noqa: PLR0913 -- each is an option of the command line
         workers=workers,
         note=Progress() if sys.stderr.isatty() else lambda _: None,
     )
-    try:
-        first = _first(take, format_name, paths or [], waits=follow)
-        _show(first, as_json=as_json)
+    with _ended_by_ctrl_c() if follow else nullcontext():
+        first = _first(take, format_name, paths or [], waits=follow, as_json=as_json)
         if follow:
             _follow(take, paths or [], first.skipped, as_json=as_json)
+
+
+@contextmanager
+def _ended_by_ctrl_c() -> Iterator[None]:
+    """Let Ctrl-C end what is followed in good order; any other signal cuts it off."""
+    try:
+        yield
     except KeyboardInterrupt:
-        if not follow or signals.exit_code() != signals.CUT_OFF:  # Ctrl-C is how to end following
+        if signals.exit_code() != signals.CUT_OFF:
             raise
 
 
 def _first(
-    take: "Callable[[Sequence[str]], Intake]", name: str, paths: Sequence[str], *, waits: bool
+    take: "Callable[[Sequence[str]], Intake]",
+    name: str,
+    paths: Sequence[str],
+    *,
+    waits: bool,
+    as_json: bool,
 ) -> "Intake":
-    """Raises UsageError where there is no log, and none is waited for."""
+    """Take in and show what is there. Raises UsageError where nothing is, or is waited for."""
     intake = take(paths)
     if not (intake.file_count or intake.skipped or waits):
         where, looked = ", ".join(paths) or "its own place", workflows.ingest.looked_for(name)
         raise UsageError(f"{where}: no log of {name} in it ({looked}). Name another place")
+    _show(intake, as_json=as_json)
     return intake
 
 

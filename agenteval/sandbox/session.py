@@ -47,14 +47,14 @@ def reported(code: int, output: str) -> str:
     return next((str(limit) for limit, words in SAID if words.search(tail)), "")
 
 
-KILLED = 128 + signal.SIGKILL
-OUT_OF_MEMORY = (
+_KILLED = 128 + signal.SIGKILL
+_OUT_OF_MEMORY = (
     "this machine, or the control group of the evaluator, ran out of memory, and the kernel killed "
     "a process of the sandbox: lower --concurrency, or give it more memory"
 )
 
 
-def oom_kills() -> int:
+def _oom_kills() -> int:
     """Return how many processes the kernel has killed for want of memory since it started."""
     try:
         lines = Path("/proc/vmstat").read_bytes().splitlines()
@@ -145,23 +145,23 @@ class Session:
         frames = wire.request(request | {"size": len(beyond)}) + beyond
         async with self._lock:
             began, self._stamped = perf_counter(), ""
-            kills_before = oom_kills()
+            kills_before = _oom_kills()
             try:
                 reply, body = await self._link.ask(frames, seconds=seconds)
             except StuckError:
                 return await self._replace(Execution(None, "", seconds))
             except InfrastructureError:  # the kernel may have killed the runner for the memory
                 if (limit := self._link.struck()) != Limit.MEMORY:
-                    if oom_kills() > kills_before:
-                        raise InfrastructureError(OUT_OF_MEMORY) from None
+                    if _oom_kills() > kills_before:
+                        raise InfrastructureError(_OUT_OF_MEMORY) from None
                     raise
                 return await self._replace(Execution(None, "", perf_counter() - began), limit)
             if "error" in reply:
                 raise InfrastructureError(f"sandbox: {reply['error']}")
             output = order.opened(body) if order else body
             done = _execution(reply, output.decode(errors="replace"), self._link.struck())
-            if done.exit_code == KILLED and not done.limit and oom_kills() > kills_before:
-                raise InfrastructureError(OUT_OF_MEMORY)
+            if done.exit_code == _KILLED and not done.limit and _oom_kills() > kills_before:
+                raise InfrastructureError(_OUT_OF_MEMORY)
             if not reply.get("clean", True):
                 return await self._replace(done)
             self._stamped = str(reply.get("stamp", ""))
