@@ -1,4 +1,4 @@
-"""Text files that a person writes, read no further than anybody writes by hand."""
+"""Text files that a person writes: read no further than a bound, and written whole or not."""
 
 from pathlib import Path
 
@@ -19,3 +19,19 @@ def read_bytes(path: Path, *, largest: int = LARGEST) -> bytes:
     if len(content) > largest:
         raise UsageError(f"{path}: more than {largest:,} bytes: is it the right file?")
     return content
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write the file, or leave none: half an allow list or gate.toml would be another one.
+
+    Raises OSError with the file's name.
+    """
+    content = text.encode()
+    file = path.open("wb")
+    try:
+        with file:
+            file.write(content)
+    except OSError as error:
+        if path.is_file():  # and no device
+            path.unlink()
+        raise OSError(error.errno, error.strerror, str(path)) from error

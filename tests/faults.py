@@ -370,13 +370,18 @@ def settled(store: Path) -> int:
 CLOCK = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 static long step(void) {
-    const char *file = getenv("STEPPED_BY");
-    return file && !access(file, F_OK) ? atol(getenv("STEP")) : 0;
+    char text[32] = "";
+    int file = open(getenv("STEPPED_BY"), O_RDONLY);
+    if (file < 0) return 0;
+    if (read(file, text, sizeof text - 1) < 0) text[0] = 0;
+    close(file);
+    return atol(text);
 }
 int clock_gettime(clockid_t which, struct timespec *now) {
     int (*real)(clockid_t, struct timespec *) = dlsym(RTLD_NEXT, "clock_gettime");
@@ -393,18 +398,30 @@ int gettimeofday(struct timeval *restrict now, void *restrict zone) {
 """
 
 
+def movable_clock(folder: Path) -> dict[str, str]:
+    """Return the environment of a process whose clock `step_clock` moves. Raises AbsentError."""
+    if not shutil.which("cc"):
+        raise AbsentError("no C compiler here, to stand between a process and its clock")
+    source, library = folder / "clock.c", folder / "clock.so"
+    source.write_text(CLOCK)
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
+    return {"LD_PRELOAD": str(library), "STEPPED_BY": str(folder / "stepped")}
+
+
+def step_clock(environment: dict[str, str], seconds: int) -> None:
+    """Set the clock of the processes with this environment so far from the machine's."""
+    mark = Path(environment["STEPPED_BY"])
+    mark.with_suffix(".new").write_text(str(seconds))
+    mark.with_suffix(".new").rename(mark)
+
+
 @contextmanager
 def stepped_clock(seconds: int, folder: Path, url: str, _: Machines) -> Iterator[Fault]:
     """The time of day is another one, for the process and for SQLite in it."""
-    if not shutil.which("cc"):
-        raise AbsentError("no C compiler here, to stand between a process and its clock")
-    source, library, mark = folder / "clock.c", folder / "clock.so", folder / "stepped"
-    source.write_text(CLOCK)
-    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
-    steps = {"LD_PRELOAD": str(library), "STEPPED_BY": str(mark), "STEP": str(seconds)}
+    steps = movable_clock(folder)
 
     def strike(_pid: int) -> bool:
-        mark.touch()
+        step_clock(steps, seconds)
         return True
 
     yield Fault(url, (0,), strike, environment=steps)

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from agenteval import workflows
+from agenteval.bounded import write_whole
 from agenteval.cli import options as o
 from agenteval.cli.output import print_data, reader_may_go, say
 from agenteval.dialects import NAMES
@@ -100,5 +101,5 @@ def derive(
         print_data(text)
         return
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(text, encoding="utf-8")
+    write_whole(file, text)
     say(f"wrote {file}")

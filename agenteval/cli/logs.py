@@ -3,7 +3,7 @@
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,7 +13,7 @@ import typer
 
 from agenteval import workflows
 from agenteval.cli import options as o
-from agenteval.cli import output
+from agenteval.cli import output, signals
 from agenteval.core.plain import as_word, shortened
 from agenteval.errors import UsageError
 
@@ -109,20 +109,36 @@ def ingest(  # noqa: PLR0913 -- each is an option of the command line
         workers=workers,
         note=Progress() if sys.stderr.isatty() else lambda _: None,
     )
-    first = _first(take, format_name, paths or [], waits=follow)
-    _show(first, as_json=as_json)
-    if follow:
-        _follow(take, paths or [], first.skipped, as_json=as_json)
+    with _ended_by_ctrl_c() if follow else nullcontext():
+        first = _first(take, format_name, paths or [], waits=follow, as_json=as_json)
+        if follow:
+            _follow(take, paths or [], first.skipped, as_json=as_json)
+
+
+@contextmanager
+def _ended_by_ctrl_c() -> Iterator[None]:
+    """Let Ctrl-C end what is followed in good order; any other signal cuts it off."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if signals.exit_code() != signals.CUT_OFF:
+            raise
 
 
 def _first(
-    take: "Callable[[Sequence[str]], Intake]", name: str, paths: Sequence[str], *, waits: bool
+    take: "Callable[[Sequence[str]], Intake]",
+    name: str,
+    paths: Sequence[str],
+    *,
+    waits: bool,
+    as_json: bool,
 ) -> "Intake":
-    """Raises UsageError where there is no log, and none is waited for."""
+    """Take in and show what is there. Raises UsageError where nothing is, or is waited for."""
     intake = take(paths)
     if not (intake.file_count or intake.skipped or waits):
         where, looked = ", ".join(paths) or "its own place", workflows.ingest.looked_for(name)
         raise UsageError(f"{where}: no log of {name} in it ({looked}). Name another place")
+    _show(intake, as_json=as_json)
     return intake
 
 
@@ -133,27 +149,26 @@ def _follow(
     *,
     as_json: bool,
 ) -> None:
-    """Until Ctrl-C. What is renamed or removed is waited for: the next log may get its name."""
+    """Go on without end. A file that is renamed or removed is waited for, under its name."""
     gone: list[str] = []
-    with suppress(KeyboardInterrupt):
-        while True:
-            time.sleep(EVERY_SECONDS)
-            there = [path for path in paths if Path(path).exists()]
-            for path in paths:
-                if path not in there and path not in gone:
-                    output.say(f"{path}: it is gone; waiting for the next one", err=True)
-            gone = [path for path in paths if path not in there]
-            if gone and not there:
-                continue
-            try:
-                intake = take(there)
-            except UsageError:
-                if all(Path(path).exists() for path in there):
-                    raise
-                continue  # it was taken away since it was looked at
-            if intake.has_news or (intake.skipped and intake.skipped != reported):
-                reported = intake.skipped
-                _show(intake, as_json=as_json)
+    while True:
+        time.sleep(EVERY_SECONDS)
+        there = [path for path in paths if Path(path).exists()]
+        for path in paths:
+            if path not in there and path not in gone:
+                output.say(f"{path}: it is gone; waiting for the next one", err=True)
+        gone = [path for path in paths if path not in there]
+        if gone and not there:
+            continue
+        try:
+            intake = take(there)
+        except UsageError:
+            if all(Path(path).exists() for path in there):
+                raise
+            continue  # it was taken away since it was looked at
+        if intake.has_news or (intake.skipped and intake.skipped != reported):
+            reported = intake.skipped
+            _show(intake, as_json=as_json)
 
 
 def _show(intake: "Intake", *, as_json: bool) -> None:

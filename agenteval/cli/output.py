@@ -18,6 +18,7 @@ import typer
 from typer import style
 
 from agenteval import report, workflows
+from agenteval.bounded import write_whole
 from agenteval.core.plain import as_name, visible, without_log_commands
 from agenteval.errors import UsageError, unwritten
 
@@ -265,7 +266,7 @@ def write_text(path: Path, text: str, *, option: str = "") -> None:
     """Raises as `unwritten`."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        write_whole(path, text)
     except OSError as error:
         cure = "name a file in a folder of yours"
         raise unwritten(f"{option}{path}", error, cure) from error

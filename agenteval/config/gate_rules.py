@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
 
+from agenteval.bounded import write_whole
 from agenteval.config.dropped_keys import renew
 from agenteval.config.project_files import GATE_FILE, shipped
 from agenteval.config.roots import find_project, find_rules, roots, working_folder
@@ -160,5 +161,5 @@ def write_rules() -> Path:
     path = Path(GATE_FILE)
     if path.exists():
         raise UsageError(f"{path} is there already; change it, or remove it first")
-    path.write_text((shipped() / GATE_FILE).read_text(encoding="utf-8"), encoding="utf-8")
+    write_whole(path, (shipped() / GATE_FILE).read_text(encoding="utf-8"))
     return path

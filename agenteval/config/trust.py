@@ -236,10 +236,15 @@ def user_file() -> Path | None:
 def load_record() -> Record:
     """Return the record in the user's own file.
 
-    Empty if there is no such file, or others can write it, which is reported.
+    Empty if there is no such file, or others can write it or lock us out, which is reported.
     """
     path = user_file()
-    if path is None or not path.is_file():
+    try:
+        is_there = path is not None and path.is_file()
+    except PermissionError:  # as after `su`, where HOME is still another user's
+        announce(f"{path}: not used, as it cannot be read: set HOME to a folder of yours")
+        return Record()
+    if path is None or not is_there:
         return Record()
     for place in (path.parent, path):
         if reason := stranger(place):

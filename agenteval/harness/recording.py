@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import tomli_w
 
+from agenteval.bounded import write_whole
 from agenteval.config.allowlists import load_any
 from agenteval.config.arms import FOLDER
 from agenteval.config.roots import roots
@@ -44,7 +45,7 @@ def captured(command: Sequence[str], name: str | None, rules: str | None) -> Ite
     _check_output(harness)
     path.parent.mkdir(parents=True, exist_ok=True)
     text = _arm_file(harness, day=f"{datetime.now(UTC):%Y-%m-%d}", here=str(Path.cwd()))
-    path.write_text(text, encoding="utf-8")
+    write_whole(path, text)
     letters = sum(map(len, harness.system))
     names = ", ".join(one["function"]["name"] for one in harness.tools)
     start = f"{harness.name} {harness.version} asks by {harness.spoken}"

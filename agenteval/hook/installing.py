@@ -211,7 +211,9 @@ def _text(file: Path) -> str | None:
         return None
     except NotADirectoryError as error:
         raise UsageError(f"{file}: {file.parent} is no folder: move it out of the way") from error
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise UsageError(f"{file}: cannot be read ({error.strerror}): make it yours") from error
+    except ValueError as error:
         raise UsageError(f"{file}: cannot be read as UTF-8 text: mend it first") from error
 
 

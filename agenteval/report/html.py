@@ -9,6 +9,7 @@ from typing import Any
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from agenteval.bounded import write_whole
 from agenteval.core.plain import as_name, visible
 from agenteval.errors import unwritten
 from agenteval.report.behind import Behind, behind, prompts_of, read_trials, repeat_line
@@ -128,7 +129,7 @@ def write(view: View, path: Path, verdict: "PageVerdict | None" = None) -> None:
         for name, text in pages(view, path.name, verdict):
             file = path if not name else path.parent / name
             file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(text, encoding="utf-8")
+            write_whole(file, text)
     except OSError as error:
         cure = "name a file in a folder of yours. The run itself is stored: see agenteval show"
         raise unwritten(f"--report {path}", error, cure) from error

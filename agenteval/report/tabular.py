@@ -10,6 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from agenteval.bounded import write_whole
 from agenteval.core.plain import legible
 from agenteval.core.run import Run
 from agenteval.core.trial import AgentPart, CallRecord, Trial
@@ -125,7 +126,7 @@ def write(rows: Sequence[Row], path: Path) -> None:
             _parquet(rows, path)
         else:
             text = csv_text(rows) if path.suffix == ".csv" else _lines(rows)
-            path.write_text(text, encoding="utf-8")
+            write_whole(path, text)
     except OSError as error:
         raise unwritten(f"--file {path}", error, "name a file in a folder of yours") from error
 

@@ -155,6 +155,7 @@ def _options(engine: str, limits: Limits, programs: str) -> Iterator[str]:
     yield from ("--network=none", f"--hostname={HOSTNAME}", "--read-only", f"--user={user}:{user}")
     yield from ("--cap-drop=ALL", "--security-opt=no-new-privileges")
     yield from (f"--memory={memory}", f"--memory-swap={memory}", "--ulimit=core=0:0")
+    yield "--oom-score-adj=1000"  # the kernel then kills it before the evaluator
     yield from (f"--pids-limit={processes}", f"--shm-size={SHARED_MEMORY}")
     yield f"--ulimit=nofile={limits.open_files}:{limits.open_files}"
     yield f"--ulimit=nproc={processes}:{processes}"

@@ -87,7 +87,7 @@ class _Maker:
             except TimeoutError:
                 raise _KINDS[kind](f"it takes more than {WALL_SECONDS:g} s") from None
             except (OSError, EOFError, ValueError):
-                raise _KINDS[kind](self._end()) from None
+                raise self._fault(kind) from None
             finally:  # half an answer would be taken for that to the next question
                 if not is_answered:
                     self.stop()
@@ -153,6 +153,16 @@ class _Maker:
                 "raise the limits of this shell (ulimit -a), and ask again"
             ) from error
         peer.settimeout(WALL_SECONDS)
+
+    def _fault(self, kind: str) -> MakerError | HostError:
+        """Return the error for a child that ended: the author's, unless somebody killed it."""
+        reason = self._end()
+        if self._process is None or self._process.returncode != -signal.SIGKILL:
+            return _KINDS[kind](reason)
+        return HostError(  # its own limits end it by other signals
+            "the process in which worlds are made was killed (signal 9), as by a kernel that is "
+            "out of memory: make room and ask again; a run goes on with --resume"
+        )
 
     def _end(self) -> str:
         """Return why the child ended."""

@@ -3,10 +3,12 @@
 import asyncio
 import errno
 import re
+import signal
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from time import perf_counter
 from typing import Any, Literal, Self
 
@@ -43,6 +45,22 @@ def reported(code: int, output: str) -> str:
         return ""
     tail = output[-TAIL:]
     return next((str(limit) for limit, words in SAID if words.search(tail)), "")
+
+
+_KILLED = 128 + signal.SIGKILL
+_OUT_OF_MEMORY = (
+    "this machine, or the control group of the evaluator, ran out of memory, and the kernel killed "
+    "a process of the sandbox: lower --concurrency, or give it more memory"
+)
+
+
+def _oom_kills() -> int:
+    """Return how many processes the kernel has killed for want of memory since it started."""
+    try:
+        lines = Path("/proc/vmstat").read_bytes().splitlines()
+    except OSError:  # no Linux
+        return 0
+    return next((int(line.split()[1]) for line in lines if line.startswith(b"oom_kill ")), 0)
 
 
 START_SECONDS = 20.0
@@ -127,18 +145,23 @@ class Session:
         frames = wire.request(request | {"size": len(beyond)}) + beyond
         async with self._lock:
             began, self._stamped = perf_counter(), ""
+            kills_before = _oom_kills()
             try:
                 reply, body = await self._link.ask(frames, seconds=seconds)
             except StuckError:
                 return await self._replace(Execution(None, "", seconds))
             except InfrastructureError:  # the kernel may have killed the runner for the memory
                 if (limit := self._link.struck()) != Limit.MEMORY:
+                    if _oom_kills() > kills_before:
+                        raise InfrastructureError(_OUT_OF_MEMORY) from None
                     raise
                 return await self._replace(Execution(None, "", perf_counter() - began), limit)
             if "error" in reply:
                 raise InfrastructureError(f"sandbox: {reply['error']}")
             output = order.opened(body) if order else body
             done = _execution(reply, output.decode(errors="replace"), self._link.struck())
+            if done.exit_code == _KILLED and not done.limit and _oom_kills() > kills_before:
+                raise InfrastructureError(_OUT_OF_MEMORY)
             if not reply.get("clean", True):
                 return await self._replace(done)
             self._stamped = str(reply.get("stamp", ""))

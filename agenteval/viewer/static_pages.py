@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
-from agenteval.errors import UsageError, unwritten
+from agenteval.errors import HostError, UsageError, unwritten
 from agenteval.store.reviews import reviews
 from agenteval.store.summaries import Query, opened
 from agenteval.viewer.addresses import State, Visit
@@ -91,6 +91,9 @@ def write(store: str, folder: Path) -> int:
                 (folder / "static" / name).write_bytes(asset(name))
         with opened(store) as query:
             return _write_pages(store, query, folder)
+    except HostError:  # the store's
+        _empty(folder)
+        raise
     except OSError as error:
         _empty(folder)  # so that it can be written there once there is room
         raise unwritten(f"--export {folder}", error, "name a folder of yours") from error

@@ -1,10 +1,12 @@
 """Scenarios for their authors: listed, shown as a model reads them, or newly created."""
 
 import re
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from agenteval import workflows
+from agenteval.bounded import write_whole
 from agenteval.config import allowlists, fixtures, proofread, scenario_files
 from agenteval.config.project_files import FIXTURES
 from agenteval.config.prompts import load_setting
@@ -74,12 +76,16 @@ def write_world(name: str, seed: int, folder: Path) -> Iterator[Path]:
     """
     if folder.exists():
         raise UsageError(f"--out {folder}: is there already; name a new folder")
-    for _, files in _worlds(name, seed):
-        for path, content in files.items():
-            place = folder / path
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_bytes(content)
-            yield place
+    try:
+        for _, files in _worlds(name, seed):
+            for path, content in files.items():
+                place = folder / path
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.write_bytes(content)
+                yield place
+    except OSError:
+        shutil.rmtree(folder, ignore_errors=True)  # it is new
+        raise
 
 
 def _worlds(name: str, seed: int) -> Iterator[tuple[Scenario, Mapping[str, bytes]]]:
@@ -124,9 +130,14 @@ def write_skeleton(name: str, *, root: Path) -> list[Path]:
             raise UsageError(
                 f"{root / path}: is there already, so nothing was written. Take another name"
             )
-    for path, text in texts.items():
-        (root / path).parent.mkdir(parents=True, exist_ok=True)
-        (root / path).write_text(text, encoding="utf-8")
+    try:
+        for path, text in texts.items():
+            (root / path).parent.mkdir(parents=True, exist_ok=True)
+            write_whole(root / path, text)
+    except OSError:
+        for path in texts:
+            (root / path).unlink(missing_ok=True)
+        raise
     return [root / path for path in texts]
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import tomli_w
 
 from agenteval import models
+from agenteval.bounded import write_whole
 from agenteval.config.models import ModelEntry, at_url, load_models
 from agenteval.config.project_files import GATE_FILE, PROJECT_FILE, shipped
 from agenteval.config.roots import roots
@@ -187,14 +188,13 @@ def init(urls: Sequence[str]) -> Sequence[tuple[Path, Sequence[str]]]:
         raise UsageError(f"{path} is there already: add to it, or move it away first")
     models_by_name = asyncio.run(_served_models(urls))
     text = HEAD + "\n".join(_entry_text(name, *about) for name, about in models_by_name.items())
-    path.write_text(text, encoding="utf-8")
+    has_gate = gate.exists()
+    if not has_gate:  # first, as only a second agenteval.toml is refused
+        write_whole(gate, (shipped() / GATE_FILE).read_text(encoding="utf-8"))
+    write_whole(path, text)
     for url in urls:
         remember_origin(url)
-    written: list[tuple[Path, Sequence[str]]] = [(path, list(models_by_name))]
-    if not gate.exists():
-        gate.write_bytes((shipped() / GATE_FILE).read_bytes())
-        written.append((gate, []))
-    return written
+    return [(path, list(models_by_name)), *([] if has_gate else [(gate, [])])]
 
 
 async def _served_models(urls: Sequence[str]) -> dict[str, tuple[ModelEntry, Mapping[str, str]]]:

@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Final
 
-from agenteval.bounded import read_text
+from agenteval.bounded import read_text, write_whole
 from agenteval.core.call import Denied
 from agenteval.core.plain import as_word
 from agenteval.core.policy.relaxation import Relaxation
@@ -154,7 +154,7 @@ def write_prompt(run: str, store: str, sentences: Sequence[_Sentence], file: Pat
         before = read_text(Path(named)).strip()
     lines = [*filter(None, [before or HEADING]), "", *(f"- {each.text}" for each in sentences)]
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    write_whole(file, "\n".join(lines) + "\n")
 
 
 def tried(run: str, store: str, *, prompt: Path | None, more: Relaxation) -> str:

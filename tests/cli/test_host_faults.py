@@ -1,5 +1,6 @@
 """A machine that keeps us from going on is told in one line, with an exit code of its own."""
 
+import errno
 import os
 import re
 import resource
@@ -11,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+import refusing_kernel
 from stored import stored
 from test_resume import asked
 
@@ -159,6 +161,87 @@ def test_what_a_machine_lacks_is_named_with_the_cure(tmp_path, words, lacks, sai
     ended = limited(tmp_path, *words, before=before, PYTHONDONTWRITEBYTECODE="1")
     assert (ended.returncode, ended.stderr.count("\n")) == (2, 1), ended.stderr
     assert re.search(said, ended.stderr)
+
+
+NOEXEC = (
+    *("unshare", "--mount", *(() if os.geteuid() == 0 else ("--map-root-user",)), "sh", "-c"),
+    'mount -t tmpfs -o noexec,nosuid,nodev none /mnt && exec "$@"',
+    "sh",
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", ["bubblewrap", "namespaces"])
+@pytest.mark.parametrize(
+    ("before", "environment"),
+    [
+        (refusing_kernel.before("landlock", errno.ENOSYS), {}),
+        (refusing_kernel.before("landlock", errno.EOPNOTSUPP), {}),
+        (NOEXEC, {"TMPDIR": "/mnt"}),
+    ],
+    ids=["no Landlock", "Landlock is off", "noexec"],
+)
+def test_a_run_needs_neither_landlock_nor_programs_in_its_temporary_folder(
+    tmp_path, backend, before, environment
+) -> None:
+    if backend == "bubblewrap" and shutil.which("bwrap") is None:
+        pytest.skip("no program bwrap")
+    ended = limited(tmp_path, *ONE, "--sandbox", backend, before=before, **environment)
+    completed = asked(tmp_path, "SELECT count(*) FROM trial WHERE outcome = 'completed'")
+    assert (ended.returncode, completed, "Traceback" in ended.stderr) == (0, 1, False), ended.stderr
+
+
+def test_the_confined_child_says_that_it_has_no_landlock_and_keeps_its_other_layers() -> None:
+    asking = "from agenteval.sandbox import maker; print(*maker.confined_by())"
+    words = [*refusing_kernel.before("landlock", errno.EOPNOTSUPP), sys.executable, "-c", asking]
+    told = subprocess.run(words, capture_output=True, text=True, timeout=60, check=True)
+    assert told.stdout.split() == ["limits", "seccomp"]
+
+
+@pytest.mark.parametrize(
+    ("words", "size", "said", "remaining"),
+    [
+        (("gate", "--init"), 500, f"gate.toml: cannot be written: .*{TOLD}", []),
+        (
+            ("show", "r", "--report", "r.html"),
+            40_000,
+            f"--report r.html: cannot be written .*{TOLD}",
+            [],
+        ),
+        (
+            ("scenarios", "new", "mine/one"),
+            500,
+            f"scenario.toml: cannot be written: .*{TOLD}",
+            ["scenarios"],
+        ),
+        (("store", "export", "--file", "copy.db"), 60_000, "--store copy.db: disk I/O error", []),
+        (("view", "--export", "new"), 10_000, f"--export new: cannot be written .*{TOLD}", ["new"]),
+    ],
+)
+def test_a_quota_that_is_used_up_leaves_no_half_of_a_file(
+    tmp_path, words, size, said, remaining
+) -> None:
+    """Half a gate.toml or allow list would be another one, and be refused as there already."""
+    stored(str(tmp_path / "reports/agenteval.db"), run(trial("ls"), run_id="r"))
+    full = limited(tmp_path, *words, before=refusing_kernel.before("quota", size))
+    assert (full.returncode, full.stderr.count("\n")) == (4, 1), full.stderr
+    assert re.search(said, full.stderr)
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert [path.parent.name for path in files if "agenteval.db" not in path.name] == []
+    assert sorted({path.name for path in tmp_path.iterdir()} - {"reports"}) == remaining
+    assert limited(tmp_path, *words).returncode == 0
+
+
+@pytest.mark.slow
+def test_a_quota_that_is_used_up_in_mid_run_ends_it_and_it_can_go_on(tmp_path) -> None:
+    full = limited(tmp_path, *RUN, before=refusing_kernel.before("quota", 500_000))
+    last = full.stderr.strip().splitlines()[-1]
+    assert (full.returncode, "Traceback" in full.stderr) == (4, False)
+    assert last.startswith("agenteval: --store reports/agenteval.db: ")
+    assert "What was stored before is intact" in last
+    resumed = limited(tmp_path, "run", "--resume", "last")
+    trials = asked(tmp_path, "SELECT count(*) FROM trial WHERE outcome NOT IN ('', 'void')")
+    assert (resumed.returncode, trials) == (0, 12)
 
 
 @pytest.mark.slow

@@ -2,7 +2,6 @@
 
 import json
 import re
-import signal
 import sqlite3
 import subprocess
 import sys
@@ -545,27 +544,6 @@ def test_a_run_out_of_logs_is_judged_again_by_an_allow_list_and_not_without(here
     assert (shown["errors"]["count"], shown["errors"]["n"]) == (4, 4)
 
 
-@pytest.mark.slow
-def test_a_log_that_is_followed_is_taken_in_as_it_grows(here) -> None:
-    lines = claude().splitlines(keepends=True)
-    (here / "c1.jsonl").write_text("".join(lines[:3]))
-    command = [sys.executable, "-m", "agenteval", "ingest", "claude-code", "c1.jsonl", "--follow"]
-    with subprocess.Popen(command, cwd=here, stdout=subprocess.PIPE, text=True) as going:
-        assert going.stdout
-        first = next(line for line in going.stdout if "sessions:" in line)
-        with (here / "c1.jsonl").open("a") as file:
-            file.write("".join(lines[3:]))
-        second = next(line for line in going.stdout if "sessions:" in line)
-        going.send_signal(signal.SIGINT)
-        going.stdout.read()
-    assert (first.strip(), second.strip(), going.returncode) == (
-        "sessions: 1 added",
-        "sessions: 1 grown",
-        0,
-    )
-    assert rows("SELECT calls FROM trial") == [(7,)]
-
-
 def test_what_a_person_said_of_a_call_stays_when_its_session_grows(here) -> None:
     lines = claude().splitlines(keepends=True)
     (here / "c1.jsonl").write_text("".join(lines[:5]))
@@ -584,35 +562,3 @@ def test_what_a_person_said_of_a_call_stays_when_its_session_grows(here) -> None
         ]
         assert place == [*store.ask(calls)[0][1:]]
     assert agenteval("store", "check") == "nothing is wrong\n"
-
-
-@pytest.mark.slow
-def test_a_followed_log_may_be_rotated_replaced_and_cut_and_nothing_is_lost(here) -> None:
-    log, lines = here / "c1.jsonl", claude().splitlines(keepends=True)
-    log.write_text("".join(lines))
-    command = [sys.executable, "-m", "agenteval", "ingest", "claude-code", str(log), "--follow"]
-    with subprocess.Popen(
-        command, cwd=here, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as going:
-        assert going.stdout
-        assert going.stderr
-        told = [next(line for line in going.stdout if "sessions:" in line)]
-        log.rename(here / "c1.jsonl.1")
-        gone = going.stderr.readline()
-        other = claude().replace('"c1"', '"c2"')
-        log.write_text(other)
-        told.append(next(line for line in going.stdout if "sessions:" in line))
-        log.write_text("".join(other.splitlines(keepends=True)[:3]) + '{"type": "assis')
-        cut = next(line for line in going.stdout if "half written" in line)
-        log.write_text(claude().replace('"c1"', '"c3"'))
-        told.append(next(line for line in going.stdout if "sessions:" in line))
-        going.send_signal(signal.SIGINT)
-        going.stdout.read()
-    assert [one.strip() for one in told] == ["sessions: 1 added"] * 3
-    assert (gone, going.returncode) == (f"{log}: it is gone; waiting for the next one\n", 0)
-    assert cut.startswith(f"  {log}: line 4: cut off, or half written")
-    assert rows("SELECT session.session, calls FROM trial JOIN session ON trial_id = trial.id") == [
-        ("c1", 7),
-        ("c2", 7),
-        ("c3", 7),
-    ]

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from agenteval.sandbox.inside import linux, namespace
@@ -36,11 +36,18 @@ def start(user: str, folder: Path, script: str, *arguments: str, **extra: str) -
     return start_words(user, folder, words, **extra)
 
 
-def start_words(user: str, folder: Path, words: Sequence[str], **extra: str) -> subprocess.Popen:
-    """Any program, started as this user in this folder."""
+def start_words(
+    user: str,
+    folder: Path,
+    words: Sequence[str],
+    prepare: Callable[[], object] = lambda: None,
+    **extra: str,
+) -> subprocess.Popen:
+    """Any program, started as this user in this folder, after what we prepare in its process."""
     prefix = interpreter().prefix
 
     def become() -> None:
+        prepare()
         if user == "ordinary" and os.geteuid() == 0:
             if prefix:
                 namespace.uncover([prefix])
@@ -72,6 +79,13 @@ def _lend(ids: Path) -> None:
     linux.mount("", "/", "", linux.REC | linux.PRIVATE)
     for path in ("/etc/subuid", "/etc/subgid"):
         linux.mount(str(ids), path, "", linux.BIND)
+
+
+def hide_processes() -> None:
+    """Mount /proc with hidepid=2, which shows a user no process of another; for nobody but us."""
+    linux.unshare(linux.NEWNS)
+    linux.mount("", "/", "", linux.REC | linux.PRIVATE)
+    linux.mount("proc", "/proc", "proc", 0, "hidepid=2")
 
 
 def engine_of_the_ordinary(folder: Path, image: str) -> dict[str, str]:

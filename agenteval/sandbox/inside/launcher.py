@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 FIRST_UID, INSIDE = 2_000_000_000, 1000
 SCOPE, END = "scope", b"end"  # a group that is made for us; the sender's last word
 WORLDS_SECONDS = 0.5  # for the last worlds to end by themselves
+_FIRST_TO_DIE = "1000"  # the highest oom_score_adj; children inherit it
 LACKING = "!"  # before the reason why a group cannot be divided
 
 
@@ -123,6 +124,7 @@ def _in_child(
     for group in groups:
         os.close(group)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    _die_before_the_evaluator()
     try:
         frame = wire.receive(peer)
         if frame is not None:
@@ -131,6 +133,14 @@ def _in_child(
         _refused(peer, error)
     finally:
         os._exit(1)
+
+
+def _die_before_the_evaluator() -> None:
+    """Let the kernel kill this sandbox, and not the evaluator, when the machine's memory ends."""
+    try:
+        _write("/proc/self/oom_score_adj", _FIRST_TO_DIE)
+    except OSError:  # a kernel that does not offer it
+        return
 
 
 def _refused(peer: int, error: OSError, at: str = "") -> None:
