@@ -39,6 +39,7 @@ def played(place: Place, url: str, *more: str, options: Sequence[str] = ()) -> s
     return said
 
 
+@pytest.mark.slow
 def test_a_server_that_repeats_the_key_leaves_it_nowhere(tmp_path) -> None:
     place = Place(tmp_path)
     with repeating("pieces") as url:
