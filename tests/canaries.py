@@ -7,6 +7,7 @@ server that says the key that it was sent, in each part of what it answers.
 import base64
 import json
 import os
+import re
 import sqlite3
 import subprocess
 import sys
@@ -86,6 +87,8 @@ class Place:
 
     folder: Path
     variables: Mapping[str, str] = field(default_factory=dict)
+    python: str = sys.executable
+    cores: dict[int, str] = field(default_factory=dict)  # processes that may leave one
     _sampled: dict[str, set[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -101,12 +104,13 @@ class Place:
     def environment(self) -> dict[str, str]:
         own = {"HOME": "home", "TMPDIR": "tmp", "XDG_RUNTIME_DIR": "run"}
         places = {name: str(self.folder / folder) for name, folder in own.items()}
+        places["AGENTEVAL_TRUST"] = str(self.folder / "project")  # its user confirmed it
         kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
         return {**kept, **places, **VARIABLES, "COLUMNS": "120", **self.variables}
 
     def call(self, *words: str, given: bytes = b"", timeout: float = 120) -> str:
         """What `agenteval WORDS` says; the processes that it starts are watched."""
-        command = [sys.executable, "-m", "agenteval", *words]
+        command = [self.python, "-m", "agenteval", *words]
         process = subprocess.Popen(
             command,
             cwd=self.folder / "project",
@@ -130,18 +134,44 @@ class Place:
         return said.decode(errors="replace")
 
     def _watch(self, pid: int, ended: threading.Event) -> None:
+        """Look at each process and each temporary file of a command while it goes on."""
         while not ended.is_set():
-            for child in {*below(pid)} - {pid}:
+            for child in self._children(pid):
+                self._look_at_limits(child)
                 for name in ("cmdline", "environ"):
-                    try:
-                        content = Path(f"/proc/{child}/{name}").read_bytes()
-                    except OSError:
-                        continue
-                    if found := canaries_in(content):
-                        words = Path(f"/proc/{child}/cmdline")
-                        command = words.read_bytes()[:80] if words.exists() else b""
-                        self._sampled.setdefault(f"{name} of {command!r}", set()).update(found)
+                    content = _content(Path(f"/proc/{child}/{name}"))
+                    if leaked := canaries_in(content):
+                        command = _content(Path(f"/proc/{child}/cmdline"))[:80]
+                        self._note(f"{name} of {command!r}", leaked)
+            for folder in ("tmp", "run"):
+                for path in _files(self.folder / folder):
+                    if leaked := canaries_in(_content(path)):
+                        self._note(f"{path.name} while it ran", leaked)
             time.sleep(0.02)
+
+    def _look_at_limits(self, child: int) -> None:
+        limits = _content(Path(f"/proc/{child}/limits")).decode()
+        if re.search(r"core file size +0 ", limits):  # some set it once they have begun
+            self.cores.pop(child, None)
+        elif limits:
+            self.cores[child] = _content(Path(f"/proc/{child}/cmdline")).decode()[:80]
+
+    def _children(self, pid: int) -> set[int]:
+        """Return those below the process, and those that left it: their words name our folder.
+
+        A fork of the process itself is left out: it has what its user gave it.
+        """
+        own, words = str(self.folder).encode(), _content(Path(f"/proc/{pid}/cmdline"))
+        left = {
+            int(path.name)
+            for path in Path("/proc").glob("[0-9]*")
+            if own in _content(path / "environ") + _content(path / "cmdline")
+        }
+        children = left.union(child for child, _, _ in below(pid)) - {pid, os.getpid()}
+        return {one for one in children if _content(Path(f"/proc/{one}/cmdline")) != words}
+
+    def _note(self, place: str, leaked: Sequence[str]) -> None:
+        self._sampled.setdefault(place, set()).update(leaked)
 
     def leaks(self) -> dict[str, list[str]]:
         """By file, and by process: what was found in it."""
@@ -155,6 +185,19 @@ class Place:
             if leaked := canaries_in(content):
                 found[name] = leaked
         return found
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """Those below a folder from which others go meanwhile."""
+    for place, _, names in os.walk(folder):
+        yield from (path for name in names if (path := Path(place, name)).is_file())
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
 
 
 def texts_of(path: Path) -> bytes:

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,10 +31,12 @@ class Cluster:
     folder: Path
     port: int
     nodes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    variables: Mapping[str, str] = field(default_factory=lambda: os.environ)
 
     @property
     def environment(self) -> dict[str, str]:
-        return os.environ | {
+        return {
+            **self.variables,
             "PATH": f"{PLACE / 'bin'}:{os.environ['PATH']}",
             "PYTHONPATH": str(PROJECT),
             "RAY_ADDRESS": f"127.0.0.1:{self.port}",
@@ -91,11 +93,11 @@ def kill_all(root: int) -> None:
 
 
 @contextmanager
-def cluster() -> Iterator[Cluster]:
+def cluster(variables: Mapping[str, str] = os.environ) -> Iterator[Cluster]:
     folder = Path(tempfile.mkdtemp(prefix="ray-"))  # its sockets' names must be short
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        there = Cluster(folder, free.getsockname()[1])
+        there = Cluster(folder, free.getsockname()[1], variables=variables)
     try:
         there.head()
         for _ in range(NODES):

@@ -13,7 +13,6 @@ from typing import Any
 import msgspec
 
 from agenteval.core.plain import decoded
-from agenteval.core.shell.words import compiled
 from agenteval.core.trial import Usage
 
 _BLANK = msgspec.Raw(b"null")
@@ -77,8 +76,8 @@ class Chunk(msgspec.Struct, gc=False):
 
 # Deeper than arguments may be, with the chunk around them; shallower than Python reads.
 DEEPEST = 200
-# A text that is not closed goes to the end: looked for from each quote, that would take for ever.
-_MARKS = compiled(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL)
+# One mark a match: a pattern of a whole string takes 80 bytes of memory for each escape in it.
+_MARKS = re.compile(r'\\.|["\[\]{}]', re.DOTALL)
 _DIGITS = 300  # more are no number to anybody
 MOST_TOKENS = (1 << 31) - 1  # that a column of any store holds; a larger count is none
 _CHUNKS, _TEXTS = msgspec.json.Decoder(Chunk), msgspec.json.Decoder(str)
@@ -159,9 +158,13 @@ def shallow(text: str) -> str:
     """JSON text with null for all that is nested too deep."""
     if text.count("{") + text.count("[") <= DEEPEST:
         return text
-    pieces, depth, start = [], 0, 0
+    pieces, depth, start, is_quoted = [], 0, 0, False
     for mark in _MARKS.finditer(text):
-        if mark[0] in "[{":
+        if mark[0] == '"':
+            is_quoted = not is_quoted
+        elif is_quoted:
+            continue
+        elif mark[0] in "[{":
             depth += 1
             if depth == DEEPEST + 1:
                 pieces.append(f"{text[start : mark.start()]}null")

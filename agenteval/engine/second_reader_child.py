@@ -130,5 +130,6 @@ def _substitution_end(word: str, at: int) -> int:
 if __name__ == "__main__":
     # macOS takes no bound of memory below what a process has: there, its time alone is bounded
     with suppress(OSError, ValueError) if sys.platform != "linux" else nullcontext():
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     main(sys.stdin.buffer, sys.stdout.buffer)

@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from agenteval import plugins
 from agenteval.core.call import BASH, ToolCall
@@ -16,6 +16,7 @@ from agenteval.core.plain import is_json
 from agenteval.core.shell.words import quoted
 
 GROUP = "agenteval.formats"
+Json = TypeVar("Json", str, bytes)
 
 
 class _Shape(NamedTuple):
@@ -137,14 +138,20 @@ def is_deep(value: object) -> bool:
 
 MOST_VALUES = 1 << 20  # in one text: each may take a hundred times the bytes that it is written in
 TOO_MANY = f"more than {MOST_VALUES:,} values"
-_STRING = re.compile(r'"(?>(?:[^"\\]++|\\.)*)"', re.DOTALL)
-_STRING_OF_BYTES = re.compile(_STRING.pattern.encode(), re.DOTALL)
+LONGEST = 1 << 22  # characters of the text of one call's arguments: a million tokens
+TOO_LONG = f"more than {LONGEST:,} characters"
+MOST_HELD = 1 << 25  # bytes of all strings in one text, as Python holds them
+TOO_WIDE = f"strings that take more than {MOST_HELD:,} bytes of memory"
+_STRING = re.compile(r'"[^"]*"?')
+_STRING_OF_BYTES = re.compile(_STRING.pattern.encode())
+_FOUR_BYTES = re.compile(rb"[\xf0-\xff]|\\u[dD][89abAB]")  # a character beyond U+FFFF
 
 
-def has_too_many(text: str | bytes) -> bool:
+def has_too_many(text: Json) -> bool:
     """Return True if JSON text would become too many values; counted without parsing it."""
     if len(text) <= MOST_VALUES or _marks(text, 0, len(text)) <= MOST_VALUES:
         return False
+    text = _without_escapes(text)
     count = end = 0
     strings = _STRING.finditer(text) if isinstance(text, str) else _STRING_OF_BYTES.finditer(text)
     for string in strings:
@@ -153,6 +160,46 @@ def has_too_many(text: str | bytes) -> bool:
         if count > MOST_VALUES:
             return True
     return count + _marks(text, end, len(text)) > MOST_VALUES
+
+
+def excess(content: bytes) -> str:
+    """Return why JSON would take too much memory once it is decoded; "" if it would not."""
+    if has_too_many(content):
+        return TOO_MANY
+    return TOO_WIDE if _is_too_wide(content) else ""
+
+
+def _is_too_wide(content: bytes) -> bool:
+    """Return True if its strings take too much: one character may widen each other of its string.
+
+    Python holds a string in 1, 2 or 4 bytes a character, as its widest character needs.
+    """
+    if 4 * len(content) <= MOST_HELD or (content.isascii() and b"\\u" not in content):
+        return len(content) > MOST_HELD
+    content, held = _without_escapes(content), 0
+    for string in _STRING_OF_BYTES.finditer(content):
+        held += (string.end() - string.start()) * _width(content, *string.span())
+        if held > MOST_HELD:
+            return True
+    return False
+
+
+def _width(content: bytes, start: int, end: int) -> int:
+    """Return the bytes of each character of the string there, at most."""
+    if _FOUR_BYTES.search(content, start, end):
+        return 4
+    part = content[start:end]
+    return 1 if part.isascii() and b"\\u" not in part else 2
+
+
+def _without_escapes(text: Json) -> Json:
+    r"""Return JSON text without its `\\` and `\"`, so that each quote begins or ends a string.
+
+    A pattern that reads the escapes takes 80 bytes of memory for each of them.
+    """
+    if isinstance(text, str):
+        return text.replace("\\\\", "").replace('\\"', "")
+    return text.replace(b"\\\\", b"").replace(b'\\"', b"")
 
 
 def _marks(text: str | bytes, start: int, end: int) -> int:
@@ -166,11 +213,12 @@ def _tool_call(identifier: str, name: str, arguments: object) -> ToolCall:
     """Arguments may come as an object or as its JSON text; other text is malformed."""
     if is_deep(arguments):
         return ToolCall(identifier, name, "", None, TOO_DEEP)
+    raw = _written(arguments)
+    if len(raw) > LONGEST:
+        return ToolCall(identifier, name, raw[:LONGEST], None, TOO_LONG)
     if isinstance(arguments, dict):
-        raw = _written(arguments)
         odd = _odd(raw, arguments)
         return ToolCall(identifier, name, raw, None if odd else arguments, odd)
-    raw = arguments if isinstance(arguments, str) else json.dumps(arguments)
     parsed, odd = _parsed(raw)
     return ToolCall(identifier, name, raw, None if odd else parsed, odd)
 
@@ -198,9 +246,11 @@ def _odd(raw: str, arguments: object) -> str:
     return "" if not _ODD.search(raw) or is_json(arguments) else "NaN or Infinity, which is no JSON"
 
 
-def _written(arguments: Mapping[str, Any]) -> str:
+def _written(arguments: Any) -> str:
     """Write arguments as `json.dumps` does, which is slow for more than one text at a time."""
     match arguments:
+        case str():
+            return arguments
         case {"command": str(command)} if len(arguments) == 1:
             return f'{{"command": {json.dumps(command)}}}'
     return json.dumps(arguments)

@@ -20,7 +20,7 @@ from agenteval.formats.tool_calls import (
     MOST_VALUES,
     TOO_DEEP,
     TOO_MANY,
-    has_too_many,
+    excess,
     is_deep,
 )
 from agenteval.readers.log_bytes import opened
@@ -207,13 +207,13 @@ class _Scan:
 
 
 def _whole(content: bytes) -> Any:
-    if has_too_many(content):
-        raise _BadJsonError(TOO_MANY)
+    if why := excess(content):
+        raise _BadJsonError(why)
     try:
         return _decoded(content)
     except (ValueError, MemoryError) as error:
-        why = "more than there is memory for" if isinstance(error, MemoryError) else error
-        raise _BadJsonError(f"no JSON: {why}") from None
+        reason = "more than there is memory for" if isinstance(error, MemoryError) else error
+        raise _BadJsonError(f"no JSON: {reason}") from None
 
 
 def _size(text: str) -> int:

@@ -10,7 +10,7 @@ import msgspec
 
 from agenteval.core.logged import Building, Skipped
 from agenteval.formats.packed import UNREADABLE
-from agenteval.formats.tool_calls import DEEPEST, TOO_DEEP, TOO_MANY, has_too_many, is_deep
+from agenteval.formats.tool_calls import DEEPEST, TOO_DEEP, excess, is_deep
 from agenteval.readers.json_documents import DECODER, DEEP, LONGEST
 from agenteval.readers.log_bytes import opened
 
@@ -33,9 +33,10 @@ def lines(path: Path) -> Iterator[Line | Skipped]:
                 if len(content) >= LONGEST and not content.endswith(b"\n"):
                     _drain(file)
                     yield Skipped(str(path), f"line {number}", f"longer than {LONGEST:,} bytes")
-                elif has_too_many(content):
-                    yield Skipped(str(path), f"line {number}", TOO_MANY)
+                elif why := excess(content):
+                    yield Skipped(str(path), f"line {number}", why)
                 elif (value := _object(content)) is not None:
+                    content = b""  # not held beside the value
                     yield Line(number, value)
                 elif not content.isspace():
                     yield from _line(path, number, content.decode("utf-8", "surrogateescape"))

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from agenteval.core.logged import Skipped
 from agenteval.formats import packed
 from agenteval.formats.packed import AT_ONCE, UNREADABLE
-from agenteval.formats.tool_calls import TOO_DEEP, TOO_MANY, has_too_many, is_deep
+from agenteval.formats.tool_calls import TOO_DEEP, excess, is_deep
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -92,8 +92,8 @@ def small(path: Path) -> Any:
         content = file.read(SMALL + 1)
     if len(content) > SMALL:
         raise ValueError(f"more than {SMALL:,} bytes")
-    if has_too_many(content):
-        raise ValueError(TOO_MANY)
+    if why := excess(content):
+        raise ValueError(why)
     try:
         document = json.loads(content)
     except RecursionError:

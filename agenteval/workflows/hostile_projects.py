@@ -10,6 +10,7 @@ import hashlib
 import os
 import socket
 import sqlite3
+import stat
 from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass
@@ -116,6 +117,10 @@ def _listen(place: Path) -> None:
 def _sparse(place: Path) -> None:
     with place.open("wb") as file:
         file.truncate(_SPARSE)
+
+
+def _device(kind: int, major: int, minor: int) -> Callable[[Path], None]:
+    return lambda place: os.mknod(place, kind | 0o666, os.makedev(major, minor))
 
 
 def _many(place: Path) -> None:
@@ -281,6 +286,31 @@ LINKS: Final[Mapping[str, Hostile]] = {
 }
 
 
+# Nodes of devices, which only root can make; a clone or an archive that root unpacks has them.
+ZERO, DISK = _device(stat.S_IFCHR, 1, 5), _device(stat.S_IFBLK, 7, 0)
+DEVICES: Final[Mapping[str, Hostile]] = {
+    "a device among the files": Hostile(KIND, _placed(f"{FILES}/zero", ZERO)),
+    "a disk among the files": Hostile(KIND, _placed(f"{FILES}/disk", DISK)),
+    "a device as a script": Hostile(KIND, _placed(WORLD, ZERO)),
+    "a disk as a script": Hostile(KIND, _placed(WORLD, DISK)),
+    "a device as a scenario": Hostile(KIND, _placed(SCENARIO, ZERO)),
+    "a device as instructions": Hostile(KIND, _placed(INSTRUCTIONS, ZERO)),
+    "a device as an arm": Hostile(KIND, _placed(ARM, ZERO)),
+    "a device as an allow list": Hostile(KIND, _placed(ALLOWLIST, ZERO)),
+    "a device as words": Hostile(KIND, _placed(WORDS, ZERO)),
+}
+
+
+def _makes_devices() -> bool:
+    """Return True if a device's node can be made where temporary folders are."""
+    with temporary_folder() as folder:
+        try:
+            ZERO(folder / "zero")
+        except OSError:  # an ordinary user, or root of a container
+            return False
+    return True
+
+
 _TEST = '[[test]]\nname = "t"\npython = "../../../x.py"\n'
 
 
@@ -336,7 +366,8 @@ SIZES_AND_NAMES: Final[Mapping[str, Hostile]] = {
 
 
 def hostile_projects() -> Mapping[str, Hostile]:
-    spoilt = {**SCRIPTS, **TEMPLATES, **LINKS, **SIZES_AND_NAMES}
+    devices = DEVICES if _makes_devices() else {}
+    spoilt = {**SCRIPTS, **TEMPLATES, **LINKS, **devices, **SIZES_AND_NAMES}
     return {"nothing is spoilt": Hostile(HARMLESS, lambda *_: None), **spoilt}
 
 

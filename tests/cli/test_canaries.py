@@ -1,6 +1,7 @@
 """Keys never leave: what stands where a user has keys is in nothing that a command leaves."""
 
 import json
+from collections.abc import Sequence
 
 import pytest
 from canaries import CANARIES, KEY, VARIABLES, Place, canaries_in, repeating, texts_of
@@ -30,12 +31,15 @@ pathlib.Path("environment").write_text(repr(dict(os.environ)))
 """
 
 
-def played(place: Place, url: str, *more: str) -> None:
+def played(place: Place, url: str, *more: str, options: Sequence[str] = ()) -> str:
     table = f'[models.m]\nmodel = "m"\nbase_url = "{url}"\n{"".join(more)}'
     (place.folder / "project" / "agenteval.toml").write_text(table)
-    place.call(*RUN, *STORE)
+    said = place.call(*RUN, *STORE, *options)
+    assert "was asked what it does" in said  # else no key was sent, and none can come back
+    return said
 
 
+@pytest.mark.slow
 def test_a_server_that_repeats_the_key_leaves_it_nowhere(tmp_path) -> None:
     place = Place(tmp_path)
     with repeating("pieces") as url:

@@ -1,13 +1,24 @@
 """Tool calls in the shapes in which programs log them."""
 
 import json
+import tracemalloc
 from math import inf, nan
 
 import pytest
 
 from agenteval.core.call import ToolCall
 from agenteval.core.plain import is_json
-from agenteval.formats.tool_calls import tool_calls
+from agenteval.formats.tool_calls import (
+    LONGEST,
+    MOST_HELD,
+    MOST_VALUES,
+    TOO_LONG,
+    TOO_MANY,
+    TOO_WIDE,
+    excess,
+    has_too_many,
+    tool_calls,
+)
 
 LS = {"command": "ls -l"}
 TEXT = json.dumps(LS)
@@ -232,3 +243,44 @@ def test_a_number_that_no_database_keeps_is_malformed_and_its_name_in_a_text_is_
     read = [tool_calls({"type": "tool_use", "name": "Bash", "input": one}) for one in ODD]
     assert [bool(call.malformed) for (call,) in read] == [True, True, False, False]
     assert is_json([call.arguments for (call,) in read])
+
+
+MANY, HALF = b"1," * (MOST_VALUES + 1), MOST_HELD // 2
+FACE = "\N{GRINNING FACE}".encode()
+CONTENTS = {
+    "values": (b"[%s1]" % MANY, TOO_MANY),
+    "values in a string": (b'["%s1"]' % MANY, ""),
+    "values behind a quote that is escaped": (rb'["\"%s1"]' % MANY, ""),
+    "values behind a string that ends in a backslash": (rb'["\\",%s1]' % MANY, TOO_MANY),
+    "values behind an open string": (b'["a",%s"1' % MANY, TOO_MANY),
+    "plain text": (b'"%s"' % (b"a" * HALF), ""),
+    "one wide character": (b'"%s%s"' % (b"a" * HALF, FACE), TOO_WIDE),
+    "one that is escaped": (rb'"%s\ud83d\ude00"' % (b"a" * HALF), TOO_WIDE),
+    "a backslash before such letters": (rb'"%s\\ud83d"' % (b"a" * HALF), ""),
+    "a wide character in another string": (b'["%s","%s"]' % (b"a" * HALF, FACE), ""),
+    "two bytes a character": (b'"%s\xc4\x80"' % (b"a" * (HALF + 9)), TOO_WIDE),
+    "two bytes a character, escaped": (rb'"%s\u0100"' % (b"a" * (HALF + 9)), TOO_WIDE),
+}
+
+
+@pytest.mark.parametrize("name", CONTENTS)
+def test_what_would_take_too_much_memory_is_seen_in_its_bytes(name) -> None:
+    content, why = CONTENTS[name]
+    text = content.decode("latin-1")
+    assert (excess(content), has_too_many(text)) == (why, why == TOO_MANY)
+
+
+def test_counting_values_behind_many_escapes_takes_no_memory_for_each_of_them() -> None:
+    content = b'["%s",%s1]' % (rb"\"," * (MOST_VALUES * 2), b"1," * 9)
+    tracemalloc.start()
+    counted = has_too_many(content)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert (counted, most < 2 * len(content)) == (False, True)
+
+
+@pytest.mark.parametrize("written", [json.dumps, dict])
+def test_arguments_that_no_model_writes_are_malformed_and_cut(written) -> None:
+    arguments = written({"command": "a" * LONGEST})
+    (call,) = tool_calls({"name": "bash", "arguments": arguments})
+    assert (len(call.raw), call.arguments, call.malformed) == (LONGEST, None, TOO_LONG)

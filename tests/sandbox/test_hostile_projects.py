@@ -15,6 +15,7 @@ from agenteval.errors import UsageError
 from agenteval.sandbox import maker
 from agenteval.sandbox.launch import interpreter
 from agenteval.workflows.hostile_projects import (
+    DEVICES,
     FILES,
     HARMLESS,
     SCENARIO,
@@ -67,7 +68,8 @@ def test_every_hostile_project_leaves_home_and_temporary_folder_as_they_were(use
         or one["peak"] > MEGABYTES
         or one["seconds"] > SECONDS
     ]
-    assert (looked.returncode, wrong, len(seen)) == (0, [], len(HOSTILE)), said[-2000:]
+    most = set(HOSTILE) - ({*DEVICES} if user != "root" else set())  # no other user makes one
+    assert (looked.returncode, wrong, {one["name"] for one in seen}) == (0, [], most), said[-2000:]
 
 
 REACHING = """

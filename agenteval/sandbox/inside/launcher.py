@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import marshal
 import os
+import resource
 import signal
 import socket
 import time
@@ -32,6 +33,7 @@ def main(fd: int, code: bytes, group: str, *, warm: bool) -> None:
 
     A third item is the folder of the sandbox's control group, which the sender made below `group`.
     """
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # of what is forked from here too
     control = socket.socket(fileno=fd)
     evaluator = os.getppid()
     signal.signal(signal.SIGCHLD, _reap)
