@@ -2,6 +2,7 @@
 
 import hashlib
 import logging
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -145,7 +146,7 @@ def _default_rules() -> Path:
     Raises UsageError for one that is passed over: no other rules may give a verdict in its place.
     """
     search = find_project(working_folder().resolve())
-    if search.refused and (search.refused / GATE_FILE).exists():
+    if search.refused and os.path.lexists(search.refused / GATE_FILE):
         file = search.refused / GATE_FILE
         raise UsageError(
             f"{file}: passed over, as {search.reason}. Name it: --gate {as_word(str(file))}; or "

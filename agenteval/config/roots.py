@@ -18,6 +18,7 @@ from agenteval.config.project_files import (
     SCENARIOS,
     announce,
     home,
+    is_folder,
     is_hiding,
     note_hidden,
     shipped,
@@ -129,7 +130,7 @@ def _has_acl(path: Path, status: os.stat_result) -> bool:
 
 def find_rules(roots: Sequence[Path]) -> Path:
     """The first gate.toml under `roots`; the last of them is what agenteval ships."""
-    path = next(root / GATE_FILE for root in roots if (root / GATE_FILE).exists())
+    path = next(root / GATE_FILE for root in roots if os.path.lexists(root / GATE_FILE))
     note_hidden("the gate's rules", GATE_FILE, path, shipped() / GATE_FILE)
     return path
 
@@ -140,7 +141,7 @@ FILE = "scenario.toml"
 def first(places: Sequence[Path]) -> Path:
     """The first place that is there. Raises UsageError when none is."""
     for place in places:
-        if place.is_dir():
+        if is_folder(place):
             return place
     raise UsageError(f"{_listed(places)}: no folder of scenarios there. Make one, or name a folder")
 
@@ -157,7 +158,7 @@ def find(target: str, places: Sequence[Path]) -> Iterator[tuple[str, Path]]:
             yield from scenario_folders
             return
     for start in starts:
-        if start.is_dir():
+        if is_folder(start):
             raise UsageError(f"{start}: no {FILE} in it or below it. Name a folder of scenarios")
     scenario_names = sorted(
         _name(file.parent, place.resolve())
@@ -194,7 +195,7 @@ def _note_hidden_scenarios(scenario_folders: Sequence[tuple[str, Path]], base: P
 def _by_path(target: str, places: Sequence[Path]) -> Iterator[Path]:
     """`scenarios/` and what is below it, where the folder here has none, as in an empty project."""
     path = Path(target)
-    if not path.is_dir() and ".." not in path.parts:
+    if not is_folder(path) and ".." not in path.parts:
         yield from (place.parent / path for place in places if path.parts[:1] == (place.name,))
 
 
