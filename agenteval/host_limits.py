@@ -28,6 +28,9 @@ _LIMITS: Final = {
     "RLIMIT_NPROC": _Limit("processes of this user", "-u", 1, "LimitNPROC"),
 }
 
+# What the loader of a library says where there is no memory for it.
+_UNMAPPED: Final = ("failed to map segment", "map zero-fill pages", "cannot allocate memory")
+
 
 def too_small(needed_values: Mapping[str, int]) -> str:
     """Return a line about the first limit below what is needed, with its fix; "" without one."""
@@ -56,8 +59,8 @@ def struck(error: BaseException) -> str:
 
 
 def _name(error: BaseException) -> str | None:
-    message = str(error)
-    if isinstance(error, MemoryError) or "failed to map segment" in message:
+    message = str(error).lower()
+    if isinstance(error, MemoryError) or any(phrase in message for phrase in _UNMAPPED):
         return "RLIMIT_AS"
     if "can't start new thread" in message:
         # threads count as processes; their stacks need address space

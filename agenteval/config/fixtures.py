@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from agenteval.config.beneath import tree
-from agenteval.config.project_files import FIXTURES, note_hidden, shipped
+from agenteval.config.project_files import FIXTURES, is_folder, note_hidden, shipped
 from agenteval.core.policy.policy import Policy
 from agenteval.core.scenario import Scenario
 from agenteval.errors import UsageError
@@ -53,7 +53,7 @@ def _folder(scenario: Scenario, roots: Sequence[Path]) -> tuple[Path, Path]:
     """The fixture's folder, and the root that it lies in."""
     for root in roots:
         folder = root / FIXTURES / scenario.fixture
-        if (folder / FILES).is_dir():
+        if is_folder(folder / FILES):
             _note_hidden(scenario.fixture, folder)
             return folder, root
     fixture_names = sorted(

@@ -34,6 +34,17 @@ def home() -> Path | None:
     return Path(os.path.realpath(place)) if place.is_absolute() else None
 
 
+def is_folder(path: Path) -> bool:
+    """Return `path.is_dir()`. Raises OSError, with every Python, where nobody can tell.
+
+    From Python 3.14 on `is_dir` is False there, and a shipped folder would stand in silently.
+    """
+    try:
+        return stat.S_ISDIR(path.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError, ValueError):  # or no path at all
+        return False
+
+
 def stranger(path: Path) -> str:
     """Return who else owns or can write a file; empty if nobody does. Raises OSError."""
     status = path.stat()

@@ -17,6 +17,7 @@ from agenteval.config.project_files import (
     SCENARIOS,
     announce,
     home,
+    is_folder,
     is_hiding,
     note_hidden,
     shipped,
@@ -134,7 +135,7 @@ FILE = "scenario.toml"
 def first(places: Sequence[Path]) -> Path:
     """The first place that is there. Raises UsageError when none is."""
     for place in places:
-        if place.is_dir():
+        if is_folder(place):
             return place
     raise UsageError(f"{_listed(places)}: no folder of scenarios there. Make one, or name a folder")
 
@@ -151,7 +152,7 @@ def find(target: str, places: Sequence[Path]) -> Iterator[tuple[str, Path]]:
             yield from scenario_folders
             return
     for start in starts:
-        if start.is_dir():
+        if is_folder(start):
             raise UsageError(f"{start}: no {FILE} in it or below it. Name a folder of scenarios")
     scenario_names = sorted(
         _name(file.parent, place.resolve())
@@ -188,7 +189,7 @@ def _note_hidden_scenarios(scenario_folders: Sequence[tuple[str, Path]], base: P
 def _by_path(target: str, places: Sequence[Path]) -> Iterator[Path]:
     """`scenarios/` and what is below it, where the folder here has none, as in an empty project."""
     path = Path(target)
-    if not path.is_dir() and ".." not in path.parts:
+    if not is_folder(path) and ".." not in path.parts:
         yield from (place.parent / path for place in places if path.parts[:1] == (place.name,))
 
 

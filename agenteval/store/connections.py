@@ -6,6 +6,7 @@ A file of SQLite is opened by the standard library's module. Any other database 
 
 import re
 import sqlite3
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from importlib.resources import files
@@ -13,11 +14,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from agenteval.core.recovery import COUNTING
-from agenteval.errors import AgentevalError, UsageError, fault, is_damage
+from agenteval.errors import AgentevalError, HostError, UsageError, fault, is_damage
 from agenteval.store.location import SCHEMA, Telling
 
 Bound = tuple[Any, ...]  # values as a driver takes them
 WAIT_SECONDS = 10.0  # for what another process writes
+_RETRY_SECONDS = 0.02
 
 
 class Connection(Protocol):
@@ -92,8 +94,20 @@ class FileConnection:
         self._connection.close()
 
     def log_ahead(self) -> None:
-        """Put the file into WAL mode. An older store is unchanged until it has been copied."""
-        self.ask("PRAGMA journal_mode=WAL")
+        """Put the file into WAL mode. An older store is unchanged until it has been copied.
+
+        SQLite itself does not wait here for another process that uses the file.
+        """
+        until = time.monotonic() + WAIT_SECONDS
+        while True:
+            try:
+                self.ask("PRAGMA journal_mode=WAL")
+            except HostError as error:
+                if "is locked" not in str(error) or time.monotonic() > until:
+                    raise
+                time.sleep(_RETRY_SECONDS)
+            else:
+                return
 
     def is_current(self) -> bool:
         """Return `is_current` of the file; a new file is given the tables of today."""

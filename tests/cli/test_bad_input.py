@@ -74,10 +74,14 @@ def test_a_file_that_is_no_store_is_told_by_its_own_name(cli, project, arguments
     [
         (("allowlist", "lint", "a" * 5000), "no allow list 'aaa"),
         (("scenarios", "show", "a" * 5000), "cannot be read or written: File name too long"),
+        (("scenarios", "show", "loop"), "loop: cannot be read or written: Too many levels of sym"),
+        (("gate", "--explain"), "gate.toml: cannot be read"),
         (("show", "--store", "http://[::1"), "--store http://[::1: cannot be opened"),
     ],
 )
-def test_what_the_machine_refuses_is_one_line_too(cli, arguments, said) -> None:
+def test_what_the_machine_refuses_is_one_line_too(cli, project, arguments, said) -> None:
+    (project / "loop").symlink_to("loop")
+    (project / "gate.toml").symlink_to("nowhere")
     assert said in one_line(cli(*arguments))
 
 

@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from contextlib import closing
 from dataclasses import asdict
 from io import StringIO
 from pathlib import Path
@@ -71,9 +72,8 @@ def test_a_trial_in_flight_is_no_trial_yet_and_spends_nothing(candidate):
     code, early = candidate.judged()
     assert (code, early["verdict"], early["candidate"]["trials"]) == (3, "INCONCLUSIVE", 0)
     assert {one["verdict"] for one in early["criteria"]} == {"INCONCLUSIVE"}
-    looks = sqlite3.connect(STORE).execute("SELECT trials FROM look").fetchall()
-    assert looks == [(0,)]
-    with sqlite3.connect(STORE) as store:
+    assert [row[1] for row in looks()] == [0]
+    with closing(sqlite3.connect(STORE)) as store, store:
         store.execute("UPDATE trial SET replaced = 1 WHERE run_id = 'next'")
     candidate.play(PLANNED)
     code, late = candidate.judged()
@@ -223,7 +223,7 @@ def test_the_verdicts_over_other_baselines_are_told(candidate):
 
 def test_of_a_candidate_without_a_trial_that_counts_nothing_is_said_of_worlds(candidate):
     candidate.play(PLANNED)
-    with sqlite3.connect(STORE) as store:
+    with closing(sqlite3.connect(STORE)) as store, store:
         store.execute("UPDATE trial SET outcome = 'void' WHERE run_id = 'next'")
     told = " ".join(candidate.judged()[1]["remarks"])
     assert "The verdict is about no scenario" in told

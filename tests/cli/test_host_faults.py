@@ -51,6 +51,7 @@ def limited(
 
 
 MACHINE = ("bwrap", "--dev-bind", "/", "/", "--die-with-parent")  # this one, but for what follows
+READ_ONLY = ("--ro-bind", "/", "/", "--dev-bind", "/dev", "/dev")  # /tmp too if it is mounted
 HAS_BWRAP = pytest.mark.skipif(shutil.which("bwrap") is None, reason="no program bwrap")
 LOGGED = '{"v": 1, "at": "2026-11-27T10:00:00.000Z", "event": "start", "pid": 1}\n'
 TOLD = "make room there, and ask again"
@@ -150,7 +151,7 @@ NOBODY = ("--unshare-user", "--uid", "54321", "--gid", "54321", "--unsetenv", "H
         (ONE, ("--unshare-user", "--disable-userns"), "no sandbox works here; nothing is run"),
         (
             ("run", *ONE[1:], "--store", "/dev/shm/x.db"),
-            ("--remount-ro", "/", "--chdir", "/", "--setenv", "TMPDIR", "/nowhere"),
+            (*READ_ONLY, "--chdir", "/", "--setenv", "TMPDIR", "/nowhere"),
             "No usable temporary directory .*: set TMPDIR to a folder",
         ),
     ],

@@ -71,7 +71,7 @@ def ingested(*arguments):
 
 
 def rows(query):
-    with sqlite3.connect("reports/agenteval.db") as store:
+    with closing(sqlite3.connect("reports/agenteval.db")) as store:
         return store.execute(query).fetchall()
 
 

@@ -9,7 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import zipfile
-from contextlib import chdir
+from contextlib import chdir, closing
 from pathlib import Path
 
 import pytest
@@ -137,7 +137,7 @@ def test_odd_texts_are_read_or_named_and_stop_nothing(tmp_path) -> None:
     assert {name for name, _ in named(found)} == {
         *("cut.jsonl", "deep.jsonl", "digits.jsonl", "half-line.jsonl")
     }
-    with sqlite3.connect(tmp_path / "reports/agenteval.db") as store:
+    with closing(sqlite3.connect(tmp_path / "reports/agenteval.db")) as store:
         stored = dict(
             store.execute("SELECT session, calls FROM session JOIN trial ON trial.id = trial_id")
         )
@@ -176,9 +176,9 @@ def test_a_database_that_is_locked_is_read_another_time(tmp_path) -> None:
 
 
 def test_databases_of_other_kinds_are_named(tmp_path) -> None:
-    with sqlite3.connect(tmp_path / "opencode.db") as store:
+    with closing(sqlite3.connect(tmp_path / "opencode.db")) as store, store:
         store.execute("CREATE TABLE session (name)")
-    with sqlite3.connect(tmp_path / "opencode-odd.db") as store:
+    with closing(sqlite3.connect(tmp_path / "opencode-odd.db")) as store, store:
         store.execute("CREATE TABLE session (id, parent_id, directory)")
         store.execute("CREATE TABLE message (id, session_id, time_created, data)")
         store.execute("CREATE TABLE part (id, message_id, data)")

@@ -155,7 +155,7 @@ def test_two_processes_that_upgrade_at_once_make_one_copy(folder):
     command = [sys.executable, "-m", "agenteval", "store", "upgrade", "--store", "runs.db"]
     both = [subprocess.Popen(command, stderr=subprocess.PIPE) for _ in range(2)]
     ends = [(one.communicate()[1], one.returncode) for one in both]
-    assert (ends, [*contents(folder)], counts(file)) == (
+    assert (ends, sorted(contents(folder)), counts(file)) == (
         [(b"", 0)] * 2,
         sorted(["runs.db", "runs.db.schema7"]),
         rows,

@@ -3,6 +3,7 @@
 import json
 import re
 import sqlite3
+from contextlib import closing
 
 import pytest
 from scripted_server import answers, bash, scripted
@@ -112,7 +113,7 @@ def test_a_list_that_judged_no_trial_which_counts_is_not_missed(cli, project) ->
     with scripted(says(PIPES)) as url:
         served = ("-m", "m", "--base-url", url, "--trials", "1", "--arm", "strict")
         cli("run", *served, "mail/draft", "notes/append")
-    with sqlite3.connect(project / "reports" / "agenteval.db") as store:
+    with closing(sqlite3.connect(project / "reports" / "agenteval.db")) as store, store:
         store.execute("DELETE FROM trial WHERE scenario = 'notes/append'")
     asked = [cli(command, "last") for command in ("whatif", "suggest", "rescore")]
     assert [one.code for one in asked] == [0, 0, 0]

@@ -6,6 +6,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -93,7 +94,7 @@ class World:
     def _learn(self) -> None:
         """The n-th run of a page always has the n-th time of a made-up day."""
         for path in sorted(self.folder.glob("*/**/*.db")):
-            with sqlite3.connect(path) as store:
+            with closing(sqlite3.connect(path)) as store:
                 stored = [row[0] for row in store.execute("SELECT id FROM run ORDER BY id")]
             for one in stored:
                 if one not in self._ids:

@@ -5,6 +5,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -197,7 +198,7 @@ def logged(name: str, home: Path, folder: Path) -> dict[str, str]:
         app, ["ingest", name, str(home / PLACES[name]), "--store", str(store)]
     )
     assert told.exit_code == 0, told.output
-    with sqlite3.connect(store) as rows:
+    with closing(sqlite3.connect(store)) as rows:
         found = rows.execute('SELECT raw, harness FROM "call"').fetchall()
     assert len(found) == len(dict(found)), found
     return dict(found)

@@ -1,6 +1,7 @@
 """What ARCHITECTURE.md and pyproject.toml say of the house is what it is."""
 
 import re
+import sys
 import tomllib
 
 import yaml
@@ -60,3 +61,17 @@ def test_the_changelog_is_for_users_and_not_longer_than_they_read() -> None:
 
 def test_the_version_of_the_package_has_its_heading_in_the_changelog() -> None:
     assert f"## [{agenteval.__version__}] - " in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_each_python_that_is_promised_is_tested_and_no_other() -> None:
+    jobs = yaml.safe_load((ROOT / ".github/workflows/tests.yml").read_text())["jobs"]
+    (own,) = (step["with"] for step in jobs["whole"]["steps"] if "setup-python" in str(step))
+    tested = [own["python-version"], *jobs["pythons"]["strategy"]["matrix"]["python"]]
+    promised = [
+        classifier.rpartition(" ")[2]
+        for classifier in PROJECT["project"]["classifiers"]
+        if re.search(r":: Python :: 3\.\d+$", classifier)
+    ]
+    running = f"3.{sys.version_info.minor}"
+    assert (promised, PROJECT["project"]["requires-python"]) == (tested, f">={tested[0]}")
+    assert running in promised

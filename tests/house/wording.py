@@ -40,7 +40,10 @@ _BARE_OPENINGS = {
     "When",
     "Why",
 }
-_TOKENS = {tokenize.NAME, tokenize.OP, tokenize.NUMBER, tokenize.STRING}
+# From Python 3.12 on an f-string is several tokens, from its start to its end; of 3.14 a t-string.
+_STARTS = {getattr(tokenize, f"{kind}STRING_START", None) for kind in "FT"}
+_ENDS = {getattr(tokenize, f"{kind}STRING_END", None) for kind in "FT"}
+_TOKENS = {tokenize.NAME, tokenize.OP, tokenize.NUMBER, tokenize.STRING, *_ENDS}
 _FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
 _COMPREHENSION = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _SCOPE = (*_FUNCTION, ast.Lambda, ast.ClassDef, *_COMPREHENSION)
@@ -116,9 +119,15 @@ class Wording:
 
     @cached_property
     def tokens(self) -> int:
-        """Names, operators, numbers and strings, imports and docstrings among them."""
-        tokens = tokenize.generate_tokens(io.StringIO(self.text).readline)
-        return sum(token.type in _TOKENS for token in tokens)
+        """Names, operators, numbers and strings, imports and docstrings among them.
+
+        An f-string is one string, with every Python.
+        """
+        number = depth = 0
+        for token in tokenize.generate_tokens(io.StringIO(self.text).readline):
+            depth += (token.type in _STARTS) - (token.type in _ENDS)
+            number += depth == 0 and token.type in _TOKENS
+        return number
 
     @property
     def density(self) -> float:

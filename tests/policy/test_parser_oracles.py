@@ -21,7 +21,14 @@ from typer._types import TyperChoice
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from agenteval.core.policy.bash import misuse
-from agenteval.core.policy.command_line import Argument, CommandLine, Kind, OneOf, Parser
+from agenteval.core.policy.command_line import (
+    Argument,
+    CommandLine,
+    Kind,
+    Misuse,
+    OneOf,
+    Parser,
+)
 
 LINES = 400
 OPTIONS = (
@@ -258,7 +265,7 @@ def differences(parser: Parser, lines: int, seed: int = 0) -> list[tuple[object,
             if parser is Parser.ARGPARSE and not _is_told(argv):
                 continue
             ours = misuse(line, argv, 0, dynamic=(), root="/w")
-            if (ours is None) != accepts(argv):
+            if (ours is None) != accepts(argv) and not _is_later(parser, ours, options, places):
                 found.append(
                     (argv, ours, [o.name for o in options], [p.name for p in places], deep)
                 )
@@ -286,6 +293,25 @@ def _fitting(
 def _is_told(argv: list[str]) -> bool:
     """Not what the reader is stricter about, and says so: a `--`, and what help would forgive."""
     return not any(word.endswith("--") or word in {"--help", "-h"} for word in argv)
+
+
+# What the argparse of this Python takes and that of 3.11 does not: it deals out an optional
+# positional behind an option too, and counts a word with a dash as one of several values.
+LATER_PLACES = argparse_of(OPTIONS[-1:], PLACES[4], deep=False)(["x", "--long-one", "y"])
+LATER_VALUES = argparse_of((OPTIONS[4],), (), deep=False)(["--pair", "5", "-x"])
+
+
+def _is_later(
+    parser: Parser, ours: Misuse | None, options: Sequence[Argument], places: Sequence[Argument]
+) -> bool:
+    """We say no where 3.11 does: no verdict depends on the Python that judges."""
+    if parser is not Parser.ARGPARSE or ours is None:
+        return False
+    too_many = LATER_PLACES and ours.hint.endswith("is one word too many")
+    too_few = LATER_VALUES and ours.hint.startswith("--pair needs")
+    return (too_many and any(place.fewest == 0 for place in places)) or (
+        too_few and any(option.name == "--pair" for option in options)
+    )
 
 
 @pytest.mark.parametrize("parser", [Parser.ARGPARSE, Parser.CLICK, Parser.TYPER, Parser.GETOPT])

@@ -2,11 +2,12 @@
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 
 import pytest
-from postgres import FAST, serving
+from postgres import FAST, AbsentError, Server, serving
 from schemas import VERSIONS, postgres_schema
 from sqlalchemy.exc import DBAPIError
 from sqlmodel import SQLModel
@@ -182,25 +183,36 @@ def test_processes_that_open_a_new_database_at_once_make_its_tables_together(pos
     assert ends == [("", 0)] * 5
 
 
-def test_a_server_that_is_down_is_the_machine_s_fault_and_a_name_it_does_not_know_is_ours() -> None:
-    with serving(FAST) as server:
-        there = server.url(server.new())
-        with pytest.raises(UsageError, match=r'cannot be opened.*"nobody" does not exist'):
-            SqlStore(server.url("nobody"))
-        server.kill()
-        for opening in (SqlStore, ids):
-            with pytest.raises(HostError, match="bring the database back"):
-                opening(there)
+@pytest.fixture
+def own_server() -> Iterator[Server]:
+    """A server for one test, which may kill it."""
+    try:
+        with serving(FAST) as server:
+            yield server
+    except AbsentError as absent:
+        pytest.skip(str(absent))
 
 
-def test_each_question_to_a_server_that_died_is_one_line_until_it_is_back() -> None:
-    with serving(FAST) as server, closing(SqlStore(server.url(server.new()))) as store:
+def test_a_server_that_is_down_is_the_machine_s_fault_and_a_name_it_does_not_know_is_ours(
+    own_server,
+) -> None:
+    there = own_server.url(own_server.new())
+    with pytest.raises(UsageError, match=r'cannot be opened.*"nobody" does not exist'):
+        SqlStore(own_server.url("nobody"))
+    own_server.kill()
+    for opening in (SqlStore, ids):
+        with pytest.raises(HostError, match="bring the database back"):
+            opening(there)
+
+
+def test_each_question_to_a_server_that_died_is_one_line_until_it_is_back(own_server) -> None:
+    with closing(SqlStore(own_server.url(own_server.new()))) as store:
         store.add(NEW_RUN)
-        server.kill()
+        own_server.kill()
         for _ in range(3):
             with pytest.raises(HostError, match="bring the database back"):
                 store.load("r1")
-        server.start()
+        own_server.start()
         play(store)
         assert store.load("r1").trials == (TRIAL,)
 

@@ -3,6 +3,7 @@
 import sqlite3
 import subprocess
 import sys
+import threading
 from contextlib import closing
 from pathlib import Path
 
@@ -77,8 +78,22 @@ def shape(path: Path) -> dict[str, list[tuple]]:
 def test_a_new_file_has_the_tables_that_sqlalchemy_makes(tmp_path: Path) -> None:
     with closing(FileConnection(str(tmp_path / "plain.db"), "")) as made:
         assert made.is_current()
-    SQLModel.metadata.create_all(create_engine(f"sqlite:///{tmp_path / 'orm.db'}"))
+    engine = create_engine(f"sqlite:///{tmp_path / 'orm.db'}")
+    SQLModel.metadata.create_all(engine)
+    engine.dispose()
     assert shape(tmp_path / "plain.db") == shape(tmp_path / "orm.db")
+
+
+def test_the_switch_to_wal_mode_waits_for_another_process_that_writes(tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+    writer = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    with closing(writer):
+        writer.execute("CREATE TABLE mine (x)")
+        writer.execute("BEGIN IMMEDIATE")
+        threading.Timer(0.3, writer.execute, ["COMMIT"]).start()
+        with closing(FileConnection(str(path), "")) as opened:
+            opened.log_ahead()
+            assert opened.ask("PRAGMA journal_mode") == [("wal",)]
 
 
 def test_a_file_that_has_tables_and_no_number_is_not_made_anew(tmp_path: Path) -> None:

@@ -3,11 +3,12 @@
 Followed: `--name value` and `--name=value`, a prefix that fits one option
 only, `-n5`, clusters of one-letter flags, `--`, negative numbers and words with a blank as values,
 `--help` ending the reading. Positionals are dealt out between options: of `x --flag y` a second,
-optional positional gets nothing and y is too much. Later versions of Python are kinder there, and
-differ in what a second `--` means, which never fits; nor does any call of a script with
-sub-commands where more or less than one word may be a positional before them: argparse looks at all
-words to tell which. An option that does not exist is told also where `--help` behind it would end
-the reading.
+optional positional gets nothing and y is too much. That is the reading of Python 3.11, whichever
+Python judges: a verdict is the same on all machines. Later ones take that y, and of an option with
+several values a word with a dash. They differ in what a second `--` means, which never fits; nor
+does any call of a script with sub-commands where more or less than one word may be a positional
+before them: argparse looks at all words to tell which. An option that does not exist is told also
+where `--help` behind it would end the reading.
 """
 
 import re
