@@ -158,10 +158,12 @@ def _base(extends: str, path: Path, roots: Sequence[Path]) -> Path:
 
 def _check_extended(extends: str, path: Path, roots: Sequence[Path]) -> None:
     """Raises UsageError where a list of a project extends what its digest does not cover."""
-    folders = (root / FOLDER for root in roots)
+    folders = [root / FOLDER for root in roots]  # the project's, and those that agenteval ships
     target = Path(os.path.normpath(path.parent.absolute() / extends))
+    if any(target.is_relative_to(folder) for folder in folders):
+        return
     for folder in folders:
-        if path.absolute().is_relative_to(folder) and not target.is_relative_to(folder):
+        if path.absolute().is_relative_to(folder):
             raise UsageError(
                 f"{path}: extends: {extends!r} leads out of {folder}: put that list there"
             )

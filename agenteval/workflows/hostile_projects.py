@@ -349,7 +349,7 @@ SIZES_AND_NAMES: Final[Mapping[str, Hostile]] = {
         "extend itself", _file(ALLOWLIST, change=lambda _: 'extends = "mine-one"\n')
     ),
     "an allow list that extends a device": Hostile(
-        f"{KIND}|cannot be read", _text(ALLOWLIST, 'extends = "/dev/zero"\n')
+        f"{KIND}|leads out of", _text(ALLOWLIST, 'extends = "/dev/zero"\n')
     ),
     "an allow list that extends what lies outside": Hostile(
         "mine-one.toml|notes.toml", _text(ALLOWLIST, 'extends = "../../../home/notes.toml"\n')

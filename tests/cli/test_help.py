@@ -38,6 +38,7 @@ def test_help_imports_no_command_and_no_workflow() -> None:
             "agenteval",
             "agenteval._version",
             "agenteval.lazily",
+            "agenteval.bounded",
             "agenteval.errors",
             "agenteval.report",
         ),
