@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 # Half of a quick test is waiting: two at a time for each core; slow ones wait less. Without bytecode each compiles all tests.
 CORES := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 PYTEST_HERE = env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n
-PURE := agenteval/core/*,agenteval/dialects/*/engine.py,agenteval/dialects/*/engine/*,agenteval/taxonomy/*,agenteval/stats/*
+PURE := agenteval/trial/*,agenteval/shell/*,agenteval/policy/*,agenteval/prompt/*,agenteval/replies/*,agenteval/classes/*,agenteval/stats/*
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-slow lowest newest wheel servers servers-all parsers dialects coverage fuzz mutants validate harnesses inspect ray bench bench-sandbox bench-classify bench-reading bench-view bench-client bench-ingest bench-hook arms chaos scale check house docs docs-refresh format lock clean
@@ -118,8 +118,8 @@ check: $(READY) ## format, lint, types, layers, generated pages
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-cache
-	@$(BIN)/python tests/taxonomy/explained.py --check
-	@$(BIN)/python -m agenteval.taxonomy.page --check
+	@$(BIN)/python tests/classes/explained.py --check
+	@$(BIN)/python -m agenteval.classes.catalogue --check
 	@PYTHONPATH=tests $(BIN)/python -m json_schemas --check
 	@$(BIN)/python tests/store/tables_sql.py --check
 
@@ -137,8 +137,8 @@ house: $(READY) ## how many parts the package has, how deep and how large, besid
 format: $(READY) ## format, mend lint, and renew the generated pages
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
-	@$(BIN)/python tests/taxonomy/explained.py
-	@$(BIN)/python -m agenteval.taxonomy.page
+	@$(BIN)/python tests/classes/explained.py
+	@$(BIN)/python -m agenteval.classes.catalogue
 	@PYTHONPATH=tests $(BIN)/python -m json_schemas
 	@$(BIN)/python tests/store/tables_sql.py
 

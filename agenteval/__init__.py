@@ -23,16 +23,16 @@ _HOMES = {
     "run": "api.runs",
     "run_async": "api.runs",
     "rescore": "api.runs",
-    "load": "api.results",
+    "load": "api.runs",
     "compare": "api.comparisons",
     "gate": "api.comparisons",
-    "classify": "api.classify",
-    "RunResult": "api.results",
+    "classify": "api.comparisons",
+    "RunResult": "api.runs",
     "Comparison": "api.comparisons",
     "GateResult": "api.comparisons",
-    "Classification": "api.classify",
+    "Classification": "api.comparisons",
     "Progress": "api.runs",
-    "Table": "api.results",
+    "Table": "api.runs",
     "Rate": "stats.rates",
     "UsageError": "errors",
     "InfrastructureError": "errors",
@@ -41,10 +41,15 @@ _HOMES = {
 
 TYPE_CHECKING = False  # typing's own takes as long to import as all of this
 if TYPE_CHECKING:
-    from agenteval.api.classify import Classification, classify
-    from agenteval.api.comparisons import Comparison, GateResult, compare, gate
-    from agenteval.api.results import RunResult, Table, load
-    from agenteval.api.runs import Progress, rescore, run, run_async
+    from agenteval.api.comparisons import (
+        Classification,
+        Comparison,
+        GateResult,
+        classify,
+        compare,
+        gate,
+    )
+    from agenteval.api.runs import Progress, RunResult, Table, load, rescore, run, run_async
     from agenteval.errors import HostError, InfrastructureError, UsageError
     from agenteval.stats.rates import Rate
 else:

@@ -30,9 +30,9 @@ def _load() -> "Callable[[], None]":
     A limit that leaves no memory for it ends this process in one line.
     """
     # Before the program: what words a limit needs a library too, and the memory for one.
-    host_limits = import_module("agenteval.host_limits")
+    host_limits = import_module("agenteval.host")
     try:
-        from agenteval.cli import program  # noqa: PLC0415 -- a signal while it is imported is answered
+        from agenteval.cli import app as program  # noqa: PLC0415 -- a signal while it is imported is answered
     except (ImportError, MemoryError, OSError) as error:
         if not (line := host_limits.struck(error)):
             raise

@@ -5,13 +5,22 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from agenteval.core.call import Denied, ToolCall, Verdict
-from agenteval.core.outcome import Ending
-from agenteval.core.policy.policy import Policy, World
-from agenteval.core.scenario import Answers, Limits, Question, Scenario, Schema
-from agenteval.core.served import Sent
-from agenteval.core.trial import CallRecord, Execution, Message, Trial, Turn
 from agenteval.errors import InfrastructureError
+from agenteval.policy.policy import Policy, World
+from agenteval.trial.call import Denied, Ending, ToolCall, Verdict
+from agenteval.trial.tally import Sent
+from agenteval.trial.trial import (
+    Answers,
+    CallRecord,
+    Execution,
+    Limits,
+    Message,
+    Question,
+    Scenario,
+    Schema,
+    Trial,
+    Turn,
+)
 
 ToolSchema = Mapping[str, Any]  # one entry of the `tools` list of a chat-completions request
 

@@ -11,12 +11,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agenteval.core.call import BASH, Allowed, Denied, Finding, ToolCall, Verdict
-from agenteval.core.cards import ModelCard
-from agenteval.core.outcome import Ending, Outcome
-from agenteval.core.run import Run
-from agenteval.core.span import Span
-from agenteval.core.trial import (
+from agenteval.protocols import ToolSchema
+from agenteval.shell.gate import Span
+from agenteval.trial.call import BASH, Allowed, Denied, Ending, Finding, Outcome, ToolCall, Verdict
+from agenteval.trial.run import ModelCard, Run
+from agenteval.trial.trial import (
     AgentPart,
     CallRecord,
     Execution,
@@ -27,7 +26,6 @@ from agenteval.core.trial import (
     Turn,
     Usage,
 )
-from agenteval.protocols import ToolSchema
 
 ALLOWED = Allowed()
 TIMING = Timing(0.2, 17, gap_mean=0.05, gap_median=0.04, gap_p95=0.1, gap_longest=0.2)

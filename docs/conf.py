@@ -18,7 +18,7 @@ include_patterns = [
     "allowlists/README.md",
     "docs/**.md",
     "scenarios/README.md",
-    "tests/arrivals/README.md",
+    "tests/replies/README.md",
 ]
 exclude_patterns = ["docs/_build"]
 extensions = ["myst_parser"]

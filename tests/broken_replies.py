@@ -4,7 +4,7 @@ import json
 import random
 import string
 
-from agenteval.core.plain import is_legible
+from agenteval.trial.text import is_legible
 
 HALF, OTHER = "\ud83d", "\ude00"
 TEXTS = (

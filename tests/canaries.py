@@ -23,7 +23,7 @@ from urllib.parse import quote
 
 from process_table import below
 
-from agenteval.store.kept_texts import from_column
+from agenteval.store.texts import from_column
 
 KEY = r"""sk-can/ary+1 "$(id)" .*[a] %41&b=c\n"""  # signs of shell, regex, JSON and URL
 VARIABLES = {

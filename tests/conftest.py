@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from agenteval.config.project_files import shipped
+from agenteval.config.files import shipped
 from agenteval.lazily import OWN_SAFE_PATH
 
 # Both are told by the clock, and a busy machine is no fault of the code.

@@ -21,9 +21,9 @@ from pathlib import Path
 from process_table import below, mounts, processes
 from scripted_server import answers, bash, scripted
 
-from agenteval.core.scoring import score
 from agenteval.store.sql import SqlStore
-from agenteval.workflows import shelf
+from agenteval.trial.tally import score
+from agenteval.workflows import runs
 
 CALLS, TRIALS, LEFT_AFTER = 6, 2, 10.0
 SECONDS = 600.0  # where others use the machine, too, the few of a run become minutes
@@ -184,7 +184,7 @@ def traceback(told: str) -> list[str]:
 
 
 def damage(store: str) -> list[str]:
-    return [] if "://" in store else shelf.faults(store)
+    return [] if "://" in store else runs.faults(store)
 
 
 def figures(store: str) -> list[object]:

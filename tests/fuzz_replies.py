@@ -20,18 +20,18 @@ from broken_replies import broken_wire, good_wire
 from hostile import serving
 from reply_path import ReplyPath, drawn
 
+from agenteval.classes import judge
 from agenteval.config.models import ModelEntry
-from agenteval.core.outcome import Outcome
-from agenteval.core.trial import Trial, Turn
-from agenteval.engine.orchestrator import Orchestrator, trial_keys
-from agenteval.engine.second_reader import SecondReader
 from agenteval.errors import FAULTS
 from agenteval.models.openai_client import OpenAIModel
+from agenteval.play.run import Orchestrator, trial_keys
+from agenteval.play.second_reader import SecondReader
 from agenteval.protocols import TrialKey
 from agenteval.sandbox.backends import choose
 from agenteval.store.sql import SqlStore
-from agenteval.taxonomy import judge as judging
 from agenteval.testing import card, run
+from agenteval.trial.call import Outcome
+from agenteval.trial.trial import Trial, Turn
 from agenteval.workflows.stages import judges, load_stages
 
 SCENARIO = "notes/append"
@@ -117,7 +117,7 @@ async def asked(replies: int, seed: int, folder: Path) -> tuple[Trial, ...]:
                 orchestrator = Orchestrator(
                     model=model,
                     backend=await choose(),
-                    judge=judging,
+                    judge=judge,
                     second_reader=second_reader,
                     recorder=store.recorder(begun, judges([stage])),
                     observer=Nobody(),

@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
-from agenteval.config.arms import spoken
-from agenteval.core.call import BASH, ToolCall
-from agenteval.core.trial import Message, Turn, Usage
-from agenteval.models.conversation import Memory
+from agenteval.config.prompts import spoken
+from agenteval.models.simulated import Memory
+from agenteval.trial.call import BASH, ToolCall
+from agenteval.trial.trial import Message, Turn, Usage
 
 FORBIDS = re.compile(r"\b(?:not|never|no|avoid|without|cannot|instead of)\b|n't", re.IGNORECASE)
 # Not at the start of a sentence, where it is a verb.

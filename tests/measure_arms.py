@@ -11,16 +11,14 @@ from pathlib import Path
 
 from habits import BEGINS, GIVES_UP, HABITS, LEAVES, Habitual, Searcher
 
-from agenteval.config.arms import arms
-from agenteval.config.project_files import DEFAULT_ARM
-from agenteval.config.prompts import load_setting
-from agenteval.core.scoring import score
-from agenteval.core.trial import Trial
-from agenteval.engine.orchestrator import trial_keys
+from agenteval.config.files import DEFAULT_ARM
+from agenteval.config.prompts import arms, load_setting
+from agenteval.play.run import trial_keys
 from agenteval.sandbox.backends import choose
-from agenteval.workflows.armed import arm_card
+from agenteval.trial.tally import score
+from agenteval.trial.trial import Trial
 from agenteval.workflows.prove import played
-from agenteval.workflows.stages import load_stages
+from agenteval.workflows.stages import arm_card, load_stages
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "arms.md"
 HEAD = """\

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from agenteval.core.claims import claims_done
 from agenteval.stats.rates import wilson
+from agenteval.trial.claims import claims_done
 
 LISTED = 200  # characters of a message
 

@@ -12,11 +12,11 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+from agenteval.classes.judge import judge
 from agenteval.config.allowlists import load_policy
-from agenteval.config.project_files import shipped
-from agenteval.core.call import BASH, Denied, ToolCall
-from agenteval.core.policy.policy import Policy
-from agenteval.taxonomy.judge import judge
+from agenteval.config.files import shipped
+from agenteval.policy.policy import Policy
+from agenteval.trial.call import BASH, Denied, ToolCall
 
 _TOOL = re.compile(r"(Read|Write) `([^`]+)` with the (?:read|write) tool")
 _NEAR = re.compile(r"did you mean ([^`\s?]+)\?")

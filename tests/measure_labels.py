@@ -13,9 +13,9 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from agenteval.core.shell.facts import Command, Redirect, RedirectKind, ShellFacts, SubstitutionKind
-from agenteval.core.span import Span
-from agenteval.taxonomy.mended import facts_of
+from agenteval.classes.judge import facts_of
+from agenteval.shell.facts import Command, Redirect, RedirectKind, ShellFacts, SubstitutionKind
+from agenteval.shell.gate import Span
 
 AGENTS = ("mini-swe", "bookminder", "openhands", "swe-agent")
 _CONTROL = {

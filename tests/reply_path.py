@@ -11,31 +11,27 @@ from itertools import product
 from rich.console import Console
 from sqlalchemy.dialects import postgresql, sqlite
 
+from agenteval.classes.judge import judge
 from agenteval.config.allowlists import load_policy
-from agenteval.config.arms import arms
 from agenteval.config.models import ModelEntry
-from agenteval.config.roots import roots
-from agenteval.core.call import ToolCall
-from agenteval.core.chunk import ReplyError
-from agenteval.core.claims import claims_done
-from agenteval.core.intent import intent_of, likeness, same_intent
-from agenteval.core.loops import looped
-from agenteval.core.outcome import Ending, outcome
-from agenteval.core.policy.policy import World
-from agenteval.core.recovery import trial_recovery
-from agenteval.core.trial import CallRecord, Message, Trial, Turn, Usage
-from agenteval.engine import tool_texts
-from agenteval.models.chat_completions import asked_of, read_reply, request_body
+from agenteval.config.prompts import arms
+from agenteval.config.trust import roots
 from agenteval.models.failures import RefusedError, refused_call
+from agenteval.models.request import asked_of, read_reply, request_body, turn_of
 from agenteval.models.stream import StreamReader
-from agenteval.models.turns import turn_of
-from agenteval.report import console, html, markdown
+from agenteval.play import tools
+from agenteval.policy.policy import World
+from agenteval.replies.arrival import ReplyError
+from agenteval.report import console, files, html
 from agenteval.report import json as json_report
 from agenteval.report.build import build_view
-from agenteval.store import mapping
-from agenteval.store.rows import CallRow, TurnRow
-from agenteval.taxonomy.judge import judge
+from agenteval.store import read
+from agenteval.store.schema import CallRow, TurnRow
 from agenteval.testing import run, trial
+from agenteval.trial.call import Ending, ToolCall, outcome
+from agenteval.trial.claims import claims_done, intent_of, likeness, same_intent
+from agenteval.trial.recovery import looped, trial_recovery
+from agenteval.trial.trial import CallRecord, Message, Trial, Turn, Usage
 
 BEGIN = (Message("system", "You keep notes."), Message("user", "List them."))
 WORLD = World(frozenset(("scripts/notes.py",)))
@@ -60,7 +56,7 @@ class ReplyPath:
     def turn(self, body: bytes, chance: random.Random, *, stream: bool) -> Turn | None:
         """The turn in a reply; None for one that is the server's fault."""
         arm = ARMS[chance.choice(sorted(ARMS))]
-        schemas = tool_texts.schemas(arm.profile, tuple(self.policy.tools))
+        schemas = tools.schemas(arm.profile, tuple(self.policy.tools))
         entry = chance.choice(ENTRIES)
         asked = asked_of(entry, BEGIN, schemas)
         try:
@@ -87,13 +83,13 @@ class ReplyPath:
         if meant is None:
             policy, meant = replace(policy, tools={}), call
         verdict = judge(meant, policy, WORLD)
-        reply = "ok" if verdict.allowed else tool_texts.denial(meant, verdict, arm, policy)
+        reply = "ok" if verdict.allowed else tools.denial(meant, verdict, arm, policy)
         return CallRecord(0, at, meant, verdict, reply)
 
     def _stored(self, turn: Turn, records: Sequence[CallRecord]) -> None:
-        _bound(TurnRow, mapping.turn_values(1, 0, turn, agent=""))
+        _bound(TurnRow, read.turn_values(1, 0, turn, agent=""))
         for record in records:
-            values = mapping.call_values(1, record, agent="", policy="p", taxonomy="t")
+            values = read.call_values(1, record, agent="", policy="p", taxonomy="t")
             _bound(CallRow, values)
 
     def played(self, turns: Sequence[Turn], number: int) -> Trial:
@@ -165,7 +161,7 @@ def drawn(trials: Sequence[Trial]) -> None:
     assert not hidden, hidden
     assert len(page) < 40_000_000
     json.loads(json_report.dumps(view))
-    markdown.dumps(view).encode()
+    files.markdown_text(view).encode()
     out = Console(file=io.StringIO(), width=100, color_system=None)
     console.render(view, out)
     out.file.getvalue().encode()  # type: ignore[attr-defined] -- a StringIO

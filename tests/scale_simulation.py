@@ -120,7 +120,7 @@ def rows(sizes: tuple[int, ...] = SIZES) -> Iterator[str]:
 PLAY = """
 import atexit, os, sys
 atexit.register(lambda: print(*os.times()[:4], file=open("used", "w")))
-from agenteval.cli.program import main
+from agenteval.cli.app import main
 main()
 """
 

@@ -9,12 +9,11 @@ from typing import Any
 
 from stored import stored
 
-from agenteval.core.cards import ArmCard
-from agenteval.core.outcome import Outcome
-from agenteval.core.run import Crash, Look
-from agenteval.core.scenario import GoalCheck
 from agenteval.store.sql import SqlStore
 from agenteval.testing import card, denied, failing, run, says, sub_agent, tool, trial
+from agenteval.trial.call import Outcome
+from agenteval.trial.run import ArmCard, Crash, Look
+from agenteval.trial.trial import GoalCheck
 
 # Those whose value names no kind and is no number: with others spoilt a store is damaged.
 NAMES = (

@@ -4,11 +4,11 @@ from contextlib import closing
 from dataclasses import replace
 from itertools import groupby
 
-from agenteval.core.run import Run
-from agenteval.core.trial import AgentPart, Trial
 from agenteval.protocols import TrialKey
-from agenteval.store.recorder import RunRecorder
 from agenteval.store.sql import SqlStore
+from agenteval.store.write import RunRecorder
+from agenteval.trial.run import Run
+from agenteval.trial.trial import AgentPart, Trial
 
 
 class _AnyPolicy(dict):

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from agenteval.config.scenario_files import load_scenarios
+from agenteval.config.scenarios import load_scenarios
 
 PROJECT = Path(__file__).resolve().parents[1]
 SCENARIOS = load_scenarios([], roots=[PROJECT])

@@ -13,27 +13,25 @@ from pathlib import Path
 import pytest
 
 from agenteval import plugins
-from agenteval.config import arms
+from agenteval.classes import catalogue
+from agenteval.classes.catalogue import SHIPPED_VERSION
+from agenteval.config import prompts
 from agenteval.config.allowlists import load_any
-from agenteval.config.project_files import shipped
+from agenteval.config.files import shipped
 from agenteval.config.prompts import load_setting
-from agenteval.core.call import ToolCall
-from agenteval.core.policy.arguments import ToolRule
-from agenteval.core.policy.policy import Policy, allows
 from agenteval.dialects import registry
 from agenteval.errors import UsageError
-from agenteval.formats.tool_calls import tool_calls
+from agenteval.logs.tool_calls import tool_calls
+from agenteval.policy.policy import Policy, ToolRule, allows
 from agenteval.sandbox.backends import choose
 from agenteval.stats import criteria
-from agenteval.taxonomy import catalogue
-from agenteval.taxonomy.version import SHIPPED_VERSION
-from agenteval.workflows.classify import BadLine, read_lines
-from agenteval.workflows.reference import written_for
+from agenteval.trial.call import ToolCall
+from agenteval.workflows.reference import BadLine, read_lines, written_for
 
 PACKAGE = Path(__file__).parent / "plugin_package"
 PAGE = Path(__file__).parents[1] / "docs" / "plugins.md"
 CACHED = (plugins.load, plugins.leave_out, plugins._loaded, plugins._groups)
-CACHED_ABOVE = (registry.dialects, arms._arms)
+CACHED_ABOVE = (registry.dialects, prompts._arms)
 SILENT = "agenteval: plug-in {} (agenteval.{}) is left out: {}\n"
 
 

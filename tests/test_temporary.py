@@ -12,7 +12,7 @@ from agenteval import temporary
 
 SOCKET_OF_A_TRIAL = """
 import asyncio, sys
-from agenteval.harness.trial_socket import opened
+from agenteval.harness.play import opened
 
 async def main():
     async with opened() as way:

@@ -15,7 +15,7 @@ import validation_claims as claims
 import validation_lengths as lengths
 import validation_parts as parts
 
-from agenteval.stats.estimand import Estimand
+from agenteval.stats.rates import Estimand
 
 PAGE = parts.PROJECT / "docs" / "validation.md"
 

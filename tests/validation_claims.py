@@ -12,21 +12,19 @@ from math import sqrt
 import numpy as np
 from scipy.stats import t as student
 
-from agenteval.config.gate_rules import load_rules
-from agenteval.config.project_files import shipped
-from agenteval.core.cards import ModelCard
-from agenteval.core.counts import ErrorCounts
-from agenteval.core.outcome import Outcome
-from agenteval.core.summary import RunSummary, TrialSummary
-from agenteval.report.build import build_comparison
-from agenteval.report.compared import FEWEST
-from agenteval.report.side import Side
+from agenteval.config.files import shipped
+from agenteval.config.gate import load_rules
+from agenteval.report.build import FEWEST, build_comparison
+from agenteval.report.sentences import Side
 from agenteval.stats import permutation
 from agenteval.stats.comparison import compare_all
-from agenteval.stats.estimand import Estimand, Layout, met_strata
 from agenteval.stats.promotion import GateVerdict, judge_gate
-from agenteval.stats.rates import Rate, clustered
+from agenteval.stats.rates import Estimand, Layout, Rate, clustered, met_strata
 from agenteval.stats.signature import compare_kinds
+from agenteval.trial.call import Outcome
+from agenteval.trial.run import ModelCard
+from agenteval.trial.summary import RunSummary, TrialSummary
+from agenteval.trial.trial import ErrorCounts
 
 SEED = 20261121
 RATE = 0.056

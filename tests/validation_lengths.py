@@ -10,12 +10,12 @@ from itertools import product
 
 import numpy as np
 
-from agenteval.core.outcome import Outcome
-from agenteval.core.summary import RunSummary, TrialSummary
 from agenteval.stats.comparison import compare_all
 from agenteval.stats.criteria import Rules
 from agenteval.stats.promotion import GateVerdict, judge_gate
 from agenteval.stats.rates import Rate, clustered
+from agenteval.trial.call import Outcome
+from agenteval.trial.summary import RunSummary, TrialSummary
 
 SEED = 20261125
 WORSE, RATE = 0.12, 0.056

@@ -13,31 +13,27 @@ from pathlib import Path
 
 import numpy as np
 
-from agenteval.core.counts import ErrorCounts
-from agenteval.core.outcome import Outcome
-from agenteval.core.summary import RunSummary, TrialSummary
-from agenteval.core.trial import Trial
+from agenteval.classes.catalogue import ARTICLE_ROWS, article_row, fold
 from agenteval.models.persona import NAMES, load_persona
-from agenteval.report.build import build_view
-from agenteval.stats.alpha_spending import levels
+from agenteval.report.build import build_view, class_texts
 from agenteval.stats.comparison import Difference, compare_all
 from agenteval.stats.criteria import Rules
-from agenteval.stats.estimand import Estimand
-from agenteval.stats.planning import Rehearsal
-from agenteval.stats.promotion import LEVEL, GateVerdict, judge_gate
-from agenteval.stats.rates import Rate, clustered
-from agenteval.stats.signature import compare_kinds
-from agenteval.stats.simulation import (
+from agenteval.stats.planning import (
     Clustering,
     Design,
+    Rehearsal,
     Truth,
     simulated_errors,
     simulated_pairs,
 )
+from agenteval.stats.promotion import LEVEL, GateVerdict, judge_gate, levels
+from agenteval.stats.rates import Estimand, Rate, clustered
+from agenteval.stats.signature import compare_kinds
 from agenteval.store.sql import SqlStore
-from agenteval.taxonomy.catalogue import ARTICLE_ROWS, article_row
-from agenteval.workflows.gating import looked
-from agenteval.workflows.views import class_texts, fold
+from agenteval.trial.call import Outcome
+from agenteval.trial.summary import RunSummary, TrialSummary
+from agenteval.trial.trial import ErrorCounts, Trial
+from agenteval.workflows.gate import looked
 
 PROJECT = Path(__file__).parent.parent
 SEED = 20261121

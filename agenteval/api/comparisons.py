@@ -1,19 +1,26 @@
-"""`agenteval.gate`: may the candidate replace the baseline, by rules that were written before?"""
+"""`agenteval.gate`: may the candidate replace the baseline, by rules that were written before?
 
+`agenteval.classify`: is a tool call allowed, and if not, why?
+"""
+
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, overload
 
-from agenteval.api.results import About, RunResult, Table, named
+from agenteval.api.runs import About, RunResult, Table, named, text_of
 from agenteval.errors import UsageError
-from agenteval.report.gate_view import GateView, Line
+from agenteval.logs.tool_calls import tool_calls
+from agenteval.report.gate import GateView, Line
 from agenteval.report.view import Errors, Pair, View
 from agenteval.stats.promotion import GateVerdict, Minimum, Result
-from agenteval.workflows.gating import judged
+from agenteval.trial.call import ToolCall, Verdict
+from agenteval.workflows.gate import judged
+from agenteval.workflows.reference import call_of, judge_by
 from agenteval.workflows.views import compared, models_of
 
-Verdict = Literal["PASS", "FAIL", "INCONCLUSIVE"]
-_VERDICTS: dict[GateVerdict, Verdict] = {
+GateWord = Literal["PASS", "FAIL", "INCONCLUSIVE"]
+_VERDICTS: dict[GateVerdict, GateWord] = {
     GateVerdict.PASS: "PASS",
     GateVerdict.FAIL: "FAIL",
     GateVerdict.INCONCLUSIVE: "INCONCLUSIVE",
@@ -30,7 +37,7 @@ class CriterionRow:
     """
 
     name: str
-    verdict: Verdict
+    verdict: GateWord
     estimate: float | None
     low: float | None
     high: float | None
@@ -45,7 +52,7 @@ class CriterionRow:
 class GateResult:
     """The result of a gate. `remarks` qualify the verdict; `rules` is the source of the rules."""
 
-    verdict: Verdict
+    verdict: GateWord
     simulated: bool
     baseline: str
     candidate: str
@@ -200,3 +207,71 @@ def _pair(pair: Pair) -> PairRow:
     value, low, high = (100 * part for part in (gap.value, gap.low, gap.high))
     tests = gap.p, pair.adjusted, gap.paired
     return PairRow(pair.first, pair.second, value, low, high, *tests)
+
+
+_WANTED = "give a command, or an object with `name` and `arguments`"
+Call = str | Mapping[str, Any]  # a command, or an object as `agenteval classify --jsonl` reads it
+
+
+@dataclass(frozen=True, slots=True)
+class Classification:
+    """The verdict on one call; `failure_class` is None where it is allowed.
+
+    `also` are the other classes that match, `evidence` is the part of the call that shows the
+    first one, and `hint` is the hint that a model would get.
+    """
+
+    call: str
+    allowed: bool
+    failure_class: str | None
+    also: tuple[str, ...]
+    evidence: str
+    hint: str
+
+
+@overload
+def classify(  # type: ignore[overload-overlap]  # a str is a command, never many of them
+    call: Call, *, allowlist: str = ...
+) -> Classification: ...
+
+
+@overload
+def classify(call: Iterable[Call], *, allowlist: str = ...) -> Table[Classification]: ...
+
+
+def classify(
+    call: Call | Iterable[Call], *, allowlist: str = "demo"
+) -> Classification | Table[Classification]:
+    """One command or call, or many of them, which is far quicker than one at a time.
+
+    A call is a command for bash, or an object with `command`, or with `name` and `arguments`.
+    `allowlist` is a name or path, of any format that `agenteval classify` reads. Raises UsageError.
+    """
+    is_single = isinstance(call, str | Mapping)
+    if not (is_single or isinstance(call, Iterable)) or isinstance(call, bytes):
+        raise UsageError(f"{call!r:.200}: no tool call; {_WANTED}")
+    calls = [_read(each) for each in ([call] if is_single else call)]  # type: ignore[arg-type]
+    judge = judge_by(text_of("allowlist", allowlist), only_bash=isinstance(call, str))
+    found = Table(_classified(each, judge(each)) for each in calls)
+    return found[0] if is_single else found
+
+
+def _read(call: Call) -> ToolCall:
+    if isinstance(call, str):
+        return call_of(call)
+    found = (tool_calls(dict(call)) if isinstance(call, Mapping) else None) or ()
+    if len(found) != 1:
+        raise UsageError(f"{str(call)[:200]}: not one tool call; {_WANTED}")
+    return found[0]
+
+
+def _classified(call: ToolCall, verdict: Verdict) -> Classification:
+    first = verdict.primary
+    return Classification(
+        call=call.raw if call.command is None else call.command,
+        allowed=verdict.allowed,
+        failure_class=first.failure_class if first else None,
+        also=tuple(dict.fromkeys(each.failure_class for each in verdict.findings[1:])),
+        evidence=first.evidence.text if first else "",
+        hint=first.hint if first else "",
+    )

@@ -1,20 +1,23 @@
-"""`agenteval gate`, `plan`, `promote`: may the candidate replace the baseline; what shows it?"""
+"""`agenteval gate`, `plan`, `promote`: may the candidate replace the baseline; what shows it?
 
+`agenteval trend`: errors per 100 calls over time, as lines, JSON or OpenMetrics.
+"""
+
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from agenteval import config, report, workflows
-from agenteval.cli import options as o
-from agenteval.cli import output
-from agenteval.core.plain import as_file_part
+from agenteval.cli import options, output
 from agenteval.errors import UsageError
+from agenteval.trial.text import as_file_part, as_name
 
 if TYPE_CHECKING:
-    from agenteval.report.gate_view import GateView
-    from agenteval.workflows.promoting import Promotion
-
+    from agenteval.report.gate import GateView
+    from agenteval.workflows.promote import Promotion
+    from agenteval.workflows.runs import Trend
 Candidate = Annotated[
     str | None, typer.Option(help="The run to judge, as the baseline is named; or `last`.")
 ]
@@ -42,7 +45,6 @@ Margin = Annotated[
 Ratio = Annotated[
     float | None, typer.Option(help="Instead: how many times as many it may make, such as 1.5.")
 ]
-
 TrialsOf = Annotated[
     int | None,
     typer.Option("--trials", min=1, help="Of each scenario. Default: as planned, 50 at most."),
@@ -52,7 +54,6 @@ LevelOf = Annotated[
     str | None, typer.Option("--concurrency", metavar="N", help="Trials at the same time. [4]")
 ]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Play the baseline anew.")]
-
 
 HELP = """Hold a candidate's run against a baseline's, by rules that were written before.
 
@@ -69,22 +70,22 @@ Examples:
 
 def gate(  # noqa: PLR0913 -- each is an option of the command line
     *,
-    baseline: o.Baseline = None,
+    baseline: options.Baseline = None,
     candidate: Candidate = None,
-    rules: o.RulesFile = None,
-    store: o.Store = o.DEFAULT_STORE,
-    about: o.About = None,
-    allow_simulated: o.AllowSimulated = False,
-    across_arms: o.AcrossArms = False,
+    rules: options.RulesFile = None,
+    store: options.Store = options.DEFAULT_STORE,
+    about: options.About = None,
+    allow_simulated: options.AllowSimulated = False,
+    across_arms: options.AcrossArms = False,
     rescore: Rescore = False,
     explain: Explain = False,
     init: Init = False,
-    as_json: o.AsJson = False,
+    as_json: options.AsJson = False,
     out: Out = None,
     markdown: Markdown = None,
     junit: Junit = None,
     report_to: VerdictPage = None,
-    github: o.GitHub = False,
+    github: options.GitHub = False,
 ) -> None:
     """Hold a candidate's run against a baseline's: HELP tells the rest."""
     if init:
@@ -93,7 +94,7 @@ def gate(  # noqa: PLR0913 -- each is an option of the command line
         return _explain(baseline, rules, store, about, as_json=as_json)
     if baseline is None or candidate is None:
         raise UsageError("give --baseline RUN and --candidate RUN (see agenteval gate --help)")
-    view = workflows.gating.judged(
+    view = workflows.gate.judged(
         output.named(baseline, store),
         output.named(candidate, store),
         rules,
@@ -106,21 +107,21 @@ def gate(  # noqa: PLR0913 -- each is an option of the command line
     _show(view, as_json=as_json, github=github)
     _write(view, out=out, markdown=markdown, junit=junit)
     _write_page(view, report_to, store)
-    raise typer.Exit(o.EXIT_CODES[view.verdict])
+    raise typer.Exit(options.EXIT_CODES[view.verdict])
 
 
 gate.__doc__ = HELP
 
 
 def _init() -> None:
-    path = config.gate_rules.write_rules()
+    path = config.gate.write_rules()
     output.say(f"Wrote {path}. What it means for your runs: agenteval gate --explain")
 
 
 def _explain(
-    baseline: str | None, rules: Path | None, store: str, about: o.About, *, as_json: bool
+    baseline: str | None, rules: Path | None, store: str, about: options.About, *, as_json: bool
 ) -> None:
-    explained = workflows.explaining.explain_rules(baseline, rules, store, about=about)
+    explained = workflows.promote.explain_rules(baseline, rules, store, about=about)
     if as_json:
         output.print_json(report.gate_explained.document(explained))
     else:
@@ -129,10 +130,10 @@ def _explain(
 
 def _show(view: "GateView", *, as_json: bool, github: bool = False) -> None:
     if github:
-        output.step_summary(report.markdown.gate_dumps(view))
+        output.step_summary(report.files.gate_dumps(view))
     with output.reader_may_go():
         if as_json:
-            output.print_json_text(report.gate_json.dumps(view))
+            output.print_json_text(report.gate.dumps(view))
         else:
             report.console.render_verdict(view, report.console.Terminal(highlight=False))
 
@@ -141,23 +142,23 @@ def _write(
     view: "GateView", *, out: Path | None, markdown: Path | None = None, junit: Path | None = None
 ) -> None:
     if markdown is not None:
-        output.write_text(markdown, report.markdown.gate_dumps(view))
+        output.write_text(markdown, report.files.gate_dumps(view))
     if junit is not None:
-        output.write_text(junit, report.junit.dumps(view))
+        output.write_text(junit, report.files.junit_text(view))
     if out is not None:
-        output.write_text(out / "gate.json", report.gate_json.dumps(view))
-        output.write_text(out / "gate.md", report.markdown.gate_dumps(view))
-        output.write_text(out / "gate.xml", report.junit.dumps(view))
+        output.write_text(out / "gate.json", report.gate.dumps(view))
+        output.write_text(out / "gate.md", report.files.gate_dumps(view))
+        output.write_text(out / "gate.xml", report.files.junit_text(view))
 
 
 def plan(  # noqa: PLR0913 -- each is an option of the command line
     *,
-    baseline: o.Baseline = None,
+    baseline: options.Baseline = None,
     margin: Margin = None,
     ratio: Ratio = None,
-    about: o.About = None,
-    store: o.Store = o.DEFAULT_STORE,
-    as_json: o.AsJson = False,
+    about: options.About = None,
+    store: options.Store = options.DEFAULT_STORE,
+    as_json: options.AsJson = False,
 ) -> None:
     """Say how many trials and calls would prove with 80 % power that a model is no worse.
 
@@ -172,27 +173,27 @@ def plan(  # noqa: PLR0913 -- each is an option of the command line
     """
     if baseline is None or (margin is None) == (ratio is None):
         raise UsageError("give --baseline RUN and either --margin POINTS or --ratio TIMES")
-    planned = workflows.explaining.planned(baseline, store, margin=margin, ratio=ratio, about=about)
+    planned = workflows.promote.planned(baseline, store, margin=margin, ratio=ratio, about=about)
     if as_json:
         output.print_json(planned.document())
     else:
-        told = workflows.explaining.sentences(planned)
+        told = workflows.promote.sentences(planned)
         report.console.Terminal(highlight=False).print(told, markup=False)
 
 
 def promote(  # noqa: PLR0913 -- each is an option of the command line
     candidate: Annotated[str, typer.Argument(help="The model that may come, by its name.")],
-    targets: o.Targets = None,
+    targets: options.Targets = None,
     *,
     over: Annotated[str, typer.Option(help="The model that is there, by its name, or its run.")],
-    gate: o.RulesFile = None,
+    gate: options.RulesFile = None,
     trials: TrialsOf = None,
     seed: SeedOf = None,
     concurrency: LevelOf = None,
-    sandbox: o.SandboxName = None,
+    sandbox: options.SandboxName = None,
     fresh: Fresh = False,
-    store: o.Store = o.DEFAULT_STORE,
-    allow_simulated: o.AllowSimulated = False,
+    store: options.Store = options.DEFAULT_STORE,
+    allow_simulated: options.AllowSimulated = False,
     report_to: VerdictPage = None,
     out: Out = None,
 ) -> None:
@@ -215,11 +216,11 @@ def promote(  # noqa: PLR0913 -- each is an option of the command line
     asked |= {"sandbox": sandbox}
     given = {name: value for name, value in asked.items() if value is not None}
     view = _promoted(
-        workflows.promoting.Promotion(candidate, over, given, gate, store, allow_simulated, fresh)
+        workflows.promote.Promotion(candidate, over, given, gate, store, allow_simulated, fresh)
     )
     _tell(view, report_to or _usual_page(view), store)
     _write(view, out=out)
-    raise typer.Exit(o.EXIT_CODES[view.verdict])
+    raise typer.Exit(options.EXIT_CODES[view.verdict])
 
 
 def _usual_page(view: "GateView") -> Path:
@@ -243,4 +244,98 @@ def _tell(view: "GateView", page: Path, store: str) -> None:
 
 def _promoted(promotion: "Promotion") -> "GateView":
     with output.playing(quiet=False) as progress:
-        return workflows.promoting.promote(promotion, progress)
+        return workflows.promote.promote(promotion, progress)
+
+
+TREND = "agenteval.trend/1"
+WhatBy = Annotated[
+    Literal["day", "week", "model", "version"], typer.Option("--by", help="A point each.")
+]
+Metrics = Annotated[
+    bool, typer.Option("--openmetrics", help="Print OpenMetrics, as Prometheus reads it.")
+]
+OfModel = Annotated[str | None, typer.Option("--model", "-m", help="Models with this in it.")]
+Simulated = Annotated[bool, typer.Option("--simulated", help="Simulated runs, and no others.")]
+
+
+def trend(  # noqa: PLR0913 -- each is an option of the command line
+    *,
+    by: WhatBy = "week",
+    store: options.Store = options.DEFAULT_STORE,
+    model: OfModel = None,
+    simulated: Simulated = False,
+    openmetrics: Metrics = False,
+    as_json: options.AsJson = False,
+) -> None:
+    """Say how errors per 100 calls went over time: by day, week, model or version.
+
+    Of all trials in the store, played and out of logs. A change is told only where it is settled.
+
+    Examples:
+    - `agenteval trend --by week --model qwen`
+
+    - `agenteval trend --by version --openmetrics > agenteval.prom`
+    """
+    trend_found = workflows.runs.trend(store, by, model=model or "", simulated=simulated)
+    if openmetrics:
+        output.print_data(workflows.runs.openmetrics(trend_found))
+    elif as_json:
+        output.print_json(_trend_document(trend_found))
+    else:
+        for line in _trend_lines(trend_found):
+            output.say(line)
+        if not (trend_found.series or simulated):
+            output.say("simulated runs are left out: --simulated asks for them")
+
+
+def _trend_lines(trend: "Trend") -> Iterator[str]:
+    if not trend.series:
+        yield "no trials of which errors and time are known"
+    labels = [one.label for series in trend.series.values() for one in series.points]
+    width = max((len(as_name(label)) for label in labels), default=0)
+    for model, series in trend.series.items():
+        of = f"  {as_name(model)}" if len(trend.series) > 1 and trend.by != "model" else ""
+        for one in series.points:
+            label = as_name(one.label).ljust(width)
+            yield f"{label}  errors per 100 calls {one.rate.per_100()}  trials {one.trials:,}{of}"
+        for change in series.changes:
+            gap = change.difference
+            yield (
+                f"settled: from {as_name(change.label)} on {100 * gap.second.value:.2f} errors per "
+                f"100 calls, before {100 * gap.first.value:.2f}; p = {change.adjusted:.2g} after "
+                f"correction for all boundaries of all models{of}"
+            )
+    if trend.left_out:
+        yield f"trials left out, as their errors or time are not observable: {trend.left_out:,}"
+    if trend.judged_since:
+        yield (
+            f"judgements left out, as of a session the one with most calls counts, then the last: "
+            f"{trend.judged_since:,}"
+        )
+
+
+def _trend_document(trend: "Trend") -> dict[str, Any]:
+    return {
+        "schema": TREND,
+        "by": trend.by,
+        "points": [
+            {
+                "model": model,
+                "label": one.label,
+                "trials": one.trials,
+                "errors": one.rate.count,
+                "calls": one.rate.n,
+                "low": one.rate.low,
+                "high": one.rate.high,
+            }
+            for model, series in trend.series.items()
+            for one in series.points
+        ],
+        "changes": [
+            {"model": model, "from": one.label, "since": one.since, "p_adjusted": one.adjusted}
+            for model, series in trend.series.items()
+            for one in series.changes
+        ],
+        "left_out": trend.left_out,
+        "judged_since": trend.judged_since,
+    }

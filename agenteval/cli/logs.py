@@ -1,8 +1,14 @@
-"""`agenteval ingest`: the logs of other programs, imported and counted."""
+"""`agenteval ingest`: the logs of other programs, imported and counted.
 
+`agenteval hook` and `agenteval guard`: a policy where agents really run.
+"""
+
+import os
+import signal
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -11,24 +17,24 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agenteval import workflows
-from agenteval.cli import options as o
-from agenteval.cli import output, signals
-from agenteval.core.plain import as_word, shortened
+from agenteval import logs
+from agenteval.cli import options, output, signals
+from agenteval.cli.output import print_data, say
 from agenteval.errors import UsageError
+from agenteval.hook import asking, installing, resident, tool_inputs
+from agenteval.hook.judging import LOG, ProductionLog
+from agenteval.trial.text import as_word, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from agenteval.core.logged import Skipped
-    from agenteval.workflows.log_results import Intake, Taken
-
+    from agenteval.logs.workers import Intake, Taken
+    from agenteval.trial.session import Skipped
 SCHEMA = "agenteval.ingest/1"
 NAMED = 10  # skipped parts that are named; --json has all
 EVERY_SECONDS = 2.0  # while logs are followed, and from one word of progress to the next
 _COLUMNS = ("ran", "tool-error", "denied", "rejected", "invalid-tool", "malformed")
 _APART = ("pending", "cascade", "not-observable")
-
 Format = Annotated[
     str,
     typer.Argument(metavar="FORMAT", help="Whose logs: opencode, claude-code, ...; or auto."),
@@ -59,7 +65,6 @@ Redact = Annotated[
         help="Take keys, tokens, addresses, hosts, e-mail and users' names out before storing.",
     ),
 ]
-
 WorkerCount = Annotated[
     int | None,
     typer.Option(
@@ -77,7 +82,7 @@ def ingest(  # noqa: PLR0913 -- each is an option of the command line
     format_name: Format,
     paths: Paths = None,
     *,
-    store: o.Store = o.DEFAULT_STORE,
+    store: options.Store = options.DEFAULT_STORE,
     allowlist: Rules = None,
     since: Since = None,
     until: Until = None,
@@ -87,7 +92,7 @@ def ingest(  # noqa: PLR0913 -- each is an option of the command line
     redact: Redact = False,
     follow: Follow = False,
     workers: WorkerCount = None,
-    as_json: o.AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Take in the logs that other programs wrote: their sessions become trials of runs.
 
@@ -100,11 +105,11 @@ def ingest(  # noqa: PLR0913 -- each is an option of the command line
     - `agenteval ingest claude-code ~/.claude/projects --since 2026-11-01`
     """
     take = partial(
-        workflows.ingest.take_in,
+        logs.ingest.take_in,
         format_name,
         store=store,
         allowlist=allowlist,
-        filters=workflows.log_results.Wanted(since, until, model, agent, project),
+        filters=logs.workers.Wanted(since, until, model, agent, project),
         redact=redact,
         workers=workers,
         note=Progress() if sys.stderr.isatty() else lambda _: None,
@@ -136,7 +141,7 @@ def _first(
     """Take in and show what is there. Raises UsageError where nothing is, or is waited for."""
     intake = take(paths)
     if not (intake.file_count or intake.skipped or waits):
-        where, looked = ", ".join(paths) or "its own place", workflows.ingest.looked_for(name)
+        where, looked = ", ".join(paths) or "its own place", logs.ingest.looked_for(name)
         raise UsageError(f"{where}: no log of {name} in it ({looked}). Name another place")
     _show(intake, as_json=as_json)
     return intake
@@ -215,7 +220,7 @@ def _summary_lines(intake: "Intake") -> Iterator[str]:
         for name in found["formats"]:
             yield f"  agenteval ingest {name} {as_word(found['path'])}"
     if intake.runs:
-        yield o.at_store(
+        yield options.at_store(
             f"Rates with intervals: agenteval show {' '.join(map(as_word, intake.runs))}"
         )
 
@@ -223,7 +228,7 @@ def _summary_lines(intake: "Intake") -> Iterator[str]:
 def _no_session(intake: "Intake") -> dict[str, Any] | None:
     """Return a file without sessions and the formats that it reads as; None if not needed."""
     path = "" if intake.runs else intake.bare
-    return {"path": path, "formats": workflows.log_results.reads_as(Path(path))} if path else None
+    return {"path": path, "formats": logs.workers.reads_as(Path(path))} if path else None
 
 
 def _skipped(intake: "Intake") -> Iterator[str]:
@@ -286,3 +291,189 @@ def _document(intake: "Intake") -> dict[str, Any]:
         "skipped": [one._asdict() for one in intake.skipped],
         "no_session": _no_session(intake),
     }
+
+
+app = typer.Typer(
+    name="hook",
+    help="Deny by your allow list, or only watch, where agents really run.",
+    no_args_is_help=True,
+    add_completion=False,
+)
+For = Annotated[str, typer.Option("--for", help=f"The harness: {', '.join(installing.NAMES)}.")]
+AllowList = Annotated[
+    str, typer.Option("--allowlist", "-a", help="An allow list, as `classify` takes it.")
+]
+Observe = Annotated[bool, typer.Option("--observe", help="Deny nothing; only keep the log.")]
+Fail = Annotated[
+    str, typer.Option(help="What a call is that cannot be judged: closed, denied; open, let go on.")
+]
+User = Annotated[
+    bool, typer.Option("--user/--project", help="For all your sessions, or for those started here.")
+]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask after the diff was shown.")]
+Log = Annotated[str, typer.Option(help="The log. Default: calls.jsonl in your state folder.")]
+
+
+@app.command()
+def install(  # noqa: PLR0913 -- one parameter for each option
+    *,
+    harness: For,
+    allowlist: AllowList,
+    user: User = False,
+    observe: Observe = False,
+    fail: Fail = "closed",
+    log: Log = "",
+    yes: Yes = False,
+) -> None:
+    """Put the hook into a harness's settings, after showing what changes there.
+
+    The file as it was stays beside it. Putting it in again changes the options only.
+
+    Examples:
+    - `agenteval hook install --for claude-code --allowlist allowlists/mine.toml`
+
+    - `agenteval hook install --for codex --allowlist demo --user --observe --yes`
+    """
+    words = installing.command(harness, allowlist, observe=observe, fail=fail, log=log)
+    for line in tool_inputs.describe(harness, allowlist, observe=observe):
+        say(line)
+    change = installing.installed(harness, words, user=user, fail=fail)
+    if _apply(change, yes=yes, nothing="the hook is there already"):
+        typer.echo(f"{change.note}\nNext: agenteval hook status")
+
+
+@app.command()
+def remove(*, harness: For, user: User = False, yes: Yes = False) -> None:
+    """Take the hook out of a harness's settings, after showing what changes there.
+
+    Examples:
+    - `agenteval hook remove --for claude-code`
+    """
+    _apply(installing.removed(harness, user=user), yes=yes, nothing="there is no hook of ours")
+
+
+def _apply(change: installing.Change, *, yes: bool, nothing: str) -> bool:
+    if change.before == change.after:
+        say(f"{change.file}: {nothing}")
+        return False
+    print_data(change.diff)
+    if not yes and not sys.stdin.isatty():
+        raise UsageError("nobody can be asked here: give --yes to change this file")
+    if not yes and not typer.confirm("Change it?"):
+        typer.echo("nothing was changed")
+        return False
+    change.make()
+    say(f"changed {change.file}" if change.after is not None else f"removed {change.file}")
+    return True
+
+
+@app.command()
+def run(
+    *,
+    harness: For,
+    allowlist: AllowList,
+    observe: Observe = False,
+    fail: Fail = "closed",
+    log: Log = "",
+) -> None:
+    """Answer one call on standard input as the hook does, to see what a harness would be told.
+
+    What `install` writes starts the same without the command line of agenteval, in 10 ms.
+
+    Examples:
+    - `agenteval hook run --for claude-code --allowlist demo < call.json`
+    """
+    words = installing.command(harness, allowlist, observe=observe, fail=fail, log=log)
+    raise typer.Exit(asking.main([*words[4:]]))
+
+
+@app.command()
+def status() -> None:
+    """Tell where the hook is installed, whether its process runs, and what the log holds.
+
+    Examples:
+    - `agenteval hook status`
+    """
+    folder = Path(asking.folder())
+    for name in installing.NAMES:
+        for user in (False, True):
+            file = installing.file_of(name, user=user)
+            if change := installing.there(file):
+                say(f"{name}: in {file}: {change}")
+    pid = _running(folder)
+    typer.echo(f"resident process: {f'running, {pid}' if pid else 'not running'}")
+    counts: Counter[tuple[str, str, str]] = Counter()
+    events = []
+    for line in ProductionLog(folder / LOG).lines():
+        if "event" in line:
+            events.append(line)
+        else:
+            at, model, verdict = (str(line.get(key) or "?") for key in ("at", "model", "verdict"))
+            counts[at[:10], model, verdict + _why_unjudged(line)] += 1
+    say(f"log: {folder / LOG}")
+    for (day, model, verdict), count in sorted(counts.items()):
+        say(f"  {day}  {model}  {verdict}: {count}")
+    for line in events[-10:]:
+        told = {key: value for key, value in line.items() if key not in {"v", "at", "event"}}
+        said = ", ".join(f"{key} {value}" for key, value in told.items() if value != "")
+        say(f"  {line.get('at', '?')}  {line['event']}: {said}")
+
+
+def _why_unjudged(line: Mapping[str, Any]) -> str:
+    """Return why a call was not judged, and that it was denied all the same; empty if judged."""
+    if "effect" not in line:
+        return ""
+    return f" ({line['effect']}{'' if line.get('ran') else ', denied'})"
+
+
+@app.command()
+def stop() -> None:
+    """End the resident process, which the next call starts again; the log has it.
+
+    Examples:
+    - `agenteval hook stop`
+    """
+    pid = _running(Path(asking.folder()))
+    if pid:
+        os.kill(pid, signal.SIGTERM)
+        os.kill(pid, signal.SIGCONT)  # one that is stopped would not hear of it
+    typer.echo(f"ended {pid}" if pid else "it does not run")
+
+
+def _running(folder: Path) -> int:
+    """The process that holds the lock; 0 where there is none."""
+    try:
+        pid = int((folder / resident.PID).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return 0
+    return pid if resident.is_held(folder) else 0
+
+
+def guard(  # noqa: PLR0913 -- one parameter for each option
+    shell: Annotated[
+        list[str], typer.Argument(help="Behind --, a shell, and what a program gives to it.")
+    ],
+    *,
+    allowlist: AllowList,
+    observe: Observe = False,
+    fail: Fail = "closed",
+    log: Log = "",
+    write: Annotated[
+        Path | None, typer.Option(help="Write a program that is this shell, for SHELL=.")
+    ] = None,
+) -> None:
+    """Be a shell that runs a command only if the allow list has it, and keeps the log.
+
+    The shell is given one command behind -c, as programs do; anything else is denied. What is
+    denied is not run: the reason is on standard error, and the exit code is 126.
+
+    Examples:
+    - `agenteval guard --allowlist demo -- bash -c 'git status'`
+
+    - `agenteval guard --allowlist demo --write guarded-bash -- bash`
+    """
+    words = installing.command("guard", allowlist, observe=observe, fail=fail, log=log)
+    if write is None:
+        raise typer.Exit(asking.main([*words[4:], "--", *shell]))
+    installing.write_shell(write, [*words, "--", *shell])
+    typer.echo(f"wrote {write}\nNext: SHELL={write.resolve()} and the program that runs commands")

@@ -1,25 +1,153 @@
-"""`agenteval init`, `models`, `speed`, `doctor`: what is served, how fast, and what works here."""
+"""`agenteval init`, `models`, `speed`, `doctor`: what is served, how fast, and what works here.
 
+`agenteval trust`, `doctor --project`: what a folder would do, and the user's word for it.
+
+`agenteval harness`: real harnesses here, installed, listed, and compared with our list.
+"""
+
+import os
+import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agenteval import report, workflows
-from agenteval.cli import options as o
-from agenteval.cli import output
+from agenteval import config, harness, logs, report, workflows
+from agenteval.cli import options, output
 from agenteval.cli.options import AsJson, BaseUrl
-from agenteval.cli.output import print_json, reader_may_go
-from agenteval.cli.project_trust import show_project
-from agenteval.core.plain import as_word
-from agenteval.errors import UsageError
+from agenteval.cli.output import print_json, reader_may_go, say
+from agenteval.errors import UntrustedError, UsageError
+from agenteval.trial.text import as_word
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from agenteval.workflows.doctor import Examined, KernelLimits
-    from agenteval.workflows.hostile_worlds import Tried
+    from agenteval.workflows.hostile import Tried
     from agenteval.workflows.preflight import Listed
+    from agenteval.workflows.projects import Examined, KernelLimits, ModelAccess, Project
+Folder = Annotated[str, typer.Argument(help="The project's folder. Default: the one around here.")]
+Listing = Annotated[bool, typer.Option("--list", help="List what was confirmed.")]
+Removing = Annotated[
+    bool, typer.Option("--remove", help="Take it back, of a project or of an origin.")
+]
+
+
+def trust(
+    folder: Folder = ".",
+    *,
+    listing: Listing = False,
+    remove: Removing = False,
+    as_json: AsJson = False,
+) -> None:
+    """Confirm a project: its keys go where it says, until one of its files changes.
+
+    Counted are agenteval.toml, gate.toml, allow lists and arms. `agenteval doctor --project` shows
+    them first.
+
+    Examples:
+    - `agenteval trust`
+
+    - `agenteval trust --list`
+
+    - `agenteval trust --remove https://api.example.com:443`
+    """
+    if listing:
+        _list(as_json=as_json)
+    elif remove:
+        _remove(folder)
+    else:
+        project = workflows.projects.confirm(Path(folder))
+        if as_json:
+            print_json(project.document())
+            return
+        for one in project.models:
+            say(_access(one, "goes there from now on" if one.is_set else "is not set here"))
+        say(f"trusted: {project.folder}, until one of its files changes ({project.digest})")
+
+
+def _remove(name: str) -> None:
+    try:
+        confirmed = config.trust.origin_of(name) if "://" in name else os.path.realpath(name)
+    except ValueError as error:
+        raise UsageError(f"{name}: no origin such as https://host:443") from error
+    if not config.trust.forget(confirmed):
+        raise UsageError(f"{confirmed}: was not confirmed; `agenteval trust --list` lists what was")
+    say(f"not trusted any more: {confirmed}")
+
+
+def _list(*, as_json: bool) -> None:
+    record = config.trust.load_record()
+    states = {one: workflows.projects.state_of(one, pin) for one, pin in record.projects.items()}
+    if as_json:
+        projects = {one: {"digest": record.projects[one], "now": states[one]} for one in states}
+        print_json({"projects": projects, "origins": record.origins, "runs": record.runs})
+        return
+    for folder, state in states.items():
+        say(f"project {folder}: {state} ({record.projects[folder]})")
+    for origin, names in record.origins.items():
+        say(f"origin {origin}: {', '.join(names)}")
+    for origin, names in record.runs.items():
+        say(f"origin {origin}: {', '.join(names)}, for runs that go on there")
+    if record == config.trust.Record():
+        say(f"nothing was confirmed; {config.trust.user_file()} would have it")
+
+
+def show_project(folder: str, *, as_json: bool) -> None:
+    """Print what a folder would do. Raises UsageError."""
+    project = workflows.projects.examine(Path(folder))
+    if as_json:
+        print_json(project.document())
+    else:
+        _print_project(project)
+
+
+def _print_project(project: "Project") -> None:
+    state = "trusted" if project.is_trusted else "not trusted"
+    say(f"project {project.folder}: {state}")
+    say(f"  digest  {project.digest}")
+    if project.refused:
+        say(f"  passed over  as {project.refused}")
+    if project.problem:
+        say(f"  agenteval.toml  cannot be read: {project.problem}")
+    for one in project.models:
+        say(f"  {_access(one, _sent(one))}")
+    for kind, names in project.brings.items():
+        hidden = project.hides.get(kind, ())
+        marked = [f"{name} (hides the shipped one)" if name in hidden else name for name in names]
+        say(f"  {kind}  {', '.join(marked)}")
+    for kind, place in project.unusual:
+        say(f"  {kind}  {place}")
+    if not project.is_trusted:
+        say(f"To let its keys go where it says: agenteval trust {as_word(project.folder)}")
+
+
+def _access(one: "ModelAccess", what: str) -> str:
+    return f"model {one.name}  {one.url}  key in {one.variable}: {what}"
+
+
+def _sent(one: "ModelAccess") -> str:
+    if not one.is_set:
+        return "not set here, so nothing is sent"
+    return "is sent" if one.may_send else "is not sent before you confirm it"
+
+
+def confirms(error: UntrustedError) -> bool:
+    """Ask, at a terminal, whether the project is trusted; what is confirmed is remembered."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return False
+    project = workflows.projects.examine(Path(error.project))
+    say(
+        f"{project.folder}/agenteval.toml, which you have not confirmed, wants keys sent:", err=True
+    )
+    for one in project.models:
+        if one.is_set and not one.may_send:
+            say(f"  the key in {one.variable} to {one.url}", err=True)
+    say(f"agenteval doctor --project {as_word(project.folder)} shows all of it.", err=True)
+    if not typer.confirm("Trust it, until one of its files changes?", default=False, err=True):
+        return False
+    config.trust.confirm(Path(project.folder), project.digest)
+    return True
 
 
 Probing = Annotated[
@@ -140,7 +268,7 @@ def doctor(
         raise UsageError(
             f"doctor: got unexpected extra argument(s) ({folder}). See agenteval doctor --help"
         )
-    found = workflows.doctor.examine()
+    found = workflows.projects.examine_machine()
     with reader_may_go():
         _print_doctor(found, as_json=as_json)
     if not found.holds:
@@ -210,7 +338,6 @@ def _share_as_wanted(tried: "Sequence[Tried]") -> str:
 
 
 INGEST = "ingest"
-
 What = Annotated[
     list[str] | None,
     typer.Argument(
@@ -237,7 +364,6 @@ Window = Annotated[
     typer.Option(min=1, help="Seconds between two engine lines of a log (5 before vLLM's V1)."),
 ]
 
-
 Watts = Annotated[
     float | None, typer.Option(min=1, help="What the machines draw, where no --power measured it.")
 ]
@@ -250,15 +376,15 @@ def speed(  # noqa: PLR0913 -- each is an option of the command line
     what: What = None,
     *,
     model: Model = None,
-    base_url: o.BaseUrl = None,
+    base_url: options.BaseUrl = None,
     concurrency: Levels = "1,2,4",
     prompt_tokens: PromptTokens = 1000,
     completion_tokens: CompletionTokens = 256,
     requests: Requests = None,
-    store: o.Store = o.DEFAULT_STORE,
+    store: options.Store = options.DEFAULT_STORE,
     window: Window = 10.0,
     watts: Watts = None,
-    as_json: o.AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Say how fast a model is served, by how many requests it has at the same time.
 
@@ -274,10 +400,10 @@ def speed(  # noqa: PLR0913 -- each is an option of the command line
     if bool(what) == bool(model) or what == [INGEST]:
         raise UsageError(NOTHING_NAMED)
     if model:
-        asked = workflows.speed_probe.probe_of(
+        asked = workflows.preflight.probe_of(
             concurrency, prompt_tokens, completion_tokens, requests
         )
-        served = workflows.speed_probe.probe_models(model, base_url, asked)
+        served = workflows.preflight.probe_models(model, base_url, asked)
         output.show_speed([one.drawing(watts) for one in served], as_json=as_json)
     elif what and what[0] == INGEST:
         _show_log(what[1:], window, watts, as_json=as_json)
@@ -288,7 +414,7 @@ def speed(  # noqa: PLR0913 -- each is an option of the command line
 
 
 def _show_log(paths: list[str], window: float, watts: float | None, *, as_json: bool) -> None:
-    view = replace(workflows.measured_elsewhere.read_log(paths, window), watts=watts)
+    view = replace(logs.measured.read_log(paths, window), watts=watts)
     if as_json:
         output.print_json(view.document())
         return
@@ -296,3 +422,81 @@ def _show_log(paths: list[str], window: float, watts: float | None, *, as_json: 
     for table in report.speed.log_tables(view):
         report.console.print_table(console, table)
     report.console.print_lines(console, report.speed.log_lines(view))
+
+
+app = typer.Typer(
+    name="harness",
+    help="Get real harnesses, and say where their verdicts differ from ours.",
+    no_args_is_help=True,
+    add_completion=False,
+)
+Name = Annotated[str, typer.Argument(help="A name that `agenteval harness list` prints.")]
+
+
+@app.command("list")
+def listed() -> None:
+    """List the harnesses that can play, with what each is known to do, and which are here.
+
+    Examples:
+    - `agenteval harness list`
+    """
+    for line in workflows.harnesses.listed():
+        say(line)
+
+
+@app.command()
+def install(name: Name) -> None:
+    """Get a harness in the version that was tried, from the registry that npm or pip uses here.
+
+    It goes into your data folder, ~/.local/share/agenteval or AGENTEVAL_DATA, and nowhere else.
+
+    Examples:
+    - `agenteval harness install opencode`
+    """
+    say(workflows.harnesses.got(name))
+
+
+@app.command(context_settings={"ignore_unknown_options": True})
+def capture(
+    command: Annotated[
+        list[str],
+        typer.Argument(help="Behind --, a command line of your own harness that asks nobody."),
+    ],
+    *,
+    name: Annotated[
+        str | None, typer.Option(help="Name of the arm. Default: captured/HARNESS.")
+    ] = None,
+    permissions: Annotated[
+        str | None,
+        typer.Option(help="Its permissions, such as opencode.json, to compare its verdicts with."),
+    ] = None,
+) -> None:
+    """Record what your own harness sends its model, and make an arm of it.
+
+    It runs once, here, with your agents and settings; we are its model, and ask it for some twenty
+    calls that do no harm. The arm is a file in arms/ of this folder. Nothing is sent anywhere.
+
+    Examples:
+    - `agenteval harness capture -- opencode run "look around"`
+
+    - `agenteval harness capture --permissions .claude/settings.json -- claude -p "look around"`
+
+    - `agenteval harness capture -- codex exec "look around"`
+    """
+    for line in harness.capture.captured(command, name, permissions):
+        say(line)
+
+
+@app.command()
+def verdicts(
+    run: Annotated[str, typer.Argument(help=options.RUN_WORDS)] = "last",
+    *,
+    store: options.Store = options.DEFAULT_STORE,
+) -> None:
+    """Say of a run with a harness which calls it judged otherwise than our allow list.
+
+    Examples:
+    - `agenteval harness verdicts last`
+    """
+    for line in workflows.harnesses.verdicts(run, store):
+        say(line)

@@ -9,17 +9,16 @@ from typer import Argument, CallbackParam, Option
 from typer import Context as Called
 
 from agenteval import config
-from agenteval.config import project_files
-from agenteval.core.plain import as_word
+from agenteval.config import files
 from agenteval.dialects import NAMES
+from agenteval.trial.text import as_word
 
-DEFAULT_ARM = project_files.DEFAULT_ARM
-DEFAULT_STORE = project_files.DEFAULT_STORE
+DEFAULT_ARM = files.DEFAULT_ARM
+DEFAULT_STORE = files.DEFAULT_STORE
 EXIT_CODES = {"PASS": 0, "FAIL": 1, "INCONCLUSIVE": 3}  # of a gate's verdict; 2 is bad input
 RUN_WORDS = "Run ids or how they begin, `last`, `last-1`, a model's name, or a label"
 TOO_VOID = 5  # the exit code of a run of which more trials are void than --void-limit
 FAULT = 4  # the exit code of a run with trials that a defect of ours or a scenario's slip broke
-
 About = Annotated[
     Literal["these", "like-these"] | None,
     Option(

@@ -18,17 +18,16 @@ import typer
 from typer import style
 
 from agenteval import report, workflows
-from agenteval.bounded import write_whole
-from agenteval.core.plain import as_name, visible, without_log_commands
 from agenteval.errors import UsageError, unwritten
+from agenteval.host import write_whole
+from agenteval.trial.text import as_name, visible, without_log_commands
 
 if TYPE_CHECKING:
-    from agenteval.core.call import Finding, ToolCall, Verdict
     from agenteval.protocols import Observer
-    from agenteval.report.live import Live
+    from agenteval.report.console import Live
     from agenteval.report.speed import Served
     from agenteval.report.view import View
-
+    from agenteval.trial.call import Finding, ToolCall, Verdict
 FORMS = (".html", ".htm", ".md", ".csv", ".json")  # of a report
 
 
@@ -174,7 +173,7 @@ class Playing:
 @contextmanager
 def playing(*, quiet: bool) -> Iterator[Playing]:
     """On standard error; `quiet` leaves only the notes."""
-    with report.live.live(report.console.Terminal(stderr=True, quiet=quiet)) as lines:
+    with report.console.live(report.console.Terminal(stderr=True, quiet=quiet)) as lines:
         yield Playing(lines)
 
 
@@ -186,7 +185,7 @@ def collect_rarely(objects: int) -> None:
 
 def chosen(words: "Sequence[str]", store: str) -> list[str]:
     """Return the ids of the runs meant, and report what `last` skipped. Raises UsageError."""
-    found = workflows.shelf.chosen(words, store)
+    found = workflows.runs.chosen(words, store)
     for note in found.notes:
         say(note, err=True)
     return list(found.ids)
@@ -220,8 +219,8 @@ def write_report(view: "View", path: Path) -> None:
         report.html.write(view, path)
     else:
         text = {
-            ".md": report.markdown.dumps,
-            ".csv": report.tabular.view_csv,
+            ".md": report.files.markdown_text,
+            ".csv": report.files.view_csv,
             ".json": report.json.dumps,
         }[path.suffix](view)
         write_text(path, f"{text.rstrip()}\n", option="--report ")

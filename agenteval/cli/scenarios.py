@@ -7,23 +7,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agenteval import report, workflows
-from agenteval.cli import options as o
-from agenteval.cli import output
-from agenteval.core.plain import as_word
+from agenteval import config, report, workflows
+from agenteval.cli import options, output
+from agenteval.trial.text import as_word
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from agenteval.core.prompt.prompt import Prompt
-    from agenteval.core.scenario import Scenario
-
+    from agenteval.prompt.prompt import Prompt
+    from agenteval.trial.trial import Scenario
 Seed = Annotated[int, typer.Option(min=0, help="The trial's seed: it picks the variant.")]
 app = typer.Typer(invoke_without_command=True, add_completion=False)
 
 
 @app.callback()
-def scenarios(context: typer.Context, *, as_json: o.AsJson = False) -> None:
+def scenarios(context: typer.Context, *, as_json: options.AsJson = False) -> None:
     """List the scenarios: what each asks for, in how many steps, and which errors it invites.
 
     Examples:
@@ -38,7 +36,7 @@ def scenarios(context: typer.Context, *, as_json: o.AsJson = False) -> None:
     - `agenteval scenarios new home/shutters`
     """
     if context.invoked_subcommand is None:
-        _list(workflows.authoring.scenarios([]), as_json=as_json)
+        _list(workflows.author.scenarios([]), as_json=as_json)
 
 
 @app.command()
@@ -46,10 +44,10 @@ def show(  # noqa: PLR0913 -- each is an option of the command line
     name: Annotated[str, typer.Argument(help="A scenario by name, or its folder.")],
     *,
     seed: Seed = 0,
-    arm: o.Arm = o.DEFAULT_ARM,
-    prompt_variant: o.PromptVariant = None,
-    rules: o.RulesPlace = "start",
-    context: o.Context = "0",
+    arm: options.Arm = options.DEFAULT_ARM,
+    prompt_variant: options.PromptVariant = None,
+    rules: options.RulesPlace = "start",
+    context: options.Context = "0",
 ) -> None:
     """Print exactly what a model reads at the start of the trial with this seed.
 
@@ -60,7 +58,7 @@ def show(  # noqa: PLR0913 -- each is an option of the command line
 
     - `agenteval scenarios show my-scenarios/inbox --seed 7`
     """
-    authoring = workflows.authoring
+    authoring = workflows.author
     setting = authoring.load_setting(arm, prompt_variant, rules, context)
     for number, read in enumerate(authoring.prompts(name, seed, setting)):
         if number:
@@ -94,13 +92,13 @@ def world(
 
     - `agenteval scenarios world my-scenarios/inbox --seed 7 --out /tmp/inbox`
     """
-    authoring = workflows.authoring
+    authoring = workflows.author
     for line in authoring.world(name, seed) if out is None else _written(name, seed, out):
         output.say_text(line)
 
 
 def _written(name: str, seed: int, out: Path) -> "Iterator[str]":
-    return (f"wrote {path}" for path in workflows.authoring.write_world(name, seed, out))
+    return (f"wrote {path}" for path in workflows.author.write_world(name, seed, out))
 
 
 Worlds = Annotated[
@@ -115,11 +113,11 @@ Worlds = Annotated[
 
 @app.command()
 def check(
-    targets: o.Targets = None,
+    targets: options.Targets = None,
     *,
     worlds: Worlds = 0,
-    sandbox: o.SandboxName = None,
-    as_json: o.AsJson = False,
+    sandbox: options.SandboxName = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Prove that scenarios work, by playing them for real; exit 1 when one does not.
 
@@ -166,7 +164,7 @@ def new(
 
     - `agenteval scenarios check home/shutters`
     """
-    for path in workflows.authoring.write_new(name):
+    for path in workflows.author.write_new(name):
         output.say(f"wrote {path}")
     output.say(f"It works: agenteval scenarios check {as_word(name)}")
 
@@ -175,16 +173,16 @@ def play(  # noqa: PLR0913 -- each is an option of the command line
     scenario: Annotated[str, typer.Argument(help="One scenario; with --replay as SCENARIO#N.")],
     *,
     seed: Seed = 0,
-    arm: o.Arm = o.DEFAULT_ARM,
-    prompt_variant: o.PromptVariant = None,
-    rules: o.RulesPlace = "start",
-    context: o.Context = "0",
+    arm: options.Arm = options.DEFAULT_ARM,
+    prompt_variant: options.PromptVariant = None,
+    rules: options.RulesPlace = "start",
+    context: options.Context = "0",
     replay: Annotated[
         str | None,
         typer.Option(metavar="RUN", help="Make the calls of this stored run's trial again."),
     ] = None,
-    store: o.Store = o.DEFAULT_STORE,
-    sandbox: o.SandboxName = None,
+    store: options.Store = options.DEFAULT_STORE,
+    sandbox: options.SandboxName = None,
 ) -> None:
     """Be the model: read what it reads, type its calls, and see verdicts, hints and replies.
 
@@ -198,15 +196,15 @@ def play(  # noqa: PLR0913 -- each is an option of the command line
 
     - `agenteval play ralf/handshake#2 --replay last`
     """
-    by_hand = workflows.by_hand
+    by_hand = workflows.author
     terminal = by_hand.Terminal(output.say_text, _typed, sandbox)
     if replay:
         (run,) = output.chosen([replay], store)
         trial = by_hand.replayed(run, scenario, store, terminal)
     else:
-        setting = workflows.authoring.load_setting(arm, prompt_variant, rules, context)
+        setting = config.prompts.load_setting(arm, prompt_variant, rules, context)
         trial = by_hand.by_person(scenario, seed, setting, terminal)
-    for line in report.transcript_text.ended(report.transcripts.shown_trial(trial)):
+    for line in report.transcripts.ended(report.transcripts.shown_trial(trial)):
         output.say(line)
 
 

@@ -11,11 +11,9 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn, TypeGuard
-
 ENDING = {_signal.SIGINT: "SIGINT", _signal.SIGTERM: "SIGTERM", _signal.SIGHUP: "SIGHUP"}
 CUT_OFF = 128 + _signal.SIGINT  # the exit code of a command that Ctrl-C ended
 RAISED_AGAIN = 0.02  # seconds after an interrupt was lost in a finalizer
-
 _received = _signal.SIGINT
 _terminals = [stream for stream in (1, 2) if os.isatty(stream)]
 

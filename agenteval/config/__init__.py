@@ -8,8 +8,8 @@ from agenteval.lazily import submodules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from agenteval.config import gate_rules, trust
-else:  # what shows runs reads a gate.toml where the user has one, and is quicker without
+    from agenteval.config import gate, prompts, trust
+else:
     __getattr__ = submodules(__name__)
 
-__all__ = ["gate_rules", "trust"]
+__all__ = ["gate", "prompts", "trust"]

@@ -1,7 +1,12 @@
-"""Allow lists: found by name or path, read, joined with what they extend, and made a policy."""
+"""Allow lists: found by name or path, read, joined with what they extend, and made a policy.
+
+The tables of an allow list as a user writes them, and the rules that they mean.
+"""
 
 import hashlib
+import json
 import os
+import posixpath
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -9,15 +14,295 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from agenteval.config import allowlist_tables as tables
-from agenteval.config.project_files import LISTS, note_hidden, shipped
-from agenteval.config.toml import known_keys, read_toml
-from agenteval.core.call import BASH
-from agenteval.core.policy.arguments import READ, WRITE, ToolRule
-from agenteval.core.policy.command_line import Kind, Parser
-from agenteval.core.policy.policy import Policy
-from agenteval.core.shell.leaves import Construct
+from agenteval.config.files import LISTS, known_keys, note_hidden, read_toml, shipped
 from agenteval.errors import UsageError
+from agenteval.policy.command_lines import (
+    Argument,
+    CommandLine,
+    CommandPattern,
+    Kind,
+    OneOf,
+    Parser,
+    PathRules,
+)
+from agenteval.policy.policy import READ, WRITE, OtherTools, Policy, ToolRule, compile_schema
+from agenteval.policy.rules import THROUGH, BashRules, ScriptRule
+from agenteval.shell.leaves import Construct
+from agenteval.trial.call import BASH
+
+REST = "..."  # as argparse writes what takes all that is left
+_MOST_VALUES = 1000  # of one argument: all of them stand in the example of a call
+
+
+class Table(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """A table with no keys but the named ones."""
+
+
+class ArgumentTable(Table, frozen=True):
+    """An option, or with `name` a positional.
+
+    `nargs` is a count, "?", "*", "+", or for a last positional that takes options too "...".
+    """
+
+    kind: Kind = Kind.STR
+    name: str = ""
+    choices: tuple[str, ...] = ()
+    nargs: int | str = 1
+    aliases: tuple[str, ...] = ()
+    required: bool = False
+    repeatable: bool | None = None
+    ends: bool = False
+
+
+class CommandTable(Table, frozen=True):
+    """The words that may follow a script or a sub-command; a string stands for the kind alone."""
+
+    options: dict[str, Kind | ArgumentTable] = {}
+    positionals: tuple[str | ArgumentTable, ...] = ()
+    commands: dict[str, "CommandTable"] = {}
+    exclusive: tuple[tuple[str, ...], ...] = ()
+    one_of: tuple[tuple[str, ...], ...] = ()
+    abbreviations: bool = True
+    prefix: str = "-"
+    help: tuple[str, ...] | None = None
+    command_optional: bool = False
+
+
+_Line = TypeVar("_Line", bound=CommandTable)
+
+
+class ScriptTable(CommandTable, frozen=True, kw_only=True):
+    path: str
+    runner: str = "uv run"
+    parser: Parser = Parser.ARGPARSE
+
+
+class _ProgramTable(Table, frozen=True):
+    """A program with any words but these options."""
+
+    program: str
+    without: tuple[str, ...] = msgspec.field(name="not")
+
+
+class BashTable(Table, frozen=True):
+    allow: tuple[str | _ProgramTable, ...] = ()
+    deny: tuple[str, ...] = ()
+    through: tuple[str, ...] = ()
+    constructs: tuple[Construct, ...] = ()
+    env: tuple[str, ...] = ()
+    script: tuple[ScriptTable, ...] = ()
+
+
+class PathTable(Table, frozen=True):
+    allow: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+
+
+class _ToolTable(Table, frozen=True):
+    """A tool beyond bash, read and write; `parameters` is a JSON Schema."""
+
+    description: str = ""
+    parameters: dict[str, Any] = {}
+
+
+class AllowList(Table, frozen=True):
+    """A whole file. A tool exists when its table does, even an empty one.
+
+    `other_tools` says what a hook does with a tool that is neither listed nor known.
+    """
+
+    description: str = ""
+    extends: str = ""
+    files: tuple[str, ...] = ()
+    stated: tuple[str, ...] = ()
+    bash: BashTable | None = None
+    read: PathTable | None = None
+    write: PathTable | None = None
+    tools: dict[str, _ToolTable] = {}
+    other_tools: OtherTools | None = None  # at the top: `tools.other` is a tool of that name
+
+
+# The tables by the last name of the key that leads to them.
+KEYS: dict[str, type[Table]] = {
+    "bash": BashTable,
+    "allow": _ProgramTable,
+    "read": PathTable,
+    "write": PathTable,
+    "tools": _ToolTable,
+    "script": ScriptTable,
+    "commands": CommandTable,
+    "options": ArgumentTable,
+    "positionals": ArgumentTable,
+}
+
+
+def bash_rules(table: BashTable) -> BashRules:
+    """Raises ValueError, its text naming the key, when a rule can mean nothing."""
+    patterns = _patterns("allow", table.allow)
+    denied = _patterns("deny", table.deny)
+    for wrapper in table.through:
+        if wrapper not in THROUGH:
+            raise ValueError(f"bash.through: {wrapper}: expected one of {', '.join(THROUGH)}")
+    scripts = []
+    for script in table.script:
+        if not script.path.strip():
+            raise ValueError("bash.script: path: expected where a script lies, got nothing")
+        path = posixpath.normpath(script.path)
+        try:
+            scripts.append(
+                ScriptRule(path, tuple(script.runner.split()), _command_line(script, script.parser))
+            )
+        except ValueError as error:
+            raise ValueError(f"bash.script {script.path}: {error}") from error
+    for name in table.env:
+        if not (name.isascii() and name.isidentifier()):
+            raise ValueError(f"bash.env: {name!r} is no variable's name: give names without values")
+    return BashRules(patterns, scripts, table.constructs, table.env, denied, table.through)
+
+
+def _patterns(key: str, rules: Sequence[str | _ProgramTable]) -> tuple[CommandPattern, ...]:
+    try:
+        return tuple(
+            CommandPattern.parse(rule)
+            if isinstance(rule, str)
+            else CommandPattern.parse_without(rule.program, rule.without)
+            for rule in rules
+        )
+    except ValueError as error:
+        raise ValueError(f"bash.{key}: {error}") from error
+
+
+def path_rules(table: PathTable | None) -> PathRules:
+    return PathRules(table.allow, table.deny) if table else PathRules()
+
+
+def tool_rule(name: str, table: _ToolTable, *, check: bool) -> ToolRule:
+    """Raises ValueError for no JSON; also, if `check`, when it is no JSON Schema."""
+    try:
+        schema = json.dumps(table.parameters, sort_keys=True) if table.parameters else ""
+        if schema and check:
+            compile_schema(schema)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ValueError(f"tools.{name}.parameters: no JSON Schema: {error}") from error
+    return ToolRule(name, table.description, schema)
+
+
+def spelled_out(table: _Line) -> _Line:
+    """The same with nothing abbreviated, as it is read: two ways to write it are one."""
+    return msgspec.structs.replace(
+        table,
+        options={name: _spelled_out(option) for name, option in sorted(table.options.items())},
+        positionals=tuple(map(_spelled_out, table.positionals)),
+        commands={name: spelled_out(line) for name, line in sorted(table.commands.items())},
+    )
+
+
+def _spelled_out(argument: str | ArgumentTable) -> ArgumentTable:
+    if isinstance(argument, Kind):
+        argument = ArgumentTable(kind=argument)
+    elif isinstance(argument, str):
+        argument = ArgumentTable(name=argument)
+    if argument.kind is Kind.CHOICE and argument.choices:
+        return msgspec.structs.replace(argument, kind=Kind.STR)
+    return argument
+
+
+def _command_line(table: CommandTable, parser: Parser) -> CommandLine:
+    table = spelled_out(table)
+    if not table.prefix or table.prefix.isalnum():
+        raise ValueError(f"prefix: expected the characters before an option, got {table.prefix!r}")
+    options = [_argument(name, option) for name, option in table.options.items()]
+    for option in options:
+        for name in (option.name, *option.aliases):
+            if name[:1] not in table.prefix:
+                raise ValueError(
+                    f"options.{name}: an option begins with {' or '.join(table.prefix)}; or list a "
+                    "positional"
+                )
+    positionals = tuple(_argument("", place) for place in table.positionals)
+    _check_for(parser, options, positionals)
+    return CommandLine.of(
+        options,
+        positionals,
+        {name: _command_line(command, parser) for name, command in table.commands.items()},
+        parser=parser,
+        prefix=table.prefix,
+        helps=table.help,
+        abbreviations=table.abbreviations,
+        groups=[*_groups(table, options, positionals)],
+        command_optional=table.command_optional,
+    )
+
+
+def _check_for(
+    parser: Parser, options: Sequence[Argument], positionals: Sequence[Argument]
+) -> None:
+    """Raises ValueError for what no script with such a parser can say."""
+    if parser is Parser.NONE and options:
+        raise ValueError(
+            f'options.{options[0].name}: with parser = "none" every word is a positional'
+        )
+    if parser is Parser.ARGPARSE:
+        rest = next((each for each in positionals[:-1] if each.is_rest), None)
+        if rest:
+            raise ValueError(f'{rest.name}: nargs "..." is for the last positional')
+        return
+    wide = [each.name for each in positionals if each.most is None]
+    if len(wide) > 1:
+        raise ValueError(f"{wide[1]}: one positional may take any number of words, {wide[0]} does")
+    for option in options:
+        if option.most is None:
+            raise ValueError(
+                f"options.{option.name}: {parser} knows options with a count of values"
+            )
+
+
+def _groups(
+    table: CommandTable, options: Sequence[Argument], positionals: Sequence[Argument]
+) -> Iterator[OneOf]:
+    names = {name: each.name for each in options for name in (each.name, *each.aliases)}
+    names |= {each.name: each.name for each in positionals}
+    for key, groups in (("exclusive", table.exclusive), ("one_of", table.one_of)):
+        for group in groups:
+            unknown = next((name for name in group if name not in names), None)
+            if unknown is not None:
+                raise ValueError(f"{key}: {unknown} is no option or positional here")
+            if not group:
+                raise ValueError(f"{key}: expected names of options, got an empty list")
+            yield OneOf(tuple(dict.fromkeys(names[name] for name in group)), key == "one_of")
+
+
+def _argument(name: str, given: str | ArgumentTable) -> Argument:
+    table = _spelled_out(given)
+    name = name or table.name
+    if not name:
+        raise ValueError("a positional needs a name")
+    if table.kind is Kind.CHOICE:
+        raise ValueError(f"{name}: a choice needs choices")
+    fewest, most = _counts(name, table.nargs)
+    return Argument(
+        name,
+        table.kind,
+        table.choices,
+        fewest,
+        most,
+        table.aliases,
+        table.required,
+        table.repeatable,
+        table.ends,
+        table.nargs == REST,
+    )
+
+
+def _counts(name: str, nargs: int | str) -> tuple[int, int | None]:
+    if isinstance(nargs, int) and 0 < nargs <= _MOST_VALUES:
+        return nargs, nargs
+    counts = {"?": (0, 1), "*": (0, None), "+": (1, None), REST: (0, None)}.get(str(nargs))
+    if counts is None:
+        known = f'a count from 1 to {_MOST_VALUES}, "?", "*", "+" or "..."'
+        raise ValueError(f"{name}: nargs is {known}, not {nargs!r}")
+    return counts
+
 
 FOLDER = LISTS
 _CHAIN = 32  # lists, each extending the next
@@ -81,16 +366,16 @@ def files_of(name_or_path: str, roots: Sequence[Path]) -> Iterator[Path]:
 
 
 def policy(
-    allow_list: tables.AllowList, *, name: str, where: Path | str, only_bash: bool = False
+    allow_list: AllowList, *, name: str, where: Path | str, only_bash: bool = False
 ) -> Policy:
     """Return the policy of an allow list.
 
     Raises UsageError, beginning with `where`, when a rule cannot be.
     """
     try:
-        rules = tables.bash_rules(allow_list.bash or tables.BashTable())
+        rules = bash_rules(allow_list.bash or BashTable())
         tools = {
-            tool: tables.tool_rule(tool, table, check=tool == BASH or not only_bash)
+            tool: tool_rule(tool, table, check=tool == BASH or not only_bash)
             for tool, table in allow_list.tools.items()
         }
     except ValueError as error:
@@ -107,8 +392,8 @@ def policy(
         digest=_digest(allow_list),
         description=allow_list.description,
         bash=rules,
-        read=tables.path_rules(allow_list.read),
-        write=tables.path_rules(allow_list.write),
+        read=path_rules(allow_list.read),
+        write=path_rules(allow_list.write),
         tools=tools,
         files=frozenset(allow_list.files),
         stated=frozenset(allow_list.stated),
@@ -127,7 +412,7 @@ def _base_of(path: Path, roots: Sequence[Path]) -> Path:
 
 def _read(
     path: Path, roots: Sequence[Path], above: tuple[str, ...], within: Path | None
-) -> tables.AllowList:
+) -> AllowList:
     """The list with what it extends; `within` is what its file is read beneath."""
     allow_list = convert(path, read_toml(path, within))
     real = os.path.realpath(path)
@@ -169,7 +454,7 @@ def _check_extended(extends: str, path: Path, roots: Sequence[Path]) -> None:
             )
 
 
-def convert(where: Path | str, content: dict[str, Any]) -> tables.AllowList:
+def convert(where: Path | str, content: dict[str, Any]) -> AllowList:
     """The tables of an allow list. Raises UsageError: file, key, what was expected."""
     if not content:
         raise UsageError(
@@ -177,7 +462,7 @@ def convert(where: Path | str, content: dict[str, Any]) -> tables.AllowList:
             f'allow = ["git status"]'
         )
     try:
-        return msgspec.convert(content, tables.AllowList)
+        return msgspec.convert(content, AllowList)
     except RecursionError as error:
         raise UsageError(f"{where}: nests too deeply: no command line does so") from error
     except msgspec.ValidationError as error:
@@ -191,7 +476,7 @@ def _in_words(message: str, at: str) -> str:
     last = re.sub(r"\[\d+\]|\.\*", "", at).rpartition(".")[2]
     named = re.findall("['`]([^'`]*)['`]", message)
     if "unknown field" in message:
-        fields = tables.KEYS.get(last, tables.AllowList).__struct_fields__
+        fields = KEYS.get(last, AllowList).__struct_fields__
         return f"unknown key {named[0]}; {known_keys(named[0], fields)}"
     if "missing required field" in message:
         return f"key {named[0]} is missing"
@@ -216,9 +501,9 @@ _WORDS = {
 }
 
 
-def _joined(base: tables.AllowList, own: tables.AllowList) -> tables.AllowList:
+def _joined(base: AllowList, own: AllowList) -> AllowList:
     """Both lists' rules; of two rules for the same script or tool the extending list's counts."""
-    return tables.AllowList(
+    return AllowList(
         description=own.description or base.description,
         files=_both(base.files, own.files),
         stated=_both(base.stated, own.stated),
@@ -234,13 +519,11 @@ def _both(base: tuple[_T, ...], own: tuple[_T, ...]) -> tuple[_T, ...]:
     return tuple(dict.fromkeys((*base, *own)))
 
 
-def _joined_bash(
-    base: tables.BashTable | None, own: tables.BashTable | None
-) -> tables.BashTable | None:
+def _joined_bash(base: BashTable | None, own: BashTable | None) -> BashTable | None:
     if base is None or own is None:
         return own or base
     scripts = {(script.runner, script.path): script for script in (*base.script, *own.script)}
-    return tables.BashTable(
+    return BashTable(
         allow=tuple(dict.fromkeys((*base.allow, *own.allow))),
         deny=_both(base.deny, own.deny),
         through=_both(base.through, own.through),
@@ -250,18 +533,16 @@ def _joined_bash(
     )
 
 
-def _joined_paths(
-    base: tables.PathTable | None, own: tables.PathTable | None
-) -> tables.PathTable | None:
+def _joined_paths(base: PathTable | None, own: PathTable | None) -> PathTable | None:
     if base is None or own is None:
         return own or base
-    return tables.PathTable(allow=_both(base.allow, own.allow), deny=_both(base.deny, own.deny))
+    return PathTable(allow=_both(base.allow, own.allow), deny=_both(base.deny, own.deny))
 
 
-def _digest(allow_list: tables.AllowList) -> str:
+def _digest(allow_list: AllowList) -> str:
     """Names the rules, not the file: neither layout nor description changes it."""
     bash = allow_list.bash
-    scripts = [tables.spelled_out(script) for script in bash.script] if bash else []
+    scripts = [spelled_out(script) for script in bash.script] if bash else []
     rules = {
         **msgspec.to_builtins(allow_list),
         "description": "",
@@ -295,7 +576,7 @@ def load_any(name_or_path: str, *, roots: Sequence[Path], only_bash: bool = Fals
     if not colon and ("." not in file or file.endswith(".toml")):
         return load_policy(name_or_path, roots=roots, only_bash=only_bash)
     from agenteval.dialects import registry  # noqa: PLC0415 -- start-up: ours needs none of them
-    from agenteval.dialects.config_files import naming  # noqa: PLC0415 -- as above
+    from agenteval.dialects.registry import naming  # noqa: PLC0415 -- as above
 
     if colon and (reader := registry.reader(harness)):
         if not path:

@@ -9,13 +9,11 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from agenteval.config import trust
-from agenteval.config.project_files import PROJECT_FILE
-from agenteval.config.toml import check, parse, read_content
-from agenteval.core.cards import ModelCard, Rule, usual
-from agenteval.core.known_keys import shown_url
-from agenteval.core.redaction import KEYS, Redactor
-from agenteval.core.text_calls.dialects import DIALECTS
+from agenteval.config.files import PROJECT_FILE, check, parse, read_content
 from agenteval.errors import UsageError
+from agenteval.replies.text_calls import DIALECTS
+from agenteval.trial.redaction import KEYS, Redactor, shown_url
+from agenteval.trial.run import ModelCard, Rule, usual
 
 SIMULATED = "sim/"
 _LONGEST = 7 * 24 * 3600  # seconds: clocks and sockets count no further than some centuries
@@ -73,11 +71,11 @@ def _known_dialect(name: str) -> str:
     return name
 
 
-class _Strict(BaseModel):
+class _StrictModel(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Sampling(_Strict):
+class Sampling(_StrictModel):
     """The sampling settings of each request; the server's default replaces a missing one."""
 
     temperature: float | None = Field(default=None, ge=0)
@@ -94,7 +92,7 @@ class Sampling(_Strict):
     chat_template_kwargs: dict[str, Any] | None = None
 
 
-class Timeouts(_Strict):
+class Timeouts(_StrictModel):
     """Seconds."""
 
     connect: float = Field(default=5.0, gt=0, le=_LONGEST)
@@ -106,7 +104,7 @@ class Timeouts(_Strict):
     )
 
 
-class ModelEntry(_Strict):
+class ModelEntry(_StrictModel):
     """One served model. Several URLs are servers that share its trials; see `per_server`."""
 
     base_url: Annotated[str, BeforeValidator(_joined), AfterValidator(_checked_urls)]
@@ -183,7 +181,7 @@ class ModelEntry(_Strict):
         )
 
 
-class ProjectFile(_Strict):
+class ProjectFile(_StrictModel):
     """agenteval.toml."""
 
     models: dict[str, ModelEntry] = {}

@@ -3,12 +3,9 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from agenteval.config.roots import FILE
-from agenteval.core.prompt.prompt import Prompt
-from agenteval.core.prompt.setting import DEFAULT
-from agenteval.core.prompt.variant import one_line
-from agenteval.core.scenario import Check, Scenario
+from agenteval.config.trust import SCENARIO_FILE
 from agenteval.errors import UsageError
+from agenteval.prompt.prompt import DEFAULT, Prompt, one_line
 from agenteval.sandbox.maker import (
     MakerError,
     TemplateError,
@@ -21,6 +18,7 @@ from agenteval.sandbox.maker import (
     rows,
     variables,
 )
+from agenteval.trial.trial import Check, Scenario
 
 INSTRUCTIONS = "instructions.md"
 
@@ -37,20 +35,20 @@ def proofread(folder: Path, scenario: Scenario, world: Path | None) -> None:
         except WorldError as error:
             raise UsageError(f"{world}: {error}. Mend the script") from error
         except ValueError as error:
-            raise UsageError(f"{folder / FILE}: {error}") from error
+            raise UsageError(f"{folder / SCENARIO_FILE}: {error}") from error
         if image is not None:
-            _ask_all(folder / FILE, prompt, image)
-        _ask_for_agents(folder / FILE, scenario, seed, prompt)
+            _ask_all(folder / SCENARIO_FILE, prompt, image)
+        _ask_for_agents(folder / SCENARIO_FILE, scenario, seed, prompt)
 
 
 def _rendered(folder: Path, scenario: Scenario, seed: int) -> Prompt:
-    path = folder / FILE
+    path = folder / SCENARIO_FILE
     chosen = variables(scenario, seed)
     named = {"rules": "", **DEFAULT.profile.names(scenario.tools), **chosen}
     try:
         path = folder / INSTRUCTIONS
         fill(scenario.instructions, named)
-        path = folder / FILE
+        path = folder / SCENARIO_FILE
         return render(scenario, seed)
     except TemplateError as error:
         raise UsageError(f"{path}: {error}. Known variables: {', '.join(named)}") from error

@@ -1,28 +1,177 @@
-"""Dialects: their type, one for each folder here, and those of plug-ins."""
+"""Dialects: their type, one for each folder here, and those of plug-ins.
 
+Shared parts of the readers and writers of other harnesses' config files.
+
+Keys of a harness's settings that its verdicts follow here, and those they would have to.
+"""
+
+import hashlib
+import json
+import re
+import reprlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from agenteval import plugins
-from agenteval.bounded import read_text
-from agenteval.core.call import BASH
-from agenteval.core.policy.policy import Policy
-from agenteval.core.policy_lint import Remark, Trouble
-from agenteval.core.policy_lint import lint as lint_any
-from agenteval.core.prompt.profile import STRICT, Profile
 from agenteval.dialects import NAMES
-from agenteval.dialects.config_files import Written, json_with_comments
 from agenteval.errors import UsageError
+from agenteval.host import read_text
+from agenteval.policy.command_lines import CommandPattern
+from agenteval.policy.lint import Remark, Trouble
+from agenteval.policy.lint import lint as lint_any
+from agenteval.policy.policy import Policy, UnheededKey
+from agenteval.policy.rules import ScriptRule
+from agenteval.prompt.arm import STRICT_PROFILE, Profile
+from agenteval.shell.leaves import Construct
+from agenteval.trial.call import BASH
+from agenteval.trial.text import names
+
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = 80
+_COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_TRAILING_COMMA = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])', re.DOTALL)
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """A file that can't be read is the user's error, which names it."""
+    try:
+        yield
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path}: not UTF-8 text (byte {error.start})") from error
+
+
+def json_with_comments(path: Path, text: str) -> dict[str, Any]:
+    """The object in a JSON file that may hold comments and trailing commas."""
+    if not text.strip():
+        raise UsageError(f"{path}: is empty: expected an object, at least {{}}")
+    for ignored in (_COMMENT, _TRAILING_COMMA):
+        text = ignored.sub(lambda found: found[1] or "", text)
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{path}: not JSON: {error}") from error
+    return table(path, content)
+
+
+def short_repr(value: Any) -> str:
+    """Return a wrong value as an error shows it: short, however much there is in it."""
+    return _SHORT.repr(value)
+
+
+def digest(rules: Iterable[str]) -> str:
+    """Names rules by their content, as the digest of a TOML allow list does."""
+    return hashlib.sha256("\n".join(rules).encode(errors="surrogatepass")).hexdigest()[:12]
+
+
+def home(where: Path | str) -> str:
+    """The home folder; `where` is the file, or the key in it, that an error names."""
+    try:
+        return str(Path.home())
+    except RuntimeError as error:
+        raise UsageError(f"{where}: what ~ stands for is not known here: set HOME") from error
+
+
+def table(path: Path, content: Any) -> dict[str, Any]:
+    """Return a config, which must be a table at its top. Raises UsageError for anything else."""
+    if not isinstance(content, dict):
+        raise UsageError(f"{path}: expected a table of settings, got {type(content).__name__}")
+    return content
+
+
+class Written(NamedTuple):
+    """The file's text, and one line for everything that could not be carried over."""
+
+    text: str
+    lost: tuple[str, ...]
+
+
+def json_text(content: Mapping[str, Any]) -> str:
+    return json.dumps(content, indent=2) + "\n"
+
+
+def commands(policy: Policy) -> list[tuple[str, bool]]:
+    """Return how each allowed command begins, and whether any words may follow."""
+    rules = [_begins(rule) for rule in policy.bash.patterns]
+    return rules + [(script.start, True) for script in policy.bash.scripts]
+
+
+def denied(policy: Policy) -> list[tuple[str, bool]]:
+    """Return how each denied command begins, and whether any words may follow."""
+    return [_begins(rule) for rule in policy.bash.denied]
+
+
+def _begins(rule: CommandPattern) -> tuple[str, bool]:
+    text = f"{' '.join(word.text for word in rule.words)} *" if rule.without else rule.text
+    text = " ".join(text.split())
+    is_open = rule.rest is not None and rule.rest.text == "*"
+    return (text.removesuffix(" *"), True) if is_open else (text, False)
+
+
+def lost_everywhere(policy: Policy, passes: AbstractSet[Construct]) -> Iterator[str]:
+    """Yield what no other harness says of an allow list.
+
+    `passes` are the constructs that pass there.
+    """
+    for script in policy.bash.scripts:
+        if _has_signature(script):
+            yield f"{script.start}: its options and their values; any words may follow there"
+    yield from _lost_of_words(policy.bash.patterns)
+    for rule in policy.bash.denied:
+        yield f"{rule.text}: that it is denied behind a program that runs others, too"
+    if policy.bash.through:
+        yield f"through: {', '.join(sorted(policy.bash.through))}: a rule there is for one program"
+    if policy.engine is None:
+        yield from _lost_around_commands(policy, passes)
+    for key, listed in (("files", policy.files), ("stated", policy.stated)):
+        if listed:
+            yield f"{key}: {', '.join(sorted(listed))}"
+    for name, tool in policy.tools.items():
+        if tool.schema:
+            yield f"tools.{name}: the schema of its parameters"
+
+
+def _lost_of_words(rules: Iterable[CommandPattern]) -> Iterator[str]:
+    for rule in rules:
+        if rule.without:
+            yield f"{rule.text}: that these options are denied; any words may follow there"
+        elif rule.rest is not None and rule.rest.text != "*":
+            yield f"{rule.text}: that each word must match {rule.rest.text} and have no .. in it"
+        elif any("/" in word.text and word.wild for word in rule.words):
+            yield f"{rule.text}: that a word with a path has no .. in it"
+
+
+def _lost_around_commands(policy: Policy, passes: AbstractSet[Construct]) -> Iterator[str]:
+    """Yield the losses around commands.
+
+    The harness itself decides what may stand there, and no rule changes that.
+    """
+    own = policy.bash.constructs
+    if more := sorted(passes - own):
+        yield f"constructs: {', '.join(more)} pass there around what is allowed"
+    if fewer := sorted(own - passes):
+        yield f"constructs: {', '.join(fewer)}: no rule can allow them there"
+    if policy.bash.env:
+        yield f"env: {', '.join(sorted(policy.bash.env))}: no variable may be set there"
+
+
+def _has_signature(script: ScriptRule) -> bool:
+    line = script.line
+    return len(line.options) > 2 or bool(line.positionals or line.commands)
+
 
 GROUP = "agenteval.dialects"
 # How sure it is that a JSON file is one of a dialect's.
 NOT_AT_ALL, PERHAPS, PROBABLY, SURELY = range(4)
 _JSON = (".json", ".jsonc")
-
 Reader = Callable[[Path], Policy]
 # From the rules that denials of a log quote: the program's version, the agent, and the rules.
 Quoted = Callable[[str, str, Sequence[Mapping[str, str]]], Policy]
@@ -65,7 +214,10 @@ def dialects() -> Mapping[str, Dialect]:
     for name in NAMES:
         folder = import_module(f"{__package__}.{name.replace('-', '_')}")
         by_name[name] = folder.DIALECT
-    taken_names = {STRICT.name, *(reader for each in by_name.values() for reader in each.readers)}
+    taken_names = {
+        STRICT_PROFILE.name,
+        *(reader for each in by_name.values() for reader in each.readers),
+    }
     for name, dialect in plugins.load(GROUP, lambda it: isinstance(it, Dialect)).items():
         if taken_names.isdisjoint({dialect.name, *dialect.readers}):
             by_name[dialect.name] = dialect
@@ -136,3 +288,81 @@ def left_behind(policy: Policy) -> Iterator[str]:
     is_named = any(rule.matches([unnamed]) for rule in policy.bash.patterns)
     if not is_named and engine.allows(BASH, {"command": unnamed}, "/workspace"):
         yield "that a command of which no rule speaks is allowed"
+
+
+_NOTHING: tuple[object, ...] = (None, "", [], {})
+Words = Iterable[str]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SettingsKeys:
+    """All keys that are known, dotted; `*` stands for a name that the user chose.
+
+    `modelled` ones are read, `harmless` ones change no verdict, and `unmodelled` ones may change
+    some, each with how. Any other key is unknown.
+    """
+
+    modelled: frozenset[str]
+    harmless: frozenset[str]
+    unmodelled: Mapping[str, str]
+    _tables: Mapping[tuple[str, ...], frozenset[str]] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        tables: dict[tuple[str, ...], set[str]] = {}
+        for key in (*self.modelled, *self.harmless, *self.unmodelled):
+            *above, last = key.split(".")
+            for depth, name in enumerate((*above, last)):
+                tables.setdefault(tuple(above[:depth]), set()).add(name)
+        frozen = {place: frozenset(known) for place, known in tables.items()}
+        object.__setattr__(self, "_tables", frozen)
+
+    @classmethod
+    def of(cls, modelled: Words, harmless: Words, unmodelled: Mapping[str, str]) -> "SettingsKeys":
+        return cls(frozenset(modelled), frozenset(harmless), unmodelled)
+
+    def unheeded(self, settings: Mapping[str, Any], above: str = "") -> Iterator[UnheededKey]:
+        """The keys of a file that may change verdicts, and do not here; `above` names its table."""
+        yield from self._in_table(settings, (), f"{above}." if above else "")
+
+    def is_known(self, key: str) -> bool:
+        """Return True if the key, or the table that it stands in, is one of the three kinds."""
+        place = self._declared((), key.split("."))
+        return place is not None
+
+    def _in_table(
+        self, table: Mapping[str, Any], place: tuple[str, ...], above: str
+    ) -> Iterator[UnheededKey]:
+        for key, value in table.items():
+            name = f"{above}{_in_one_line(str(key))}"
+            own = self._declared(place, [str(key)])
+            if own is None:
+                yield UnheededKey(name, self._suggestion(place, str(key)), is_known=False)
+                continue
+            reason = self.unmodelled.get(".".join(own))
+            if reason is not None and value not in _NOTHING:
+                yield UnheededKey(name, reason)
+            if isinstance(value, Mapping) and self._below(own):
+                yield from self._in_table(value, own, f"{name}.")
+
+    def _declared(self, place: tuple[str, ...], keys: Iterable[str]) -> tuple[str, ...] | None:
+        """The declared place of a key in a table; None where the table knows no such key."""
+        for key in keys:
+            below = self._below(place)
+            if place and not below:
+                return place  # what a table holds whose keys are not told apart
+            if key not in below and "*" not in below:
+                return None
+            place = (*place, key if key in below else "*")
+        return place
+
+    def _below(self, place: tuple[str, ...]) -> frozenset[str]:
+        """The keys that are declared in a table."""
+        return self._tables.get(place, frozenset())
+
+    def _suggestion(self, place: tuple[str, ...], key: str) -> str:
+        near = names(self._below(place)).nearest(key)
+        return f"did you mean {near}?" if near else "no release of it that is known here has it"
+
+
+def _in_one_line(key: str) -> str:
+    return key if key.isprintable() else ascii(key)

@@ -12,8 +12,8 @@ from agenteval.lazily import submodules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from agenteval.harness import recording
+    from agenteval.harness import capture
 else:
     __getattr__ = submodules(__name__)
 
-__all__ = ["recording"]
+__all__ = ["capture"]

@@ -9,10 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agenteval.core.call import ToolCall
-from agenteval.core.malformed import CUT
-from agenteval.core.trial import Turn, Usage
-from agenteval.harness.http_server import event
+from agenteval.harness.http import event
+from agenteval.trial.call import CUT, ToolCall
+from agenteval.trial.trial import Turn, Usage
 
 Json = Mapping[str, Any]
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from agenteval.core.trial import Turn
+from agenteval.trial.trial import Turn
 
 Wire = Mapping[str, Any]  # a message of a chat-completions request
 _UNREAD = "error"  # the finish reason of a turn that an error of the server's stands for

@@ -19,10 +19,9 @@ import subprocess
 import sys
 import threading
 
-TYPE_CHECKING = False  # typing is 10 ms of start-up
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
 TAIL = 4096  # characters of the last words on standard error
 LONGEST = 4 << 20  # bytes of a line; a longer one is told in pieces
 GRACE = 3.0  # seconds between asking the program to end and making it

@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from agenteval.core.known_keys import is_secret
 from agenteval.errors import UsageError
 from agenteval.harness.recipes import CHAT, FOLDER, MODEL, PROGRAMS, Program
 from agenteval.lazily import OWN_SAFE_PATH
 from agenteval.temporary import locked
+from agenteval.trial.redaction import is_secret
 
 SECONDS: Final = 900
 MARK: Final = "agenteval.json"  # written last: an installation without it is half of one

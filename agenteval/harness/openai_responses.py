@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agenteval.core.call import ToolCall
-from agenteval.core.trial import Turn, Usage
-from agenteval.harness.http_server import event
+from agenteval.harness.http import event
+from agenteval.trial.call import ToolCall
+from agenteval.trial.trial import Turn, Usage
 
 Json = Mapping[str, Any]
 

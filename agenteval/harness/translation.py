@@ -13,13 +13,13 @@ from typing import Any, Final, Protocol, cast
 
 import msgspec
 
-from agenteval.core.call import ToolCall
-from agenteval.core.chunk import BYTE_ORDER, ReplyError, read_chunk
-from agenteval.core.plain import decoded, legible
-from agenteval.core.trial import Turn, Usage
 from agenteval.harness import anthropic_wire, openai_responses
-from agenteval.harness.http_server import JSON, STREAM, Answer, Request, UnreadableError
+from agenteval.harness.http import JSON, STREAM, Answer, Request, UnreadableError
 from agenteval.harness.recipes import CHAT, MODEL
+from agenteval.replies.arrival import BYTE_ORDER, ReplyError, read_chunk
+from agenteval.trial.call import ToolCall
+from agenteval.trial.text import decoded, legible
+from agenteval.trial.trial import Turn, Usage
 
 Json = Mapping[str, Any]
 _DECODER = msgspec.json.Decoder()

@@ -17,10 +17,10 @@ from inspect_ai.tool import ToolCall, ToolCallView
 from inspect_ai.util import store
 
 from agenteval.config.allowlists import load_any
-from agenteval.config.roots import roots
-from agenteval.core.policy.policy import Policy
+from agenteval.config.trust import roots
 from agenteval.hook.judging import decide
 from agenteval.hook.tool_inputs import read_call
+from agenteval.policy.policy import Policy
 
 KEPT: Final = "agenteval:calls"  # where a sample keeps the class of each call, "" of an allowed one
 

@@ -1,30 +1,275 @@
-"""The verdict on a call in production: by whose policy, what the model reads, and what is kept."""
+"""The verdict on a call in production: by whose policy, what the model reads, and what is kept.
 
+Payloads that each harness sends of a call, and the form of an answer that it takes.
+
+Pure, but for the model of Claude Code, which stands in its transcript only.
+
+The log of what agents asked for in production: a line of JSON a call; docs/hook.md has its keys.
+
+A line is one write to a file opened for appending, under a lock that also covers its turning over,
+so several processes may keep one log.
+"""
+
+import contextlib
+import fcntl
 import json
 import os
+import sys
 import time
-from collections.abc import Mapping, Sequence
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
 from typing import Any, Final
 
+from agenteval.classes.catalogue import TAXONOMY_VERSION
+from agenteval.classes.failure_class import as_fault
+from agenteval.classes.judge import deny, judge
 from agenteval.config.allowlists import files_of, load_any
-from agenteval.config.roots import roots
-from agenteval.core.call import BASH, Denied, ToolCall, Verdict
-from agenteval.core.known_keys import KnownKeys, secrets_of
-from agenteval.core.plain import is_json, visible
-from agenteval.core.policy.arguments import READ, WRITE, path_argument
-from agenteval.core.policy.patterns import PathRules
-from agenteval.core.policy.policy import Policy, World
-from agenteval.core.redaction import KEYS, Redactor
+from agenteval.config.trust import roots
 from agenteval.errors import UsageError
-from agenteval.hook.payloads import HARNESSES, Answer, Harness, HookedCall, UnreadableCallError
-from agenteval.hook.production_log import LOG, NOT_JUDGED, ProductionLog, tell_fault
-from agenteval.hook.tool_inputs import Effect, Reading, canonical
-from agenteval.taxonomy.catalogue import TAXONOMY_VERSION
-from agenteval.taxonomy.failure_class import as_fault
-from agenteval.taxonomy.judge import deny, judge
+from agenteval.hook.tool_inputs import Effect, Reading, canonical, command_of, read_call
+from agenteval.policy.command_lines import PathRules
+from agenteval.policy.policy import READ, WRITE, Policy, World, path_argument
+from agenteval.serving.bounds import Repeats
+from agenteval.trial.call import BASH, Denied, ToolCall, Verdict
+from agenteval.trial.redaction import KEYS, KnownKeys, Redactor, secrets_of
+from agenteval.trial.text import is_json, visible
+
+TAIL: Final = 1 << 16  # bytes of a transcript in which the model that speaks is looked for
+
+
+class UnreadableCallError(ValueError):
+    """The payload is no call of that harness."""
+
+
+@dataclass(frozen=True, slots=True)
+class HookedCall:
+    """A call that a harness sent, and what it would do; `arguments` are the harness's own."""
+
+    reading: Reading
+    root: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    session: str = ""
+    agent: str = ""
+    model: str = ""
+    cwd: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Exit code, standard output and standard error of the client."""
+
+    code: int = 0
+    out: str = ""
+    err: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Harness:
+    """The wire form of a harness.
+
+    `read` takes a payload and the client's variables; `denied` puts a reason in the harness's form.
+    """
+
+    read: Callable[[bytes, Mapping[str, str]], HookedCall]
+    denied: Callable[[str], Answer]
+
+
+def _hooked(payload: bytes, variables: Mapping[str, str]) -> HookedCall:
+    """Claude Code and Codex send the same keys; the root is where the session began."""
+    sent = _object(payload)
+    tool, arguments = sent.get("tool_name"), sent.get("tool_input")
+    if not isinstance(tool, str):
+        raise UnreadableCallError("it has no tool_name")
+    tool_input = _arguments(arguments)
+    cwd = str(sent.get("cwd") or variables["cwd"])
+    root = variables.get("CLAUDE_PROJECT_DIR") or cwd
+    identifier = str(sent.get("tool_use_id") or "")
+    return HookedCall(
+        reading=read_call(identifier, tool, tool_input, cwd, root),
+        root=root,
+        arguments=tool_input,
+        session=str(sent.get("session_id") or ""),
+        agent=str(sent.get("agent_type") or ""),
+        model=str(sent.get("model") or _speaking(sent.get("transcript_path"))),
+        cwd=cwd,
+    )
+
+
+def _plugged(payload: bytes, variables: Mapping[str, str]) -> HookedCall:
+    """Read what our plug-in of OpenCode sends."""
+    sent = _object(payload)
+    tool, arguments = sent.get("tool"), sent.get("args")
+    if not isinstance(tool, str):
+        raise UnreadableCallError("it has no tool")
+    tool_input = _arguments(arguments)
+    root = str(sent.get("directory") or variables["cwd"])
+    cwd = str(tool_input.get("workdir") or root)
+    return HookedCall(
+        reading=read_call(str(sent.get("call") or ""), tool, tool_input, cwd, root),
+        root=root,
+        arguments=tool_input,
+        session=str(sent.get("session") or ""),
+        agent=str(sent.get("agent") or ""),
+        model=str(sent.get("model") or ""),
+        cwd=cwd,
+    )
+
+
+def _guarded(payload: bytes, variables: Mapping[str, str]) -> HookedCall:
+    """The words of a shell: one command behind -c, and nothing that makes it something else."""
+    words = payload.decode("utf-8", "surrogateescape").split("\0")
+    command = command_of(words[1:])
+    if command is None:
+        raise UnreadableCallError(
+            "a guarded shell takes one command behind -c, and neither a script, nor what comes on "
+            "its standard input"
+        )
+    cwd = variables["cwd"]
+    arguments = {"command": command}
+    reading = replace(read_call("", BASH, arguments, cwd, cwd), tool=words[0])
+    return HookedCall(reading, cwd, arguments, cwd=cwd)
+
+
+def _object(payload: bytes) -> Mapping[str, Any]:
+    try:
+        sent = json.loads(payload)
+    except (ValueError, RecursionError) as error:
+        raise UnreadableCallError(f"it is no JSON: {error}") from error
+    if not isinstance(sent, dict):
+        raise UnreadableCallError("it is no JSON object")
+    return sent
+
+
+def _arguments(sent: object) -> Mapping[str, Any]:
+    """The input of a tool; one that is no table stands under `input`."""
+    if isinstance(sent, dict):
+        return sent
+    return {} if sent is None else {"input": sent}
+
+
+def _speaking(transcript: object) -> str:
+    """Return the model of the last reply in a session of Claude Code: its hook does not get it."""
+    if not isinstance(transcript, str):
+        return ""
+    try:
+        with Path(transcript).open("rb") as file:
+            file.seek(max(0, file.seek(0, 2) - TAIL))
+            lines = file.read().splitlines()
+    except (OSError, ValueError):  # ValueError: it is no path
+        return ""
+    for line in reversed(lines):
+        if b'"assistant"' not in line:
+            continue
+        try:
+            return str(json.loads(line)["message"]["model"])
+        except (ValueError, KeyError, TypeError, RecursionError):
+            continue
+    return ""
+
+
+def _decided(reason: str) -> Answer:
+    said = {"hookEventName": "PreToolUse", "permissionDecision": "deny"}
+    return Answer(
+        out=json.dumps({"hookSpecificOutput": said | {"permissionDecisionReason": reason}})
+    )
+
+
+HARNESSES: Final[Mapping[str, Harness]] = {
+    "claude-code": Harness(_hooked, _decided),
+    "codex": Harness(_hooked, _decided),
+    "opencode": Harness(_plugged, lambda reason: Answer(2, err=reason)),
+    # What a shell says of a command that it may not run.
+    "guard": Harness(_guarded, lambda reason: Answer(126, err=f"{reason}\n")),
+}
+
+LOG: Final = "calls.jsonl"
+FORMAT: Final = 1
+NOT_JUDGED: Final = "not-judged"  # the verdict where no policy stands for that tool
+MOST: Final = 16 << 20  # bytes of a log before the next is begun
+KEPT: Final = 4  # older logs
+
+
+class ProductionLog:
+    """A log file of one user and the older ones next to it: calls.jsonl.1 is the newest of them."""
+
+    def __init__(self, path: Path, *, most: int = MOST, kept: int = KEPT) -> None:
+        self.path, self.most, self.kept = path, most, kept
+
+    def write(self, line: Mapping[str, Any]) -> None:
+        """Append a line. Where that cannot be, a verdict is answered all the same."""
+        try:
+            self._append(line)
+        except (OSError, ValueError, RecursionError):
+            tell_fault()
+
+    def _append(self, line: Mapping[str, Any]) -> None:
+        text = json.dumps(
+            {"v": FORMAT, "at": _time_of(datetime.now(UTC)), **line},
+            ensure_ascii=True,
+            separators=(",", ":"),
+        )
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with Path(f"{self.path}.lock").open("a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            self._turn_over(len(text) + 1)
+            file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+            try:
+                os.write(file, f"{text}\n".encode())
+            finally:
+                os.close(file)
+
+    def _turn_over(self, more: int) -> None:
+        try:
+            size = self.path.stat().st_size
+        except FileNotFoundError:
+            return
+        if size + more <= self.most:
+            return
+        for number in range(self.kept - 1, 0, -1):
+            older = Path(f"{self.path}.{number}")
+            if older.exists():
+                older.replace(f"{self.path}.{number + 1}")
+        self.path.replace(f"{self.path}.1")
+
+    def lines(self) -> Iterator[Mapping[str, Any]]:
+        """All that is kept, the oldest first; a line that is none is left out."""
+        names = [*(f"{self.path}.{number}" for number in range(self.kept, 0, -1)), str(self.path)]
+        for name in names:
+            if not Path(name).is_file():
+                continue
+            with Path(name).open(encoding="utf-8", errors="replace") as file:
+                for text in file:
+                    try:
+                        line = json.loads(text)
+                    except (ValueError, RecursionError):
+                        continue
+                    if isinstance(line, dict):
+                        yield line
+
+
+def _time_of(now: datetime) -> str:
+    """UTC to the millisecond, as the log has it."""
+    return f"{now:%Y-%m-%dT%H:%M:%S}.{now.microsecond // 1000:03d}Z"
+
+
+_REPEATS: Final = Repeats()
+
+
+def tell(line: str) -> None:
+    """Write a line to resident.err, if that is not full: once a minute while it repeats."""
+    if text := _REPEATS.line(line):
+        with contextlib.suppress(OSError):
+            print(text, file=sys.stderr, flush=True)  # noqa: T201 -- the resident's own log
+
+
+def tell_fault() -> None:
+    """Write the current exception to resident.err, as `tell` does."""
+    tell(traceback.format_exc().rstrip())
+
 
 Line = dict[str, Any]
 LONGEST: Final = 64 << 10  # characters of an argument in the log; of longer ones it has the begin

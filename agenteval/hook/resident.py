@@ -2,24 +2,209 @@
 
 The first client starts it, `agenteval hook stop` ends it, and so does half an hour without a call.
 It keeps the log: each call, its own start and its end. If it was killed, the next one records that.
+
+The clients of the resident process: one thread reads them all, a fixed number answers them.
+
+Each has one deadline for its whole request, whatever it sends meanwhile, and all together may
+have a bounded number of bytes under way.
 """
 
 import contextlib
 import fcntl
 import os
+import selectors
 import signal
 import socket
 import sys
+import threading
 import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from os import getuid
 from pathlib import Path
+from queue import SimpleQueue
 from types import FrameType
 from typing import Final
 
 from agenteval.hook import asking
-from agenteval.hook.clients import Clients
-from agenteval.hook.judging import Judging
-from agenteval.hook.production_log import LOG, ProductionLog, tell, tell_fault
-from agenteval.serving.bounds import Listener
+from agenteval.hook.judging import LOG, Judging, ProductionLog, tell, tell_fault
+from agenteval.serving.bounds import Connections, Listener, bounds
+
+IDLE: Final = 1800.0  # seconds without a call after which the process ends
+FULL: Final = 0.02  # seconds between two looks while all connections wait for their answers
+PART: Final = 1 << 16
+
+
+@dataclass(slots=True, eq=False)
+class _Client:
+    """A connection, when it came, and what it has sent."""
+
+    talk: socket.socket
+    since: float
+    received: bytearray = field(default_factory=bytearray)
+    is_whole: bool = False
+    is_answered: bool = False
+    peer: str = ""
+    drop: Callable[[], None] = lambda: None
+
+    @property
+    def waits_since(self) -> float | None:
+        """Implements `bounds.Connection`."""
+        return None if self.is_whole else self.since
+
+
+class Clients:
+    """The clients of one listening socket, until none asks any more or the code has changed."""
+
+    def __init__(self, listener: Listener, judging: Judging) -> None:
+        limits = bounds()  # of which the share of one peer is all: they are one user's
+        self._bounds = replace(limits, per_peer=limits.connections)
+        self._listener, self._judging = listener, judging
+        self._connections: Connections[_Client] = Connections(self._bounds)
+        self._selector = selectors.DefaultSelector()
+        self._whole: SimpleQueue[_Client] = SimpleQueue()
+        self._pool: list[threading.Thread] = []
+        self._is_listening = False
+
+    def serve(self) -> str:
+        """Answer them; return the reason why there is an end."""
+        self._listener.settimeout(0)
+        code, end = _code(), time.monotonic() + IDLE
+        while True:
+            self._fill_pool()
+            is_new = code != _code()  # the calls in hand are answered by the old one
+            if is_new and not len(self._connections):
+                return "new code"
+            self._listen(accepts=not is_new and not self._is_full())
+            if self._look(end):
+                end = time.monotonic() + IDLE
+            elif time.monotonic() > end:
+                return "idle"
+
+    def _fill_pool(self) -> None:
+        """Start the threads that answer, and another for one that a defect of ours has ended."""
+        self._pool = [thread for thread in self._pool if thread.is_alive()]
+        while len(self._pool) < self._bounds.threads:
+            self._pool.append(threading.Thread(target=self._answer_all, daemon=True))
+            self._pool[-1].start()
+
+    def _is_full(self) -> bool:
+        """Return True if no client could make way; a new one then waits in the kernel's queue."""
+        clients = list(self._connections)
+        return len(clients) >= self._bounds.connections and all(one.is_whole for one in clients)
+
+    def _listen(self, *, accepts: bool) -> None:
+        if accepts and not self._is_listening:
+            self._selector.register(self._listener, selectors.EVENT_READ)
+        elif self._is_listening and not accepts:
+            self._selector.unregister(self._listener)
+        self._is_listening = accepts
+
+    def _look(self, end: float) -> bool:
+        """Take, read and cut what is to be; return whether anybody came."""
+        came = False
+        for key, _ in self._selector.select(self._seconds(end)):
+            if key.data is None:
+                came = self._take()
+            elif key.data in self._connections:  # else it made way in this very round
+                self._read(key.data)
+        for client in list(self._connections):
+            is_late = time.monotonic() > client.since + self._bounds.head
+            if client.is_answered or (is_late and not client.is_whole):
+                self._drop(client)
+        return came
+
+    def _seconds(self, end: float) -> float:
+        if not self._is_listening:
+            return FULL
+        waiting = (one.since for one in self._connections if not one.is_whole)
+        first = min(waiting, default=end) + self._bounds.head
+        return max(min(end, first) - time.monotonic(), 0.001)
+
+    def _take(self) -> bool:
+        try:
+            talk, _ = self._listener.accept()
+        except OSError:
+            return False
+        talk.settimeout(0)
+        peer = talk.getsockopt(*asking.PEER)
+        if int.from_bytes(peer[4:8], sys.byteorder) != getuid():
+            talk.close()
+            return False
+        client = _Client(talk, time.monotonic())
+        client.drop = lambda: self._drop(client)
+        if not self._connections.admit(client):
+            talk.close()
+            return False
+        self._selector.register(talk, selectors.EVENT_READ, client)
+        return True
+
+    def _read(self, client: _Client) -> None:
+        try:
+            part = client.talk.recv(PART)
+        except BlockingIOError:
+            return
+        except OSError:
+            self._drop(client)
+            return
+        client.received += part
+        held = sum(len(one.received) for one in self._connections)
+        if len(client.received) > 2 * asking.MOST or held > self._bounds.held_bytes:
+            self._drop(client)
+        elif not part:
+            self._selector.unregister(client.talk)
+            client.is_whole = True
+            self._whole.put(client)
+
+    def _drop(self, client: _Client) -> None:
+        self._connections.leave(client)
+        if not client.is_whole:
+            self._selector.unregister(client.talk)
+        client.talk.close()
+
+    def _answer_all(self) -> None:
+        while True:
+            client = self._whole.get()
+            try:
+                self._answer(client)
+            except OSError:
+                pass  # it has gone, or does not read
+            finally:
+                with contextlib.suppress(OSError):
+                    client.talk.shutdown(socket.SHUT_RDWR)  # the reading thread closes it
+                client.received.clear()
+                client.is_answered = True
+
+    def _answer(self, client: _Client) -> None:
+        question = _question(bytes(client.received))
+        if question is None:
+            return
+        words, payload = question
+        variables = dict(word.partition("=")[::2] for word in words[:2])
+        answer = self._judging.reply(words[2:], variables, payload)
+        # A reason quotes what a model wrote, and that may be no text.
+        out = answer.out.encode("utf-8", "backslashreplace")
+        err = answer.err.encode("utf-8", "backslashreplace")
+        client.talk.settimeout(self._bounds.head)
+        client.talk.sendall(b"%d\n%d\n%b%b" % (answer.code, len(out), out, err))
+
+
+def _question(received: bytes) -> tuple[list[str], bytes] | None:
+    """Return the words and the payload of a client; None if it does not follow the protocol."""
+    length, _, rest = received.partition(b"\n")
+    if not length.isdigit() or len(length) > 9 or len(rest) < int(length):
+        return None
+    head = rest[: int(length)].decode("utf-8", "surrogateescape")
+    return head.split("\0"), rest[int(length) :]
+
+
+def _code() -> float:
+    """Return the time when the code that runs here was written; 0 if the file is gone."""
+    try:
+        return Path(asking.__file__).stat().st_mtime
+    except OSError:
+        return 0.0
+
 
 PID: Final = "pid"
 

@@ -2,6 +2,8 @@
 
 A tool is a shell when its input carries a command, whoever offers it: `Bash`, `Monitor`, a tool of
 an MCP server. Names and keys are compared as `canonical` and `_letters` fold them.
+
+The report of `hook install` on an allow list: which tools it judges, and which pass.
 """
 
 import json
@@ -13,11 +15,13 @@ from enum import StrEnum
 from itertools import chain
 from typing import Any, Final
 
-from agenteval.core.call import BASH, ToolCall
-from agenteval.core.policy.arguments import READ, WRITE
-from agenteval.core.policy.patterns import normalise
-from agenteval.core.shell.programs import base_name
-from agenteval.core.shell.words import quoted
+from agenteval.config.allowlists import load_any, policy_warnings
+from agenteval.config.trust import roots
+from agenteval.policy.command_lines import normalise
+from agenteval.policy.policy import READ, WRITE, Policy
+from agenteval.shell.gate import quoted
+from agenteval.shell.programs import base_name
+from agenteval.trial.call import BASH, ToolCall
 
 DEPTH: Final = 8  # tables within tables in which a command is looked for
 
@@ -486,3 +490,40 @@ def _tables(value: object, depth: int) -> Iterator[Mapping[str, Any]]:
         except RecursionError as error:
             raise _UnreadableError("its input nests too deeply") from error
         yield from _tables(inner, depth - 1)
+
+
+def describe(harness: str, allowlist: str, *, observe: bool) -> Iterator[str]:
+    """Yield what a user should know before the hook is installed, a line each.
+
+    Raises UsageError.
+    """
+    policy = load_any(allowlist, roots=roots())
+    yield from (f"warning: {line}" for line in policy_warnings(allowlist, policy))
+    yield "judged as commands: every tool whose input carries one, whatever its name"
+    yield f"judged as files: reading {_files(policy, READ)}, writing {_files(policy, WRITE)}"
+    own = [name for name in policy.tools if name not in {BASH, READ, WRITE}]
+    if own:
+        yield f"judged by a rule of their own: {', '.join(own)}"
+    free = [name for name in HARMLESS_IN.get(harness, ()) if not _is_listed(policy, name)]
+    yield f"pass, as they change nothing on this machine: {', '.join(free) or 'none'}"
+    yield f"any other tool, and PowerShell: {_others(policy, observe=observe)}"
+
+
+def _files(policy: Policy, tool: str) -> str:
+    if policy.tool(tool) is not None:
+        return f"by [{tool}]" if policy.engine is None else "by its rules"
+    if tool == READ or policy.other_tools == "pass":
+        return "passes"
+    return "is denied: the list has no [write]"
+
+
+def _is_listed(policy: Policy, name: str) -> bool:
+    return any(canonical(each) == name for each in policy.tools)
+
+
+def _others(policy: Policy, *, observe: bool) -> str:
+    if observe:
+        return "counted as not judged, and let pass (--observe)"
+    if policy.other_tools == "pass":
+        return 'let pass (other_tools = "pass"); what cannot be read is denied'
+    return "denied until the list names it"

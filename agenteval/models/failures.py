@@ -5,18 +5,11 @@ import re
 import msgspec
 
 from agenteval.config.models import ModelEntry
-from agenteval.core import plain
-from agenteval.core.arrival import BROKEN_OFF
-from agenteval.core.chunk import Choice, Chunk
-from agenteval.core.malformed import Received, ReceivedCall
-from agenteval.core.plain import excerpt
-from agenteval.errors import (
-    Cause,
-    InfrastructureError,
-    OutgrownError,
-    UnservedError,
-    UsageError,
-)
+from agenteval.errors import Cause, InfrastructureError, OutgrownError, UnservedError, UsageError
+from agenteval.replies.arrival import BROKEN_OFF, Choice, Chunk
+from agenteval.trial import text
+from agenteval.trial.call import Received, ReceivedCall
+from agenteval.trial.text import excerpt
 
 # Of these the server says itself that it did nothing: no slot is free, the model is being loaded.
 NOT_TAKEN = frozenset({429, 503, 529})
@@ -85,7 +78,6 @@ def retry_after(header: str, milliseconds: str = "") -> float | None:
 
 
 STREAMED = 200  # the status of an error that came as an event, or in a reply
-
 # How llama.cpp, Ollama, LM Studio, transformers and Gemini say that a call does not parse.
 _UNREADABLE = re.compile(
     r"does not match the expected|failed to parse (?:input at pos|json|tool call)"
@@ -152,7 +144,7 @@ def refused_within(words: str, *, begun: bool = False) -> RefusedError:
 def _status_in(said: str) -> int:
     """The status that an error names, as OpenRouter's, vLLM's and llama.cpp's do."""
     try:
-        error = plain.read(said)
+        error = text.read(said)
     except ValueError:
         return STREAMED
     named = [error.get(key) for key in _STATUS] if isinstance(error, dict) else []

@@ -1,18 +1,30 @@
-"""The players that prove a scenario: one that knows the answer, and one that only talks."""
+"""The players that prove a scenario: one that knows the answer, and one that only talks.
+
+The faults that a scenario invites: one for each failure class, made from a right call.
+"""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import posixpath
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from agenteval.config.arms import spoken
-from agenteval.core.call import ToolCall
-from agenteval.core.prompt.profile import Profile
-from agenteval.core.prompt.prompt import Prompt
-from agenteval.core.scenario import Scenario
-from agenteval.core.trial import Message, Turn, Usage
-from agenteval.models.conversation import Known, Memory
-from agenteval.models.slips import Written
-from agenteval.models.turns import parse_arguments
+from agenteval.classes.catalogue import failure_classes
+from agenteval.config.prompts import spoken
+from agenteval.models.persona import Written, bash_call
+from agenteval.models.request import parse_arguments
+from agenteval.models.simulated import Known, Memory
+from agenteval.policy.command_lines import Argument, CommandLine, normalise
+from agenteval.policy.policy import READ, WRITE, Policy, admitted_path
+from agenteval.policy.policy import UNKNOWN_WORLD as _WORLD
+from agenteval.policy.rules import ScriptRule
+from agenteval.prompt.arm import Profile
+from agenteval.prompt.prompt import Prompt
 from agenteval.protocols import ToolSchema
+from agenteval.shell.gate import Simple, read_simple
+from agenteval.shell.programs import base_name
+from agenteval.trial.call import BASH, ToolCall
+from agenteval.trial.trial import Message, Scenario, Turn, Usage
 
 _NO_SLIPS: Mapping[str, Sequence[Written]] = {}
 
@@ -97,3 +109,169 @@ def _call(number: int, written: Written) -> ToolCall:
 
 def _turn(text: str, calls: tuple[ToolCall, ...]) -> Turn:
     return Turn(text, calls, "tool_calls" if calls else "stop", Usage(), raw="", seconds=0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """The material of a slip: one trial's prompt, its policy, and the files of its sandbox."""
+
+    prompt: Prompt
+    policy: Policy
+    files: Mapping[str, bytes]
+
+    @property
+    def commands(self) -> Iterator[str]:
+        """The right bash commands, in the order of the solution."""
+        return (str(s.arguments["command"]) for s in self.prompt.solution if s.tool == BASH)
+
+
+_FORMS = {each.id: each.slip for each in failure_classes() if each.slip}
+_FLAGS = ("--verbose", "--pretty", "--max-results", "--summary-only")
+_VALUE = re.compile(r'"[^"]*"')
+_PATH = re.compile(rb"(?<![\w./:~!-])/(?:[\w.-]+/)+[\w.-]*\w|(?<![\w./:~!-])/(?:[\w-]+/)+")
+
+
+def slip(failure_class: str, ground: Ground) -> Written | None:
+    """Return the wrong call of this class; None if nothing in this task instance leads to one."""
+    if form := _FORMS.get(failure_class):
+        right = next(ground.commands, "")
+        quoted = right.replace("'", "'\\''")
+        return bash_call(form.replace("{quoted}", quoted).replace("{}", right)) if right else None
+    from_world = _FROM_WORLD.get(failure_class)
+    return from_world(ground) if from_world else None
+
+
+def _malformed_arguments(ground: Ground) -> Written | None:
+    """The JSON ends too early."""
+    step = ground.prompt.solution[0]
+    return Written(step.tool, json.dumps(dict(step.arguments))[:-2])
+
+
+def _hallucinated_tool(ground: Ground) -> Written | None:
+    """A script's name called as if it were a tool."""
+    stems = (base_name(path).partition(".")[0] for path in ground.policy.bash.listed)
+    name = next((stem for stem in stems if stem not in ground.policy.tools), "web_search")
+    return Written(name, json.dumps({"query": "all"}))
+
+
+def _blocked_path(ground: Ground) -> Written | None:
+    """Return a closed path named by the prompt or the files, or a closed file of the sandbox."""
+    texts = [f"{ground.prompt.system}\n{ground.prompt.task}".encode()]
+    texts += [text for _, text in sorted(ground.files.items())]
+    named = [path.decode() for text in texts for path in _PATH.findall(text)]
+    for tool in (READ, WRITE):
+        rules = ground.policy.paths(tool) if tool in ground.policy.tools else None
+        for path in (*named, *sorted(ground.files)) if rules else ():
+            arguments = {"path": path} | ({"content": ""} if tool == WRITE else {})
+            call = ToolCall("", tool, "", arguments)
+            if rules and admitted_path(call, rules, _WORLD) is None:
+                return Written(tool, json.dumps(arguments))
+    return None
+
+
+def _hallucinated_script(ground: Ground) -> Written | None:
+    """Return the name of a listed script with its words in reverse order, or with one more."""
+    for path, starts in ground.policy.bash.listed.items():
+        folder, name = posixpath.split(path)
+        stem, dot, suffix = name.partition(".")
+        guess = "_".join(reversed(stem.split("_"))) if "_" in stem else f"{stem}_manager"
+        if posixpath.join(folder, guess + dot + suffix) not in ground.files:
+            return bash_call(f"{starts[0].removesuffix(name)}{guess}{dot}{suffix} --help")
+    return None
+
+
+def _wrong_runner(ground: Ground) -> Written | None:
+    """Return a listed script, started by an unlisted option of the runner, or by its path."""
+    for path, starts in ground.policy.bash.listed.items():
+        for command in ground.commands:
+            runner, found, rest = command.partition(path)
+            if command.startswith(starts[0]) and found:
+                return bash_call(f"{runner}-q {path}{rest}" if runner else f"python3 {command}")
+    return None
+
+
+def _unlisted_script(ground: Ground) -> Written | None:
+    """Return a program that lies next to the listed ones, and is not listed itself."""
+    listed = ground.policy.bash.listed
+    for path, starts in listed.items():
+        folder = posixpath.dirname(path)
+        for other, text in sorted(ground.files.items()):
+            is_program = b"__main__" in text and other.endswith(".py")
+            if posixpath.dirname(other) == folder and is_program and other not in listed:
+                return bash_call(f"{starts[0].removesuffix(path)}{other} --help")
+    return None
+
+
+def _hallucinated_flag(ground: Ground) -> Written | None:
+    """An option that the script, whose command line is known, does not have."""
+    for command, script in _calls_of_scripts(ground):
+        known = tuple(script.line.flags())
+        free = (f for f in _FLAGS if not any(name.startswith(f) for name in known))
+        return next((bash_call(f"{command} {flag}") for flag in free), None)
+    return None
+
+
+def _calls_of_scripts(ground: Ground) -> Iterator[tuple[str, ScriptRule]]:
+    """The right commands that run a script whose command line is known, each with its rule."""
+    for command in ground.commands:
+        read = read_simple(command)
+        argv = read.argv if isinstance(read, Simple) else ()
+        for script in ground.policy.bash.scripts:
+            at = len(script.runner)
+            runs = tuple(argv[:at]) == script.runner and len(argv) > at
+            if runs and normalise(argv[at], _WORLD.root) == script.path:
+                yield command, script
+
+
+def _hallucinated_sub_command(ground: Ground) -> Written | None:
+    """A sub-command that the script does not have, in place of the right one."""
+    for command, script in _calls_of_scripts(ground):
+        words = command.split(" ")
+        found = [word for word in words if word in script.line.commands]
+        if found:
+            return bash_call(command.replace(f" {found[0]}", f" {found[0]}-all", 1))
+    return None
+
+
+def _hallucinated_value(ground: Ground) -> Written | None:
+    """A value to choose that is none of those that can be chosen."""
+    for command, script in _calls_of_scripts(ground):
+        for argument in _arguments(script.line):
+            for choice in argument.choices:
+                if command.endswith(f" {choice}") or f" {choice} " in command:
+                    return bash_call(command.replace(f" {choice}", f" {choice}-all", 1))
+    return None
+
+
+def _arguments(line: CommandLine) -> Iterator[Argument]:
+    yield from (*line.options.values(), *line.positionals)
+    for command in line.commands.values():
+        yield from _arguments(command)
+
+
+def _other_shell(ground: Ground) -> Written | None:
+    """Braces where a rule takes any words; else a value that is longer than bash takes."""
+    for rule in ground.policy.bash.patterns:
+        if rule.rest and rule.rest.text == "*":
+            return bash_call(" ".join((*(word.text for word in rule.words), "{1..9}")))
+    for command in ground.commands:
+        if _VALUE.search(command):
+            return bash_call(_VALUE.sub("and-so-on-" * 14_000, command, count=1))
+    return None
+
+
+_FROM_WORLD: Mapping[str, Callable[[Ground], Written | None]] = {
+    made.__name__[1:].replace("_", "-"): made
+    for made in (
+        _malformed_arguments,
+        _hallucinated_tool,
+        _blocked_path,
+        _hallucinated_script,
+        _wrong_runner,
+        _unlisted_script,
+        _hallucinated_flag,
+        _hallucinated_sub_command,
+        _hallucinated_value,
+        _other_shell,
+    )
+}

@@ -1,20 +1,157 @@
-"""A persona, the fault profile of a simulated model: which slips how often, and what follows."""
+"""A persona, the fault profile of a simulated model: which slips how often, and what follows.
 
-from collections.abc import Mapping
+Fault injection: a slip is one injected fault, a wrong call made out of the right one.
+"""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from random import Random
 from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from agenteval.config.files import load_toml
 from agenteval.config.models import SIMULATED
-from agenteval.config.toml import load_toml
 from agenteval.errors import UsageError
-from agenteval.models.slips import KINDS
+from agenteval.trial.call import BASH
+
+# `{}` is the right command.
+_FORMS: Mapping[str, tuple[str, ...]] = {
+    "pipe-head": ("{} | head -20", "{} | head -n 50", "{} | head -c 2000"),
+    "pipe-tail": ("{} | tail -5", "{} | tail -n 20"),
+    "pipe-grep": ("{} | grep -i result", "{} | grep -E 'id|title'", "{} | grep -v '^$'"),
+    "pipe-jq": ("{} | jq '.attempt.session_id'", "{} | jq -r '.[0].id'", "{} | jq length"),
+    "pipe-sed": ("{} | sed -n '1,40p'", "{} | sed 's/^ *//'"),
+    "listing-grep": ('ls scripts/ | grep -E "search|web"', "ls | grep -i search"),
+    "stderr-to-stdout": ("{} 2>&1",),
+    "stderr-to-null": ("{} 2>/dev/null",),
+    "cd-chain": ("cd /workspace && {}", "cd /workspace/scripts && {}"),
+    "or-true": ("{} || true",),
+    "or-echo": ('{} || echo "failed"', "{} || echo 'not available'"),
+    "and-chain": ("{} && echo done", 'echo "next step" && {}'),
+    "kill-or-true": ("pkill -f step_worker || true", "pkill -f opencode || true; {}"),
+    "heredoc": (
+        'cat << REPORT_EOF | {} --value "$(cat)"\nThe report, as it stands.\nREPORT_EOF',
+        "uv run python - << 'EOF'\nprint('checking')\nEOF",
+    ),
+    "timeout-prefix": ("timeout 30 {}", "timeout 60 {}", "timeout 10s {}"),
+    "bare-ls": ("ls", "ls scripts/", "ls -la"),
+    "bare-cat": ("cat README.md", "cat scripts/*.py"),
+    "bare-find": ("find . -name '*.py'", "find / -name world.db"),
+    "bare-curl": (
+        "curl -s 'https://html.duckduckgo.com/html/?q=current+figures'",
+        "curl -s https://en.wikipedia.org/wiki/Special:Search",
+    ),
+    "python-c": (
+        'uv run python -c "import sqlite3; print(sqlite3.sqlite_version)"',
+        'uv run python -c "import json, sys; print(json.load(open(sys.argv[1])))" out.json',
+    ),
+    "plausible-script": (
+        "uv run scripts/food_management.py list --all",
+        "uv run scripts/data_query.py --sql 'SELECT 1'",
+        "uv run scripts/thought_transfer.py --to evaluator",
+        "uv run scripts/web_search.py --query 'recent figures'",
+    ),
+}
+_QUOTES = ('"', "'")
+_INVENTED_FLAGS = ("--verbose", "--pretty", "--max-results 5")
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A tool call as a model writes it: the tool's name and the raw text of its arguments."""
+
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class Right:
+    """The base of a slip: the right bash command, and the picture that the task names."""
+
+    command: str
+    rendered: str
+
+
+Slip = Callable[[Right, Random], Written]
+
+
+def invented_flag(right: Right, chance: Random) -> Written:
+    """Return the command with an option that the script lacks; `--no-agent` where that is near."""
+    before, detached, _ = right.command.partition(" --no-attach --agent ")
+    if detached:
+        return bash_call(f"{before} --no-agent")
+    return bash_call(f"{right.command} {chance.choice(_INVENTED_FLAGS)}")
+
+
+def invented_command(right: Right, chance: Random) -> Written:
+    """The listed script with a mode that another one has."""
+    script = " ".join(right.command.split()[:3])
+    option = "--mode" if " --command " in right.command else "--command"
+    return bash_call(f"{script} {option} {chance.choice(('search-videos', 'search-web'))}")
+
+
+def lost_quote(right: Right, chance: Random) -> Written:
+    """A quote that never ends: the last one is forgotten, or one too many is written."""
+    last = max(_QUOTES, key=right.command.rfind)
+    before, quote, after = right.command.rpartition(last)
+    return bash_call(before + after if quote else f"{right.command} {chance.choice(_QUOTES)}")
+
+
+def read_rendered(right: Right, chance: Random) -> Written:
+    """Read the picture that the task names; without one, a script by a guessed path."""
+    script = re.search(r"scripts/\w+\.py", right.command)
+    guessed = f"/home/user/{script.group() if script else 'README.md'}"
+    path = chance.choice((right.rendered, right.rendered, "/data/rendered/overview.png"))
+    path = path if right.rendered else guessed
+    return Written("read", json.dumps({"path": path}))
+
+
+def guidance_tool(_: Right, chance: Random) -> Written:
+    """A script's name called as if it were a tool."""
+    guidance = chance.choice(("Continue with the next stage.", "The figures are consistent."))
+    return Written("emit_guidance", json.dumps({"guidance": guidance}))
+
+
+def search_tool(_: Right, chance: Random) -> Written:
+    query = chance.choice(("recent figures", "newest documents on this subject"))
+    return Written("web_search", json.dumps({"query": query}))
+
+
+def broken_json(right: Right, chance: Random) -> Written:
+    whole = json.dumps({"command": right.command})
+    return Written(BASH, chance.choice((whole[:-2], whole[1:], f"{whole[:-1]}</tool_call>")))
+
+
+def bash_call(command: str) -> Written:
+    return Written(BASH, json.dumps({"command": command}))
+
+
+def _formed(forms: tuple[str, ...]) -> Slip:
+    return lambda right, chance: bash_call(chance.choice(forms).replace("{}", right.command))
+
+
+_WRITTEN_OUT: tuple[Slip, ...] = (
+    invented_flag,
+    invented_command,
+    lost_quote,
+    read_rendered,
+    guidance_tool,
+    search_tool,
+    broken_json,
+)
+KINDS: Mapping[str, Slip] = {
+    **{kind: _formed(forms) for kind, forms in _FORMS.items()},
+    **{slip.__name__.replace("_", "-"): slip for slip in _WRITTEN_OUT},
+}
+READS = frozenset({"read-rendered"})  # kinds that need a scenario which offers the read tool
 
 FOLDER = Path(__file__).parent / "personas"
 NAMES = tuple(sorted(f"{SIMULATED}{path.stem}" for path in FOLDER.glob("*.toml")))
-
 Chance = Annotated[float, Field(ge=0, le=1)]
 Texts = Annotated[tuple[str, ...], Field(min_length=1)]
 

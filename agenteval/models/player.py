@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from agenteval.core.call import BASH
-from agenteval.core.prompt.prompt import Prompt
-from agenteval.core.scenario import Step
-from agenteval.models.persona import Persona
-from agenteval.models.slips import KINDS, READS, Right, Written
+from agenteval.models.persona import KINDS, READS, Persona, Right, Written
+from agenteval.prompt.prompt import Prompt
+from agenteval.trial.call import BASH
+from agenteval.trial.trial import Step
 
 _RENDERED = re.compile(r"/data/rendered/[\w.-]+\.png")
 _SCRIPT = re.compile(r"scripts/\w+\.py")

@@ -1,15 +1,23 @@
-"""Simulated models behind a real server: OpenAI's chat completions on a port of this machine."""
+"""Simulated models behind a real server: OpenAI's chat completions on a port of this machine.
+
+A simulated reply as a chat completion, whole or as server-sent events. Pure.
+
+The scenario and the calls so far, as a simulated model reads them in a request.
+"""
 
 import asyncio
 import hashlib
+import json
+import re
 import socket
 import threading
-from collections.abc import AsyncIterator, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from random import Random
-from typing import Self, cast
+from typing import Annotated, Any, Self, cast
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -17,15 +25,308 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from agenteval.config.models import ModelEntry, Sampling
-from agenteval.core.chance import seed_of_trial
-from agenteval.core.scenario import Scenario
-from agenteval.models.completions import CHARACTERS_PER_TOKEN, ChatRequest, Completion, Speech
-from agenteval.models.conversation import Memory, past_calls, since, text, turns, user_words
-from agenteval.models.identity import SIMULATOR
-from agenteval.models.persona import NAMES, load_persona
-from agenteval.models.player import Player, Reply
+from agenteval.config.prompts import spoken
+from agenteval.models.persona import NAMES, Written, load_persona
+from agenteval.models.player import PastCall, Player, Reply
+from agenteval.models.servers import SIMULATOR
+from agenteval.prompt.arm import PARAMETERS
+from agenteval.prompt.prompt import Prompt
+from agenteval.sandbox.maker import recognised, render_all
 from agenteval.serving import http
 from agenteval.serving.bounds import Bounds, bounds
+from agenteval.trial.call import ToolCall
+from agenteval.trial.text import seed_of_trial
+from agenteval.trial.trial import Scenario
+
+CHARACTERS_PER_TOKEN = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """A reply with what the wire adds. `ident` makes its ids, so equal requests get equal bytes."""
+
+    ident: str
+    model: str
+    reply: Reply
+    prompt_tokens: int
+
+    @property
+    def usage(self) -> Mapping[str, Any]:
+        said = [self.reply.thought, self.reply.text, *(c.arguments for c in self.reply.calls)]
+        thought = len(self.reply.thought) // CHARACTERS_PER_TOKEN
+        completion = 1 + sum(map(len, said)) // CHARACTERS_PER_TOKEN
+        return {
+            "prompt_tokens": self.prompt_tokens,
+            "completion_tokens": completion,
+            "total_tokens": self.prompt_tokens + completion,
+            "completion_tokens_details": {"reasoning_tokens": thought},
+        }
+
+    @property
+    def _finish_reason(self) -> str:
+        return "tool_calls" if self.reply.calls else "stop"
+
+    def _calls(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "id": f"call_{self.ident}_{index}",
+                "type": "function",
+                "function": {"name": call.name, "arguments": call.arguments},
+            }
+            for index, call in enumerate(self.reply.calls)
+        ]
+
+    def _envelope(self, kind: str, choices: list[dict[str, Any]]) -> dict[str, Any]:
+        return {
+            "id": f"chatcmpl-{self.ident}",
+            "object": kind,
+            "created": 0,
+            "model": self.model,
+            "choices": choices,
+        }
+
+    def whole(self) -> dict[str, Any]:
+        message: dict[str, Any] = {"role": "assistant", "content": self.reply.text or None}
+        if self.reply.thought:
+            message["reasoning_content"] = self.reply.thought
+        if self.reply.calls:
+            message["tool_calls"] = self._calls()
+        choice = {"index": 0, "message": message, "finish_reason": self._finish_reason}
+        return {**self._envelope("chat.completion", [choice]), "usage": self.usage}
+
+    def events(self, *, with_usage: bool) -> Iterator[str]:
+        """The stream: role, thought, words, each call's head and arguments in pieces."""
+        for delta in self._deltas():
+            yield self._event([{"index": 0, "delta": delta, "finish_reason": None}])
+        yield self._event([{"index": 0, "delta": {}, "finish_reason": self._finish_reason}])
+        if with_usage:
+            yield self._event([], usage=self.usage)
+        yield "data: [DONE]\n\n"
+
+    def _deltas(self) -> Iterator[dict[str, Any]]:
+        yield {"role": "assistant", "content": ""}
+        if self.reply.thought:
+            yield {"reasoning_content": self.reply.thought}
+        if self.reply.text:
+            yield {"content": self.reply.text}
+        for index, call in enumerate(self._calls()):
+            arguments = call["function"]["arguments"]
+            head = {**call, "function": {**call["function"], "arguments": ""}}
+            yield {"tool_calls": [{"index": index, **head}]}
+            half = len(arguments) // 2
+            for piece in (arguments[:half], arguments[half:]):
+                yield {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}
+
+    def _event(self, choices: list[dict[str, Any]], **more: Any) -> str:
+        chunk = {**self._envelope("chat.completion.chunk", choices), **more}
+        return f"data: {json.dumps(chunk)}\n\n"
+
+
+class _StreamOptions(BaseModel):
+    include_usage: bool = False
+
+
+class _Function(BaseModel):
+    name: str
+    arguments: str | dict[str, Any] | None = None
+
+
+class _Tool(BaseModel):
+    id: str | None = None
+    function: _Function
+
+
+class _OfferedFunction(BaseModel):
+    model_config = ConfigDict(extra="allow")
+
+    name: str
+
+
+class _Offered(BaseModel):
+    function: _OfferedFunction
+
+
+class _Message(BaseModel):
+    role: str
+    content: str | list[dict[str, Any]] | None = None
+    tool_calls: list[_Tool] | None = None
+    tool_call_id: str | None = None
+
+
+class ChatRequest(BaseModel):
+    """The fields of a request that matter here; others are accepted and ignored, as servers do."""
+
+    model: str
+    messages: Annotated[list[_Message], Field(min_length=1)]
+    tools: list[_Offered] = []
+    stream: bool = False
+    stream_options: _StreamOptions | None = None
+    seed: int | None = None
+
+
+class Speech:
+    """Between our own tools, which players know, and those that a request offers."""
+
+    def __init__(self, schemas: Sequence[Mapping[str, Any]]) -> None:
+        offered = {schema["function"]["name"] for schema in schemas}
+        self._profile = spoken(schemas)
+        self.tools = tuple(
+            tool for tool, form in self._profile.forms.items() if form.name in offered
+        )
+        parameters = {one["function"]["name"]: one["function"].get("parameters") for one in schemas}
+        self._wanted = {name: _required(table or {}) for name, table in parameters.items()}
+
+    def translate_past(self, past: PastCall) -> PastCall:
+        """An earlier call of the conversation, in our own words."""
+        call = ToolCall("", past.name, "", past.arguments)
+        own_call = self._profile.as_own_call(call, self.tools)
+        if own_call is None:
+            return past
+        filled = self._wanted.get(past.name, {}).keys() - PARAMETERS[own_call.name]
+        if not filled or own_call.arguments is None:
+            return replace(past, name=own_call.name, arguments=own_call.arguments)
+        arguments = {key: value for key, value in own_call.arguments.items() if key not in filled}
+        return replace(past, name=own_call.name, arguments=arguments)
+
+    def translate_reply(self, reply: Reply) -> Reply:
+        return replace(reply, calls=tuple(self._translate_call(call) for call in reply.calls))
+
+    def _translate_call(self, call: Written) -> Written:
+        if call.name not in self.tools:
+            return call
+        try:
+            arguments = json.loads(call.arguments)
+        except json.JSONDecodeError:  # meant to be broken
+            return Written(self._profile.forms[call.name].name, call.arguments)
+        name, written = self._profile.written(call.name, arguments)
+        return Written(name, json.dumps(self._wanted.get(name, {}) | json.loads(written)))
+
+
+# What is written for a parameter that a harness requires and our own tools lack.
+_FILLED = {"string": "as the task says", "boolean": False, "integer": 1, "number": 1}
+
+
+def _required(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    kinds = {
+        name: parameters.get("properties", {}).get(name, {}).get("type")
+        for name in parameters.get("required", ())
+    }
+    return {name: _FILLED[kind] for name, kind in kinds.items() if kind in _FILLED}
+
+
+# How the harnesses begin a denial. Anchored: what a script prints later is no denial.
+_DENIAL = re.compile(
+    r"\s*(?:<tool_use_error>)?(?:Error: )?(?:"
+    r"Permission denied:|Permission to use |Unknown tool|Invalid tool call|No such tool available"
+    r"|Permission(?:Denied|Rejected)Error|The user has (?:specifically restricted|specified a rule)"
+    r"|Model tried to call unavailable tool|The arguments provided to the tool are invalid"
+    r"|The user has declined|Claude requested permissions|InputValidationError"
+    r"|The user doesn't want to proceed"
+    r"|(?:\w+ failed: )?Rejected\(|approval policy is Never|unsupported call:"
+    r"|failed to parse function arguments)"
+)
+
+
+def user_words(messages: Sequence[Mapping[str, Any]]) -> str:
+    """Return all the text of the user's messages."""
+    return "\n".join(text(message) for message in messages if message.get("role") == "user")
+
+
+def since(messages: Sequence[Mapping[str, Any]], task: str) -> Sequence[Mapping[str, Any]]:
+    """Return the messages after the last one that gives the task; earlier tasks may precede it."""
+    places = (
+        at
+        for at, message in enumerate(messages)
+        if message.get("role") == "user" and task in text(message)
+    )
+    return messages[max(places, default=-1) + 1 :]
+
+
+def turns(messages: Sequence[Mapping[str, Any]]) -> int:
+    return sum(message.get("role") == "assistant" for message in messages)
+
+
+def past_calls(messages: Sequence[Mapping[str, Any]]) -> list[PastCall]:
+    """Return every answered call, in order, with the verdict that its reply states."""
+    calls: list[PastCall] = []
+    waiting: list[Mapping[str, Any]] = []
+    for message in messages:
+        if message.get("role") == "assistant":
+            waiting = list(message.get("tool_calls") or [])
+        elif message.get("role") == "tool" and waiting:
+            call = waiting.pop(_index(waiting, message.get("tool_call_id")))
+            function = call.get("function") or {}
+            calls.append(
+                PastCall(
+                    str(function.get("name")),
+                    _parsed(function.get("arguments")),
+                    _DENIAL.match(text(message)) is not None,
+                    text(message),
+                )
+            )
+    return calls
+
+
+def _index(waiting: Sequence[Mapping[str, Any]], ident: object) -> int:
+    """Return the index of the call with this id, else 0, as some servers repeat their ids."""
+    return next((at for at, call in enumerate(waiting) if call.get("id") == ident), 0)
+
+
+def _parsed(arguments: object) -> Any:
+    try:
+        return json.loads(arguments) if isinstance(arguments, str) else arguments
+    except (ValueError, RecursionError):
+        return None
+
+
+def text(message: Mapping[str, Any]) -> str:
+    """The message's content, whether it comes as text or as a list of parts."""
+    content = message.get("content")
+    if isinstance(content, list):
+        return "".join(str(part.get("text", "")) for part in content if isinstance(part, Mapping))
+    return content if isinstance(content, str) else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The work of an agent that was recognised, and a name that no other agent has."""
+
+    name: str
+    prompt: Prompt
+
+
+class Memory:
+    """The recognition of scenarios, by the user's words and the request's seed.
+
+    Each task is rendered once for a trial and not once for a turn, so thirty scenarios stay cheap.
+    """
+
+    def __init__(self, scenarios: Sequence[Scenario]) -> None:
+        self._scenarios = tuple(scenarios)
+        self._rendered = lru_cache(maxsize=128)(self._render)
+        self.recall = lru_cache(maxsize=4096)(self._search)
+
+    def _render(self, seed: int) -> tuple[Prompt, ...]:
+        return render_all(self._scenarios, seed)
+
+    def _search(self, words: str, seed: int) -> Known | None:
+        """Return the first agent whose task came last, or a sub-agent whose task came later."""
+        first, after = None, 0
+        prompts = self._rendered(seed)
+        for scenario, prompt in zip(self._scenarios, prompts, strict=True):
+            if (at := words.rfind(prompt.task)) >= 0 and at + len(prompt.task) > after:
+                first, after = Known(scenario.name, prompt), at + len(prompt.task)
+        later = words[after:]
+        asking = zip(self._scenarios, prompts, strict=True) if later.strip() else ()
+        for scenario, prompt in asking:
+            variables = prompt.variables
+            for agent in scenario.agents:
+                if agent.program:
+                    continue
+                if found := recognised(scenario, agent, seed, variables, later):
+                    return Known(f"{scenario.name}/{found.task}", found)
+        return first
+
 
 _STRANGER = Reply("", "I am a simulated model, and this is none of the scenarios I was given.")
 

@@ -8,37 +8,29 @@ from agenteval.lazily import submodules
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from agenteval.report import (
-        arrivals,
         console,
+        files,
+        gate,
         gate_explained,
-        gate_json,
         html,
         json,
-        junit,
-        live,
-        markdown,
+        pairs,
         speed,
-        stacks,
-        tabular,
-        transcript_text,
+        tables,
         transcripts,
     )
 else:
     __getattr__ = submodules(__name__)
 
 __all__ = [
-    "arrivals",
     "console",
+    "files",
+    "gate",
     "gate_explained",
-    "gate_json",
     "html",
     "json",
-    "junit",
-    "live",
-    "markdown",
+    "pairs",
     "speed",
-    "stacks",
-    "tabular",
-    "transcript_text",
+    "tables",
     "transcripts",
 ]

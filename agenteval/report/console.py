@@ -1,25 +1,333 @@
-"""Views on a terminal: runs, the comparison last, where the eye rests; and a gate's verdict."""
+"""Views on a terminal: runs, the comparison last, where the eye rests; and a gate's verdict.
 
+The progress display of runs: trials, calls and errors so far, speed, voids, the time left.
+
+A rate comes with its interval when the run has ended.
+
+The last lines of a report: goals reached, fewer errors, and what is not known.
+"""
+
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 
 from rich import box
 from rich.console import Console, ConsoleOptions, RenderableType
+from rich.markup import escape
 from rich.padding import Padding
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
 from rich.segment import Segment
+from rich.table import Column
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from agenteval.core.plain import as_name, visible
+from agenteval.protocols import TrialKey
 from agenteval.report.details import detail_tables, summary_tables
-from agenteval.report.gate_view import UNITS, GateView, Line, goals_told
-from agenteval.report.goals import missed_lines
-from agenteval.report.last_lines import SHORT_NOTE, in_short
-from agenteval.report.tables import MARK, MISSED, SAID, Cell, Head, Table, comparison_table
-from agenteval.report.view import View
-from agenteval.report.voids import void_lines
-from agenteval.stats.alpha_spending import confidence_text
-from agenteval.stats.promotion import GateVerdict
+from agenteval.report.figures import pace, titled, useful
+from agenteval.report.gate import UNITS, GateView, Line, goals_told
+from agenteval.report.pairs import COMPLETED
+from agenteval.report.sentences import VOID_BUDGET
+from agenteval.report.tables import (
+    MARK,
+    MISSED,
+    SAID,
+    Cell,
+    Head,
+    Table,
+    comparison_table,
+    counted,
+    missed_lines,
+    per_100,
+    row,
+    share,
+    void_lines,
+    void_of,
+)
+from agenteval.report.view import Pair, RunView, View
+from agenteval.stats.comparison import Difference
+from agenteval.stats.promotion import GateVerdict, confidence_text
+from agenteval.stats.score import SETTLED
+from agenteval.trial.call import Outcome
+from agenteval.trial.text import as_name, visible
+
+REFRESHES = 4  # a second
+
+
+class Tally:
+    """The counts of one run so far, by trial. Updates are cheap; sums are computed when drawn."""
+
+    def __init__(self) -> None:
+        self._trials: dict[TrialKey, list[str]] = {}  # the class of each call, empty if allowed
+        self._voids: list[str] = []
+        self._tokens = 0
+
+    def wrote(self, tokens: int) -> None:
+        self._tokens += tokens
+
+    def called(self, trial: TrialKey, failure_class: str) -> None:
+        self._trials.setdefault(trial, []).append(failure_class)
+
+    def void(self, trial: TrialKey, cause: str) -> None:
+        """Forget a trial that broke: it will not count in the report either."""
+        self._trials.pop(trial, None)
+        self._voids.append(cause)
+
+    def __str__(self) -> str:
+        calls = self._calls()
+        errors = len(calls) - calls.count("")
+        void = f", {len(self._voids)} void" if self._voids else ""
+        counts = (
+            f"{n} {of}{'' if n == 1 else 's'}"
+            for n, of in ((errors, "error"), (len(calls), "call"))
+        )
+        return f"{', '.join(counts)}{void}"
+
+    def activity(self, seconds: float) -> str:
+        """Return the current activity: speed so far, causes of void trials, and errors made."""
+        if not self._tokens and not self._trials and not self._voids:
+            return f"waiting for the first reply, {seconds:.0f} s"
+        parts = [f"{self._tokens / seconds:,.0f} tokens/s"] if seconds else []
+        void, errors = Counter(list(self._voids)), Counter(filter(None, self._calls()))
+        if void:
+            parts.append(f"void by {_most(void)}")
+        return "; ".join([*parts, *([_most(errors)] if errors else [])])
+
+    def _calls(self) -> list[str]:
+        # The drawing thread reads while the run writes: a copy of the values is taken at once.
+        return [call for calls in tuple(self._trials.values()) for call in tuple(calls)]
+
+
+def _most(counts: Counter[str]) -> str:
+    """Return the counts as text, the most frequent first; the terminal cuts the line."""
+    return as_name(", ".join(f"{name} {count}" for name, count in counts.most_common()))
+
+
+class _RunProgress:
+    """One run's line; it receives the events of an observer of the run."""
+
+    def __init__(self, progress: Progress, task: TaskID, tally: Tally) -> None:
+        self._progress, self._task, self._tally = progress, task, tally
+
+    def wrote(self, trial: TrialKey, tokens: int) -> None:
+        del trial
+        self._tally.wrote(tokens)
+
+    def called(self, trial: TrialKey, *, failure_class: str) -> None:
+        self._tally.called(trial, failure_class)
+
+    def finished(self, trial: TrialKey, *, void: str) -> None:
+        if void:
+            self._tally.void(trial, void)
+        self._progress.advance(self._task)
+
+
+class _Runs(Progress):
+    """The lines of runs, and below them the activity of those that are not finished."""
+
+    def get_renderables(self) -> Iterator[RenderableType]:
+        yield self.make_tasks_table(self.tasks)
+        for task in self.tasks:
+            if task.visible and not task.finished:
+                activity = f"  {task.fields['tally'].activity(task.elapsed or 0.0)}"
+                yield Text(activity, style="dim", no_wrap=True, overflow="ellipsis")
+
+
+class Live:
+    """The lines of all runs of one command."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+
+    def run(self, label: str, *, trials: int, simulated: bool) -> _RunProgress:
+        """Return a new line for a run of this many trials; hidden if nothing is left to play."""
+        self._progress.start()  # not before: a run that cannot begin draws nothing
+        tally = Tally()
+        mark = f"[bold yellow]{MARK}[/]" if simulated else ""
+        task = self._progress.add_task(
+            escape(as_name(label)), total=trials, mark=mark, tally=tally, visible=trials > 0
+        )
+        return _RunProgress(self._progress, task, tally)
+
+    def above(self, line: str) -> bool:
+        """Print a line above the display, which is then redrawn; False if nothing is drawn.
+
+        Output that bypasses the console would be overwritten.
+        """
+        console = self._progress.console
+        if console.quiet or not console.is_terminal:
+            return False
+        console.print(Text(as_name(line)))
+        return True
+
+
+@contextmanager
+def live(console: Console) -> Iterator[Live]:
+    """Draw on this console until the block ends; the last state stays."""
+    columns = (
+        TextColumn("{task.description}", table_column=Column(no_wrap=True, ratio=1)),
+        TextColumn("{task.fields[mark]}", table_column=Column(no_wrap=True)),
+        BarColumn(bar_width=8),
+        MofNCompleteColumn(),
+        TextColumn("trials"),
+        _TallyColumn(table_column=Column(no_wrap=True)),
+        TimeRemainingColumn(compact=True, elapsed_when_finished=True),
+    )
+    progress = _Runs(*columns, console=console, refresh_per_second=REFRESHES, expand=True)
+    try:
+        yield Live(progress)
+    finally:
+        if progress.tasks:
+            with suppress(OSError):  # the terminal is gone, or its log has no room
+                progress.stop()
+
+
+class _TallyColumn(ProgressColumn):
+    """The column of errors and calls so far."""
+
+    max_refresh = 1 / REFRESHES
+
+    def render(self, task: Task) -> Text:
+        return Text(str(task.fields["tally"]))
+
+
+SHORT_NOTE = "An error is a tool call that the rules deny. In brackets: the long run, 95 % sure."
+
+
+def in_short(view: View) -> tuple[str, ...]:
+    """Return plain sentences: each model's goals and errors, then who is better, then unknowns.
+
+    A difference of two models is that of their comparison. It is known if it is significant after
+    correction for all claims of the report.
+    """
+    lines = [_of_model(one) for one in view.runs]
+    goals = [(pair, one) for pair in view.pairs if (one := _goals(pair))]
+    errors = [(pair, _errors(pair)) for pair in view.pairs]
+    for does, unit, gaps in (
+        ("reaches its goal more often than", "more of 100 trials", goals),
+        ("makes fewer errors than", "fewer per 100 calls", errors),
+    ):
+        settled = [(pair, gap) for pair, gap in gaps if gap.is_settled]
+        lines.extend(
+            f"{gap.better} {does} {gap.worse}: {100 * gap.by:.0f} {unit} "
+            f"({100 * gap.low:.0f} to {100 * gap.high:.0f}){_shared(pair)}."
+            for pair, gap in settled
+        )
+        if unknown := [_both(pair.first, pair.second) for pair, gap in gaps if not gap.is_settled]:
+            who = does.removesuffix(" than").replace("reaches its", "reaches the")
+            of = "" if len(unknown) == len(gaps) else f", of {'; of '.join(unknown)}"
+            lines.append(f"Not known: who {who}{of}.")
+    if view.simulated:
+        lines.append(
+            "Simulated: these figures say that the tool works, and nothing of a real model."
+        )
+    return tuple(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class _Gap:
+    """The difference by which one model is better than another; `is_settled` if significant."""
+
+    better: str
+    worse: str
+    by: float
+    low: float
+    high: float
+    is_settled: bool
+
+
+def _goals(pair: Pair) -> _Gap | None:
+    figure = next((one for one in pair.figures if one.label == COMPLETED), None)
+    if figure is None or not isinstance(figure.difference, Difference):
+        return None
+    gap, adjusted = figure.difference, figure.adjusted
+    return _gap(
+        pair, gap.value, gap.low, gap.high, is_settled=adjusted is not None and adjusted < SETTLED
+    )
+
+
+def _errors(pair: Pair) -> _Gap:
+    gap = pair.difference
+    return _gap(pair, -gap.value, -gap.high, -gap.low, is_settled=pair.adjusted < SETTLED)
+
+
+def _gap(pair: Pair, by: float, low: float, high: float, *, is_settled: bool) -> _Gap:
+    is_settled = is_settled and by != 0
+    if by < 0:
+        return _Gap(pair.second, pair.first, -by, -high, -low, is_settled)
+    return _Gap(pair.first, pair.second, by, low, high, is_settled)
+
+
+def _shared(pair: Pair) -> str:
+    if not any(pair.left_out):
+        return ""
+    same = "where both met the same worlds" if pair.difference.paired else "in what both played"
+    return f" {same}"
+
+
+def _of_model(view: RunView) -> str:
+    goals = dict(view.outcomes)[Outcome.COMPLETED]
+    errors = view.errors.total
+    if not view.score.counted:
+        return f"{view.label}: no trial counts, nothing is known."
+    line = (
+        f"{view.label} reached its goal in {goals.count} of {counted(goals.n, 'trial')} "
+        f"({100 * goals.low:.0f} to {100 * goals.high:.0f} %{_voids(view)})"
+        if goals.n
+        else f"{view.label}: whether goals were reached is not observable in logs"
+    )
+    if not errors.n:
+        return f"{line}, and made no tool call."
+    return (
+        f"{line}, with {100 * errors.value:.1f} errors per 100 tool calls "
+        f"({100 * errors.low:.1f} to {100 * errors.high:.1f})."
+    )
+
+
+def _voids(view: RunView) -> str:
+    """Return a note on void trials, if there are more than a gate usually passes."""
+    if view.score.void_share <= VOID_BUDGET:
+        return ""
+    return f"; {void_of(len(view.score.voids), view.played)} and left out"
+
+
+def _both(one: str, other: str) -> str:
+    return f"{one} and {other}"
+
+
+def standing_table(view: View) -> Table:
+    """Return the table of one line for each model: goals, errors, recovery, speed."""
+    rows = []
+    for run in view.runs:
+        seconds = run.run.effort.seconds if run.run.effort else None
+        tokens = run.executions.completion_tokens if run.executions else 0
+        rows.append(
+            row(
+                run.label,
+                (
+                    share(dict(run.outcomes)[Outcome.COMPLETED], own_n=True),
+                    per_100(run.errors.total, own_n=True),
+                    share(run.recovery.at_once, own_n=True),
+                    share(run.recovery.at_all, own_n=True),
+                    pace(*useful(run)),
+                    pace(tokens, tokens / seconds if seconds else None),
+                ),
+            )
+        )
+    labels = ("goal reached", "errors per 100 calls", "recovered next turn", "recovered ever")
+    heads = titled(view.runs, *labels, "useful calls/min", "tokens/s")
+    note = f"Counts, shares and 95 % intervals. {view.basis}"
+    return Table("Each model on one line", note, heads, tuple(rows), "model")
+
 
 FEW = 5  # lines of a kind on one screen
 NAMED = 17  # characters of a criterion that stay on one line
@@ -115,8 +423,8 @@ def _drawn(table: Table, *, stacked: bool) -> RichTable:
         _aligned([row.cells[at] for row in table.rows], stacked=stacked)
         for at in range(len(table.heads))
     ]
-    for row, *cells in zip(table.rows, *columns, strict=True):
-        drawn.add_row(Text(row.label), *cells, style="bold" if row.strong else "")
+    for line, *cells in zip(table.rows, *columns, strict=True):
+        drawn.add_row(Text(line.label), *cells, style="bold" if line.strong else "")
     return drawn
 
 

@@ -1,20 +1,28 @@
-"""The tables below the comparison: how trials ended, what ran, how it was served, what was void."""
+"""The tables below the comparison: how trials ended, what ran, how it was served, what was void.
 
-from collections.abc import Sequence
+Denied calls by class: the first of each in the report, the others on separate pages.
 
-from agenteval.core.cards import NOT_OBSERVABLE
-from agenteval.core.served import Spread
-from agenteval.report.arrivals import arrival_tables
-from agenteval.report.denial_recovery import denial_tables
-from agenteval.report.goals import goal_rows
-from agenteval.report.pair_tables import pair_tables
+The evidence behind a report's figures: trials, denied calls, and how to play them again.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import ceil
+
+from agenteval.report.figures import denial_tables
+from agenteval.report.pairs import pair_tables
 from agenteval.report.provenance import agent_tables, provenance_table
 from agenteval.report.tables import (
     BY_WORDS,
     READ_FROM_WORDS,
     Cell,
     Table,
+    arrival_tables,
+    cause_rows,
     counted,
+    goal_rows,
     heads,
     observable_cell,
     per_100,
@@ -23,9 +31,15 @@ from agenteval.report.tables import (
     row,
     share,
 )
+from agenteval.report.transcripts import AgentShown, TrialShown, marked_text, rank, shown_trial
 from agenteval.report.view import RunView, ScenarioView, View
-from agenteval.report.voids import cause_rows
+from agenteval.shell.gate import quoted
 from agenteval.stats.rates import Rate, clustered
+from agenteval.trial.run import NOT_OBSERVABLE, Run
+from agenteval.trial.summary import TrialSummary
+from agenteval.trial.tally import Spread
+from agenteval.trial.text import as_file_part, as_word, shortened
+from agenteval.trial.trial import CallRecord, Trial
 
 UNSEEN = Cell(NOT_OBSERVABLE)
 
@@ -243,3 +257,307 @@ def _in_order(view: RunView, scenario: str) -> Cell:
 
 def _tried(view: RunView, scenario: str) -> int:
     return sum(funnel.trials for funnel in view.score.funnels if funnel.scenario == scenario)
+
+
+CALLS = 40  # of one class and model in the page itself
+CALLS_BESIDE = 400  # of them on a page beside it
+CALL_SHOWN = 160  # characters before, in and after the evidence
+
+
+@dataclass(frozen=True, slots=True)
+class TrialLine:
+    """One trial in the list of all, with the place of its transcript, if that is written."""
+
+    trial: TrialSummary
+    denials: int
+    place: str
+    file: str = ""  # that it stands in; empty for the page itself
+    written: bool = True
+
+    @property
+    def href(self) -> str:
+        return f"{self.file}#{self.place}"
+
+
+@dataclass(frozen=True, slots=True)
+class _CallLine:
+    """One denied call: its place, and its text split at the evidence."""
+
+    line: TrialLine
+    turn: int
+    before: str
+    marked: str
+    after: str
+
+    @property
+    def href(self) -> str:
+        return f"{self.line.href}-{self.turn}"
+
+    @property
+    def where(self) -> str:
+        return f"{self.line.trial.scenario} #{self.line.trial.number}, turn {self.turn}"
+
+
+@dataclass(frozen=True, slots=True)
+class CallList:
+    """The calls behind one figure: the first of them, and the pages with the others.
+
+    `left` is the number of calls that are on no page, as the run is too large.
+    """
+
+    place: str
+    failure_class: str
+    run: RunView
+    calls: tuple[_CallLine, ...]
+    files: tuple[str, ...]
+    left: int
+    count: int
+
+    @property
+    def command(self) -> str:
+        return f"agenteval calls {as_word(self.run.run.id)} --class {as_word(self.failure_class)}"
+
+
+Calls = dict[str, list[_CallLine]]  # by the place of the list that they belong to
+
+
+@dataclass(frozen=True, slots=True)
+class _CallsPage:
+    """A separate page with more calls behind one figure, whose list is in the report itself."""
+
+    file: str
+    of: CallList
+    calls: Sequence[_CallLine]
+    first: int  # the number of the first one, from 1
+
+    def href(self, call: _CallLine, main: str) -> str:
+        """Return the link from this page to a call; `main` is the file of the report."""
+        beside = call.line.file.rpartition("/")[2]
+        return f"{beside or f'../{main}'}#{call.line.place}-{call.turn}"
+
+
+def gather(calls: Calls, run: int, line: TrialLine, trial: Trial) -> None:
+    """Add the denied calls of a trial that the rates count.
+
+    These are the first agent's, if the trial is not void.
+    """
+    for record in trial.calls if not line.trial.void else ():
+        if (primary := record.verdict.primary) is not None:
+            place = _calls_place(run, primary.failure_class)
+            calls.setdefault(place, []).append(_call_line(line, record))
+
+
+def _calls_place(run: int, failure_class: str) -> str:
+    return f"c{run}-{failure_class}"
+
+
+def _call_line(line: TrialLine, record: CallRecord) -> _CallLine:
+    before, marked, after = marked_text(record.call, record.verdict)
+    if marked and len(before) > CALL_SHOWN:
+        before = f"(...) {before[-CALL_SHOWN:].lstrip()}"
+    shown = (shortened(part, CALL_SHOWN + 6) for part in (before, marked, after))
+    return _CallLine(line, record.turn + 1, *shown)
+
+
+def call_lists(run: RunView, at: int, calls: Calls, folder: str) -> Iterator[CallList]:
+    """Yield the list of each class; `calls` has the first calls by place.
+
+    `folder` is empty if not all calls are to be written.
+    """
+    counts: Counter[str] = Counter()
+    for trial in run.score.counted:
+        counts.update(trial.errors)
+    for number, (name, count) in enumerate(counts.items(), 1):
+        place = _calls_place(at, name)
+        file = name if as_file_part(name) == name else f"class-{number}"
+        first_calls = tuple(calls.get(place, ())[:CALLS])
+        remaining = count - len(first_calls)
+        pages = range(1, 1 + ceil(remaining / CALLS_BESIDE) if folder else 1)
+        files = tuple(f"{folder}/calls-{at + 1}-{file}-{part}.html" for part in pages)
+        yield CallList(place, name, run, first_calls, files, 0 if folder else remaining, count)
+
+
+def calls_beside(lists: Sequence[CallList], calls: Calls) -> Iterator[_CallsPage]:
+    """Yield the pages of the calls that are not in the report itself."""
+    for of in lists:
+        for at, file in enumerate(of.files):
+            first = CALLS + at * CALLS_BESIDE
+            some = calls.get(of.place, [])[first : first + CALLS_BESIDE]
+            yield _CallsPage(file, of, some, first + 1)
+
+
+INLINE = 90  # trials in the page itself, of all runs together
+BESIDE = 100  # trials on a page beside it
+MOST = 2500  # trials of all runs together, up to which each is written
+LONG = 500  # characters of a message from which on it stands once in a page
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """A separate page next to the report, with some trials of one run."""
+
+    file: str
+    at: int  # which run
+    run: RunView
+    lines: tuple[TrialLine, ...]
+    first: int  # the number of the first one, from 1, among those that are written
+
+
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """The trials and denied calls of a report.
+
+    `lines` are all trials of each run, the worst first. `calls` are the denied calls by class.
+    `inline` has the calls of the trials in the page itself, by the place of their list.
+    """
+
+    lines: tuple[tuple[TrialLine, ...], ...]
+    transcripts: tuple[list[TrialShown], ...]  # those in the page itself
+    pages: tuple[Beside, ...]
+    calls: tuple[CallList, ...]
+    inline: Calls
+
+    def lines_on_other_pages(self, run: int) -> list[TrialLine]:
+        """Return the trials that are on separate pages."""
+        return [one for one in self.lines[run] if one.file]
+
+    def unwritten(self, run: int) -> int:
+        return sum(not one.written for one in self.lines[run])
+
+    def scenario(self, run: int, name: str) -> str:
+        """Return the link to the worst trial of a scenario; empty if it was not played."""
+        lines = (line for line in self.lines[run] if line.trial.scenario == name)
+        return next((line.href for line in lines), "")
+
+
+def behind(view: View, folder: str) -> Behind:
+    """Collect the evidence of a view; `folder` has the separate pages, relative to the report."""
+    total = sum(run.played for run in view.runs)
+    keep = INLINE // max(1, len(view.runs)) if total > INLINE else INLINE
+    parts = [
+        _of_run(run, at, keep, folder, everything=total <= MOST) for at, run in enumerate(view.runs)
+    ]
+    calls = (one for part in parts for one in part.calls)
+    return Behind(
+        lines=tuple(lines for part in parts for lines in part.lines),
+        transcripts=tuple(of_run for part in parts for of_run in part.transcripts),
+        pages=tuple(page for part in parts for page in part.pages),
+        calls=tuple(sorted(calls, key=lambda one: (one.failure_class, one.place))),
+        inline={place: of for part in parts for place, of in part.inline.items()},
+    )
+
+
+def _of_run(run: RunView, at: int, keep: int, folder: str, *, everything: bool) -> Behind:
+    worst = worst_first(run, at)
+    linked = {one.place for one in _linked_lines(worst, keep)}
+    written = {one.place for one in worst} if everything else linked
+    lines = _placed(worst, keep, written, f"{folder}/trials-{at + 1}")
+    on_other_pages = [one for one in lines if one.file]
+    pages = (
+        Beside(some[0].file, at, run, tuple(some), keep + start + 1)
+        for start in range(0, len(on_other_pages), BESIDE)
+        for some in [on_other_pages[start : start + BESIDE]]
+    )
+    read = list(read_trials(run, [one for one in lines if one.place in linked]))
+    transcripts = [shown_trial(trial, line.place) for line, trial in read if not line.file]
+    inline: Calls = {}
+    calls: Calls = {}
+    for line, trial in read:
+        gather(calls, at, line, trial)
+        if not line.file:
+            gather(inline, at, line, trial)
+    lists = tuple(call_lists(run, at, calls, folder if everything else "")) if worst else ()
+    return Behind((lines,), (transcripts,), tuple(pages), lists, inline)
+
+
+def worst_first(run: RunView, at: int) -> list[TrialLine]:
+    """Return trials that did not complete, then void ones, then the others; most denials first."""
+    if run.tallies is None:
+        return []
+    tallies = run.tallies.trials
+    counted, void = ([one for one in tallies if one.void is kind] for kind in (False, True))
+    played = zip((*run.score.counted, *run.score.voids), (*counted, *void), strict=True)
+    found = sorted(played, key=lambda one: (rank(one[0].outcome), -one[1].denied))
+    return [
+        TrialLine(trial, tally.denied, f"t{at}-{number}")
+        for number, (trial, tally) in enumerate(found)
+    ]
+
+
+def _linked_lines(lines: Sequence[TrialLine], keep: int) -> list[TrialLine]:
+    """Return the trials that the page shows or links to.
+
+    These are the first `keep`, the worst of each scenario, and those with the first calls of each
+    class.
+    """
+    errors_so_far: Counter[str] = Counter()
+    scenarios: set[str] = set()
+    linked = []
+    for number, line in enumerate(lines):
+        errors = {} if line.trial.void else line.trial.errors
+        rare = any(errors_so_far[name] < CALLS for name, count in errors.items() if count)
+        if number < keep or rare or line.trial.scenario not in scenarios:
+            linked.append(line)
+        scenarios.add(line.trial.scenario)
+        errors_so_far.update(errors)
+    return linked
+
+
+def _placed(
+    lines: Sequence[TrialLine], keep: int, written: Collection[str], file: str
+) -> tuple[TrialLine, ...]:
+    """Return the lines with the file that each is written to; a file has several of them."""
+    on_other_pages = [one.place for one in lines[keep:] if one.place in written]
+    files = {place: f"{file}-{at // BESIDE + 1}.html" for at, place in enumerate(on_other_pages)}
+    return tuple(
+        replace(one, file=files.get(one.place, ""), written=number < keep or one.place in files)
+        for number, one in enumerate(lines)
+    )
+
+
+def read_trials(run: RunView, lines: Sequence[TrialLine]) -> Iterator[tuple[TrialLine, Trial]]:
+    """Yield the lines with their transcripts, without trials that were replaced since."""
+    by_world = {line.trial.world: line for line in lines}
+    for trial in run.transcripts(list(by_world)) if run.transcripts else ():
+        if line := by_world.get((trial.scenario, trial.number, trial.seed)):
+            yield line, trial
+
+
+def prompts_of(trials: Sequence[TrialShown]) -> dict[str, str]:
+    """Return the long messages that these trials began with, each with its anchor in the page."""
+    texts = dict.fromkeys(text for one in trials for text in _messages(one) if len(text) >= LONG)
+    return {text: f"p{at}" for at, text in enumerate(texts)}
+
+
+def _messages(shown: TrialShown | AgentShown) -> Iterator[str]:
+    yield from (text for _, text in shown.prompt)
+    agents = (agent for turn in shown.turns for call in turn.calls for agent in call.agents)
+    for agent in (*agents, *shown.agents):
+        yield from _messages(agent)
+
+
+def repeat_line(run: Run) -> str:
+    """Return the command that repeats the run with the same task instances.
+
+    Empty where its options were not stored.
+    """
+    options = run.options
+    if options is None:
+        return ""
+    words = ["agenteval run", *(f"--model {quoted(name)}" for name in (run.model.name,))]
+    words += [quoted(target) for target in options.targets]
+    words += [f"--trials {options.trials}", f"--seed {options.seed}"]
+    words.append(f"--concurrency {run.concurrency}")
+    option_values = {
+        "base-url": re.sub(r"(?<=://)[^/]*@", "", options.base_url or ""),  # a password
+        "max-turns": options.max_turns,
+        "arm": options.arm,
+        "prompt-variant": options.prompt_variant,
+        "rules": options.rules if options.rules != "start" else None,
+        "context": options.context if options.context != "0" else None,
+        "sandbox": options.sandbox,
+        "harness": options.harness or None,
+        "allowlist": options.allowlist or None,
+    }
+    words += [f"--{name} {quoted(str(value))}" for name, value in option_values.items() if value]
+    return " ".join(words) + ("" if options.prefork else " --no-prefork")

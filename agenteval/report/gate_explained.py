@@ -9,15 +9,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from agenteval.core.plain import as_name
-from agenteval.report.gate_view import reach_told
+from agenteval.report.gate import reach_told
 from agenteval.report.json import rate_document
 from agenteval.report.tables import counted
 from agenteval.stats.criteria import CRITERIA, Rules, errors_of
-from agenteval.stats.estimand import Estimand
-from agenteval.stats.feasibility import AS_MANY_CALLS, OutOfReach
 from agenteval.stats.planning import Characteristics
-from agenteval.stats.rates import Rate
+from agenteval.stats.promotion import AS_MANY_CALLS, OutOfReach
+from agenteval.stats.rates import Estimand, Rate
+from agenteval.trial.text import as_name
 
 SCHEMA = "agenteval.explain/1"
 MORE = (

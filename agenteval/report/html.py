@@ -9,33 +9,29 @@ from typing import Any
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from agenteval.bounded import write_whole
-from agenteval.core.plain import as_name, visible
 from agenteval.errors import unwritten
-from agenteval.report.behind import Behind, behind, prompts_of, read_trials, repeat_line
-from agenteval.report.denied_calls import CallList, calls_beside, gather
-from agenteval.report.details import detail_tables
-from agenteval.report.figures import (
-    SERIES,
-    figures_of,
-    heat_map,
-    scale,
+from agenteval.host import write_whole
+from agenteval.report.console import in_short, standing_table
+from agenteval.report.details import (
+    Behind,
+    CallList,
+    behind,
+    calls_beside,
+    detail_tables,
+    gather,
+    prompts_of,
+    read_trials,
+    repeat_line,
 )
-from agenteval.report.gate_view import UNITS, GateView, goals_told
-from agenteval.report.goals import missed_of
-from agenteval.report.last_lines import in_short, standing_table
+from agenteval.report.figures import SERIES, figures_of, heat_map, scale
+from agenteval.report.gate import UNITS, GateView, goals_told
 from agenteval.report.sentences import LEADS
-from agenteval.report.tables import (
-    MARK,
-    MISSED,
-    SAID,
-    comparison_table,
-)
+from agenteval.report.tables import MARK, MISSED, SAID, comparison_table, missed_of, void_lines
 from agenteval.report.transcripts import shown_trial
 from agenteval.report.view import RunView, View
-from agenteval.report.voids import void_lines
-from agenteval.stats.alpha_spending import confidence_text
+from agenteval.stats.promotion import confidence_text
 from agenteval.stats.rates import Rate
+from agenteval.trial.text import as_name, visible
 
 
 @dataclass(frozen=True, slots=True)

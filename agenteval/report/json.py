@@ -5,9 +5,8 @@ from dataclasses import asdict, replace
 from math import isfinite
 from typing import Any
 
-from agenteval.core.summary import TrialSummary
-from agenteval.report.goals import goal_turns, undone
 from agenteval.report.provenance import agent_rates
+from agenteval.report.tables import goal_turns, undone
 from agenteval.report.view import (
     Arrivals,
     Errors,
@@ -22,9 +21,9 @@ from agenteval.report.view import (
 from agenteval.stats.comparison import Difference, MeanDifference
 from agenteval.stats.rates import LEVEL, Mean, Rate, clustered
 from agenteval.stats.score import Ratio
+from agenteval.trial.summary import TrialSummary
 
 SCHEMA = "agenteval.report/2"
-
 Document = dict[str, Any]
 
 

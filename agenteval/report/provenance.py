@@ -2,18 +2,37 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from agenteval.core.cards import NOT_OBSERVABLE, TOLD, ModelCard, Source
-from agenteval.core.differing import differing_asked, differing_other
-from agenteval.core.run import ALLOW_LISTS, TAXONOMY, Conditions, Run
-from agenteval.core.served import spread
-from agenteval.core.summary import RunSummary
 from agenteval.errors import Cause
-from agenteval.report.side import Side
-from agenteval.report.tables import MARK, Cell, Table, counted, heads, per_100, row, void_of
+from agenteval.report.sentences import Side
+from agenteval.report.tables import (
+    MARK,
+    Cell,
+    Table,
+    counted,
+    heads,
+    per_100,
+    rejudged_told,
+    retried_told,
+    row,
+    spoilt_told,
+    void_of,
+)
 from agenteval.report.view import RunView
-from agenteval.report.voids import rejudged_told, retried_told, spoilt_told
-from agenteval.stats.estimand import NOTHING
-from agenteval.stats.rates import Rate, clustered
+from agenteval.stats.rates import NOTHING, Rate, clustered
+from agenteval.trial.run import (
+    ALLOW_LISTS,
+    NOT_OBSERVABLE,
+    TAXONOMY,
+    TOLD,
+    Conditions,
+    ModelCard,
+    Run,
+    Source,
+    differing_asked,
+    differing_other,
+)
+from agenteval.trial.summary import RunSummary
+from agenteval.trial.tally import spread
 
 DIGEST_SHOWN = 19  # "sha256:" and twelve digits tell two policies apart; the JSON has all of it
 

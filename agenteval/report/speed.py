@@ -5,9 +5,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from agenteval.report.tables import Cell, Head, Table, head, row
-from agenteval.stats.loads import WINDOW, Load
+from agenteval.stats.loads import JOULES_PER_KWH, WINDOW, Load, Speed
 from agenteval.stats.quantiles import Samples
-from agenteval.stats.speeds import JOULES_PER_KWH, Speed
 
 SAMPLED = (head("n"), head("mean"), head("median"), head("p95"), head("peak"))
 

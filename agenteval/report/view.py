@@ -4,21 +4,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from agenteval.core.counts import Influence
-from agenteval.core.outcome import Outcome
-from agenteval.core.recovery import Recovery
-from agenteval.core.run import Run
-from agenteval.core.scoring import Executions, Score
-from agenteval.core.served import AsServed
-from agenteval.core.summary import World
-from agenteval.core.tally import Tallies
-from agenteval.core.trial import Trial
 from agenteval.stats.comparison import Difference, MeanDifference, ModelsDifference
-from agenteval.stats.estimand import Estimand, Layout
 from agenteval.stats.incidence import Incidence
-from agenteval.stats.rates import Rate, Repeated
+from agenteval.stats.rates import Estimand, Layout, Rate, Repeated
+from agenteval.trial.call import Outcome
+from agenteval.trial.recovery import Recovery
+from agenteval.trial.run import Run
+from agenteval.trial.summary import World
+from agenteval.trial.tally import AsServed, Executions, Score, Tallies
+from agenteval.trial.trial import Influence, Trial
 
-if TYPE_CHECKING:  # numpy
+if TYPE_CHECKING:
     from agenteval.stats.signature import Kinds
 
 

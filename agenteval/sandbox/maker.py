@@ -20,15 +20,12 @@ from typing import Any, Final, TypeVar, cast
 
 import msgspec
 
-from agenteval.core.chance import Chance, Value
-from agenteval.core.prompt.context import lengthened
-from agenteval.core.prompt.prompt import Prompt
-from agenteval.core.prompt.setting import DEFAULT, Setting
-from agenteval.core.prompt.variant import Variables
-from agenteval.core.scenario import Agent, Answer, Scenario, Schema
 from agenteval.errors import HostError, UsageError
+from agenteval.prompt.prompt import DEFAULT, Prompt, Setting, Variables, lengthened
 from agenteval.sandbox.inside import wire
 from agenteval.sandbox.maker_child import CPU_SECONDS, LARGEST, SPENT, Sent
+from agenteval.trial.text import Chance, Value
+from agenteval.trial.trial import Agent, Answer, Scenario, Schema
 
 WALL_SECONDS: Final = 30.0  # on a busy machine the CPU time ends it long before
 _START_SECONDS: Final = 60.0
@@ -234,7 +231,6 @@ def _exactly(peer: socket.socket, count: int) -> bytearray:
 
 
 _MAKER: Final = _Maker()
-
 
 Result = TypeVar("Result")
 

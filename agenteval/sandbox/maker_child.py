@@ -22,12 +22,19 @@ from typing import Any, Final, NoReturn
 import msgspec
 from jinja2 import TemplateError
 
-from agenteval.core.prompt import prompt as prompts
-from agenteval.core.prompt.prompt import Prompt
-from agenteval.core.prompt.setting import DEFAULT, Setting
-from agenteval.core.prompt.variant import Variables, drawn, fill, one_line, script
-from agenteval.core.scenario import Agent, Scenario, Schema
-from agenteval.sandbox.inside import inquiry, linux, seccomp, wire
+from agenteval.prompt import prompt
+from agenteval.prompt.prompt import (
+    DEFAULT,
+    Prompt,
+    Setting,
+    Variables,
+    drawn,
+    fill,
+    one_line,
+    script,
+)
+from agenteval.sandbox.inside import inquiry, limits, wire
+from agenteval.trial.trial import Agent, Scenario, Schema
 
 CPU_SECONDS: Final = float(inquiry.CPU_SECONDS)  # of one request
 MEMORY: Final = inquiry.MEMORY  # of address space, beyond what the child has when it begins
@@ -73,7 +80,6 @@ _CALLS: Final = (
     *("munmap", "read", "recvfrom", "restart_syscall", "rt_sigaction", "rt_sigprocmask"),
     *("rt_sigreturn", "sched_yield", "sendto", "setitimer", "time", "write"),
 )
-
 
 SPENT: Final = f"it needs more than {MEMORY >> 20} MB of memory"
 _TEXT: Final = 2000  # characters of what is said of a fault
@@ -236,7 +242,7 @@ def columns(scenario: Scenario, seed: int, query: str) -> tuple[str, ...]:
 
 
 def render(scenario: Scenario, seed: int, setting: Setting) -> Prompt:
-    return prompts.render(scenario, variables(scenario, seed), setting)
+    return prompt.render(scenario, variables(scenario, seed), setting)
 
 
 def render_all(seed: int, *scenarios: Scenario) -> list[Prompt]:
@@ -246,13 +252,13 @@ def render_all(seed: int, *scenarios: Scenario) -> list[Prompt]:
 def outline(
     scenario: Scenario, agent: Agent, seed: int, known: Variables, setting: Setting
 ) -> Prompt:
-    return prompts.outline(agent, requested(scenario, agent, seed, known), known, setting)
+    return prompt.outline(agent, requested(scenario, agent, seed, known), known, setting)
 
 
 def recognised(
     scenario: Scenario, agent: Agent, seed: int, known: Variables, transcript: str
 ) -> Prompt | None:
-    return prompts.recognised(agent, requested(scenario, agent, seed, known), known, transcript)
+    return prompt.recognised(agent, requested(scenario, agent, seed, known), known, transcript)
 
 
 def requested(scenario: Scenario, agent: Agent, seed: int, known: Variables) -> tuple[str, ...]:
@@ -296,7 +302,7 @@ ACTS: Final[Mapping[str, Callable[..., Any]]] = {
     act.__name__: act
     for act in (
         *(variables, database, forget, columns, render, render_all, outline, recognised, requested),
-        *(schema, rows, fill, prompts.render_agent, prompts.rules_for),
+        *(schema, rows, fill, prompt.render_agent, prompt.rules_for),
     )
 }
 _FAULTS: Final = (TemplateError, MemoryError, RecursionError, OverflowError, TypeError, ValueError)
@@ -369,12 +375,12 @@ def confine() -> list[str]:
         with suppress(ValueError, OSError):  # a system that bounds no address space
             resource.setrlimit(kind, (most, most))
     layers = ["limits"]
-    if sys.platform == "linux" and linux.landlock_version():
-        linux.landlock([], loopback=False)
+    if sys.platform == "linux" and limits.landlock_version():
+        limits.landlock([], loopback=False)
         layers.append("Landlock")
     resource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))
-    if sys.platform == "linux" and linux.MACHINE in seccomp.ARCH:
-        linux.install_filter(seccomp.only(linux.MACHINE, _CALLS))
+    if sys.platform == "linux" and limits.MACHINE in limits.ARCH:
+        limits.install_filter(limits.only(limits.MACHINE, _CALLS))
         layers.append("seccomp")
     return layers
 

@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from inspect import getsource
 from pathlib import Path
 
-from agenteval.core.scenario import Limits
 from agenteval.errors import InfrastructureError
 from agenteval.protocols import Sandbox, SandboxBackend
 from agenteval.sandbox.inside import battery
-from agenteval.sandbox.launch import interpreter
-from agenteval.sandbox.world import SHOWN
+from agenteval.sandbox.launch import SHOWN, interpreter
 from agenteval.temporary import temporary_folder
+from agenteval.trial.trial import Limits
 
 APPARMOR = (
     "AppArmor keeps user namespaces from programs without a profile (Ubuntu since 23.10). Give "

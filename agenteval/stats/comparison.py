@@ -11,26 +11,23 @@ from math import ceil, inf, nan, sqrt
 from statistics import NormalDist, fmean, variance
 from typing import Any, Self
 
-from agenteval import stats
-from agenteval.core.counts import Cluster
-from agenteval.stats.cluster_variance import Precision, varied
-from agenteval.stats.estimand import (
-    UNKNOWN,
-    Layout,
-    met_strata,
-    strata,
-    summed,
-)
 from agenteval.stats.quantiles import t_tail
 from agenteval.stats.rates import (
     PLANNED_ICC,
+    UNKNOWN,
+    Layout,
     Mean,
+    Precision,
     Rate,
     Z,
     clustered,
+    met_strata,
     per_trial,
     planned_effect,
+    strata,
+    summed,
     t_quantile,
+    varied,
 )
 from agenteval.stats.score import (
     EXCHANGES,
@@ -42,9 +39,9 @@ from agenteval.stats.score import (
     rates_differ_by,
     ratio,
 )
+from agenteval.trial.trial import Cluster
 
 POWER = 0.8
-
 Column = Sequence[Cluster]  # of each trial: how many, out of how many
 Layouts = tuple[Layout, Layout]  # of the trials of both models
 ALONE: Layouts = (UNKNOWN, UNKNOWN)
@@ -180,7 +177,9 @@ def _tested(
 
     Draws are paired by scenario if both models played the same scenarios.
     """
-    tests, (names, other_names) = stats.permutation, (of.scenarios for of in layouts)
+    from agenteval.stats import permutation  # noqa: PLC0415 -- start-up: numpy
+
+    tests, (names, other_names) = permutation, (of.scenarios for of in layouts)
     if all(of.by_scenario for of in layouts):
         first, second = (
             [summed(of, names) for of in first],
@@ -228,7 +227,9 @@ def compare_shares(
     first_rate, second_rate = Rate(sum(first), len(first)), Rate(sum(second), len(second))
     if not paired:
         return compare_counts(first_rate, second_rate)
-    tests = stats.permutation
+    from agenteval.stats import permutation  # noqa: PLC0415 -- start-up: numpy
+
+    tests = permutation
     (evidence,) = tests.paired_once(tests.by_trial([first_column]), tests.by_trial([second_column]))
     return Difference.of(first_rate, second_rate, evidence, paired=True)
 

@@ -17,12 +17,11 @@ from math import fsum, inf
 from operator import sub
 from typing import NamedTuple, Self
 
-from agenteval.stats.cluster_variance import weight
+from agenteval.stats.rates import weight
 
 _STEPS = 30
 _LEAST = _EXACT = 1e-9
 _NOTHING_OFF = 1e12
-
 Sums = tuple[int, float, int, float]  # of a stratum: errors, shifts, size, slack
 
 

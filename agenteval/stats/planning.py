@@ -1,21 +1,255 @@
-"""Power of a gate, and the size of run that it needs, from simulated runs."""
+"""Power of a gate, and the size of run that it needs, from simulated runs.
+
+Simulated runs with known rates and clustering, to measure what a gate does with them.
+
+Beta-binomial: a scenario is as hard for the baseline as for the candidate, and within it calls of
+one trial are correlated.
+"""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from math import ceil, sqrt
 from statistics import NormalDist
 
 import numpy as np
+from numpy.typing import NDArray
 
 from agenteval.stats.comparison import POWER
-from agenteval.stats.criteria import Rules
-from agenteval.stats.estimand import Estimand, strata
-from agenteval.stats.feasibility import MOST_TRIALS
-from agenteval.stats.guarded_tests import comparison
-from agenteval.stats.promotion import LEVEL, GateVerdict, judge_gate
-from agenteval.stats.rates import Rate
-from agenteval.stats.simulation import Design, Truth, simulated_errors, simulated_pairs
+from agenteval.stats.criteria import CRITERIA, DRAWN, Rules
+from agenteval.stats.limits import comparison
+from agenteval.stats.promotion import LEVEL, MOST_TRIALS, GateVerdict, judge_gate
+from agenteval.stats.quantiles import beta_quantiles
+from agenteval.stats.rates import Estimand, Rate, design_effect, strata
+from agenteval.trial.call import Outcome
+from agenteval.trial.summary import RunSummary, TrialSummary, World
+from agenteval.trial.trial import HandshakeStep
+
+ENOUGH_ERRORS = 10  # trials with errors from which their resemblance is estimated
+_GRID = 2001
+_CLOSED = (HandshakeStep("closed", reached=True),)
+
+
+@dataclass(frozen=True, slots=True)
+class Clustering:
+    """The intraclass correlation of calls of one scenario, and the additional one of one trial."""
+
+    scenario: float
+    trial: float
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """The true rates of a simulated model: errors per call, their classes, and outcomes.
+
+    `outcomes` are the chances of all outcomes but completion. `shares` are those of the criteria
+    that do not follow from the outcome, by name.
+    """
+
+    errors: float
+    classes: Mapping[str, float]
+    outcomes: Mapping[Outcome, float] = field(default_factory=dict)
+    shares: Mapping[str, float] = field(default_factory=dict)
+
+    def with_errors(self, errors: float) -> "Truth":
+        return replace(self, errors=min(errors, 1.0))
+
+    def worse(self, times: float) -> "Truth":
+        """Return a model with the same kinds of fault, each `times` as frequent."""
+        ends = {end: share * times for end, share in self.outcomes.items()}
+        most = max(sum(ends.values()), 1.0)
+        return Truth(
+            min(self.errors * times, 1.0),
+            self.classes,
+            {end: share / most for end, share in ends.items()},
+            {name: min(share * times, 1.0) for name, share in self.shares.items()},
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """The layout of a run: the task instance of each trial, and the possible sizes of trials.
+
+    `worlds` has scenario, number and seed of each instance.
+    """
+
+    worlds: Sequence[World]
+    sizes: Sequence[int]
+    handshakes: frozenset[str]  # scenarios that have one
+    clustering: Clustering
+
+    def scaled(self, trials: int, about: Estimand) -> "Design":
+        """Return a design of this many trials.
+
+        If the verdict is about scenarios like these, it has more scenarios, with as many trials of
+        each as now. Else it has more trials of these scenarios.
+        """
+        names = list(dict.fromkeys(scenario for scenario, _, _ in self.worlds))
+        if about is Estimand.LIKE:
+            each = max(1, round(len(self.worlds) / len(names)))
+            names = [f"scenario {number}" for number in range(-(-trials // each))]
+        return replace(self, worlds=[(names[at % len(names)], at, at) for at in range(trials)])
+
+
+def truth_of(run: RunSummary) -> Truth:
+    """Return the observed rates of a run as the truth. The run must have made calls."""
+    trials = run.counted
+    errors = sum(trial.all_errors[0] for trial in trials)
+    names = sorted({name for trial in trials for name in trial.errors})
+    ends = Counter(trial.outcome for trial in run.trials if not trial.completed)
+    return Truth(
+        errors=errors / run.calls,
+        classes={
+            name: sum(trial.errors.get(name, 0) for trial in trials) / errors for name in names
+        },
+        outcomes={end: count / len(run.trials) for end, count in ends.items()},
+        shares={
+            name: share
+            for name, one in CRITERIA.items()
+            if one.simulate not in DRAWN
+            and (share := _share([one.counts(trial) for trial in trials]))
+        },
+    )
+
+
+def _share(counts: Iterable[tuple[int, int]]) -> float:
+    hits, n = map(sum, zip(*counts, strict=True))
+    return hits / n if n else 0.0
+
+
+def design_of(run: RunSummary, *, icc: float) -> Design:
+    """Return a run's design. `icc` is used where too few trials bear errors to estimate it."""
+    return Design(
+        worlds=[trial.world for trial in run.trials],
+        sizes=[trial.calls for trial in run.counted],
+        handshakes=frozenset(trial.scenario for trial in run.counted if trial.handshake),
+        clustering=clustering_of(run, icc=icc),
+    )
+
+
+def clustering_of(run: RunSummary, *, icc: float) -> Clustering:
+    """Estimate the clustering by moments, from the design effects of trials and of scenarios.
+
+    `icc` is that of trials where too few of them bear errors.
+    """
+    trials = [trial.all_errors for trial in run.counted if trial.calls]
+    if sum(count > 0 for count, _ in trials) < ENOUGH_ERRORS:
+        return Clustering(0.0, icc)
+    size = _mean_size(trials)
+    within_trial = max((design_effect(trials) - 1) / (size - 1), 0.0) if size > 1 else 0.0
+    groups: dict[str, tuple[int, int]] = {}
+    for trial in run.counted:
+        count, calls = groups.get(trial.scenario, (0, 0))
+        groups[trial.scenario] = count + trial.all_errors[0], calls + trial.calls
+    scenarios = [group for group in groups.values() if group[1]]
+    size_beyond_trial = (
+        _mean_size(scenarios) - size
+    )  # calls that share the scenario and not the trial
+    if len(scenarios) == 1 or size_beyond_trial <= 0:
+        return Clustering(0.0, within_trial)
+    between = (design_effect(scenarios) - 1 - (size - 1) * within_trial) / size_beyond_trial
+    shared = min(max(between, 0.0), within_trial)
+    return Clustering(shared, within_trial - shared)
+
+
+def _mean_size(clusters: Sequence[tuple[int, int]]) -> float:
+    """Return the mean cluster size, weighted by calls."""
+    return sum(size * size for _, size in clusters) / sum(size for _, size in clusters)
+
+
+def simulated_pairs(
+    design: Design, baseline: Truth, candidate: Truth, *, rng: np.random.Generator, pairs: int
+) -> Iterator[tuple[RunSummary, RunSummary]]:
+    """Return this many pairs of a baseline and a candidate that met the same task instances."""
+    hardness = rng.random((pairs, len({scenario for scenario, _, _ in design.worlds})))
+    sides = [_runs(design, truth, hardness, rng) for truth in (baseline, candidate)]
+    return zip(*sides, strict=True)
+
+
+def _runs(
+    design: Design, truth: Truth, hardness: NDArray[np.float64], rng: np.random.Generator
+) -> Iterator[RunSummary]:
+    sizes, errors = simulated_errors(design, truth.errors, hardness, rng=rng)
+    names, shares = list(truth.classes), list(truth.classes.values())
+    kinds = rng.multinomial(errors, shares) if names else errors[..., None]
+    ends = [Outcome.COMPLETED, *truth.outcomes]
+    completed = max(1 - sum(truth.outcomes.values()), 0.0)
+    ended = rng.choice(len(ends), p=[completed, *truth.outcomes.values()], size=sizes.shape)
+    for rows in zip(*(column.tolist() for column in (sizes, kinds, ended)), strict=True):
+        trials = [
+            TrialSummary(
+                scenario,
+                number,
+                seed,
+                outcome=ends[end],
+                calls=calls,
+                errors=dict(zip(names, of_kinds, strict=False)),
+                executed=calls - sum(of_kinds),
+                handshake=_CLOSED if scenario in design.handshakes else (),
+            )
+            for (scenario, number, seed), calls, of_kinds, end in zip(
+                design.worlds, *rows, strict=True
+            )
+        ]
+        yield _run(_with_faults(trials, truth, rng))
+
+
+def _with_faults(
+    trials: Sequence[TrialSummary], truth: Truth, rng: np.random.Generator
+) -> Sequence[TrialSummary]:
+    """Return the trials with the counts that do not follow from their outcomes."""
+    for name, share in truth.shares.items():
+        trials = [CRITERIA[name].simulate(trial, share, rng) for trial in trials]
+    return trials
+
+
+def _run(trials: Sequence[TrialSummary]) -> RunSummary:
+    return RunSummary(
+        id="",
+        model="",
+        simulated=True,
+        complete=True,
+        concurrency=1,
+        trials_planned=len(trials),
+        trials=tuple(trials),
+    )
+
+
+def simulated_errors(
+    design: Design,
+    rate: float,
+    hardness: NDArray[np.float64],
+    *,
+    rng: np.random.Generator,
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return calls and errors of every trial; one row for each row of `hardness`.
+
+    `hardness` has a column for each scenario: the quantile at which its own error rate lies.
+    """
+    columns = {
+        name: at for at, name in enumerate(dict.fromkeys(name for name, _, _ in design.worlds))
+    }
+    at = [columns[scenario] for scenario, _, _ in design.worlds]
+    sizes = rng.choice(np.asarray(design.sizes), size=(len(hardness), len(at)))
+    rates = _beta_quantiles(rate, design.clustering.scenario, hardness)[:, at]
+    icc = design.clustering.trial
+    if icc:
+        spread = (1 - icc) / icc
+        rates = np.clip(rates, 1e-9, 1 - 1e-9)
+        rates = rng.beta(rates * spread, (1 - rates) * spread)
+    return sizes, rng.binomial(sizes, rates)
+
+
+def _beta_quantiles(mean: float, icc: float, shares: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the quantiles at `shares` of the beta distribution with this mean and correlation."""
+    if not icc or not 0 < mean < 1:
+        return np.full_like(shares, mean)
+    grid = np.linspace(0, 1, _GRID)
+    spread = (1 - icc) / icc
+    quantiles = beta_quantiles(mean * spread, (1 - mean) * spread, grid.tolist())
+    interpolated: NDArray[np.float64] = np.interp(shares, grid, quantiles)
+    return interpolated
+
 
 PAIRS = 400  # simulated for each figure: a chance of a half is then known to five points
 FEWEST = 100
@@ -138,11 +372,11 @@ class Rehearsal:
             power = self._power(at, truth, rng)
             if power.value >= POWER:
                 high, enough = at, (at, power)
-            elif at > LARGE and at * _times(power.high) > MOST_TRIALS:
+            elif at > LARGE and at * _size_ratio(power.high) > MOST_TRIALS:
                 return None
             else:
                 low = at
-            there = round(at * min(max(_times(power.value), 0.25), 4))
+            there = round(at * min(max(_size_ratio(power.value), 0.25), 4))
             at = min(max(there, low + max(1, low // 20)), MOST_TRIALS)
         return enough
 
@@ -170,7 +404,7 @@ class Rehearsal:
         return power
 
 
-def _times(power: float) -> float:
+def _size_ratio(power: float) -> float:
     """Return the factor in trials to 80 % power, if the test statistic grows as their root."""
     normal = NormalDist()
     surer = -normal.inv_cdf(LEVEL)

@@ -2,20 +2,29 @@
 
 PASS when every criterion's upper bound lies below its limit: as all must hold, none needs a
 correction. FAIL when a lower bound lies above its limit, after Holm's correction over the criteria.
+
+Alpha spending: how much of a test's level each interim look may use (Lan and DeMets 1983).
+
+After O'Brien and Fleming: next to nothing at first, nearly all at the end, so that a run which is
+never stopped loses little.
+
+Feasibility: the criteria that no candidate can pass in a run this small, and the size needed.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
-from functools import cached_property
-from math import ceil
+from functools import cache, cached_property, partial
+from math import ceil, erfc, exp, inf, log10, sqrt, tau
+from statistics import NormalDist
 
-from agenteval.core.pairing import Pairing, pair
-from agenteval.core.summary import RunSummary, TrialSummary
-from agenteval.stats.comparison import holm
-from agenteval.stats.criteria import VOID, Rules
-from agenteval.stats.guarded_tests import lower_bound, upper_bound
-from agenteval.stats.measures import Measure, measures
+from agenteval.stats.comparison import POWER, holm
+from agenteval.stats.criteria import CALLS, COMMANDS, VOID, Measure, Rules, measures
+from agenteval.stats.limits import MOST, Guarded, LimitTest, lower_bound, upper_bound
+from agenteval.stats.quantiles import falling
+from agenteval.stats.rates import Estimand
+from agenteval.trial.run import Look
+from agenteval.trial.summary import Pairing, RunSummary, TrialSummary, pair
 
 LEVEL = 0.05  # one-sided, of each bound
 VOID_LIMIT = 0.2  # of the trials, where gate.toml names none: from there on `run` has its own code
@@ -155,3 +164,236 @@ def _overall(verdicts: Sequence[GateVerdict]) -> GateVerdict:
         return GateVerdict.FAIL
     settled = all(verdict is GateVerdict.PASS for verdict in verdicts)
     return GateVerdict.PASS if settled else GateVerdict.INCONCLUSIVE
+
+
+_NORMAL = NormalDist()
+LEAST = 1e-9  # the level of a look to which nothing is left
+_FURTHEST = 8.0  # standard errors below nothing, from which on there is nothing
+_STEPS = 10  # in a standard error of what a look adds
+_MOST_STEPS = 800
+_ROUNDED = 1e-3  # a level below this takes more digits than are usual
+
+
+def other_baseline_remarks(looks: Sequence[Look], baseline: str) -> Iterator[str]:
+    """Warn of earlier verdicts over other baselines.
+
+    Each has a level of its own, and one might pass by luck.
+    """
+    last = {look.baseline: look.verdict for look in looks if look.baseline != baseline}
+    if last:
+        told = ", ".join(f"{over}: {verdict}" for over, verdict in last.items())
+        yield (
+            f"The candidate's run was held against another baseline before ({told}): a baseline "
+            "that is chosen with the figures at hand proves less."
+        )
+
+
+def other_run_remarks(verdicts: Mapping[str, int], over: str) -> Iterator[str]:
+    """Warn that other runs of the candidate did not pass: each has a level of its own."""
+    if failed := {verdict: runs for verdict, runs in verdicts.items() if verdict != "PASS"}:
+        told = ", ".join(f"{runs} {verdict}" for verdict, runs in sorted(failed.items()))
+        yield (
+            f"Other runs of the candidate did not pass over {over} ({told}): a run that is played "
+            "anew until it passes proves less, as each may pass by luck."
+        )
+
+
+def level_text(level: float) -> str:
+    return f"{level:.4f}" if level >= _ROUNDED else f"{level:.1g}"
+
+
+def confidence_text(level: float) -> str:
+    """Return the confidence of a bound at this level, in percent: never 100."""
+    if level >= _ROUNDED:
+        return f"{100 * (1 - level):.4g}"
+    return f"{100 * (1 - level):.{ceil(-log10(100 * level))}f}"
+
+
+Going = Sequence[tuple[float, float]]  # where the sum may be, and how likely, if no look rejected
+
+
+def levels(looks: int, level: float) -> tuple[float, ...]:
+    """Return the one-sided level of each of this many looks, after equal parts of the run."""
+    return levels_at([look / looks for look in range(1, looks + 1)], level)
+
+
+def levels_at(shares: Sequence[float], level: float) -> tuple[float, ...]:
+    """Return the one-sided level of each look, made when these shares of the run are done.
+
+    All looks together reject a true null hypothesis with probability `level`. The computation
+    follows the density of a sum of independent parts over the runs that no look has stopped. A look
+    that adds no share gets `LEAST`.
+    """
+    found_levels: list[float] = []
+    going: Going = [(0.0, 1.0)]
+    before = spent = 0.0
+    for share in shares:
+        more, added = _spent(share, level) - spent, share - before
+        if more < LEAST:
+            found_levels.append(LEAST)
+            continue
+        reach = _FURTHEST * sqrt(share)
+        bound = falling(partial(_beyond, going, sqrt(added)), more, -reach, reach)
+        found_levels.append(max(round(1 - _NORMAL.cdf(bound / sqrt(share)), 12), LEAST))
+        going = _on(going, -reach, bound, sqrt(added))
+        before, spent = share, spent + more
+    return tuple(found_levels)
+
+
+def _beyond(going: Going, deviation: float, bound: float) -> float:
+    """Return the chance that the next look observes more than `bound`."""
+    scale = deviation * sqrt(2)
+    return sum(chance * erfc((bound - at) / scale) for at, chance in going) / 2
+
+
+def _on(going: Going, low: float, high: float, deviation: float) -> Going:
+    """Return the density of the sum after the next look, over runs where it is at most `high`.
+
+    It is integrated by trapezoids.
+    """
+    steps = min(round(_STEPS * (high - low) / deviation), _MOST_STEPS)
+    step = (high - low) / steps
+    peak = step / (deviation * sqrt(tau))
+    places = [low + step * at for at in range(steps + 1)]
+    after = [
+        (
+            place,
+            peak
+            * sum(
+                chance * exp(-(((place - one) / deviation) ** 2) / 2)
+                for one, chance in going
+                if abs(place - one) < _FURTHEST * deviation
+            ),
+        )
+        for place in places
+    ]
+    place, chance = after.pop()
+    return [*after, (place, chance / 2)]  # at the low end there is nothing to halve
+
+
+def _spent(share: float, level: float) -> float:
+    """Return the part of the level that may be spent at this share of the run; 0 at none."""
+    if not share:
+        return 0.0
+    return 2 * (1 - _NORMAL.cdf(_NORMAL.inv_cdf(1 - level / 2) / sqrt(share)))
+
+
+AS_MANY_CALLS = "if the candidate makes as many calls a trial as the baseline"
+MOST_TRIALS = 4_000  # that a plan asks for
+_NEW_WORLDS = 1 << 32  # seeds between a trial and the one that repeats it
+Passing = Callable[[int], Mapping[str, int]]  # of so many trials: what passes, and its n
+
+
+@dataclass(frozen=True, slots=True)
+class OutOfReach:
+    """A criterion that no run of size `n` can pass; one of size `enough` can, without any fault.
+
+    `enough` is infinite when no practical number suffices.
+    """
+
+    name: str  # as in gate.toml
+    n: int
+    of: str
+    enough: float
+
+    @property
+    def by_calls(self) -> bool:
+        """True if more calls in each trial suffice; for a planned run their number is a guess."""
+        return self.of in {CALLS, COMMANDS} and self.enough < inf
+
+    @property
+    def fields(self) -> dict[str, str | int | float | None]:
+        """The values by field name; None where no number is enough, as JSON has no infinity."""
+        return {**asdict(self), "enough": self.enough if self.enough < inf else None}
+
+
+def out_of_reach(
+    baseline: RunSummary, candidate: RunSummary, rules: Rules, *, level: float = LEVEL
+) -> tuple[OutOfReach, ...]:
+    """Return the criteria and minimums that a flawless candidate would not pass in these trials."""
+    flawless = replace(candidate, trials=tuple(map(TrialSummary.flawless, candidate.trials)))
+
+    @cache
+    def passing(trials: int) -> Mapping[str, int]:
+        laps = -(-trials // max(len(flawless.trials), 1))
+        before = repeated(baseline, laps * len(baseline.trials), rules.about)
+        after = repeated(flawless, trials, rules.about)
+        criteria = judge_gate(before, after, rules, level=level).criteria
+        return {
+            one.measure.name: one.measure.n for one in criteria if one.verdict is GateVerdict.PASS
+        }
+
+    judgement = judge_gate(baseline, flawless, rules, level=level)
+    unreachable = [
+        OutOfReach(one.measure.name, one.measure.n, one.measure.of, enough)
+        for one in judgement.criteria
+        if one.verdict is not GateVerdict.PASS
+        for enough in [_enough(one.measure.name, len(flawless.trials), passing)]
+    ]
+    unreachable.extend(
+        OutOfReach(f"minimum.{one.of}", one.observed, one.of, one.required)
+        for one in judgement.minimums
+        if one.verdict is not GateVerdict.PASS
+    )
+    return tuple(unreachable)
+
+
+def repeated(run: RunSummary, trials: int, about: Estimand) -> RunSummary:
+    """Repeat the trials of a run until there are this many; each repetition has new seeds.
+
+    If the verdict is about scenarios like these, each repetition has new scenarios too.
+    """
+    repetitions = []
+    for at in range(trials if run.trials else 0):
+        lap, place = divmod(at, len(run.trials))
+        trial = run.trials[place]
+        scenario = f"{trial.scenario} {lap}" if about is Estimand.LIKE else trial.scenario
+        repetitions.append(replace(trial, scenario=scenario, seed=trial.seed + lap * _NEW_WORLDS))
+    return replace(run, trials=tuple(repetitions))
+
+
+def _enough(name: str, played: int, passing: Passing) -> float:
+    """Return the n of the fewest trials that pass a criterion, by doubling, then by bisection.
+
+    Infinite if more than `MOST_TRIALS` would be needed.
+    """
+    low = high = max(played, 1)
+    while name not in passing(high):
+        low, high = high, 2 * high
+        if high > MOST_TRIALS:
+            return inf
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if name in passing(middle) else (middle, high)
+    return passing(high)[name]
+
+
+def needed(result: Result) -> tuple[float, float] | None:
+    """Return the factors by which a new run needs more trials to decide a criterion.
+
+    The power is 80 %. The first factor assumes that the truth is the estimate, the second that it
+    lies half as far from the limit. Infinite where no practical number suffices; None if the
+    criterion is decided.
+    """
+    if result.verdict is not GateVerdict.INCONCLUSIVE:
+        return None
+    test, limit = result.measure.test, result.measure.limit
+    if test is None:
+        return inf, inf
+    level = (
+        LEVEL if test.estimate < limit else LEVEL / result.family_size
+    )  # a new run's, not this look's
+    return _limit_ratios(test, limit, level), _limit_ratios(test.nearer(limit), limit, level)
+
+
+def _limit_ratios(test: LimitTest, limit: float, level: float) -> float:
+    normal, passing = NormalDist(), test.estimate < limit
+    near = test.near(limit) if isinstance(test, Guarded) else test
+    enough = 1 - normal.cdf(normal.inv_cdf(1 - level) + normal.inv_cdf(POWER))
+
+    def chance(times: float) -> float:
+        scaled = near.scaled(times)
+        return scaled.below(limit) if passing else scaled.above(limit)
+
+    times = falling(chance, enough, 1.0, MOST)
+    return inf if times > MOST * 0.999 else times

@@ -7,18 +7,294 @@ computed on the effective sample; docs/validation.md has its coverage.
 
 Wilson's formula is written out because statsmodels, which has it too (and is the oracle in the
 tests), takes four seconds to import.
+
+The variance of a sum of clusters (trials, or scenarios), from how they vary in their strata.
+
+A large cluster pulls the rate that it is compared with, so the variance of the sum looks smaller
+than it is. By how much, and with how many degrees of freedom, follows from the cluster sizes and
+from the assumed intraclass correlation (Bell and McCaffrey 2002).
+
+The estimand: what an interval is about, and how trials are laid out for it.
+
+About these scenarios, played again, a rate varies only as the trials of each scenario do: it is
+stratified by scenario. About scenarios like these, a scenario is one draw: it is clustered by
+scenario.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import lru_cache
 from math import comb, inf, nan, sqrt
 from operator import lt
 from statistics import NormalDist
+from typing import Self, TypeVar
 
-from agenteval.core.counts import Cluster
+from agenteval.errors import UsageError
 from agenteval.stats import quantiles
-from agenteval.stats.cluster_variance import Precision, evenness, varied
-from agenteval.stats.estimand import UNKNOWN, Layout
+from agenteval.trial.trial import Cluster
+
+# Below it Student's t would take a rate for something without ends (docs/validation.md).
+LEAST_DF = 4
+_NOTHING = 1e-9
+Of = TypeVar("Of")
+Sizes = Sequence[float]
+Places = Sequence[Sequence[int]]  # of each stratum: where its clusters stand
+
+
+def degrees(strata: Sequence[int]) -> int:
+    """Return the degrees of freedom: one less than the clusters of each stratum.
+
+    A stratum of a single cluster counts as one.
+    """
+    return sum(k - 1 if k > 1 else 1 for k in Counter(strata).values())
+
+
+def varied(values: Sequence[float], strata: Sequence[int]) -> float:
+    """Return the variance of the sum of these values, from how they vary within their strata.
+
+    The only value of a stratum varies around 0.
+    """
+    total = 0.0
+    for of in _by_stratum(values, strata):
+        mean = sum(of) / len(of) if len(of) > 1 else 0.0
+        total += weight(len(of)) * sum([(value - mean) ** 2 for value in of])
+    return total
+
+
+def evenness(clusters: Sequence[Cluster], strata: Sequence[int]) -> float:
+    """Return the variance within strata divided by that of one pooled sample; at most 1.
+
+    One error and one call without an error are added to each stratum (Laplace), as a stratum that
+    shows no spread might well have some.
+    """
+    counts, sizes = [count for count, _ in clusters], [size for _, size in clusters]
+    count, n = sum(counts), sum(sizes)
+    if not 0 < count < n or len(set(strata)) < 2:
+        return 1.0
+    rate = count / n
+    spread = 0.0
+    sums = _by_stratum(counts, strata), _by_stratum(sizes, strata)
+    for errors, size in zip(*(map(sum, of) for of in sums), strict=True):
+        spread += (errors + 1) * (size - errors + 1) / (size + 2)
+    return min(spread / (n * rate * (1 - rate)), 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Precision:
+    """The precision of `varied` for clusters whose errors are compared with the pooled rate.
+
+    On average it recovers this `share` of the variance, with `df` degrees of freedom
+    (Satterthwaite). A share of 0 means that the clusters carry no information about the variance.
+    """
+
+    share: float
+    df: float
+
+    @classmethod
+    def of(cls, sizes: Sizes, strata: Sequence[int], *, icc: float) -> Self:
+        return cls.of_sides([(sizes, 1.0)], strata, icc=icc)
+
+    @classmethod
+    def of_sides(
+        cls, sides: Iterable[tuple[Sizes, float]], strata: Sequence[int], *, icc: float
+    ) -> Self:
+        """Return the precision for a weighted sum of sides, each compared with its own rate.
+
+        A side is the sizes of its clusters and its weight. A size is 0 where a side has no calls in
+        the cluster of another.
+        """
+        weighted_sides = tuple((tuple(sizes), times) for sizes, times in sides)
+        share, df = _precision_of_both(weighted_sides, tuple(strata), icc)
+        return cls(share, min(max(df, LEAST_DF), degrees(strata)))
+
+
+@lru_cache(maxsize=64)  # all figures of a run have the same trials
+def _precision_of_both(
+    sides: tuple[tuple[Sizes, float], ...], strata: tuple[int, ...], icc: float
+) -> tuple[float, float]:
+    """Return share and degrees of freedom from the mean and variance of a quadratic form.
+
+    These are the trace of its matrix and of the square of that. The matrix is a diagonal one
+    centred in each stratum, and for each side p a' + a p'.
+    """
+    places = _places(strata)
+    own = [[times**2 * size * (1 + icc * (size - 1)) for size in of] for of, times in sides]
+    pulls = [_pull(of, variances, places) for (of, _), variances in zip(sides, own, strict=True)]
+    combined = [sum(variances) for variances in zip(*own, strict=True)]
+    there = sum(combined)
+    trace = there + 2 * sum(_dot(p, a) for p, a in pulls)
+    if trace < _NOTHING * there:
+        return 0.0, 0.0
+    square = sum(_squared([combined[at] for at in of]) for of in places)
+    for p, a in pulls:
+        square += 4 * sum(
+            weight(len(of)) * sum([combined[at] * p[at] * a[at] for at in of]) for of in places
+        )
+        square += 2 * sum(_dot(a, q) * _dot(p, b) + _dot(a, b) * _dot(p, q) for q, b in pulls)
+    if square <= 0:  # one cluster is all there is, but for rounding
+        return 0.0, 0.0
+    return trace / there, trace * trace / square
+
+
+def _pull(sizes: Sizes, variances: Sizes, places: Places) -> tuple[Sizes, Sizes]:
+    """Return the effect of each cluster on the others through the pooled rate: p and a."""
+    n, half = sum(sizes), sum(variances) / 2
+    a = _centred([size / n for size in sizes], places)
+    own = _centred(variances, places)
+    return [half * one - other for one, other in zip(a, own, strict=True)], a
+
+
+def _centred(values: Sizes, places: Places) -> Sizes:
+    """Centre values on the mean of their stratum; their squares add up to the sum of `varied`."""
+    centred = [*values]
+    for of in places:
+        if len(of) > 1:
+            mean, times = sum([values[at] for at in of]) / len(of), sqrt(weight(len(of)))
+            for at in of:
+                centred[at] = times * (values[at] - mean)
+    return centred
+
+
+def _squared(variances: Sizes) -> float:
+    """Return the trace of the square of a diagonal, centred and weighed."""
+    k, squares = len(variances), sum([one * one for one in variances])
+    return squares if k == 1 else (squares * (k - 2) * k + sum(variances) ** 2) / (k - 1) ** 2
+
+
+def weight(k: int) -> float:
+    """Return the weight of each square in the variance, for a stratum of `k` clusters."""
+    return k / (k - 1) if k > 1 else 1.0
+
+
+def _dot(one: Sizes, other: Sizes) -> float:
+    return sum([a * b for a, b in zip(one, other, strict=True)])
+
+
+def _by_stratum(values: Sequence[Of], strata: Sequence[int]) -> list[list[Of]]:
+    return [[values[place] for place in places] for places in _places(tuple(strata))]
+
+
+@lru_cache(maxsize=8)
+def _places(strata: tuple[int, ...]) -> Places:
+    places: dict[int, list[int]] = defaultdict(list)
+    for place, stratum in enumerate(strata):
+        places[stratum].append(place)
+    return list(places.values())
+
+
+NOTHING: Cluster = (0, 0)
+
+
+class Estimand(StrEnum):
+    """The population of scenarios that a figure is about."""
+
+    THESE = "these"
+    LIKE = "like-these"
+
+    @property
+    def label(self) -> str:
+        return "scenarios like these" if self is Estimand.LIKE else "these scenarios"
+
+
+def estimand(about: str) -> Estimand:
+    """Return the estimand that a caller names. Raises UsageError if there is none of that name."""
+    if about not in {*Estimand}:
+        raise UsageError(f"about={about!r}: one of {', '.join(Estimand)}")
+    return Estimand(about)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The scenario of each trial, in the order of the trials, and the estimand.
+
+    `scenarios` is empty where they are not known: then each trial is a draw by itself, whatever the
+    estimand.
+    """
+
+    estimand: Estimand = Estimand.THESE
+    scenarios: Sequence[str] = field(default=())
+
+    @property
+    def by_scenario(self) -> bool:
+        """True if a scenario is one draw."""
+        return self.estimand is Estimand.LIKE and any(self.scenarios)
+
+    def grouped(self, clusters: Sequence[Cluster]) -> tuple[list[Cluster], list[int]]:
+        """Return the draws and the stratum of each, without draws of size 0."""
+        names = self.scenarios or [""] * len(clusters)
+        if self.by_scenario:
+            units = [unit for unit in summed(clusters, names) if unit[1]]
+            return units, [0] * len(units)
+        used = [cluster for cluster in clusters if cluster[1]]
+        if len(used) < len(clusters):
+            names = [name for cluster, name in zip(clusters, names, strict=True) if cluster[1]]
+        return used, strata(names)
+
+
+UNKNOWN = Layout()
+
+
+def summed(clusters: Sequence[Cluster], scenarios: Sequence[str]) -> list[Cluster]:
+    """Return the sums over the trials of each scenario, in the order of the scenarios' names."""
+    sums: dict[str, Cluster] = {}
+    for (count, size), name in zip(clusters, scenarios, strict=True):
+        before = sums.get(name, NOTHING)
+        sums[name] = before[0] + count, before[1] + size
+    return [sums[name] for name in sorted(sums)]
+
+
+def strata(scenarios: Sequence[str]) -> list[int]:
+    """Return the stratum of each trial, which is its scenario.
+
+    Scenarios played once, which show no spread, share one stratum. So runs that play each scenario
+    once are judged as an unstratified sample.
+    """
+    return list(_strata(tuple(scenarios)))
+
+
+@lru_cache(maxsize=8)  # a view asks about the same trials a hundred times
+def _strata(scenarios: tuple[str, ...]) -> tuple[int, ...]:
+    played = Counter(scenarios)
+    numbers = {name: at for at, name in enumerate((n for n in played if played[n] > 1), 1)}
+    return tuple(numbers.get(name, 0) for name in scenarios)
+
+
+def met_strata(first: Sequence[str], second: Sequence[str]) -> tuple[list[int], list[int]]:
+    """Return the strata of the trials of two runs: the scenarios both played more than once."""
+    sides = Counter(first), Counter(second)
+    both = [name for name in sides[0] if min(side[name] for side in sides) > 1]
+    numbers = {name: at for at, name in enumerate(both, 1)}
+    first_strata, second_strata = (
+        [numbers.get(name, 0) for name in side] for side in (first, second)
+    )
+    return first_strata, second_strata
+
+
+def these(scenarios: int) -> str:
+    return f"these {scenarios} scenarios" if scenarios > 1 else "this scenario"
+
+
+def verdict_about(about: Estimand, scenarios: int, *, logged: bool) -> str:
+    """Return the sentences that state the estimand of a gate's verdict and the kind of bounds."""
+    if logged:
+        return (
+            "The verdict is about sessions like those of the log. Nobody gave both models the same "
+            "tasks: what they differ by may come of these alone."
+        )
+    if not scenarios:
+        return "The verdict is about no scenario: nothing was seen of the candidate in any."
+    if about is Estimand.LIKE:
+        return (
+            f"The verdict is about scenarios like these {scenarios}: bounds are clustered by "
+            "scenario."
+        )
+    return (
+        f"The verdict is about {these(scenarios)}, played again: bounds are stratified by "
+        "scenario. Of other scenarios it says nothing."
+    )
+
 
 LEVEL = 0.95
 PLANNED_ICC = 0.1  # resemblance within a trial, assumed where the counts cannot show it

@@ -18,7 +18,6 @@ SETTLED = 0.05
 EXCHANGES = 9_999  # permutations under a p value
 FARTHEST = 1e9  # a mean, or a ratio, beyond is as good as infinite
 _HALVINGS = 100
-
 Interval = tuple[float, float]
 
 

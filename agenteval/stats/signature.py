@@ -13,10 +13,10 @@ from typing import TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
-from agenteval.core.counts import ErrorCounts
-from agenteval.stats.estimand import UNKNOWN, Layout, summed
-from agenteval.stats.p_value import Sums, Tail, exchanged, flipped, itself
+from agenteval.stats.permutation import Sums, Tail, exchanged, flipped, itself
+from agenteval.stats.rates import UNKNOWN, Layout, summed
 from agenteval.stats.score import EXCHANGES
+from agenteval.trial.trial import ErrorCounts
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,3 @@ from, and `shards` says which process has a trial: all by plain SQL, through `co
 makes tables and speaks to any database that is no file of SQLite. A store of an older schema is
 read by `older` as it is, and changed by `migration` after `backup` has copied it.
 """
-
-from agenteval.lazily import submodules
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from agenteval.store import ingesting, older, orm, rescoring, sql, upkeep
-else:
-    __getattr__ = submodules(__name__)
-
-__all__ = ["ingesting", "older", "orm", "rescoring", "sql", "upkeep"]

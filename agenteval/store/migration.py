@@ -16,18 +16,17 @@ from sqlalchemy import Connection, Engine, Inspector, inspect
 from sqlalchemy.exc import OperationalError
 from sqlmodel import Session, SQLModel, col, select
 
-from agenteval.core.recovery import COUNTING
-from agenteval.core.run import judged_by
-from agenteval.core.summary import summarize
-from agenteval.store.backup import back_up
 from agenteval.store.location import SCHEMA, check_version
-from agenteval.store.mapping import trial_value
-from agenteval.store.rows import CallRow, RunRow, TrialRow, TurnRow
+from agenteval.store.older import back_up
+from agenteval.store.read import trial_value
+from agenteval.store.schema import CallRow, RunRow, TrialRow, TurnRow
 from agenteval.store.summaries import summary_values
+from agenteval.trial.recovery import COUNTING
+from agenteval.trial.run import judged_by
+from agenteval.trial.summary import summarize
 
 if TYPE_CHECKING:
     from alembic.operations import Operations
-
 TRIALS = SQLModel.metadata.tables[str(TrialRow.__tablename__)]
 CALLS = SQLModel.metadata.tables[str(CallRow.__tablename__)]
 TURNS = SQLModel.metadata.tables[str(TurnRow.__tablename__)]

@@ -3,22 +3,134 @@
 Temporary views stand before its tables: what a column of today lacks there is its default, and
 what has to be counted is counted from the calls of the one row that is asked for. So a store of
 gigabytes is neither copied nor held in memory.
+
+A copy of an SQLite store next to it, made before an upgrade alters the store.
 """
 
 import json
+import os
+import shutil
 import sqlite3
-from collections.abc import Mapping
-from contextlib import closing
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from functools import cache, lru_cache
+from pathlib import Path
 from typing import Any
 
-from agenteval.core.recovery import COUNTING
-from agenteval.core.run import judged_by
-from agenteval.core.summary import summarize
-from agenteval.store import loading
-from agenteval.store.connections import statements, version_of
-from agenteval.store.location import SCHEMA
-from agenteval.store.summaries import Query, summary_values
+from agenteval.errors import HostError, UsageError, fault, is_damage, is_of_the_host
+from agenteval.store import read
+from agenteval.store.location import (
+    SCHEMA,
+    Location,
+    Query,
+    check_version,
+    connected,
+    is_current,
+    no_store,
+    size_of,
+    statements,
+    unopened,
+    version_of,
+)
+from agenteval.store.summaries import summary_values
+from agenteval.trial.recovery import COUNTING
+from agenteval.trial.run import judged_by
+from agenteval.trial.summary import summarize
+
+PARTIAL = ".partial"  # behind the name of a copy that is not whole yet
+PAGES = 20_000  # copied at a time: between two of these, Ctrl-C is heard
+
+
+def back_up(file: str, version: int, store: str) -> Path:
+    """Copy the store to FILE.schemaN; the name of the copy, which is whole and on disk.
+
+    The caller keeps others from writing meanwhile. Raises HostError where the copy cannot be
+    written; nothing is left of it then.
+    """
+    name = _free_name(Path(f"{file}.schema{version}"))
+    partial = name.with_name(name.name + PARTIAL)
+    partial.unlink(missing_ok=True)  # a killed upgrade left it
+    try:
+        _check_free_space(Path(file), name.parent)
+        _copy(file, partial)
+        _check_whole(file, partial)
+        shutil.copymode(file, partial)
+        partial.rename(name)
+        _sync(name.parent)
+    except (sqlite3.Error, OSError) as error:
+        partial.unlink(missing_ok=True)
+        raise _not_copied(store, name, error) from error
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+    return name
+
+
+def _free_name(path: Path) -> Path:
+    """Never that of a copy that is there: it may be the only one of what it holds."""
+    name, number = path, 1
+    while name.exists() or name.is_symlink():
+        number += 1
+        name = path.with_name(f"{path.name}-{number}")
+    return name
+
+
+def _check_free_space(file: Path, folder: Path) -> None:
+    """Raises OSError before a large store has filled the disk with half a copy."""
+    log = Path(f"{file}-wal")
+    size = size_of(file) + size_of(log)
+    free = shutil.disk_usage(folder).free
+    if free < size:
+        raise OSError(f"{size / 1e6:.1f} MB are needed and {free / 1e6:.1f} MB are free")
+
+
+def _copy(file: str, partial: Path) -> None:
+    os.close(os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    with closing(connected(file)) as source, closing(sqlite3.connect(partial)) as target:
+        for setting in ("journal_mode=OFF", "synchronous=OFF"):  # it is synced as a whole
+            target.execute(f"PRAGMA {setting}")
+        source.backup(target, pages=PAGES)
+    _sync(partial)
+
+
+def _check_whole(file: str, copy: Path) -> None:
+    """Raises OSError where the copy has another number of rows in any table."""
+    with closing(connected(file)) as source, closing(connected(str(copy))) as target:
+        if _rows(source) != _rows(target):
+            raise OSError("the copy has other rows than the store")
+
+
+def _rows(connection: sqlite3.Connection) -> Mapping[str, int]:
+    asked = "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name"
+    names = [name for (name,) in connection.execute(asked).fetchall()]
+    return {
+        name: connection.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0]  # noqa: S608 -- the store's own
+        for name in names
+    }
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _not_copied(store: str, name: Path, error: Exception) -> HostError:
+    said = getattr(error, "strerror", None) or str(error)
+    cure = "make room there" if _is_full(error) else "let the folder be written"
+    return HostError(
+        f"--store {store}: not upgraded, as the copy {name} cannot be made ({said}); {cure}, and "
+        "ask again. The store is as it was, and can be read"
+    )
+
+
+def _is_full(error: Exception) -> bool:
+    if isinstance(error, OSError) and error.errno is not None:
+        return is_of_the_host(error)
+    return "full" in str(error) or "free" in str(error)
+
 
 # What a trial's row was not counted for, or otherwise than today; see `store.migration`.
 _COUNTED = (
@@ -98,7 +210,7 @@ def _default(kind: str, _required: int, written: str | None) -> str:
 
 def _counts(query: Query, trial: int) -> dict[str, Any]:
     """Return the figures counted from the calls of a trial, as its row would have them."""
-    values = summary_values(summarize(loading.trial_of_row(query, trial)))
+    values = summary_values(summarize(read.trial_of_row(query, trial)))
     return {name: _column(values[name]) for name in _COUNTED}
 
 
@@ -112,3 +224,23 @@ def _judges(query: Query, run: str) -> str:
     return json.dumps(
         {judged_by(scenario, agent.rpartition("/")[0]): digest for scenario, agent, digest in rows}
     )
+
+
+@contextmanager
+def connection_to_read(where: Location) -> Iterator[sqlite3.Connection]:
+    """To a file that is there, by the tables of today. Raises as `opened`."""
+    connection = connected(where.file or "")
+    try:
+        check_version(version_of(connection.execute), str(where))
+        if not is_current(connection.execute):
+            put_views(connection)
+        connection.execute("PRAGMA query_only=ON")
+        yield connection
+    except sqlite3.DatabaseError as error:
+        if is_damage(str(error)) or "disk" in str(error):  # it is full, or fails
+            raise fault(str(where), str(error)) from error
+        if "unable to open" in str(error):  # it needs a file next to it, in a folder of others
+            raise unopened(str(where), error) from error
+        raise UsageError(no_store(str(where), str(error))) from error
+    finally:
+        connection.close()

@@ -7,17 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import (
-    JSON,
-    URL,
-    Column,
-    Connection,
-    Engine,
-    TextClause,
-    create_engine,
-    event,
-    text,
-)
+from sqlalchemy import JSON, URL, Column, Connection, Engine, TextClause, create_engine, event, text
 from sqlalchemy.exc import (
     DatabaseError,
     InterfaceError,
@@ -28,21 +18,23 @@ from sqlalchemy.exc import (
 from sqlalchemy.pool import NullPool, StaticPool
 from sqlmodel import Field, SQLModel
 
-from agenteval.core.plain import visible
 from agenteval.errors import UsageError, fault
-from agenteval.store import ingesting, rescoring  # noqa: F401 -- whose tables are to be made too
-from agenteval.store.connections import (
+from agenteval.store import ingesting  # noqa: F401 -- whose tables are to be made too  # noqa: F401 -- whose tables are to be made too  # noqa: F401 -- whose tables are to be made too  # noqa: F401 -- whose tables are to be made too  # noqa: F401 -- whose tables are to be made too  # noqa: F401 -- whose tables are to be made too  # noqa: F401 -- whose tables are to be made too  # noqa: F401 -- whose tables are to be made too  # noqa: F401 -- whose tables are to be made too
+from agenteval.store.location import (
     WAIT_SECONDS,
     Bound,
+    Location,
+    Query,
     all_or_none,
+    decoded,
     is_fault,
     no_store,
     unopened,
 )
-from agenteval.store.location import Location
 from agenteval.store.migration import Upgrade, is_current, make_tables, show_as_today
-from agenteval.store.rows import ExactText
-from agenteval.store.summaries import Query, connection_to_read, decoded
+from agenteval.store.older import connection_to_read
+from agenteval.store.schema import ExactText
+from agenteval.trial.text import visible
 
 
 class ImportedRow(SQLModel, table=True):

@@ -1,47 +1,265 @@
-"""Runs in a SQL database: a file of SQLite in WAL mode by default, or what SQLAlchemy speaks to."""
+"""Runs in a SQL database: a file of SQLite in WAL mode by default, or what SQLAlchemy speaks to.
 
+Shards: processes that play one run together. The row of a trial is the claim of one of them.
+
+A shard tells that it lives by the database's clock, as those of machines differ. One that has told
+nothing for as long as its lease is taken for gone: its trials in flight are set aside, to be played
+by others. Should it live after all, what it writes of them counts nowhere.
+"""
+
+import os
 import sqlite3
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, closing
-from dataclasses import asdict, replace
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from agenteval import store as parts  # whose orm imports an ORM: only when it is needed
-from agenteval.core.outcome import Ending, Outcome
-from agenteval.core.run import Crash, Effort, Look, Run
-from agenteval.core.summary import ImportedCounts, TrialSummary
 from agenteval.errors import Cause, HostError, UsageError
-from agenteval.store import bound_rows, loading
-from agenteval.store.bound_rows import (
+from agenteval.store import read, write
+from agenteval.store.location import (
+    SCHEMA,
+    Connection,
+    FileConnection,
+    Location,
+    Query,
+    Values,
+    connected,
+    decoded,
+    resolve_name,
+    unopened,
+    version_of,
+)
+from agenteval.store.older import connection_to_read
+from agenteval.store.search import save_review
+from agenteval.store.summaries import INTERRUPTED, known_runs, tables_known
+from agenteval.store.write import (
     IMPORTED,
     RUN,
     TAGS,
+    Hold,
+    RunRecorder,
     TableWriter,
+    claimed,
     imported_values,
     run_values,
 )
-from agenteval.store.connections import Connection, FileConnection, unopened
-from agenteval.store.location import Location, resolve_name
-from agenteval.store.recorder import Hold, RunRecorder, claimed
-from agenteval.store.reviews import save_review
-from agenteval.store.shards import Part, Shard, end, seconds_together
-from agenteval.store.summaries import (
-    INTERRUPTED,
-    Query,
-    Values,
-    decoded,
-    is_older,
-    known_runs,
-    tables_known,
-)
+from agenteval.trial.call import Ending, Outcome
+from agenteval.trial.run import Crash, Effort, Look, Run
+from agenteval.trial.summary import ImportedCounts, TrialSummary
 
 if TYPE_CHECKING:
     import sqlalchemy
 
-    from agenteval.store.ingesting import LogWriter
-    from agenteval.store.rescoring import Basis, Judge, Rescored
+    from agenteval.store.ingesting import Basis, Judge, LogWriter, Rescored
+
+
+@contextmanager
+def opened(store: str) -> Iterator[Query]:
+    """Open the store at this file or URL for queries, of whatever schema, without changing it.
+
+    Raises UsageError if there is none or a newer agenteval wrote it, and HostError if it is
+    damaged.
+    """
+    where = Location(store)
+    where.check_there()
+    if where.file is None:
+        from agenteval.store import orm  # noqa: PLC0415 -- start-up: an ORM
+
+        with orm.connected_query(store) as query:
+            yield query
+        return
+    with connection_to_read(where) as connection:
+        connection.execute("BEGIN")  # all that is asked is of one moment, also of a run under way
+        yield lambda sql, **named: connection.execute(sql, named).fetchall()
+
+
+def is_older(where: Location) -> bool:
+    """Return True if the store is there and of another schema: a first write upgrades it."""
+    if not where.is_there:
+        return False
+    if where.file is None:
+        from agenteval.store import orm  # noqa: PLC0415 -- start-up: an ORM
+
+        return orm.is_older(where)
+    with closing(connected(where.file)) as connection:
+        return version_of(connection.execute) != SCHEMA
+
+
+LEASE = 60.0
+_CLOCK = {
+    "sqlite": "(julianday('now') - 2440587.5) * 86400.0",
+    "postgresql": "CAST(extract(epoch FROM clock_timestamp()) AS double precision)",
+}
+_JOB = """SELECT run.id, run.complete FROM run WHERE model = :model AND EXISTS
+    (SELECT 1 FROM shard WHERE run_id = run.id AND job = :job) ORDER BY started DESC, id DESC"""
+_FIRST = "SELECT shards, version FROM shard WHERE run_id = :run ORDER BY id LIMIT 1"
+_CAME = "SELECT count(*) FROM shard WHERE run_id = :run AND number = :number"
+_ARRIVES = """INSERT INTO shard (run_id, number, shards, job, host, version, lease, seen, came)
+    VALUES (:run, :number, :shards, :job, :host, :version, :lease, {clock}, {clock}) RETURNING id"""
+_BEATS = "UPDATE shard SET seen = {clock} WHERE id = :shard"
+_ENDS = "UPDATE shard SET seen = -{clock} WHERE id = :shard"
+_SPANS = """SELECT came, CASE WHEN id = :shard THEN {clock} ELSE abs(seen) END AS seen, lease
+    FROM shard WHERE run_id = :run ORDER BY came"""
+_ALONE = "SELECT count(*) FROM trial WHERE run_id = :run AND shard IS NULL"
+BEATS = 4  # in the time of a lease
+_PLAYED = """SELECT id FROM run WHERE id IN (SELECT run_id FROM shard WHERE job = :job)
+    ORDER BY started, id"""
+_LET_GO = "UPDATE shard SET seen = -abs(seen) WHERE job = :job"
+# Without a shard it was begun by one process alone, which is gone: it would hold the whole run.
+# One that was seen later than now was seen before the clock was put back, and not since.
+_TAKES_OVER = """UPDATE trial SET replaced = true, ending = :broken, outcome = :void,
+    reason = :reason, cause = :cause
+    WHERE run_id = :run AND NOT replaced AND outcome = '' AND (shard IS NULL OR shard IN
+    (SELECT id FROM shard WHERE run_id = :run AND abs({clock} - seen) > lease))"""
+_IN_FLIGHT = """SELECT count(*) FROM trial
+    WHERE run_id = :run AND NOT replaced AND outcome = ''"""
+
+
+def _clock_of(connection: Connection) -> str:
+    """Its time, in SQL. Raises UsageError for a database that shards cannot share."""
+    name = connection.database
+    if name not in _CLOCK:
+        raise UsageError(f"--shard: not in a store of {name}; give PostgreSQL or SQLite")
+    return _CLOCK[name]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The number of one shard among all. `job` is the scheduler's name for all of them."""
+
+    number: int  # from 1
+    of: int
+    job: str = ""
+    lease: float = LEASE  # seconds
+    version: str = ""  # of agenteval
+    trials: int = 0  # at a time, of a worker of a cluster; others have each as many as the run
+    before: int = 0  # how many at a time the workers before it have
+    run: str = ""  # that the workers are to go on with, whatever its job
+
+    def others_before(self, at_a_time: int) -> int:
+        """Return the number of trials that earlier shards play at a time.
+
+        A shard plays `at_a_time` itself.
+        """
+        return self.before if self.trials else (self.number - 1) * at_a_time
+
+    @property
+    def label(self) -> str:
+        return f"{self.number}/{self.of}"
+
+    @property
+    def agreed(self) -> int:
+        """The number of shards, if all must state the same; 0 for a cluster, which may grow."""
+        return 0 if self.trials else self.of
+
+    def __str__(self) -> str:
+        what = "worker" if self.trials else "--shard"
+        return f"{what} {self.label} on {os.uname().nodename}"
+
+
+@dataclass
+class Shard:
+    """This process among those that play a run."""
+
+    connection: Connection
+    part: Part
+    run: str = ""
+    id: int = 0
+
+    @cached_property
+    def _clock(self) -> str:
+        return _clock_of(self.connection)
+
+    def joins(self, model: str) -> str | None:
+        """The run of this job that is to be played; None where it is to be begun.
+
+        Without the name of a job it is the newest one, unless that has ended with this very shard.
+        """
+        if self.part.run:
+            return self.part.run
+        found = self._ask(_JOB, model=model, job=self.part.job)
+        if not found:
+            return None
+        run, complete = found[0]
+        over = complete and not self.part.job
+        came = over and self._number(_CAME, run=run, number=self.part.number)
+        return None if came else str(run)
+
+    def arrive(self, run: str) -> None:
+        values = {
+            "run": run,
+            "number": self.part.number,
+            "shards": self.part.agreed,
+            "job": self.part.job,
+            "host": os.uname().nodename,
+            "version": self.part.version,
+            "lease": self.part.lease,
+        }
+        self.run, self.id = run, self._number(_ARRIVES, **values)
+
+    def check(self, run: str) -> None:
+        """Raises UsageError where the others are of another number or version."""
+        for shards, version in self._ask(_FIRST, run=run):
+            if shards and self.part.agreed not in {0, shards}:
+                raise UsageError(
+                    f"{self.part}: run {run} is played by {shards} shards. Give each of them the "
+                    "same number, or another --job to begin a new run"
+                )
+            if version != self.part.version:
+                raise UsageError(
+                    f"{self.part}: this is agenteval {self.part.version}, and run {run} was begun "
+                    f"by {version}. Install the same everywhere"
+                )
+
+    def beat(self) -> None:
+        """Report that this shard lives."""
+        self._ask(_BEATS, shard=self.id)
+
+    def take_over(self) -> None:
+        """Set aside what is in flight of shards that are gone."""
+        known = {"broken": Ending.BROKEN, "void": Outcome.VOID, "cause": Cause.INTERRUPTED}
+        self._ask(_TAKES_OVER, run=self.run, reason=INTERRUPTED, **known)
+
+    def in_flight(self) -> int:
+        """The trials of the run that somebody plays."""
+        return self._number(_IN_FLIGHT, run=self.run)
+
+    def played(self) -> list[str]:
+        """The runs of this job, in the order in which they began."""
+        return [str(run) for (run,) in self._ask(_PLAYED, job=self.part.job)]
+
+    def let_go(self) -> None:
+        """Free what all shards of this job play, which are known to be gone."""
+        self._ask(_LET_GO, job=self.part.job)
+
+    def _ask(self, sql: str, **values: Any) -> list[Any]:
+        return self.connection.ask(sql.format(clock=self._clock), **values)
+
+    def _number(self, sql: str, **values: Any) -> int:
+        return int(self._ask(sql, **values)[0][0])
+
+
+def end(connection: Connection, shard: int) -> None:
+    """Free what this shard plays, at once."""
+    connection.ask(_ENDS.format(clock=_clock_of(connection)), shard=shard)
+
+
+def seconds_together(connection: Connection, run: str, closing: int) -> float | None:
+    """Return the seconds since the first shard came; None if for a time none played the run."""
+    if connection.ask(_ALONE, run=run)[0][0]:
+        return None
+    asked = _SPANS.format(clock=_clock_of(connection))
+    spans = connection.ask(asked, run=run, shard=closing)
+    first, last = spans[0][0], 0.0
+    until = first
+    for came, seen, lease in spans:
+        if came > until or not came:  # as older releases did not keep
+            return None
+        until, last = max(until, seen + lease / BEATS), max(last, seen)
+    return float(last - first)
+
 
 _THERE = "SELECT 1 FROM run WHERE id = :id UNION ALL SELECT 1 FROM imported WHERE id = :id"
 _NEW = " ON CONFLICT DO NOTHING RETURNING id"  # two may start in one second
@@ -97,13 +315,17 @@ class SqlStore:
         return connection
 
     def _another(self) -> Connection:
-        connection: Connection = parts.orm.UrlConnection(self.engine)
+        from agenteval.store import orm  # noqa: PLC0415 -- start-up: an ORM
+
+        connection: Connection = orm.UrlConnection(self.engine)
         return connection
 
     @cached_property
     def engine(self) -> "sqlalchemy.Engine":
         """The database as SQLAlchemy knows it."""
-        return parts.orm.engine_of(self._where)
+        from agenteval.store import orm  # noqa: PLC0415 -- start-up: an ORM
+
+        return orm.engine_of(self._where)
 
     def close(self) -> None:
         self._connection.close()
@@ -112,8 +334,10 @@ class SqlStore:
 
     def log_writer(self, taxonomy: str) -> "LogWriter":
         """Return the writer that imports sessions from logs."""
-        tables = bound_rows.SessionTables(self._connection.mark, taxonomy)
-        return parts.ingesting.LogWriter(self.engine.connect(), tables)
+        tables = write.SessionTables(self._connection.mark, taxonomy)
+        from agenteval.store import ingesting  # noqa: PLC0415 -- start-up: an ORM
+
+        return ingesting.LogWriter(self.engine.connect(), tables)
 
     def connect(self) -> "sqlalchemy.Connection":
         """For questions by SQLAlchemy."""
@@ -225,15 +449,15 @@ class SqlStore:
 
     def runs(self) -> Sequence[Run]:
         """All runs, newest first, without their trials."""
-        return [loading.without_trials(self.ask, run.id) for run in known_runs(self.ask)]
+        return [read.without_trials(self.ask, run.id) for run in known_runs(self.ask)]
 
     def load(self, run_id: str) -> Run:
         """A whole run, by what names it (`store.location`). Raises UsageError."""
-        return loading.load(self.ask, run_id, where=self.shown)
+        return read.load(self.ask, run_id, where=self.shown)
 
     def summarized(self, run_id: str) -> tuple[Run, tuple[TrialSummary, ...]]:
         """A run without its trials, and their summaries: a small part of what `load` reads."""
-        return loading.summarized(self.ask, run_id, where=self.shown)
+        return read.summarized(self.ask, run_id, where=self.shown)
 
     def review(self, call_id: int, label: str, note: str, at: str) -> bool:
         """Store a person's review of a call (`store.reviews.save_review`)."""
@@ -241,7 +465,9 @@ class SqlStore:
 
     def rescore(self, run_id: str, judge: "Judge", basis: "Basis") -> "Rescored":
         """Judge a run's calls again (`store.rescoring`); both judgements are kept."""
-        judged: Rescored = parts.rescoring.rescore(self.engine, run_id, judge, basis)
+        from agenteval.store import ingesting  # noqa: PLC0415 -- start-up: an ORM
+
+        judged: Rescored = ingesting.rescore(self.engine, run_id, judge, basis)
         return judged
 
     def claimed(self, run_id: str, how: Hold = Hold.ALONE) -> AbstractContextManager[None]:

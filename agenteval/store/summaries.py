@@ -2,35 +2,30 @@
 
 SQLite is read by the standard library's module: importing an ORM takes longer than `agenteval
 gate` may take. Any other database goes the usual way.
+
+Runs, their trials and imported counts as a list has them: each in a few figures.
 """
 
-import json
-import sqlite3
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import msgspec
 
-from agenteval import store as parts  # orm and older are imported only when they are needed
-from agenteval.core.counts import Cluster
-from agenteval.core.outcome import Outcome
-from agenteval.core.recovery import COUNTING, NO_DENIALS, TrialRecovery
-from agenteval.core.scenario import GoalCheck
-from agenteval.core.summary import TrialSummary
-from agenteval.core.trial import HandshakeStep
-from agenteval.errors import Cause, UsageError, fault, is_damage
-from agenteval.store.connections import is_current, no_store, unopened, version_of
-from agenteval.store.kept_texts import as_written, from_column
-from agenteval.store.location import SCHEMA, Known, Location, check_version, connected
+from agenteval.errors import Cause, UsageError
+from agenteval.store.location import Known, Query, Values, decoded
+from agenteval.store.texts import as_written, from_column
+from agenteval.trial.call import Outcome
+from agenteval.trial.recovery import COUNTING, NO_DENIALS, TrialRecovery
+from agenteval.trial.summary import TrialSummary
+from agenteval.trial.trial import Cluster, GoalCheck, HandshakeStep
 
-Query = Callable[..., Sequence[Any]]  # SQL text and its parameters by name; rows
-Values = dict[str, Any]  # of one row, by column
 Value = TypeVar("Value")
-
 INTERRUPTED = "interrupted before it ended"
-
 _KNOWN = """SELECT run.id, run.model, tags.labels, run.simulated, EXISTS (SELECT 1 FROM trial
     WHERE run_id = run.id AND NOT replaced AND outcome NOT IN ('', 'void'))
     FROM run LEFT JOIN tags ON tags.run_id = run.id ORDER BY started DESC, run.id DESC"""
@@ -128,54 +123,6 @@ def _recovery(column: Any) -> TrialRecovery:
     return msgspec.convert(column, TrialRecovery)
 
 
-@contextmanager
-def opened(store: str) -> Iterator[Query]:
-    """Open the store at this file or URL for queries, of whatever schema, without changing it.
-
-    Raises UsageError if there is none or a newer agenteval wrote it, and HostError if it is
-    damaged.
-    """
-    where = Location(store)
-    where.check_there()
-    if where.file is None:
-        with parts.orm.connected_query(store) as query:
-            yield query
-        return
-    with connection_to_read(where) as connection:
-        connection.execute("BEGIN")  # all that is asked is of one moment, also of a run under way
-        yield lambda sql, **named: connection.execute(sql, named).fetchall()
-
-
-@contextmanager
-def connection_to_read(where: Location) -> Iterator[sqlite3.Connection]:
-    """To a file that is there, by the tables of today. Raises as `opened`."""
-    connection = connected(where.file or "")
-    try:
-        check_version(version_of(connection.execute), str(where))
-        if not is_current(connection.execute):
-            parts.older.put_views(connection)
-        connection.execute("PRAGMA query_only=ON")
-        yield connection
-    except sqlite3.DatabaseError as error:
-        if is_damage(str(error)) or "disk" in str(error):  # it is full, or fails
-            raise fault(str(where), str(error)) from error
-        if "unable to open" in str(error):  # it needs a file next to it, in a folder of others
-            raise unopened(str(where), error) from error
-        raise UsageError(no_store(str(where), str(error))) from error
-    finally:
-        connection.close()
-
-
-def is_older(where: Location) -> bool:
-    """Return True if the store is there and of another schema: a first write upgrades it."""
-    if not where.is_there:
-        return False
-    if where.file is None:
-        return parts.orm.is_older(where)
-    with closing(connected(where.file)) as connection:
-        return version_of(connection.execute) != SCHEMA
-
-
 def known_runs(query: Query) -> list[Known]:
     """Return the runs with the words that name them, newest first."""
     return [
@@ -189,12 +136,195 @@ def tables_known(query: Query) -> list[str]:
     return [row[0] for row in query(_TABLES)]
 
 
-def decoded(column: Any) -> Any:
-    """A JSON column: SQLite gives its text, other databases its value. Raises HostError."""
-    if not isinstance(column, str):
-        return column
-    try:
-        return msgspec.json.decode(column)
-    except msgspec.DecodeError:  # half a surrogate pair, which the standard library reads
-        with as_written():
-            return json.loads(column)
+_LISTED = """SELECT id, model, simulated, started, seed, trials_planned, complete, scenarios,
+    arm, source, labels, note FROM run LEFT JOIN tags ON run_id = id {}
+    ORDER BY started DESC, id DESC"""
+_ENDED = """SELECT run_id, scenario, outcome, calls, errors FROM trial
+    WHERE outcome != '' AND NOT replaced {}"""
+_HEADINGS = """SELECT id, model, simulated, started, labels FROM run
+    LEFT JOIN tags ON run_id = id ORDER BY started DESC, id DESC"""
+_LISTED_TRIALS = """SELECT scenario, number, seed, outcome, calls, errors, seconds, goal_turn,
+    reason FROM trial WHERE run_id = :run AND NOT replaced {}
+    AND (scenario, number) > (:scenario, :number) ORDER BY scenario, number LIMIT :size"""
+_VERDICTS = "SELECT run_id, verdict FROM look ORDER BY number"
+_OF_OTHERS = """SELECT look.run_id, look.verdict FROM look JOIN run ON run.id = look.run_id
+    JOIN run AS base ON base.id = look.baseline
+    WHERE run.id <> :run AND run.model = :model AND base.model = :over ORDER BY look.number"""
+_COUNTED = "SELECT id, card, calls, by_class, source, imported FROM imported ORDER BY imported DESC"
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A run as a list has it. `errors` has denied calls and calls of each trial that counts.
+
+    `played` has the scenario of each of them.
+    """
+
+    id: str
+    model: str
+    simulated: bool
+    started: str
+    seed: int
+    trials_planned: int
+    complete: bool
+    scenarios: Sequence[str]
+    arm: str = ""  # empty where nobody kept it
+    source: str = ""  # the format of the logs it is from; empty of a run that was played
+    judged: bool = True  # False of logs that do not tell which calls were errors
+    labels: Sequence[str] = ()
+    note: str = ""
+    verdict: str = ""  # of the last look of a gate at it
+    outcomes: Sequence[str] = ()  # of the trials that have ended
+    errors: Sequence[Cluster] = ()
+    played: Sequence[str] = ()
+
+    @property
+    def counted(self) -> int:
+        """The trials that are not void."""
+        return len(self.errors)
+
+
+@dataclass(frozen=True, slots=True)
+class ListedTable:
+    """Imported counts as a list has them."""
+
+    id: str
+    model: str
+    calls: int
+    errors: int
+    source: str
+    imported: str
+
+
+class _Ended(NamedTuple):
+    scenario: str
+    outcome: str
+    errors: Cluster
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """The properties of a run by which runs are chosen."""
+
+    id: str
+    model: str
+    simulated: bool
+    started: str
+    labels: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ListedTrial:
+    """A trial in force as a list has it; `outcome` is empty while it runs."""
+
+    scenario: str
+    number: int
+    seed: int
+    outcome: str
+    calls: int
+    errors: Mapping[str, int]
+    seconds: float
+    goal_turn: int | None
+    reason: str
+
+
+def moment(option: str, word: str) -> datetime:
+    """A day or time that a user names, in UTC where it has no offset. Raises UsageError."""
+    for text in (word, f"{word}-01"):  # a month, too
+        with suppress(ValueError):
+            found = datetime.fromisoformat(text)
+            return found.replace(tzinfo=found.tzinfo or UTC)
+    raise UsageError(f"{option} {word}: no day or time. Give one such as 2026-11-22")
+
+
+def begun_since(given: str | None) -> Callable[[str], bool]:
+    """Return a test of whether a run started on or after this day. Raises UsageError."""
+    first = moment("--since", given) if given else None
+    return lambda started: first is None or moment("started", started) >= first
+
+
+def headings(query: Query) -> list[Heading]:
+    """Return the headings of all runs, newest first."""
+    return [
+        Heading(run, model, bool(simulated), started, tuple(decoded(labels or "[]")))
+        for run, model, simulated, started, labels in query(_HEADINGS)
+    ]
+
+
+def listed(query: Query, ids: Sequence[str] | None = None) -> list[Listed]:
+    """All runs, or those of these ids, newest first."""
+    named = {f"id{at}": run for at, run in enumerate(ids or ())}
+    among = ", ".join(f":{name}" for name in named)
+    conditions = ("", "") if ids is None else (f"WHERE id IN ({among})", f"AND run_id IN ({among})")
+    trials: dict[str, list[_Ended]] = defaultdict(list)
+    known: dict[str, int] = {}  # most trials have the errors of many others, to the letter
+    for run, scenario, outcome, calls, errors in query(_ENDED.format(conditions[1]), **named):
+        if (denied := known.get(written := str(errors))) is None:
+            denied = known[written] = sum(decoded(errors).values())
+        trials[run].append(_Ended(scenario, outcome, (denied, calls)))
+    verdicts = {run: verdict for run, verdict in query(_VERDICTS)}  # noqa: C416 -- rows are no pairs
+    return [
+        _listed(*row, trials=trials[row[0]], verdicts=verdicts)
+        for row in query(_LISTED.format(conditions[0]), **named)
+    ]
+
+
+def verdicts_of_others(query: Query, run: str, *, model: str, over: str) -> Mapping[str, int]:
+    """Count the other runs of a model by the verdict of their last gate over the model `over`."""
+    last = {other: verdict for other, verdict in query(_OF_OTHERS, run=run, model=model, over=over)}  # noqa: C416 -- rows are no pairs
+    return Counter(last.values())
+
+
+def listed_trials(
+    query: Query,
+    run: str,
+    only: Mapping[Literal["scenario", "outcome"], str],
+    *,
+    after: tuple[str, int] = ("", 0),
+    size: int,
+) -> list[ListedTrial]:
+    """Trials in force behind a scenario and number, in their order; `only` those that have this."""
+    named = {"run": run, "scenario": after[0], "number": after[1], "size": size}
+    named |= {f"only_{column}": value for column, value in only.items()}
+    wanted = "".join(f"AND {column} = :only_{column} " for column in only)
+    return [_listed_trial(*row) for row in query(_LISTED_TRIALS.format(wanted), **named)]
+
+
+def _listed_trial(*row: Any) -> ListedTrial:
+    *place, errors, seconds, goal_turn, reason = row
+    values: list[Any] = [*place, decoded(errors), seconds, goal_turn, from_column(reason)]
+    return ListedTrial(*values)
+
+
+def _listed(
+    *row: Any,
+    trials: Sequence[_Ended],
+    verdicts: Mapping[str, str],
+) -> Listed:
+    run, model, simulated, started, seed, planned, complete, scenarios, arm, source, *told = row
+    labels, note = told
+    counted = [one for one in trials if one.outcome != Outcome.VOID]
+    return Listed(
+        *(run, model, bool(simulated), started, seed, planned, bool(complete)),
+        scenarios=tuple(decoded(scenarios)),
+        arm=decoded(arm).get("name", ""),
+        source=decoded(source).get("format", ""),
+        judged=decoded(source).get("judged", True),
+        labels=tuple(decoded(labels or "[]")),
+        note=note or "",
+        verdict=verdicts.get(run, ""),
+        outcomes=tuple(one.outcome for one in trials),
+        errors=tuple(one.errors for one in counted),
+        played=tuple(one.scenario for one in counted),
+    )
+
+
+def listed_tables(query: Query) -> list[ListedTable]:
+    """All imported counts, newest first."""
+    return [
+        ListedTable(
+            *(table, decoded(card)["name"], sum(decoded(calls))),
+            *(sum(map(sum, decoded(by_class).values())), source, imported),
+        )
+        for table, card, calls, by_class, source, imported in query(_COUNTED)
+    ]

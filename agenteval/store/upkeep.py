@@ -10,11 +10,11 @@ from sqlmodel import SQLModel
 
 from agenteval.errors import HostError, UsageError
 from agenteval.store.ingesting import LogFileRow, SessionRow
-from agenteval.store.kept_texts import PACKED
 from agenteval.store.location import Location, size_of
 from agenteval.store.orm import connected_to_read
-from agenteval.store.rows import ExactText, TurnRow
+from agenteval.store.schema import ExactText, TurnRow
 from agenteval.store.sql import SqlStore
+from agenteval.store.texts import PACKED
 
 BATCH = 500  # rows held at a time: a turn keeps a whole reply
 SHOWN = 5  # lines of what a database says itself

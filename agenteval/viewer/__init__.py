@@ -4,8 +4,8 @@ from agenteval.lazily import submodules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from agenteval.viewer import application, static_pages
+    from agenteval.viewer import application
 else:
     __getattr__ = submodules(__name__)
 
-__all__ = ["application", "static_pages"]
+__all__ = ["application"]

@@ -1,18 +1,31 @@
-"""The web application: pages of a store over HTTP, reviews that users write, events of a run."""
+"""The web application: pages of a store over HTTP, reviews that users write, events of a run.
+
+Access control of the viewer: hosts by name, writing by a token, and what a page may load.
+
+The pages as files that link each other, to open from a folder or a zip without a server.
+"""
 
 import asyncio
 import gc
+import hashlib
+import ipaddress
 import json
+import re
+import secrets
+import shutil
 import socket
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlsplit
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import (
     HTMLResponse,
@@ -22,18 +35,139 @@ from starlette.responses import (
     StreamingResponse,
 )
 from starlette.routing import Route
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from agenteval import store as parts
-from agenteval.errors import HostError, UsageError
+from agenteval.classes.catalogue import failure_classes
+from agenteval.errors import HostError, UsageError, unwritten
 from agenteval.serving import http
 from agenteval.serving.bounds import Bounds, bounds
-from agenteval.store.reviews import ALLOWED, reviews
-from agenteval.store.summaries import Query, opened
-from agenteval.taxonomy.catalogue import failure_classes
-from agenteval.viewer.addresses import Served, Visit
-from agenteval.viewer.guard import Guard, guarded
+from agenteval.store import sql as parts
+from agenteval.store.location import Query
+from agenteval.store.search import ALLOWED, reviews
+from agenteval.store.sql import opened
+from agenteval.viewer.calls import Served, State, Visit
 from agenteval.viewer.pages import ASSETS, FIRST, PAGES, asset, complaint, rendered
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_NOTHING_ELSE = "base-uri 'none'; frame-ancestors 'none'"
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    f"form-action 'self'; {_NOTHING_ELSE}"
+)
+HEADERS: Mapping[str, str] = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """The access rules of a server on this host and port. A client with the token may write."""
+
+    host: str
+    port: int
+    token: str
+
+    @classmethod
+    def of(cls, host: str, port: int) -> "Guard":
+        return cls(host, port, secrets.token_urlsafe(24))
+
+    @property
+    def cookie(self) -> str:
+        """The name of the cookie. It has the port, as cookies of a host are shared by all ports."""
+        return f"agenteval-{self.port}"
+
+    @property
+    def key(self) -> str:
+        """The key that a form must send; a page with the key does not reveal the token."""
+        return hashlib.sha256(f"form {self.token}".encode()).hexdigest()
+
+    def is_known(self, host: str) -> bool:
+        """Return True if a Host header is allowed. A name of an attacker's DNS is not.
+
+        A server that listens beyond loopback accepts addresses, which no DNS can redirect, and its
+        own host name.
+        """
+        if (named := _split(host)) is None:
+            return False
+        name, port = named
+        if port != self.port:
+            return False
+        if name in {self.host, *LOOPBACK}:
+            return True
+        return self.host not in LOOPBACK and (_is_address(name) or name == socket.gethostname())
+
+    def opens(self, token: str) -> bool:
+        return secrets.compare_digest(token.encode(), self.token.encode())
+
+    def may_write(self, request: Request) -> bool:
+        return self.opens(request.cookies.get(self.cookie, ""))
+
+    def is_of_own_page(self, request: Request) -> bool:
+        """Return True if a page of this server sent the form, from a client that may write."""
+        origin = urlsplit(request.headers.get("origin", ""))
+        site = request.headers.get("sec-fetch-site", "same-origin")
+        return (
+            self.may_write(request)
+            and site == "same-origin"
+            and origin.scheme == "http"
+            and origin.netloc == request.headers.get("host")
+        )
+
+    def is_key(self, key: str) -> bool:
+        return secrets.compare_digest(key.encode(), self.key.encode())
+
+
+def _split(host: str) -> tuple[str, int] | None:
+    try:
+        split = urlsplit(f"//{host}")
+        name, port = split.hostname, split.port
+    except ValueError:
+        return None
+    if not name or split.path or split.query or split.fragment or "@" in host:
+        return None
+    return name, 80 if port is None else port
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def guarded(app: ASGIApp, guard: Guard) -> ASGIApp:
+    """Wrap the application: refuse unknown hosts, and add the headers to every response."""
+
+    async def app_behind_guard(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await app(scope, receive, send)
+        elif guard.is_known(Headers(scope=scope).get("host", "")):
+            await app(scope, receive, _with_headers(send))
+        else:
+            message = f"This is agenteval view on port {guard.port}: ask for it by its address.\n"
+            refused = PlainTextResponse(message, status_code=421)
+            await refused(scope, receive, _with_headers(send))
+
+    return app_behind_guard
+
+
+def _with_headers(send: Send) -> Send:
+    async def sent(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            for name, value in HEADERS.items():
+                headers[name] = value
+        await send(message)
+
+    return sent
+
 
 LOOK_EVERY = 1.0  # seconds between two looks at a run under way
 LONGEST = 20_000  # characters of a note
@@ -141,7 +275,7 @@ class _Viewer:
         if not (call.isascii() and call.isdecimal() and len(call) < 16):
             raise UsageError("the form names no call")
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        with closing(parts.sql.SqlStore(self.store)) as there:
+        with closing(parts.SqlStore(self.store)) as there:
             if not there.review(int(call), label, note, now):
                 raise UsageError(f"no call {call} in this store")
         return RedirectResponse(f"/call?id={call}", status_code=303)
@@ -251,3 +385,113 @@ def serve(store: str, host: str, port: int, announce: Callable[[str], None]) -> 
         limits = bounds()
         viewer = http.server(application(store, guard, limits), limits)
         asyncio.run(http.serve(viewer, listener, limits))
+
+
+_PAGING = {"after", "before"}
+# By what files may choose calls beside their run: one of these at a time, as all of them at once
+# would be a page for every combination.
+_CHOICES = {"failure_class", "denied", "scenario", "number"}
+_STATES: Mapping[str, set[str]] = {
+    FIRST: {"from"},
+    "run": {"id"},
+    "trials": {"run", "scenario", "after", "number"},
+    "calls": {"run", "counted", *_PAGING, *_CHOICES},
+    "call": {"id"},
+    "trial": {"run", "scenario", "number", "from"},
+    "side": {"a", "b", "scenario", "number"},
+    "compare": {"a", "b", "across"},
+    "reviews": {"run"},
+}
+
+
+class Written:
+    """The addresses of files in one folder. Linked pages are queued for writing (`wanted`)."""
+
+    static = True
+
+    def __init__(self, called: frozenset[int]) -> None:
+        """Create addresses; `called` are the calls that have a page of their own."""
+        self.wanted: deque[tuple[str, State]] = deque()
+        self._called = called
+        self._known: set[str] = set()
+
+    def page(self, name: str, state: State) -> str:
+        if name == "reviews.jsonl":
+            return name
+        if name == "trial":  # which part of a long one is here is for a server to find out
+            state = {key: value for key, value in state.items() if key != "turn"}
+        if not self._is_there(name, state):
+            return ""
+        file = _file_name(name, state)
+        if file not in self._known:
+            self._known.add(file)
+            self.wanted.append((name, state))
+        return file
+
+    def _is_there(self, name: str, state: State) -> bool:
+        if not set(state) <= _STATES[name]:
+            return False
+        if name == "call":
+            return int(state["id"]) in self._called
+        if name == "compare":
+            return state["a"] < state["b"]
+        if name == "calls":
+            return "run" in state and len(_CHOICES & set(state)) <= 1 + ("number" in state)
+        return True
+
+    def asset(self, name: str) -> str:
+        return f"static/{name}"
+
+
+def _file_name(name: str, state: State) -> str:
+    """Return a readable, portable file name that is unique for each state."""
+    if not state:
+        return f"{name or 'index'}.html"
+    readable = "-".join([name or "runs", *state.values()])
+    digest = hashlib.sha256(json.dumps(sorted(state.items())).encode()).hexdigest()[:10]
+    return f"{re.sub(r'[^a-z0-9]+', '-', readable.lower())[:80].strip('-')}-{digest}.html"
+
+
+def write(store: str, folder: Path) -> int:
+    """Write all pages into a new folder, and return their number. Raises UsageError on failure."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UsageError(f"--export {folder}: is there already and not empty; name a new folder")
+    try:
+        (folder / "static").mkdir(parents=True, exist_ok=True)
+        for name in ASSETS:
+            if not name.startswith("htmx"):
+                (folder / "static" / name).write_bytes(asset(name))
+        with opened(store) as query:
+            return _write_pages(store, query, folder)
+    except HostError:  # the store's
+        _empty(folder)
+        raise
+    except OSError as error:
+        _empty(folder)  # so that it can be written there once there is room
+        raise unwritten(f"--export {folder}", error, "name a folder of yours") from error
+
+
+def _empty(folder: Path) -> None:
+    """Remove what was written, but not the folder, which may have existed before."""
+    for path in folder.glob("*"):
+        shutil.rmtree(path, ignore_errors=True)
+        path.unlink(missing_ok=True)
+
+
+def _write_pages(store: str, query: Query, folder: Path) -> int:
+    all_reviews = reviews(query)
+    lines = "".join(f"{json.dumps(asdict(one))}\n" for one in all_reviews)
+    (folder / "reviews.jsonl").write_text(lines, encoding="utf-8")
+    addresses = Written(frozenset(one.call for one in all_reviews))
+    addresses.page(FIRST, {})
+    written = 0
+    while addresses.wanted:
+        name, state = addresses.wanted.popleft()
+        visit = Visit(store, query, addresses, state)
+        try:
+            page = rendered(name, visit)
+        except UsageError as error:  # as of two runs of unlike arms, which cannot be compared
+            page = complaint(visit, str(error))
+        (folder / _file_name(name, state)).write_text(page, encoding="utf-8")
+        written += 1
+    return written

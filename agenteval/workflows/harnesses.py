@@ -7,32 +7,27 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from agenteval.config.arms import judging
-from agenteval.config.project_files import DEFAULT_ARM
-from agenteval.core.call import ToolCall
-from agenteval.core.policy.policy import UNKNOWN_WORLD, Policy
-from agenteval.core.prompt.arm import STRICT
-from agenteval.core.prompt.prompt import Prompt
-from agenteval.core.run import Options
-from agenteval.core.trial import CallRecord
+from agenteval.classes import judge
+from agenteval.config.files import DEFAULT_ARM
+from agenteval.config.prompts import judging
 from agenteval.errors import UsageError
-from agenteval.harness.app_server import shows_open_files
 from agenteval.harness.install import Installed, install, installed
-from agenteval.harness.play import HarnessLoop, Played
-from agenteval.harness.recipes import PROGRAMS, arm_of
-from agenteval.harness.trial_socket import Hosting
+from agenteval.harness.play import HarnessLoop, Hosting, Played
+from agenteval.harness.recipes import PROGRAMS, arm_of, shows_open_files
+from agenteval.policy.policy import UNKNOWN_WORLD, Policy
+from agenteval.prompt.arm import STRICT
+from agenteval.prompt.prompt import Prompt
 from agenteval.protocols import Host, Relay, SandboxBackend, Stage
 from agenteval.sandbox.backends import Bubblewrap
-from agenteval.taxonomy import judge
-from agenteval.workflows.armed import own_rules, rules_for
-from agenteval.workflows.stages import Plan, load_stages
+from agenteval.trial.call import ToolCall
+from agenteval.trial.run import Options
+from agenteval.trial.trial import CallRecord
+from agenteval.workflows.stages import Plan, load_stages, own_rules, rules_for
 from agenteval.workflows.views import loaded
 
 if TYPE_CHECKING:
-    from agenteval.engine.orchestrator import Orchestrator
-    from agenteval.engine.tool_executor import ToolExecutor
-    from agenteval.engine.trial_runner import TrialRunner
-
+    from agenteval.play.run import Orchestrator
+    from agenteval.play.trial import ToolExecutor, TrialRunner
 EXAMPLES = 3  # of each way to differ
 _HERE = "a harness plays in bubblewrap only: leave it away"
 

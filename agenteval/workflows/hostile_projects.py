@@ -18,14 +18,13 @@ from pathlib import Path
 from typing import Final
 
 from agenteval.config.allowlists import load_policy
-from agenteval.config.arms import arms
-from agenteval.config.fixtures import load_fixture
-from agenteval.config.project_files import shipped
-from agenteval.config.scenario_files import load_scenarios
+from agenteval.config.files import shipped
+from agenteval.config.prompts import arms
+from agenteval.config.scenarios import load_fixture, load_scenarios
 from agenteval.errors import UsageError
 from agenteval.temporary import temporary_folder
-from agenteval.workflows.authoring import tables, write_skeleton
-from agenteval.workflows.hostile_worlds import Tried
+from agenteval.workflows.author import tables, write_skeleton
+from agenteval.workflows.hostile import Tried
 
 NAME: Final = "mine/one"
 HARMLESS: Final = "^a world of"
@@ -37,7 +36,6 @@ _PLANTED: Final = {
     ".aws/credentials": "not-a-real-secret\n",
     "notes.toml": 'description = "private words"\n',
 }
-
 Spoil = Callable[[Path, Path], None]  # of a project; the second is the victim's home
 
 
@@ -148,7 +146,6 @@ ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELEC
 _NUMBER = "number = \"SELECT id FROM chores WHERE text = '{{ chore }}'\""
 _GOAL = "SELECT group_concat(id) FROM chores WHERE done = 1"
 
-
 # SQL that reaches for files, or takes too much.
 SCRIPTS: Final[Mapping[str, Hostile]] = {
     "ATTACH of the victim's database": Hostile(
@@ -224,7 +221,6 @@ SCRIPTS: Final[Mapping[str, Hostile]] = {
     ),
 }
 
-
 # Templates that reach behind their words, or take too much.
 _ROUNDS = "{% for a in range(99999) %}" * 3 + "{% endfor %}" * 3
 _MACRO = "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}"
@@ -252,7 +248,6 @@ TEMPLATES: Final[Mapping[str, Hostile]] = {
     "an included file": Hostile("TemplateNotFound", _task("{% include '/etc/passwd' %}")),
     "a query that loops": Hostile(SPENT, _key(_GOAL, _ROUNDS + _GOAL), is_slow=True),
 }
-
 
 # Links at each level, and what is no file.
 LINKS: Final[Mapping[str, Hostile]] = {
@@ -285,7 +280,6 @@ LINKS: Final[Mapping[str, Hostile]] = {
     ),
 }
 
-
 # Nodes of devices, which only root can make; a clone or an archive that root unpacks has them.
 ZERO, DISK = _device(stat.S_IFCHR, 1, 5), _device(stat.S_IFBLK, 7, 0)
 DEVICES: Final[Mapping[str, Hostile]] = {
@@ -312,7 +306,6 @@ def _makes_devices() -> bool:
 
 
 _TEST = '[[test]]\nname = "t"\npython = "../../../x.py"\n'
-
 
 # Files without measure, TOML bombs, paths that lead out, names that are lines.
 _DEEP = f"[[goal]]\nname = {'[' * 20_000}"

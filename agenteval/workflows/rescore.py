@@ -6,22 +6,22 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Self
 
+from agenteval.classes.catalogue import TAXONOMY_VERSION
+from agenteval.classes.judge import deny, judge
 from agenteval.config.allowlists import FOLDER, load_any
-from agenteval.config.roots import roots
-from agenteval.core.call import BASH, ToolCall, Verdict
-from agenteval.core.policy.policy import UNKNOWN_WORLD, Policy, World, files_written
-from agenteval.core.prompt.arm import STRICT, Arm
-from agenteval.core.run import Run
-from agenteval.core.trial import AgentPart, CallRecord, Execution, Trial
-from agenteval.engine.tool_texts import kept_of
+from agenteval.config.trust import roots
 from agenteval.errors import UsageError
+from agenteval.play.tools import kept_of
+from agenteval.policy.policy import UNKNOWN_WORLD, Policy, World, files_written
+from agenteval.prompt.arm import STRICT, Arm
 from agenteval.protocols import Stage
-from agenteval.store.call_search import Spot
+from agenteval.store.ingesting import Basis, Place, Rescored
 from agenteval.store.location import Location
-from agenteval.store.rescoring import Basis, Place, Rescored
+from agenteval.store.search import Spot
 from agenteval.store.sql import SqlStore
-from agenteval.taxonomy.catalogue import TAXONOMY_VERSION
-from agenteval.taxonomy.judge import deny, judge
+from agenteval.trial.call import BASH, ToolCall, Verdict
+from agenteval.trial.run import Run
+from agenteval.trial.trial import AgentPart, CallRecord, Execution, Trial
 from agenteval.workflows.stages import arm_played, judges, load_stages, policies_of
 
 

@@ -1,36 +1,228 @@
-"""The plan of a run: options, levels, and resolved scenarios with fixtures and allow lists."""
+"""The plan of a run: options, levels, and resolved scenarios with fixtures and allow lists.
+
+A stage under an arm: its tools, its judge, its rules for a harness, and what a run keeps.
+
+Going on with a stored run: what would must ask, judge and be served as it was begun.
+"""
 
 import hashlib
+import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
+from statistics import median
 from typing import Any
 
+from agenteval.classes.catalogue import TAXONOMY_VERSION, failure_classes
 from agenteval.config.allowlists import find, load_any, load_policy
-from agenteval.config.arms import arm_named
-from agenteval.config.fixtures import check_scripts, load_fixture
 from agenteval.config.models import SIMULATED
-from agenteval.config.prompts import load_setting
-from agenteval.config.roots import roots
-from agenteval.config.scenario_files import load_scenarios
-from agenteval.core.cards import ModelCard
-from agenteval.core.plain import as_file_part
-from agenteval.core.policy.relaxation import NOTHING, Relaxation, relaxed
-from agenteval.core.prompt.arm import STRICT, Arm
-from agenteval.core.prompt.setting import Setting
-from agenteval.core.run import Options, Run, judged_by
-from agenteval.core.scenario import Scenario
-from agenteval.core.served import DENSEST
+from agenteval.config.prompts import arm_named, judging, load_setting
+from agenteval.config.scenarios import check_scripts, load_fixture, load_scenarios
+from agenteval.config.trust import roots
+from agenteval.dialects.registry import dialects, json_with_comments
 from agenteval.errors import InfrastructureError, UsageError
 from agenteval.harness.recipes import arm_of, playing
-from agenteval.protocols import Model, Stage
+from agenteval.host import read_text
+from agenteval.play.tools import schemas
+from agenteval.policy.lint import NOTHING, Relaxation, relaxed
+from agenteval.policy.policy import Policy
+from agenteval.prompt.arm import STRICT, Arm
+from agenteval.prompt.prompt import Setting
+from agenteval.protocols import Model, Stage, ToolSchema
 from agenteval.sandbox.maker import posed, render
-from agenteval.store.location import Location
-from agenteval.store.shards import Part
-from agenteval.taxonomy.judge import TAXONOMY_VERSION
-from agenteval.workflows.armed import arm_card, offered_by, under
-from agenteval.workflows.resuming import Suite, agreed, check_same, resuming, stored_run
+from agenteval.store.location import Location, resolve_name
+from agenteval.store.read import summarized
+from agenteval.store.sql import Part, SqlStore, opened
+from agenteval.store.summaries import known_runs, tables_known
+from agenteval.trial.run import REAL, ArmCard, ModelCard, Options, Run, judged_by
+from agenteval.trial.tally import DENSEST
+from agenteval.trial.text import as_file_part, as_word
+from agenteval.trial.trial import Scenario
+
+
+def under(arm: Arm, stage: Stage) -> Stage:
+    """The stage with the tools that are offered under the arm, judged by its engine."""
+    tools = {one.name: one.tools for one in stage.scenario.agents}
+    agents = {
+        name: judging(arm, policy).offering(arm.offered(tools[name]))
+        for name, policy in stage.agents.items()
+    }
+    policy = judging(arm, stage.policy).offering(arm.offered(stage.scenario.tools))
+    return replace(stage, policy=policy, agents=agents)
+
+
+def offered_by(stage: Stage, setting: Setting) -> list[ToolSchema]:
+    """Return the tools that a request of a trial of this stage offers."""
+    shown = under(setting.arm, stage).policy.tools
+    return schemas(setting.profile, setting.arm.offered(stage.scenario.tools, visible=shown))
+
+
+def arm_card(stages: Sequence[Stage], setting: Setting, harness: str = "") -> ArmCard:
+    """Return the card of the arm that a run stores.
+
+    Its length is the median over the first requests of the scenarios, in tokens. With a `harness`,
+    everything but the rules and the judge is the real program's own.
+    """
+    if harness:
+        card = setting.card(classes=len(failure_classes()), tokens=0)
+        own = "its own prompt, tools, results and denials"
+        named = f"{REAL}{harness}"
+        return _judged(
+            replace(card, name=named, words=harness, denials="its own", summary=own), stages
+        )
+    lengths = []
+    for stage in stages:
+        tools = offered_by(stage, setting)
+        words = (message.content for message in posed(stage.scenario, 0, setting).messages)
+        lengths.append(sum(map(len, words)) + len(json.dumps(tools)))
+    tokens = round(median(lengths) / setting.per_token)
+    return _judged(setting.card(classes=len(failure_classes()), tokens=tokens), stages)
+
+
+def _judged(card: ArmCard, stages: Sequence[Stage]) -> ArmCard:
+    """With whose rules judge where the user's own stand in place of the scenarios'."""
+    engines = {stage.policy.engine.name for stage in stages if stage.policy.engine}
+    if len(engines) != 1:
+        return card
+    return replace(card, engine=engines.pop())
+
+
+def cost_told(stages: Sequence[Stage], setting: Setting, trials: int) -> str:
+    """Return the line that states the least cost of filling prompts up, for use before a run."""
+    requests = trials * sum(len(stage.scenario.solution) + 1 for stage in stages)
+    return (
+        f"--context {setting.context}: at least {requests * setting.context:,} prompt tokens in "
+        f"{requests:,} requests, where no trial takes more turns than its solution"
+    )
+
+
+def own_rules(name: str, allowlist: str) -> str:
+    """The user's own rules of this dialect, word for word; "" for any other allow list."""
+    harness, colon, path = allowlist.partition(":")
+    dialect = dialects().get(name)
+    file = Path(path if colon else allowlist)
+    if dialect is None or not file.is_file() or file.suffix not in {".json", ".jsonc", ".rules"}:
+        return ""
+    if colon and harness not in dialect.readers:
+        return ""
+    engine = load_any(allowlist, roots=roots()).engine
+    if engine is None or engine.name not in dialect.readers:
+        return ""
+    text = read_text(file)
+    return text if file.suffix == ".rules" else json.dumps(json_with_comments(file, text))
+
+
+def rules_for(name: str, policy: Policy) -> str:
+    """The allow list as a harness of this dialect writes it; "" for one without rules."""
+    dialect = dialects().get(name)
+    return dialect.write(policy).text if dialect else ""
+
+
+BEGIN_ANEW = "Begin a new run, or put back what it was"
+
+
+def stored_run(run_id: str, store: str) -> Run:
+    """The run to go on with, without its trials. Raises UsageError."""
+    where = str(Location(store))
+    with opened(store) as query:
+        found = resolve_name(
+            run_id, known_runs(query), tables_known(query), where=where, whatever=True
+        )
+        run, _ = summarized(query, found, where=where)
+    if run.options is None:
+        raise UsageError(f"--resume {run.id}: made before runs could be resumed; begin a new one")
+    if run.taxonomy != TAXONOMY_VERSION:
+        raise UsageError(
+            f"--resume {run.id}: judged by taxonomy {run.taxonomy}, this agenteval has "
+            f"{TAXONOMY_VERSION}: `agenteval rescore {as_word(run.id)}` judges it again, then it "
+            "can go on"
+        )
+    return run
+
+
+def agreed(run: Run, options: Options, given_names: Sequence[str], who: str = "") -> Options:
+    """Return the options of the run. Raises UsageError if one that was given contradicts them.
+
+    `who` would go on with it, here and below: --resume, or a shard.
+    """
+    if run.options is None:  # which `stored_run` has refused
+        raise ValueError(run.id)
+    for name in given_names:
+        new, begun_with = getattr(options, name), getattr(run.options, name)
+        if new != begun_with and name != "base_url":
+            option = "targets" if name == "targets" else f"--{name.replace('_', '-')}"
+            raise UsageError(
+                f"{option} {_option_text(new)} contradicts {who or resuming(run)}, which was begun "
+                f"with {_option_text(begun_with) or 'none'}; ask for the same, or begin a new run"
+            )
+    return replace(run.options, base_url=options.base_url or run.options.base_url)
+
+
+def resuming(run: Run) -> str:
+    return f"--resume {run.id}"
+
+
+def _option_text(value: object) -> str:
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """The current scenarios and judges; `judged`, `policies` and `scenarios` are as in `Run`."""
+
+    policies: Mapping[str, str]
+    judged: Mapping[str, str]
+    scenarios: Mapping[str, str]
+    protocol: str
+
+
+def check_same(run: Run, now: Suite, who: str) -> None:
+    """Raises UsageError for what is no longer as it was when the run began, by its name."""
+    _check_lists(run, now, who)
+    for name in sorted({*run.scenarios, *now.scenarios}):
+        if run.scenarios.get(name) != now.scenarios.get(name):
+            raise UsageError(f"{who}: scenario {name!r} has changed. {BEGIN_ANEW}")
+    if now.protocol != run.protocol:
+        raise UsageError(
+            f"{who}: the prompt has changed, from {run.protocol!r} to {now.protocol!r}. "
+            f"{BEGIN_ANEW}"
+        )
+
+
+def _check_lists(run: Run, now: Suite, who: str) -> None:
+    for name, digest in run.policies.items():
+        if now.policies.get(name, digest) != digest:
+            raise UsageError(f"{who}: allow list {name!r} has changed. {BEGIN_ANEW}")
+    rescored = any(run.judged.get(one, digest) != digest for one, digest in now.judged.items())
+    if rescored or not run.policies.keys() <= now.policies.keys():
+        names = ", ".join(run.policies)
+        raise UsageError(
+            f"{who}: its calls are judged by another allow list ({names}) than it plays under. "
+            f"`agenteval rescore {as_word(run.id)} --own` judges them by that again"
+        )
+
+
+def serve_on(run: Run, card: ModelCard, store: SqlStore, who: str = "") -> None:
+    """The run names the servers that go on with it, too. Raises UsageError as `check_served`."""
+    _check_served(run, card, who)
+    if not card.simulated:  # that server is at another port each time
+        store.served_at(run.id, card.base_url)
+
+
+def _check_served(run: Run, card: ModelCard, who: str = "") -> None:
+    """Raises UsageError when another model, or another way to query it, would resume the run."""
+    who = who or resuming(run)
+    # A server may come back at another port, and is asked what it does only before a run.
+    there = replace(run.model, base_url=card.base_url, seen=card.seen)
+    for field in fields(ModelCard):
+        now, before = getattr(card, field.name), getattr(there, field.name)
+        if now != before:
+            raise UsageError(
+                f"{who}: {field.name} of model {card.name!r} is {now!r} now and was "
+                f"{before!r}. {BEGIN_ANEW}"
+            )
 
 
 def digests(stages: Sequence[Stage]) -> Mapping[str, str]:

@@ -1,32 +1,38 @@
-"""Stored runs as they are shown: side by side, compared, by their speed, or only listed."""
+"""Stored runs as they are shown: side by side, compared, by their speed, or only listed.
 
+Reading a stored run: the transcript of a trial, and the calls that are looked for.
+"""
+
+import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 
-from agenteval import workflows
-from agenteval.core.plain import as_name, as_word, visible
-from agenteval.core.run import Conditions, Run
-from agenteval.core.summary import TrialSummary, World
-from agenteval.core.trial import Trial
+from agenteval.classes.catalogue import fold
 from agenteval.errors import FAULTS, Cause, UsageError, fault
-from agenteval.formats.counts_csv import load_counts
-from agenteval.report.build import build_comparison, build_view
-from agenteval.report.gate_view import GateView
+from agenteval.logs.counts_csv import load_counts
+from agenteval.report import build
+from agenteval.report.build import build_comparison, build_view, class_texts
+from agenteval.report.gate import GateView
 from agenteval.report.provenance import without_told
-from agenteval.report.side import Side
+from agenteval.report.sentences import Side
 from agenteval.report.speed import Served
 from agenteval.report.tables import void_of
-from agenteval.report.view import ClassText, View
-from agenteval.stats.speeds import run_speed
-from agenteval.store import loading
-from agenteval.store.location import Location, resolve_name
-from agenteval.store.summaries import Query, known_runs, opened, tables_known
-from agenteval.store.tallies import rejudged, tallied
-from agenteval.taxonomy.catalogue import ARTICLE_ROWS, article_row, failure_classes
-from agenteval.workflows.gating import check_arms, declared, left_out
+from agenteval.report.view import View
+from agenteval.stats.loads import run_speed
+from agenteval.store import read
+from agenteval.store.location import Location, Query, resolve_name
+from agenteval.store.search import START, FoundCall, Key, Wanted, calls_page, rejudged, tallied
+from agenteval.store.sql import opened
+from agenteval.store.summaries import known_runs, tables_known
+from agenteval.trial.run import Conditions, Run
+from agenteval.trial.summary import TrialSummary, World
+from agenteval.trial.text import as_name, as_word, visible
+from agenteval.trial.trial import AgentPart, Trial
+from agenteval.workflows.gate import check_arms, declared, left_out
 
 Runs = tuple[Run, Run]
 
@@ -35,7 +41,7 @@ def loaded(names: Sequence[str], store: str) -> list[Run]:
     """Runs but the bytes of their replies, by what names them. Raises UsageError."""
     where = str(Location(store))
     with opened(store) as query:
-        return [loading.load(query, name, where=where, raw=False) for name in names]
+        return [read.load(query, name, where=where, raw=False) for name in names]
 
 
 def sides(names: Sequence[str], store: str) -> list[Side]:
@@ -74,13 +80,13 @@ def _side(query: Query, name: str, store: str, where: str) -> Side:
 
 
 def _summarized(query: Query, name: str, where: str) -> tuple[Run, Sequence[TrialSummary]]:
-    run, summaries = loading.summarized(query, name, where=where)
+    run, summaries = read.summarized(query, name, where=where)
     return replace(run, rejudged=rejudged(query, run.id)), summaries
 
 
 def _transcripts(store: str, run: str, worlds: Sequence[World]) -> Iterator[Trial]:
     with opened(store) as query:
-        yield from loading.transcripts(query, run, worlds)
+        yield from read.transcripts(query, run, worlds)
 
 
 def view_of(runs: Sequence[Side], taxonomy: str, about: str | None = None) -> View:
@@ -169,7 +175,7 @@ def _sides(name: str, query: Query, store: str, *, calls: bool) -> list[Side]:
     tables = tables_known(query)
     stored_id = resolve_name(name, known_runs(query), tables, where=where)
     if stored_id in tables:
-        table = loading.imported(query, stored_id)
+        table = read.imported(query, stored_id)
         scenarios = [scenario for scenario, _ in table.trials]
         return [Side.of_counts(table.model, table.counts, scenarios)]
     if calls:
@@ -179,7 +185,9 @@ def _sides(name: str, query: Query, store: str, *, calls: bool) -> list[Side]:
 
 def _of_file(name: str) -> list[Side]:
     tables = load_counts(Path(name))
-    known = workflows.measured_elsewhere.cards(tables)
+    from agenteval.logs import measured  # noqa: PLC0415 -- start-up: pydantic
+
+    known = measured.cards(tables)
     return [
         Side.of_counts(known[model], table.counts, [scenario for scenario, _ in table.trials])
         for model, table in tables.items()
@@ -189,18 +197,6 @@ def _of_file(name: str) -> list[Side]:
 def speeds(runs: Sequence[Run]) -> list[Served]:
     """Return how fast stored runs were served."""
     return [Served(run.model.name, run.model.simulated, run_speed(run), run.id) for run in runs]
-
-
-def class_texts() -> tuple[ClassText, ...]:
-    return tuple(ClassText(one.id, one.title, one.rationale) for one in failure_classes())
-
-
-def fold(taxonomy: str) -> Mapping[str, str] | None:
-    """Class to row of the article, in the article's order; None for the classes as they are."""
-    if taxonomy != "article":
-        return None
-    rows = {one.id: article_row(one.id) for one in failure_classes()}
-    return dict(sorted(rows.items(), key=lambda item: ARTICLE_ROWS.index(item[1])))
 
 
 _WHOSE = {
@@ -263,3 +259,90 @@ def _line(count: int, whose: str, run: Run, trial: TrialSummary) -> str:
     )
     where = f"in the report, and in `reason` of `agenteval show {as_word(run.id)} --json`"
     return f"{line}\nTraceback: {where}" if trace else line
+
+
+SHOWN = 8  # names in a message
+PAGE = 200  # calls that are asked for at a time: a reader may go before the last
+_TRIALS = "SELECT scenario, number FROM trial WHERE run_id = :run AND NOT replaced ORDER BY 1, 2"
+_WANTED = re.compile(r"(?P<scenario>.*?)\s*(?:#(?P<number>\d{1,9}))?", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """A trial of a run, which is given without its other ones."""
+
+    run: Run
+    trial: Trial
+
+    def agent(self, word: str) -> AgentPart:
+        """The sub-agent of this label, or the first of this name. Raises UsageError."""
+        for part in self.trial.agents:
+            if word in {part.label, part.name}:
+                return part
+        there = ", ".join(part.label for part in self.trial.agents)
+        known = f"it has {there}" if there else "it has none"
+        raise UsageError(f"--agent {word}: no sub-agent of this trial; {known}")
+
+
+def transcript(run: str, trial_name: str, store: str) -> Transcript:
+    """Return the trial SCENARIO#N of the run of this id. Raises UsageError."""
+    with opened(store) as query:
+        scenario, number = _resolve_trial(query, run, trial_name)
+        trial = read.load_trial(query, run, scenario, number)
+        if trial is None:
+            raise UsageError(f"{trial_name}: no such trial in {run} any more")
+        return Transcript(read.without_trials(query, run), trial)
+
+
+def _resolve_trial(query: Query, run: str, trial_name: str) -> tuple[str, int]:
+    """Return scenario and number of a trial. A scenario with one trial needs no number."""
+    match = _WANTED.fullmatch(trial_name)
+    scenario, number = match.group("scenario", "number") if match else (trial_name, None)
+    played_trials = [tuple(row) for row in query(_TRIALS, run=run)]
+    numbers = [of for name, of in played_trials if name == scenario]
+    if not numbers:
+        names = list(dict.fromkeys(name for name, _ in played_trials))
+        raise UsageError(
+            f"{trial_name}: {run} played no scenario {scenario!r}; it has {_some(names)}"
+        )
+    if number is None and len(numbers) == 1:
+        return scenario, numbers[0]
+    if number is None or int(number) not in numbers:
+        trials = _some([f"{scenario}#{of}" for of in numbers])
+        raise UsageError(f"{trial_name}: which trial? {run} has {trials}")
+    return scenario, int(number)
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return (", ".join(names[:SHOWN]) or "none") + more
+
+
+def calls(run: str, filters: Wanted, store: str) -> Iterator[FoundCall]:
+    """The calls of the run of this id that are wanted, as they are found.
+
+    Raises UsageError where there are none, as no class or scenario has such a name.
+    """
+    filters = replace(filters, run=run)
+    with opened(store) as query:
+        after: Key | None = START
+        while after is not None:
+            page = calls_page(query, filters, after=after, size=PAGE)
+            yield from page.calls
+            if after == START and not page.calls:
+                _check_named(query, filters)
+            after = page.later
+
+
+def _check_named(query: Query, filters: Wanted) -> None:
+    classes = [] if not filters.failure_class else [one.id for one in build.class_texts()]
+    if filters.failure_class and filters.failure_class not in classes:
+        near = [f"{name}?" for name in get_close_matches(filters.failure_class, classes)]
+        cure = near[0] if near else "`agenteval explain` lists all"
+        raise UsageError(f"--class {filters.failure_class}: no such failure class; {cure}")
+    played = dict.fromkeys(row[0] for row in query(_TRIALS, run=filters.run))
+    if filters.scenario and filters.scenario not in played:
+        raise UsageError(
+            f"--scenario {filters.scenario}: {filters.run} played no such; "
+            f"it has {_some([*played])}"
+        )

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 import agenteval
+from agenteval import errors
+from agenteval.api import comparisons, runs
 
 PAGE = Path(__file__).parents[2] / "docs" / "python.md"
 SIM = "sim/qwen3.5-27b"
@@ -49,23 +51,23 @@ def test_a_name_that_is_none_is_no_attribute() -> None:
 
 
 @pytest.fixture
-def played(project) -> agenteval.RunResult:
-    return agenteval.run(SIM, "notes/append", trials=2)
+def played(project) -> runs.RunResult:
+    return runs.run(SIM, "notes/append", trials=2)
 
 
 def test_a_run_tells_its_progress_and_is_what_is_stored(project) -> None:
-    seen: list[agenteval.Progress] = []
-    result = agenteval.run(SIM, ["notes/append"], trials=3, store="own.db", on_progress=seen.append)
+    seen: list[runs.Progress] = []
+    result = runs.run(SIM, ["notes/append"], trials=3, store="own.db", on_progress=seen.append)
     assert [one.finished for one in seen] == [1, 2, 3]
     assert (seen[-1].calls, seen[-1].denied) == (result.errors.n, result.errors.count)
-    assert agenteval.load(store="own.db") == result
+    assert runs.load(store="own.db") == result
     assert sum(row.errors for row in result.classes) == result.errors.count
 
 
 def test_a_run_goes_on_where_a_loop_is_running(project) -> None:
-    async def cell() -> tuple[agenteval.RunResult, agenteval.RunResult]:
-        here = agenteval.run(SIM, "notes/append", trials=1)
-        return here, await agenteval.run_async(SIM, "notes/append", trials=1)
+    async def cell() -> tuple[runs.RunResult, runs.RunResult]:
+        here = runs.run(SIM, "notes/append", trials=1)
+        return here, await runs.run_async(SIM, "notes/append", trials=1)
 
     blocked, awaited = asyncio.run(cell())
     assert blocked.trials == awaited.trials
@@ -101,21 +103,21 @@ def test_ctrl_c_in_a_notebook_ends_the_run_in_good_order(project) -> None:
 
 def test_a_cancelled_run_is_stored_as_not_complete(project) -> None:
     async def cut_short() -> None:
-        task: asyncio.Task[agenteval.RunResult]
+        task: asyncio.Task[runs.RunResult]
         async with asyncio.TaskGroup() as group:
             task = group.create_task(
-                agenteval.run_async(SIM, trials=50, on_progress=lambda _: task.cancel())
+                runs.run_async(SIM, trials=50, on_progress=lambda _: task.cancel())
             )
 
     asyncio.run(cut_short())
-    stored = agenteval.load()
+    stored = runs.load()
     assert (stored.complete, len(stored.trials) < 50) == (False, True)
 
 
 def test_results_are_frozen_and_their_rows_plain(played) -> None:
-    compared = agenteval.compare(played, agenteval.run(SIM, "notes/append", trials=2, seed=2))
-    judged = agenteval.gate(played, "last", allow_simulated=True)
-    classified = agenteval.classify(["ls", "pwd | wc"])
+    compared = comparisons.compare(played, runs.run(SIM, "notes/append", trials=2, seed=2))
+    judged = comparisons.gate(played, "last", allow_simulated=True)
+    classified = comparisons.classify(["ls", "pwd | wc"])
     tables = (
         *(played.trials, played.classes, compared.models, compared.pairs, judged.criteria),
         classified,
@@ -132,8 +134,8 @@ def test_results_are_frozen_and_their_rows_plain(played) -> None:
 
 
 def test_the_gate_says_what_the_command_says(played, cli_json) -> None:
-    other = agenteval.run(SIM, "notes/append", trials=2, seed=2)
-    judged = agenteval.gate(played, other, allow_simulated=True)
+    other = runs.run(SIM, "notes/append", trials=2, seed=2)
+    judged = comparisons.gate(played, other, allow_simulated=True)
     shown = cli_json("gate", "--baseline", played.id, "--candidate", other.id, "--allow-simulated")
     criteria = [(row.name, row.verdict, row.estimate, row.n) for row in judged.criteria]
     told = [(one["name"], one["verdict"], one["estimate"], one["n"]) for one in shown["criteria"]]
@@ -143,56 +145,56 @@ def test_the_gate_says_what_the_command_says(played, cli_json) -> None:
 @pytest.mark.parametrize(
     ("wrong", "complaint"),
     [
-        (lambda: agenteval.run("nobody"), "no model 'nobody'"),
-        (lambda: agenteval.run(SIM, "no-such-scenario"), "'no-such-scenario'"),
-        (lambda: agenteval.run(SIM, trials=0), "trials=0: at least 1"),
-        (lambda: agenteval.run(SIM, trials=1.5), "trials=1.5: a whole number, at least 1"),
-        (lambda: agenteval.run(SIM, trials=True), "trials=True: a whole number, at least 1"),
-        (lambda: agenteval.run("m", base_url=[]), r"base_url=\[\]: no server"),
-        (lambda: agenteval.run(SIM, rules="middle"), "rules='middle': one of start, end, both"),
-        (lambda: agenteval.load("x", about="all"), "about='all': one of these, like-these"),
-        (lambda: agenteval.gate("x", "y", about="all"), "about='all': one of these, like-these"),
+        (lambda: runs.run("nobody"), "no model 'nobody'"),
+        (lambda: runs.run(SIM, "no-such-scenario"), "'no-such-scenario'"),
+        (lambda: runs.run(SIM, trials=0), "trials=0: at least 1"),
+        (lambda: runs.run(SIM, trials=1.5), "trials=1.5: a whole number, at least 1"),
+        (lambda: runs.run(SIM, trials=True), "trials=True: a whole number, at least 1"),
+        (lambda: runs.run("m", base_url=[]), r"base_url=\[\]: no server"),
+        (lambda: runs.run(SIM, rules="middle"), "rules='middle': one of start, end, both"),
+        (lambda: runs.load("x", about="all"), "about='all': one of these, like-these"),
+        (lambda: comparisons.gate("x", "y", about="all"), "about='all': one of these, like-these"),
         (
-            lambda: agenteval.run("m", base_url=["http://a/v1", "http://a/v1"]),
+            lambda: runs.run("m", base_url=["http://a/v1", "http://a/v1"]),
             "'http://a/v1 http://a/v1': each URL once",
         ),
-        (lambda: agenteval.classify([3]), "3: not one tool call; give a command"),
-        (lambda: agenteval.classify(None), "None: no tool call; give a command"),
-        (lambda: agenteval.classify(b"ls"), "b'ls': no tool call; give a command"),
-        (lambda: agenteval.load("x", store="typo.db"), r"typo\.db: no such file"),
-        (lambda: agenteval.compare("a", "b", store="typo.db"), r"typo\.db: no such file"),
-        (lambda: agenteval.gate("a", "b", store="typo.db"), r"typo\.db: no such file"),
-        (lambda: agenteval.classify("ls", allowlist="none"), "'none'"),
-        (lambda: agenteval.classify({"neither": 1}), "not one tool call"),
-        (lambda: agenteval.classify("ls", allowlist=5), "allowlist=5: must be a str"),
-        (lambda: agenteval.load(None), "run=None: must be a str"),
-        (lambda: agenteval.load(store=3), "store=3: must be a str"),
-        (lambda: agenteval.run(["a"], ["notes/append"]), r"model=\['a'\]: must be a str"),
-        (lambda: agenteval.run(SIM, 5), "scenarios=5: must be a str, or several"),
-        (lambda: agenteval.run(SIM, [5]), "scenarios=5: must be a str"),
-        (lambda: agenteval.run(SIM, base_url=5), "base_url=5: must be a str, or several"),
-        (lambda: agenteval.run(SIM, arm=5), "arm=5: must be a str"),
-        (lambda: agenteval.run(SIM, on_progress=5), "on_progress=5: must be a function"),
-        (lambda: agenteval.gate("a", "b", rules=5), "rules=5: must be a str or a Path"),
-        (lambda: agenteval.gate("a", None), "run=None: must be a str"),
-        (lambda: agenteval.compare("a", 5), "run=5: must be a str"),
-        (lambda: agenteval.rescore(allowlist=5), "allowlist=5: must be a str"),
+        (lambda: comparisons.classify([3]), "3: not one tool call; give a command"),
+        (lambda: comparisons.classify(None), "None: no tool call; give a command"),
+        (lambda: comparisons.classify(b"ls"), "b'ls': no tool call; give a command"),
+        (lambda: runs.load("x", store="typo.db"), r"typo\.db: no such file"),
+        (lambda: comparisons.compare("a", "b", store="typo.db"), r"typo\.db: no such file"),
+        (lambda: comparisons.gate("a", "b", store="typo.db"), r"typo\.db: no such file"),
+        (lambda: comparisons.classify("ls", allowlist="none"), "'none'"),
+        (lambda: comparisons.classify({"neither": 1}), "not one tool call"),
+        (lambda: comparisons.classify("ls", allowlist=5), "allowlist=5: must be a str"),
+        (lambda: runs.load(None), "run=None: must be a str"),
+        (lambda: runs.load(store=3), "store=3: must be a str"),
+        (lambda: runs.run(["a"], ["notes/append"]), r"model=\['a'\]: must be a str"),
+        (lambda: runs.run(SIM, 5), "scenarios=5: must be a str, or several"),
+        (lambda: runs.run(SIM, [5]), "scenarios=5: must be a str"),
+        (lambda: runs.run(SIM, base_url=5), "base_url=5: must be a str, or several"),
+        (lambda: runs.run(SIM, arm=5), "arm=5: must be a str"),
+        (lambda: runs.run(SIM, on_progress=5), "on_progress=5: must be a function"),
+        (lambda: comparisons.gate("a", "b", rules=5), "rules=5: must be a str or a Path"),
+        (lambda: comparisons.gate("a", None), "run=None: must be a str"),
+        (lambda: comparisons.compare("a", 5), "run=5: must be a str"),
+        (lambda: runs.rescore(allowlist=5), "allowlist=5: must be a str"),
     ],
 )
 def test_what_the_caller_must_mend_is_a_usage_error(project, wrong, complaint) -> None:
-    with pytest.raises(agenteval.UsageError, match=complaint):
+    with pytest.raises(errors.UsageError, match=complaint):
         wrong()
 
 
 def test_a_setting_that_is_none_is_a_type_error(project) -> None:
     with pytest.raises(TypeError, match=r"no setting trails; there are trials, seed"):
-        agenteval.run(SIM, trails=3)
+        runs.run(SIM, trails=3)
 
 
 def test_the_door_is_typed() -> None:
     from agenteval.api.runs import Settings  # noqa: PLC0415 -- what `run` unpacks
 
-    assert typing.get_type_hints(agenteval.load)["return"] is agenteval.RunResult
+    assert typing.get_type_hints(runs.load)["return"] is runs.RunResult
     assert "trials" in typing.get_type_hints(Settings)
     assert Path(agenteval.__file__).with_name("py.typed").exists()
 

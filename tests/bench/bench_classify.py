@@ -19,13 +19,13 @@ import bashlex
 import tree_sitter
 import tree_sitter_bash
 
+from agenteval.classes.judge import judge, judge_many
 from agenteval.config.allowlists import load_policy
-from agenteval.config.project_files import shipped
-from agenteval.core.call import BASH, ToolCall, Verdict
-from agenteval.core.shell.fact_reader import read_facts
-from agenteval.core.shell.leaves import read_leaves
-from agenteval.core.shell.simple_command import Simple, read_simple
-from agenteval.taxonomy.judge import judge, judge_many
+from agenteval.config.files import shipped
+from agenteval.shell.gate import Simple, read_simple
+from agenteval.shell.leaves import read_leaves
+from agenteval.shell.reader import read_facts
+from agenteval.trial.call import BASH, ToolCall, Verdict
 
 OWN = Path(__file__).parents[1] / "corpus" / "commands.txt"
 PARSER = tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
@@ -150,7 +150,7 @@ def main() -> None:
     throughput("agenteval.classify()", API, texts)
     sys.stdout.write(
         f"start-up: python {1000 * cpu('-c', ''):.0f} ms, with the readers "
-        f"{1000 * cpu('-c', 'import agenteval.core.shell.fact_reader'):.0f} ms\n"
+        f"{1000 * cpu('-c', 'import agenteval.shell.reader'):.0f} ms\n"
         f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB\n"
     )
 

@@ -36,12 +36,12 @@ from mock_server import CHUNKS, LAST, PIECE, SECONDS, TOKENS_PER_SECOND, mock
 from peer_places import PEERS, Peer, made
 
 from agenteval.config.models import ModelEntry
-from agenteval.core.prompt.arm import STRICT
-from agenteval.core.trial import Message
-from agenteval.engine.tool_texts import schemas
 from agenteval.models.openai_client import OpenAIModel
 from agenteval.models.stream import StreamReader
+from agenteval.play.tools import schemas
+from agenteval.prompt.arm import STRICT
 from agenteval.store.sql import SqlStore
+from agenteval.trial.trial import Message
 
 SCENARIO = "notes/append"
 FEW, CONCURRENCY = 8, 8  # trials of the run that is taken off
@@ -100,7 +100,7 @@ def told(file):
     with open(file, "w") as used:
         json.dump([*seconds, Noted.first or 0.0, int(peak.split()[1]) / 1024], used)
 atexit.register(told, sys.argv.pop(1))
-from agenteval.cli.program import main
+from agenteval.cli.app import main
 main()
 """
 

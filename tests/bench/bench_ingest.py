@@ -15,7 +15,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from agenteval.workflows.ingest import take_in
+from agenteval.logs.ingest import take_in
 
 PLAIN = ("uv run scripts/notes.py list --limit {n}", "git status", "cat notes/{n}.md", "ls src/{n}")
 SHAPED = (

@@ -15,13 +15,13 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from agenteval.core.scenario import Limits, Question, Schema
-from agenteval.engine.world_queries import Database
+from agenteval.play.tools import Database
 from agenteval.protocols import Sandbox, SandboxBackend
 from agenteval.sandbox.backends import AUTOMATIC, BACKENDS
 from agenteval.sandbox.launch import interpreter
 from agenteval.sandbox.maker import declared
 from agenteval.sandbox.probe import probe
+from agenteval.trial.trial import Limits, Question, Schema
 
 
 def world_of(*statements: str) -> bytes:

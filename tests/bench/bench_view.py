@@ -20,9 +20,9 @@ from random import Random
 
 from stored import stored
 
-from agenteval.core.outcome import Ending, Outcome
-from agenteval.core.trial import Trial
 from agenteval.testing import denied, run, trial
+from agenteval.trial.call import Ending, Outcome
+from agenteval.trial.trial import Trial
 
 CLASSES = ("bare-binary", "pipe-to-filter", "shell-chain", "wrong-option", "unknown-script")
 RUNS, TRIALS, CALLS = 50, 1000, 20

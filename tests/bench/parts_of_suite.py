@@ -23,9 +23,9 @@ from bench_client import CROWDS, Cost, per_call, per_run
 from page import Options, Part, figure, middle, ratio
 from peer_places import PEERS
 
-from agenteval.core.scenario import Limits
 from agenteval.sandbox.backends import BACKENDS
 from agenteval.sandbox.launch import interpreter
+from agenteval.trial.trial import Limits
 
 BARE = "openai"
 OWN = "agenteval run"

@@ -25,9 +25,9 @@ from bench_client import FEW, OWN_OPENAI, agenteval, cost, peer_played, recorded
 from mock_server import mock
 from parts_of_suite import started
 
-from agenteval.core.scenario import Limits
 from agenteval.sandbox.backends import BACKENDS
 from agenteval.sandbox.probe import probe
+from agenteval.trial.trial import Limits
 
 ROUNDS = 5
 TESTS = Path(__file__).parents[1]

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from agenteval.cli.program import main
+from agenteval.cli.app import main
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ import yaml
 from test_host_faults import ROOM
 from test_scheduler_examples import PROJECT, environment, put_in
 
-import agenteval
+from agenteval import _version
 
 ACTION = yaml.safe_load((PROJECT / "action.yml").read_text())
 STEPS: list[Mapping[str, Any]] = ACTION["runs"]["steps"]
@@ -242,4 +242,4 @@ def test_an_archive_of_the_action_installs_the_version_that_its_files_say(place,
     code = "import importlib.metadata as m; print(m.version('agenteval-gate'))"
     python = place / "agenteval-venv" / "bin" / "python"
     printed = subprocess.run([python, "-c", code], capture_output=True, text=True, check=False)
-    assert (done.code, printed.stdout.strip()) == (0, agenteval.__version__), done.told
+    assert (done.code, printed.stdout.strip()) == (0, _version.__version__), done.told

@@ -19,9 +19,9 @@ from process_table import below
 from ray_place import PLACE, PROJECT, cluster
 from test_canaries import RUN, STORE, played
 
-from agenteval.core.known_keys import MARK
 from agenteval.errors import UsageError
 from agenteval.harness.install import installed
+from agenteval.trial.redaction import MARK
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "harness"))
 from real import cache

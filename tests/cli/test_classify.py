@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from agenteval.classes.catalogue import failure_classes
+from agenteval.classes.malformed import KINDS
 from agenteval.cli.app import app
 from agenteval.errors import UsageError
-from agenteval.taxonomy.catalogue import failure_classes
-from agenteval.taxonomy.malformed_kinds import KINDS
 
 HEAD = "uv run scripts/notes.py list | head -5"
 
@@ -280,7 +280,7 @@ def test_colours_are_for_terminals_whose_user_wants_them(monkeypatch: pytest.Mon
 def test_classify_starts_without_the_heavy_libraries(options: list[str]) -> None:
     program = (
         f"import sys; sys.argv[1:] = ['classify', *{options}, 'ls | head']\n"
-        "from agenteval.cli.program import main\n"
+        "from agenteval.cli.app import main\n"
         "try: main()\nexcept SystemExit: pass\n"
         "heavy = {'scipy', 'sqlmodel', 'openai', 'pydantic', 'rich', 'tree_sitter'}\n"
         "print(sorted(heavy & set(sys.modules)))"

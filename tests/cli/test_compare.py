@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from agenteval.config.project_files import shipped
+from agenteval.config.files import shipped
 from agenteval.protocols import TrialKey
 from agenteval.store.sql import SqlStore
 from agenteval.testing import card, denied, run, says, trial

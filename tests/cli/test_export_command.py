@@ -7,9 +7,9 @@ import pyarrow.parquet
 import pytest
 from stored import stored
 
-from agenteval.core.outcome import Outcome
-from agenteval.core.run import Effort
 from agenteval.testing import card, denied, run, says, sub_agent, tool, trial
+from agenteval.trial.call import Outcome
+from agenteval.trial.run import Effort
 
 
 def played(number):

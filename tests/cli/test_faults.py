@@ -7,10 +7,10 @@ from contextlib import contextmanager
 import pytest
 from scripted_server import scripted
 
-from agenteval.core.outcome import Outcome
 from agenteval.errors import Cause
-from agenteval.report.side import Side
+from agenteval.report.sentences import Side
 from agenteval.testing import card, run, trial
+from agenteval.trial.call import Outcome
 from agenteval.workflows.views import faults, voids_beyond
 
 SLIP = "{% if chance.integer(1, 3) == FACE %}{{ no_such_word }}{% endif %}\n"

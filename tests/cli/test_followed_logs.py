@@ -18,7 +18,7 @@ from faults import movable_clock, step_clock
 from postgres import AbsentError
 from process_table import processes
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "readers"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "logs"))
 from sample_logs import claude
 
 FOLLOW = (sys.executable, "-m", "agenteval", "ingest", "claude-code", "--follow")

@@ -11,15 +11,22 @@ from typer.main import get_command
 
 from agenteval.cli.app import app
 from agenteval.cli.options import GIVEN_STORE, at_store
-from agenteval.core.cards import BROKEN_ARGUMENTS, FITTED, FREE, GRAMMAR, INVENTED_TOOL
-from agenteval.core.outcome import Ending, Outcome
-from agenteval.core.run import Effort, Options
 from agenteval.protocols import TrialKey
-from agenteval.report.gate_view import reach_told
+from agenteval.report.gate import reach_told
 from agenteval.report.tables import READ_FROM_WORDS
-from agenteval.stats.feasibility import OutOfReach
+from agenteval.stats.promotion import OutOfReach
 from agenteval.store.sql import SqlStore
 from agenteval.testing import card, denied, run, trial
+from agenteval.trial.call import Ending, Outcome
+from agenteval.trial.run import (
+    BROKEN_ARGUMENTS,
+    FITTED,
+    FREE,
+    GRAMMAR,
+    INVENTED_TOOL,
+    Effort,
+    Options,
+)
 
 RULES = """
 [margin]

@@ -11,12 +11,12 @@ import pytest
 from rich.console import Console
 from test_gate_command import RULES, STORE, keep, played
 
-from agenteval.core.malformed import Blame, MalformedCall
 from agenteval.protocols import TrialKey
 from agenteval.report.console import render_verdict
 from agenteval.store.sql import SqlStore
 from agenteval.testing import card, run
-from agenteval.workflows.gating import judged
+from agenteval.trial.call import Blame, MalformedCall
+from agenteval.workflows.gate import judged
 
 PLANNED = 40
 

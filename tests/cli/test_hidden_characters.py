@@ -4,8 +4,8 @@ import pytest
 from hostile_names import obeyed
 from stored import stored
 
-from agenteval.core.outcome import Outcome
 from agenteval.testing import card, denied, run, says, tool, trial
+from agenteval.trial.call import Outcome
 
 # ESC, BEL, C1, what turns the writing round; and lines that a runner would obey.
 NAME = "a\x1b]0;pwn\x07b\x9b31mc\u202ed\x7fe\n::add-mask::y\r::error::z\u2028##[group]g"

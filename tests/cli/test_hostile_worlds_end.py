@@ -12,7 +12,7 @@ import pytest
 from scripted_server import answers, bash, scripted
 from test_resume import stored
 
-from agenteval.core.outcome import Outcome
+from agenteval.trial.call import Outcome
 
 SWAP = """
 import os, sqlite3

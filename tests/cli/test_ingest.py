@@ -15,13 +15,13 @@ from typer.testing import CliRunner
 
 from agenteval.cli.app import app
 from agenteval.cli.logs import Progress
-from agenteval.readers.log_formats import FORMATS
-from agenteval.store.reviews import reviews
+from agenteval.logs.formats import FORMATS
+from agenteval.logs.trials import BESIDE, MODE
+from agenteval.logs.workers import Intake, Taken
+from agenteval.store.search import reviews
 from agenteval.store.sql import SqlStore
-from agenteval.workflows.log_policies import BESIDE, MODE
-from agenteval.workflows.log_results import Intake, Taken
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "readers"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "logs"))
 from sample_logs import (
     CHAT,
     CLAUDE,

@@ -9,12 +9,12 @@ from jsonschema import Draft202012Validator
 from pydantic import VERSION
 from stored import stored
 
-from agenteval.cli import transcript
-from agenteval.core.outcome import Ending, Outcome
-from agenteval.core.run import Effort, Look
-from agenteval.core.scenario import GoalCheck
+from agenteval.cli import store as transcript
 from agenteval.errors import Cause
 from agenteval.testing import card, denied, failing, run, says, sub_agent, tool, trial
+from agenteval.trial.call import Ending, Outcome
+from agenteval.trial.run import Effort, Look
+from agenteval.trial.trial import GoalCheck
 
 CHECK = GoalCheck("the month is written", held=False, expected="5", found=None, said="no file")
 STEPS = (("check", True), ("commit", False))

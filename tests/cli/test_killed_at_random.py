@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 from test_resume import BEGUN, STORE, begun, seen, waited
 
-from agenteval.core.run import Run
-from agenteval.core.scoring import score
 from agenteval.store.sql import SqlStore
+from agenteval.trial.run import Run
+from agenteval.trial.tally import score
 
 KILLS = int(os.environ.get("AGENTEVAL_KILLS", "3"))
 SWEEP = (

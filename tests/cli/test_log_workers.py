@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 
 from agenteval.config.allowlists import load_any
-from agenteval.config.roots import roots
+from agenteval.config.trust import roots
+from agenteval.logs import workers as log_workers
+from agenteval.logs.ingest import take_in
+from agenteval.logs.workers import EVERYTHING, Reading
 from agenteval.store.sql import SqlStore
-from agenteval.workflows import log_workers
-from agenteval.workflows.ingest import take_in
-from agenteval.workflows.log_results import EVERYTHING, Reading
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "readers"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "logs"))
 from sample_logs import claude, export
 
 TABLES = {

@@ -14,7 +14,7 @@ from spoilt_store import NAMES, columns, names_in, spoil, whole_store
 
 from agenteval.cli.output import step_summary
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "readers"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "logs"))
 from sample_logs import SAMPLES, claude
 
 HOSTILE = f"{NAME}\nINJECTED"

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from agenteval.cli.app import app
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "readers"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "logs"))
 from sample_logs import SAMPLES, claude, database, inspect_archive
 
 MEMORY = 1_500_000_000  # bytes of address space

@@ -176,10 +176,10 @@ def step(*_):
 event.listen(Engine, "before_cursor_execute", step)
 event.listen(Engine, "commit", step)
 def called(frame, what, _):
-    if what == "call" and frame.f_code.co_filename.endswith("store/backup.py"):
+    if what == "call" and frame.f_code.co_filename.endswith("store/older.py"):
         step()
 sys.setprofile(called)
-from agenteval.cli.program import main
+from agenteval.cli.app import main
 sys.argv[0] = "agenteval"
 main()
 """

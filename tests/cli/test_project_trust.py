@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 
 from agenteval.config import trust
-from agenteval.config.beneath import LINK
-from agenteval.config.project_files import shipped
+from agenteval.config.files import LINK, shipped
 
 SECRET = "not-a-real-secret"
 FILE = '[models.m]\nbase_url = "{url}"\nmodel = "m"\n{more}\n'

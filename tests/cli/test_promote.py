@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from agenteval.workflows import promoting
+from agenteval.workflows import promote
 
 JSON = "application/json"
 OVER = ("promote", "sim/qwen3.6-35b", "--over", "sim/qwen3.5-27b", "media/rendered-plot")
@@ -123,5 +123,5 @@ def test_a_baseline_with_the_most_trials_there_are_is_not_played_anew(monkeypatc
         run=SimpleNamespace(counted=[SimpleNamespace(scenario="notes")]),
     )
     promotion = SimpleNamespace(run_options={}, baseline="model")
-    monkeypatch.setattr(promoting, "out_of_reach", lambda *_: ())
-    assert promoting._more_trials(plan, None, baseline, promotion) == anew
+    monkeypatch.setattr(promote, "out_of_reach", lambda *_: ())
+    assert promote._more_trials(plan, None, baseline, promotion) == anew

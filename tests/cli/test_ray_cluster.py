@@ -20,13 +20,11 @@ from scripted_server import answers, bash, scripted
 from test_resume import ARGUMENTS, asked, begun, seen, stored
 
 from agenteval import __version__
-from agenteval.core.run import Options
 from agenteval.errors import UsageError
-from agenteval.store.shards import Part
-from agenteval.store.sql import SqlStore
+from agenteval.store.sql import Part, SqlStore
+from agenteval.trial.run import Options
 from agenteval.workflows.evaluate import session_of
-from agenteval.workflows.ray_cluster import shares
-from agenteval.workflows.ray_worker import Shown, Worker, suite_of
+from agenteval.workflows.ray import Shown, Worker, shares, suite_of
 from agenteval.workflows.stages import options_of, plan_of
 
 pytestmark = pytest.mark.xdist_group("ray")  # one cluster serves all

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from agenteval.config.project_files import shipped
+from agenteval.config.files import shipped
 from agenteval.store.sql import SqlStore
 
 STORE = "reports/agenteval.db"

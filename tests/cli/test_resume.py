@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from agenteval.core.outcome import Outcome
-from agenteval.core.run import Run
-from agenteval.core.scoring import score
 from agenteval.store.sql import SqlStore
+from agenteval.trial.call import Outcome
+from agenteval.trial.run import Run
+from agenteval.trial.tally import score
 
 STORE = "reports/agenteval.db"
 ARGUMENTS = (

@@ -8,8 +8,8 @@ from contextlib import closing
 import pytest
 from test_resume import ARGUMENTS, CALLS, begun, seen
 
-from agenteval.core.run import Run
 from agenteval.store.sql import SqlStore
+from agenteval.trial.run import Run
 
 
 def stored(url: str) -> Run:

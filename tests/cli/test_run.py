@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-import agenteval
-from agenteval.core.run import Run
-from agenteval.engine.trial_runner import TrialRunner
+from agenteval import _version
 from agenteval.errors import UsageError
+from agenteval.play.trial import TrialRunner
 from agenteval.sandbox.session import Session
 from agenteval.store.sql import SqlStore
+from agenteval.trial.run import Run
 
 STORE = "reports/agenteval.db"
 
@@ -194,7 +194,7 @@ CHECKED = RUNS_ONLY | {"pydantic", "tree_sitter"}
         (["ingest", "--help"], CHECKED | {"rich", "jinja2"}),
         (["classify", "ls"], CHECKED | {"rich", "jinja2"}),
         (["explain", "heredoc"], RUNS_ONLY),
-        (["models"], RUNS_ONLY | {"rich", "jinja2", "agenteval.models.server_probe"}),
+        (["models"], RUNS_ONLY | {"rich", "jinja2", "agenteval.models.probe"}),
         (["show"], CHECKED | {"rich", "jinja2"}),
         (["show", "last", "--json"], CHECKED),
         (["compare", "last", "last-1", "--json"], CHECKED - {"numpy"}),
@@ -246,7 +246,7 @@ def test_a_model_names_its_last_run_and_what_last_means_is_told(cli) -> None:
 
 
 def test_the_version_is_printed(cli) -> None:
-    assert cli("--version").out == f"agenteval {agenteval.__version__}\n"
+    assert cli("--version").out == f"agenteval {_version.__version__}\n"
 
 
 COMMANDS = ("run", "show", "models", "scenarios", "classify", "explain", "gate", "plan", "doctor")
@@ -278,7 +278,7 @@ def test_cut_off_before_a_run_plays_it_says_how_to_go_on(cli, monkeypatch, words
     def cut(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("agenteval.workflows.gating.declared", cut)
+    monkeypatch.setattr("agenteval.workflows.gate.declared", cut)
     monkeypatch.setattr("agenteval.workflows.stages.plan_of", cut)
     said = cli("run", *(words or ("--model", "sim/qwen3.6-35b")))
     assert (said.code, said.out, said.err.startswith(told)) == (130, "", True), said.err

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from scripted_server import scripted
 
-from agenteval.config.arms import arms
-from agenteval.core.run import Run
+from agenteval.config.prompts import arms
 from agenteval.store.sql import SqlStore
+from agenteval.trial.run import Run
 
 
 def played(cli, project, *options: str) -> Run:

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from test_resume import ARGUMENTS, seen
 
-from agenteval.core.run import Run
 from agenteval.store.sql import SqlStore
+from agenteval.trial.run import Run
 
 STORE = "reports/agenteval.db"
 PROGRAM = [sys.executable, "-m", "agenteval"]

@@ -21,8 +21,8 @@ from process_table import processes
 from stored import stored as keep
 from test_resume import STORE, asked, seen, stored
 
-from agenteval.core.scoring import score
 from agenteval.testing import run, trial
+from agenteval.trial.tally import score
 
 TRIES = int(os.environ.get("AGENTEVAL_SIGNALS", "20"))
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -164,7 +164,7 @@ def test_an_interrupt_that_python_wraps_is_told_as_one(cli, monkeypatch) -> None
             raise KeyboardInterrupt
 
     monkeypatch.setattr(
-        "agenteval.workflows.shelf.chosen", lambda *_: type("T", (), {"a": Struck()})
+        "agenteval.workflows.runs.chosen", lambda *_: type("T", (), {"a": Struck()})
     )
     said = cli("show", "last")
     assert (said.code, bool(LAST.search(said.err)), said.err.count("\n")) == (130, True, 1)

@@ -14,9 +14,9 @@ from sqlalchemy import update
 
 from agenteval.errors import HostError
 from agenteval.protocols import TrialKey
-from agenteval.store.kept_texts import PACKED
-from agenteval.store.rows import TurnRow
+from agenteval.store.schema import TurnRow
 from agenteval.store.sql import SqlStore
+from agenteval.store.texts import PACKED
 from agenteval.testing import run, trial
 
 STORE = "reports/agenteval.db"

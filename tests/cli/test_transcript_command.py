@@ -9,10 +9,9 @@ from dataclasses import replace
 import pytest
 from stored import stored
 
-from agenteval.core.outcome import Outcome
-from agenteval.core.scenario import GoalCheck
-from agenteval.core.trial import HandshakeStep, Message, Usage
 from agenteval.testing import card, denied, failing, run, says, sub_agent, tool, trial
+from agenteval.trial.call import Outcome
+from agenteval.trial.trial import GoalCheck, HandshakeStep, Message, Usage
 
 PROMPT = (Message("system", "Rules:\nonly listed ones"), Message("user", "Record the month."))
 HELPER = replace(sub_agent("helper", denied("ls -la"), "uv run notes.py list"), prompt=(PROMPT[1],))

@@ -41,7 +41,7 @@ resource.setrlimit = bound
 sys.platform = "darwin"
 """
 IMAGE = "AGENTEVAL_CONTAINER_IMAGE"
-COMMAND = "import sys; sys.argv[0] = 'agenteval'; from agenteval.cli.program import main; main()"
+COMMAND = "import sys; sys.argv[0] = 'agenteval'; from agenteval.cli.app import main; main()"
 
 
 def agenteval(tmp_path, *words, given=""):

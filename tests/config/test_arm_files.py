@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from agenteval.config.arms import arm_named, arms
-from agenteval.config.project_files import DEFAULT_ARM
-from agenteval.core.prompt.profile import PARAMETERS
+from agenteval.config.files import DEFAULT_ARM
+from agenteval.config.prompts import arm_named, arms
 from agenteval.errors import UsageError
+from agenteval.prompt.arm import PARAMETERS
 
 TAUGHT = ("taught/tools", "taught/shell")
 OWN = Path(__file__).resolve().parents[2] / "arms/taught/shell.toml"

@@ -2,12 +2,12 @@
 
 import pytest
 
-from agenteval.config.gate_rules import digest, load_rules
-from agenteval.config.project_files import shipped
-from agenteval.config.roots import find_rules
+from agenteval.config.files import shipped
+from agenteval.config.gate import digest, load_rules
+from agenteval.config.trust import find_rules
 from agenteval.errors import UsageError
 from agenteval.stats.criteria import Rules
-from agenteval.stats.estimand import Estimand
+from agenteval.stats.rates import Estimand
 
 
 def written(folder, text):

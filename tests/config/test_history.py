@@ -5,12 +5,11 @@ from pathlib import Path
 import pytest
 
 from agenteval.config.allowlists import convert
-from agenteval.config.arms import _File
-from agenteval.config.dropped_keys import DROPPED_KEYS, renew
-from agenteval.config.gate_rules import load_rules
+from agenteval.config.files import DROPPED_KEYS, load_toml, read_toml, renew
+from agenteval.config.gate import load_rules
 from agenteval.config.models import ProjectFile
-from agenteval.config.scenario_files import _ScenarioSchema
-from agenteval.config.toml import load_toml, read_toml
+from agenteval.config.prompts import _File
+from agenteval.config.scenarios import _ScenarioSchema
 from agenteval.errors import UsageError
 
 HISTORY = Path(__file__).parent / "history"

@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
+from agenteval.config.files import shipped
 from agenteval.config.models import ModelEntry, load_models, resolve
-from agenteval.config.project_files import shipped
-from agenteval.config.roots import roots
+from agenteval.config.trust import roots
 from agenteval.errors import UsageError
 
 ENTRY = ModelEntry(base_url="http://a:1/v1", model="org/m")

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from agenteval.config import trust
-from agenteval.config.gate_rules import rules_at
-from agenteval.config.project_files import shipped
-from agenteval.config.roots import Search, find_project
+from agenteval.config.files import shipped
+from agenteval.config.gate import rules_at
+from agenteval.config.trust import Search, find_project
 from agenteval.errors import UsageError
 
 NOBODY = 65534
@@ -102,7 +102,7 @@ def test_a_group_is_nobody_else_where_it_is_the_users_own(deep, tmp_path) -> Non
 @AS_ROOT
 def test_another_file_system_is_not_entered(deep, tmp_path) -> None:
     python = f"{sys.executable} -P -c"
-    asked = "from agenteval.config.roots import *; print(find_project(Path.cwd()))"
+    asked = "from agenteval.config.trust import *; print(find_project(Path.cwd()))"
     steps = f"mount -t tmpfs -o mode=755 none {deep} && cd {deep} && {python} '{asked}'"
     done = subprocess.run(
         ["unshare", "--mount", "sh", "-c", steps], check=False, capture_output=True, text=True
@@ -163,7 +163,7 @@ def test_a_project_of_another_user_is_used_once_it_is_confirmed(deep, tmp_path) 
 @AS_ROOT
 def test_an_ordinary_user_does_not_take_what_root_owns(open_folder) -> None:
     (open_folder / "agenteval.toml").write_text("")
-    asked = "import os; from agenteval.config.roots import *; print(find_project(Path.cwd()))"
+    asked = "import os; from agenteval.config.trust import *; print(find_project(Path.cwd()))"
     done = subprocess.run(
         [*AS_NOBODY, sys.executable, "-P", "-c", asked],
         check=True,

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel, ConfigDict, field_validator
 
-from agenteval.config.toml import check, load_toml, read_toml
+from agenteval.config.files import check, load_toml, read_toml
 from agenteval.errors import UsageError
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from agenteval.config import trust
+from agenteval.config.files import shipped
 from agenteval.config.models import ModelEntry, load_models
-from agenteval.config.project_files import shipped
 from agenteval.errors import UntrustedError, UsageError
 from agenteval.workflows.projects import examine
 

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from agenteval.classes.judge import judge
 from agenteval.config.allowlists import load_any
-from agenteval.core.call import ToolCall
-from agenteval.core.policy.policy import Policy
 from agenteval.errors import UsageError
-from agenteval.taxonomy.judge import judge
+from agenteval.policy.policy import Policy
+from agenteval.trial.call import ToolCall
 
 # Seen by running Claude Code 2.1.330 in a sandbox that it could start.
 SANDBOX = {"enabled": True, "autoAllowBashIfSandboxed": True}

@@ -5,10 +5,10 @@ from typer.testing import CliRunner
 
 from agenteval.cli.app import app
 from agenteval.config.allowlists import load_any, load_policy
-from agenteval.config.project_files import shipped
-from agenteval.core.call import ToolCall
-from agenteval.core.policy.policy import World, allows
+from agenteval.config.files import shipped
 from agenteval.errors import UsageError
+from agenteval.policy.policy import World, allows
+from agenteval.trial.call import ToolCall
 from agenteval.workflows.reference import targets, written_for
 
 NAMES = sorted(path.stem for path in (shipped() / "allowlists").glob("*.toml"))

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from agenteval.config.allowlists import load_any, load_policy
-from agenteval.core.call import ToolCall
-from agenteval.core.policy.policy import World, allows
+from agenteval.policy.policy import World, allows
+from agenteval.trial.call import ToolCall
 from agenteval.workflows.reference import written_for
 
 WORLD = World(root="/home/me/project")

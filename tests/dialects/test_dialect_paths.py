@@ -8,8 +8,8 @@ import pytest
 from clocks import processor_seconds
 
 from agenteval.config.allowlists import load_any
-from agenteval.core.call import ToolCall
-from agenteval.core.policy.policy import World, allows
+from agenteval.policy.policy import World, allows
+from agenteval.trial.call import ToolCall
 
 ROOT = "/home/me/project"
 

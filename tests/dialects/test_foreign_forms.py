@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from agenteval.classes.judge import judge
 from agenteval.cli.app import app
 from agenteval.config.allowlists import load_any
-from agenteval.core.call import ToolCall
-from agenteval.core.policy.policy import Policy, World, allows
 from agenteval.dialects.registry import lint
 from agenteval.errors import UsageError
-from agenteval.taxonomy.judge import judge
+from agenteval.policy.policy import Policy, World, allows
+from agenteval.trial.call import ToolCall
 from agenteval.workflows.reference import written_for
 
 WORLD = World(root="/home/me/project")

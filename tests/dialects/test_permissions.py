@@ -7,17 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agenteval.classes.judge import judge
 from agenteval.config.allowlists import load_any
-from agenteval.config.project_files import shipped
-from agenteval.core.call import ToolCall
-from agenteval.core.policy.policy import Policy, World, allows
-from agenteval.dialects.claude_code.engine.rules import ToolSpecifier
-from agenteval.dialects.claude_code.engine.verdict import ClaudeCode
+from agenteval.config.files import shipped
+from agenteval.dialects.claude_code.rules import ToolSpecifier
+from agenteval.dialects.claude_code.verdict import ClaudeCode
 from agenteval.dialects.codex.engine import Codex, PrefixRule
-from agenteval.dialects.opencode.engine.current import OpenCode, PermissionRule, wildcard
-from agenteval.dialects.opencode.engine.version_1_0 import OpenCode10
+from agenteval.dialects.opencode.engine import OpenCode, OpenCode10, PermissionRule, wildcard
 from agenteval.errors import UsageError
-from agenteval.taxonomy.judge import judge
+from agenteval.policy.policy import Policy, World, allows
+from agenteval.trial.call import ToolCall
 
 WORLD = World(root="/home/me/project")
 

@@ -12,11 +12,11 @@ import pytest
 
 from agenteval import dialects
 from agenteval.config.allowlists import load_any
-from agenteval.core.call import ToolCall
-from agenteval.core.policy.policy import Policy, World, allows
 from agenteval.dialects import registry
 from agenteval.dialects.codex.engine import Codex
 from agenteval.errors import UsageError
+from agenteval.policy.policy import Policy, World, allows
+from agenteval.trial.call import ToolCall
 
 ROOT = "/home/me/project"
 FOLDERS = {name: Path(dialects.__file__).parent / name.replace("-", "_") for name in dialects.NAMES}

@@ -7,9 +7,9 @@ import pytest
 
 from agenteval import dialects
 from agenteval.config.prompts import load_setting
-from agenteval.core.policy.policy import Policy
 from agenteval.dialects import registry
 from agenteval.errors import UsageError
+from agenteval.policy.policy import Policy
 from agenteval.workflows.reference import targets, written_for
 
 PACKAGE = Path(dialects.__file__).parents[1]

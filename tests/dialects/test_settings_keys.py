@@ -8,15 +8,15 @@ from typer.testing import CliRunner
 
 from agenteval.cli.app import app
 from agenteval.config.allowlists import load_any
-from agenteval.dialects.claude_code import keys as claude_code
-from agenteval.dialects.codex import keys as codex
-from agenteval.dialects.opencode import keys as opencode
-from agenteval.dialects.settings_keys import SettingsKeys
+from agenteval.dialects.claude_code import settings as claude_code
+from agenteval.dialects.codex import rules_files
+from agenteval.dialects.opencode import config as opencode
+from agenteval.dialects.registry import SettingsKeys
 
 PUBLISHED = Path(__file__).with_name("published_keys")
 DECLARED = {
     "claude-code": claude_code.KEYS,
-    "codex": codex.KEYS,
+    "codex": rules_files.KEYS,
     "opencode": opencode.CONFIG,
     "opencode agent": opencode.AGENT,
 }

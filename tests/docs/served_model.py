@@ -14,8 +14,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from suite import SCENARIOS
 
-from agenteval.models.identity import SIMULATOR
 from agenteval.models.persona import NAMES
+from agenteval.models.servers import SIMULATOR
 from agenteval.models.simulated import SimulatedServer
 
 LISTED = '{"object": "list", "data": [{"id": "%s", "object": "model", "owned_by": "vllm"}]}'

@@ -11,15 +11,15 @@ from played_page import played
 from suite import SCENARIOS
 
 import agenteval
+from agenteval.classes.catalogue import failure_classes
 from agenteval.config.models import Timeouts
-from agenteval.core.outcome import Outcome
-from agenteval.core.scenario import Limits
-from agenteval.core.served import LONGEST, MEASURED, REFERENCE
-from agenteval.engine.retrying_model import LONGEST_PAUSE, PAUSES
 from agenteval.errors import Cause
-from agenteval.models.transport import LARGEST_BODY
+from agenteval.models.stream import LARGEST_BODY
+from agenteval.play.trial import LONGEST_PAUSE, PAUSES
 from agenteval.sandbox.inside import inquiry
-from agenteval.taxonomy.catalogue import failure_classes
+from agenteval.trial.call import Outcome
+from agenteval.trial.tally import LONGEST, MEASURED, REFERENCE
+from agenteval.trial.trial import Limits
 
 README = (PROJECT / "README.md").read_text()
 TEXTS = {

@@ -4,14 +4,13 @@ import json
 
 import pytest
 
-from agenteval.core.call import BASH
-from agenteval.core.policy.arguments import READ, WRITE, ToolRule
-from agenteval.core.policy.bash import BashRules
-from agenteval.core.policy.patterns import CommandPattern, PathRules
-from agenteval.core.policy.policy import Policy
-from agenteval.harness.app_server import AppServer, files_read
+from agenteval.classes import judge
 from agenteval.harness.dialogue import CODEX, CallEvent, Did, codex_tells, events_in
-from agenteval.taxonomy import judge
+from agenteval.harness.recipes import AppServer, files_read
+from agenteval.policy.command_lines import CommandPattern, PathRules
+from agenteval.policy.policy import READ, WRITE, Policy, ToolRule
+from agenteval.policy.rules import BashRules
+from agenteval.trial.call import BASH
 
 SAYS = """say --text "it's \\$5
 and six\""""

@@ -9,16 +9,15 @@ from pathlib import Path
 import pytest
 from real import cache
 
-from agenteval.config.arms import arms
-from agenteval.core.call import BashRun, FileRead
-from agenteval.core.prompt.setting import Setting
-from agenteval.core.scenario import Agent, Limits
-from agenteval.core.trial import Execution
-from agenteval.engine.tool_texts import answer
+from agenteval.config.prompts import arms
 from agenteval.errors import UsageError
-from agenteval.harness import capture, recording
+from agenteval.harness import capture
 from agenteval.harness.install import installed
+from agenteval.play.tools import answer
+from agenteval.prompt.prompt import Setting
 from agenteval.sandbox.maker import fill, render_agent
+from agenteval.trial.call import BashRun, FileRead
+from agenteval.trial.trial import Agent, Execution, Limits
 
 AGENTEVAL = [sys.executable, "-m", "agenteval"]
 # A harness as small as can be: it asks by chat completions, denies pipes, and runs nothing.
@@ -207,7 +206,7 @@ time.sleep(600)
 def test_a_harness_that_does_not_end_after_our_last_word_is_ended(project, monkeypatch) -> None:
     (project / "opencode").write_text(FAKE + HANGS)
     monkeypatch.setattr(capture, "LEAVES", 0.5)
-    told = [*recording.captured(["./opencode", "look"], None, None)]
+    told = [*capture.captured(["./opencode", "look"], None, None)]
     assert (told[-2], len(told)) == ("wrote arms/captured/opencode.toml", 17)
     for _ in range(100):  # killed it is; the kernel takes its time to have it gone
         if not any(b"sleep\x006117" in one for one in running()):
@@ -221,7 +220,7 @@ def test_a_harness_that_hangs_over_a_call_is_begun_again_for_the_rest(project, m
     (project / "opencode").write_text(FAKE.replace("def result(name, raw):\n", waits))
     monkeypatch.setattr(capture, "QUIET", 2.0)
     monkeypatch.setattr(capture, "LEAVES", 2.0)
-    told = [*recording.captured(["./opencode", "look"], None, None)]
+    told = [*capture.captured(["./opencode", "look"], None, None)]
     assert [line.split()[0] for line in told[3:-2]] == [
         *("ran", "denied", "ran", "ran", "ran", "ran"), "ended", *("ran", "ran"),
         *("refused", "refused", "refused")]  # fmt: skip
@@ -232,7 +231,7 @@ def test_a_harness_that_asks_nothing_and_does_not_end_is_one_line(project, monke
                                       "'--version' in sys.argv or time.sleep(600)\n")  # fmt: skip
     monkeypatch.setattr(capture, "FIRST", 0.5)
     with pytest.raises(UsageError, match=r"asked us nothing in 0\.5 s: name a way"):
-        [*recording.captured(["./opencode", "look"], None, None)]
+        [*capture.captured(["./opencode", "look"], None, None)]
 
 
 def running() -> list[bytes]:

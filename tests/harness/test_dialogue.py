@@ -4,8 +4,6 @@ import json
 
 import pytest
 
-from agenteval.core.call import ToolCall
-from agenteval.core.trial import Turn, Usage
 from agenteval.harness.dialogue import (
     CallEvent,
     Dialogue,
@@ -15,6 +13,8 @@ from agenteval.harness.dialogue import (
     events_in,
     opencode_tells,
 )
+from agenteval.trial.call import ToolCall
+from agenteval.trial.trial import Turn, Usage
 
 TASK = {"role": "user", "content": "Here is the task."}
 

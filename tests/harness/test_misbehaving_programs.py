@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from scripted_server import bash, scripted
 
-from agenteval.cli.program import main
+from agenteval.cli.app import main
 from agenteval.harness import play, translation
 from agenteval.harness.install import MARK
 from agenteval.harness.recipes import PROGRAMS

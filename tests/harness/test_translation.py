@@ -6,15 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from agenteval.core.chunk import ReplyError
-from agenteval.core.malformed import Asked
-from agenteval.core.trial import Turn
-from agenteval.harness.http_server import Answer, Request, UnreadableError
+from agenteval.harness.http import Answer, Request, UnreadableError
 from agenteval.harness.translation import Passage, parse_request, say_once
-from agenteval.models.chat_completions import read_reply
 from agenteval.models.failures import RefusedError
+from agenteval.models.request import read_reply, turn_of
 from agenteval.models.stream import StreamReader
-from agenteval.models.turns import turn_of
+from agenteval.replies.arrival import ReplyError
+from agenteval.trial.call import Asked
+from agenteval.trial.trial import Turn
 
 TOOL = {"name": "Bash", "description": "runs", "input_schema": {"type": "object"}}
 MESSAGES = {
@@ -297,7 +296,7 @@ def deltas(*deltas: dict[str, object], end: str = "tool_calls") -> bytes:
 
 ARRIVALS = {
     file.stem: (case["body"].encode(), case["streamed"])
-    for file in sorted((Path(__file__).parents[1] / "arrivals" / "streams").glob("*.json"))
+    for file in sorted((Path(__file__).parents[1] / "replies" / "streams").glob("*.json"))
     for case in [json.loads(file.read_text())]
 }
 BASH = {"name": "Bash"}

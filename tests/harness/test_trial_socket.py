@@ -5,14 +5,14 @@ from dataclasses import replace
 
 import pytest
 
-from agenteval.core.scenario import Limits
 from agenteval.errors import InfrastructureError
-from agenteval.harness import http_server
+from agenteval.harness import http
 from agenteval.harness.forwarder import LONGEST
+from agenteval.harness.play import FORWARDER, INSIDE, MOST_REQUESTS, opened
 from agenteval.harness.recipes import PORT, SetUp
-from agenteval.harness.trial_socket import FORWARDER, INSIDE, MOST_REQUESTS, opened
 from agenteval.protocols import Guest
 from agenteval.sandbox.backends import Bubblewrap
+from agenteval.trial.trial import Limits
 
 ASK = f"""\
 import socket, sys
@@ -123,7 +123,7 @@ async def test_a_program_that_is_not_there_is_told_by_its_name() -> None:
 
 
 async def test_a_forwarder_that_does_not_come_is_the_machines_fault(monkeypatch) -> None:
-    monkeypatch.setattr("agenteval.harness.trial_socket.COMES_SECONDS", 0.05)
+    monkeypatch.setattr("agenteval.harness.play.COMES_SECONDS", 0.05)
     async with opened() as way:
         with pytest.raises(InfrastructureError, match="did not come up"):
             await way.order(SetUp((), {}, {}), None)
@@ -136,7 +136,7 @@ async def ask_half(path: str, sent: bytes = b"POST /v1/x HTTP/1.1\r\ncontent-le"
 
 
 async def test_half_requests_of_a_program_are_counted_and_have_an_end(monkeypatch) -> None:
-    monkeypatch.setattr(http_server, "REQUEST_SECONDS", 1.0)
+    monkeypatch.setattr(http, "REQUEST_SECONDS", 1.0)
 
     async def serve(request, answer) -> None:
         await answer.whole(b"heard")

@@ -16,7 +16,7 @@ import pytest
 
 from agenteval.hook import asking, judging
 from agenteval.hook.installing import command, plugin
-from agenteval.hook.production_log import ProductionLog
+from agenteval.hook.judging import ProductionLog
 
 AGENTEVAL = [sys.executable, "-m", "agenteval"]
 RULES = '[bash]\nallow = ["touch *", "echo *"]\n[write]\nallow = ["**"]\n'

@@ -11,11 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenteval.cli.program import main
+from agenteval.cli.app import main
 from agenteval.errors import UsageError
 from agenteval.hook import installing
-from agenteval.hook.installing import entry_of
-from agenteval.hook.settings_text import with_hook, without_hook
+from agenteval.hook.installing import entry_of, with_hook, without_hook
 
 MARK = "/hook/client.py"
 ENTRY = entry_of(f"python 'a b{MARK}' --for x", seconds=30, matcher="*")

@@ -10,10 +10,9 @@ from typer.testing import CliRunner
 from agenteval.cli.app import app
 from agenteval.config.allowlists import load_any, load_policy
 from agenteval.hook.installing import command
-from agenteval.hook.judging import Judging, decide
-from agenteval.hook.production_log import ProductionLog
+from agenteval.hook.judging import Judging, ProductionLog, decide
 from agenteval.hook.tool_inputs import Effect, read_call
-from agenteval.readers.hook_log import read as read_log
+from agenteval.logs.chat import read_hook_log as read_log
 
 RULES = '[bash]\nallow = ["ls", "ls *", "git status"]\n'
 BAD = "rm x"

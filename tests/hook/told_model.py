@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from agenteval.core.prompt.profile import recognised
 from agenteval.harness.dialogue import text_of
-from agenteval.harness.http_server import Answer, UnreadableError, read_request
+from agenteval.harness.http import Answer, UnreadableError, read_request
 from agenteval.harness.translation import Passage, answer_other_request, parse_request, say_once
+from agenteval.prompt.arm import recognised
 
 
 @dataclass

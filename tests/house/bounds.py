@@ -34,7 +34,7 @@ WALKS = {"a verdict": (32, 0), "a gate": (41, 6)}
 # named and left out. Inside a sandbox runs what somebody else wrote, whatever it raises. A hook
 # that cannot judge answers as it was installed: without an answer a harness lets the call go on.
 CATCH_EVERYTHING = {
-    "agenteval.engine.orchestrator",
+    "agenteval.play.run",
     "agenteval.hook.judging",
     "agenteval.plugins",
     "agenteval.sandbox.inside.program_help",

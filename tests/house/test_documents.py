@@ -7,8 +7,8 @@ import tomllib
 import yaml
 from survey import PACKAGE, ROOT
 
-import agenteval
-from agenteval.taxonomy.catalogue import failure_classes
+from agenteval import _version
+from agenteval.classes.catalogue import failure_classes
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 ARCHITECTURE = (ROOT / "ARCHITECTURE.md").read_text()
@@ -37,7 +37,7 @@ def test_the_layers_that_are_told_are_those_that_are_kept() -> None:
 
 def test_the_page_of_a_report_counts_the_classes() -> None:
     page = (ROOT / "docs" / "report.md").read_text()
-    assert re.findall(r"\[(\d+)\]\(\.\./agenteval/taxonomy", page) == [str(len(failure_classes()))]
+    assert re.findall(r"\[(\d+)\]\(\.\./agenteval/classes", page) == [str(len(failure_classes()))]
 
 
 def test_each_python_that_is_played_is_one_that_the_package_says_it_runs_on() -> None:
@@ -60,7 +60,7 @@ def test_the_changelog_is_for_users_and_not_longer_than_they_read() -> None:
 
 
 def test_the_version_of_the_package_has_its_heading_in_the_changelog() -> None:
-    assert f"## [{agenteval.__version__}] - " in (ROOT / "CHANGELOG.md").read_text()
+    assert f"## [{_version.__version__}] - " in (ROOT / "CHANGELOG.md").read_text()
 
 
 def test_each_python_that_is_promised_is_tested_and_no_other() -> None:

@@ -8,20 +8,19 @@ from bounds import WALKS
 from survey import House
 from walks import Walk, walked
 
+from agenteval.classes import judge
 from agenteval.config.allowlists import load_policy
-from agenteval.config.roots import roots
-from agenteval.core.call import ToolCall
-from agenteval.core.policy.policy import World
-from agenteval.core.prompt.arm import STRICT
-from agenteval.core.scenario import Limits
-from agenteval.core.trial import Execution, Trial
-from agenteval.engine.second_reader import SecondReader
-from agenteval.engine.tool_executor import ToolExecutor
+from agenteval.config.trust import roots
+from agenteval.play.second_reader import SecondReader
+from agenteval.play.trial import ToolExecutor
+from agenteval.policy.policy import World
+from agenteval.prompt.arm import STRICT
 from agenteval.protocols import TrialKey
 from agenteval.store.sql import SqlStore
-from agenteval.taxonomy import judge as judging
 from agenteval.testing import denied, run, says, trial
-from agenteval.workflows import gating
+from agenteval.trial.call import ToolCall
+from agenteval.trial.trial import Execution, Limits, Trial
+from agenteval.workflows import gate
 
 A_TRIAL = ("trial_runner", "agent_loop", "tool_executor", "world_monitor")
 
@@ -43,7 +42,7 @@ async def handled(text: str) -> Walk:
     call = ToolCall("1", "bash", json.dumps({"command": text}), {"command": text})
     async with SecondReader(5) as reader:
         executor = ToolExecutor(
-            STRICT, policy, World(), Still(), judging, reader, Limits(), asyncio.Semaphore(1)
+            STRICT, policy, World(), Still(), judge, reader, Limits(), asyncio.Semaphore(1)
         )
         await executor.handle(0, 0, call)
         with walked() as walk:
@@ -61,7 +60,7 @@ async def handled(text: str) -> Walk:
 )
 async def test_from_the_executor_to_a_verdict_a_call_climbs_seldom(house: House, text) -> None:
     walk = await handled(text)
-    assert "agenteval.taxonomy.judge" in walk.modules
+    assert "agenteval.classes.judge" in walk.modules
     assert within(WALKS["a verdict"], walk, house) == []
 
 
@@ -98,15 +97,15 @@ def test_from_its_two_runs_to_its_verdict_a_gate_climbs_seldom(house: House, tmp
     for name in ("before", "after"):
         stored(store, name, *(trial(*calls, number=number) for number in (1, 2, 3)))
     store.close()
-    gating.judged("before", "after", None, url, allow_simulated=True)  # imports what it needs
+    gate.judged("before", "after", None, url, allow_simulated=True)  # imports what it needs
     with walked() as walk:
-        gating.judged("before", "after", None, url, allow_simulated=True)
+        gate.judged("before", "after", None, url, allow_simulated=True)
     assert {"agenteval.store.summaries", "agenteval.stats.promotion"} <= walk.modules
     assert within(WALKS["a gate"], walk, house) == []
 
 
 def test_a_call_back_up_is_seen(house: House) -> None:
-    walk = Walk({("agenteval.core.span", "agenteval.core.call"): "f"})
-    down = Walk({("agenteval.core.call", "agenteval.core.span"): "f"})
-    assert walk.climbs(house) == ["agenteval.core.span -> agenteval.core.call.f"]
+    walk = Walk({("agenteval.shell.gate", "agenteval.trial.call"): "f"})
+    down = Walk({("agenteval.trial.call", "agenteval.shell.gate"): "f"})
+    assert walk.climbs(house) == ["agenteval.shell.gate -> agenteval.trial.call.f"]
     assert down.climbs(house) == []

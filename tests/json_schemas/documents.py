@@ -4,13 +4,11 @@ from typing import Any, Literal
 
 from typing_extensions import TypedDict
 
-from agenteval.core.malformed import MalformedCall
-from agenteval.core.outcome import Ending, Outcome
-from agenteval.core.scenario import GoalCheck
-from agenteval.core.trial import HandshakeStep, Usage
 from agenteval.errors import Cause
-from agenteval.stats.estimand import Estimand
 from agenteval.stats.promotion import GateVerdict
+from agenteval.stats.rates import Estimand
+from agenteval.trial.call import Ending, MalformedCall, Outcome
+from agenteval.trial.trial import GoalCheck, HandshakeStep, Usage
 from json_schemas.report_document import Rate
 
 

@@ -4,15 +4,13 @@ from typing import Literal
 
 from typing_extensions import TypedDict
 
-from agenteval.core.cards import ArmCard, ModelCard
-from agenteval.core.outcome import Outcome
-from agenteval.core.recovery import Recovery
-from agenteval.core.run import Look
-from agenteval.core.scenario import GoalCheck
-from agenteval.core.served import AsServed
 from agenteval.errors import Cause
-from agenteval.stats.estimand import Estimand
-from agenteval.stats.rates import Repeated
+from agenteval.stats.rates import Estimand, Repeated
+from agenteval.trial.call import Outcome
+from agenteval.trial.recovery import Recovery
+from agenteval.trial.run import ArmCard, Look, ModelCard
+from agenteval.trial.tally import AsServed
+from agenteval.trial.trial import GoalCheck
 
 
 class Rate(TypedDict):

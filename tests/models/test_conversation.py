@@ -2,13 +2,13 @@
 
 import pytest
 
-from agenteval.core.prompt.arm import STRICT
-from agenteval.core.trial import Message
-from agenteval.engine import tool_texts
-from agenteval.models.conversation import past_calls
 from agenteval.models.oracle import Oracle
 from agenteval.models.player import PastCall
+from agenteval.models.simulated import past_calls
+from agenteval.play import tools as tool_texts
+from agenteval.prompt.arm import STRICT
 from agenteval.sandbox.maker import render
+from agenteval.trial.trial import Message
 from agenteval.workflows.stages import load_stages
 
 

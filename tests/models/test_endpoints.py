@@ -11,12 +11,12 @@ import pytest
 from aiohttp import web
 
 from agenteval.config.models import ModelEntry
-from agenteval.core.run import Crash
-from agenteval.core.trial import Message
 from agenteval.errors import Cause, InfrastructureError, UnservedError, UsageError
 from agenteval.models import endpoints
 from agenteval.models.endpoints import EndpointsHealth, health_of, model_of
 from agenteval.models.openai_client import OpenAIModel
+from agenteval.trial.run import Crash
+from agenteval.trial.trial import Message
 
 REPLY = {"choices": [{"message": {"role": "assistant", "content": "ok"}, "finish_reason": "stop"}]}
 

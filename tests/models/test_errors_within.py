@@ -7,11 +7,11 @@ import pytest
 from hostile import Play, in_turn, sends, serving
 
 from agenteval.config.models import ModelEntry
-from agenteval.core.malformed import Blame
-from agenteval.core.trial import Message, Turn
 from agenteval.errors import Cause, InfrastructureError, OutgrownError, UnservedError, UsageError
 from agenteval.models.failures import retry_after
 from agenteval.models.openai_client import OpenAIModel
+from agenteval.trial.call import Blame
+from agenteval.trial.trial import Message, Turn
 
 FIRST = [Message("system", "s"), Message("user", "u")]
 WORD = b'data: {"choices": [{"delta": {"content": "Let me"}}]}\n\n'

@@ -8,22 +8,16 @@ import socket
 import pytest
 from hostile import Play, in_turn, sends, serving
 
+from agenteval.classes.judge import judge
 from agenteval.config.allowlists import load_policy
+from agenteval.config.files import shipped
 from agenteval.config.models import ModelEntry, Timeouts
-from agenteval.config.project_files import shipped
-from agenteval.core.malformed import Blame
-from agenteval.core.trial import Message
-from agenteval.errors import (
-    Cause,
-    InfrastructureError,
-    OutgrownError,
-    UnservedError,
-    UsageError,
-)
+from agenteval.errors import Cause, InfrastructureError, OutgrownError, UnservedError, UsageError
 from agenteval.models.failures import NAMELESS_TOOL
 from agenteval.models.openai_client import OpenAIModel
 from agenteval.models.stream import REPEATS
-from agenteval.taxonomy.judge import judge
+from agenteval.trial.call import Blame
+from agenteval.trial.trial import Message
 
 ASKED = [Message("system", "s"), Message("user", "u"), Message("assistant", "a")]
 

@@ -4,7 +4,7 @@ import pytest
 from fuzz_replies import asked, parsed, struck
 from reply_path import drawn
 
-from agenteval.core.outcome import Outcome
+from agenteval.trial.call import Outcome
 
 
 @pytest.mark.slow

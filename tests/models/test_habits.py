@@ -4,11 +4,10 @@ import pytest
 from habits import BEGINS, HABITS, YIELDS, Habitual, searches, wanted
 from measure_arms import WALLS, at_walls, per_100, walls
 
-from agenteval.config.arms import arms
-from agenteval.config.project_files import shipped
-from agenteval.config.prompts import load_setting
-from agenteval.core.prompt.setting import Setting
-from agenteval.engine.orchestrator import trial_keys
+from agenteval.config.files import shipped
+from agenteval.config.prompts import arms, load_setting
+from agenteval.play.run import trial_keys
+from agenteval.prompt.prompt import Setting
 from agenteval.sandbox.backends import Namespaces
 from agenteval.sandbox.maker import render
 from agenteval.workflows.prove import played

@@ -8,9 +8,9 @@ import pytest
 from aiohttp import web
 
 from agenteval.config.models import ModelEntry
-from agenteval.core.run import Crash
 from agenteval.errors import Cause, InfrastructureError
-from agenteval.models.health import ServerHealth
+from agenteval.models.servers import ServerHealth
+from agenteval.trial.run import Crash
 
 LOST = InfrastructureError("reset", Cause.LOST)
 BUSY = InfrastructureError("429", Cause.CONTEXT_CUT)

@@ -8,10 +8,10 @@ import pytest
 from hostile import Play, floods, sends, serving
 
 from agenteval.config.models import ModelEntry, Timeouts
-from agenteval.core.trial import Message
 from agenteval.errors import Cause, InfrastructureError
 from agenteval.models.openai_client import OpenAIModel
-from agenteval.models.transport import LARGEST_BODY
+from agenteval.models.stream import LARGEST_BODY
+from agenteval.trial.trial import Message
 
 LATER = [Message("system", "s"), Message("user", "u"), Message("assistant", "a")]
 JSON = "application/json"

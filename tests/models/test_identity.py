@@ -11,7 +11,7 @@ from scripted_server import scripted
 
 from agenteval.config.models import ModelEntry, Timeouts, at_url
 from agenteval.errors import UsageError
-from agenteval.models.identity import served, server_facts
+from agenteval.models.servers import served, server_facts
 from agenteval.workflows.preflight import served_card
 
 LLAMA = {

@@ -9,10 +9,10 @@ import pytest
 
 from agenteval.config.models import ModelEntry, Timeouts
 from agenteval.config.trust import bind
-from agenteval.core.call import ToolCall
-from agenteval.core.trial import Message, Usage
 from agenteval.errors import InfrastructureError, UsageError
 from agenteval.models.openai_client import OpenAIModel
+from agenteval.trial.call import ToolCall
+from agenteval.trial.trial import Message, Usage
 
 FIRST = [Message("system", "s"), Message("user", "u")]
 LATER = [*FIRST, Message("assistant", "a"), Message("tool", "ok", call_id="1")]

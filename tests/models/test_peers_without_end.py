@@ -15,10 +15,10 @@ import pytest
 from hostile import Play
 
 from agenteval.config.models import ModelEntry, Timeouts
-from agenteval.core.trial import Message
 from agenteval.errors import Cause, InfrastructureError, UnansweredError, UsageError
-from agenteval.models import health, identity
+from agenteval.models import servers
 from agenteval.models.openai_client import OpenAIModel
+from agenteval.trial.trial import Message
 
 SECONDS = 0.5  # a request may take
 MARGIN = 4.0  # more that a busy machine takes
@@ -161,7 +161,7 @@ async def test_a_request_ends_in_time_with_the_name_of_its_failure(play, cause, 
 async def test_a_list_of_models_ends_in_time_with_one_line(play, _, refusal) -> None:
     async with serving(play) as url:
         with measured() as fits, pytest.raises(UsageError) as raised:
-            await identity.served(entry(url))
+            await servers.served(entry(url))
     assert (type(raised.value), str(raised.value).count("\n"), fits) == (refusal, 0, [True, True])
 
 
@@ -170,9 +170,9 @@ async def test_a_list_of_models_ends_in_time_with_one_line(play, _, refusal) -> 
 async def test_a_page_of_a_server_ends_in_time(play, _, __) -> None:
     async with serving(play) as url:
         with measured() as fits:
-            async with health.Pages(entry(url)) as pages:
+            async with servers.Pages(entry(url)) as pages:
                 page = await pages.get("/metrics")
-    assert (page is None or len(page.text) <= health.LARGEST, fits[1]) == (True, True)
+    assert (page is None or len(page.text) <= servers.LARGEST, fits[1]) == (True, True)
 
 
 @contextlib.contextmanager
@@ -222,7 +222,7 @@ async def test_of_two_addresses_the_second_is_asked_where_the_first_is_dead(two_
     async with serving(whole({"data": [{"id": "m", "owned_by": "o"}]})) as url:
         port = int(url.rpartition(":")[2].partition("/")[0])
         with dead_address(port):
-            listed = await identity.served(entry(f"http://{two_addresses}:{port}/v1"))
+            listed = await servers.served(entry(f"http://{two_addresses}:{port}/v1"))
     assert (turn.text, listed) == ("word", {"m": "o"})
 
 
@@ -234,7 +234,7 @@ async def test_a_handshake_of_tls_that_stalls_ends_in_time() -> None:
                 with pytest.raises(InfrastructureError, match=r"within 0.5 s|Connection timeout"):
                     await model.ask([Message("user", "u")], [], seed=1)
         with pytest.raises(UnansweredError, match=r"no reply within 0\.5 s"):
-            await identity.served(secure)
+            await servers.served(secure)
     assert fits == [True, True]
 
 

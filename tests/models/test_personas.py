@@ -11,19 +11,18 @@ import pytest
 from pydantic import ValidationError
 from suite import PROJECT, SCENARIOS
 
+from agenteval.classes.judge import judge
 from agenteval.config.allowlists import load_policy
-from agenteval.config.fixtures import load_fixture
-from agenteval.core.call import ToolCall
-from agenteval.core.policy.policy import World
-from agenteval.core.prompt.prompt import Prompt
-from agenteval.core.scenario import Step
+from agenteval.config.scenarios import load_fixture
 from agenteval.errors import UsageError
-from agenteval.models.persona import NAMES, Persona, load_persona
+from agenteval.models.persona import NAMES, Persona, Written, load_persona
 from agenteval.models.player import PastCall, Player
-from agenteval.models.slips import Written
-from agenteval.models.turns import parse_arguments
+from agenteval.models.request import parse_arguments
+from agenteval.policy.policy import World
+from agenteval.prompt.prompt import Prompt
 from agenteval.sandbox.maker import render
-from agenteval.taxonomy.judge import judge
+from agenteval.trial.call import ToolCall
+from agenteval.trial.trial import Step
 
 TOOLS = frozenset({"bash", "read"})
 TRIALS = 1800

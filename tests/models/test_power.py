@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from agenteval.models.power import PowerMeter, UnobservableError, gpu_watts
+from agenteval.models.endpoints import PowerMeter, UnobservableError, gpu_watts
 
 HERE = "http://127.0.0.1:8000/v1"
 

@@ -5,10 +5,10 @@ import json
 
 import pytest
 
-from agenteval.core.known_keys import MARK, SHORTEST, KnownKeys, passwords_in, secrets_of
 from agenteval.errors import InfrastructureError
-from agenteval.models.repeated_keys import RelayedStream
+from agenteval.models.openai_client import RelayedStream
 from agenteval.models.stream import StreamReader
+from agenteval.trial.redaction import MARK, SHORTEST, KnownKeys, passwords_in, secrets_of
 
 KEY = "canary-key-of-twenty+"
 

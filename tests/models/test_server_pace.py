@@ -4,9 +4,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from agenteval.core.served import LONGEST
 from agenteval.models.stream import ServerPace
 from agenteval.testing import trial
+from agenteval.trial.tally import LONGEST
 
 WORD = b'data: {"choices": [{"index": 0, "delta": {"content": "a "}}]}\n\n'
 TURN = trial("pwd").turns[0]  # 20 tokens in a second

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import pytest
 
 from agenteval.config.models import ModelEntry
-from agenteval.core.trial import Message, Usage
 from agenteval.models.openai_client import OpenAIModel
+from agenteval.trial.trial import Message, Usage
 
 ASKED = [Message("system", "You keep notes."), Message("user", "List them.")]
 TOOLS = [

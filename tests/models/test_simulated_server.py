@@ -8,13 +8,13 @@ import pytest
 import pytest_asyncio
 from suite import SCENARIOS
 
-from agenteval.core.trial import Message
 from agenteval.errors import UsageError
-from agenteval.models.identity import served
 from agenteval.models.openai_client import OpenAIModel
 from agenteval.models.persona import NAMES
+from agenteval.models.servers import served
 from agenteval.models.simulated import SimulatedServer
 from agenteval.sandbox.maker import render
+from agenteval.trial.trial import Message
 
 TOOLS = [{"type": "function", "function": {"name": name}} for name in ("bash", "read")]
 DENIAL = "Permission denied: the rules do not allow `| head` here. Nothing was run."

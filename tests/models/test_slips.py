@@ -9,20 +9,19 @@ from random import Random
 import pytest
 from suite import PROJECT, SCENARIOS
 
+from agenteval.classes.catalogue import article_row
+from agenteval.classes.judge import judge
 from agenteval.config.allowlists import load_policy
-from agenteval.config.fixtures import load_fixture
-from agenteval.core.call import ToolCall
-from agenteval.core.policy.policy import World
-from agenteval.core.prompt.arm import STRICT
-from agenteval.engine import tool_texts
-from agenteval.models.conversation import past_calls
-from agenteval.models.persona import NAMES, load_persona
+from agenteval.config.scenarios import load_fixture
+from agenteval.models.persona import KINDS, NAMES, Right, load_persona
 from agenteval.models.player import Player
-from agenteval.models.slips import KINDS, Right
-from agenteval.models.turns import parse_arguments
+from agenteval.models.request import parse_arguments
+from agenteval.models.simulated import past_calls
+from agenteval.play import tools
+from agenteval.policy.policy import World
+from agenteval.prompt.arm import STRICT
 from agenteval.sandbox.maker import render
-from agenteval.taxonomy.catalogue import article_row
-from agenteval.taxonomy.judge import judge
+from agenteval.trial.call import ToolCall
 
 TOOLS = frozenset({"bash", "read"})
 CLASSES = {
@@ -131,7 +130,7 @@ def test_the_engines_denial_of_a_slip_is_read_as_one(kind):
     right = player.right(prompt(0).solution, 1)
     written = KINDS[kind](right, Random(0))
     call = made(written)
-    denial = tool_texts.denial(call, judge(call, policy, files), STRICT, policy)
+    denial = tools.denial(call, judge(call, policy, files), STRICT, policy)
 
     (read,) = past_calls(
         [

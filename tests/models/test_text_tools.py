@@ -5,11 +5,11 @@ import json
 import pytest
 
 from agenteval.config.models import ModelEntry
-from agenteval.core.call import ToolCall
-from agenteval.core.text_calls.dialects import DIALECTS
-from agenteval.core.trial import Message
-from agenteval.models.chat_completions import request_body
 from agenteval.models.openai_client import OpenAIModel
+from agenteval.models.request import request_body
+from agenteval.replies.text_calls import DIALECTS
+from agenteval.trial.call import ToolCall
+from agenteval.trial.trial import Message
 
 LS = '{"command": "ls"}'
 WRITTEN = {

@@ -7,18 +7,19 @@ from dataclasses import replace
 import pytest
 
 from agenteval.config.models import ModelEntry
-from agenteval.core.cards import departs, usual
-from agenteval.core.chunk import usage
-from agenteval.core.malformed import Asked, Received, ReceivedCall, Repair
-from agenteval.core.trial import Message, Timing, Usage
-from agenteval.models.chat_completions import (
-    ReplyError,
+from agenteval.models.request import (
     native_message,
+    parse_arguments,
     read_reply,
     request_body,
+    turn_of,
+    unique_ids,
 )
 from agenteval.models.stream import StreamReader
-from agenteval.models.turns import parse_arguments, turn_of, unique_ids
+from agenteval.replies.arrival import ReplyError, usage
+from agenteval.trial.call import Asked, Received, ReceivedCall, Repair
+from agenteval.trial.run import departs, usual
+from agenteval.trial.trial import Message, Timing, Usage
 
 
 @pytest.mark.parametrize(

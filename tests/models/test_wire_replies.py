@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from scripted_server import TOOLS
 
+from agenteval.classes.malformed import KINDS
 from agenteval.config.models import ModelEntry, Sampling
-from agenteval.core.malformed import Blame
-from agenteval.core.trial import Message
 from agenteval.models.openai_client import OpenAIModel
-from agenteval.taxonomy.malformed_kinds import KINDS
+from agenteval.trial.call import Blame
+from agenteval.trial.trial import Message
 
-STREAMS = Path(__file__).parents[1] / "arrivals" / "streams"
+STREAMS = Path(__file__).parents[1] / "replies" / "streams"
 JSON, STREAM = "application/json", "text/event-stream"
 MODEL, PARSER, PROMPT = Blame.MODEL, Blame.PARSER, Blame.PROMPT
 HARNESS, SERVER = Blame.HARNESS, Blame.SERVER

@@ -17,41 +17,40 @@ _POLICY = (  # the quick ones first: the first that fails ends it
 )
 
 TARGETS: dict[str, tuple[str, ...]] = {
-    "agenteval/core/shell/simple_command.py": (
+    "agenteval/shell/gate.py": (
         "tests/shell/test_gate.py",
         "tests/shell/test_leaves.py",
     ),
-    "agenteval/core/policy/bash.py": _POLICY,
-    "agenteval/core/policy/policy.py": _POLICY,
-    "agenteval/core/alike.py": (
-        "tests/core/test_likeness.py",
-        "tests/core/test_recovery_labels.py",
+    "agenteval/policy/rules.py": _POLICY,
+    "agenteval/policy/policy.py": _POLICY,
+    "agenteval/shell/wrappers.py": (
+        "tests/trial/test_likeness.py",
+        "tests/trial/test_recovery_labels.py",
     ),
-    "agenteval/core/intent.py": (
-        "tests/core/test_likeness.py",
-        "tests/core/test_recovery_labels.py",
+    "agenteval/trial/claims.py": (
+        "tests/trial/test_likeness.py",
+        "tests/trial/test_recovery_labels.py",
+        "tests/trial/test_claims.py",
     ),
-    "agenteval/core/recovery.py": (
-        "tests/core/test_recovery.py",
-        "tests/core/test_recovery_labels.py",
+    "agenteval/trial/recovery.py": (
+        "tests/trial/test_recovery.py",
+        "tests/trial/test_recovery_labels.py",
     ),
-    "agenteval/core/claims.py": ("tests/core/test_claims.py",),
-    "agenteval/core/outcome.py": ("tests/core/test_outcome.py",),
-    "agenteval/core/pairing.py": (
+    "agenteval/trial/call.py": ("tests/trial/test_outcome.py",),
+    "agenteval/trial/summary.py": (
         "tests/stats/test_verdicts.py",
         "tests/stats/test_criteria.py",
         "tests/report/test_one_pairing.py",
     ),
-    "agenteval/stats/cluster_variance.py": (
+    "agenteval/stats/rates.py": (
         "tests/stats/test_cluster_variance.py",
         "tests/stats/test_estimand.py",
         "tests/stats/test_rates.py",
     ),
-    "agenteval/stats/alpha_spending.py": ("tests/stats/test_alpha_spending.py",),
     "agenteval/stats/promotion.py": (
+        "tests/stats/test_alpha_spending.py",
         "tests/stats/test_verdicts.py",
         "tests/stats/test_criteria.py",
-        "tests/stats/test_alpha_spending.py",
         "tests/stats/test_limit_tests.py",
     ),
     "agenteval/stats/criteria.py": (
@@ -61,13 +60,9 @@ TARGETS: dict[str, tuple[str, ...]] = {
         "tests/test_plugins.py::test_a_criterion_whose_name_is_taken_or_that_would_never_happen_is_left_out",
         "tests/cli/test_gate_command.py::test_a_table_of_counts_by_scenario_and_trial_can_be_the_baseline",
     ),
-    "agenteval/stats/limit_tests.py": (
+    "agenteval/stats/limits.py": (
         "tests/stats/test_limit_tests.py",
         "tests/stats/test_guarded_tests.py",
-    ),
-    "agenteval/stats/guarded_tests.py": (
-        "tests/stats/test_guarded_tests.py",
-        "tests/stats/test_limit_tests.py",
     ),
     "agenteval/store/sql.py": (
         "tests/store/test_sql_store.py",
@@ -75,20 +70,17 @@ TARGETS: dict[str, tuple[str, ...]] = {
         "tests/store/test_shards.py",
         "tests/store/test_reviews.py",
     ),
-    "agenteval/store/connections.py": (
+    "agenteval/store/location.py": (
         "tests/store/test_tables.py",
         "tests/store/test_sql_store.py",
         "tests/store/test_names.py",
         "tests/cli/test_bad_input.py",
         "tests/cli/test_host_faults.py",
     ),
-    "agenteval/store/bound_rows.py": (
+    "agenteval/store/write.py": (
         "tests/store/test_tables.py",
         "tests/store/test_sql_store.py",
         "tests/store/test_moving.py",
-    ),
-    "agenteval/store/recorder.py": (
-        "tests/store/test_sql_store.py",
         "tests/store/test_names.py",
         "tests/store/test_shards.py",
     ),

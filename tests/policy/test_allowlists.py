@@ -3,12 +3,12 @@ from pathlib import Path
 import pytest
 
 from agenteval.config.allowlists import files_of, load_policy
-from agenteval.config.project_files import shipped
-from agenteval.core.call import ToolCall
-from agenteval.core.policy.command_line import Kind
-from agenteval.core.policy.policy import Policy, World, allows, allows_command
-from agenteval.core.shell.leaves import Construct
+from agenteval.config.files import shipped
 from agenteval.errors import UsageError
+from agenteval.policy.command_lines import Kind
+from agenteval.policy.policy import Policy, World, allows, allows_command
+from agenteval.shell.leaves import Construct
+from agenteval.trial.call import ToolCall
 
 
 def write(root: Path, name: str, text: str) -> Path:

@@ -9,8 +9,8 @@ from clocks import steps
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from agenteval.core.policy.bash import misuse
-from agenteval.core.policy.command_line import Argument, CommandLine, Kind
+from agenteval.policy.command_lines import Argument, CommandLine, Kind
+from agenteval.policy.rules import misuse
 
 TYPES = {Kind.INT: int, Kind.FLOAT: float}
 

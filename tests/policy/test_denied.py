@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from agenteval.classes.judge import judge
 from agenteval.config.allowlists import load_any, load_policy
-from agenteval.core.call import Denied, ToolCall
-from agenteval.core.policy.bash import BashRules
-from agenteval.core.policy.patterns import CommandPattern
-from agenteval.core.policy.policy import Policy, World, allows, allows_command
 from agenteval.errors import UsageError
-from agenteval.taxonomy.judge import judge
+from agenteval.policy.command_lines import CommandPattern
+from agenteval.policy.policy import Policy, World, allows, allows_command
+from agenteval.policy.rules import BashRules
+from agenteval.trial.call import Denied, ToolCall
 from agenteval.workflows.reference import written_for
 
 RULES = """

@@ -8,14 +8,13 @@ import pytest
 from suite import PROJECT, SCENARIOS
 from typer.testing import CliRunner
 
-from agenteval.cli.allowlist import allowlist
-from agenteval.config.allowlist_tables import ScriptTable, bash_rules, spelled_out
-from agenteval.config.allowlists import convert, load_policy
-from agenteval.core.call import ToolCall
+from agenteval.classes.judge import judge
+from agenteval.cli.policy import allowlist
+from agenteval.config.allowlists import ScriptTable, bash_rules, convert, load_policy, spelled_out
 from agenteval.errors import UsageError
-from agenteval.formats.reveal import MARK
-from agenteval.taxonomy.judge import judge
-from agenteval.workflows.authoring import write_skeleton
+from agenteval.trial.call import ToolCall
+from agenteval.workflows.author import write_skeleton
+from agenteval.workflows.reveal import MARK
 
 ALLOWLISTS = PROJECT / "allowlists"
 SHIPPED = {

@@ -3,12 +3,11 @@ from pathlib import Path
 import pytest
 
 from agenteval.config.allowlists import load_policy
-from agenteval.config.project_files import shipped
-from agenteval.core.policy.policy import Policy, allows_command
-from agenteval.core.policy_lint import Trouble
-from agenteval.dialects.opencode.engine.current import OpenCode, PermissionRule
-from agenteval.dialects.opencode.engine.version_1_0 import OpenCode10
+from agenteval.config.files import shipped
+from agenteval.dialects.opencode.engine import OpenCode, OpenCode10, PermissionRule
 from agenteval.dialects.registry import lint
+from agenteval.policy.lint import Trouble
+from agenteval.policy.policy import Policy, allows_command
 
 
 def policy(folder: Path, text: str) -> Policy:

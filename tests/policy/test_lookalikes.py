@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from agenteval.config.allowlists import load_policy
-from agenteval.config.project_files import shipped
-from agenteval.core.policy.policy import allows_command
+from agenteval.config.files import shipped
+from agenteval.policy.policy import allows_command
 
 DEMO = load_policy("demo", roots=[shipped()])
 LOOKALIKES = [

@@ -6,8 +6,8 @@ import pytest
 from clocks import steps
 
 from agenteval.config.allowlists import convert, policy
-from agenteval.core.call import ToolCall
-from agenteval.core.policy.policy import Policy, allows, allows_command
+from agenteval.policy.policy import Policy, allows, allows_command
+from agenteval.trial.call import ToolCall
 from agenteval.workflows.reference import to_toml
 
 

@@ -3,13 +3,13 @@ from pathlib import Path
 import pytest
 
 from agenteval.config.allowlists import load_policy
-from agenteval.config.project_files import shipped
-from agenteval.core.policy.arguments import schema_complaint
-from agenteval.core.policy.bash import BashRules
-from agenteval.core.policy.mismatch import Miss, mismatch
-from agenteval.core.policy.patterns import CommandPattern
-from agenteval.core.shell.programs import code_at, script_at
-from agenteval.core.shell.simple_command import Simple, read_simple
+from agenteval.config.files import shipped
+from agenteval.policy.command_lines import CommandPattern
+from agenteval.policy.mismatch import Miss, mismatch
+from agenteval.policy.policy import schema_complaint
+from agenteval.policy.rules import BashRules
+from agenteval.shell.gate import Simple, read_simple
+from agenteval.shell.programs import code_at, script_at
 
 DEMO = load_policy("demo", roots=[shipped()])
 

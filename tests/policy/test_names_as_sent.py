@@ -6,15 +6,8 @@ import tomllib
 import pytest
 
 from agenteval.config.allowlists import convert, load_any, policy
-from agenteval.core.call import (
-    Allowed,
-    BashRun,
-    FileEdit,
-    FileRead,
-    FileWrite,
-    ToolCall,
-)
-from agenteval.core.policy.policy import Policy, World, allows, decide
+from agenteval.policy.policy import Policy, World, allows, decide
+from agenteval.trial.call import Allowed, BashRun, FileEdit, FileRead, FileWrite, ToolCall
 
 RULES = """
 [bash]

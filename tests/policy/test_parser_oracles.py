@@ -20,15 +20,8 @@ import pytest
 from typer._types import TyperChoice
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
-from agenteval.core.policy.bash import misuse
-from agenteval.core.policy.command_line import (
-    Argument,
-    CommandLine,
-    Kind,
-    Misuse,
-    OneOf,
-    Parser,
-)
+from agenteval.policy.command_lines import Argument, CommandLine, Kind, Misuse, OneOf, Parser
+from agenteval.policy.rules import misuse
 
 LINES = 400
 OPTIONS = (

@@ -5,7 +5,7 @@ from clocks import processor_seconds
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from agenteval.core.policy.patterns import (
+from agenteval.policy.command_lines import (
     CommandPattern,
     PathRules,
     WordPattern,

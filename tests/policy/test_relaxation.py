@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenteval.config.allowlists import load_policy
-from agenteval.config.project_files import shipped
-from agenteval.core.policy.policy import allows_command
-from agenteval.core.policy.relaxation import Relaxation, needed, relaxed, smallest
-from agenteval.core.shell.leaves import Construct
+from agenteval.config.files import shipped
+from agenteval.policy.lint import Relaxation, needed, relaxed, smallest
+from agenteval.policy.policy import allows_command
+from agenteval.shell.leaves import Construct
 
 DEMO = load_policy("demo", roots=[shipped()])
 LIST = "uv run scripts/notes.py list"
@@ -120,7 +120,7 @@ def test_the_smallest_set_is_that_of_trying_all(needs, wanted) -> None:
 
 
 def test_where_there_are_too_many_sets_one_is_found_and_that_is_said(monkeypatch) -> None:
-    monkeypatch.setattr("agenteval.core.policy.relaxation._Search.look", _gives_up)
+    monkeypatch.setattr("agenteval.policy.lint._Search.look", _gives_up)
     needs = {Relaxation(programs=frozenset(names)): 1 for names in ("ab", "bc", "d")}
     assert smallest(needs, 2) == (Relaxation(programs=frozenset("abd")), False)
 

@@ -9,8 +9,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agenteval.classes.judge import judge
 from agenteval.config.allowlists import convert, load_any, policy
-from agenteval.core.call import (
+from agenteval.policy.policy import (
+    Policy,
+    World,
+    admitted_path,
+    allows,
+    allows_command,
+    elsewhere,
+    files_written,
+    only_command,
+)
+from agenteval.shell.gate import Simple, read_simple
+from agenteval.shell.leaves import Leaves, read_leaves
+from agenteval.shell.programs import shown_files
+from agenteval.trial.call import (
     Allowed,
     BashRun,
     Denied,
@@ -21,20 +35,6 @@ from agenteval.core.call import (
     Runnable,
     ToolCall,
 )
-from agenteval.core.policy.policy import (
-    Policy,
-    World,
-    admitted_path,
-    allows,
-    allows_command,
-    elsewhere,
-    files_written,
-    only_command,
-)
-from agenteval.core.shell.leaves import Leaves, read_leaves
-from agenteval.core.shell.program_specs import shown_files
-from agenteval.core.shell.simple_command import Simple, read_simple
-from agenteval.taxonomy.judge import judge
 
 BASH = ("bash", "--norc", "--noprofile", "-c")
 RULES = """

@@ -6,14 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from agenteval.core.cards import ArmCard
-from agenteval.core.malformed import Blame, MalformedCall, Repair
-from agenteval.core.outcome import Ending, Outcome
-from agenteval.core.run import Options
-from agenteval.core.scenario import GoalCheck
 from agenteval.report.build import build_view
 from agenteval.report.view import ClassText
 from agenteval.testing import card, denied, failing, run, says, tool, trial
+from agenteval.trial.call import Blame, Ending, MalformedCall, Outcome, Repair
+from agenteval.trial.run import ArmCard, Options
+from agenteval.trial.trial import GoalCheck
 
 GOLDEN = Path(__file__).parent / "golden"
 STEPS = ("update-attempt-outcome", "update-stage-status", "ralf_spawn")

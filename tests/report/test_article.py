@@ -7,10 +7,10 @@ from itertools import cycle
 import pytest
 from rich.console import Console
 
-from agenteval.core.counts import ErrorCounts
+from agenteval.classes.catalogue import ARTICLE_ROWS
 from agenteval.report import console
 from agenteval.report.build import build_counts_view
-from agenteval.taxonomy.catalogue import ARTICLE_ROWS
+from agenteval.trial.trial import ErrorCounts
 
 ERRORS = {
     "35b": (10, 0, 4, 0, 0, 1, 0, 0, 4, 0, 0),

@@ -4,15 +4,15 @@ import re
 
 import pytest
 
-from agenteval.core.outcome import Outcome
-from agenteval.core.run import Effort
 from agenteval.report.build import build_view
+from agenteval.report.console import standing_table
 from agenteval.report.details import detail_tables
 from agenteval.report.figures import figures_of, heat_map, scale
 from agenteval.report.html import funnels, page, signature_chart
-from agenteval.report.last_lines import standing_table
 from agenteval.stats.rates import Rate
 from agenteval.testing import card, denied, run, trial
+from agenteval.trial.call import Outcome
+from agenteval.trial.run import Effort
 
 
 @pytest.mark.parametrize(

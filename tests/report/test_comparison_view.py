@@ -6,17 +6,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from agenteval.core.counts import ErrorCounts
-from agenteval.core.outcome import Outcome
-from agenteval.core.summary import summarize
+from agenteval.report import files
 from agenteval.report import json as json_view
-from agenteval.report import markdown
 from agenteval.report.build import build_comparison
-from agenteval.report.last_lines import in_short
-from agenteval.report.pair_tables import pair_tables
-from agenteval.report.side import Side
-from agenteval.stats.estimand import Estimand
+from agenteval.report.console import in_short
+from agenteval.report.pairs import pair_tables
+from agenteval.report.sentences import Side
+from agenteval.stats.rates import Estimand
 from agenteval.testing import card, denied, run, says, trial
+from agenteval.trial.call import Outcome
+from agenteval.trial.summary import summarize
+from agenteval.trial.trial import ErrorCounts
 
 LIST = "uv run notes.py list"
 
@@ -208,7 +208,7 @@ def test_counts_beside_a_run_say_what_is_not_known_of_them():
         " counts from a table",
         " the counts do not say which calls belong to one trial, so all are taken as independent",
     ]
-    assert "Not observable in counts: errors per trial" in markdown.dumps(view)
+    assert "Not observable in counts: errors per trial" in files.markdown_text(view)
     assert [one.label for one in view.runs] == ["b"]
 
 
@@ -272,7 +272,7 @@ def test_a_simulated_model_beside_a_real_one_is_warned_of():
 
 def test_a_comparison_is_the_golden_page(golden):
     sides = [side("a", 9, architecture="moe"), side("b", 2, architecture="dense")]
-    golden("comparison.md", markdown.dumps(build_comparison([*sides, side("c", 0)])))
+    golden("comparison.md", files.markdown_text(build_comparison([*sides, side("c", 0)])))
 
 
 def by_trial(name, *clusters):

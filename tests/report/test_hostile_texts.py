@@ -2,13 +2,13 @@
 
 import pytest
 
-from agenteval.core.outcome import Outcome
 from agenteval.errors import Cause
 from agenteval.report import html
 from agenteval.report.build import build_view
-from agenteval.report.denied_calls import CALLS
-from agenteval.report.voids import void_lines
+from agenteval.report.details import CALLS
+from agenteval.report.tables import void_lines
 from agenteval.testing import denied, run, says, sub_agent, tool, trial
+from agenteval.trial.call import Outcome
 
 HIDING = "a\0b\x1b[31mc\u202egpj.exe\u200b\x7f\x9b"
 SEEN = "a\u2400b\u241b[31mc⟨U+202E⟩gpj.exe⟨U+200B⟩\u2421⟨U+009B⟩"

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from agenteval.protocols import TrialKey
-from agenteval.report.live import live
+from agenteval.report.console import live
 
 LIST = "uv run notes.py list"
 

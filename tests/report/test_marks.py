@@ -6,7 +6,7 @@ import json
 import pytest
 from rich.console import Console
 
-from agenteval.report import console, html, markdown
+from agenteval.report import console, files, html
 from agenteval.report import json as json_report
 from agenteval.report.build import build_view
 from agenteval.report.details import detail_tables
@@ -54,7 +54,9 @@ def test_html_says_it_in_the_page_title_and_at_every_trial(simulated, real):
 
 
 def test_markdown_says_it_in_every_heading(simulated):
-    headings = [line for line in markdown.dumps(simulated).splitlines() if line.startswith("#")]
+    headings = [
+        line for line in files.markdown_text(simulated).splitlines() if line.startswith("#")
+    ]
     assert headings[-1] == "## Void trials"
     assert all(line.endswith("(SIMULATED)") for line in headings[:-1])
 

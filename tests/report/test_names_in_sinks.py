@@ -13,17 +13,17 @@ from hostile_names import NAME, hostile_names, moves, obeyed
 from markdown_it import MarkdownIt
 
 from agenteval.cli.output import LogGuard
-from agenteval.core.plain import as_name, visible
-from agenteval.core.summary import RunSummary, summarize
-from agenteval.report import console, html, junit, markdown, tabular
-from agenteval.report.gate_view import GateView, Line, gate_view
+from agenteval.report import console, files, html
+from agenteval.report.gate import GateView, Line, gate_view
 from agenteval.report.tables import Cell, Table, head, row
 from agenteval.stats.criteria import Rules
+from agenteval.stats.incidence import Point
 from agenteval.stats.promotion import GateVerdict, judge_gate
 from agenteval.stats.rates import Rate
-from agenteval.stats.trend import Point
 from agenteval.testing import card, run, trial
-from agenteval.workflows.trends import Series, Trend, openmetrics
+from agenteval.trial.summary import RunSummary, summarize
+from agenteval.trial.text import as_name, visible
+from agenteval.workflows.runs import Series, Trend, openmetrics
 
 SOME = [300, pytest.param(10_000, marks=pytest.mark.slow)]
 AT_ONCE = 100
@@ -70,7 +70,7 @@ def test_a_number_stays_a_number_in_csv_and_a_formula_is_a_text() -> None:
         "\uff1d1": "'\uff1d1", "\uff0b1": "'\uff0b1", "\uff0d1": "'\uff0d1", "\uff20a": "'\uff20a",
         "-\u0661": "'-\u0661", "a=1": "a=1", "a\r=1": "a\r=1",
     }  # fmt: skip
-    text = tabular.csv_text([{"cell": cell} for cell in cells])
+    text = files.csv_text([{"cell": cell} for cell in cells])
     assert text.splitlines()[0] == "cell"
     read = [cell for (cell,) in islice(csv.reader(io.StringIO(text, newline="")), 1, None)]
     assert dict(zip(cells, read, strict=True)) == cells
@@ -82,7 +82,7 @@ _COMPUTED = re.compile(r"[\s\x00-\x1f\ufeff]*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t
 @pytest.mark.parametrize("count", SOME)
 def test_a_cell_of_a_csv_file_is_one_cell_and_no_formula(count) -> None:
     names = [*hostile_names(count)]
-    text = tabular.csv_text([{"name": name, "n": -0.5, "again": name} for name in names])
+    text = files.csv_text([{"name": name, "n": -0.5, "again": name} for name in names])
     _, *rows = csv.reader(io.StringIO(text, newline=""))
     shown = [first.removeprefix("'") for first, _, _ in rows]
     assert shown == [visible_half(name).removeprefix("'") for name in names]
@@ -103,7 +103,7 @@ MARKDOWN = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 @pytest.mark.parametrize("count", SOME)
 def test_markdown_of_names_is_one_table_whose_cells_are_text(count) -> None:
     for names in batches(count):
-        text = "\n".join(markdown._table(table(names)))
+        text = "\n".join(files._table(table(names)))
         tokens = MARKDOWN.parse(text)
         cells = [one for one in tokens if one.type in {"th_open", "td_open"}]
         assert (len(cells), active(text)) == (3 * (len(names) + 1), [])
@@ -112,7 +112,7 @@ def test_markdown_of_names_is_one_table_whose_cells_are_text(count) -> None:
 @pytest.mark.parametrize("count", SOME)
 def test_markdown_of_names_is_one_list_whose_lines_are_text(count) -> None:
     for names in batches(count):
-        text = "\n".join(markdown._list(names))
+        text = "\n".join(files._list(names))
         items = [one for one in MARKDOWN.parse(text) if one.type == "list_item_open"]
         assert (len(items), active(text)) == (len(names), [])
 
@@ -145,7 +145,7 @@ def active(text: str) -> list[str]:
     ],
 )
 def test_what_markdown_would_act_on_is_escaped_and_nothing_else(text, shown) -> None:
-    assert markdown.escaped(text) == shown
+    assert files.escaped(text) == shown
 
 
 class _Tags(HTMLParser):
@@ -205,14 +205,14 @@ def elements(document: str) -> list[tuple[str, dict[str, str]]]:
 @pytest.mark.parametrize("count", SOME)
 def test_junit_of_any_names_is_read_by_a_strict_parser(count) -> None:
     for names in batches(count):
-        read = elements(junit.dumps(gate_of(names)))
+        read = elements(files.junit_text(gate_of(names)))
         cases = [found["name"] for name, found in read if name == "testcase"]
         assert cases == [as_name(name) for name in names for _ in GateVerdict]
 
 
 def test_a_summary_of_a_gate_is_one_table_and_a_list() -> None:
     names = [NAME, "a|b", "]]>", "<img src=x>", "- x", "# y"]
-    tokens = MARKDOWN.parse(markdown.gate_dumps(gate_of(names)))
+    tokens = MARKDOWN.parse(files.gate_dumps(gate_of(names)))
     rows = [one for one in tokens if one.type == "tr_open"]
     assert (len(rows), [one.tag for one in tokens if one.type == "heading_open"]) == (19, ["h1"])
 

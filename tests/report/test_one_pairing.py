@@ -4,15 +4,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agenteval.core.outcome import Outcome
-from agenteval.core.pairing import pair
-from agenteval.core.summary import RunSummary, summarize
 from agenteval.report.build import build_comparison
-from agenteval.report.side import Side
+from agenteval.report.sentences import Side
 from agenteval.stats.criteria import Rules
-from agenteval.stats.estimand import Estimand
 from agenteval.stats.promotion import judge_gate
+from agenteval.stats.rates import Estimand
 from agenteval.testing import card, denied, run, trial
+from agenteval.trial.call import Outcome
+from agenteval.trial.summary import RunSummary, pair, summarize
 
 LIST = "uv run notes.py list"
 ENDS = [Outcome.COMPLETED, Outcome.STALLED, Outcome.VOID]

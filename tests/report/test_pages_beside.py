@@ -3,13 +3,12 @@
 import re
 from dataclasses import replace
 
-from agenteval.core.outcome import Outcome
-from agenteval.core.trial import Message
-from agenteval.report import behind, html
-from agenteval.report.behind import BESIDE, INLINE
+from agenteval.report import details, html
 from agenteval.report.build import build_view
-from agenteval.report.denied_calls import CALLS, CALLS_BESIDE
+from agenteval.report.details import BESIDE, CALLS, CALLS_BESIDE, INLINE
 from agenteval.testing import card, denied, run, trial
+from agenteval.trial.call import Outcome
+from agenteval.trial.trial import Message
 
 SYSTEM = Message("system", "Only listed commands. " * 40)
 
@@ -78,7 +77,7 @@ def test_all_denied_calls_of_a_class_are_reached_by_links_that_lead_somewhere(tm
 def test_a_run_too_large_for_all_pages_says_what_is_not_there_and_leads_nowhere_else(
     tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(behind, "MOST", 300)
+    monkeypatch.setattr(details, "MOST", 300)
     rare = trial(denied("cat x | sh", "pipe-to-shell"), number=299, scenario="rare/one")
     usual = [trial(*[denied("ls")] * 2, number=at) for at in range(1, 301)]
     html.write(build_view([run(*usual, rare)]), tmp_path / "r.html")

@@ -4,11 +4,11 @@ import pytest
 from chromium import chromium, looking
 from playwright.sync_api import expect
 
-from agenteval.core.outcome import Outcome
-from agenteval.core.scenario import GoalCheck
-from agenteval.report import behind, denied_calls, html
+from agenteval.report import details, html
 from agenteval.report.build import build_view
 from agenteval.testing import card, denied, run, trial
+from agenteval.trial.call import Outcome
+from agenteval.trial.trial import GoalCheck
 
 pytestmark = pytest.mark.slow
 
@@ -36,8 +36,8 @@ def report(tmp_path_factory):
     path = tmp_path_factory.mktemp("report") / "r.html"
     two = run(*few, run_id="two", model=card("model-b"))
     with pytest.MonkeyPatch.context() as small:  # pages that are looked at in seconds
-        small.setattr(behind, "INLINE", 12)
-        small.setattr(denied_calls, "CALLS_BESIDE", 40)
+        small.setattr(details, "INLINE", 12)
+        small.setattr(details, "CALLS_BESIDE", 40)
         html.write(build_view([one, two]), path)
     return path
 

@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 import pytest
 from rich.console import Console
 
-from agenteval.report import console, html, markdown
+from agenteval.report import console, files, html
 from agenteval.report import json as json_report
 from agenteval.report.build import build_view
 
@@ -51,7 +51,7 @@ def test_json_is_the_golden_document(view, golden):
 
 
 def test_markdown_is_the_golden_page(view, golden):
-    golden("report.md", markdown.dumps(view))
+    golden("report.md", files.markdown_text(view))
 
 
 def test_a_view_of_no_runs_can_be_drawn():
@@ -59,7 +59,7 @@ def test_a_view_of_no_runs_can_be_drawn():
     assert "total" in printed(empty, 80)
     assert json.loads(json_report.dumps(empty))["models"] == []
     assert ">Signature</h2>" in html.page(empty)
-    assert markdown.dumps(empty).startswith("# Tool-call errors")
+    assert files.markdown_text(empty).startswith("# Tool-call errors")
 
 
 def test_writing_the_page_makes_its_folder(view, tmp_path):

@@ -4,9 +4,8 @@ from dataclasses import replace
 
 from agenteval.report.speed import LogView, Served, cells, log_lines, log_tables, speed_tables
 from agenteval.report.tables import Table
-from agenteval.stats.loads import Load, Timeline
+from agenteval.stats.loads import Load, Speed, Timeline
 from agenteval.stats.quantiles import Samples
-from agenteval.stats.speeds import Speed
 
 SAME = Samples(4, 1234.5, 50.25, 0.125, 9.5)
 FULL = Speed(2, 40, 8_000, 60.0, SAME, SAME, SAME, useful=30, failed=1, joules=3.6e6)

@@ -7,11 +7,10 @@ from stored import stored
 from typer.testing import CliRunner
 
 from agenteval.cli.app import app
-from agenteval.core.cards import ModelCard
-from agenteval.core.malformed import Blame, MalformedCall
-from agenteval.core.run import Run
-from agenteval.report.stacks import stack_lines
+from agenteval.report.pairs import stack_lines
 from agenteval.testing import card, denied, run, trial
+from agenteval.trial.call import Blame, MalformedCall
+from agenteval.trial.run import ModelCard, Run
 from agenteval.workflows import views
 
 BROKEN = MalformedCall("broken-json", Blame.PARSER, "it is cut", "{", 0)

@@ -2,14 +2,13 @@
 
 import pytest
 
-from agenteval.core.call import Allowed, Denied, Finding, ToolCall
-from agenteval.core.outcome import Outcome
-from agenteval.core.span import Span
 from agenteval.report import html
-from agenteval.report.behind import worst_first
 from agenteval.report.build import build_view
+from agenteval.report.details import worst_first
 from agenteval.report.transcripts import REPLY_SHOWN, marked_text, shown_trial
+from agenteval.shell.gate import Span
 from agenteval.testing import Made, denied, failing, run, says, sub_agent, tool, trial
+from agenteval.trial.call import Allowed, Denied, Finding, Outcome, ToolCall
 
 
 def verdict(evidence):

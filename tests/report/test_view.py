@@ -7,20 +7,20 @@ from random import Random
 
 import pytest
 
-from agenteval.core.cards import ArmCard
-from agenteval.core.counts import ErrorCounts
-from agenteval.core.outcome import Ending, Outcome
 from agenteval.errors import Cause
 from agenteval.report.build import build_comparison, build_counts_view, build_view
-from agenteval.report.denial_recovery import denial_tables
+from agenteval.report.console import in_short
 from agenteval.report.details import detail_tables
+from agenteval.report.figures import denial_tables
 from agenteval.report.json import dumps
-from agenteval.report.last_lines import in_short
 from agenteval.report.pairs import COMPLETED
 from agenteval.report.provenance import provenance_table
-from agenteval.report.side import Side
+from agenteval.report.sentences import Side
 from agenteval.report.tables import WITH_VOIDS, comparison_table
 from agenteval.testing import card, denied, run, says, tool, trial
+from agenteval.trial.call import Ending, Outcome
+from agenteval.trial.run import ArmCard
+from agenteval.trial.trial import ErrorCounts
 
 LIST = "uv run notes.py list"
 BARE = ArmCard("taught/tools", 1, "ours", "five", 5, 29, 4100, "bare", "", "")

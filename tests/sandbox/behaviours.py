@@ -4,7 +4,7 @@ import re
 
 from witness import WITNESS
 
-from agenteval.core.scenario import Limits
+from agenteval.trial.trial import Limits
 
 # One behaviour of a Python program each; both ways must show the same.
 BEHAVIOURS = {

@@ -10,37 +10,37 @@ from pathlib import Path
 
 from agenteval.errors import UsageError
 from agenteval.sandbox.backends import choose
-from agenteval.sandbox.inside import linux, seccomp
+from agenteval.sandbox.inside import limits
 
-MOUNT = seccomp.REFUSED["mount"][list(seccomp.ARCH).index(platform.machine())]
+MOUNT = limits.REFUSED["mount"][list(limits.ARCH).index(platform.machine())]
 NO_MOUNT = b"".join(
     struct.pack("=HBBI", *step)
     for step in (
-        (seccomp.LOAD, 0, 0, seccomp.NUMBER),
-        (seccomp.EQUAL, 0, 1, MOUNT),
-        (seccomp.RETURN, 0, 0, seccomp.refuse(errno.EPERM)),
-        (seccomp.RETURN, 0, 0, seccomp.ALLOW),
+        (limits.LOAD, 0, 0, limits.NUMBER),
+        (limits.EQUAL, 0, 1, MOUNT),
+        (limits.RETURN, 0, 0, limits.refuse(errno.EPERM)),
+        (limits.RETURN, 0, 0, limits.ALLOW),
     )
 )
 
 
 def no_new_namespaces() -> None:
     """As the default filter of docker."""
-    linux.install_filter(seccomp.program(platform.machine(), loopback=True))
+    limits.install_filter(limits.program(platform.machine(), loopback=True))
 
 
 def masked_proc() -> None:
     """As a container engine masks /proc."""
     own_mounts()
-    linux.mount("/dev/null", "/proc/meminfo", "", linux.BIND)
+    limits.mount("/dev/null", "/proc/meminfo", "", limits.BIND)
 
 
 def apparmor() -> None:
     """As on Ubuntu 24.04: a namespace is given, and no right within it."""
     own_mounts()
-    linux.mount("tmpfs", "/proc/sys/kernel", "tmpfs", 0)
+    limits.mount("tmpfs", "/proc/sys/kernel", "tmpfs", 0)
     Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns").write_text("1\n")
-    linux.install_filter(NO_MOUNT)
+    limits.install_filter(NO_MOUNT)
 
 
 def none_left() -> None:
@@ -51,7 +51,7 @@ def none_left() -> None:
 
 def own_mounts() -> None:
     uid, gid = os.geteuid(), os.getegid()
-    linux.unshare(linux.NEWUSER | linux.NEWNS)
+    limits.unshare(limits.NEWUSER | limits.NEWNS)
     Path("/proc/self/setgroups").write_text("deny")
     Path("/proc/self/uid_map").write_text(f"{uid} {uid} 1")
     Path("/proc/self/gid_map").write_text(f"{gid} {gid} 1")

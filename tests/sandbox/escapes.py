@@ -13,8 +13,8 @@ from pathlib import Path
 
 from witness import WITNESS
 
-from agenteval.core.scenario import Limits
 from agenteval.sandbox.backends import BACKENDS
+from agenteval.trial.trial import Limits
 
 HERE = Path(__file__).parent
 SMALL = replace(

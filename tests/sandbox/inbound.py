@@ -6,7 +6,7 @@ import sys
 from dataclasses import asdict
 
 from agenteval.sandbox.backends import BACKENDS
-from agenteval.workflows.hostile_worlds import try_worlds
+from agenteval.workflows.hostile import try_worlds
 
 if __name__ == "__main__":
     tried = asyncio.run(try_worlds(BACKENDS[sys.argv[1]]()))

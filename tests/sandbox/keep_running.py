@@ -3,8 +3,8 @@
 import asyncio
 import sys
 
-from agenteval.core.scenario import Limits
 from agenteval.sandbox.backends import BACKENDS
+from agenteval.trial.trial import Limits
 
 
 async def main(name: str, mark: str) -> None:

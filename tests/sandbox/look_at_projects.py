@@ -25,7 +25,7 @@ COMMANDS = {"allow list": ("check",), "arm": ("show", "--arm", "mine")}
 MAIN = """\
 import resource, sys
 sys.path[:0] = sys.argv.pop(1).split(':')
-from agenteval.cli.program import main
+from agenteval.cli.app import main
 try:
     main()
 finally:

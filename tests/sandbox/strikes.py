@@ -1,6 +1,6 @@
 """Commands that each meet one limit, by its name: what is changed, what runs, how it may end."""
 
-from agenteval.core.trial import Limit
+from agenteval.trial.trial import Limit
 
 MIB = 1 << 20
 SPIN = "while True: pass"

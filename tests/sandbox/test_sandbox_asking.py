@@ -8,10 +8,10 @@ import time
 
 import pytest
 
-from agenteval.core.scenario import Answer, Limits, Question
 from agenteval.errors import InfrastructureError
 from agenteval.sandbox.backends import Bare, Namespaces
 from agenteval.sandbox.maker import declared
+from agenteval.trial.trial import Answer, Limits, Question
 
 COUNT = Question("SELECT count(*) FROM t")
 ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) "

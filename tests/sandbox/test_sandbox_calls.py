@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agenteval.core.scenario import Limits
-from agenteval.sandbox.world import COVERED, MASKED
+from agenteval.sandbox.launch import COVERED, MASKED
+from agenteval.trial.trial import Limits
 
 SCRIPT = b"import sys\nprint(sys.argv[1:])\n"
 FILES = {"notes.txt": b"one\ntwo\n", "scripts/show.py": SCRIPT, "run.sh": b"#!/bin/sh\necho ran\n"}

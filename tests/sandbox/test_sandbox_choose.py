@@ -17,14 +17,14 @@ from users import start
 from agenteval.cli.machine import doctor
 from agenteval.errors import UsageError
 from agenteval.sandbox.backends import AUTOMATIC, Bare, Namespaces, choose, probe_all
-from agenteval.sandbox.groups import cure as group_cure
-from agenteval.sandbox.inside import linux
+from agenteval.sandbox.inside import limits as linux
+from agenteval.sandbox.launch import cure as group_cure
+from agenteval.sandbox.launch import runner_spec, syscall_filter
+from agenteval.sandbox.launch import world as describe
 from agenteval.sandbox.probe import cure, probe
 from agenteval.sandbox.session import Plan, Session, launched
-from agenteval.sandbox.world import runner_spec, syscall_filter
-from agenteval.sandbox.world import world as describe
-from agenteval.workflows import doctor as asked
-from agenteval.workflows.hostile_worlds import Tried
+from agenteval.workflows import projects
+from agenteval.workflows.hostile import Tried
 
 
 async def test_every_backend_that_is_installed_works_and_blocks_the_battery():
@@ -185,13 +185,13 @@ async def test_a_home_that_holds_the_system_is_not_taken_for_one_that_shows(monk
 
 @pytest.fixture(scope="module")
 def inspected():
-    return asked.examine()
+    return projects.examine_machine()
 
 
 def printed_of(found, *options, monkeypatch):
     app = typer.Typer()
     app.command()(doctor)
-    monkeypatch.setattr(asked, "examine", lambda: found)
+    monkeypatch.setattr(projects, "examine_machine", lambda: found)
     return CliRunner().invoke(app, options)
 
 
@@ -225,25 +225,25 @@ def layer(version: int) -> str:
     ("groups", "words"),
     [
         (
-            asked.KernelLimits(("memory", "pids", "cpu")),
+            projects.KernelLimits(("memory", "pids", "cpu")),
             (
                 "  control groups: the kernel itself keeps memory with its own, processes, "
                 "processors\ninbound"
             ),
         ),
         (
-            asked.KernelLimits(("memory", "pids")),
+            projects.KernelLimits(("memory", "pids")),
             "own, processes\n  mend  processors: Delegate=",
         ),
         (
-            asked.KernelLimits((), "/x is not this user's", group_cure("/x is not this user's")),
+            projects.KernelLimits((), "/x is not this user's", group_cure("/x is not this user's")),
             "  no control groups: /x is not this user's\n  mend  start agenteval in a group of",
         ),
         (
-            asked.KernelLimits((), "no sandbox works here", "first mend the sandbox"),
+            projects.KernelLimits((), "no sandbox works here", "first mend the sandbox"),
             "works here\n  mend  first mend the sandbox\ninbound",
         ),
-        (asked.KernelLimits((), "the engine's own"), "groups: the engine's own\ninbound"),
+        (projects.KernelLimits((), "the engine's own"), "groups: the engine's own\ninbound"),
     ],
 )
 def test_doctor_says_which_limits_the_kernel_keeps(inspected, monkeypatch, groups, words):

@@ -10,10 +10,10 @@ from escapes import AT_ONCE, SMALL
 from strikes import STRUCK
 from users import USERS, start
 
-from agenteval.core.scenario import Limits
 from agenteval.errors import InfrastructureError
-from agenteval.sandbox.container import Container
+from agenteval.sandbox.backends import Container
 from agenteval.sandbox.probe import probe
+from agenteval.trial.trial import Limits
 from agenteval.workflows.stages import load_stages
 
 

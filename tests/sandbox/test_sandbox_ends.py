@@ -14,9 +14,9 @@ from available import ENGINE, installed
 from escapes import alive
 from users import USERS, start
 
-from agenteval.core.scenario import Limits
 from agenteval.errors import InfrastructureError, UsageError
 from agenteval.sandbox.backends import AUTOMATIC, BACKENDS
+from agenteval.trial.trial import Limits
 
 
 def family(pid: int) -> set[int]:
@@ -182,7 +182,7 @@ async def test_what_runs_inside_is_never_root_outside_nor_the_user_of_another_tr
 # An evaluator that plays two trials, one after another: seconds of its commands, and its own.
 WORKING = """
 import asyncio, os, sys
-from agenteval.core.scenario import Limits
+from agenteval.trial.trial import Limits
 from agenteval.sandbox.backends import BACKENDS
 
 COUNTS = "n=0; while [ $n -lt 500000 ]; do n=$((n+1)); done; times"

@@ -8,8 +8,8 @@ import pytest
 from escapes import Host, alive
 from users import USERS, start
 
-from agenteval.core.scenario import Limits
 from agenteval.sandbox.backends import Bare
+from agenteval.trial.trial import Limits
 
 CANARY = "canary-in-the-environment"
 

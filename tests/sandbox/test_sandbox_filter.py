@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agenteval.sandbox.inside import seccomp
+from agenteval.sandbox.inside import limits
 
 ALLOWED = "allowed"
 KILLED = "killed"
@@ -23,43 +23,43 @@ CLONES = {
 
 def verdict(machine, number, *arguments, arch=None, loopback=False):
     """What the kernel would answer to this call under the filter."""
-    code = list(struct.iter_unpack("=HBBI", seccomp.program(machine, loopback=loopback)))
+    code = list(struct.iter_unpack("=HBBI", limits.program(machine, loopback=loopback)))
     words = [*arguments, *[0] * (6 - len(arguments))]
-    data = struct.pack("<IIQ6Q", number, arch or seccomp.ARCH[machine], 0, *words)
+    data = struct.pack("<IIQ6Q", number, arch or limits.ARCH[machine], 0, *words)
     at, loaded = 0, 0
     while True:
         what, then, otherwise, value = code[at]
         at += 1
         match what:
-            case seccomp.LOAD:
+            case limits.LOAD:
                 (loaded,) = struct.unpack_from("<I", data, value)
-            case seccomp.EQUAL:
+            case limits.EQUAL:
                 at += then if loaded == value else otherwise
-            case seccomp.AT_LEAST:
+            case limits.AT_LEAST:
                 at += then if loaded >= value else otherwise
-            case seccomp.ANY_BIT:
+            case limits.ANY_BIT:
                 at += then if loaded & value else otherwise
-            case seccomp.AND:
+            case limits.AND:
                 loaded &= value
-            case seccomp.RETURN:
-                if value == seccomp.ALLOW:
+            case limits.RETURN:
+                if value == limits.ALLOW:
                     return ALLOWED
                 number = value & 0xFFFF
-                return KILLED if value == seccomp.KILL else errno.errorcode.get(number, IGNORED)
+                return KILLED if value == limits.KILL else errno.errorcode.get(number, IGNORED)
 
 
-MACHINES = list(seccomp.ARCH)
+MACHINES = list(limits.ARCH)
 
 
 BY_ARGUMENTS = {
-    "clone": seccomp.CLONE,
-    "ioctl": seccomp.IOCTL,
-    "setsockopt": seccomp.SETSOCKOPT,
-    "socket": seccomp.SOCKETS[0],
-    "socketpair": seccomp.SOCKETS[1],
-    **{name: numbers for name, (numbers, _) in seccomp.OF_PROCESS_1.items()},
+    "clone": limits.CLONES,
+    "ioctl": limits.IOCTL,
+    "setsockopt": limits.SETSOCKOPT,
+    "socket": limits.SOCKETS[0],
+    "socketpair": limits.SOCKETS[1],
+    **{name: numbers for name, (numbers, _) in limits.OF_PROCESS_1.items()},
 }
-TABLES = (seccomp.ALLOWED, seccomp.REFUSED, seccomp.UNSUPPORTED, BY_ARGUMENTS)
+TABLES = (limits.ALLOWED, limits.REFUSED, limits.UNSUPPORTED, BY_ARGUMENTS)
 
 
 @pytest.mark.parametrize("machine", MACHINES)
@@ -73,7 +73,7 @@ def test_what_stands_in_no_table_is_unknown(machine):
     }
     expected = {
         number: answers.get(number, "ENOSYS")
-        for number in (*range(700), 5000, seccomp.X32 - 1)
+        for number in (*range(700), 5000, limits.X32 - 1)
         if number not in {numbers[column] for numbers in BY_ARGUMENTS.values()}
     }
     assert {number: verdict(machine, number) for number in expected} == expected
@@ -109,8 +109,8 @@ def test_numbers_are_those_of_the_kernels_headers(machine, header):
 @pytest.mark.parametrize("machine", MACHINES)
 def test_what_decides_by_its_arguments(machine):
     column = MACHINES.index(machine)
-    clone, ioctl = seccomp.CLONE[column], seccomp.IOCTL[column]
-    sockets = [numbers[column] for numbers in seccomp.SOCKETS]
+    clone, ioctl = limits.CLONES[column], limits.IOCTL[column]
+    sockets = [numbers[column] for numbers in limits.SOCKETS]
     families = {"unix": 1, "inet": 2, "inet6": 10, "netlink": 16, "packet": 17, "vsock": 40}
     assert {
         "clone": {name: verdict(machine, clone, flags) for name, flags in CLONES.items()},
@@ -138,8 +138,8 @@ def test_what_decides_by_its_arguments(machine):
 @pytest.mark.parametrize("machine", MACHINES)
 def test_what_a_process_may_change_of_itself_it_may_not_change_of_the_runner(machine):
     column = MACHINES.index(machine)
-    for name, (numbers, index) in seccomp.OF_PROCESS_1.items():
-        kind = seccomp.ONE_PROCESS.get(name, 0)
+    for name, (numbers, index) in limits.OF_PROCESS_1.items():
+        kind = limits.ONE_PROCESS.get(name, 0)
         said = [
             verdict(machine, numbers[column], *[kind] * index, pid)
             for pid in (0, 1, 1 << 32 | 1, 7)
@@ -152,14 +152,14 @@ def test_a_group_or_a_user_that_the_runner_belongs_to_is_not_changed(machine):
     column = MACHINES.index(machine)
     assert {
         name: {kind for kind in range(5) if verdict(machine, call[column], kind, 7) == ALLOWED}
-        for name, (call, _) in seccomp.OF_PROCESS_1.items()
-        if name in seccomp.ONE_PROCESS
+        for name, (call, _) in limits.OF_PROCESS_1.items()
+        if name in limits.ONE_PROCESS
     } == {"setpriority": {0}, "ioprio_set": {1}}
 
 
 @pytest.mark.parametrize("machine", MACHINES)
 def test_the_size_of_a_sockets_buffer_stays_and_its_other_options_do_not(machine):
-    call = seccomp.SETSOCKOPT[MACHINES.index(machine)]
+    call = limits.SETSOCKOPT[MACHINES.index(machine)]
     options = [(1, 7), (1, 8), (1, 2), (0, 8), (6, 7)]
     assert [verdict(machine, call, 3, *option) for option in options] == [
         IGNORED,
@@ -174,5 +174,5 @@ def test_calls_of_another_machine_kill_and_x32_is_unknown():
     assert [
         verdict("x86_64", 39, arch=0x40000003),
         verdict("aarch64", 39, arch=0x40000028),
-        verdict("x86_64", seccomp.X32 + 39),
+        verdict("x86_64", limits.X32 + 39),
     ] == [KILLED, KILLED, "ENOSYS"]

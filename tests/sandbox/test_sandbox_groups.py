@@ -12,11 +12,10 @@ import pytest
 from strikes import MIB
 from test_sandbox_ends import family
 
-from agenteval.core.scenario import Limits
-from agenteval.core.trial import Limit
 from agenteval.sandbox.backends import BACKENDS
-from agenteval.sandbox.groups import Groups, own_group
-from agenteval.sandbox.inside import control_group
+from agenteval.sandbox.inside import usage
+from agenteval.sandbox.launch import Groups, own_group
+from agenteval.trial.trial import Limit, Limits
 
 # Buffers that are the kernel's: the watch sees some MiB of descriptors, and no more.
 PIPES = """
@@ -83,12 +82,12 @@ async def test_a_world_has_a_group_with_its_limits_and_neither_sees_nor_reaches_
 async def test_memory_that_only_the_kernel_sees_is_the_memory_limit_and_the_world_lives(grouped):
     small = replace(Limits(), memory=100 * MIB, workspace=MIB, open_files=1000)
     limits = replace(small, call_seconds=120, cpu_seconds=120)  # an emulated machine is slow
-    killed = control_group.count(grouped.launcher.groups.group, "memory.events", "oom_kill")
+    killed = usage.count(grouped.launcher.groups.group, "memory.events", "oom_kill")
     async with grouped.open({"notes.txt": b""}, limits) as sandbox:
         done = await sandbox.run(["python3", "-c", PIPES])
         after = await sandbox.run(["ls"])
     assert (done.limit, after.output) == (Limit.MEMORY, "notes.txt\n")
-    assert control_group.count(grouped.launcher.groups.group, "memory.events", "oom_kill") > killed
+    assert usage.count(grouped.launcher.groups.group, "memory.events", "oom_kill") > killed
 
 
 async def test_a_runner_that_the_kernel_killed_is_the_trials_limit_and_the_world_a_new_one(grouped):
@@ -114,7 +113,7 @@ async def test_busy_loops_of_a_world_get_no_more_than_its_processors(grouped):
     async with grouped.open({}, Limits()) as sandbox:
         (group,) = worlds(grouped)
         await sandbox.run(["python3", "-c", BUSY])
-        throttled = control_group.count(str(group), "cpu.stat", "nr_throttled")
+        throttled = usage.count(str(group), "cpu.stat", "nr_throttled")
     assert throttled > 0 or os.cpu_count() == 1
 
 
@@ -151,7 +150,7 @@ def evaluator(name: str, group: Path | None) -> subprocess.Popen[str]:
 
 
 def groups_of(process: subprocess.Popen[str]) -> list[Path]:
-    found = {control_group.of(pid) for pid in family(process.pid)}
+    found = {usage.of(pid) for pid in family(process.pid)}
     return [Path(path) for path in found if "/agenteval-" in path]
 
 
@@ -212,21 +211,21 @@ def test_what_a_killed_launcher_left_goes_at_the_next_start_and_nothing_else(
     ],
 )
 def test_a_group_that_cannot_be_divided_says_why(tmp_path, controllers, kind, why, monkeypatch):
-    monkeypatch.setattr(control_group, "SYSTEMD", str(tmp_path / "none"))
-    for name in control_group.KEYS:
+    monkeypatch.setattr(usage, "SYSTEMD", str(tmp_path / "none"))
+    for name in usage.KEYS:
         (tmp_path / name).write_text(f"{os.getpid()}\n1\n")
     (tmp_path / "cgroup.controllers").write_text(controllers)
     (tmp_path / "cgroup.type").write_text(kind)
-    assert why in control_group.lacking(str(tmp_path), lambda: {os.getpid()})
+    assert why in usage.lacking(str(tmp_path), lambda: {os.getpid()})
 
 
 def test_a_group_of_systemd_is_divided_only_where_it_is_marked_as_delegated(tmp_path, monkeypatch):
-    monkeypatch.setattr(control_group, "SYSTEMD", str(tmp_path))
-    for name in (*control_group.KEYS, "cgroup.controllers", "cgroup.type"):
+    monkeypatch.setattr(usage, "SYSTEMD", str(tmp_path))
+    for name in (*usage.KEYS, "cgroup.controllers", "cgroup.type"):
         (tmp_path / name).write_text("memory pids domain")
     (tmp_path / "cgroup.procs").write_text(str(os.getpid()))
-    lacking = control_group.lacking(str(tmp_path), lambda: {os.getpid()})
-    given = control_group.lacking(str(tmp_path), lambda: {os.getpid()}, is_delegated=True)
+    lacking = usage.lacking(str(tmp_path), lambda: {os.getpid()})
+    given = usage.lacking(str(tmp_path), lambda: {os.getpid()}, is_delegated=True)
     assert lacking.endswith("is systemd's, which has not delegated it")
     assert given == ""
 

@@ -11,8 +11,8 @@ from users import USERS, start
 
 from agenteval.sandbox.backends import Namespaces
 from agenteval.sandbox.maker import declared
-from agenteval.workflows import hostile_worlds
-from agenteval.workflows.hostile_worlds import try_judge, try_tests
+from agenteval.workflows import hostile
+from agenteval.workflows.hostile import try_judge, try_tests
 
 NEEDED = ("jinja2", "markupsafe", "msgspec")  # for prompts, and for the child that fills them
 
@@ -73,7 +73,7 @@ assert module["double"](known["number"]) == known["right"], 'it is wrong'
 
 
 async def test_a_test_that_runs_the_model_in_its_own_process_is_found_out(monkeypatch):
-    monkeypatch.setattr(hostile_worlds, "PROGRAM", IN_PROCESS)
+    monkeypatch.setattr(hostile, "PROGRAM", IN_PROCESS)
     harm = {one.attempt: one.came for one in await try_tests(Namespaces()) if not one.is_as_wanted}
     assert harm["a module that equals everything"] == ""
     assert "it read" in harm["a module that looks around"]

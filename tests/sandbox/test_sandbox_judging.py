@@ -7,8 +7,8 @@ from contextlib import AsyncExitStack
 import pytest
 from test_sandbox_asking import COSTLY, COUNT, WORLD
 
-from agenteval.core.scenario import Limits, Question
 from agenteval.sandbox.maker import declared
+from agenteval.trial.trial import Limits, Question
 
 SECRET = "the-answer-is-4711"
 MODULE = b"""

@@ -9,12 +9,11 @@ from strikes import MIB, SHARE, STRUCK, THREADS
 from test_sandbox_ends import family
 from witness import WITNESS
 
-from agenteval.core.scenario import Limits
-from agenteval.core.trial import Limit
 from agenteval.errors import InfrastructureError
-from agenteval.sandbox import session, world
+from agenteval.sandbox import launch, session
 from agenteval.sandbox.backends import Bare, Namespaces
 from agenteval.sandbox.inside import usage
+from agenteval.trial.trial import Limit, Limits
 
 
 @pytest.mark.parametrize(("limit", "changes", "argv", "codes"), STRUCK)
@@ -87,7 +86,7 @@ async def test_without_isolation_the_watched_limits_still_strike():
 async def test_what_cannot_be_killed_in_time_ends_its_call_and_the_world_is_a_new_one(
     backend, monkeypatch
 ):
-    monkeypatch.setattr(world, "KILL_SECONDS", -1.0)  # so nothing that is left dies in time
+    monkeypatch.setattr(launch, "KILL_SECONDS", -1.0)  # so nothing that is left dies in time
     limits = replace(Limits(), call_seconds=29.0)  # no other test's: a plan is kept by its limits
     async with backend.open({"notes.txt": b"one\n"}, limits) as sandbox:
         whole = await sandbox.run(["sh", "-c", "rm notes.txt; touch mark; echo did"])

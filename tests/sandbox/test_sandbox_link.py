@@ -8,11 +8,10 @@ from typing import cast
 
 import pytest
 
-from agenteval.core.scenario import Limits
 from agenteval.errors import InfrastructureError
 from agenteval.sandbox.inside import wire
-from agenteval.sandbox.link import Link, Reply
-from agenteval.sandbox.session import Session
+from agenteval.sandbox.session import Link, Reply, Session
+from agenteval.trial.trial import Limits
 
 
 def frame(text: bytes, body: bytes = b"") -> bytes:

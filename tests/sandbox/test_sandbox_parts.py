@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from agenteval.errors import UsageError
-from agenteval.sandbox.inside import files, wire
+from agenteval.sandbox.inside import wire
 from agenteval.sandbox.launch import Interpreter, interpreter
 from agenteval.sandbox.session import reported
 
@@ -51,7 +51,7 @@ def test_a_reply_is_json_that_any_reader_takes():
 # A launcher in a full kernel: it is asked for worlds of a kind, and tells how many files it holds.
 FULL = """
 import errno, marshal, os, socket, sys
-from agenteval.sandbox.inside import launcher, linux, runner
+from agenteval.sandbox.inside import launcher, limits, runner
 
 def full(*_):
     raise OSError(errno.EAGAIN, "no more processes")
@@ -60,7 +60,7 @@ def ended(*_):
     print(len(os.listdir("/proc/self/fd")) - before)
     os._exit(0)
 
-linux.clone, launcher._leave = full, ended
+limits.clone, launcher._leave = full, ended
 ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 for _ in range(3):
     socket.send_fds(ours, [sys.argv[1].encode()], [2])
@@ -107,31 +107,31 @@ def test_nothing_is_written_beside_the_root_or_through_what_is_no_file(tmp_path,
     (root / "dir").mkdir()
     os.mkfifo(root / "fifo")
     with pytest.raises(OSError, match="Errno"):
-        files.write(str(root), path, b"x")
+        wire.write_file(str(root), path, b"x")
     assert (outside / "file").read_text() == "untouched"
 
 
 def test_a_file_is_written_whole_and_a_script_can_be_executed(tmp_path):
-    files.write(str(tmp_path), "a/b/script", b"#!/bin/sh\necho long text\n")
-    files.write(str(tmp_path), "./a//b/script", b"#!/bin/sh\n")
+    wire.write_file(str(tmp_path), "a/b/script", b"#!/bin/sh\necho long text\n")
+    wire.write_file(str(tmp_path), "./a//b/script", b"#!/bin/sh\n")
     written = tmp_path / "a" / "b" / "script"
     assert (written.read_bytes(), written.stat().st_mode & 0o777) == (b"#!/bin/sh\n", 0o755)
 
 
 def test_a_file_is_read_up_to_a_size(tmp_path):
     (tmp_path / "file").write_bytes(b"12345")
-    assert files.read(str(tmp_path / "file"), 5) == b"12345"
+    assert wire.read_file(str(tmp_path / "file"), 5) == b"12345"
     with pytest.raises(OSError, match="too large"):
-        files.read(str(tmp_path / "file"), 4)
+        wire.read_file(str(tmp_path / "file"), 4)
 
 
 def test_a_file_of_the_kernel_that_says_it_is_empty_is_read_whole_and_no_further_than_may_be():
     with open("/proc/self/environ", "rb") as file:
         whole = file.read()
     path = "/proc/self/environ"
-    assert (os.stat(path).st_size, files.read(path, len(whole))) == (0, whole)
+    assert (os.stat(path).st_size, wire.read_file(path, len(whole))) == (0, whole)
     with pytest.raises(OSError, match="File too large"):
-        files.read(path, len(whole) - 1)
+        wire.read_file(path, len(whole) - 1)
 
 
 @pytest.mark.parametrize(
@@ -154,16 +154,16 @@ def test_lines_are_read_from_one_on_up_to_so_many_and_so_many_bytes(
 ):
     path = tmp_path / "file"
     path.write_bytes(b"one\ntwo\n\nfour")
-    assert files.read_lines(str(path), first, count, keep=7, most=100) == expected
+    assert wire.read_lines(str(path), first, count, keep=7, most=100) == expected
 
 
 def test_lines_far_down_a_file_are_found_and_no_more_than_so_many_bytes_are_stepped_over(tmp_path):
     path = tmp_path / "file"
     path.write_bytes(b"".join(b"%06d\n" % number for number in range(1, 30_001)))
-    last = files.read_lines(str(path), 30_000, 5, keep=100, most=path.stat().st_size)
+    last = wire.read_lines(str(path), 30_000, 5, keep=100, most=path.stat().st_size)
     assert last == (b"030000\n", False)
     with pytest.raises(OSError, match="too large"):
-        files.read_lines(str(path), 30_000, 5, keep=100, most=70_000)
+        wire.read_lines(str(path), 30_000, 5, keep=100, most=70_000)
 
 
 @pytest.mark.parametrize(

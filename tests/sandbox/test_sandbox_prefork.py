@@ -5,10 +5,10 @@ from behaviours import BEHAVING, BEHAVIOURS, forked_is_executed, named, shown
 from clocks import awake
 from witness import WITNESS
 
-from agenteval.core.scenario import Limits
-from agenteval.core.shell.simple_command import read_simple
 from agenteval.sandbox.backends import AUTOMATIC
 from agenteval.sandbox.maker import render
+from agenteval.shell.gate import read_simple
+from agenteval.trial.trial import Limits
 from agenteval.workflows.stages import load_stages
 
 STAGES = load_stages([])

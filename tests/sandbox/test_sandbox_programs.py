@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from agenteval.core.scenario import Limits
+from agenteval.trial.trial import Limits
 
 GIT = (
     "git init -q . && git config user.email a@b && git config user.name a && echo x > f && "

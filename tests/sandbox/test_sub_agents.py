@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from agenteval.core.prompt.setting import Setting
-from agenteval.core.scenario import Agent, Scenario, SpawnLimits, Step
+from agenteval.prompt.prompt import Setting
 from agenteval.sandbox.maker import outline, recognised, render_agent, requested
+from agenteval.trial.trial import Agent, Scenario, SpawnLimits, Step
 
 SPAWNED = "SELECT id, word AS said, {{ shelf }} AS place FROM asks"
 AGENT = Agent(

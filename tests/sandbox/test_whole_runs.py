@@ -15,7 +15,7 @@ from agenteval.sandbox.launch import interpreter
 MAIN = """\
 import sys
 sys.path[:0] = sys.argv.pop(1).split(':')
-from agenteval.cli.program import main
+from agenteval.cli.app import main
 main()
 """
 RUN = ("run", "-m", "sim/qwen3.6-35b", "mail/draft", "--trials", "2", "--seed", "5")

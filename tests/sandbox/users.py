@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from agenteval.sandbox.inside import linux, namespace
+from agenteval.sandbox.inside import limits, namespace
 from agenteval.sandbox.launch import interpreter
 
 NOBODY = 65534
@@ -75,17 +75,17 @@ def start_words(
 
 def _lend(ids: Path) -> None:
     """Let the kernel's helpers read there who may have more user ids; for nobody but us."""
-    linux.unshare(linux.NEWNS)
-    linux.mount("", "/", "", linux.REC | linux.PRIVATE)
+    limits.unshare(limits.NEWNS)
+    limits.mount("", "/", "", limits.REC | limits.PRIVATE)
     for path in ("/etc/subuid", "/etc/subgid"):
-        linux.mount(str(ids), path, "", linux.BIND)
+        limits.mount(str(ids), path, "", limits.BIND)
 
 
 def hide_processes() -> None:
     """Mount /proc with hidepid=2, which shows a user no process of another; for nobody but us."""
-    linux.unshare(linux.NEWNS)
-    linux.mount("", "/", "", linux.REC | linux.PRIVATE)
-    linux.mount("proc", "/proc", "proc", 0, "hidepid=2")
+    limits.unshare(limits.NEWNS)
+    limits.mount("", "/", "", limits.REC | limits.PRIVATE)
+    limits.mount("proc", "/proc", "proc", 0, "hidepid=2")
 
 
 def engine_of_the_ordinary(folder: Path, image: str) -> dict[str, str]:

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from agenteval.config.scenario_files import load_scenarios
-from agenteval.core.scenario import Agent, CodeTest, SpawnLimits, Step
+from agenteval.config.scenarios import load_scenarios
 from agenteval.errors import UsageError
+from agenteval.trial.trial import Agent, CodeTest, SpawnLimits, Step
 
 FILES = {
     "scenarios/tea/instructions.md": "# System\nx\n\n# Task\nNote {{ word }}.",

@@ -5,7 +5,7 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from agenteval.cli.program import main
+from agenteval.cli.app import main
 
 
 @pytest.fixture

@@ -7,10 +7,10 @@ import pytest
 from suite import PROJECT, SCENARIOS
 
 from agenteval.config.allowlists import load_policy
-from agenteval.config.fixtures import load_fixture
-from agenteval.core.scenario import CodeTest
+from agenteval.config.scenarios import load_fixture
 from agenteval.protocols import Stage
 from agenteval.sandbox.backends import Namespaces
+from agenteval.trial.trial import CodeTest
 from agenteval.workflows.cheats import cheat_faults
 
 WRITTEN = [each for each in SCENARIOS if each.tests]

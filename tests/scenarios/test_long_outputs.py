@@ -2,9 +2,8 @@
 
 import pytest
 
-from agenteval.config.fixtures import load_fixture
-from agenteval.config.roots import roots
-from agenteval.config.scenario_files import load_scenarios
+from agenteval.config.scenarios import load_fixture, load_scenarios
+from agenteval.config.trust import roots
 from agenteval.sandbox.maker import fill, render
 
 RUN = "uv run scripts/"

@@ -6,12 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from agenteval.core.outcome import Outcome
-from agenteval.core.scenario import Scenario
-from agenteval.core.trial import Message, Trial, Turn
 from agenteval.models.oracle import Oracle
 from agenteval.protocols import ToolSchema, TrialKey
 from agenteval.sandbox.backends import Namespaces
+from agenteval.trial.call import Outcome
+from agenteval.trial.trial import Message, Scenario, Trial, Turn
 from agenteval.workflows.prove import played
 from agenteval.workflows.stages import load_stages
 

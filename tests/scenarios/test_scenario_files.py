@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from agenteval.config.fixtures import load_fixture
-from agenteval.config.scenario_files import load_scenarios
-from agenteval.core.prompt.setting import VARIANTS, Setting
-from agenteval.core.scenario import Check, CodeTest, Limits, Scenario, Step
+from agenteval.config.scenarios import load_fixture, load_scenarios
 from agenteval.errors import UsageError
+from agenteval.prompt.prompt import VARIANTS, Setting
 from agenteval.sandbox.maker import render, variables
+from agenteval.trial.trial import Check, CodeTest, Limits, Scenario, Step
 
 GOOD = """
 title = "Note something"

@@ -10,10 +10,10 @@ import pytest
 from alone import holds
 from suite import PROJECT, SCENARIOS
 
-from agenteval.config.fixtures import load_fixture
-from agenteval.core.scenario import Check, Scenario, Step
+from agenteval.classes.catalogue import failure_classes
+from agenteval.config.scenarios import load_fixture
 from agenteval.sandbox.maker import render
-from agenteval.taxonomy.catalogue import failure_classes
+from agenteval.trial.trial import Check, Scenario, Step
 
 VARIANTS = [
     pytest.param(scenario, seed, id=f"{scenario.name}-{seed}")

@@ -10,15 +10,14 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from agenteval.config.fixtures import load_fixture
-from agenteval.config.roots import roots
-from agenteval.config.scenario_files import load_scenarios
-from agenteval.core.outcome import Outcome
-from agenteval.core.trial import Trial
+from agenteval.config.scenarios import load_fixture, load_scenarios
+from agenteval.config.trust import roots
 from agenteval.protocols import TrialKey
 from agenteval.sandbox.backends import Namespaces
 from agenteval.sandbox.maker import database, fill, render, variables
 from agenteval.testing import ScriptedModel, says
+from agenteval.trial.call import Outcome
+from agenteval.trial.trial import Trial
 from agenteval.workflows.prove import played
 from agenteval.workflows.stages import load_stages
 

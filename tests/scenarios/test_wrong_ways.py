@@ -13,7 +13,7 @@ import pytest
 from alone import holds
 from suite import PROJECT, SCENARIOS
 
-from agenteval.config.fixtures import load_fixture
+from agenteval.config.scenarios import load_fixture
 from agenteval.sandbox.maker import fill, render
 
 BY_NAME = {scenario.name: scenario for scenario in SCENARIOS}

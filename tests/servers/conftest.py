@@ -13,7 +13,7 @@ from llama import got, llama_server
 from markov import Chain, write_weights
 from places import AbsentError
 
-from agenteval.config.project_files import shipped
+from agenteval.config.files import shipped
 
 SCENARIO = """\
 title = "Look at every note"

@@ -7,10 +7,10 @@ from proxy import KEY
 
 from agenteval.config.models import ModelEntry
 from agenteval.config.trust import bind
-from agenteval.core.trial import Message
 from agenteval.errors import InfrastructureError, UsageError
-from agenteval.models.identity import served, server_facts
 from agenteval.models.openai_client import OpenAIModel
+from agenteval.models.servers import served, server_facts
+from agenteval.trial.trial import Message
 
 BASH = {
     "type": "function",

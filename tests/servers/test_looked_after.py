@@ -5,13 +5,13 @@ from proxy import KEY
 
 from agenteval.config.models import ModelEntry
 from agenteval.config.trust import bind
-from agenteval.core.outcome import Ending
-from agenteval.core.run import Crash
-from agenteval.core.trial import Message, Turn
-from agenteval.engine.retrying_model import RetryingModel
 from agenteval.errors import Cause, InfrastructureError
-from agenteval.models.health import Pages, ServerHealth
 from agenteval.models.openai_client import OpenAIModel
+from agenteval.models.servers import Pages, ServerHealth
+from agenteval.play.trial import RetryingModel
+from agenteval.trial.call import Ending
+from agenteval.trial.run import Crash
+from agenteval.trial.trial import Message, Turn
 
 LOST = InfrastructureError("reset", Cause.LOST)
 

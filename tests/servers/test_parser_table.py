@@ -11,9 +11,8 @@ import pytest
 from parsers import TABLE, WHEELS
 from scripted_server import TOOLS
 
-from agenteval.core.malformed import Asked, Blame
-from agenteval.models.chat_completions import read_reply, schemas_of
-from agenteval.models.turns import turn_of
+from agenteval.models.request import read_reply, schemas_of, turn_of
+from agenteval.trial.call import Asked, Blame
 
 DATA = json.loads(TABLE.read_text(encoding="utf-8"))
 REPLIES = DATA["tools"]["replies"] | DATA["reasoning"]["replies"]

@@ -12,8 +12,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from agenteval.config.models import at_url
-from agenteval.core.cards import FITTED, FREE, NOT_OBSERVABLE
-from agenteval.models.server_probe import IDS, probe
+from agenteval.models.probe import IDS, probe
+from agenteval.trial.run import FITTED, FREE, NOT_OBSERVABLE
 
 
 def rendered(body, *, keeps="loop", ids=True, results=2) -> str:

@@ -14,9 +14,9 @@ from test_server_probe import completion, server
 
 from agenteval.config.models import at_url
 from agenteval.config.trust import bind
-from agenteval.core.cards import FITTED, FREE, NOT_OBSERVABLE, THROUGH
-from agenteval.core.cards import INVENTED as ASKED_FOR
-from agenteval.models.server_questions import NO_TOOL, ask_server
+from agenteval.models.probe import NO_TOOL, ask_server
+from agenteval.trial.run import FITTED, FREE, NOT_OBSERVABLE, THROUGH
+from agenteval.trial.run import INVENTED as ASKED_FOR
 
 MASKED = ["hallucinated-tool", "malformed-arguments"]
 

@@ -12,9 +12,9 @@ from played import inside, likely, play
 
 from agenteval.cli.options import TOO_VOID
 from agenteval.config.models import ModelEntry
-from agenteval.core.cards import FREE
-from agenteval.core.malformed import Blame
-from agenteval.models.server_questions import ask_server
+from agenteval.models.probe import ask_server
+from agenteval.trial.call import Blame
+from agenteval.trial.run import FREE
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]  # vLLM starts in a minute or more
 

@@ -14,9 +14,8 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 
-from agenteval.core.shell.leaves import Construct, Leaves, read_leaves
-from agenteval.core.shell.simple_command import NotSimple, Simple, read_simple
-from agenteval.core.span import Word
+from agenteval.shell.gate import NotSimple, Simple, Word, read_simple
+from agenteval.shell.leaves import Construct, Leaves, read_leaves
 
 BASH = shutil.which("bash") or "bash"
 NOBODY = 65534

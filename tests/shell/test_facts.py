@@ -4,10 +4,9 @@ from itertools import product
 
 import pytest
 
-from agenteval.core.shell.fact_reader import read_facts
-from agenteval.core.shell.facts import RedirectKind, ShellFacts, SubstitutionKind
-from agenteval.core.shell.source import Source
-from agenteval.core.shell.wrappers import _PREFIXES, _READERS, _RUNNERS, unwrap
+from agenteval.shell.facts import RedirectKind, ShellFacts, Source, SubstitutionKind
+from agenteval.shell.reader import read_facts
+from agenteval.shell.wrappers import _PREFIXES, _READERS, _RUNNERS, unwrap
 
 
 def told(facts: ShellFacts) -> dict[str, list[str]]:

@@ -6,13 +6,11 @@ from pathlib import Path
 import pytest
 import shell_texts
 
-from agenteval.core.shell.draft import Gathered
-from agenteval.core.shell.fact_reader import read_flat
-from agenteval.core.shell.facts import ShellFacts
-from agenteval.core.shell.leaves import read_leaves
-from agenteval.core.shell.simple_command import NotSimple, Obstacle
-from agenteval.core.shell.source import Source
-from agenteval.core.shell.walk import Walk
+from agenteval.shell.facts import Gathered, ShellFacts, Source
+from agenteval.shell.gate import NotSimple, Obstacle
+from agenteval.shell.leaves import read_leaves
+from agenteval.shell.reader import read_flat
+from agenteval.shell.walk import Walk
 
 OWN = Path(__file__).parents[1] / "corpus" / "commands.txt"
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agenteval.core.shell.simple_command import NotSimple, Obstacle, Simple, read_simple
+from agenteval.shell.gate import NotSimple, Obstacle, Simple, read_simple
 
 ACCEPTED = [
     ("ls", ["ls"]),

@@ -2,8 +2,8 @@
 
 import pytest
 
-from agenteval.core.shell.harm import harm, is_familiar
-from agenteval.core.shell.simple_command import Simple
+from agenteval.shell.gate import Simple
+from agenteval.shell.programs import harm, is_familiar
 
 _READS = """
 ls -l

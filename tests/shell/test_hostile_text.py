@@ -5,11 +5,10 @@ from clocks import processor_seconds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agenteval.core.shell.draft import embedded_in
-from agenteval.core.shell.fact_reader import read_facts
-from agenteval.core.shell.facts import SubstitutionKind
-from agenteval.core.shell.leaves import Leaves, read_leaves
-from agenteval.core.shell.simple_command import NotSimple, Obstacle, Simple, read_simple
+from agenteval.shell.facts import SubstitutionKind, embedded_in
+from agenteval.shell.gate import NotSimple, Obstacle, Simple, read_simple
+from agenteval.shell.leaves import Leaves, read_leaves
+from agenteval.shell.reader import read_facts
 
 N = 100_000
 REPEATED = ["$(", "(", "( ", "{", "{ ", "[", "`", "'", '"', "\\", "\\\n", "|", ">", ";", "&", "a|"]

@@ -2,8 +2,8 @@
 
 import pytest
 
-from agenteval.core.shell.leaves import Construct, Leaves, read_leaves
-from agenteval.core.shell.simple_command import NotSimple, Obstacle
+from agenteval.shell.gate import NotSimple, Obstacle
+from agenteval.shell.leaves import Construct, Leaves, read_leaves
 
 C = Construct
 READ = [

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import agenteval
-from agenteval.core.shell.words import atomic, compiled
+from agenteval.shell.gate import atomic, compiled
 
 POSSESSIVE = re.compile(r"\)[*+?]\+")
 PATTERNS = {  # a pattern, and what it reads of a text

@@ -10,11 +10,11 @@ import pytest
 from test_gate import ACCEPTED
 from test_leaves import READ
 
-from agenteval.core.call import BashRun
-from agenteval.core.policy.bash import run_of_text
-from agenteval.core.shell.leaves import Leaves, read_leaves
-from agenteval.engine import second_reader_child
-from agenteval.engine.second_reader import SecondReader, in_other_words
+from agenteval.play import second_reader_child
+from agenteval.play.second_reader import SecondReader, in_other_words
+from agenteval.policy.rules import run_of_text
+from agenteval.shell.leaves import Leaves, read_leaves
+from agenteval.trial.call import BashRun
 
 HANGS = "echo a'${'b"
 

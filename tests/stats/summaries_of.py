@@ -1,8 +1,8 @@
 """Runs as summaries, written as a few numbers."""
 
-from agenteval.core.outcome import Outcome
-from agenteval.core.summary import RunSummary, TrialSummary
-from agenteval.core.trial import HandshakeStep
+from agenteval.trial.call import Outcome
+from agenteval.trial.summary import RunSummary, TrialSummary
+from agenteval.trial.trial import HandshakeStep
 
 
 def trial(errors, calls, *, scenario="s", seed=0, handshake=None, **known):

@@ -6,7 +6,7 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from agenteval.stats.alpha_spending import LEAST, confidence_text, level_text, levels, levels_at
+from agenteval.stats.promotion import LEAST, confidence_text, level_text, levels, levels_at
 
 
 def test_the_boundaries_are_the_published_ones():

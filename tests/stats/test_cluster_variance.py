@@ -6,8 +6,7 @@ from dense_variance import dense
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenteval.stats.cluster_variance import LEAST_DF, Precision, degrees, evenness, varied
-from agenteval.stats.rates import clustered
+from agenteval.stats.rates import LEAST_DF, Precision, clustered, degrees, evenness, varied
 
 LONG = [200, *[1, 2, 3, 4, 5] * 5]  # calls: one trial has most of them
 

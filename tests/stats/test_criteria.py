@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from summaries_of import run, trial
 
-from agenteval.config.gate_rules import load_rules
-from agenteval.config.project_files import shipped
-from agenteval.core.outcome import Outcome
+from agenteval.config.files import shipped
+from agenteval.config.gate import load_rules
 from agenteval.stats.criteria import CRITERIA, TRIALS, Criterion, Rules, as_it_ended, errors_of
 from agenteval.stats.promotion import GateVerdict, judge_gate
+from agenteval.trial.call import Outcome
 
 SHIPPED = load_rules(shipped() / "gate.toml")
 GOOD_OR_UNKNOWN = {Outcome.COMPLETED, Outcome.NOT_OBSERVABLE}

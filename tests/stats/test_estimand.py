@@ -7,16 +7,18 @@ import pytest
 from scipy.stats import t as student
 
 from agenteval.stats.comparison import compare_all, compare_means, compare_shares, gap
-from agenteval.stats.estimand import (
+from agenteval.stats.limits import comparison, lower_bound, upper_bound
+from agenteval.stats.rates import (
     Estimand,
     Layout,
+    clustered,
     met_strata,
+    per_trial,
+    share_of,
     strata,
     summed,
     verdict_about,
 )
-from agenteval.stats.guarded_tests import comparison, lower_bound, upper_bound
-from agenteval.stats.rates import clustered, per_trial, share_of
 
 THESE, LIKE = Estimand.THESE, Estimand.LIKE
 

@@ -5,7 +5,7 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from agenteval.stats.p_value import EXACT, MANY, exchanged, flipped
+from agenteval.stats.permutation import EXACT, MANY, exchanged, flipped
 from agenteval.stats.score import EXCHANGES
 
 OURS, THEIRS = np.array([[3, 8], [0, 5], [1, 2]]), np.array([[2, 9], [0, 4], [7, 7]])

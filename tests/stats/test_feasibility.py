@@ -5,11 +5,10 @@ from math import inf
 import pytest
 from summaries_of import run, trial
 
-from agenteval.core.outcome import Outcome
 from agenteval.stats.criteria import Rules
-from agenteval.stats.estimand import Estimand
-from agenteval.stats.feasibility import OutOfReach, needed, out_of_reach
-from agenteval.stats.promotion import GateVerdict, judge_gate
+from agenteval.stats.promotion import GateVerdict, OutOfReach, judge_gate, needed, out_of_reach
+from agenteval.stats.rates import Estimand
+from agenteval.trial.call import Outcome
 
 MISSED = "handshake_missed"
 

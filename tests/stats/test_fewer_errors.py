@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from scipy.stats import beta, binom
 from summaries_of import run, trial
 
-from agenteval.config.gate_rules import load_rules
-from agenteval.config.project_files import shipped
-from agenteval.core.outcome import Outcome
-from agenteval.stats.estimand import Estimand, strata
+from agenteval.config.files import shipped
+from agenteval.config.gate import load_rules
 from agenteval.stats.fewer_errors import Group, evenest, least_between_strata, widest
-from agenteval.stats.guarded_tests import comparison, lower_bound, rate_test, upper_bound
+from agenteval.stats.limits import comparison, lower_bound, rate_test, upper_bound
 from agenteval.stats.promotion import GateVerdict, judge_gate
+from agenteval.stats.rates import Estimand, strata
+from agenteval.trial.call import Outcome
 
 SHIPPED = load_rules(shipped() / "gate.toml")
 ORDER = (GateVerdict.FAIL, GateVerdict.INCONCLUSIVE, GateVerdict.PASS)

@@ -11,11 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm, t
 
-from agenteval.stats import guarded_tests
-from agenteval.stats.cluster_variance import LEAST_DF
+from agenteval.stats import limits
 from agenteval.stats.fewer_errors import evenest
-from agenteval.stats.guarded_tests import comparison, lower_bound, rate_test
-from agenteval.stats.limit_tests import RateTest
+from agenteval.stats.limits import RateTest, comparison, lower_bound, rate_test
+from agenteval.stats.rates import LEAST_DF
 
 
 def widened(effect, bearing):
@@ -210,7 +209,7 @@ def test_of_a_large_run_few_of_the_runs_with_fewer_errors_are_looked_at(monkeypa
             made.append(one.count)
             yield one
 
-    monkeypatch.setattr(guarded_tests, "evenest", counted)
+    monkeypatch.setattr(limits, "evenest", counted)
     chance = Random(1)
     clusters = [(sum(chance.random() < 0.1 for _ in range(10)), 10) for _ in range(1500)]
     test = rate_test(clusters, icc=0.1)

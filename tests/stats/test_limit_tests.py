@@ -6,8 +6,15 @@ import pytest
 from scipy.stats import binom, t
 from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
 
-from agenteval.stats.guarded_tests import comparison, lower_bound, rate_test, upper_bound
-from agenteval.stats.limit_tests import MOST, Comparison, RateTest
+from agenteval.stats.limits import (
+    MOST,
+    Comparison,
+    RateTest,
+    comparison,
+    lower_bound,
+    rate_test,
+    upper_bound,
+)
 
 
 @pytest.mark.parametrize(("count", "n"), [(0, 20), (1, 473), (7, 60), (20, 20)])

@@ -1,9 +1,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenteval.core.windows import Access, EngineLine, Window, windows
 from agenteval.stats.loads import Load, loads
 from agenteval.stats.quantiles import Samples
+from agenteval.trial.recovery import Access, EngineLine, Window, windows
 
 
 def window(running: int, generation: float, *, follows: bool = True, **known) -> Window:

@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-from agenteval.stats.alpha_spending import other_baseline_remarks
+from agenteval.stats.promotion import other_baseline_remarks
 
 
 def test_verdicts_over_other_baselines_are_told_and_none_where_there_is_none() -> None:

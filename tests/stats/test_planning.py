@@ -8,12 +8,9 @@ from scipy.stats import beta, betabinom
 from summaries_of import run, trial
 
 from agenteval.stats.criteria import Rules
-from agenteval.stats.estimand import Estimand
-from agenteval.stats.feasibility import needed
-from agenteval.stats.planning import MOST_TRIALS, Rehearsal
-from agenteval.stats.promotion import GateVerdict, judge_gate
-from agenteval.stats.rates import Rate
-from agenteval.stats.simulation import Clustering, Design, Truth
+from agenteval.stats.planning import Clustering, Design, Rehearsal, Truth
+from agenteval.stats.promotion import MOST_TRIALS, GateVerdict, judge_gate, needed
+from agenteval.stats.rates import Estimand, Rate
 
 TRUTH = Truth(0.056, {"a": 1.0})
 RULES = Rules(0.03, budgets={"errors": 0.15}, about=Estimand.LIKE)

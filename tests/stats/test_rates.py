@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from statsmodels.stats.proportion import proportion_confint
 
 from agenteval.stats.comparison import compare_counts
-from agenteval.stats.estimand import Estimand, Layout
-from agenteval.stats.guarded_tests import lower_bound, upper_bound
-from agenteval.stats.limit_tests import RateTest
+from agenteval.stats.limits import RateTest, lower_bound, upper_bound
 from agenteval.stats.rates import (
+    Estimand,
+    Layout,
     Mean,
     Rate,
     clustered,

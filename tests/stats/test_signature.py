@@ -8,9 +8,9 @@ import pytest
 from scipy.spatial.distance import jensenshannon
 from scipy.stats import chi2_contingency
 
-from agenteval.core.counts import ErrorCounts
-from agenteval.stats.estimand import Estimand, Layout
+from agenteval.stats.rates import Estimand, Layout
 from agenteval.stats.signature import compare_kinds
+from agenteval.trial.trial import ErrorCounts
 
 
 def counts(*kinds):

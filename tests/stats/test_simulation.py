@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 from summaries_of import run, trial
 
-from agenteval.core.outcome import Outcome
-from agenteval.stats.estimand import Estimand
-from agenteval.stats.simulation import (
+from agenteval.stats.planning import (
     Clustering,
     Design,
     Truth,
@@ -15,6 +13,8 @@ from agenteval.stats.simulation import (
     simulated_pairs,
     truth_of,
 )
+from agenteval.stats.rates import Estimand
+from agenteval.trial.call import Outcome
 
 ENDS = {Outcome.STALLED: 0.2, Outcome.VOID: 0.1, Outcome.CLAIMED_DONE: 0.15}
 SHARES = {"handshake_missed": 0.3, "crashed": 0.05}

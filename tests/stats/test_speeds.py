@@ -2,12 +2,11 @@ from dataclasses import replace
 
 import pytest
 
-from agenteval.core.run import Effort
-from agenteval.core.trial import Timing, Turn, Usage
-from agenteval.stats.loads import Timeline
+from agenteval.stats.loads import Speed, Timeline, run_speed, speed_of
 from agenteval.stats.quantiles import Samples
-from agenteval.stats.speeds import Speed, run_speed, speed_of
 from agenteval.testing import denied, run, sub_agent, trial
+from agenteval.trial.run import Effort
+from agenteval.trial.trial import Timing, Turn, Usage
 
 
 def turn(prompt: int = 100, cached: int = 0) -> Turn:

@@ -1,6 +1,6 @@
 """A rate over time, and where it changed: a change is told only when it is settled."""
 
-from agenteval.stats.trend import changes, points
+from agenteval.stats.incidence import changes, points
 
 CALM = [(1, 20)] * 12
 WORSE = [(9, 20)] * 12

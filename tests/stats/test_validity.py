@@ -8,7 +8,7 @@ import validation_claims as claims
 import validation_lengths as lengths
 import validation_parts as validate
 
-from agenteval.stats.estimand import Estimand
+from agenteval.stats.rates import Estimand
 
 
 @pytest.mark.slow

@@ -7,13 +7,12 @@ from math import ceil, inf
 import pytest
 from summaries_of import run, runs, trial
 
-from agenteval.core.outcome import Outcome
 from agenteval.errors import Cause
-from agenteval.report.gate_view import gate_view
+from agenteval.report.gate import gate_view
 from agenteval.stats.criteria import CRITERIA, Rules
-from agenteval.stats.estimand import Estimand
-from agenteval.stats.feasibility import needed
-from agenteval.stats.promotion import GateVerdict, Minimum, judge_gate
+from agenteval.stats.promotion import GateVerdict, Minimum, judge_gate, needed
+from agenteval.stats.rates import Estimand
+from agenteval.trial.call import Outcome
 
 PASS, FAIL, INCONCLUSIVE = GateVerdict.PASS, GateVerdict.FAIL, GateVerdict.INCONCLUSIVE
 SOME = [0, 1, 0, 0, 0, 0, 1, 0, 0, 0]

@@ -5,14 +5,13 @@ from contextlib import closing
 import pytest
 from stored import stored
 
-from agenteval.core.outcome import Ending, Outcome
 from agenteval.errors import Cause
-from agenteval.store import call_search
-from agenteval.store.call_search import START, CallPage, Wanted, calls_page, grouped
-from agenteval.store.loading import Part, load_trial
-from agenteval.store.sql import SqlStore
-from agenteval.store.summaries import opened
+from agenteval.store import search
+from agenteval.store.read import Part, load_trial
+from agenteval.store.search import START, CallPage, Wanted, calls_page, grouped
+from agenteval.store.sql import SqlStore, opened
 from agenteval.testing import card, denied, run, says, sub_agent, tool, trial
+from agenteval.trial.call import Ending, Outcome
 
 RUNS = (
     run(
@@ -112,7 +111,7 @@ def test_pages_have_every_call_once_forwards_and_back(query, size) -> None:
 
 
 def test_a_search_for_text_goes_on_where_a_page_of_it_ended(query, monkeypatch) -> None:
-    monkeypatch.setattr(call_search, "SPAN", 2)
+    monkeypatch.setattr(search, "SPAN", 2)
     pages = [calls_page(query, Wanted(text="ls | head"))]
     while later := pages[-1].later:
         pages.append(calls_page(query, Wanted(text="ls | head"), after=later))
@@ -128,7 +127,7 @@ def test_a_long_text_is_given_by_its_beginning_also_where_the_column_holds_it_as
     long = run(trial(tool("write", text="x" * 5000), tool(f"\0{'y' * 5000}")))
     with opened(stored(str(tmp_path / "runs.db"), long)) as query:
         plain, kept = calls_page(query, Wanted(), after=START).calls
-    assert (len(plain.arguments), plain.length) == (call_search.EXCERPT, 5012)
+    assert (len(plain.arguments), plain.length) == (search.EXCERPT, 5012)
     assert kept.tool.startswith('"\\u0000yyy')
 
 

@@ -7,17 +7,16 @@ from dataclasses import replace
 import pytest
 from test_sql_store import ALLOWED, DENIED, KEY, RUN, TRIAL, play, store
 
-from agenteval.core.counts import ErrorCounts
-from agenteval.core.outcome import Outcome
-from agenteval.core.run import Conditions, Effort, Look
-from agenteval.core.summary import ImportedCounts, TrialSummary
-from agenteval.core.trial import Execution
 from agenteval.errors import HostError, UsageError
 from agenteval.store import older
-from agenteval.store.loading import load_summary
-from agenteval.store.sql import SqlStore
-from agenteval.store.summaries import decoded, opened
+from agenteval.store.location import decoded
+from agenteval.store.read import load_summary
+from agenteval.store.sql import SqlStore, opened
 from agenteval.testing import card
+from agenteval.trial.call import Outcome
+from agenteval.trial.run import Conditions, Effort, Look
+from agenteval.trial.summary import ImportedCounts, TrialSummary
+from agenteval.trial.trial import ErrorCounts, Execution
 
 __all__ = ["store"]
 

@@ -11,20 +11,19 @@ import pytest
 from schemas import OLDEST, VERSIONS, sqlite_schema
 from sqlmodel import SQLModel
 
-from agenteval.core.call import Allowed, ToolCall
-from agenteval.core.cards import ModelCard
-from agenteval.core.outcome import Ending, Outcome
-from agenteval.core.run import Options, Run
-from agenteval.core.summary import summarize
-from agenteval.core.trial import CallRecord, Execution, Trial, Turn, Usage
 from agenteval.errors import UsageError
 from agenteval.protocols import TrialKey
-from agenteval.store import loading, summaries
-from agenteval.store.connections import _UNCOUNTED
-from agenteval.store.location import SCHEMA
+from agenteval.store import read
+from agenteval.store import sql as summaries
+from agenteval.store import summaries as summaries_summaries
+from agenteval.store.location import _UNCOUNTED, SCHEMA
+from agenteval.store.search import _GARBLED
 from agenteval.store.sql import SqlStore
-from agenteval.store.tallies import _GARBLED
 from agenteval.testing import denied, run, sub_agent, trial
+from agenteval.trial.call import Allowed, Ending, Outcome, ToolCall
+from agenteval.trial.run import ModelCard, Options, Run
+from agenteval.trial.summary import summarize
+from agenteval.trial.trial import CallRecord, Execution, Trial, Turn, Usage
 
 RUN = Run(
     id="r1",
@@ -87,7 +86,7 @@ def test_a_run_of_when_an_arm_was_called_a_profile_tells_its_arm(tmp_path: Path)
     connection.close()
     assert opened(str(tmp_path / "runs.db")).options == options
     with summaries.opened(str(tmp_path / "runs.db")) as query:
-        found = loading.load_summary(query, "r1")
+        found = read.load_summary(query, "r1")
     assert found.conditions.asked["arm"] == "codex"
 
 
@@ -150,7 +149,7 @@ def test_of_the_counting_before_only_trials_with_sub_agents_are_counted_anew(tmp
         connection.execute("UPDATE trial SET counting = 3, crashed = 9, agent_errors = '{}'")
         connection.execute("PRAGMA user_version = 18")
     with summaries.opened(path) as query:
-        found = summaries.summaries(query, made.id)
+        found = summaries_summaries.summaries(query, made.id)
     assert [(one.crashed, dict(one.agent_errors)) for one in found] == [
         (0, {"bare-binary": 1}),
         (9, {}),
@@ -207,7 +206,7 @@ def test_a_summary_that_was_counted_otherwise_is_counted_anew_from_its_calls(tmp
         connection.execute('UPDATE run SET card = \'{"name": "m", "served_id": "m"}\'')
     connection.close()
     with summaries.opened(path) as query:
-        found = loading.load_summary(query, "r1")
+        found = read.load_summary(query, "r1")
     assert found.trials == tuple(map(summarize, RUN.trials))
 
 

@@ -6,11 +6,11 @@ import pytest
 from sqlalchemy import Integer, func, select, update
 from test_sql_store import RUN, play, store
 
-from agenteval.core.run import Crash, Look
 from agenteval.errors import UsageError
-from agenteval.store.rescoring import Basis
+from agenteval.store.ingesting import Basis
 from agenteval.store.sql import SqlStore
 from agenteval.store.upkeep import copy, remove, tables
+from agenteval.trial.run import Crash, Look
 
 __all__ = ["store"]
 

@@ -6,9 +6,9 @@ import random
 import pytest
 
 from agenteval.errors import UsageError
-from agenteval.store.kept_texts import PACKED, from_column, packed
-from agenteval.store.listed import begun_since
 from agenteval.store.location import Known, Location, passed_over, resolve_name
+from agenteval.store.summaries import begun_since
+from agenteval.store.texts import PACKED, from_column, packed
 
 IDS = ["20260103-b", "20260102-a", "20260102-a-2", "20260101-a", "20251231-x", "20251230-y"]
 RUNS = [Known(run) for run in IDS]

@@ -15,13 +15,13 @@ from test_migration import RUN
 from test_sql_store import KEY, TRIAL, commits, play
 from test_sql_store import RUN as NEW_RUN
 
-from agenteval.core.outcome import Ending, Outcome
-from agenteval.core.summary import summarize
 from agenteval.errors import Cause, HostError, UsageError
-from agenteval.store.loading import load_summary
 from agenteval.store.location import SCHEMA
-from agenteval.store.sql import SqlStore
-from agenteval.store.summaries import known_runs, opened
+from agenteval.store.read import load_summary
+from agenteval.store.sql import SqlStore, opened
+from agenteval.store.summaries import known_runs
+from agenteval.trial.call import Ending, Outcome
+from agenteval.trial.summary import summarize
 
 VOID = replace(TRIAL, outcome=Outcome.VOID, ending=Ending.BROKEN, cause=Cause.CRASHED)
 COLUMNS = """SELECT table_name, column_name FROM information_schema.columns

@@ -5,9 +5,8 @@ from contextlib import closing
 import pytest
 from stored import stored
 
-from agenteval.store.reviews import reviews
-from agenteval.store.sql import SqlStore
-from agenteval.store.summaries import opened
+from agenteval.store.search import reviews
+from agenteval.store.sql import SqlStore, opened
 from agenteval.store.upkeep import copy, remove
 from agenteval.testing import denied, run, trial
 

@@ -8,10 +8,9 @@ from test_sql_store import KEY, RUN, TRIAL
 
 from agenteval.errors import HostError, UsageError
 from agenteval.protocols import TrialKey
-from agenteval.store.recorder import Hold
-from agenteval.store.shards import Part, Shard
-from agenteval.store.sql import SqlStore
+from agenteval.store.sql import Part, Shard, SqlStore
 from agenteval.store.upkeep import copy
+from agenteval.store.write import Hold
 
 OTHER = TrialKey("s", 2, 100)
 WHOSE = "SELECT shard.run_id FROM shard JOIN trial ON trial.shard = shard.id"

@@ -6,32 +6,30 @@ from pathlib import Path
 import pytest
 from sqlalchemy.exc import OperationalError
 
-from agenteval.core.call import Allowed, Denied, Finding, ToolCall
-from agenteval.core.cards import ArmCard, ModelCard
-from agenteval.core.counts import ErrorCounts
-from agenteval.core.outcome import Ending, Outcome
-from agenteval.core.run import Crash, Effort, Look, Run
-from agenteval.core.scenario import GoalCheck
-from agenteval.core.span import Span
-from agenteval.core.summary import ImportedCounts
-from agenteval.core.trial import (
+from agenteval.errors import Cause, HostError, UsageError
+from agenteval.protocols import TrialKey
+from agenteval.shell.gate import Span
+from agenteval.store import read as loading
+from agenteval.store import sql as summaries
+from agenteval.store.location import Bound, Connection, unopened
+from agenteval.store.schema import CallRow, RunRow, TrialRow, TurnRow
+from agenteval.store.sql import SqlStore, keep_look
+from agenteval.store.summaries import INTERRUPTED, Listed, listed
+from agenteval.trial.call import Allowed, Denied, Ending, Finding, Outcome, ToolCall
+from agenteval.trial.run import ArmCard, Crash, Effort, Look, ModelCard, Run
+from agenteval.trial.summary import ImportedCounts
+from agenteval.trial.trial import (
     AgentPart,
     CallRecord,
+    ErrorCounts,
     Execution,
+    GoalCheck,
     HandshakeStep,
     Message,
     Trial,
     Turn,
     Usage,
 )
-from agenteval.errors import Cause, HostError, UsageError
-from agenteval.protocols import TrialKey
-from agenteval.store import loading, summaries
-from agenteval.store.connections import Bound, Connection, unopened
-from agenteval.store.listed import Listed, listed
-from agenteval.store.mapping import INTERRUPTED
-from agenteval.store.rows import CallRow, RunRow, TrialRow, TurnRow
-from agenteval.store.sql import SqlStore, keep_look
 
 RUN = Run(
     id="r1",

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from agenteval.core.outcome import Ending, Outcome
-from agenteval.core.scenario import GoalCheck
-from agenteval.core.summary import summarize, without
 from agenteval.errors import UsageError
 from agenteval.protocols import TrialKey
 from agenteval.store.sql import SqlStore
 from agenteval.testing import denied, run, says, sub_agent, tool, trial
+from agenteval.trial.call import Ending, Outcome
+from agenteval.trial.summary import summarize, without
+from agenteval.trial.trial import GoalCheck
 
 LIST = "uv run notes.py list"
 TRIALS = (

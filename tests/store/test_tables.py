@@ -11,11 +11,10 @@ import pytest
 from sqlalchemy import JSON, create_engine
 from sqlmodel import SQLModel
 
-from agenteval.store import bound_rows
-from agenteval.store.connections import Connection, FileConnection
-from agenteval.store.location import SCHEMA
+from agenteval.store import write as bound_rows
+from agenteval.store.location import SCHEMA, Connection, FileConnection
 from agenteval.store.orm import UrlConnection
-from agenteval.store.rows import ExactText, PackedText
+from agenteval.store.schema import ExactText, PackedText
 from agenteval.store.sql import SqlStore
 
 WRITTEN = {

@@ -5,14 +5,14 @@ from dataclasses import replace
 import pytest
 from stored import stored
 
-from agenteval.core.malformed import Blame, MalformedCall, Repair
-from agenteval.core.outcome import Ending, Outcome
-from agenteval.core.tally import Tallies
-from agenteval.core.trial import Timing, Usage
-from agenteval.store import loading
-from agenteval.store.summaries import opened, summaries
-from agenteval.store.tallies import tallied
+from agenteval.store import read
+from agenteval.store.search import tallied
+from agenteval.store.sql import opened
+from agenteval.store.summaries import summaries
 from agenteval.testing import denied, failing, run, says, sub_agent, tool, trial
+from agenteval.trial.call import Blame, Ending, MalformedCall, Outcome, Repair
+from agenteval.trial.tally import Tallies
+from agenteval.trial.trial import Timing, Usage
 
 BROKEN = MalformedCall("broken-json", Blame.MODEL, "{", "why", 0)
 LOST = MalformedCall("call-in-text", Blame.PARSER, "<tool_call>", "why")
@@ -65,7 +65,7 @@ def test_sql_and_whole_trials_say_the_same(place, in_flight):
     trials = TRIALS if not place.startswith("postgresql") else (*TRIALS[:2], *TRIALS[3:])
     stored(place, run(*trials), run(run_id="empty"), in_flight=in_flight)
     with opened(place) as query:
-        whole = loading.load(query, "r1", where="here").trials
+        whole = read.load(query, "r1", where="here").trials
         said = tallied(query, "r1")
         assert said == Tallies.of(whole)
         assert [one.void for one in said.trials] == [one.void for one in summaries(query, "r1")]
@@ -85,8 +85,8 @@ def test_the_figures_that_are_added_up(tmp_path):
 
 def test_transcripts_come_in_the_order_that_is_asked_for_and_only_those(tmp_path):
     with opened(stored(str(tmp_path / "runs.db"), run(*TRIALS))) as query:
-        lean = loading.load(query, "r1", where="here", raw=False).trials
+        lean = read.load(query, "r1", where="here", raw=False).trials
         whole = {one.number: one for one in lean}
         worlds = [(one.scenario, one.number, one.seed) for one in (whole[4], whole[2])]
-        found = list(loading.transcripts(query, "r1", [*worlds, ("gone", 1, 1)]))
+        found = list(read.transcripts(query, "r1", [*worlds, ("gone", 1, 1)]))
     assert found == [whole[4], whole[2]]

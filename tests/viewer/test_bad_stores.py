@@ -11,12 +11,12 @@ from links import Page
 from stored import play, stored
 from two_runs import FIRST, GUARD, SECOND, client
 
-from agenteval.core.cards import Source
-from agenteval.core.outcome import Outcome
 from agenteval.protocols import TrialKey
-from agenteval.store import connections
+from agenteval.store import location
 from agenteval.store.sql import SqlStore
 from agenteval.testing import denied, run, says, tool, trial
+from agenteval.trial.call import Outcome
+from agenteval.trial.run import Source
 
 ALL = (
     "/",
@@ -109,7 +109,7 @@ def test_a_damaged_store_gets_a_page_that_says_so(path, address) -> None:
 
 
 def test_a_review_that_cannot_be_written_is_told_so(path, monkeypatch) -> None:
-    monkeypatch.setattr(connections, "WAIT_SECONDS", 0.1)
+    monkeypatch.setattr(location, "WAIT_SECONDS", 0.1)
     asking = client(stored(path, FIRST), writes=True)
     with closing(sqlite3.connect(path)) as other:
         other.execute("BEGIN EXCLUSIVE")

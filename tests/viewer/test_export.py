@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from agenteval.cli.app import app
 from agenteval.errors import UsageError
 from agenteval.store.sql import SqlStore
-from agenteval.viewer.static_pages import write
+from agenteval.viewer.application import write
 
 
 @pytest.fixture

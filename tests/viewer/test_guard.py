@@ -9,10 +9,9 @@ from stored import stored
 from two_runs import FIRST, GUARD, client
 
 from agenteval.errors import UsageError
-from agenteval.store.reviews import reviews
-from agenteval.store.summaries import opened
-from agenteval.viewer.application import serve
-from agenteval.viewer.guard import Guard
+from agenteval.store.search import reviews
+from agenteval.store.sql import opened
+from agenteval.viewer.application import Guard, serve
 
 
 @pytest.fixture

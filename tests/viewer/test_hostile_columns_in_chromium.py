@@ -9,9 +9,9 @@ from chromium import chromium, looking
 from hostile_words import AWAY, WORDS
 from spoilt_store import NAMES, names_in, spoil, whole_store
 
-from agenteval.core.plain import legible
 from agenteval.report import html
-from agenteval.viewer.static_pages import write
+from agenteval.trial.text import legible
+from agenteval.viewer.application import write
 from agenteval.workflows import views
 
 pytestmark = pytest.mark.slow

@@ -11,11 +11,11 @@ from hostile_words import AWAY, WORDS
 from stored import play, stored
 from two_runs import FIRST, SECOND
 
-from agenteval.core.outcome import Outcome
-from agenteval.core.plain import legible, visible
 from agenteval.store.sql import SqlStore
 from agenteval.testing import card, denied, run, says, sub_agent, tool, trial
-from agenteval.viewer.static_pages import write
+from agenteval.trial.call import Outcome
+from agenteval.trial.text import legible, visible
+from agenteval.viewer.application import write
 
 pytestmark = pytest.mark.slow
 

@@ -136,7 +136,7 @@ def test_an_address_may_say_what_no_page_asks(reader, name) -> None:
 
 def test_pages_of_calls_lead_to_each_other_and_back(reader, monkeypatch) -> None:
     monkeypatch.setattr(
-        "agenteval.store.call_search.calls_page.__kwdefaults__",
+        "agenteval.store.search.calls_page.__kwdefaults__",
         {
             "after": (0, 0),
             "before": None,

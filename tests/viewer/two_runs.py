@@ -2,12 +2,11 @@
 
 from starlette.testclient import TestClient
 
-from agenteval.core.outcome import Ending, Outcome
-from agenteval.core.scenario import GoalCheck
 from agenteval.errors import Cause
 from agenteval.testing import card, denied, failing, run, says, sub_agent, tool, trial
-from agenteval.viewer.application import application
-from agenteval.viewer.guard import Guard
+from agenteval.trial.call import Ending, Outcome
+from agenteval.trial.trial import GoalCheck
+from agenteval.viewer.application import Guard, application
 
 FIRST = run(
     trial(

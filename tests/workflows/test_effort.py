@@ -4,7 +4,7 @@ import sys
 import time
 from types import SimpleNamespace
 
-from agenteval.models.power import Spent, power_meter
+from agenteval.models.endpoints import Spent, power_meter
 from agenteval.testing import card, run
 
 NVML = SimpleNamespace(

@@ -4,11 +4,12 @@ import json
 
 import pytest
 
-from agenteval.models import turns
+from agenteval import testing
+from agenteval.models import request
 from agenteval.report import html
-from agenteval.store import mapping
-from agenteval.workflows import hostile_texts
-from agenteval.workflows.hostile_texts import try_parser, try_report, try_store, try_texts
+from agenteval.store import read as mapping
+from agenteval.workflows import hostile
+from agenteval.workflows.hostile import try_parser, try_report, try_store, try_texts
 
 
 def harm(tried):
@@ -21,14 +22,12 @@ def test_every_hostile_text_ends_as_it_must():
 
 
 def test_a_parser_that_reads_what_python_reads_is_found_out(monkeypatch):
-    monkeypatch.setattr(turns.plain, "read", json.loads)
+    monkeypatch.setattr(request.plain, "read", json.loads)
     assert {"NaN", "half a character in an argument"} <= harm(try_parser()).keys()
 
 
 def test_an_allowed_call_is_found_out(monkeypatch):
-    monkeypatch.setattr(
-        hostile_texts, "judge", lambda *_: hostile_texts.trial("ls").calls[0].verdict
-    )
+    monkeypatch.setattr(hostile, "judge", lambda *_: testing.trial("ls").calls[0].verdict)
     assert harm(try_parser())["NUL in a command"] == "a call is allowed, or lost"
 
 
@@ -36,17 +35,17 @@ def test_an_exception_is_a_defect_with_its_name(monkeypatch):
     def broken(*_):
         raise KeyError("x")
 
-    monkeypatch.setattr(hostile_texts, "turn_of", broken)
+    monkeypatch.setattr(hostile, "turn_of", broken)
     assert harm(try_parser())["NaN"].startswith("a defect of ours: ")
 
 
 def test_a_store_that_changes_words_is_found_out(monkeypatch):
     read = mapping.trial_value
     monkeypatch.setattr(
-        "agenteval.store.loading.trial_value",
+        "agenteval.store.read.trial_value",
         lambda trial, turns, calls: read(trial, turns, calls[:0]),
     )
-    assert len(harm(try_store())) == len(hostile_texts.STORED)
+    assert len(harm(try_store())) == len(hostile.STORED)
 
 
 @pytest.mark.slow

@@ -3,8 +3,8 @@
 import sqlite3
 from contextlib import closing
 
-from agenteval.core.scenario import Check
-from agenteval.workflows.many_worlds import initial_rows
+from agenteval.trial.trial import Check
+from agenteval.workflows.cheats import initial_rows
 
 
 def test_each_check_has_its_first_value_or_none_where_it_cannot_be_asked():

@@ -7,15 +7,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from agenteval.core.cards import FITTED, GRAMMAR
-from agenteval.core.run import Conditions
-from agenteval.core.summary import RunSummary, summarize
 from agenteval.errors import UsageError
 from agenteval.protocols import TrialKey
 from agenteval.stats.criteria import Rules
 from agenteval.testing import card, run, trial
+from agenteval.trial.run import FITTED, GRAMMAR, Conditions
+from agenteval.trial.summary import RunSummary, summarize
 from agenteval.workflows.evaluate import Session
-from agenteval.workflows.interim_looks import InterimLooks
+from agenteval.workflows.gate import InterimLooks
 
 BEFORE = run(trial("ls"), run_id="base", model=card("base"))
 BASELINE = RunSummary.of(BEFORE, tuple(map(summarize, BEFORE.trials)))

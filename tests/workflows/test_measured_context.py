@@ -4,9 +4,9 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from agenteval.core.prompt.setting import DEFAULT, Earlier
-from agenteval.core.trial import Message, Usage
+from agenteval.prompt.prompt import DEFAULT, Earlier
 from agenteval.testing import ScriptedModel
+from agenteval.trial.trial import Message, Usage
 from agenteval.workflows.stages import load_stages, measured
 
 

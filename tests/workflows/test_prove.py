@@ -11,19 +11,17 @@ import pytest
 from suite import SCENARIOS
 from typer.testing import CliRunner
 
+from agenteval.classes.catalogue import failure_classes
+from agenteval.classes.judge import judge
 from agenteval.cli.scenarios import app
 from agenteval.config.allowlists import load_policy
-from agenteval.config.fixtures import load_fixture
-from agenteval.config.scenario_files import load_scenarios
-from agenteval.core.policy.policy import World
-from agenteval.core.scenario import Scenario
+from agenteval.config.scenarios import load_fixture, load_scenarios
 from agenteval.models.oracle import as_tool_call
+from agenteval.policy.policy import World
 from agenteval.protocols import Sandbox, Stage
 from agenteval.sandbox.backends import Namespaces
-from agenteval.taxonomy.catalogue import failure_classes
-from agenteval.taxonomy.judge import judge
-from agenteval.workflows.proof_faults import slips_of
-from agenteval.workflows.prove import Proof, prove
+from agenteval.trial.trial import Scenario
+from agenteval.workflows.prove import Proof, prove, slips_of
 
 SCENARIO = """
 title = "Note a word"

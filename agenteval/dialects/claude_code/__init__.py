@@ -6,7 +6,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from agenteval.core.prompt.profile import (
+from agenteval.dialects.claude_code import settings
+from agenteval.dialects.registry import NOT_AT_ALL, PERHAPS, SURELY, Dialect
+from agenteval.prompt.arm import (
     COMMAND,
     CONTENT,
     READ,
@@ -18,8 +20,6 @@ from agenteval.core.prompt.profile import (
     Texts,
     path_named,
 )
-from agenteval.dialects.claude_code import settings
-from agenteval.dialects.registry import NOT_AT_ALL, PERHAPS, SURELY, Dialect
 
 # What stands in settings that say nothing of permissions.
 _USUAL = {"hooks", "statusLine", "enabledPlugins", "enableAllProjectMcpServers"}

@@ -5,7 +5,10 @@
 
 from functools import partial
 
-from agenteval.core.prompt.profile import (
+from agenteval.dialects.codex import rules_files
+from agenteval.dialects.codex.engine import Codex
+from agenteval.dialects.registry import Dialect
+from agenteval.prompt.arm import (
     CONTENT,
     READ,
     RUN,
@@ -16,9 +19,6 @@ from agenteval.core.prompt.profile import (
     Texts,
     path_named,
 )
-from agenteval.dialects.codex import rules_files
-from agenteval.dialects.codex.engine import Codex
-from agenteval.dialects.registry import Dialect
 
 # Names, parameters and replies are those of the program, as its logs show them; descriptions are
 # our own. Ids of chunks are left out. An edit changes

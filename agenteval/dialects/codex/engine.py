@@ -20,17 +20,15 @@ from typing import Any, Literal
 
 from tree_sitter import Node
 
-from agenteval.core.call import BASH
-from agenteval.core.policy.patterns import absolute
-from agenteval.core.shell.source import Source
+from agenteval.policy.command_lines import absolute
+from agenteval.shell.facts import Source
+from agenteval.trial.call import BASH
 
 Argv = tuple[str, ...]
 Decision = Literal["allow", "prompt", "forbidden"]
 DECISIONS: Sequence[Decision] = ("allow", "prompt", "forbidden")  # the strictest last
-
 Approval = Literal["untrusted", "on-request", "never"]
 APPROVALS: Sequence[Approval] = ("untrusted", "on-request", "never")
-
 _KNOWN = frozenset(("program", "list", "pipeline", "command", "command_name", "concatenation"))
 _KNOWN |= {"word", "number", "string", "string_content", "raw_string"}
 _JOINTS = frozenset(("&&", "||", ";", "|", "\n", '"', "'"))

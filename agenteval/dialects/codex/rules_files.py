@@ -1,25 +1,31 @@
-"""Codex's prefix rules, from a `.rules` file or a folder of them; and into one."""
+"""Codex's prefix rules, from a `.rules` file or a folder of them; and into one.
+
+Calls of a rules file of Codex: the rules and places of programs they give, or its faults.
+
+Network rules do not decide which commands may run, but a wrong one spoils its file too.
+
+The keys of Codex's config.toml: read here, without effect on verdicts, or neither.
+
+By the schema in its repository (tests/dialects/published_keys). Rules stand in files of their own,
+and the config next to their folder sets the approval policy under which they count.
+"""
 
 import json
+import posixpath
+import re
 import subprocess
 import sys
-from collections.abc import Iterator
-from dataclasses import replace
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from itertools import islice, product
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
-from agenteval.bounded import read_text
-from agenteval.core.policy.arguments import ToolRule
-from agenteval.core.policy.bash import BashRules
-from agenteval.core.policy.patterns import CommandPattern, PathRules
-from agenteval.core.policy.policy import Policy
-from agenteval.core.shell.leaves import Construct
-from agenteval.dialects.codex.engine import APPROVALS, Approval, Codex, PrefixRule
-from agenteval.dialects.codex.keys import unheeded
-from agenteval.dialects.codex.rule_calls import RuleCall, check, places_of, rule_of, try_examples
-from agenteval.dialects.config_files import (
+from agenteval.dialects.codex.engine import APPROVALS, DECISIONS, Approval, Codex, PrefixRule
+from agenteval.dialects.registry import (
+    SettingsKeys,
     Written,
     commands,
     denied,
@@ -28,6 +34,250 @@ from agenteval.dialects.config_files import (
     naming,
 )
 from agenteval.errors import UsageError
+from agenteval.host import read_text
+from agenteval.policy.command_lines import CommandPattern, PathRules, absolute
+from agenteval.policy.policy import Policy, ToolRule, UnheededKey
+from agenteval.policy.rules import BashRules
+from agenteval.shell.gate import unquote_double
+from agenteval.shell.leaves import Construct
+
+_BEFORE = re.compile(r"(?:[ \t\n]+|#[^\n]*)*")
+_PIECE = re.compile(r"""([^ \t\n'"\\]+)|'([^']*)'|"((?:[^"\\]|\\.)*)"|\\(?:\n|(.))""", re.DOTALL)
+_PROTOCOLS = ("http", "https", "https_connect", "http-connect", "socks5_tcp", "socks5_udp")
+_HOST = re.compile(r"(?:\[([^]]*)\](?::[0-9]+)?|([^:]+):[0-9]+|([^\[].*))", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class RuleCall:
+    """One call of a function of Codex's, `where` in words for errors."""
+
+    function: str
+    where: str
+    arguments: Mapping[str, Any]
+
+
+def check(call: RuleCall) -> None:
+    """Check a call by itself. Raises UsageError for a fault."""
+    if not call.arguments.get("justification", "-").strip():
+        _wrong(call, "justification: expected a reason, got an empty text")
+    _CHECKS[call.function](call)
+
+
+def rule_of(call: RuleCall) -> PrefixRule:
+    """Return the rule that a checked call of `prefix_rule` gives."""
+    arguments = call.arguments
+    pattern = tuple(
+        (word,) if isinstance(word, str) else tuple(word) for word in arguments["pattern"]
+    )
+    return PrefixRule(pattern, arguments["decision"], arguments["caseless"])
+
+
+def places_of(call: RuleCall) -> tuple[str, frozenset[str]]:
+    """Return the name and the paths that a checked call of `host_executable` gives."""
+    return call.arguments["name"], frozenset(
+        absolute(path, "/") for path in call.arguments["paths"]
+    )
+
+
+def try_examples(call: RuleCall, rule: PrefixRule, places: Mapping[str, frozenset[str]]) -> None:
+    """Check a rule's examples: Codex reads no file whose rules don't do what they say."""
+    alone = Codex((rule,), places)
+    for key, should_match in (("not_match", False), ("match", True)):
+        for example in call.arguments[key]:
+            argv = _words(example)
+            if argv is None or bool(alone.rules_about(argv, "/")) is not should_match:
+                verb = "does not match" if should_match else "matches"
+                _wrong(call, f"{key}: the rule {verb} {example!r}")
+
+
+def _check_prefix_rule(call: RuleCall) -> None:
+    pattern, decision = call.arguments["pattern"], call.arguments["decision"]
+    choices = [word if isinstance(word, list) else [word] for word in pattern]
+    texts = [text for word in choices for text in word]
+    if not (choices and all(choices) and all(isinstance(text, str) for text in texts)):
+        _wrong(call, f"pattern: expected words, or lists of words, got {pattern!r}")
+    if decision not in DECISIONS:
+        _wrong(call, f"decision: expected {', '.join(DECISIONS)}, got {decision!r}")
+    for key in ("match", "not_match"):
+        for example in call.arguments[key]:
+            if _words(example) is None:
+                _wrong(call, f"{key}: expected a command, got {example!r}")
+
+
+def _check_host_executable(call: RuleCall) -> None:
+    name = call.arguments["name"]
+    if "/" in name or name in {"", ".", ".."}:
+        _wrong(call, f"name: expected the bare name of a program, got {name!r}")
+    for path in call.arguments["paths"]:
+        if not isinstance(path, str) or not path.startswith("/"):
+            _wrong(call, f"paths: expected absolute paths, got {path!r}")
+        if posixpath.basename(absolute(path, "/")) != name:
+            _wrong(call, f"paths: expected a path that ends in {name}, got {path!r}")
+
+
+def _check_network_rule(call: RuleCall) -> None:
+    arguments = call.arguments
+    if arguments["protocol"] not in _PROTOCOLS:
+        _wrong(call, f"protocol: expected {', '.join(_PROTOCOLS)}, got {arguments['protocol']!r}")
+    if arguments["decision"] not in (*DECISIONS, "deny"):
+        _wrong(call, f"decision: expected {', '.join(DECISIONS)}, got {arguments['decision']!r}")
+    match = _HOST.fullmatch(arguments["host"].strip())
+    host = (match[match.lastindex or 0] if match else "").rstrip(".").strip()
+    if not host or re.search(r"[\s*/?#]", host):
+        _wrong(call, f"host: expected the name of one host, got {arguments['host']!r}")
+
+
+def _wrong(call: RuleCall, why: str) -> NoReturn:
+    raise UsageError(f"{call.where}: {why}")
+
+
+def _words(example: object) -> Sequence[str] | None:
+    """The argv of an example, given as such or as text; None when it is no example."""
+    found = _split(example) if isinstance(example, str) else example
+    if not isinstance(found, list) or not all(isinstance(word, str) for word in found):
+        return None
+    return found or None
+
+
+def _split(text: str) -> list[str] | None:
+    """Into words as a shell would, to which operators and expansions are plain characters."""
+    words: list[str] = []
+    at = _end(_BEFORE.match(text), 0)
+    while at < len(text):
+        value = ""
+        start = at
+        while piece := _PIECE.match(text, at):
+            plain, single, double, escaped = piece.groups(default="")
+            value += plain + single + unquote_double(double) + escaped
+            at = piece.end()
+        if at == start or text[at : at + 1] not in ("", " ", "\t", "\n"):
+            return None
+        words.append(value)
+        at = _end(_BEFORE.match(text, at), at)
+    return words
+
+
+def _end(match: re.Match[str] | None, otherwise: int) -> int:
+    return match.end() if match else otherwise
+
+
+_CHECKS: Mapping[str, Callable[[RuleCall], Any]] = {
+    "prefix_rule": _check_prefix_rule,
+    "host_executable": _check_host_executable,
+    "network_rule": _check_network_rule,
+}
+
+_SANDBOX = "decides what an allowed command may touch, and which one asks to leave the sandbox"
+_PROFILE = "its approval policy and sandbox count in place of those of the file"
+_PERMISSIONS = "a profile of permissions decides what a command may touch"
+_REVIEW = "what would be asked about may be allowed by a reviewer"
+_SHELL = "decides which tool runs commands, and how"
+_HOOKS = "a hook may allow or deny a call, or change it"
+_SERVERS = "tools of servers and apps have approval modes of their own"
+_FEATURES = {
+    **dict.fromkeys(("hooks", "codex_hooks", "plugin_hooks", "plugins", "remote_plugin"), _HOOKS),
+    **dict.fromkeys(("exec_permission_approvals", "request_permissions", "request_rule"), _REVIEW),
+    **dict.fromkeys(("guardian_approval", "request_permissions_tool"), _REVIEW),
+    **dict.fromkeys(("shell_tool", "unified_exec", "experimental_use_unified_exec_tool"), _SHELL),
+    **dict.fromkeys(("shell_zsh_fork", "unified_exec_zsh_fork", "js_repl", "code_mode"), _SHELL),
+    **dict.fromkeys(("js_repl_tools_only", "code_mode_only", "shell_snapshot"), _SHELL),
+    **dict.fromkeys(("use_legacy_landlock", "use_linux_sandbox_bwrap", "network_proxy"), _SANDBOX),
+    **dict.fromkeys(("elevated_windows_sandbox", "experimental_windows_sandbox"), _SANDBOX),
+    "enable_experimental_windows_sandbox": _SANDBOX,
+    "non_prefixed_mcp_tool_names": "tools of servers have other names",
+}
+_FEATURES_HARMLESS = (
+    *("apply_patch_freeform", "apply_patch_streaming_events", "apps", "apps_mcp_path_override"),
+    *("auth_elicitation", "browser_use", "browser_use_external", "child_agents_md", "chronicle"),
+    *("codex_git_commit", "collab", "collaboration_modes", "computer_use", "connectors", "goals"),
+    *("default_mode_request_user_input", "enable_fanout", "enable_mcp_apps", "fast_mode", "steer"),
+    *("enable_request_compression", "external_migration", "image_detail_original", "memories"),
+    *("image_generation", "imagegenext", "in_app_browser", "local_thread_store_compression"),
+    *("memory_tool", "mentions_v2", "multi_agent", "multi_agent_v2", "personality", "undo"),
+    *("plugin_sharing", "prevent_idle_sleep", "realtime_conversation", "remote_compaction_v2"),
+    *("remote_control", "remote_models", "responses_websocket_response_processed", "sqlite"),
+    *("responses_websockets", "responses_websockets_v2", "runtime_metrics", "search_tool"),
+    *("skill_env_var_dependency_prompt", "skill_mcp_dependency_install", "standalone_web_search"),
+    *("telepathy", "terminal_resize_reflow", "tool_call_mcp_elicitation", "tool_search"),
+    *("tool_search_always_defer_mcp_tools", "tool_suggest", "tui_app_server", "web_search"),
+    *("unavailable_dummy_tools", "web_search_cached", "web_search_request"),
+    *("workspace_dependencies", "workspace_owner_usage_nudge"),
+)
+KEYS = SettingsKeys.of(
+    (),
+    (
+        *(
+            "agents",
+            "analytics",
+            "apps_mcp_product_sku",
+            "audio",
+            "background_terminal_max_timeout",
+        ),
+        *("chatgpt_base_url", "check_for_update_on_startup", "cli_auth_credentials_store", "debug"),
+        *("compact_prompt", "desktop", "developer_instructions", "disable_paste_burst", "history"),
+        *("experimental_compact_prompt_file", "experimental_realtime_start_instructions"),
+        *("experimental_realtime_ws_backend_prompt", "experimental_realtime_ws_base_url"),
+        *("experimental_realtime_ws_model", "experimental_realtime_ws_startup_context"),
+        *("experimental_thread_store", "feedback", "file_opener", "forced_chatgpt_workspace_id"),
+        *("forced_login_method", "ghost_snapshot", "hide_agent_reasoning", "instructions"),
+        *("include_apps_instructions", "include_collaboration_mode_instructions", "log_dir"),
+        *("include_environment_context", "include_permissions_instructions", "marketplaces"),
+        *("mcp_oauth_callback_port", "mcp_oauth_callback_url", "mcp_oauth_credentials_store"),
+        *("memories", "model", "model_auto_compact_token_limit", "model_catalog_json", "notice"),
+        *("model_auto_compact_token_limit_scope", "model_context_window", "model_provider"),
+        *("model_instructions_file", "model_providers", "model_reasoning_effort", "notify"),
+        *("model_reasoning_summary", "model_supports_reasoning_summaries", "model_verbosity"),
+        *("openai_base_url", "oss_provider", "otel", "personality", "plan_mode_reasoning_effort"),
+        *("project_doc_fallback_filenames", "project_doc_max_bytes", "project_root_markers"),
+        *("realtime", "review_model", "service_tier", "show_raw_agent_reasoning", "skills", "tui"),
+        *("sqlite_home", "suppress_unstable_features_warning", "tool_output_token_limit"),
+        *("tool_suggest", "tools", "web_search"),
+        *(f"features.{name}" for name in _FEATURES_HARMLESS),
+    ),
+    {
+        "approval_policy": "rules are read under `untrusted`, unless codex-on-request: or "
+        "codex-never: stands before the path",
+        "approvals_reviewer": _REVIEW,
+        "auto_review": _REVIEW,
+        "sandbox_mode": _SANDBOX,
+        "sandbox_workspace_write": _SANDBOX,
+        "windows": _SANDBOX,
+        "default_permissions": _PERMISSIONS,
+        "permissions": _PERMISSIONS,
+        "profile": _PROFILE,
+        "profiles": _PROFILE,
+        "experimental_thread_config_endpoint": _PROFILE,
+        "projects": "a folder that is not trusted has another approval policy",
+        "allow_login_shell": _SHELL,
+        "experimental_use_unified_exec_tool": _SHELL,
+        "shell_environment_policy": "decides which variables a command has",
+        "hooks": _HOOKS,
+        "plugins": _HOOKS,
+        "mcp_servers": _SERVERS,
+        "apps": _SERVERS,
+        **{f"features.{name}": reason for name, reason in _FEATURES.items()},
+    },
+)
+
+
+def unheeded(rules: Path) -> Iterator[UnheededKey]:
+    """Return the keys of the config next to a folder of rules, or to that of a rules file.
+
+    Raises UsageError where it is there and is no TOML: under it Codex would not start.
+    """
+    folder = rules if rules.is_dir() else rules.parent
+    config = folder.resolve().parent / "config.toml"
+    if folder.resolve().name != "rules" or not config.is_file():
+        return
+    yield from KEYS.unheeded(_tables(config))
+
+
+def _tables(config: Path) -> Mapping[str, Any]:
+    try:
+        return tomllib.loads(config.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise UsageError(f"{config}: cannot be read as TOML: {error}: mend it first") from error
+
 
 _PASSES = frozenset((Construct.PIPE, Construct.CHAIN))
 _CHILD = Path(__file__).with_name("starlark_child.py")

@@ -41,7 +41,6 @@ _NAMES = 'load("codex", "prefix_rule", "network_rule", "host_executable")'
 _LAST = "\nNone\n"  # a program's last value comes to Python, as a function can't
 _PLACE = re.compile(r"^ *(?:\*|-->) rules:(\d+)", re.MULTILINE)
 _ERROR = re.compile(r"^error: (.+?)(?: here)?(?:, expected one of .*)?$", re.MULTILINE)
-
 _LIMITS = {
     resource.RLIMIT_AS: 1 << 30,
     resource.RLIMIT_CPU: 5,  # seconds

@@ -7,9 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from agenteval.core.call import BASH
-from agenteval.core.policy.policy import Policy
-from agenteval.core.prompt.profile import (
+from agenteval.dialects.opencode import config
+from agenteval.dialects.opencode.engine import DEFAULTS, OpenCode, OpenCode10, PermissionRule
+from agenteval.dialects.registry import NOT_AT_ALL, PROBABLY, SURELY, Dialect, home
+from agenteval.policy.policy import Policy
+from agenteval.prompt.arm import (
     COMMAND,
     CONTENT,
     READ,
@@ -21,11 +23,7 @@ from agenteval.core.prompt.profile import (
     Texts,
     path_named,
 )
-from agenteval.dialects.config_files import home
-from agenteval.dialects.opencode import config
-from agenteval.dialects.opencode.engine.current import DEFAULTS, OpenCode, PermissionRule
-from agenteval.dialects.opencode.engine.version_1_0 import OpenCode10
-from agenteval.dialects.registry import NOT_AT_ALL, PROBABLY, SURELY, Dialect
+from agenteval.trial.call import BASH
 
 # What stands in a config, whether it speaks of permissions or not.
 _USUAL = {"permission", "agent", "mode", "tools", "provider", "mcp", "instructions", "plugin"}

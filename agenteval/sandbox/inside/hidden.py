@@ -15,12 +15,13 @@ import sys
 
 from agenteval.sandbox.inside import prefork, wire
 
-TYPE_CHECKING = False  # as in wire
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     Act = Callable[[wire.Message], tuple[int, bytes]]
-
 TAKEN = b"!"
 OUTLET = 3  # what the child says; its own streams are empty
 

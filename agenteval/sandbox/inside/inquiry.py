@@ -11,14 +11,16 @@ import resource
 import stat
 import sys
 
-from agenteval.sandbox.inside import files, linux, wire
+from agenteval.sandbox.inside import limits as linux
+from agenteval.sandbox.inside import wire
 
-TYPE_CHECKING = False  # as in wire
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 if TYPE_CHECKING:
     from typing import Any
 
     Row = tuple[Any, ...]
-
 WALL_SECONDS, CPU_SECONDS = 10.0, 2  # on a busy machine the first is long before the second
 MEMORY = 384 << 20  # of address space, beyond what the runner has
 HEAP = 128 << 20  # of it SQLite's, in which a database of the largest size has room
@@ -120,7 +122,7 @@ def _run_order(order: wire.Message) -> wire.Message:
 
 def opened(path: str) -> Any:
     """The database, to be read only. Raises OSError, and what is among FAULTS."""
-    image = bytearray(files.read(path, LARGEST))
+    image = bytearray(wire.read_file(path, LARGEST))
     if _is_log(f"{path}-wal"):
         # Read without locks and with its index in memory, so that no file is made beside it.
         named = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")

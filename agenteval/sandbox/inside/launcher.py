@@ -14,13 +14,12 @@ import signal
 import socket
 import time
 
-from agenteval.sandbox.inside import control_group, linux, namespace, prefork, runner, wire
+from agenteval.sandbox.inside import limits, namespace, prefork, runner, usage, wire
 
-TYPE_CHECKING = False  # as in wire
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import NoReturn
-
 FIRST_UID, INSIDE = 2_000_000_000, 1000
 SCOPE, END = "scope", b"end"  # a group that is made for us; the sender's last word
 WORLDS_SECONDS = 0.5  # for the last worlds to end by themselves
@@ -82,11 +81,11 @@ def _wait_for_worlds() -> None:
 
 def _own_group(control: socket.socket) -> str:
     """Divide the group that systemd made for us alone; report it to the evaluator."""
-    group = control_group.of(os.getpid())
+    group = usage.of(os.getpid())
     try:
-        lacking = control_group.lacking(group, lambda: {os.getpid()}, is_delegated=True)
+        lacking = usage.lacking(group, lambda: {os.getpid()}, is_delegated=True)
         if not lacking:
-            control_group.divide(group)
+            usage.divide(group)
     except OSError as error:
         lacking = f"{error.filename}: {error.strerror}"
     control.send((LACKING + lacking if lacking else group).encode())
@@ -97,9 +96,9 @@ def _leave(group: str, killed: int) -> NoReturn:
     """End, and leave no group behind; nor those of the evaluator, if it could not end itself."""
     try:
         if group:
-            control_group.remove_all(group, os.getpid())
+            usage.remove_all(group, os.getpid())
             if killed:
-                control_group.restore(group, killed)
+                usage.restore(group, killed)
     finally:
         os._exit(0)  # the parent-death signal takes along what is left of worlds
 
@@ -111,10 +110,10 @@ def _forked(namespaces: int, fds: list[int]) -> int:
     """
     for group in fds[1:]:
         try:
-            return linux.clone_into(namespaces, group)
+            return limits.clone_into(namespaces, group)
         except OSError:
             continue
-    return linux.clone(namespaces)
+    return limits.clone(namespaces)
 
 
 def _in_child(
@@ -178,7 +177,7 @@ def _enter(spec: wire.Message, peer: int, wait: int) -> None:
     if os.read(wait, 1) != b"!":
         os._exit(1)
     os.close(wait)
-    linux.prctl(linux.PDEATHSIG, signal.SIGKILL)
+    limits.prctl(limits.PDEATHSIG, signal.SIGKILL)
     namespace.build(spec, drop=_drop_to_inside)
     runner.serve(peer, peer)
 
@@ -203,7 +202,7 @@ def _drop_to_inside() -> None:
         os.setgroups([])
         os.setresgid(INSIDE, INSIDE, INSIDE)
         os.setresuid(INSIDE, INSIDE, INSIDE)
-        linux.prctl(linux.PDEATHSIG, signal.SIGKILL)  # a change of user forgets it
+        limits.prctl(limits.PDEATHSIG, signal.SIGKILL)  # a change of user forgets it
 
 
 def stranger(pid: int) -> int:
@@ -228,7 +227,7 @@ def _exec(spec: wire.Message, peer: int, code: bytes) -> None:
         os.setgroups([])
         os.setresgid(uid, uid, uid)
         os.setresuid(uid, uid, uid)
-    linux.prctl(linux.PDEATHSIG, signal.SIGKILL)
+    limits.prctl(limits.PDEATHSIG, signal.SIGKILL)
     argv = spec["argv"]
     contents = {name: text.encode("latin-1") for name, text in spec["contents"].items()}
     numbers = {"PEER": str(peer)}
@@ -247,5 +246,7 @@ def _bare(control: socket.socket, fds: list[int], _code: bytes) -> None:
 
 
 def _serve_bare(_spec: wire.Message, peer: int) -> None:
-    linux.prctl(linux.SUBREAPER, 1)  # no parent-death signal: it must live to kill what it started
+    limits.prctl(
+        limits.SUBREAPER, 1
+    )  # no parent-death signal: it must live to kill what it started
     runner.serve(peer, peer)

@@ -8,22 +8,21 @@ import socket
 import stat
 import struct
 
-from agenteval.sandbox.inside import linux, wire
+from agenteval.sandbox.inside import limits, wire
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-
 ALL = (
-    linux.NEWUSER | linux.NEWNS | linux.NEWPID | linux.NEWNET | linux.NEWIPC | linux.NEWUTS
+    limits.NEWUSER | limits.NEWNS | limits.NEWPID | limits.NEWNET | limits.NEWIPC | limits.NEWUTS
 )  # and that of control groups, whose root is to be the world's own
 STAGE = "/tmp"  # noqa: S108 - any folder will do: what we mount on it, nobody else sees
 DEVICES = ("null", "zero", "full", "random", "urandom")
 SIOCSIFFLAGS = 0x8914
 LO_UP = struct.pack("16sh", b"lo", 1)
 KEPT = {
-    "ro": linux.RDONLY, "nosuid": linux.NOSUID, "nodev": linux.NODEV, "noexec": linux.NOEXEC,
-    "noatime": linux.NOATIME, "nodiratime": linux.NODIRATIME, "relatime": linux.RELATIME,
+    "ro": limits.RDONLY, "nosuid": limits.NOSUID, "nodev": limits.NODEV, "noexec": limits.NOEXEC,
+    "noatime": limits.NOATIME, "nodiratime": limits.NODIRATIME, "relatime": limits.RELATIME,
 }  # fmt: skip
 
 
@@ -32,22 +31,22 @@ def build(spec: wire.Message, drop: Callable[[], None]) -> None:
 
     Sources are opened before the drop: root's own interpreter may lie below a closed folder.
     """
-    linux.unshare(linux.NEWCGROUP)
+    limits.unshare(limits.NEWCGROUP)
     sources = {path: os.open(path, os.O_PATH | os.O_CLOEXEC) for path in spec["binds"]}
     devices = {f"/dev/{name}": os.open(f"/dev/{name}", os.O_PATH) for name in DEVICES}
     drop()
-    linux.mount("", "/", "", linux.REC | linux.PRIVATE)
-    linux.mount("tmpfs", STAGE, "tmpfs", linux.NOSUID | linux.NODEV, "mode=0755,size=4m")
+    limits.mount("", "/", "", limits.REC | limits.PRIVATE)
+    limits.mount("tmpfs", STAGE, "tmpfs", limits.NOSUID | limits.NODEV, "mode=0755,size=4m")
     os.chdir(STAGE)
     _furnish(spec)
     for path, fd in (sources | devices).items():
         _bind(fd, path)
     for path in spec["masked"]:
         if os.path.isdir(f".{path}"):
-            linux.mount("tmpfs", f".{path}", "tmpfs", linux.NOSUID | linux.NODEV, "size=4096")
+            limits.mount("tmpfs", f".{path}", "tmpfs", limits.NOSUID | limits.NODEV, "size=4096")
         else:
-            linux.mount("./dev/null", f".{path}", "", linux.BIND)
-    linux.pivot_root_here()
+            limits.mount("./dev/null", f".{path}", "", limits.BIND)
+    limits.pivot_root_here()
     _freeze(keep={"/proc", *spec["tmpfs"]})
     _settle(spec)
 
@@ -57,7 +56,7 @@ def _bind(fd: int, path: str) -> None:
         os.makedirs(f".{path}", exist_ok=True)
     else:
         _write_file(path, "")
-    linux.mount(f"/proc/self/fd/{fd}", f".{path}", "", linux.BIND | linux.REC)
+    limits.mount(f"/proc/self/fd/{fd}", f".{path}", "", limits.BIND | limits.REC)
     os.close(fd)
 
 
@@ -77,11 +76,11 @@ def _furnish(spec: wire.Message) -> None:
     for path, (size, inodes, mode) in spec["tmpfs"].items():
         os.makedirs(f".{path}", exist_ok=True)
         options = f"size={size},nr_inodes={inodes},mode={mode:o}"
-        linux.mount("tmpfs", f".{path}", "tmpfs", linux.NOSUID | linux.NODEV, options)
+        limits.mount("tmpfs", f".{path}", "tmpfs", limits.NOSUID | limits.NODEV, options)
     os.makedirs("./proc", exist_ok=True)
-    flags = linux.NOSUID | linux.NODEV | linux.NOEXEC
-    linux.mount("proc", "./proc", "proc", flags)
-    linux.mount("./proc/sys", "./proc/sys", "", linux.BIND)  # a mount of its own can be frozen
+    flags = limits.NOSUID | limits.NODEV | limits.NOEXEC
+    limits.mount("proc", "./proc", "proc", flags)
+    limits.mount("./proc/sys", "./proc/sys", "", limits.BIND)  # a mount of its own can be frozen
 
 
 def _freeze(keep: set[str]) -> None:
@@ -92,20 +91,20 @@ def _freeze(keep: set[str]) -> None:
         path = escaped.encode().decode("unicode_escape")
         if path not in keep and not path.startswith("/dev/"):  # a device is not made safer by it
             flags = sum({KEPT.get(word, 0) for word in options.split(",")})
-            flags |= linux.RDONLY | linux.NOSUID | linux.NODEV
-            linux.mount("", path, "", linux.REMOUNT | linux.BIND | flags)
+            flags |= limits.RDONLY | limits.NOSUID | limits.NODEV
+            limits.mount("", path, "", limits.REMOUNT | limits.BIND | flags)
 
 
 def _settle(spec: wire.Message) -> None:
     """Give up what only the building needed."""
-    linux.sethostname(spec["hostname"])
+    limits.sethostname(spec["hostname"])
     if spec["loopback"]:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
             fcntl.ioctl(any_socket, SIOCSIFFLAGS, LO_UP)
-    linux.empty_the_bounding_set()
-    linux.drop_capabilities()
-    linux.prctl(linux.DUMPABLE, 0)
-    linux.install_filter(spec["seccomp"].encode("latin-1"))
+    limits.empty_the_bounding_set()
+    limits.drop_capabilities()
+    limits.prctl(limits.DUMPABLE, 0)
+    limits.install_filter(spec["seccomp"].encode("latin-1"))
 
 
 def uncover(prefixes: list[str]) -> None:
@@ -116,15 +115,15 @@ def uncover(prefixes: list[str]) -> None:
     covers = {prefix: closed for prefix in prefixes if (closed := _closed(prefix))}
     if not covers:
         return
-    linux.unshare(linux.NEWNS)
-    linux.mount("", "/", "", linux.REC | linux.PRIVATE)
+    limits.unshare(limits.NEWNS)
+    limits.mount("", "/", "", limits.REC | limits.PRIVATE)
     ways = {prefix: os.open(prefix, os.O_PATH) for prefix in covers}
     for closed in set(covers.values()):
-        linux.mount("tmpfs", closed, "tmpfs", linux.NOSUID | linux.NODEV, "mode=0755,size=64k")
+        limits.mount("tmpfs", closed, "tmpfs", limits.NOSUID | limits.NODEV, "mode=0755,size=64k")
     for prefix, way in ways.items():
         os.makedirs(prefix, exist_ok=True)
-        flags = linux.BIND | linux.REC | linux.RDONLY
-        linux.mount(f"/proc/self/fd/{way}", prefix, "", flags)
+        flags = limits.BIND | limits.REC | limits.RDONLY
+        limits.mount(f"/proc/self/fd/{way}", prefix, "", flags)
         os.close(way)
 
 

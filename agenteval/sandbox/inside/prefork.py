@@ -11,13 +11,12 @@ import os
 import stat
 import sys
 
-from agenteval.sandbox.inside import files, linux
+from agenteval.sandbox.inside import limits, wire
 
-TYPE_CHECKING = False  # as in wire
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import NoReturn
-
 CALLS = (["uv", "run", "--script"], ["uv", "run"], ["python3"], ["python"])
 # What scripts import most, and what argparse and sqlite3 import when they are used.
 PRELOADED = ("argparse", "datetime", "json", "math", "pathlib", "re", "shutil", "sqlite3")
@@ -64,7 +63,10 @@ class Scripts:
 
     def _unchanged(self, path: str) -> bool:
         content = self.pinned[path]
-        if not stat.S_ISREG(os.lstat(path).st_mode) or files.read(path, len(content)) != content:
+        if (
+            not stat.S_ISREG(os.lstat(path).st_mode)
+            or wire.read_file(path, len(content)) != content
+        ):
             return False
         if os.path.lexists(f"{self.env['HOME']}/.local"):  # a user's site, with its start-up files
             return False
@@ -96,7 +98,7 @@ class Scripts:
             return child
         try:
             detach(streams)
-            linux.prctl(linux.DUMPABLE, 1)
+            limits.prctl(limits.DUMPABLE, 1)
             _become(words, self.env)
         finally:
             os._exit(CRASHED)
@@ -109,7 +111,7 @@ def _spare_at_exit() -> dict[str, object]:
     last, when nothing but finalizers is left to run.
     """
     spared: dict[str, object] = {}
-    linux.hold(spared)
+    limits.hold(spared)
     atexit.register(lambda: [sys.modules.pop(name, None) for name in spared])
     return spared
 
@@ -131,7 +133,7 @@ def _become(words: list[str], env: dict[str, str]) -> NoReturn:
     sys.argv, sys.orig_argv = words, ["python3", *words]
     sys.path.insert(0, os.path.dirname(os.path.realpath(path)))
     furnish(env)
-    linux.run_main(os.fsencode(path))
+    limits.run_main(os.fsencode(path))
 
 
 def furnish(env: dict[str, str]) -> None:

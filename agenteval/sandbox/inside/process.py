@@ -10,10 +10,9 @@ import time
 
 from agenteval.sandbox.inside import hidden, inquiry, prefork, usage, wire
 
-TYPE_CHECKING = False  # as in wire
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-
 LOOK_FIRST, LOOK_EVERY = 0.01, 0.05
 NORMAL = [_signal.SIGPIPE, _signal.SIGXFSZ, _signal.SIGINT, _signal.SIGCHLD]
 

@@ -7,7 +7,7 @@ import errno
 import os
 import resource
 
-from agenteval.sandbox.inside import files, linux, process, seccomp, wire
+from agenteval.sandbox.inside import limits, process, wire
 
 
 def serve(inlet: int, outlet: int) -> None:
@@ -43,16 +43,16 @@ def _remove(folder: str) -> None:
 
 
 def _set_up(inlet: int, outlet: int, spec: wire.Message) -> None:
-    linux.prctl(linux.DUMPABLE, 0)  # else a command could write our memory through /proc/1/mem
+    limits.prctl(limits.DUMPABLE, 0)  # else a command could write our memory through /proc/1/mem
     os.set_inheritable(inlet, False)
     os.set_inheritable(outlet, False)
     os.umask(0o022)
     _signal.signal(_signal.SIGINT, _signal.SIG_IGN)  # a handler would let commands signal us
     os.chdir(spec["workspace"])
     if "filter" in spec:  # whoever built this world has not installed one
-        linux.install_filter(seccomp.program(linux.MACHINE, loopback=spec["filter"]["loopback"]))
+        limits.install_filter(limits.program(limits.MACHINE, loopback=spec["filter"]["loopback"]))
     if spec["rules"]:
-        linux.landlock(spec["rules"], loopback=spec["limits"]["loopback"])
+        limits.landlock(spec["rules"], loopback=spec["limits"]["loopback"])
     for name, value in spec["rlimits"].items():
         resource.setrlimit(getattr(resource, name), (value, value))
 
@@ -89,18 +89,18 @@ def _stamped(reply: wire.Message, watched: list[str]) -> wire.Message:
     asked somebody else to go on.
     """
     is_last = bool(watched) and reply.get("clean", True) and os.getpid() == 1
-    return {"stamp": files.stamp(watched)} if is_last else {}
+    return {"stamp": wire.stamp(watched)} if is_last else {}
 
 
 def _looked(runner: process.Runner, request: wire.Message) -> tuple[wire.Message, bytes]:
     """The answer to what changes nothing."""
     match request["do"]:
         case "read":
-            return {}, files.read(str(request["path"]), int(runner.limits["file_size"]))
+            return {}, wire.read_file(str(request["path"]), int(runner.limits["file_size"]))
         case "read lines":
             return _read_lines(runner, request)
         case "stamp":
-            return {"stamp": files.stamp(request["paths"])}, b""
+            return {"stamp": wire.stamp(request["paths"])}, b""
         case other:
             return {"error": f"no request {other!r}"}, b""
 
@@ -108,7 +108,7 @@ def _looked(runner: process.Runner, request: wire.Message) -> tuple[wire.Message
 def _read_lines(runner: process.Runner, request: wire.Message) -> tuple[wire.Message, bytes]:
     keep, most = int(runner.limits["output_kept"]), int(runner.limits["file_size"])
     path, first, count = request["path"], request["first"], request["count"]
-    content, cut = files.read_lines(path, first, count, keep=keep, most=most)
+    content, cut = wire.read_lines(path, first, count, keep=keep, most=most)
     return {"cut": cut}, content
 
 
@@ -116,7 +116,7 @@ def _write_all(runner: process.Runner, request: wire.Message, body: bytes) -> wi
     start = 0
     for path, size in request["files"]:
         content = body[start : start + size]
-        files.write(".", path, content)
+        wire.write_file(".", path, content)
         if request["fixture"] and runner.prefork:
             runner.scripts.pin(path, content)
         start += size

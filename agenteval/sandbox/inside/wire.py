@@ -2,20 +2,26 @@
 
 Requests are marshalled: the runner trusts the evaluator, and loading json would cost a third of its
 start. Replies are JSON: the evaluator trusts nobody.
+
+Files of the workspace, put and read from within, so that no link or FIFO leads to the host.
 """
 
 from __future__ import annotations
 
+import errno
 import marshal
 import os
+import stat
+import time
 from _json import encode_basestring_ascii as quoted
 
-TYPE_CHECKING = False  # as in typing, which is slow to import here
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, BinaryIO
 if TYPE_CHECKING:
     from typing import Any
 
     Message = dict[str, Any]
-
 HEADER = 8
 LARGEST = 1 << 28  # no honest frame is bigger; a length beyond it is a broken peer
 GREATEST = 1.7976931348623157e308  # of floats: an infinite one is no JSON
@@ -93,3 +99,128 @@ def exactly(fd: int, count: int) -> bytes | None:
         parts.append(part)
         count -= len(part)
     return b"".join(parts)
+
+
+SETTLED = 0.05  # seconds; several ticks of the clock that stamps files
+OPEN = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
+_CHUNK = 1 << 16
+
+
+def read_file(path: str, limit: int) -> bytes:
+    """A regular file's bytes. Raises OSError for anything else, and for more than `limit` bytes."""
+    fd = os.open(path, os.O_RDONLY | OPEN)
+    try:
+        size = _must_be_regular(fd, path)
+        content = os.read(fd, min(size, limit) + 1)  # a buffer of `limit` would cost a judge 0.1 ms
+        if len(content) != size:
+            content += _rest(fd, limit + 1 - len(content))
+    finally:
+        os.close(fd)
+    if len(content) > limit:
+        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), path)
+    return content
+
+
+def _rest(fd: int, most: int) -> bytes:
+    """Read what is behind the size that a file states.
+
+    The file may grow, or be the kernel's own, whose size is 0.
+    """
+    rest = bytearray()
+    while len(rest) < most and (part := os.read(fd, min(_CHUNK, most - len(rest)))):
+        rest += part
+    return bytes(rest)
+
+
+def read_lines(
+    path: str, first: int, count: int | None, *, keep: int, most: int
+) -> tuple[bytes, bool]:
+    """`count` lines (None: all) from the `first` on, counted from 1, and whether they had more.
+
+    At most `keep` bytes are kept, and at most `most` are stepped over: beyond that it raises
+    OSError, as it does for anything that is not a regular file.
+    """
+    fd = os.open(path, os.O_RDONLY | OPEN)
+    with os.fdopen(fd, "rb") as file:
+        _must_be_regular(fd, path)
+        content = _step_over(file, first - 1, path, most)
+        content += file.read(max(0, keep + 1 - len(content)))
+    if count is not None:
+        lines = content.split(b"\n", count)
+        if len(lines) > count:
+            content = content[: len(content) - len(lines[count])]
+    return content[:keep], len(content) > keep
+
+
+def _step_over(file: BinaryIO, lines: int, path: str, most: int) -> bytes:
+    """Skip so many lines; return what was already read of the next one."""
+    for _ in range(0, most + _CHUNK, _CHUNK):
+        if not lines:
+            return b""
+        chunk = file.read(_CHUNK)
+        ends = chunk.count(b"\n")
+        if ends >= lines:
+            return chunk.split(b"\n", lines)[lines]
+        if not chunk:
+            return b""
+        lines -= ends
+    raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), path)
+
+
+def stamp(paths: list[str]) -> str:
+    """Changes when one of the files does; empty while one is so new that its times may not."""
+    parts = []
+    for path in paths:
+        try:
+            status = os.lstat(path)
+        except (OSError, ValueError) as error:
+            parts.append(type(error).__name__)
+            continue
+        if time.clock_gettime(time.CLOCK_REALTIME) - status.st_ctime < SETTLED:
+            return ""
+        parts.append(f"{status.st_ino} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}")
+    return ",".join(parts)
+
+
+def write_file(root: str, path: str, content: bytes) -> None:
+    """Write below `root`, making folders and following no link. A `#!` makes it executable."""
+    *folders, name = _steps(path)
+    mode = 0o755 if content.startswith(b"#!") else 0o644
+    folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for step in folders:
+            deeper = _enter(folder, step)
+            os.close(folder)
+            folder = deeper
+        fd = os.open(name, os.O_WRONLY | os.O_CREAT | OPEN, mode, dir_fd=folder)
+        with os.fdopen(fd, "wb") as file:
+            _must_be_regular(fd, path)
+            file.truncate(0)
+            file.write(content)
+    finally:
+        os.close(folder)
+
+
+def _steps(path: str) -> list[str]:
+    steps = [step for step in path.split("/") if step not in {"", "."}]
+    if path.startswith("/") or not steps or ".." in steps:
+        raise OSError(errno.EINVAL, "not a path below the workspace", path)
+    return steps
+
+
+def _enter(folder: int, step: str) -> int:
+    try:
+        os.mkdir(step, 0o755, dir_fd=folder)
+    except FileExistsError:
+        pass
+    return os.open(step, os.O_RDONLY | os.O_DIRECTORY | OPEN, dir_fd=folder)
+
+
+def _must_be_regular(fd: int, path: str) -> int:
+    """Its size."""
+    status = os.fstat(fd)
+    if stat.S_ISDIR(status.st_mode):
+        raise OSError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(errno.EINVAL, "not a regular file", path)
+    return status.st_size

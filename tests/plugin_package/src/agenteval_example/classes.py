@@ -1,7 +1,6 @@
 """A failure class: what the shipped ones call a bare binary, told apart."""
 
-from agenteval.taxonomy.denied import DeniedCall
-from agenteval.taxonomy.failure_class import Seen, failure_class
+from agenteval.classes.failure_class import DeniedCall, Seen, failure_class
 
 
 @failure_class(

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from agenteval.core.summary import TrialSummary
 from agenteval.stats.criteria import TRIALS, Criterion
+from agenteval.trial.summary import TrialSummary
 
 
 def _silent(trial: TrialSummary) -> tuple[int, int]:

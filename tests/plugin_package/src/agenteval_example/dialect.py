@@ -5,11 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agenteval.core.policy.arguments import ToolRule
-from agenteval.core.policy.policy import Policy
-from agenteval.core.prompt.profile import STRICT, Profile
-from agenteval.dialects.config_files import Written, digest
-from agenteval.dialects.registry import Dialect
+from agenteval.dialects.registry import Dialect, Written, digest
+from agenteval.policy.policy import Policy, ToolRule
+from agenteval.prompt.arm import STRICT_PROFILE, Profile
 
 
 @dataclass(frozen=True)
@@ -42,7 +40,7 @@ def left_behind(engine: TinyShell) -> Iterator[str]:
 DIALECT = Dialect(
     name="tinyshell",
     checked=(),
-    profile=Profile("tinyshell", 1, STRICT.forms, STRICT.texts),
+    profile=Profile("tinyshell", 1, STRICT_PROFILE.forms, STRICT_PROFILE.texts),
     readers={"tinyshell": read},
     write=write,
     left_behind=left_behind,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from agenteval.core.call import ToolCall
+from agenteval.trial.call import ToolCall
 
 
 def calls(content: Mapping[str, Any]) -> list[ToolCall]:

@@ -1,0 +1,590 @@
+"""The verdict on a call: the policy decides, and only a denied call is explained.
+
+Remediation: the faults of a denied call, and only what this policy allows in its place.
+
+What stands between backquotes behind Run, Read, Write or Allowed can be sent as it stands: each was
+judged first. Capitals in a listed call are values to fill in.
+
+Facts about shell text that bash can parse and the parse tree cannot.
+
+Each known mistake of the tree is put in other words (`mends`). Those are read in place of the text
+only when the tree has nothing left to complain about, and only to explain a denial.
+"""
+
+import posixpath
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+
+from agenteval.classes.catalogue import failure_classes
+from agenteval.classes.failure_class import (
+    FAULT,
+    DeniedCall,
+    FailureClass,
+    Seen,
+    as_fault,
+    cut,
+    joined,
+    untyped,
+    with_quoted_urls,
+    without_residue,
+)
+from agenteval.policy.command_lines import normalise
+from agenteval.policy.mismatch import (
+    SHOWN,
+    Miss,
+    Part,
+    allowed,
+    fits,
+    listed,
+    opens,
+    reached,
+    shortened,
+    take,
+    take_simple,
+)
+from agenteval.policy.policy import (
+    READ,
+    UNKNOWN_WORLD,
+    WRITE,
+    Gate,
+    Policy,
+    World,
+    decide,
+    decide_command,
+    only_command,
+)
+from agenteval.policy.rules import MOVES
+from agenteval.shell.facts import RedirectKind, ShellFacts, without_heredocs
+from agenteval.shell.gate import UNREADABLE, NotSimple, Simple, compiled, new, quoted, read_simple
+from agenteval.shell.leaves import read_leaves
+from agenteval.shell.programs import (
+    NO_OPS,
+    SHELLS,
+    base_name,
+    can_show,
+    interpreter,
+    shown_files,
+    wants_input,
+)
+from agenteval.shell.reader import read_facts
+from agenteval.shell.wrappers import is_wrapper, passes_arguments
+from agenteval.trial.call import BASH, Denied, Finding, ToolCall, Verdict
+
+_MOST = 200  # characters: two lines
+_TRIED = 20  # listed commands of one call: each is looked for in all of it
+_MENDED = 10 * SHOWN  # characters of a call that is mended one by one: more would never fit
+
+
+class Ways:
+    """The ways to replace one denied call.
+
+    `own` is the first listed command in it that may be run by itself, `written` says how the first
+    file that it writes may be written, `way` the nearest of what a tool does; each may be empty.
+    """
+
+    __slots__ = ("_calls", "_moves", "_near", "call", "is_command", "own", "way", "written")
+
+    def __init__(self, call: DeniedCall) -> None:
+        self.call = call
+        self.own = self.way = self.written = self._calls = ""
+        self._near: tuple[str, ...] = ()  # the words of one that cannot be run as it stands
+        self.is_command = call.call.command is not None
+        if not self.is_command:
+            return
+        self._moves = any(part.program in MOVES for part in call.parts)
+        touched, is_listed = _touches("") if call.shell.redirects else 0, False
+        for _, program, _, admitted, _, _ in call.parts:
+            touched |= _touches(program)
+            is_listed = is_listed or admitted
+        if is_listed and not call.objection:
+            self.own = self._own()
+        if touched & _WRITES:
+            self.written = self._written()
+        if touched and not self.own:
+            made = {path for path, _ in self._into()} if touched & _WRITES else ()
+            shown = (path for path in self._shown_files() if path not in made)  # not written here
+            self.way = self._tool(READ, shown) or self.written
+
+    def hint(self, failure_class: FailureClass, evidence: Seen) -> str:
+        """Return the fault and the nearest way, or how such a call is fixed in general."""
+        if not self.is_command:
+            return evidence.hint or failure_class.cure_in_general
+        fault = as_fault(evidence.hint) if evidence.hint else ""
+        if way := self._mended(failure_class.id):
+            return joined(fault, f"Run `{way}`.")
+        if self.own:
+            own = shortened(self.own)
+            if "{alone}" in failure_class.cure:
+                return self._with_written(joined(fault, failure_class.cured(own)))
+            return self._with_written(joined(fault or failure_class.cure, f"Run `{own}` alone."))
+        if self.way:
+            return joined(fault, self.way)
+        if failure_class.id in _WRITING and not fault and any(path for path, _ in self._into()):
+            fault = self._open_to()
+        self._calls = self._calls or self._allowed()  # the same below every class
+        return joined(fault or failure_class.cure_in_general, self._calls)
+
+    def _own(self) -> str:
+        """But for what does nothing alone."""
+        call = self.call
+        found = [part for part in reached(call.parts, call.text) if part.admitted and part.words]
+        found = [part for part in found if not self._is_idle(part)]
+        for part in sorted(found, key=lambda part: part.nested)[:_TRIED]:
+            text = call.words(part).text
+            if call.shell.is_cut(part.words.extent) or self._is_fed(part):
+                self._near = self._near or part.argv
+            elif self._runs(text):
+                return text
+        return ""
+
+    def _is_idle(self, part: Part) -> bool:
+        """Return True if it changes the folder, filters what is piped into it, or prints.
+
+        A no-op such as echo counts only next to another command that no rule fits.
+        """
+        if part.program in MOVES or part.argv == ("cat",):
+            return True
+        if part.program in NO_OPS:
+            return bool(self.call.misses)
+        return wants_input(part.argv) and self.call.shell.is_piped(part.words.extent[0])
+
+    def _is_fed(self, part: Part) -> bool:
+        """Return True if a word of it stands for what something else passes to it."""
+        is_fed = self.call.shell.is_fed(part.argv, part.words.extent[0])
+        return is_fed or passes_arguments(part.via, part.argv)
+
+    def _tool(self, tool: str, paths: Iterator[str]) -> str:
+        """Return a sentence that uses a tool on the first file that it opens, or ""."""
+        path = next((path for path in paths if path and self._opens(tool, path)), "")
+        return f"{tool.capitalize()} `{path}` with the {tool} tool." if path else ""
+
+    def _written(self) -> str:
+        """Return how the first file that the call writes may be written.
+
+        The write tool replaces a file.
+        """
+        world = self.call.world
+        for path, is_added in self._into():
+            if path and self._opens(WRITE, path):
+                is_new = world.files is not None and path not in world.files | world.written
+                if is_new or not is_added:
+                    return f"Write `{path}` with the write tool."
+                if self._opens(READ, path):
+                    return (
+                        f"Read `{path}` with the read tool and write it whole, with what is added."
+                    )
+                return "The write tool can only replace that file as a whole."
+        return ""
+
+    def _allowed(self) -> str:
+        """Calls that are allowed, nearest first."""
+        _, _, policy, world, *_ = self.call
+        if self._near:
+            return listed(policy, world, self._near)
+        for part, (_, _, _, since, instead) in self.call.misses.values():
+            if instead and not since:
+                return listed(policy, world, tuple(instead.split()))
+            is_strange = policy.bash.is_strange(part.program)
+            return listed(policy, world, (part.program,) if is_strange else part.argv)
+        return listed(policy, world)
+
+    def _open_to(self) -> str:
+        """Return the fault that names where the write tool writes; "" without that tool."""
+        policy = self.call.policy
+        if WRITE not in policy.tools:
+            return ""
+        open_to = ", ".join(policy.write.allow) or "nothing"
+        return cut(f"the write tool is open to {open_to} only", FAULT)
+
+    def _with_written(self, text: str) -> str:
+        whole = joined(text, self.written)
+        return whole if len(whole) <= _MOST else text
+
+    def _mended(self, failure_class: str) -> str:
+        """The call with what this class is about put right, where that is all that is wrong."""
+        mend, miss = _MENDS.get(failure_class), _MISSES.get(failure_class)
+        text = mend(self.call.text) if mend and len(self.call.text) <= _MENDED else self.call.text
+        if text == self.call.text:
+            text = _with_near(self.call, miss) if miss else ""
+        return text if text and fits(text) and self._runs(text) else ""
+
+    def _runs(self, text: str) -> bool:
+        return allowed(self.call.policy, self.call.world, BASH, command=text)
+
+    def _opens(self, tool: str, path: str) -> bool:
+        return fits(path) and opens(self.call.policy, self.call.world, tool, path)
+
+    @property
+    def _plain(self) -> Iterator[Part]:
+        """The commands in which bash has no word left to work out."""
+        return (part for part in self.call.parts if not part.words.dynamic)
+
+    def _shown_files(self) -> Iterator[str]:
+        """The files that the commands show."""
+        if self.call.shell.errors:
+            return
+        for part in self._plain:
+            program, at = part.program, part.words.extent[0]
+            if program.lower() == READ and self.call.calls_tool(part):
+                yield self._path(part.argv[1], at)
+            elif can_show(program):
+                yield from (self._path(path, at) for path in shown_files(part.argv))
+        yield from (path for path, _ in self._behind(RedirectKind.INPUT))
+
+    def _into(self) -> Iterator[tuple[str, bool]]:
+        """The files that the call writes, and whether what was in one stays."""
+        if self.call.shell.errors:
+            return
+        yield from self._behind(RedirectKind.FILE)
+        for part in self._plain:
+            at = part.words.extent[0]
+            if part.program.lower() == WRITE and self.call.calls_tool(part):
+                yield from ((self._path(word, at), False) for word in part.argv[1:2])
+            if part.program == "tee":
+                is_added = any(map(_APPENDS.match, part.argv))
+                words = (word for word in part.argv[1:] if not word.startswith("-"))
+                yield from ((self._path(word, at), is_added) for word in words)
+
+    def _behind(self, kind: RedirectKind) -> Iterator[tuple[str, bool]]:
+        """The files behind redirects; no descriptors, and nothing that bash still works out."""
+        shell = self.call.shell
+        begins = {one.span[:2]: each.extent[0] for each in shell.commands for one in each.redirects}
+        for redirect in shell.redirects:
+            if redirect.kind is kind and not _UNKNOWN.search(redirect.span.text):
+                path = self._path(redirect.target, begins.get(redirect.span[:2]))
+                yield path, ">>" in redirect.span.text
+
+    def _path(self, path: str, at: int | None) -> str:
+        """Return the place of a path in the command that begins at `at`; "" if it is unknown."""
+        root = self.call.world.root
+        folder = self.call.folder(at) if self._moves else root
+        if folder is None:
+            return ""
+        return normalise(path if folder == root else posixpath.join(folder, path), root) or ""
+
+
+_UNKNOWN = re.compile(r"[<>]&|[$`(*?{]")
+_APPENDS = re.compile(r"-[a-z]*a|--a")  # of tee
+_SHOWS, _WRITES = 1, 2
+
+
+@lru_cache(maxsize=1024)  # agents know few programs
+def _touches(program: str) -> int:
+    """Return flags for a program, or tool of its name, that may show or write files.
+
+    The program "" is a redirect.
+    """
+    writes = program == "" or program.lower() == WRITE or program == "tee"
+    shows = program == "" or program.lower() == READ or can_show(program)
+    return shows * _SHOWS + writes * _WRITES
+
+
+def _with_near(call: DeniedCall, miss: Miss) -> str:
+    """The command that is missed so, with what is like its wrong words in their place."""
+    missed = call.misses.get(miss)
+    if missed is None or not missed.mismatch.instead:
+        return ""
+    part, (_, at, _, since, instead) = missed
+    (start, end), behind = part.words.extent, part.words.place(at)[1]
+    instead = quoted(instead) if since else instead
+    before = call.text[start : part.words.place(since)[0]]
+    return f"{before}{instead}{call.text[behind:end]}"
+
+
+_WRITING = ("heredoc-to-file", "file-redirect")
+_MISSES = {
+    "wrong-runner": Miss.RUNNER,
+    "hallucinated-flag": Miss.OPTION,
+    "hallucinated-sub-command": Miss.COMMAND,
+    "hallucinated-value": Miss.VALUE,
+    "hallucinated-script": Miss.SCRIPT,
+    "unlisted-script": Miss.SCRIPT,
+    "bad-arguments": Miss.WORDS,
+    "bare-binary": Miss.PROGRAM,
+}
+
+_MENDS: Mapping[str, Callable[[str], str]] = {
+    "template-residue": without_residue,
+    "typographic-character": untyped,
+    "ambiguous-shell": lambda text: text.replace("\r", "").strip(),
+    **dict.fromkeys(("background", "env-assignment", "bare-binary"), with_quoted_urls),
+}
+
+# The tree takes what stands so before a compound command for a program, and its words for more.
+_BEFORE_COMPOUND = compiled(
+    r"(?<![^\s;&|({])(?:(?:!|time(?:[ \t]++-p)?(?:[ \t]++--)?|coproc(?:[ \t]++\w++)?)[ \t]++){1,3}"
+    r"(?=(?:\{|\[\[|if|for|while|until|case|select)[ \t\n])"
+)
+# A function's body needs no brackets around it where it is a compound command.
+_BEFORE_BODY = compiled(
+    r"(?<![^\s;&|({])(?:function[ \t]++[\w.:-]++(?:[ \t]*+\([ \t]*+\))?+"
+    r"|[\w.:-]++[ \t]*+\([ \t]*+\))\s++(?=(?:for|while|until|case|select)[ \t\n(])"
+)
+_PATTERNS = compiled(r"[?*+@!]\([^()'\"`]*+\)")  # in [[ ]] bash takes them without extglob
+_START = r"((?:\A|[;&|(\n]|\b(?:do|elif|else|if|then|until|while)\b|!)[ \t]*+)"  # of a command
+
+
+def _blank(found: re.Match[str]) -> str:
+    return " " * len(found[0])
+
+
+def _not_blank(found: re.Match[str]) -> str:
+    inside = found[0][1:-1]
+    return found[0] if inside.strip() else f'"{inside}"'
+
+
+def _without_patterns(found: re.Match[str]) -> str:
+    return _PATTERNS.sub(lambda pattern: "_" * len(pattern[0]), found[0])
+
+
+def _ones(found: re.Match[str]) -> str:
+    return "1" * len(found[0])
+
+
+_SYNTAX_MENDS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
+    (_BEFORE_COMPOUND, _blank),
+    (compiled(r"(?<=[\w\s])\bin(?=[ \t]*+[;\n])"), _blank),
+    (compiled(r"\(\(([^()]*+)\)([ \t]++)\)"), r" (\1)\2 "),
+    (compiled(r"(?<=[\w)])([-+])\1(?=[ \t]*+[\w$(])"), r"+0"),
+    (compiled(r"(?<=[ \t])#[^\n'\"`]*+(?=\n|\Z)"), _blank),
+    (_BEFORE_BODY, _blank),
+    (compiled(r"\{(\([^(){}]*+\))\}"), r" \1 "),
+    (
+        compiled(
+            r"(\b(?:done|esac|fi)|[\n;&][ \t]*+\}|\)|\]\])[ \t]"
+            r"(?=(?:[ \t]|\\\n)*+(?:\}|\b(?:do|done|elif|else|esac|fi|then)\b))"
+        ),
+        r"\1;",
+    ),
+    (compiled("<>"), ">>"),
+    (compiled(r"\{\w++\}(?=[<>])"), lambda found: "9" * len(found[0])),
+    (
+        compiled(r"\$\[((?:[^\[\]\n]*+\[[^\[\]\n]*+\])++[^\[\]\n]*+)\]"),
+        lambda found: f"$[{found[1].replace('[', '(').replace(']', ')')}]",
+    ),
+    (compiled(r"\$\(\([ \t]*+\)\)"), lambda found: f"${{{'_' * (len(found[0]) - 3)}}}"),
+    (compiled(r"\b(?:[0-9]++#|0[xX])\$(?:\w++|\{\w++\})"), _ones),
+    (compiled(r"\[(!?)\]"), r"[\1_"),
+    (
+        compiled(r"\bfor[ \t]*+\(\([^()\n]*+\)\)"),
+        lambda found: re.sub(r"(?<=[(;])[^(;]++(?=[;)])", _ones, found[0]),
+    ),
+    (compiled(r";&(?=\s*+esac\b)"), ";;"),
+    (compiled(_START + r"[\[{](?=[^\s\[{(])"), r"\1_"),
+    (compiled(_START + r"(\w++)\[(\w*+)\](?=[\s;|&]|\Z)"), r"\1\2_\3_"),
+    (compiled(_START + r"\[(?=[ \t])"), r"\1_"),
+    (compiled(_START + r"\}(?=[^\s;|&()<>])"), r"\1_"),
+    (compiled(_START + r"!(?=[ \t]*+(?:[;\n]|\Z))"), r"\1:"),
+    (compiled(r"`(?:[^`\\]++|\\(?s:.))*+`"), _not_blank),
+    (compiled(r"\[\[[ \t][^\n]*?[ \t]\]\]"), _without_patterns),
+    (
+        compiled(r"(\$\{\w++)\[([^]{}'\"`\n]++)\]"),
+        lambda found: f"{found[1]}[{'_' * len(found[2])}]",
+    ),
+    (compiled(r"\$(?=[^\x00-\x7f])"), "_"),
+    (compiled(r"(?<!\\)\$(?=[`\\])"), "_"),
+    (compiled(r"\$\{[^{}'`$\n]++\}"), lambda found: f"${{{'_' * (len(found[0]) - 3)}}}"),
+    (compiled(r"(?<!\\)((?:\\\\)*+)\\[$`]"), r"\1__"),
+    (compiled(r"(?<!\\)((?:\\\\)*+)\\\Z"), r"\1_"),
+)
+
+
+def mended(text: str) -> Iterator[str]:
+    """The text in other words, in the order in which they are worth a try."""
+    other = text
+    for mistake, cure in _SYNTAX_MENDS:
+        other = mistake.sub(cure, other)
+    yield other
+    yield without_heredocs(other)[0]
+
+
+_EMPTY = compiled(r"[$<>]\((?:[ \t\n]|#[^\n]*+\n)*+\)")
+_LONGEST = 16_384  # of a text that is read twice; agents' commands are shorter
+
+
+def facts_of(text: str, *, is_readable: bool = False) -> ShellFacts:
+    """Return the facts of a denied text; its `errors` are those that bash has with it too.
+
+    `is_readable` as for `read_facts`.
+    """
+    shell = read_facts(text, is_readable=is_readable)
+    if not shell.errors:
+        return shell
+    shell = _without_wanted_commands(shell)
+    if len(text) > _LONGEST or not shell.errors:
+        return shell
+    for other in mended(text):
+        if other != text:
+            again = _without_wanted_commands(read_facts(text, parsed_as=other))
+            if not again.errors:
+                return _with_lone_negations(again)
+    return shell
+
+
+def _with_lone_negations(shell: ShellFacts) -> ShellFacts:
+    """Return the facts with each lone `!` as a negation.
+
+    Bash takes a `!` that no command follows, and a mend puts a command there.
+    """
+    lone = [
+        command
+        for command in shell.commands
+        if command.words.first == "!" and command.words[0].span.text == "!"
+    ]
+    return shell._replace(
+        commands=[command for command in shell.commands if command not in lone],
+        negations=[*shell.negations, *(command.words[0].span for command in lone)],
+    )
+
+
+def _without_wanted_commands(shell: ShellFacts) -> ShellFacts:
+    """Without the command that the tree wants after `A=1 >f` and in `$( )`; bash needs none."""
+    if all(span.text for span in shell.errors):
+        return shell
+    ends = {
+        command.redirects[-1].span.end
+        for command in shell.commands
+        if command.assignments and command.redirects and not command.words
+    }
+    for _, span in shell.substitutions:
+        if _EMPTY.fullmatch(span.text):
+            ends.update(range(span.start, span.end))
+    errors = [span for span in shell.errors if span.text or span.start not in ends]
+    return shell._replace(errors=errors)
+
+
+_NO_SHELL = ShellFacts("")
+_FIND_RUNS = frozenset(("-exec", "-execdir", "-ok", "-okdir"))
+_KEPT = 4096  # longer commands hardly repeat, and would fill the memory
+_CLASSES = tuple(each for each in failure_classes() if not each.rest)
+(_REST,) = (each for each in failure_classes() if each.rest)
+
+
+def judge(call: ToolCall, policy: Policy, world: World = UNKNOWN_WORLD) -> Verdict:
+    """Allowed with what it runs, or denied with every class that explains it. Never raises."""
+    only = only_command(call, policy)
+    command = call.command if only is None else only
+    gate = None if command is None else read_simple(command)
+    if only is not None and policy.engine is None:
+        allowed = decide_command(only, policy, world, gate=gate)
+    else:
+        allowed = decide(call, policy, world, gate=gate)
+    if allowed is not None:
+        return allowed
+    if isinstance(gate, Simple) and not (_wraps(gate.argv[0]) and _holds_others(gate.argv)):
+        is_only = only is not None
+        fits = False if is_only and policy.engine is None else None
+        parts, misses = take_simple(gate, policy.bash, world.root, fits=fits)
+        known = (call, gate.text, policy, world, _NO_SHELL, parts, misses, is_only, None, "")
+        return _explain(new(DeniedCall, known))
+    return _deny(call, policy, world, gate, is_only_a_command=only is not None)
+
+
+def _holds_others(argv: Sequence[str]) -> bool:
+    """Return True if another command is inside a wrapper: find has one only behind -exec."""
+    return argv[0] != "find" or not _FIND_RUNS.isdisjoint(argv)
+
+
+@lru_cache(maxsize=1024)
+def _wraps(program: str) -> bool:
+    """Return True if a simple command may hold another that matters: sudo x, but not python x."""
+    is_runner = program == "uv" or (interpreter(program) and base_name(program) not in SHELLS)
+    return not is_runner and is_wrapper(program)
+
+
+def deny(
+    call: ToolCall, policy: Policy, world: World = UNKNOWN_WORLD, *, objection: str = ""
+) -> Denied:
+    """The verdict on a call that is denied already.
+
+    An `objection` of the second reader makes it ambiguous-shell, whatever the policy allows.
+    """
+    gate = None if call.command is None else read_simple(call.command)
+    is_only = only_command(call, policy) is not None
+    return _deny(call, policy, world, gate, objection, is_only_a_command=is_only)
+
+
+def _deny(  # noqa: PLR0913 -- judge knows half of it already
+    call: ToolCall,
+    policy: Policy,
+    world: World,
+    gate: Gate | None,
+    objection: str = "",
+    *,
+    is_only_a_command: bool,
+) -> Denied:
+    command = call.command
+    text, shell = call.raw, _NO_SHELL
+    if command is not None:
+        is_readable = not (isinstance(gate, NotSimple) and gate.reason in UNREADABLE)
+        text, shell = command, facts_of(command, is_readable=is_readable)
+    reader = read_leaves(command) if command is not None and policy.bash.constructs else gate
+    stop = reader if isinstance(reader, NotSimple) else None
+    parts, misses = take(shell.commands, policy.bash, world.root)
+    is_only = is_only_a_command
+    known = (call, text, policy, world, shell, parts, misses, is_only, stop, objection)
+    return _explain(new(DeniedCall, known))
+
+
+def judge_many(
+    policy: Policy, world: World = UNKNOWN_WORLD, *, distinct: int = 1 << 14
+) -> Callable[[ToolCall], Verdict]:
+    """Return `judge` for many calls, which keeps verdicts on `distinct` commands for repeats."""
+    verdicts: dict[str, Verdict] = {}
+
+    def of_call(call: ToolCall) -> Verdict:
+        command = only_command(call, policy)
+        if command is None or len(command) > _KEPT:
+            return judge(call, policy, world)
+        verdict = verdicts.get(command)
+        if verdict is None:
+            if len(verdicts) >= distinct:
+                verdicts.clear()  # repeats stand near each other: an order of use costs more
+            verdict = verdicts[command] = judge(call, policy, world)
+        return verdict
+
+    return of_call
+
+
+def _explain(denied: DeniedCall) -> Denied:
+    matches: list[tuple[FailureClass, Seen]] = []
+    for each in _worth_a_look(denied.signs):
+        if evidence := each.look(denied):
+            matches.append((each, evidence))  # noqa: PERF401 -- a comprehension is a call of its own
+    if permitted := denied.policy.bash.constructs:
+        # A construct permitted as such explains only what nothing else does: its odd forms.
+        closed = [
+            (c, evidence)
+            for c, evidence in matches
+            if evidence.despite or c.construct not in permitted
+        ]
+        matches = closed or matches
+    if not matches and (evidence := _REST.look(denied)):
+        matches = [(_REST, evidence)]
+    return Denied.explained(_findings(matches, denied))
+
+
+@lru_cache(maxsize=1024)
+def _worth_a_look(signs: frozenset[str]) -> tuple[FailureClass, ...]:
+    """The classes that a call with these signs may belong to; agents make some 500 such sets."""
+    return tuple(
+        each for each in _CLASSES if not each.seen_in or not each.seen_in.isdisjoint(signs)
+    )
+
+
+def _findings(matches: Iterable[tuple[FailureClass, Seen]], denied: DeniedCall) -> list[Finding]:
+    ways, stated = Ways(denied), denied.policy.stated
+    is_listed, harms = bool(denied.alone), denied.harms
+    findings: list[Finding] = []
+    for failure_class, evidence in matches:
+        facets = evidence.facets
+        if harms and not findings:
+            facets += tuple(each for each in harms if each not in facets)
+        if is_listed:
+            facets += ("script-listed",)
+        if failure_class.id in stated:
+            facets += ("rule-stated",)
+        hint = ways.hint(failure_class, evidence)
+        findings.append(new(Finding, (failure_class.id, evidence.span, hint, facets)))
+    return findings

@@ -1,0 +1,564 @@
+"""A TOML file of the user's, read and checked; all its faults are reported, a line each.
+
+The files of a project: their names, what ships with agenteval, and whose files they are.
+
+Keys of project files that an earlier agenteval knew, and what stands for each of them today.
+
+A key that is dropped or renamed goes into this table: a file of a year ago is then read, or refused
+with its cure. `tests/config/history` has such files.
+
+Files of a project, read beneath a folder: no link is followed, and sizes are bounded.
+
+What a user names himself may be a link; what lies in the folder that he named may not: it would
+show the model, and the model's server, any file that he can read.
+"""
+
+import errno
+import grp
+import os
+import pwd
+import re
+import stat
+import sys
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, get_args
+
+from agenteval.errors import UsageError
+from agenteval.trial.redaction import shown_url
+from agenteval.trial.text import as_name
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+PROJECT_FILE = "agenteval.toml"
+GATE_FILE = "gate.toml"
+DEFAULT_STORE = "reports/agenteval.db"
+DEFAULT_ARM = "taught/tools"
+LISTS, ARMS, SCENARIOS, FIXTURES = "allowlists", "arms", "scenarios", "fixtures"
+PARTS = (PROJECT_FILE, GATE_FILE, LISTS, ARMS, SCENARIOS, FIXTURES)
+
+
+def shipped() -> Path:
+    """The folder with the shipped scenarios/, allowlists/, fixtures/ and agenteval.toml.
+
+    `agenteval/shipped` of an installed wheel; in a checkout that holds links, and this is where
+    they lead: the checkout itself.
+    """
+    return (Path(__file__).parent.parent / "shipped" / PROJECT_FILE).resolve().parent
+
+
+def home() -> Path | None:
+    """The user's home folder; None where the environment names none by an absolute path."""
+    place = Path(os.path.expanduser("~"))  # noqa: PTH111 -- Path.home raises where there is none
+    return Path(os.path.realpath(place)) if place.is_absolute() else None
+
+
+def is_folder(path: Path) -> bool:
+    """Return `path.is_dir()`. Raises OSError, with every Python, where nobody can tell.
+
+    From Python 3.14 on `is_dir` is False there, and a shipped folder would stand in silently.
+    """
+    try:
+        return stat.S_ISDIR(path.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError, ValueError):  # or no path at all
+        return False
+
+
+def stranger(path: Path) -> str:
+    """Return who else owns or can write a file; empty if nobody does. Raises OSError."""
+    status = path.stat()
+    if status.st_uid not in _users():
+        return f"belongs to another user ({_user_name(status.st_uid)})"
+    if status.st_mode & stat.S_IWOTH:
+        return "may be written by any user"
+    if status.st_mode & stat.S_IWGRP and not _is_private_group(status.st_uid, status.st_gid):
+        return "may be written by a group"
+    return "may be written by others (ACL)" if _has_acl(path, status) else ""
+
+
+def _has_acl(path: Path, status: os.stat_result) -> bool:
+    """Return True if an access list stands behind the group's bits, which are its mask then."""
+    if not status.st_mode & stat.S_IWGRP or not hasattr(os, "getxattr"):
+        return False
+    try:
+        return bool(os.getxattr(path, "system.posix_acl_access"))
+    except OSError:
+        return False
+
+
+def _users() -> frozenset[int]:
+    """Ids of the user; under sudo the one who called it too, as git has it."""
+    user, caller = os.geteuid(), os.environ.get("SUDO_UID", "")
+    is_called = user == 0 and re.fullmatch("[0-9]{1,10}", caller)
+    return frozenset({user, int(caller)} if is_called else {user})
+
+
+def _user_name(user: int) -> str:
+    try:
+        return pwd.getpwuid(user).pw_name
+    except KeyError:
+        return str(user)
+
+
+def _is_private_group(user: int, group: int) -> bool:
+    """Return True if a group is the user's alone: many distributions give each user such a one."""
+    try:
+        entry = grp.getgrgid(group)
+    except KeyError:
+        return False
+    name = _user_name(user)
+    if entry.gr_name != name or {*entry.gr_mem} - {name}:
+        return False
+    return not any(one.pw_gid == group and one.pw_uid != user for one in pwd.getpwall())
+
+
+@cache
+def announce(line: str) -> None:
+    """Report on standard error, once a process, what a command does with a project."""
+    sys.stderr.write(f"agenteval: {as_name(line)}\n")
+
+
+def note_hidden(kind: str, name: str, path: Path, shipped_path: Path) -> None:
+    """Say once that a project's file or folder stands in place of a shipped one that differs."""
+    if is_hiding(path, shipped_path):
+        announce(f"{kind} {name} is {path}, which hides the shipped one of that name")
+
+
+@cache
+def is_hiding(path: Path, shipped_path: Path) -> bool:
+    """Return True if a file or folder stands in place of a shipped one, and differs from it."""
+    is_there = os.path.lexists(shipped_path)
+    is_other = os.path.realpath(path) != os.path.realpath(shipped_path)  # also of a loop of links
+    return is_there and is_other and not _same(path, shipped_path)
+
+
+def _same(path: Path, other: Path) -> bool:
+    """Return True if both hold the same bytes; anything but a file or folder is like nothing."""
+    try:
+        first, second = path.lstat(), other.stat()
+        if stat.S_ISDIR(first.st_mode) and stat.S_ISDIR(second.st_mode):
+            names = _names(path)
+            return names == _names(other) and all(_same(path / one, other / one) for one in names)
+        is_file = stat.S_ISREG(first.st_mode) and stat.S_ISREG(second.st_mode)
+        if not is_file or first.st_size != second.st_size:
+            return False
+        return path.read_bytes() == other.read_bytes()
+    except OSError:
+        return False
+
+
+def _names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()} - {"__pycache__"}
+
+
+Tables = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _DroppedKey:
+    """A key, dots between its tables, and the `successor` at the top of the file.
+
+    `values` gives each value that keeps its meaning, and how it is written today; of any other the
+    `reason` says why it has none.
+    """
+
+    file: str  # by its usual name
+    key: str
+    dropped: str  # the day
+    successor: str
+    values: Mapping[str, str]
+    reason: str
+
+
+DROPPED_KEYS = (
+    _DroppedKey(
+        *("gate.toml", "plan.over", "2026-11-22", "about"),
+        values={"trials": "these", "scenarios": "like-these"},
+        reason="nothing chooses any more by itself what figures are about",
+    ),
+)
+
+
+def renew(file: str, path: Path, tables: Tables) -> tuple[Tables, list[str]]:
+    """The tables of a file of this kind by the keys of today, and a warning for each older one.
+
+    Raises UsageError for a key that has no meaning any more.
+    """
+    warnings = []
+    for dropped in DROPPED_KEYS:
+        above, _, name = dropped.key.rpartition(".")
+        table = tables.get(above)
+        if dropped.file != file or not isinstance(table, dict) or name not in table:
+            continue
+        value = dropped.values.get(str(table[name]))
+        if value is None and dropped.successor not in tables:
+            raise UsageError(_refusal(dropped, path, table[name]))
+        rest = {key: kept for key, kept in table.items() if key != name}
+        tables = {dropped.successor: value, **tables, above: rest}
+        warnings.append(_warning(dropped, path, tables[dropped.successor]))
+    return tables, warnings
+
+
+def _warning(dropped: _DroppedKey, path: Path, value: object) -> str:
+    return (
+        f"{path}: {dropped.key} was dropped on {dropped.dropped}, and is read as "
+        f'{dropped.successor} = "{value}"; write that at the top of the file instead'
+    )
+
+
+def _refusal(dropped: _DroppedKey, path: Path, value: object) -> str:
+    ways = " or ".join(f'{dropped.successor} = "{one}"' for one in dropped.values.values())
+    return (
+        f"{path}: {dropped.key} = {value!r:.60} was dropped on {dropped.dropped}: "
+        f"{dropped.reason}; write {ways} at the top of the file instead"
+    )
+
+
+TEXT: Final = 4 << 20  # bytes of a text: TOML, instructions, a script
+LARGEST: Final = 64 << 20  # of any other file, and of all files of a fixture
+FILES: Final = 10_000  # of a fixture
+DEPTH: Final = 32  # folders, one in the other
+_FLAGS: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+_FOLDER: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY | os.O_NOFOLLOW
+_KINDS: Final = {
+    stat.S_IFIFO: "a FIFO",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFDIR: "a folder",
+}
+LINK: Final = (
+    "is a link, or lies behind one, and what lies in a project is read without following links: "
+    "put the file itself there"
+)
+
+
+def read(path: Path, base: Path | None = None, most: int = TEXT) -> bytes:
+    """The bytes of a regular file: beneath `base`, or as the user himself named it.
+
+    Raises UsageError for a link beneath `base`, for what is no regular file and for what is larger;
+    and OSError, as for a file that is not there.
+    """
+    with _opened(path, base) as file:
+        return _content(file, path, most)
+
+
+@contextmanager
+def _opened(path: Path, base: Path | None) -> Iterator[int]:
+    file = os.open(path, _FLAGS) if base is None else _open_beneath(path, base)
+    try:
+        yield file
+    finally:
+        os.close(file)
+
+
+def _open_beneath(path: Path, base: Path) -> int:
+    relative = os.path.relpath(path, base)  # both as they are written
+    if relative.startswith(os.pardir):
+        raise UsageError(f"{path}: leads out of {base}: name a file within it")
+    folder = os.open(base, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY)
+    try:
+        return by_kernel(folder, relative)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise UsageError(f"{path}: {LINK}") from error
+        error.filename = str(path)
+        raise
+    finally:
+        os.close(folder)
+
+
+def by_kernel(folder: int, relative: str) -> int:
+    """By openat2 where the kernel has it (Linux 5.6), else step by step."""
+    if sys.platform == "linux":
+        from agenteval.sandbox.inside import limits as linux  # noqa: PLC0415 -- ctypes, where it serves
+
+        try:
+            return linux.open_beneath(folder, relative, _FLAGS)
+        except OSError as error:  # a container's filter may answer for a kernel that has it
+            if error.errno not in {errno.ENOSYS, errno.EPERM, errno.EINVAL}:
+                raise OSError(error.errno, os.strerror(error.errno or 0)) from None
+    return by_steps(folder, relative)
+
+
+def by_steps(folder: int, relative: str) -> int:
+    """Open a file as openat2 does, by hand. Raises OSError; ELOOP for a link at any level."""
+    *above, name = Path(relative).parts
+    current = os.dup(folder)
+    try:
+        for step in above:
+            below = _no_link(step, current, _FOLDER)
+            os.close(current)
+            current = below
+        return _no_link(name, current, _FLAGS | os.O_NOFOLLOW)
+    finally:
+        os.close(current)
+
+
+def _no_link(name: str, folder: int, flags: int) -> int:
+    try:
+        return os.open(name, flags, dir_fd=folder)
+    except OSError:
+        if stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), name) from None
+        raise
+
+
+def _content(file: int, path: Path, most: int) -> bytes:
+    status = os.fstat(file)
+    if not stat.S_ISREG(status.st_mode):
+        raise UsageError(f"{path}: {_other(status.st_mode)}")
+    with os.fdopen(os.dup(file), "rb") as opened:
+        content = opened.read(most + 1) if status.st_size <= most else b""
+    if max(status.st_size, len(content)) > most:
+        raise UsageError(
+            f"{path}: is larger than {_size(most)}, which is the most that is read of such a file: "
+            "make it smaller"
+        )
+    return content
+
+
+def _other(mode: int) -> str:
+    kind = _KINDS.get(stat.S_IFMT(mode), "no regular file")
+    return f"is {kind}, and only regular files are read: take it away"
+
+
+def _size(number: int) -> str:
+    return f"{number >> 20} MB"
+
+
+def tree(folder: Path, base: Path) -> Mapping[str, bytes]:
+    """Relative path to content of every file below `folder`, which lies beneath `base`.
+
+    Raises UsageError: which file, what is wrong with it, and the cure.
+    """
+    top = _open_beneath(folder, base)
+    try:
+        reading = _Tree(folder, {})
+        reading.take(top, "", 1)
+    finally:
+        os.close(top)
+    return reading.files
+
+
+class _Tree:
+    """Files under way to being read, and how many bytes they may still have."""
+
+    def __init__(self, folder: Path, files: dict[str, bytes]) -> None:
+        self.folder, self.files, self.left = folder, files, LARGEST
+
+    def take(self, place: int, prefix: str, depth: int) -> None:
+        """Read what lies in the open folder `place`, which is called `within` below the top."""
+        if depth > DEPTH:
+            raise UsageError(
+                f"{self.folder / prefix}: lies more than {DEPTH} folders deep: take it up"
+            )
+        with os.scandir(place) as entries:
+            names = sorted(entry.name for entry in entries)
+        for name in names:
+            if name != "__pycache__":
+                self._take_one(place, name, f"{prefix}{name}", depth)
+
+    def _take_one(self, place: int, name: str, path: str, depth: int) -> None:
+        whole = self.folder / path
+        if not path.isprintable():
+            raise UsageError(
+                f"{self.folder}: the name {path!r} has a character that is not printed: rename it"
+            )
+        if len(self.files) >= FILES:
+            raise UsageError(f"{self.folder}: more than {FILES} files: leave some out")
+        mode = os.stat(name, dir_fd=place, follow_symlinks=False).st_mode
+        if stat.S_ISLNK(mode):
+            raise UsageError(f"{whole}: {LINK}")
+        if not stat.S_ISDIR(mode) and not stat.S_ISREG(mode):
+            raise UsageError(f"{whole}: {_other(mode)}")
+        is_folder = stat.S_ISDIR(mode)
+        file = os.open(name, _FOLDER if is_folder else _FLAGS | os.O_NOFOLLOW, dir_fd=place)
+        try:
+            if is_folder:
+                self.take(file, f"{path}/", depth + 1)
+            else:
+                self.files[path] = _content(file, whole, LARGEST)
+                self._count(len(self.files[path]))
+        finally:
+            os.close(file)
+
+    def _count(self, size: int) -> None:
+        self.left -= size
+        if self.left < 0:
+            raise UsageError(f"{self.folder}: its files have more than {_size(LARGEST)} in all")
+
+
+def printable(name: str, path: Path) -> str:
+    """The name of something of a project. Raises UsageError where it could not be shown as one."""
+    if not name.isprintable():
+        raise UsageError(f"{str(path)!r}: has a character that is not printed: rename it")
+    return name
+
+
+def named(start: Path, suffix: str) -> Iterator[Path]:
+    """Files below `start` whose names end so, in order; no folder behind a link is entered."""
+    for entry in entries(start):
+        if entry.name.endswith(suffix) and not entry.is_dir(follow_symlinks=False):
+            yield start / entry.path
+
+
+def entries(start: Path) -> Iterator[os.DirEntry[str]]:
+    """Every entry below `start`, in order: of no folder behind a link, and of no deeper one."""
+    folders = [(str(start), 1)]
+    while folders:
+        folder, depth = folders.pop()
+        try:
+            with os.scandir(folder) as unordered:
+                listed = sorted(unordered, key=lambda entry: entry.name)
+        except OSError:
+            continue
+        yield from listed
+        if depth < DEPTH:
+            inner = [entry.path for entry in listed if entry.is_dir(follow_symlinks=False)]
+            folders += [(path, depth + 1) for path in inner]
+
+
+if TYPE_CHECKING:  # pydantic costs 100 ms of start-up, and an allow list is read without it
+    from pydantic import BaseModel
+
+    Schema = TypeVar("Schema", bound=BaseModel)
+
+_PARTS = 64
+# tomllib takes minutes for a key of 20,000 parts.
+_KEY = r"""(?:[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*\.[ \t]*"""
+_LONG_KEY = re.compile(rf"(?:^|[\[{{,])[ \t]*(?:{_KEY}){{{_PARTS}}}", re.MULTILINE)
+
+
+def read_toml(path: Path, base: Path | None = None) -> dict[str, Any]:
+    """Return the tables of a file, which is read beneath `base`: no link leads out of it.
+
+    Raises UsageError when it cannot be read or is not TOML.
+    """
+    return parse(path, read_content(path, base))
+
+
+def read_content(path: Path, base: Path | None = None) -> bytes:
+    """Return the bytes of a file, as `read_toml` reads it. Raises UsageError."""
+    try:
+        return read(path, base)
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise UsageError(f"{str(path)!r}: no file can be named so ({error})") from error
+
+
+def parse(path: Path, content: bytes) -> dict[str, Any]:
+    """Return the tables in the content of the file `path`. Raises UsageError if it is not TOML."""
+    try:
+        text = content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+    except UnicodeDecodeError as error:
+        raise UsageError(
+            f"{path}: not UTF-8 text (byte {error.start}): save it as UTF-8"
+        ) from error
+    if _LONG_KEY.search(text):
+        raise UsageError(f"{path}: not valid TOML: a key of more than {_PARTS} parts")
+    try:
+        return tomllib.loads(text)
+    except ValueError as error:  # more than tomllib's own, as for a number of 5000 digits
+        raise UsageError(f"{path}: not valid TOML: {error}") from error
+    except RecursionError as error:
+        raise UsageError(f"{path}: not valid TOML: it nests too deeply") from error
+
+
+def load_toml(path: Path, schema: "type[Schema]", base: Path | None = None) -> "Schema":
+    """The file as a `schema`; it is read beneath `base`, where no link leads out.
+
+    Raises UsageError: file, key, what was expected there.
+    """
+    return check(path, read_toml(path, base), schema)
+
+
+def check(where: Path | str, tables: Mapping[str, Any], schema: "type[Schema]") -> "Schema":
+    """`tables` as a `schema`; `where` opens the line of the UsageError when they do not fit."""
+    from pydantic import ValidationError  # noqa: PLC0415 -- see above
+
+    try:
+        return schema.model_validate(tables)
+    except ValidationError as error:
+        # A misspelt key is the cause of the one that is then missing.
+        errors = sorted(
+            error.errors(include_url=False), key=lambda one: one["type"] != "extra_forbidden"
+        )
+        first: dict[tuple[object, ...], str] = {}
+        for one in errors:
+            place = _place(one, tables)
+            first.setdefault(place, f"{where}: {_complaint({**one, 'loc': place}, schema)}")
+        raise UsageError(*first.values()) from error
+
+
+def _place(error: Mapping[str, Any], tables: Mapping[str, Any]) -> tuple[object, ...]:
+    """Return the place in the file, without the names of the types that a value may have."""
+    place: tuple[object, ...] = error["loc"]
+    if error["type"] == "missing":
+        return place
+    inner: Any = tables
+    for depth, part in enumerate(place):
+        try:
+            inner = inner[part]
+        except (LookupError, TypeError):
+            return place[:depth]
+    return place
+
+
+def _complaint(error: Mapping[str, Any], schema: "type[BaseModel]") -> str:
+    *above, last = error["loc"] or ("",)
+    key = ".".join(str(part) for part in error["loc"]) or "(top level)"
+    match error["type"]:
+        case "extra_forbidden":
+            return f"unknown key {key}; {known_keys(str(last), sorted(_keys(schema, above)))}"
+        case "model_type" | "model_attributes_type":
+            return f"{key}: expected a table, got {_short(error['input'])}"
+        case "missing":
+            return f"{key} is missing" if above else f"key {last} is missing"
+    complaint, value = f"{key}: {_lower(error['msg'])}", error["input"]
+    if last == "base_url" and isinstance(value, str):
+        value = shown_url(value)
+    return complaint if last == "api_key_env" else f"{complaint}, got {_short(value)}"
+
+
+def known_keys(wrong: str, known_names: Sequence[str]) -> str:
+    """Return the known keys as a sentence, with the one that a wrong key may have meant."""
+    from difflib import get_close_matches  # noqa: PLC0415 -- start-up: few files are wrong
+
+    near = get_close_matches(wrong, known_names, n=1)
+    return f"known keys: {', '.join(known_names)}" + (f"; did you mean {near[0]}?" if near else "")
+
+
+def _keys(schema: "type[BaseModel]", above: Sequence[object]) -> Iterable[str]:
+    """The keys of the table below `above`, where what is no field is a name or a place."""
+    for part in above:
+        field = schema.model_fields.get(str(part))
+        schema = (_schema_in(field.annotation) if field else None) or schema
+    return schema.model_fields
+
+
+def _schema_in(annotation: Any) -> "type[BaseModel] | None":
+    if hasattr(annotation, "model_fields"):
+        return cast("type[BaseModel]", annotation)
+    return next(filter(None, map(_schema_in, get_args(annotation))), None)
+
+
+def _lower(message: str) -> str:
+    """Pydantic's sentence as the middle of ours, without its note that it is a value error."""
+    message = message.removeprefix("Value error, ")
+    return message[:1].lower() + message[1:]
+
+
+def _short(value: object) -> str:
+    from agenteval.trial.redaction import KEYS, Redactor  # noqa: PLC0415 -- as above
+
+    try:
+        text = Redactor(KEYS).text(repr(value))  # before it is cut: a key may be in a wrong place
+    except RecursionError:
+        text = "a value that nests too deeply"
+    return text if len(text) <= 60 else f"{text[:57]}..."

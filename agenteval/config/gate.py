@@ -1,0 +1,161 @@
+"""gate.toml: what a candidate must hold, read and checked."""
+
+import hashlib
+import logging
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
+
+from agenteval.classes.catalogue import failure_classes
+from agenteval.config.files import GATE_FILE, check, read_toml, renew, shipped
+from agenteval.config.trust import find_project, find_rules, roots, working_folder
+from agenteval.errors import UsageError
+from agenteval.host import write_whole
+from agenteval.stats.criteria import CRITERIA, Rules
+from agenteval.stats.rates import PLANNED_ICC, Estimand, estimand
+from agenteval.trial.text import as_word, visible
+
+COMPLETED = 10.0  # points: a promotion asks for work done, also where no file says so
+Per100 = Annotated[float, Field(gt=0, lt=100)]
+
+
+class _StrictRules(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class _Margin(_StrictRules):
+    points: Per100 | None = None
+    ratio: Annotated[float, Field(gt=1, le=100)] | None = None
+    completed: Per100 = COMPLETED
+
+    @model_validator(mode="after")
+    def _one_of_them(self) -> Self:
+        if (self.points is None) == (self.ratio is None):
+            raise ValueError("give either points or ratio")
+        return self
+
+
+class _Budgets(_StrictRules):
+    classes: dict[str, Per100] = {}
+
+    def limits(self) -> dict[str, float]:
+        """Return the limits of the criteria that have one, as fractions."""
+        given = {name: getattr(self, name) for name in CRITERIA}
+        return {name: limit / 100 for name, limit in given.items() if limit is not None}
+
+
+if TYPE_CHECKING:
+    _AllBudgets = _Budgets
+else:  # a key for each criterion
+    _AllBudgets = create_model(
+        "_AllBudgets", __base__=_Budgets, **dict.fromkeys(CRITERIA, (Per100 | None, None))
+    )
+
+
+class _Never(_StrictRules):
+    classes: list[str] = []
+    below: Per100 = 1.0
+
+
+class _Minimum(_StrictRules):
+    trials: Annotated[int, Field(ge=0)] = 0
+    calls: Annotated[int, Field(ge=0)] = 0
+
+
+class _Plan(_StrictRules):
+    icc: Annotated[float, Field(ge=0, lt=1)] = PLANNED_ICC
+    looks: Annotated[int, Field(ge=1, le=20)] = 1
+
+
+class _GateFile(_StrictRules):
+    about: Literal["these", "like-these"] = "these"
+    margin: _Margin
+    budgets: _AllBudgets = _AllBudgets()
+    never: _Never = _Never()
+    minimum: _Minimum = _Minimum()
+    plan: _Plan = _Plan()
+
+
+def load_rules(path: Path) -> Rules:
+    """Raises UsageError: one line with the file, the key and what was expected there.
+
+    A key of an earlier agenteval is read where its meaning is kept, and a line of the log says so.
+    """
+    tables, warnings = renew(GATE_FILE, path, read_toml(path))
+    file = check(path, tables, _GateFile)
+    for warning in warnings:
+        logging.getLogger(__name__).warning("agenteval: %s", visible(warning))
+    _check_classes(path, "budgets.classes", list(file.budgets.classes))
+    _check_classes(path, "never.classes", file.never.classes)
+    twice = set(file.never.classes) & set(file.budgets.classes)
+    if twice:
+        raise UsageError(
+            f"{path}: never.classes: {min(twice)!r} also has a budget; keep it in one of the two"
+        )
+    margin = file.margin
+    return Rules(
+        margin=margin.points / 100 if margin.points else margin.ratio or 0.0,
+        ratio=margin.ratio is not None,
+        completed=margin.completed / 100,
+        budgets=file.budgets.limits(),
+        classes={name: limit / 100 for name, limit in file.budgets.classes.items()},
+        never=tuple(file.never.classes),
+        never_below=file.never.below / 100,
+        trials=file.minimum.trials,
+        calls=file.minimum.calls,
+        icc=file.plan.icc,
+        looks=file.plan.looks,
+        about=Estimand(file.about),
+    )
+
+
+def digest(rules: Rules) -> str:
+    """The same for the same rules, however their file is written."""
+    return hashlib.sha256(repr(rules).encode()).hexdigest()[:12]
+
+
+def _check_classes(path: Path, key: str, names: Sequence[str]) -> None:
+    known = [one.id for one in failure_classes()]
+    for name in names:
+        if name not in known:
+            raise UsageError(f"{path}: {key}: no failure class {name!r}. Known: {', '.join(known)}")
+
+
+def rules_at(path: Path | None, about: str | None = None) -> tuple[Rules, str]:
+    """Return the rules of a gate, and where they are from; `about` goes before theirs.
+
+    Raises UsageError.
+    """
+    file = path or _default_rules()
+    is_shipped = os.path.realpath(file) == os.path.realpath(shipped() / GATE_FILE)
+    rules = load_rules(file)
+    rules = rules if about is None else replace(rules, about=estimand(about))
+    return rules, f"the {GATE_FILE} that agenteval ships" if is_shipped else str(file)
+
+
+def _default_rules() -> Path:
+    """Return the project's gate.toml, else the shipped one.
+
+    Raises UsageError for one that is passed over: no other rules may give a verdict in its place.
+    """
+    search = find_project(working_folder().resolve())
+    if search.refused and os.path.lexists(search.refused / GATE_FILE):
+        file = search.refused / GATE_FILE
+        raise UsageError(
+            f"{file}: passed over, as {search.reason}. Name it: --gate {as_word(str(file))}; or "
+            f"use the whole project: agenteval trust {as_word(str(search.refused))}"
+        )
+    return find_rules(roots())
+
+
+def write_rules() -> Path:
+    """The shipped rules with their comments, into this folder. Raises UsageError."""
+    path = Path(GATE_FILE)
+    if path.exists():
+        raise UsageError(f"{path} is there already; change it, or remove it first")
+    write_whole(path, (shipped() / GATE_FILE).read_text(encoding="utf-8"))
+    return path

@@ -1,0 +1,503 @@
+"""Scenarios as their authors wrote them, read and checked.
+
+The files a trial starts with.
+
+The sub-agents of a scenario, and what it draws by chance, as scenario.toml has them.
+"""
+
+import os
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import date
+from pathlib import Path, PurePosixPath
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PositiveInt, model_validator
+
+from agenteval.classes.catalogue import failure_classes
+from agenteval.config.files import (
+    FIXTURES,
+    SCENARIOS,
+    check,
+    is_folder,
+    load_toml,
+    note_hidden,
+    read,
+    read_toml,
+    shipped,
+    tree,
+)
+from agenteval.config.proofread import INSTRUCTIONS, proofread
+from agenteval.config.trust import SCENARIO_FILE, find, first
+from agenteval.errors import UsageError
+from agenteval.policy.policy import Policy
+from agenteval.sandbox.maker import WorldError, database
+from agenteval.trial.text import Day, Draw, Pick, Whole, as_name
+from agenteval.trial.trial import Agent, Check, CodeTest, Limits, Scenario, SpawnLimits, Step, Trace
+
+WORLD = "world.sql"
+FILES = "files"
+
+
+def load_fixture(scenario: Scenario, seed: int, *, roots: Sequence[Path]) -> Mapping[str, bytes]:
+    """Relative path to content: fixtures/NAME/files, and the database that world.sql makes.
+
+    `roots` are the folders to look in, as `config.roots.roots` gives them. The same seed gives the
+    same bytes. Raises UsageError.
+    """
+    folder, root = _folder(scenario, roots)
+    content = dict(_files(folder / FILES, root))
+    if scenario.world:
+        try:
+            content[scenario.database] = database(scenario, seed)
+        except WorldError as error:
+            raise UsageError(f"{folder / WORLD}: {error}. Mend the script") from error
+    if scenario.database not in content:
+        raise UsageError(
+            f"{folder}: scenario {scenario.name!r} is judged on {scenario.database!r}, which the "
+            f"fixture does not hold. Add {WORLD} or that file"
+        )
+    return content
+
+
+def check_scripts(policy: Policy, where: Path, scenario: Scenario, files: Collection[str]) -> None:
+    """Raises UsageError when a rule of the policy, read from `where`, is for no file of these."""
+    tables = {script.path for script in policy.bash.scripts}
+    for script in policy.bash.listed:
+        if script not in files:
+            key = "script" if script in tables else "allow"
+            raise UsageError(
+                f"{where}: bash.{key}: a rule is for {script}, and the fixture "
+                f"{scenario.fixture!r} of scenario {scenario.name!r} has no such file. Add it to "
+                f"{FIXTURES}/{scenario.fixture}/{FILES}/, mend the path, or take the rule out"
+            )
+
+
+def _folder(scenario: Scenario, roots: Sequence[Path]) -> tuple[Path, Path]:
+    """The fixture's folder, and the root that it lies in."""
+    for root in roots:
+        folder = root / FIXTURES / scenario.fixture
+        if is_folder(folder / FILES):
+            _note_hidden(scenario.fixture, folder)
+            return folder, root
+    fixture_names = sorted(
+        {folder.parent.name for root in roots for folder in (root / FIXTURES).glob(f"*/{FILES}")}
+    )
+    places = " or ".join(f"{root / FIXTURES}/" for root in roots)
+    raise UsageError(
+        f"scenario {scenario.name!r}: no fixture {scenario.fixture!r} (a folder with {FILES}/) in "
+        f"{places}. Known: {', '.join(fixture_names) or 'none'}"
+    )
+
+
+_READ: dict[Path, Mapping[str, bytes]] = {}
+_KEPT = 64 << 20  # bytes of fixtures that are read once for all trials
+
+
+def _files(folder: Path, root: Path) -> Mapping[str, bytes]:
+    if folder not in _READ:
+        try:
+            _READ[folder] = tree(folder, root)
+        except OSError as error:
+            raise UsageError(f"{error.filename or folder}: cannot be read ({error})") from error
+    files = _READ[folder]
+    while sum(len(content) for one in _READ.values() for content in one.values()) > _KEPT:
+        del _READ[next(iter(_READ))]
+    return files
+
+
+def find_world(fixture: str, roots: Sequence[Path]) -> tuple[Path | None, Path]:
+    """The script that makes the fixture's database, and the root that it lies in.
+
+    None when the fixture brings a database as a file.
+    """
+    places = ((root / FIXTURES / fixture / WORLD, root) for root in roots)
+    for path, root in places:
+        if os.path.lexists(path):
+            _note_hidden(fixture, path.parent)
+            return path, root
+    return None, roots[0]
+
+
+def _note_hidden(name: str, folder: Path) -> None:
+    note_hidden("fixture", name, folder, shipped() / FIXTURES / name)
+
+
+def _is_inside(path: str) -> str:
+    if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:
+        raise ValueError(
+            "must be a path inside the workspace or the scenario, such as data/world.db"
+        )
+    if not path.isprintable():
+        raise ValueError("must be a path without characters that are not printed")
+    return path
+
+
+Inside = Annotated[str, AfterValidator(_is_inside)]
+Tool = Literal["bash", "read", "write"]
+
+_AgentName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]*$")]
+_Few = Annotated[int, Field(ge=1, le=32)]
+_NEEDS = {"fixed": ("program",), "model": ("instructions", "policy", "tools", "solution")}
+
+_STRICT = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+_Text = Annotated[str, Field(min_length=1)]
+
+
+class StepSchema(BaseModel):
+    model_config = _STRICT
+
+    tool: _Text
+    arguments: dict[str, Any]
+
+
+class AgentSchema(BaseModel):
+    """A sub-agent that the served model plays, or a program that stands for one."""
+
+    model_config = _STRICT
+
+    name: _AgentName
+    spawned: _Text
+    evaluator: Literal["model", "fixed"] = "model"
+    program: Inside = ""
+    instructions: Inside = ""
+    policy: Inside = ""
+    tools: list[Tool] = []
+    solution: list[StepSchema] = []
+    closing: PositiveInt = 1
+    max_turns: PositiveInt = 20
+
+    @model_validator(mode="after")
+    def _is_one_kind(self) -> Self:
+        for kind, keys in _NEEDS.items():
+            for key in keys:
+                if (kind == self.evaluator) != bool(getattr(self, key)):
+                    verb = "needs" if kind == self.evaluator else "has no"
+                    raise ValueError(f"evaluator = {self.evaluator!r} {verb} `{key}`")
+        return self
+
+
+class SpawnSchema(BaseModel):
+    model_config = _STRICT
+
+    depth: _Few = 2
+    count: _Few = 8
+
+
+def agents(
+    path: Path, schemas: Sequence[AgentSchema], text: Callable[[str, str], str]
+) -> tuple[Agent, ...]:
+    """Return the agents of a scenario. `text` reads a file next to it, and gets the file's purpose.
+
+    Raises UsageError.
+    """
+    names = [schema.name for schema in schemas]
+    for number, schema in enumerate(schemas):
+        if names.index(schema.name) != number:
+            raise UsageError(f"{path}: agent.{number}.name: {schema.name!r} is taken. Rename it")
+        for at, step in enumerate(schema.solution):
+            if step.tool not in schema.tools:
+                raise UsageError(
+                    f"{path}: agent.{number}.solution.{at}.tool: {step.tool!r} is not in its "
+                    f"tools. Known: {', '.join(schema.tools)}"
+                )
+    return tuple(_agent(schema, text) for schema in schemas)
+
+
+def spawn_limits(schema: SpawnSchema) -> SpawnLimits:
+    return SpawnLimits(schema.depth, schema.count)
+
+
+def _agent(schema: AgentSchema, text: Callable[[str, str], str]) -> Agent:
+    program = None
+    if schema.program:
+        program = CodeTest(
+            schema.name, text(schema.program, f"agent {schema.name!r} is played by it")
+        )
+    return Agent(
+        name=schema.name,
+        spawned=schema.spawned,
+        instructions=text(schema.instructions, f"agent {schema.name!r} reads it")
+        if schema.instructions
+        else "",
+        policy=schema.policy,
+        tools=tuple(schema.tools),
+        solution=tuple(Step(**step.model_dump()) for step in schema.solution),
+        closing=schema.closing,
+        max_turns=schema.max_turns,
+        program=program,
+    )
+
+
+WORDS = "words.toml"
+_Word = Annotated[str, Field(min_length=1)]
+
+
+class DrawSchema(BaseModel):
+    """`{ from, to }` of whole numbers or days, or `{ of }` with an optional `count`."""
+
+    model_config = _STRICT
+
+    low: int | str | None = Field(default=None, alias="from")
+    high: int | str | None = Field(default=None, alias="to")
+    of: list[str | int] | _Word | None = None
+    count: PositiveInt | None = None
+
+    @model_validator(mode="after")
+    def _is_one_kind(self) -> Self:
+        ranged = self.low is not None and self.high is not None and self.of is None
+        if ranged and self.count is None:
+            self._check_range()
+        elif self.of is None or self.low is not None or self.high is not None:
+            raise ValueError(
+                "give `from` and `to` (whole numbers, or days as YYYY-MM-DD), or `of` (a list, or "
+                "the name of a word list), with `count` for a list of different ones"
+            )
+        return self
+
+    def _check_range(self) -> None:
+        low, high = self.low, self.high
+        if isinstance(low, str) and isinstance(high, str):
+            low, high = date.fromisoformat(low).toordinal(), date.fromisoformat(high).toordinal()
+        if not isinstance(low, int) or not isinstance(high, int):
+            raise ValueError("`from` and `to` are two whole numbers or two days")  # noqa: TRY004 -- pydantic's way
+        if low > high:
+            raise ValueError("`from` is above `to`")
+
+
+class _Words(BaseModel):
+    model_config = _STRICT
+
+    words: dict[str, Annotated[list[_Word], Field(min_length=1)]]
+
+
+def load_words(places: Sequence[Path]) -> Mapping[str, tuple[str, ...]]:
+    """The lists of every words.toml in `places`; the first place that has a list wins.
+
+    Raises UsageError.
+    """
+    word_lists: dict[str, tuple[str, ...]] = {}
+    for place in places:
+        path = place / WORDS
+        if os.path.lexists(path):
+            lists = check(path, {"words": read_toml(path, place.parent)}, _Words).words
+            word_lists = {name: tuple(words) for name, words in lists.items()} | word_lists
+    return word_lists
+
+
+def draw(schema: DrawSchema, words: Mapping[str, tuple[str, ...]]) -> Draw:
+    """Raises ValueError when a word list is unknown or shorter than the count."""
+    if schema.of is None:
+        low, high = schema.low, schema.high
+        return (
+            Whole(low, high)
+            if isinstance(low, int) and isinstance(high, int)
+            else Day(str(low), str(high))
+        )
+    if isinstance(schema.of, str) and schema.of not in words:
+        raise ValueError(f"no word list {schema.of!r}. Known: {', '.join(sorted(words)) or 'none'}")
+    items = words[schema.of] if isinstance(schema.of, str) else tuple(schema.of)
+    if len(items) < (schema.count or 1):
+        raise ValueError(f"{schema.count or 1} of a list of {len(items)}")
+    return Pick(items, schema.count or 0)
+
+
+FOLDER = SCENARIOS
+_MOST_TIMES = 16  # of a usual limit: a scenario may be a stranger's
+
+
+def _checked(name: str) -> str:
+    if as_name(name) != name:
+        raise ValueError("is a name: one line, without control characters")
+    return name
+
+
+_CheckedName = Annotated[str, Field(min_length=1), AfterValidator(_checked)]
+
+
+class _CheckSchema(BaseModel):
+    model_config = _STRICT
+
+    name: _CheckedName
+    query: _Text
+    expect: str | int | float
+
+
+class _TraceSchema(BaseModel):
+    model_config = _STRICT
+
+    name: _CheckedName
+    calls: Annotated[list[_Text], Field(min_length=1)]
+
+
+class _TestSchema(BaseModel):
+    model_config = _STRICT
+
+    name: _CheckedName
+    python: Annotated[Inside, Field(min_length=1)]
+
+
+class _ScenarioSchema(BaseModel):
+    """The keys of scenario.toml; scenarios/README.md explains each."""
+
+    model_config = _STRICT
+
+    title: _CheckedName
+    policy: Annotated[Inside, Field(min_length=1)]
+    fixture: Annotated[Inside, Field(min_length=1)]
+    tools: Annotated[list[Tool], Field(min_length=1)]
+    database: Annotated[Inside, Field(min_length=1)]
+    goal: Annotated[list[_CheckSchema], Field(min_length=1)]
+    solution: Annotated[list[StepSchema], Field(min_length=1)]
+    another: list[StepSchema] = []
+    closing: PositiveInt | None = None
+    agent: list[AgentSchema] = []
+    spawn: SpawnSchema = SpawnSchema()
+    handshake: list[_CheckSchema] = []
+    test: list[_TestSchema] = []
+    trace: list[_TraceSchema] = []
+    variant: list[dict[str, str | int]] = []
+    draw: dict[str, DrawSchema] = {}
+    ask: dict[str, _Text] = {}
+    invites: list[_Text] = []
+    max_turns: PositiveInt = 20
+    limits: dict[str, int | float] = {}
+
+
+def load_scenarios(targets: Sequence[str], *, roots: Sequence[Path]) -> tuple[Scenario, ...]:
+    """The scenarios that `targets` name, each once, in that order.
+
+    A target is a folder that holds scenarios at any depth, the folder of one scenario, or a name
+    or group below scenarios/ in one of `roots`, as `config.roots.roots` gives them, with or without
+    that folder's name; without any target, everything below the first scenarios/ there is. Raises
+    UsageError.
+    """
+    places = [root / FOLDER for root in roots]
+    chosen: dict[str, Path] = {}
+    for target in targets or [str(first(places))]:
+        for name, folder in find(target, places):
+            if as_name(name) != name:
+                raise UsageError(f"{folder}: the name of a scenario is one line. Rename the folder")
+            if chosen.setdefault(name, folder).resolve() != folder.resolve():
+                raise UsageError(
+                    f"{folder}: a scenario {name!r} was already taken from {chosen[name]}. "
+                    "Rename one of the folders"
+                )
+    words = load_words(places)
+    return tuple(_load_scenario(folder, name, words, roots) for name, folder in chosen.items())
+
+
+HOLDS = "It holds what the model reads, under `# System` and `# Task`"
+
+
+def _load_scenario(
+    folder: Path, name: str, words: Mapping[str, tuple[str, ...]], roots: Sequence[Path]
+) -> Scenario:
+    """Raises UsageError: one line with the file, the key and what was expected there."""
+    path, base = folder / SCENARIO_FILE, _base(folder, roots)
+    schema = load_toml(path, _ScenarioSchema, base)
+    world, root = _world(path, schema, roots)
+    scenario = Scenario(
+        name=name,
+        instructions=_text(folder / INSTRUCTIONS, HOLDS, base),
+        title=schema.title,
+        policy=schema.policy,
+        fixture=schema.fixture,
+        tools=tuple(schema.tools),
+        database=schema.database,
+        goal=tuple(Check(**check.model_dump()) for check in schema.goal),
+        solution=tuple(Step(**step.model_dump()) for step in schema.solution),
+        another=tuple(Step(**step.model_dump()) for step in schema.another),
+        handshake=tuple(Check(**check.model_dump()) for check in schema.handshake),
+        tests=tuple(_test(folder, test, base) for test in schema.test),
+        traces=tuple(Trace(trace.name, tuple(trace.calls)) for trace in schema.trace),
+        variants=tuple(schema.variant) or ({},),
+        draws=_draws(path, schema, words),
+        asks=schema.ask,
+        words=words,
+        world=_text(world, "It makes the world's database", root) if world else "",
+        invites=tuple(schema.invites),
+        agents=agents(
+            path, schema.agent, lambda name, purpose: _text(folder / name, purpose, base)
+        ),
+        spawn=spawn_limits(schema.spawn),
+        closing=schema.closing or 0,
+        max_turns=schema.max_turns,
+        limits=_limits(path, schema.limits),
+    )
+    _check_names(path, scenario)
+    proofread(folder, scenario, world)
+    return scenario
+
+
+def _world(path: Path, schema: _ScenarioSchema, roots: Sequence[Path]) -> tuple[Path | None, Path]:
+    """Return the script of the scenario's database, if it has one, and the root that it lies in."""
+    script, root = find_world(schema.fixture, roots)
+    asking = "ask" if schema.ask else "agent" if schema.agent else ""
+    if asking and script is None:
+        raise UsageError(
+            f"{path}: {asking}: no fixture {schema.fixture!r} with a world.sql, so there is no "
+            "world to ask. Add one, or mend the name"
+        )
+    return script, root
+
+
+def _test(folder: Path, test: _TestSchema, base: Path) -> CodeTest:
+    return CodeTest(
+        test.name, _text(folder / test.python, f"test {test.name!r} is made of it", base)
+    )
+
+
+def _base(folder: Path, roots: Sequence[Path]) -> Path:
+    """Return the folder beneath which a scenario's files are read: its project, else its own."""
+    return next((root for root in roots if folder.is_relative_to(root)), folder)
+
+
+def _text(path: Path, purpose: str, base: Path) -> str:
+    try:
+        return read(path, base).decode("utf-8").replace("\r\n", "\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: cannot be read ({error}). {purpose}") from error
+
+
+def _draws(
+    path: Path, schema: _ScenarioSchema, words: Mapping[str, tuple[str, ...]]
+) -> dict[str, Draw]:
+    draws = {}
+    for name, one in schema.draw.items():
+        try:
+            draws[name] = draw(one, words)
+        except ValueError as error:
+            raise UsageError(f"{path}: draw.{name}: {error}") from error
+    return draws
+
+
+def _limits(path: Path, limits: dict[str, int | float]) -> Limits:
+    limit_fields = Limits.__dataclass_fields__
+    usual = Limits()
+    for key, value in limits.items():
+        if key not in limit_fields:
+            raise UsageError(f"{path}: limits.{key}: no such key. Known: {', '.join(limit_fields)}")
+        if not value > 0 or (isinstance(value, float) and limit_fields[key].type is int):
+            raise UsageError(f"{path}: limits.{key}: must be a {limit_fields[key].type} above 0")
+        most = _MOST_TIMES * getattr(usual, key)
+        if value > most:
+            raise UsageError(f"{path}: limits.{key}: {value} is above {most}, the most there is")
+    return Limits(**limits)  # type: ignore[arg-type]
+
+
+def _check_names(path: Path, scenario: Scenario) -> None:
+    class_ids = [each.id for each in failure_classes()]
+    for name in scenario.invites:
+        if name not in class_ids:
+            raise UsageError(
+                f"{path}: invites: no failure class {name!r}. Known: {', '.join(class_ids)}"
+            )
+    for number, step in enumerate(scenario.solution):
+        if step.tool not in scenario.tools:
+            raise UsageError(
+                f"{path}: solution.{number}.tool: {step.tool!r} is not in tools. "
+                f"Known: {', '.join(scenario.tools)}"
+            )
+    if len({frozenset(variant) for variant in scenario.variants}) > 1:
+        raise UsageError(f"{path}: variant: every [[variant]] must set the same variables")

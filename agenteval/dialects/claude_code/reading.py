@@ -1,0 +1,372 @@
+"""The commands of a text as Claude Code finds them, and whether it can tell them apart at all.
+
+Seen by running 2.1.330, which walks a tree of the same grammar: where a node is none of those that
+it knows, the text is unclear, and no rule but one for the whole text allows it.
+
+One word of a command as Claude Code reads it, and what its commands are made of.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from tree_sitter import Node
+
+from agenteval.shell.facts import Source
+from agenteval.shell.gate import expansion, unquote
+
+_PLAIN_PARTS = frozenset(("word", "number", "raw_string", "string_content", "heredoc_start"))
+_HEREDOC_PARTS = frozenset(("heredoc_body", "heredoc_end"))
+_ARITHMETIC = re.compile(r"\$\(\((?:0[xX][0-9a-fA-F]+|[0-9#\s()+*/%<>=!&|^~\\-])*\)\)")
+_HIDING_LINE = re.compile(r"\n[ \t]*#")
+_SPECIAL = re.compile(r"\$[?$!#]")  # what bash itself sets
+_LONE_DOLLAR = re.compile(r"\$(?:\Z|\0)")
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word as written and what it stands for; `globs` where bash still looks for files.
+
+    `varies` where a parameter such as `$?` is left in it.
+    """
+
+    raw: str
+    text: str
+    globs: bool = False
+    varies: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FileRedirect:
+    operator: str
+    target: Word
+
+    @property
+    def writes(self) -> bool:
+        return ">" in self.operator
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One command: its text without the redirects behind it, assignments, and words."""
+
+    text: str
+    words: tuple[Word, ...] = ()
+    assignments: tuple[str, ...] = ()
+    redirects: tuple[FileRedirect, ...] = ()
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        return tuple(word.text for word in self.words)
+
+
+class UnclearError(Exception):
+    """The text holds something that is not looked into; `is_final` when no exact rule helps."""
+
+    def __init__(self, *, is_final: bool = False) -> None:
+        super().__init__()
+        self.is_final = is_final
+
+
+@dataclass(frozen=True, slots=True)
+class WordReader:
+    """The reader of the words of a text.
+
+    `places` are the variables that are known; `outputs`, what commands printed, may stand in "..."
+    next to other text. The substitutions that a word holds are added to `substitutions`.
+    """
+
+    source: Source
+    places: Mapping[str, str]
+    outputs: set[str]
+    substitutions: list[Node]
+
+    def text(self, node: Node) -> str:
+        start, end = node.byte_range
+        return self.source.text[start:end]
+
+    def word(self, node: Node) -> Word:
+        raw = self.text(node)
+        varies = False
+        for part in node.named_children if node.type == "concatenation" else (node,):
+            if part.type == "string":
+                varies |= self._string(part)
+            else:
+                self._plain(part)
+        value, outside = unquote(raw)
+        if expansion(outside) == "braces" or _HIDING_LINE.search(value):
+            raise UnclearError
+        if _LONE_DOLLAR.search(outside):
+            raise UnclearError
+        value = value or raw.strip("\"'")  # where a substitution is left in it
+        for name, place in self.places.items():
+            value = value.replace(name, place)
+        return Word(raw, value, any(mark in outside for mark in "*?["), varies)
+
+    def _string(self, node: Node) -> bool:
+        """Return True if a "..." varies; with other text it may hold what a command prints."""
+        parts = node.named_children
+        is_mixed = any(part.type == "string_content" for part in parts)
+        varies = False
+        if self.source.text[max(node.start_byte - 1, 0)] == "$":  # $"..."
+            raise UnclearError
+        for number, part in enumerate(parts):
+            if part.type == "command_substitution" and self._is_text(part):
+                continue
+            if is_mixed and part.type == "command_substitution":
+                if number and self.text(part)[0] == "`":
+                    raise UnclearError
+                self.substitutions.append(part)
+            elif is_mixed and part.type == "simple_expansion":
+                varies |= self._parameter(part)
+            else:
+                self._plain(part)
+        return varies
+
+    def _parameter(self, node: Node) -> bool:
+        text = self.text(node).strip()
+        if _SPECIAL.fullmatch(text):
+            return True
+        if text.removeprefix("$") not in self.outputs:
+            self._plain(node)
+        return False
+
+    def _is_text(self, node: Node) -> bool:
+        """Return True if it is `$(cat <<'EOF' ...)`, which stands for the here-document's text."""
+        if len(node.named_children) != 1:
+            return False
+        parts = node.named_children[0].named_children
+        return (
+            [part.type for part in parts] == ["command", "heredoc_redirect"]
+            and self.text(parts[0]) == "cat"
+            and self.is_plain_heredoc(parts[1])
+        )
+
+    def is_plain_heredoc(self, node: Node) -> bool:
+        """Return True if its delimiter is quoted and nothing stands behind that."""
+        start, *others = node.named_children
+        is_quoted = self.text(start)[:1] in {"'", '"', "\\"}
+        return is_quoted and all(child.type in _HEREDOC_PARTS for child in others)
+
+    def _plain(self, node: Node) -> None:
+        """Raise UnclearError for anything that bash expands but a home and numbers."""
+        text = self.text(node)
+        if node.type == "simple_expansion":
+            is_plain = text.strip() == "$HOME"
+        elif node.type == "arithmetic_expansion":
+            is_plain = _ARITHMETIC.fullmatch(text) is not None
+        else:
+            is_plain = node.type in _PLAIN_PARTS
+        if not is_plain:
+            raise UnclearError
+
+
+# What holds commands, and is clear where they all are.
+_LOOPS = frozenset(("if_statement", "elif_clause", "else_clause", "while_statement", "do_group"))
+_CHAINS = frozenset(("program", "list", "pipeline", "negated_command"))
+_STATEMENTS = frozenset(("if_statement", "while_statement", "for_statement"))
+_REDIRECTS = frozenset(("file_redirect", "herestring_redirect", "heredoc_redirect"))
+# Where one blank would be taken for another, or for none.
+_UNSURE_TEXT = re.compile(
+    r"\\[ \t]|[^ \t\n]\\\n|[\u00a0\u1680\u2000-\u200b\u2028\u2029\u202f\u205f\u3000\ufeff]"
+)
+_DUPLICATE = re.compile(r"[0-9]*[<>]&[0-9]+")
+# No text that sets these is looked into.
+_UNSAFE_NAMES = re.compile(
+    r"(?:PATH|HOME|IFS|LD_\w+|BASH_ENV|ENV|CDPATH|SHELL|PWD|TMPDIR|OLDPWD)\+?=|\w+\["
+)
+_TEST_PARTS = frozenset(("test_operator", "extglob_pattern", "regex"))
+_DEEPEST = 100  # statements inside each other that are read
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """`commands` are those in sight; `hidden` all others, for rules that deny."""
+
+    commands: tuple[Command, ...]
+    hidden: tuple[Command, ...]
+    is_clear: bool = True
+    may_be_exact: bool = True  # whether a rule for the whole text can allow it
+
+
+def read(text: str, home: str, root: str) -> Reading:
+    source = Source(text)
+    reader = _Reader(WordReader(source, {"$HOME": home, "$PWD": root}, {"PWD"}, []))
+    is_final = False
+    if not source.is_cut and not _UNSURE_TEXT.search(text):
+        try:
+            for node in source.roots:
+                if node.has_error:  # a quote that is not closed among them
+                    raise UnclearError  # noqa: TRY301 -- as any other
+                reader.statement(node)
+        except UnclearError as error:
+            is_final = error.is_final
+        else:
+            seen = {command.text for command in reader.commands}
+            everything = _everything(source)
+            hidden = tuple(command for command in everything if command.text not in seen)
+            return Reading(tuple(reader.commands), hidden)
+    return Reading((), tuple(_everything(source)), is_clear=False, may_be_exact=not is_final)
+
+
+class _Reader:
+    def __init__(self, words: WordReader) -> None:
+        self.words = words
+        self.commands: list[Command] = []
+        self.depth = 0  # of loops and substitutions, in which no pipeline is told apart
+        self.level = 0  # of statements inside each other
+
+    def statement(self, node: Node) -> None:
+        """Read what it is a chain of, in order; a chain of && is a tree as deep as it is long."""
+        if self.level == _DEEPEST:
+            raise UnclearError
+        self.level += 1
+        stack = [node]
+        while stack:
+            node = stack.pop()
+            if node.type in _CHAINS:
+                if node.type == "pipeline" and self.depth:
+                    raise UnclearError
+                stack.extend(reversed(node.children))
+            else:
+                self._link(node)
+        self.level -= 1
+
+    def _link(self, node: Node) -> None:
+        if node.type in _LOOPS:
+            self.depth += 1
+            for child in node.children:
+                self.statement(child)
+            self.depth -= 1
+        elif not node.is_named:
+            if node.type == "&" or node.is_missing:
+                raise UnclearError(is_final=node.type == "&")
+        elif read := _READERS.get(node.type):
+            read(self, node)
+            while self.words.substitutions:
+                self._inside(self.words.substitutions.pop())
+        elif node.type != "comment":
+            raise UnclearError(is_final=node.type == "subshell")
+
+    def _inside(self, node: Node) -> None:
+        """The one statement of a substitution."""
+        if len(node.named_children) != 1 or any(child.type == "&" for child in node.children):
+            raise UnclearError
+        self.depth += 1
+        self.statement(node.named_children[0])
+        self.depth -= 1
+
+    def command(self, node: Node) -> None:
+        words: list[Word] = []
+        assignments: list[str] = []
+        redirects: list[FileRedirect] = []
+        for child in node.named_children:
+            if child.type == "variable_assignment":
+                assignments.append(self._assigned(child))
+            elif child.type in _REDIRECTS:
+                redirects.extend(self._redirect(child))
+            else:
+                is_name = child.type == "command_name"
+                words.append(self.words.word(child.children[0] if is_name else child))
+        text = self.words.text(node)
+        self.commands.append(Command(text, tuple(words), tuple(assignments), tuple(redirects)))
+
+    def redirected(self, node: Node) -> None:
+        others = list(node.named_children)
+        if others[0].type in _STATEMENTS:
+            raise UnclearError
+        if others[0].type in _REDIRECTS:
+            self.commands.append(Command(""))
+        else:
+            self.statement(others.pop(0))
+        redirects = [redirect for child in others for redirect in self._redirect(child)]
+        last = self.commands.pop()
+        self.commands.append(replace(last, redirects=(*last.redirects, *redirects)))
+
+    def _redirect(self, node: Node) -> Iterator[FileRedirect]:
+        if node.type == "heredoc_redirect":
+            if not self.words.is_plain_heredoc(node):
+                raise UnclearError
+            return
+        raw = self.words.text(node)
+        if _DUPLICATE.fullmatch(raw):
+            return
+        named = [child for child in node.named_children if child.type != "file_descriptor"]
+        if len(named) != 1:
+            raise UnclearError
+        word = self.words.word(named[0])
+        if node.type == "file_redirect":
+            yield FileRedirect(raw[: named[0].start_byte - node.start_byte].strip(), word)
+
+    def loop(self, node: Node) -> None:
+        _, *values, body = node.named_children
+        for value in values:
+            if value.type == "command_substitution":
+                self._inside(value)
+            else:
+                self.words.word(value)
+        self.statement(body)
+
+    def test(self, node: Node) -> None:
+        stack = [*node.named_children]
+        while stack:
+            child = stack.pop()
+            if child.type.endswith("_expression"):
+                stack.extend(child.named_children)
+            elif child.type not in _TEST_PARTS:
+                self.words.word(child)
+        self.commands.append(Command(self.words.text(node), (Word("test", "test"),)))
+
+    def assignment(self, node: Node) -> None:
+        self.commands.append(Command(self.words.text(node), (), (self._assigned(node),)))
+
+    def declaration(self, node: Node) -> None:
+        text = self.words.text(node)
+        for child in node.named_children:
+            if child.type == "variable_assignment":
+                self._assigned(child, looks_inside=False)
+        self.commands.append(Command(text, tuple(Word(word, word) for word in text.split())))
+
+    def _assigned(self, node: Node, *, looks_inside: bool = True) -> str:
+        text = self.words.text(node)
+        name, _, value = text.partition("=")
+        if _UNSAFE_NAMES.match(text) or value.startswith("~"):
+            raise UnclearError
+        for part in node.named_children[1:]:
+            if part.type == "command_substitution" and looks_inside:
+                self._inside(part)
+                self.words.outputs.add(name)
+            else:
+                self.words.word(part)
+        return text
+
+
+_READERS = {
+    "command": _Reader.command,
+    "redirected_statement": _Reader.redirected,
+    "for_statement": _Reader.loop,
+    "test_command": _Reader.test,
+    "variable_assignment": _Reader.assignment,
+    "declaration_command": _Reader.declaration,
+    "unset_command": _Reader.declaration,
+}
+
+
+def _everything(source: Source) -> Iterator[Command]:
+    """Return each command node of the text, and its words as far as they can be read."""
+    stack: list[Node] = [*source.roots]
+    while stack:
+        node = stack.pop()
+        if node.type == "command":
+            skipped = _REDIRECTS | {"variable_assignment"}
+            words = (
+                _raw(source, child) for child in node.named_children if child.type not in skipped
+            )
+            known = tuple(Word(word, unquote(word)[0] or word) for word in words)
+            yield Command(_raw(source, node), known)
+        stack.extend(reversed(node.children))
+
+
+def _raw(source: Source, node: Node) -> str:
+    start, end = node.byte_range
+    return source.text[start:end]

@@ -1,0 +1,457 @@
+"""One rule of Claude Code's settings, and what it fits: commands, paths, other subjects.
+
+Files that the words of a command name, where Claude Code looks; and what its `sed` may do.
+
+It takes words for paths by their place alone, so some are none; observed by running 2.1.330.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from itertools import islice
+
+from agenteval.dialects.claude_code.reading import Command, Word
+from agenteval.policy.command_lines import inside, path_regex, wildcard_regex
+from agenteval.shell.wrappers import MAX_WRAPPED, program_name, unwrap
+
+RENAMED = {"agent": "task", "killbash": "killshell"}
+_ESCAPED = re.compile(r"\\([()\\])")
+_STAR = re.compile(r"(?<!\\)\*")
+# Each run is read once, whether it is replaced or not: there may be a hundred thousand blanks.
+_CONTINUED = re.compile(r"[ \t]++(?:\\\n[ \t]*+)?|\\\n[ \t]*+")
+_BLANKS = re.compile(r"[ \t\n\\]++")
+_ENVIRONMENT = re.compile(
+    r"(?:(?:LANG|LC_\w+)=(?:C|POSIX|[a-z]{2}_[A-Z]{2})?(?:\.[\w-]+)?"
+    r"|(?:LANGUAGE|LC_TIME|CHARSET|TERM|COLORTERM|TZ|NO_COLOR|FORCE_COLOR|CLICOLOR|CLICOLOR_FORCE"
+    r"|NODE_ENV|RUST_BACKTRACE|RUST_LOG|PYTHONUNBUFFERED|PYTHONDONTWRITEBYTECODE|CI|COLUMNS|LINES"
+    r"|PYTEST_DISABLE_PLUGIN_AUTOLOAD|GOOS|GOARCH|GOEXPERIMENT|CGO_ENABLED|GO111MODULE|LSCOLORS"
+    r"|LS_COLORS|GREP_COLORS?|GCC_COLORS|TIME_STYLE|BLOCK_SIZE|BLOCKSIZE|ANTHROPIC_API_KEY"
+    r")=[A-Za-z0-9_./:+-]+)[ \t]+"
+)
+_CLEAN = re.compile(r"(?:command(?:[ \t]+-p)?|builtin|noglob)[ \t]+(?![ \t-])")
+_TIMEOUT = re.compile(
+    r"timeout(?:[ \t]+(?:--(?:foreground|preserve-status|verbose)|-v"
+    r"|-[ks][ \t]*[\w.]+|--(?:kill-after|signal)=[\w.]+))*"
+    r"[ \t]+[0-9]+(?:\.[0-9]+)?[smhd]?[ \t]+(?![ \t-])"
+)
+_LOOSE = re.compile(
+    r"(?:time|nohup|nice(?:[ \t]+-n[ \t]+-?[0-9]+|[ \t]+-[0-9]+)?|stdbuf(?:[ \t]+-[ioe]\w+)+)"
+    r"[ \t]+(?![ \t-])"
+)
+_WRAPPERS = (_CLEAN, _TIMEOUT, _LOOSE)
+# Programs behind which a rule that denies looks for the one that they start.
+_STARTERS = frozenset(
+    (
+        *("timeout", "time", "nice", "nohup", "env", "command", "builtin", "exec", "sudo", "doas"),
+        *("watch", "setsid", "ionice", "strace", "flock", "nsenter", "taskset"),
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpecifier:
+    """One rule, as `Bash(git diff:*)`: a tool in lower case and what of it; "" means all of it.
+
+    Brackets and backslashes of a command are written with a backslash before them.
+    """
+
+    tool: str
+    what: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.tool}({self.what})" if self.what else self.tool
+
+    @classmethod
+    def parse(cls, text: str) -> "ToolSpecifier":
+        name, _, rest = text.strip().partition("(")
+        tool, what = name.lower(), _ESCAPED.sub(r"\1", rest.removesuffix(")"))
+        return cls(RENAMED.get(tool, tool), "" if what in {"*", ":*"} else what)
+
+    def names(self, tool: str) -> bool:
+        """Return True if it is about the tool; an MCP server's name stands for all its tools."""
+        pattern = wildcard_regex(self.tool)
+        return pattern.fullmatch(tool) is not None or tool.startswith(f"{self.tool}__")
+
+    @property
+    def is_exact(self) -> bool:
+        return not (self.what.endswith(":*") or _STAR.search(self.what))
+
+    def fits_text(self, text: str) -> bool:
+        """Return True if it fits a command written so.
+
+        Blanks count as one, except in an exact rule.
+        """
+        if not self.what:
+            return True
+        if self.is_exact:
+            return self.what in {text, _joined(text)}
+        text, what = _spaced(text.strip()), _spaced(self.what)
+        if self.what.endswith(":*"):
+            what = what.removesuffix(":*")
+            return text == what or text.startswith(f"{what} ")
+        return _pattern(what).fullmatch(text) is not None
+
+
+@lru_cache(maxsize=64)  # one text is held against many rules
+def _joined(text: str) -> str:
+    """Its lines that a backslash ends, with a blank before the next."""
+    return _CONTINUED.sub(lambda run: " " if "\n" in run[0] else run[0], text)
+
+
+@lru_cache(maxsize=64)
+def _spaced(text: str) -> str:
+    """Return a text with one blank for many, and for line ends and the backslashes next to them."""
+    return _BLANKS.sub(lambda run: run[0] if {*run[0]} <= {"\n", "\\"} else " ", text)
+
+
+@cache
+def _pattern(what: str) -> re.Pattern[str]:
+    """Only `*` stands for anything; ` *` at the end for nothing too, if it is the one star."""
+    first, *others = map(re.escape, _STAR.split(what))
+    if len(others) == 1 and what.endswith(" *"):
+        return re.compile(f"{first.removesuffix(re.escape(' '))}(?: .*)?", re.DOTALL)
+    middle = "".join(f"(?>.*?{part})" for part in others[:-1])
+    return re.compile(first + middle + f".*{others[-1]}", re.DOTALL)
+
+
+def forms(command: Command) -> Iterator[Command]:
+    """The command, and what is left of it without what only wraps it, for rules that allow."""
+    yield from _layers(command, _WRAPPERS)
+    inner = unwrapped(command, loosely=True)
+    if inner.argv[:1] == ("xargs",) and len(inner.words) > 1:
+        text = inner.text[len(inner.words[0].raw) :].lstrip()
+        yield Command(text, inner.words[1:])
+
+
+def unwrapped(command: Command, *, loosely: bool) -> Command:
+    """Without the wrappers that change nothing; `loosely` without all that are looked through."""
+    *_, inner = _layers(command, _WRAPPERS if loosely else _WRAPPERS[:-1])
+    return inner
+
+
+def is_wrapped_too_often(command: Command) -> bool:
+    """Return True if more wraps it than is looked through.
+
+    Each layer is a copy of all that it wraps.
+    """
+    layers = _layers(command, _WRAPPERS)
+    return next(islice(layers, MAX_WRAPPED + 1, None), None) is not None
+
+
+def _layers(command: Command, wrappers: Iterable[re.Pattern[str]]) -> Iterator[Command]:
+    yield command
+    while shorter := _without(command, _ENVIRONMENT) or _without(command, *wrappers):
+        command = shorter
+        yield command
+
+
+def _without(command: Command, *patterns: re.Pattern[str]) -> Command | None:
+    for pattern in patterns:
+        if match := pattern.match(command.text):
+            count = len(match[0].split())
+            if pattern is _ENVIRONMENT and command.assignments:
+                return Command(command.text[match.end() :], command.words, command.assignments[1:])
+            if pattern is not _ENVIRONMENT and count < len(command.words):
+                return Command(
+                    command.text[match.end() :], command.words[count:], command.assignments
+                )
+    return None
+
+
+def allows_command(rule: ToolSpecifier, command: Command) -> bool:
+    return any(rule.fits_text(text) for form in forms(command) for text in _spellings(form))
+
+
+def _spellings(command: Command) -> Iterator[str]:
+    """Yield it as written, and with the program's name without its quotes.
+
+    Of git the subcommand loses its quotes too.
+    """
+    yield command.text
+    if command.words and not command.assignments:
+        raws = [word.raw for word in command.words]
+        for count in (1, 2 if command.words[0].text == "git" else 1):
+            plain = [word.text for word in command.words[:count]]
+            if plain != raws[:count]:
+                yield " ".join([*plain, *raws[count:]])
+
+
+def denied_texts(command: Command) -> Iterator[str]:
+    """Yield the texts that a rule that denies or asks may fit.
+
+    It sees through quotes, assignments and all that starts programs.
+    """
+    yield command.text
+    for form in forms(command):
+        for argv in _started(form.argv, 0):
+            yield " ".join(argv)
+
+
+def _started(argv: tuple[str, ...], depth: int) -> Iterator[tuple[str, ...]]:
+    if not argv:
+        return
+    yield argv
+    if "/" in argv[0]:
+        yield (program_name(argv[0]), *argv[1:])
+    is_starter = argv[0] in _STARTERS or (argv[0] == "xargs" and argv[1:2] > ("-~",))
+    if is_starter and depth < MAX_WRAPPED:
+        for part in unwrap(argv):
+            yield from _started(argv[part.start : part.stop], depth + 1)
+
+
+def fits_path(what: str, whole: str | None, root: str, *, denies: bool) -> bool:
+    """Return True if `what` fits a path, as .gitignore matches.
+
+    // is absolute, and a pattern without a folder fits at any depth. Whatever lies in a folder that
+    fits does so too. For a rule that denies, `x/**` is `x`.
+    """
+    if not what:
+        return True
+    if whole is None:
+        return what in {"*", "**"}
+    if what.startswith("//"):
+        subject, pattern = inside(whole, "/"), what[2:]
+    else:
+        subject, pattern = inside(whole, root), what.removeprefix("./")
+        name = pattern.removesuffix("/**") if denies else pattern
+        pattern = f"**/{name}" if "/" not in name.rstrip("/") else pattern.removeprefix("/")
+    folder = pattern.rstrip("/").removesuffix("/**") or "**"
+    globs = (f"{folder}/**",) if pattern.endswith("/") else (folder, f"{folder}/**")
+    return subject is not None and any(path_regex(glob).fullmatch(subject) for glob in globs)
+
+
+def fits_subject(what: str, subject: str) -> bool:
+    """Return True if a rule is about the subject.
+
+    A rule for a skill may end in `:*`, for any arguments; those are not known here.
+    """
+    return not what or wildcard_regex(what.removesuffix(":*")).fullmatch(subject) is not None
+
+
+READERS = frozenset(
+    (
+        *("ls", "cat", "head", "tail", "wc", "sort", "uniq", "cut", "paste", "column", "stat"),
+        *("file", "diff", "strings", "hexdump", "od", "base64", "nl", "tac", "rev", "cmp", "comm"),
+        *("sha256sum", "sha1sum", "md5sum", "expand", "unexpand", "fmt", "fold", "pr", "tsort"),
+        *("man", "numfmt"),
+    )
+)
+WRITERS = frozenset(("rm", "rmdir", "mv", "cp", "touch", "mkdir", "tee"))
+COPIERS = frozenset(("mv", "cp"))
+_GREPS = frozenset(("grep", "egrep", "fgrep"))
+_AWKS = frozenset(("awk", "gawk", "mawk", "nawk"))
+# Options whose value is the next word.
+_COUNTS = frozenset(
+    (
+        *("-A", "-B", "-C", "-m", "--max-count", "--context", "--after-context"),
+        "--before-context",
+    )
+)
+_GREP_VALUES = _COUNTS | {"--include", "--exclude", "--exclude-dir"}
+_RG_VALUES = _COUNTS | {"-g", "-t", "-T", "-r", "--replace", "--type", "--glob", "--max-depth"}
+_JQ_VALUES = frozenset(("--indent", "--arg", "--argjson"))
+_CUT_VALUES = frozenset(
+    ["-d", "-f", "-c", "-b", "--delimiter", "--fields", "--characters", "--bytes"]
+)
+_FIND_PATHS = frozenset(
+    (
+        *("-newer", "-anewer", "-cnewer", "-samefile", "-path", "-wholename", "-ilname"),
+        *("-lname", "-ipath"),
+    )
+)
+_FIND_LEADS = frozenset(("-L", "-H", "-P"))
+_PRINTS = re.compile(r"(?:[0-9]+(?:,[0-9]+)?)?p(?:; *(?:[0-9]+(?:,[0-9]+)?)?p)*")
+_REPLACES = re.compile(
+    r"\s*s/(?:[^/{};#\n\\\x80-\U0010ffff]|\\[^/{};#%@|\n])*"
+    r"/(?:[^/{};#\n\\\x80-\U0010ffff]|\\[^/{};#%@|\n])*/[gpimIM]*[1-9]?[gpimIM]*\s*"
+)
+_SED_FILES = re.compile(r"[ \t][wWeE]")
+_MARKS = re.compile(r"[wWeE]")
+_Y = re.compile(r"y[^\\\n]")
+_S = re.compile(r"(?=s([^\\\n]))s")
+_QUIET = frozenset(("-n", "--quiet", "--silent", "-nE", "-En", "-nr", "-rn"))
+_SED_OPTIONS = _QUIET | {"-E", "-r", "--posix", "--regexp-extended"}
+_IN_PLACE = frozenset(("-i", "--in-place"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Touched:
+    """The paths of one command; `writes` when it may change them, `read` those that it reads."""
+
+    words: tuple[Word, ...] = ()
+    read: tuple[Word, ...] = ()
+    writes: bool = False
+
+
+def touched(command: Command) -> _Touched:
+    """Return the files of a command; none if Claude Code does not look at its program's files."""
+    if not command.words:
+        return _Touched()
+    program, words = command.words[0].text, command.words[1:]
+    if program in READERS:
+        touched_words = tuple(_operands(words, _CUT_VALUES if program == "cut" else frozenset()))
+        return _Touched(touched_words, touched_words)
+    if program in WRITERS:
+        touched_words = tuple(_operands(words))
+        return _Touched(
+            touched_words, touched_words[:-1] if program in COPIERS else (), writes=True
+        )
+    if look := _OTHERS.get(program):
+        touched_words = tuple(look(words))
+        writes = program == "sed" and not _prints_only(command.words)
+        return _Touched(touched_words, touched_words, writes=writes)
+    return _Touched()
+
+
+def _operands(words: Sequence[Word], valued: frozenset[str] = frozenset()) -> Iterator[Word]:
+    ended = skips = False
+    for word in words:
+        if skips:
+            skips = False
+        elif word.text == "--" and not ended:
+            ended = True
+        elif ended or not word.text.startswith("-") or word.text == "-":
+            yield word
+        else:
+            skips = word.text in valued
+
+
+def _grep(words: Sequence[Word]) -> Iterator[Word]:
+    return _behind_pattern(words, _GREP_VALUES, ["-e", "--regexp"], ["-f", "--file"])
+
+
+def _rg(words: Sequence[Word]) -> Iterator[Word]:
+    return _behind_pattern(words, _RG_VALUES, ["-e", "--regexp"], ["-f", "--file"])
+
+
+def _sed(words: Sequence[Word]) -> Iterator[Word]:
+    return _behind_pattern(words, frozenset(), ["-e", "--expression"], ["-f", "--file"])
+
+
+def _jq(words: Sequence[Word]) -> Iterator[Word]:
+    return _behind_pattern(words, _JQ_VALUES, [], [])
+
+
+def _awk(words: Sequence[Word]) -> Iterator[Word]:
+    return _behind_pattern(words, frozenset(("-F", "-v")), [], [])
+
+
+def _behind_pattern(
+    words: Sequence[Word], valued: frozenset[str], patterns: list[str], files: list[str]
+) -> Iterator[Word]:
+    """The operands but the first, a pattern unless an option gave one; the files of options."""
+    has_pattern = ended = False
+    rest = iter(words)
+    for word in rest:
+        name, joined, value = word.text.partition("=")
+        if word.text == "--" and not ended:
+            ended = True
+        elif not ended and word.text.startswith("-") and word.text != "-":
+            if name in patterns or name in files:
+                has_pattern = True
+                given = Word(value, value) if joined else next(rest, None)
+                if name in files and given:
+                    yield given
+            elif word.text in valued:
+                next(rest, None)
+                if word.text in {"--arg", "--argjson"}:
+                    next(rest, None)
+        elif has_pattern:
+            yield word
+        else:
+            has_pattern = True
+
+
+def _find(words: Sequence[Word]) -> Iterator[Word]:
+    starts = True
+    rest = iter(words)
+    for word in rest:
+        if starts and word.text in _FIND_LEADS:
+            continue
+        if word.text.startswith("-") or word.text in {"(", "!"}:
+            starts = False
+        if starts:
+            yield word
+        elif word.text in _FIND_PATHS and (value := next(rest, None)):
+            yield value
+
+
+def _git(words: Sequence[Word]) -> Iterator[Word]:
+    return _operands(words[1:]) if words and words[0].text in {"diff", "grep"} else iter(())
+
+
+def _cd(words: Sequence[Word]) -> Iterator[Word]:
+    folders = list(_operands(words))
+    return iter(folders or [Word("~", "~")])
+
+
+_OTHERS: Mapping[str, Callable[[Sequence[Word]], Iterator[Word]]] = {
+    **dict.fromkeys(_GREPS, _grep),
+    "rg": _rg,
+    **dict.fromkeys(_AWKS, _awk),
+    "sed": _sed,
+    "jq": _jq,
+    "find": _find,
+    "git": _git,
+    "cd": _cd,
+}
+
+
+def replaces_in_place(words: Sequence[Word]) -> bool:
+    """Return True if it is a `sed` that only replaces text, in one file at most."""
+    options, others = _taken_apart(words)
+    return (
+        words[0].text == "sed"
+        and 1 <= len(others) <= 2
+        and options <= (_SED_OPTIONS - _QUIET) | _IN_PLACE
+        and _REPLACES.fullmatch(others[0]) is not None
+        and not any(map(_may_write, others))
+    )
+
+
+def _taken_apart(words: Sequence[Word]) -> tuple[set[str], list[str]]:
+    """Its options, and all other words: the script, then files."""
+    texts = [word.text for word in words[1:]]
+    options = {text for text in texts if text.startswith("-")}
+    return options, [text for text in texts if text not in options]
+
+
+def _may_write(text: str) -> bool:
+    """Return True if a word of a `sed` could be taken for a script that writes or runs.
+
+    The name of its file is such a word too.
+    """
+    if _SED_FILES.search(text) or (_Y.search(text) and _MARKS.search(text)):
+        return True
+    for match in _S.finditer(text):
+        second = text.find(match[1], match.end() + 1)
+        third = text.find(match[1], second + 1)
+        if 0 <= second < third:
+            return _MARKS.search(text, third + 1) is not None
+    return False
+
+
+def _prints_only(words: Sequence[Word]) -> bool:
+    """Return True if it is a `sed` that only prints lines by their numbers."""
+    options, scripts = _taken_apart(words)
+    return (
+        options <= _SED_OPTIONS
+        and not options.isdisjoint(_QUIET)
+        and bool(scripts)
+        and _PRINTS.fullmatch(scripts[0]) is not None
+    )
+
+
+def is_free_sed(words: Sequence[Word]) -> bool:
+    """Return True if it needs no rule: it prints lines, or replaces in its standard input."""
+    if _prints_only(words):
+        return True
+    options, scripts = _taken_apart(words)
+    return (
+        options <= _SED_OPTIONS - _QUIET
+        and len(scripts) == 1
+        and not any(mark in scripts[0] for mark in "$`")
+        and _REPLACES.fullmatch(scripts[0]) is not None
+        and not _may_write(scripts[0])
+    )

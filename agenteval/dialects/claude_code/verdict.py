@@ -1,0 +1,541 @@
+"""Claude Code's permission rules, giving the verdicts that Claude Code itself gives.
+
+Deny before ask before allow, and without a rule it asks. Nobody is there to answer, so an ask is a
+denial. Seen by running 2.1.330 (docs/dialects.md says what was left out).
+
+Files that Claude Code's rules open or leave closed, and commands that need care.
+
+`Edit(path)` speaks for every tool that writes, and what `Read(path)` denies nobody may write
+either; a rule without a path is about the tool of that name only.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from agenteval.dialects.claude_code.free import is_free
+from agenteval.dialects.claude_code.reading import Command, FileRedirect, Reading, Word, read
+from agenteval.dialects.claude_code.rules import (
+    COPIERS,
+    RENAMED,
+    WRITERS,
+    ToolSpecifier,
+    allows_command,
+    denied_texts,
+    fits_path,
+    fits_subject,
+    forms,
+    is_wrapped_too_often,
+    replaces_in_place,
+    touched,
+    unwrapped,
+)
+from agenteval.policy.command_lines import absolute, expanded, inside
+from agenteval.policy.policy import path_arguments
+from agenteval.shell.gate import unreadable_text
+from agenteval.trial.call import BASH
+
+FAMILY = {"write": "edit", "multiedit": "edit", "notebookedit": "edit"} | dict.fromkeys(
+    ("grep", "glob", "ls"), "read"
+)
+_LONGEST_PATH = 4096  # what Linux opens
+# What it asks about before it writes there, whatever the rules say.
+_SENSITIVE = re.compile(
+    r"(?:.*/)?(?:\.(?:git|vscode|idea|husky|claude)(?:/.*)?|\.mcp\.json|\.git(?:modules|config)"
+    r"|\.(?:bashrc|bash_profile|zshrc|zprofile|profile|ripgreprc|npmrc))",
+    re.DOTALL,
+)
+_EXPANDING = re.compile(r"=|~[^/]|.*[$`]", re.DOTALL)
+_CLIMBS = re.compile(r"(?:^|/)(?!\.\.?(?:/|$))[^/]+/+(?:\./+)*\.\.(?:/|$)")
+_GLOB = re.compile(r"[*?\[]")
+_NOWHERE = "/dev/null"
+# They run their words as shell text, start what can't be told, or change how bash reads.
+_NEVER = frozenset(
+    (
+        *("eval", "exec", "source", ".", "trap", "coproc", "let", "alias", "hash", "watch"),
+        *("script", "setsid", "ionice", "chrt", "taskset", "flock", "strace", "nsenter"),
+        *("unshare", "shopt", "enable", "zmodload", "emulate", "select"),
+    )
+)
+_FIND = frozenset(
+    (
+        *("-exec", "-execdir", "-ok", "-okdir", "-delete", "-fprint", "-fprint0", "-fprintf"),
+        *("-fls", "-files0-from"),
+    )
+)
+_AWK_PROGRAM = re.compile(
+    r"\bsystem\s*\(|\|\s*(?:getline|\"|&)|@(?:load|include)|\"\s*\|\s*getline"
+)
+_AWK_OPTION = re.compile(r"-(?![Fv])\S+")
+_JQ_OPTION = re.compile(r"-[a-zA-Z]*[fL]\S*|--(?:from-file|library-path|slurpfile|rawfile)")
+_JQ_PROGRAM = re.compile(r"\bsystem\s*\(|\b(?:include|import)\s+\"")
+_NAME = re.compile(r"[A-Za-z_]\w*(?:=.*)?", re.DOTALL)
+_REMOVERS = frozenset(("rm", "rmdir"))
+_TOP = re.compile(r"/+[^/]*/*(?:\*)?|/\.")
+
+
+@dataclass(frozen=True, slots=True)
+class FileRules:
+    """The rules of one settings.json as far as they are about files of the project at `root`."""
+
+    allow: tuple[ToolSpecifier, ...]
+    ask: tuple[ToolSpecifier, ...]
+    deny: tuple[ToolSpecifier, ...]
+    mode: str
+    folders: tuple[str, ...]
+    home: str
+    root: str
+
+    def allows_tool(self, tool: str, path: str | None) -> bool:
+        """The verdict on a file tool; without a path it is about all files."""
+        if path is not None and (path.startswith("~") or len(path) > _LONGEST_PATH):
+            return False  # whose home it is can't be known here
+        family = FAMILY.get(tool, tool)
+        whole = None if path is None else absolute(path, self.root)
+
+        def fits(rule: ToolSpecifier, *, denies: bool = True) -> bool:
+            name = family if rule.what else tool
+            return rule.tool == name and fits_path(rule.what, whole, self.root, denies=denies)
+
+        def hides(rule: ToolSpecifier) -> bool:
+            return rule.tool == "read" and fits_path(rule.what, whole, self.root, denies=True)
+
+        if any(fits(rule) or hides(rule) for rule in self.deny):
+            return False
+        if self.mode == "bypassPermissions":
+            return True
+        if self.mode == "plan" or (family == "edit" and whole and _SENSITIVE.fullmatch(whole)):
+            return family == "read"
+        within = whole is None or self._is_within(whole)
+        is_free = within and (family == "read" or self.mode == "acceptEdits")
+        return not any(map(fits, self.ask)) and (
+            is_free or any(fits(rule, denies=False) for rule in self.allow)
+        )
+
+    def admits(self, word: Word, *, writes: bool) -> bool:
+        """Return True if a command may name a path that is not closed.
+
+        A path that it writes holds no pattern.
+        """
+        text = expanded(word.text, self.home)
+        if _EXPANDING.match(text) or _CLIMBS.search(text) or text.startswith("//"):
+            return False
+        if writes and any(mark in text for mark in "*?[{}"):
+            return False
+        if (globbed := _GLOB.search(text)) and "/" in text:
+            text = text[: text.rfind("/", 0, globbed.start()) + 1] or "."
+        whole = absolute(text, self.root)
+        return self._is_within(whole) or self._is_opened(whole, writes=writes)
+
+    def admits_redirect(self, redirect: FileRedirect) -> bool:
+        target = redirect.target
+        if not redirect.writes:
+            return self.admits(target, writes=False)
+        if target.text == _NOWHERE:
+            return True
+        whole = absolute(target.text, self.root)
+        if target.globs or target.raw.startswith("~") or _EXPANDING.match(target.text):
+            return False
+        is_free = self.mode == "acceptEdits" and self._is_within(whole)
+        return is_free or self._is_opened(whole, writes=True)
+
+    def whole(self, word: Word) -> str:
+        return absolute(expanded(word.text, self.home), self.root)
+
+    def is_closed(self, whole: str, *, writes: bool) -> bool:
+        """Return True if not even a rule for all commands opens it."""
+        is_denied = self._is_denied(whole, "edit" if writes else "read")
+        is_guarded = writes and whole != _NOWHERE and _SENSITIVE.fullmatch(whole) is not None
+        return is_denied or is_guarded
+
+    def _is_denied(self, whole: str, name: str) -> bool:
+        return any(
+            rule.what and rule.tool == name and fits_path(rule.what, whole, self.root, denies=True)
+            for rule in self.deny
+        )
+
+    def _is_opened(self, whole: str, *, writes: bool) -> bool:
+        name = "edit" if writes else "read"
+        return any(
+            rule.what and rule.tool == name and fits_path(rule.what, whole, self.root, denies=False)
+            for rule in self.allow
+        )
+
+    def _is_within(self, whole: str) -> bool:
+        return any(
+            inside(whole, absolute(folder, self.root)) is not None
+            for folder in (self.root, *self.folders)
+        )
+
+
+def is_guarded(command: Command) -> bool:
+    """Return True if only a rule for its very text, or for all commands, lets it pass."""
+    name, *words = command.words
+    if name.globs or not name.text or name.text in _NEVER:
+        return True
+    guard = _GUARDS.get(name.text)
+    return guard is not None and guard(words)
+
+
+def _any_word(words: Sequence[Word]) -> bool:
+    return bool(words)
+
+
+def _any_option(words: Sequence[Word]) -> bool:
+    return any(word.text.startswith("-") for word in words)
+
+
+def _first_option(words: Sequence[Word]) -> bool:
+    return _any_option(words[:1])
+
+
+def _find(words: Sequence[Word]) -> bool:
+    return any(word.globs or word.text in _FIND for word in words)
+
+
+def _awk(words: Sequence[Word]) -> bool:
+    return any(
+        word.globs or _AWK_PROGRAM.search(word.text) or _AWK_OPTION.fullmatch(word.text)
+        for word in words
+    )
+
+
+def _jq(words: Sequence[Word]) -> bool:
+    return any(_JQ_OPTION.fullmatch(word.text) or _JQ_PROGRAM.search(word.text) for word in words)
+
+
+def _declare(words: Sequence[Word]) -> bool:
+    return not all(_NAME.fullmatch(word.text) or word.text.startswith("-") for word in words)
+
+
+_GUARDS = {
+    "find": _find,
+    "jq": _jq,
+    "command": _first_option,
+    **dict.fromkeys(("timeout", "time", "nice", "nohup"), _any_word),  # nothing was unwrapped
+    **dict.fromkeys(("mv", "cp"), _any_option),
+    **dict.fromkeys(("awk", "gawk", "mawk", "nawk"), _awk),
+    **dict.fromkeys(("declare", "typeset", "local", "export", "readonly", "unset"), _declare),
+}
+
+
+def removes_too_much(command: Command, wholes: list[str], files: FileRules) -> bool:
+    """Return True if it removes the project, what holds it, a top folder or a home."""
+    if not command.words or command.argv[0] not in _REMOVERS:
+        return False
+    return any(
+        _TOP.fullmatch(whole)
+        or (folder := whole.removesuffix("/*").rstrip("/") or "/") == files.home
+        or f"{files.root}/".startswith(f"{folder}/")
+        for whole in wholes
+    )
+
+
+def keeps_its_place(commands: tuple[Command, ...], files: FileRules) -> bool:
+    """Return True if no command is about another folder than the one that it seems to be about."""
+    moves = [command for command in commands if command.argv[:1] == ("cd",)]
+    if not moves:
+        return True
+    folders = [word for move in moves for word in touched(move).words]
+    if len(moves) > 1 or len(folders) > 1:
+        return False
+    return files.whole(folders[0]) == files.root or not any(
+        touched(command).writes
+        or command.argv[:1] == ("git",)
+        or any(
+            redirect.writes and redirect.target.text != _NOWHERE for redirect in command.redirects
+        )
+        for command in commands
+    )
+
+
+_NO_HOME = "/~"  # where nobody knows it, it is outside
+_LONGEST = 10_000  # characters of a command that it reads
+_SHOWERS = frozenset(("grep", "egrep", "fgrep", "head", "tail"))  # what is in files
+_EDITING = (WRITERS - {"tee"}) | {"sed"}
+# What needs no rule at all inside the project (docs, "tools reference").
+FREE = frozenset(
+    (
+        *("read", "todowrite", "task", "exitplanmode", "enterplanmode", "askuserquestion"),
+        *("bashoutput", "killshell", "taskcreate", "taskget", "tasklist", "taskupdate"),
+        *("taskoutput", "taskstop", "toolsearch", "sendmessage", "lsp", "listmcpresourcestool"),
+        *("readmcpresourcetool", "enterworktree", "exitworktree", "notebookread"),
+        *("croncreate", "crondelete", "cronlist"),
+    )
+)
+_FILE_TOOLS = frozenset((*FAMILY, *FAMILY.values()))
+_EXPANDED = re.compile(r"~[^/]|=")  # what some shell takes for a path elsewhere
+_IN_PLACE = re.compile(r"-[a-zA-Z]*i|--in-place")
+_DEVICE = re.compile(r"/dev/(?!null\Z)")
+_HOST = re.compile(r"\w+://(?:[^/?#@]*@)?([^/?#:@]*)")
+
+# What the sandbox does not spare a rule: wrappers that are not seen through, settings of the shell.
+_UNSPARED = frozenset(
+    (
+        *("timeout", "nice", "time", "nohup", "stdbuf", "env", "exec", "eval"),
+        *("declare", "typeset", "local", "readonly", "export"),
+    )
+)
+_MONITOR = "monitor"  # runs its command in the shell, under the rules for Bash
+_LEAVES = "dangerouslyDisableSandbox"  # the argument by which a command asks to leave the sandbox
+
+
+@dataclass(frozen=True, slots=True)
+class Sandbox:
+    """A sandbox whose commands need no rule.
+
+    `excluded` are rules for commands that run outside of it, wherever in a text such a one stands:
+    2.1.330 looks at a text of one command only. Unless it `may_be_left`, a call that asks to be run
+    outside is run inside nonetheless.
+    """
+
+    excluded: tuple[ToolSpecifier, ...] = ()
+    may_be_left: bool = True
+
+    def holds(self, reading: Reading, text: str) -> bool:
+        """Return True if all of a text runs inside.
+
+        A program's bare name is taken with any words.
+        """
+        parts = [text.strip()]
+        for command in (*reading.commands, *reading.hidden):
+            parts += denied_texts(command)
+        return not any(
+            rule.fits_text(part) or (rule.is_exact and part.startswith(f"{rule.what} "))
+            for rule in self.excluded
+            for part in parts
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ClaudeCode:
+    """The rules of one settings.json; `mode` is its defaultMode, `folders` count as the project.
+
+    `home` is what `~` stands for in a path. `sandbox` is None where its commands need rules too.
+    """
+
+    allow: tuple[ToolSpecifier, ...]
+    ask: tuple[ToolSpecifier, ...] = ()
+    deny: tuple[ToolSpecifier, ...] = ()
+    mode: str = "default"
+    folders: tuple[str, ...] = ()
+    home: str = ""
+    sandbox: Sandbox | None = None
+    name: str = "claude-code"
+
+    def knows(self, tool: str) -> bool:
+        rules = (*self.allow, *self.ask, *self.deny)
+        return tool in RENAMED or (tool.startswith("mcp__") and any(r.names(tool) for r in rules))
+
+    def allows(self, tool: str, arguments: Mapping[str, Any], root: str) -> bool:
+        tool = RENAMED.get(tool, tool)
+        if tool == BASH:
+            start = absolute(str(arguments.get("workdir") or root), root)  # its own bash knows none
+            return start == root and self._allows_shell(arguments, root)
+        if tool == _MONITOR and isinstance(arguments.get("command"), str):
+            return self._allows_monitor(arguments, root)
+        if subject := _subject(tool, arguments):
+            is_free = tool in FREE and self.mode != "plan"
+            return self._decide(
+                lambda rule: rule.tool == tool and fits_subject(rule.what, subject), free=is_free
+            )
+        if tool in _FILE_TOOLS:
+            paths = path_arguments(arguments) or (None,)
+            return all(self._files(root).allows_tool(tool, path) for path in paths)
+        return self._decide(lambda rule: rule.names(tool) and not rule.what, free=tool in FREE)
+
+    def _allows_monitor(self, arguments: Mapping[str, Any], root: str) -> bool:
+        """Judge it as Bash, under rules for the whole tool too (anthropics/claude-code#95615)."""
+        about = [rule for rule in (*self.deny, *self.ask) if rule.names(_MONITOR)]
+        if about:
+            return False
+        is_open = any(rule.tool == _MONITOR and not rule.what for rule in self.allow)
+        text, home = arguments["command"], self.home or _NO_HOME
+        if is_open and not unreadable_text(text):
+            return not self._is_refused(read(text, home, root), text)
+        return self._allows_shell(arguments, root)
+
+    def _allows_shell(self, arguments: Mapping[str, Any], root: str) -> bool:
+        leaves = self.sandbox and self.sandbox.may_be_left and arguments.get(_LEAVES)
+        engine = replace(self, sandbox=None) if leaves else self
+        return engine.allows_command(arguments["command"], root)
+
+    def allows_command(self, text: str, root: str) -> bool:
+        if unreadable_text(text):
+            return False
+        reading = read(text, self.home or _NO_HOME, root)
+        is_held = self._is_held(reading, text)
+        if self._is_refused(reading, text, is_held=is_held):
+            return False
+        if self.mode == "bypassPermissions":
+            return True
+        files = self._files(root)
+        if any(_is_never(command, files) for command in reading.commands):
+            return False
+        if is_held and reading.is_clear and _are_spared(reading.commands):
+            return True
+        return self._allows_reading(reading, text, files)
+
+    def _is_held(self, reading: Reading, text: str) -> bool:
+        """Return True if a text runs in a sandbox that spares it a rule.
+
+        While planning none does.
+        """
+        sandbox = None if self.mode == "plan" else self.sandbox
+        return sandbox is not None and sandbox.holds(reading, text)
+
+    def _allows_reading(self, reading: Reading, text: str, files: FileRules) -> bool:
+        rules = [rule for rule in self.allow if rule.tool == BASH]
+        if any(not rule.what for rule in rules):
+            return True
+        if any(rule.is_exact and rule.what == text.strip() for rule in rules):
+            return reading.may_be_exact and self._admits_exact(reading.commands, text, files)
+        return (
+            reading.is_clear
+            and len(text) <= _LONGEST
+            and keeps_its_place(reading.commands, files)
+            and all(self._allows_part(command, rules, files) for command in reading.commands)
+        )
+
+    def _admits_exact(self, commands: Sequence[Command], text: str, files: FileRules) -> bool:
+        """Return True if files let a text pass that a rule has word for word.
+
+        The paths of its commands count too, unless one next to them, behind no pipe, needs a rule.
+        """
+        if not all(all(map(files.admits_redirect, each.redirects)) for each in commands):
+            return False
+        inner = [unwrapped(command, loosely=True) for command in commands if command.words]
+        if all(_keeps_to_paths(command, files) for command in inner):
+            return True
+        return "|" not in text and not all(touched(each).words or is_free(each) for each in inner)
+
+    def _files(self, root: str) -> FileRules:
+        return FileRules(
+            self.allow, self.ask, self.deny, self.mode, self.folders, self.home or _NO_HOME, root
+        )
+
+    def _is_refused(self, reading: Reading, text: str, *, is_held: bool = False) -> bool:
+        """Return True if a rule that denies or asks fits any command in it, however it is wrapped.
+
+        A command that is wrapped too often to tell is refused in any case. Where the sandbox holds
+        it, it is not asked about as a command of Bash, but as one of its own rules.
+        """
+        commands = (*reading.commands, *reading.hidden)
+        asks = [rule for rule in self.ask if rule.what or not is_held]
+        rules = [rule for rule in (*self.deny, *asks) if rule.tool == BASH]
+        return (
+            any(rule.is_exact and rule.what == text.strip() for rule in rules)
+            or any(map(is_wrapped_too_often, commands))
+            or any(
+                rule.fits_text(part)
+                for command in commands
+                for part in denied_texts(command)
+                for rule in rules
+            )
+        )
+
+    def _allows_part(self, command: Command, rules: list[ToolSpecifier], files: FileRules) -> bool:
+        if not all(map(files.admits_redirect, command.redirects)):
+            return False
+        if not command.words:
+            return True
+        inner = unwrapped(command, loosely=True)
+        paths = touched(inner)
+        return (
+            not is_guarded(inner)
+            and all(files.admits(word, writes=paths.writes) for word in paths.words)
+            and (
+                any(allows_command(rule, command) for rule in rules)
+                or (is_free(unwrapped(command, loosely=False)) and not self._asks_behind(inner))
+                or (self.mode == "acceptEdits" and _only_edits(inner))
+            )
+        )
+
+    def _asks_behind(self, command: Command) -> bool:
+        """Return True if a rule could refuse what xargs makes of a command with unknown words."""
+        argv = command.argv
+        shows = not _SHOWERS.isdisjoint(argv)
+        return argv[0] == "xargs" and (
+            (shows and any(rule.tool == "read" and rule.what for rule in self.deny))
+            or any(
+                rule.tool == BASH and rule.what.partition(" ")[0] in argv
+                for rule in (*self.deny, *self.ask)
+            )
+        )
+
+    def _decide(self, fits: Callable[[ToolSpecifier], bool], *, free: bool) -> bool:
+        if any(map(fits, self.deny)):
+            return False
+        if self.mode == "bypassPermissions":
+            return True
+        return not any(map(fits, self.ask)) and (any(map(fits, self.allow)) or free)
+
+
+def _are_spared(commands: Sequence[Command]) -> bool:
+    """Return True if the sandbox spares commands a rule.
+
+    It spares none if one command writes and another moves there.
+    """
+    inner = [unwrapped(command, loosely=True) for command in commands if command.words]
+    moves = any(command.argv[0] == "cd" for command in inner)
+    return (
+        len(inner) == len(commands)
+        and all(map(_is_spared, commands))
+        and not (moves and any(touched(command).writes for command in inner))
+    )
+
+
+def _is_spared(command: Command) -> bool:
+    """Return True if it is known what a command runs, and what it does to the shell."""
+    inner = unwrapped(command, loosely=True)
+    program = inner.words[0].text
+    return (
+        any(form.words and not form.assignments for form in forms(command))
+        and not is_guarded(inner)
+        and program not in _UNSPARED
+        and not (program == "sed" and any(_IN_PLACE.match(word.text) for word in inner.words))
+        and not any(_EXPANDED.match(word.text) for word in inner.words)
+        and not any(_DEVICE.match(redirect.target.text) for redirect in command.redirects)
+    )
+
+
+def _is_never(command: Command, files: FileRules) -> bool:
+    """Return True if not even a rule for all commands lets it pass: top folders, closed files."""
+    inner = unwrapped(command, loosely=True)
+    paths = touched(inner)
+    wholes = [files.whole(word) for word in paths.words]
+    return (
+        removes_too_much(inner, wholes, files)
+        or any(files.is_closed(files.whole(word), writes=False) for word in paths.read)
+        or (paths.writes and any(files.is_closed(whole, writes=True) for whole in wholes))
+        or any(
+            files.is_closed(files.whole(redirect.target), writes=redirect.writes)
+            for redirect in command.redirects
+        )
+    )
+
+
+def _keeps_to_paths(command: Command, files: FileRules) -> bool:
+    """Return True if it names no closed path; the effect of options of `mv` and `cp` is unknown."""
+    program, *words = command.argv
+    if program in COPIERS and any(word.startswith("-") for word in words):
+        return False
+    paths = touched(command)
+    return all(files.admits(word, writes=paths.writes) for word in paths.words)
+
+
+def _only_edits(command: Command) -> bool:
+    """Return True if acceptEdits lets it pass without a rule."""
+    program = command.words[0].text
+    return program in _EDITING and (program != "sed" or replaces_in_place(command.words))
+
+
+def _subject(tool: str, arguments: Mapping[str, Any]) -> str:
+    """Return the subject of a rule for a tool that takes no path; "" for any other tool."""
+    if tool == "webfetch":
+        host = _HOST.match(str(arguments.get("url", "")))
+        return f"domain:{host[1].lower() if host else ''}"
+    if tool in {"task", "skill"}:
+        return str(arguments.get("subagent_type" if tool == "task" else "skill") or "*")
+    return ""

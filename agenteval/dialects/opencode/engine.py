@@ -1,0 +1,397 @@
+"""OpenCode's permission rules, giving the verdicts that OpenCode itself gives, from 1.1 on.
+
+The last rule that matches counts, and every `command` node of tree-sitter's tree is asked about by
+its text. Nobody is there to answer an `ask`, so it is a denial. Seen by running 1.1.65 and 1.18.33;
+where they differ, this follows the last. What it reads off the disk can't be known here: a path
+that may be a file or a folder is taken as both.
+
+OpenCode's permissions as 1.0 had them: the longest pattern counts, matched token by token.
+
+Nobody is there to answer an `ask`, so it is a denial. Seen by running 1.0.152.
+"""
+
+import posixpath
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from tree_sitter import Node
+
+from agenteval.policy.command_lines import absolute, expanded, inside, wildcard_regex
+from agenteval.policy.policy import path_arguments
+from agenteval.shell.facts import Source
+from agenteval.trial.call import BASH
+
+Action = Literal["allow", "ask", "deny"]
+EDIT_TOOLS = frozenset(("edit", "write", "patch", "multiedit", "apply_patch"))
+TOOLS = (
+    *("bash", "read", "write", "edit", "patch", "multiedit", "glob", "grep", "list", "webfetch"),
+    *("websearch", "codesearch", "task", "todowrite", "todoread", "skill", "lsp", "apply_patch"),
+)
+# Which argument of a tool its rules are about; a tool that is not here is asked about as "*".
+_SUBJECTS: Mapping[str, str] = {
+    **dict.fromkeys(("read", *EDIT_TOOLS), "filePath"),
+    **dict.fromkeys(("glob", "grep"), "pattern"),
+    **dict.fromkeys(("websearch", "codesearch"), "query"),
+    "list": "path",
+    "webfetch": "url",
+    "task": "subagent_type",
+    "skill": "name",
+}
+_OUTPUTS = "/.local/share/opencode/tool-output/*"
+_TWO_UNITS = re.compile("[\U00010000-\U0010ffff]")
+_SEARCHES = frozenset(("glob", "grep", "list"))
+# About these no rule for bash is asked, only where they lead.
+MOVES = frozenset(("cd", "chdir", "popd", "pushd", "push-location", "set-location"))
+OLD_TOUCHES = frozenset(("cd", "rm", "cp", "mv", "mkdir", "touch", "chmod", "chown"))
+_ITEMS = frozenset(f"{verb}-item" for verb in ("copy", "move", "remove", "new", "rename"))
+_CONTENTS = frozenset(("cat", "get-content", "set-content", "add-content"))
+_TOUCHES = OLD_TOUCHES | MOVES | _ITEMS | _CONTENTS
+_WORDS = frozenset(("command_name", "word", "string", "raw_string", "concatenation"))
+# A `((i++))` or `((!x))`: to grammar 0.25.0, which OpenCode has, a test and no command.
+_TEST = re.compile(r"\(\([\s(-]*(?:!|[\w${}]+(?:\+\+|--))")
+_GLOB = re.compile(r"[?*\[].*", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class PermissionRule:
+    """One line of a permission table: which permission, for what, and what then."""
+
+    permission: str
+    pattern: str
+    action: Action
+
+
+# What stands before every user's own rules.
+DEFAULTS = (
+    PermissionRule("*", "*", "allow"),
+    PermissionRule("doom_loop", "*", "ask"),
+    PermissionRule("external_directory", "*", "ask"),
+    PermissionRule("external_directory", "/tmp/opencode/*", "allow"),  # noqa: S108 -- theirs
+    PermissionRule("question", "*", "deny"),
+    PermissionRule("read", "*.env", "ask"),
+    PermissionRule("read", "*.env.*", "ask"),
+    PermissionRule("read", "*.env.example", "allow"),
+)
+# What its agent for plans has besides.
+PLAN = (
+    PermissionRule("task", "general", "deny"),
+    PermissionRule("edit", "*", "deny"),
+    PermissionRule("edit", ".opencode/plans/*.md", "allow"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenCode:
+    """OpenCode 1.1 and later; `home` is what `~` stands for in a path."""
+
+    rules: tuple[PermissionRule, ...]
+    home: str = ""
+    name: str = "opencode"
+
+    def action(self, permission: str, subject: str) -> Action:
+        """Return the action of the last matching rule; `ask` without one.
+
+        The folder for outputs that were too long to be shown stays open under any rules.
+        """
+        if permission == "external_directory" and wildcard(self.home + _OUTPUTS, subject):
+            return "allow"
+        subject = _slashed(subject)
+        for rule in reversed(self.rules):
+            if wildcard(rule.permission, permission) and wildcard(_slashed(rule.pattern), subject):
+                return rule.action
+        return "ask"
+
+    def offers(self, tool: str) -> bool:
+        """Return True if the model is offered a tool: not if its last rule denies everything."""
+        permission = _permission(tool)
+        for rule in reversed(self.rules):
+            if wildcard(rule.permission, permission):
+                return not (rule.pattern == "*" and rule.action == "deny")
+        return True
+
+    def knows(self, tool: str) -> bool:
+        own = self.rules[len(DEFAULTS) :]
+        named = any(wildcard(rule.permission, tool) for rule in own if rule.permission != "*")
+        return named and self.offers(tool)
+
+    def allows(self, tool: str, arguments: Mapping[str, Any], root: str) -> bool:
+        if tool == BASH:
+            return self.allows_command(arguments["command"], root, start_folder(arguments, root))
+        return all(
+            self.action(permission, subject) == "allow"
+            for permission, subject in _subjects(tool, arguments, root)
+        )
+
+    def quoted(self, tool: str, arguments: Mapping[str, Any], root: str) -> list[Mapping[str, str]]:
+        """All rules on the permission that was missing, in their order, allowing ones too."""
+        permission = self._missing(tool, arguments, root)
+        return [
+            {"permission": rule.permission, "pattern": rule.pattern, "action": rule.action}
+            for rule in self.rules
+            if wildcard(rule.permission, permission)
+        ]
+
+    def _missing(self, tool: str, arguments: Mapping[str, Any], root: str) -> str:
+        """Return the permission that a denied call lacks: folders come first."""
+        if tool == BASH:
+            start = start_folder(arguments, root)
+            inner = segments(Source(str(arguments["command"])))
+            folders = [*outside(start, "/", root, is_folder=True)]
+            folders += (
+                one for each in inner for one in each.folders_outside(start, root, self.home)
+            )
+            return BASH if all(map(self._opens, folders)) else "external_directory"
+        subjects = _subjects(tool, arguments, root)
+        closed = (each for each, subject in subjects if self.action(each, subject) != "allow")
+        return next(closed, _permission(tool))
+
+    def allows_command(self, text: str, root: str, start: str) -> bool:
+        """`start` is the folder that the command starts in."""
+        source = Source(text)
+        return (
+            not source.is_cut
+            and (inside(start, root) is not None or self._opens(start))
+            and all(
+                all(map(self._opens, segment.folders_outside(start, root, self.home)))
+                and (not segment.needs_rule or self.action(BASH, segment.text) == "allow")
+                for segment in segments(source)
+            )
+        )
+
+    def stops_at(self, text: str, root: str, start: str) -> str:
+        """The first command of a text that no rule allows, as it stands there."""
+        return next(
+            (
+                segment.text
+                for segment in segments(Source(text))
+                if (segment.needs_rule and self.action(BASH, segment.text) != "allow")
+                or not all(map(self._opens, segment.folders_outside(start, root, self.home)))
+            ),
+            "",
+        )
+
+    def _opens(self, folder: str) -> bool:
+        return self.action("external_directory", posixpath.join(folder, "*")) == "allow"
+
+
+def start_folder(arguments: Mapping[str, Any], root: str) -> str:
+    return absolute(str(arguments.get("workdir") or root), root)
+
+
+def _subjects(tool: str, arguments: Mapping[str, Any], root: str) -> Iterator[tuple[str, str]]:
+    """The permissions that a call needs, each with what it is needed for."""
+    if tool in _SEARCHES:
+        folder = absolute(str(arguments.get("path") or root), root)
+        if inside(folder, root) is None:
+            yield "external_directory", posixpath.join(folder, "*")
+    if _SUBJECTS.get(tool) != "filePath":
+        yield _permission(tool), str(arguments.get(_SUBJECTS.get(tool, ""), "*"))
+        return
+    for whole in asked_files(arguments, root):
+        if inside(whole, root) is None:
+            yield "external_directory", posixpath.join(posixpath.dirname(whole), "*")
+        yield _permission(tool), posixpath.relpath(whole, root)
+
+
+def asked_files(arguments: Mapping[str, Any], root: str) -> list[str]:
+    return [absolute(path, root) for path in path_arguments(arguments) or ("*",)]
+
+
+def _permission(tool: str) -> str:
+    return "edit" if tool in EDIT_TOOLS else tool
+
+
+def _slashed(text: str) -> str:
+    """A text as OpenCode compares it: that a path of Windows is meant can't be ruled out."""
+    return text.replace("\\", "/")
+
+
+def wildcard(pattern: str, subject: str) -> bool:
+    """OpenCode's match: anchored, `*` for anything, `?` for one character, a last ` *` optional."""
+    if not subject.isascii():  # JavaScript's `?` is half of a character like an emoji
+        pattern, subject = (_TWO_UNITS.sub(r"\g<0>\g<0>", text) for text in (pattern, subject))
+    if wildcard_regex(pattern).fullmatch(subject):
+        return True
+    bare = pattern.removesuffix(" *")
+    return bare != pattern and wildcard_regex(bare).fullmatch(subject) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One command node: its text with its redirects, and its words as written."""
+
+    text: str
+    words: tuple[str, ...]
+
+    @property
+    def program(self) -> str:
+        return self.words[0] if self.words else ""
+
+    @property
+    def needs_rule(self) -> bool:
+        return bool(self.words) and self.program not in MOVES
+
+    def folders_outside(self, start: str, root: str, home: str) -> Iterator[str]:
+        """The folders outside the project that its paths need open, counted from `start`."""
+        if self.program in _TOUCHES:
+            for word in self.operands():
+                path = _GLOB.sub("", expanded(_unquoted(word), home))
+                if path and not any(mark in path for mark in "$`"):
+                    yield from outside(path, start, root, is_folder=self.program in MOVES)
+
+    def operands(self) -> Iterator[str]:
+        marks = ("-", "+") if self.program == "chmod" else ("-",)
+        return (word for word in self.words[1:] if not word.startswith(marks))
+
+
+def segments(source: Source) -> Iterator[Segment]:
+    """Every command of a text, those inside others too."""
+    stack: list[Node] = [*source.roots]
+    while stack:
+        node = stack.pop()
+        if _is_command(source, node):
+            parent = node.parent
+            whole = parent if parent and parent.type == "redirected_statement" else node
+            yield Segment(_text(source, whole).strip(), _words(source, node))
+        stack.extend(reversed(node.children))
+
+
+def _words(source: Source, node: Node) -> tuple[str, ...]:
+    if node.type == "compound_statement":
+        return (_text(source, node),)
+    return tuple(_text(source, child) for child in node.children if child.type in _WORDS)
+
+
+def _is_command(source: Source, node: Node) -> bool:
+    """Return True if OpenCode's grammar takes it for one, as it does most of what is in `(( ))`."""
+    if node.type == "compound_statement" and node.children[0].type == "((":
+        return not _TEST.match(_text(source, node))
+    return node.type == "command"
+
+
+def _text(source: Source, node: Node) -> str:
+    start, end = node.byte_range
+    return source.text[start:end]
+
+
+def _unquoted(word: str) -> str:
+    is_quoted = len(word) > 1 and word[0] == word[-1] and word[0] in "'\""
+    return word[1:-1] if is_quoted else word
+
+
+def outside(path: str, start: str, root: str, *, is_folder: bool) -> Iterator[str]:
+    whole = absolute(path, start)
+    if inside(whole, root) is None:
+        yield whole
+        if not is_folder:
+            yield posixpath.dirname(whole)
+
+
+_KNOWN = frozenset(("edit", "webfetch", "doom_loop", "external_directory"))
+_FILE_TOOLS = EDIT_TOOLS | {"read"}
+_ACTIONS: Mapping[str, str] = {
+    **dict.fromkeys(EDIT_TOOLS, "edit"),
+    **dict.fromkeys(("webfetch", "websearch", "codesearch"), "webfetch"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class OpenCode10:
+    """OpenCode 1.0: `patterns` are the rules for bash, `actions` those for other tools.
+
+    `switches` say of patterns for tools whether these are offered, unless an action denies them.
+    """
+
+    patterns: Mapping[str, Action]
+    actions: Mapping[str, Action]
+    switches: Mapping[str, bool] = field(default_factory=dict)
+    home: str = ""
+    name: str = "opencode-1.0"
+
+    @classmethod
+    def of(
+        cls, rules: Iterable[PermissionRule], switches: Mapping[str, bool], home: str
+    ) -> "OpenCode10":
+        """The engine that a config's rules make: 1.0 skips what it does not know."""
+        patterns: dict[str, Action] = {"*": "allow"}
+        actions: dict[str, Action] = {}
+        for rule in rules:
+            if rule.permission == BASH:
+                patterns[rule.pattern] = rule.action
+            elif rule.permission in _KNOWN:
+                actions[rule.permission] = rule.action
+        return cls(patterns, actions, switches, home)
+
+    def offers(self, tool: str) -> bool:
+        if tool == BASH and self.patterns == {"*": "deny"}:
+            return False
+        is_denied = self.actions.get(_ACTIONS.get(tool, "")) == "deny"
+        return not is_denied and self._switch(tool) is not False
+
+    def knows(self, tool: str) -> bool:
+        return self._switch(tool) is True
+
+    def _switch(self, tool: str) -> bool | None:
+        """Return the longest matching switch; of two equally long, the later in the alphabet."""
+        fitting = [pattern for pattern in self.switches if wildcard(pattern, tool)]
+        longest = max(fitting, key=lambda pattern: (len(pattern), pattern), default=None)
+        return None if longest is None else self.switches[longest]
+
+    def allows(self, tool: str, arguments: Mapping[str, Any], root: str) -> bool:
+        if tool == BASH:
+            return self.allows_command(arguments["command"], root, start_folder(arguments, root))
+        files = asked_files(arguments, root) if tool in _FILE_TOOLS else []
+        is_inside = self._opens_outside or all(inside(whole, root) for whole in files)
+        return is_inside and self.actions.get(_ACTIONS.get(tool, ""), "allow") == "allow"
+
+    def allows_command(self, text: str, root: str, start: str) -> bool:
+        """`start` is the folder that the command starts in."""
+        source = Source(text)
+        return (
+            not source.is_cut
+            and (self._opens_outside or inside(start, root) is not None)
+            and all(
+                (self._opens_outside or not any(_folders_outside(segment, root, self.home)))
+                and (segment.program == "cd" or self._action(segment.words) == "allow")
+                for segment in segments(source)
+            )
+        )
+
+    @property
+    def _opens_outside(self) -> bool:
+        return self.actions.get("external_directory") == "allow"
+
+    def _action(self, words: tuple[str, ...]) -> Action:
+        """Return the longest matching pattern's action.
+
+        Of two equally long patterns the later in the alphabet counts.
+        """
+        action: Action = "allow"
+        for pattern in sorted(self.patterns, key=lambda pattern: (len(pattern), pattern)):
+            head, *tail = re.split(r"\s+", pattern)
+            if wildcard(head, words[0] if words else "") and _in_sequence(tail, words[1:]):
+                action = self.patterns[pattern]
+        return action
+
+
+def _folders_outside(segment: Segment, root: str, home: str) -> Iterator[str]:
+    """The folders outside the project that its paths name, each word with its quotes."""
+    if segment.program in OLD_TOUCHES:
+        for word in segment.operands():
+            yield from outside(expanded(word, home), root, root, is_folder=True)
+
+
+def _in_sequence(patterns: list[str], words: tuple[str, ...]) -> bool:
+    """Return True if words that match the patterns stand in that order, others between them."""
+    at = 0
+    for pattern in patterns:
+        if pattern == "*":
+            continue
+        while at < len(words) and not wildcard(pattern, words[at]):
+            at += 1
+        if at == len(words):
+            return False
+        at += 1
+    return True

@@ -1,0 +1,124 @@
+"""The limits of this process (`ulimit`) in words: which one is too small, which one struck.
+
+Text files that a person writes: read no further than a bound, and written whole or not.
+"""
+
+import errno
+import resource
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from agenteval.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class _Limit:
+    """`unit` is how many of what the kernel counts the shell's `option` counts as one."""
+
+    what: str
+    option: str
+    unit: int
+    of_systemd: str
+
+    def in_words(self, value: int) -> str:
+        return f"{value // self.unit:,} {self.what}"
+
+
+_LIMITS: Final = {
+    "RLIMIT_NOFILE": _Limit("file descriptors", "-n", 1, "LimitNOFILE"),
+    "RLIMIT_AS": _Limit("kB of address space", "-v", 1024, "LimitAS"),
+    "RLIMIT_DATA": _Limit("kB of data", "-d", 1024, "LimitDATA"),
+    "RLIMIT_FSIZE": _Limit("kB in a file", "-f", 1024, "LimitFSIZE"),
+    "RLIMIT_NPROC": _Limit("processes of this user", "-u", 1, "LimitNPROC"),
+}
+# What the loader of a library says where there is no memory for it.
+_UNMAPPED: Final = ("failed to map segment", "map zero-fill pages", "cannot allocate memory")
+
+
+def too_small(needed_values: Mapping[str, int]) -> str:
+    """Return a line about the first limit below what is needed, with its fix; "" without one."""
+    for name, needed in needed_values.items():
+        allowed = _hard(name)
+        if name in _LIMITS and allowed is not None and allowed < needed:
+            limit = _LIMITS[name]
+            return (
+                f"this process may have {limit.in_words(allowed)} (ulimit {limit.option}), and a "
+                f"world needs {limit.in_words(needed)}: {_cure(limit)}"
+            )
+    return ""
+
+
+def struck(error: BaseException) -> str:
+    """Return a line about the limit that caused this error, with its fix; "" without one."""
+    if (name := _name(error)) is None:
+        return ""
+    limit, allowed = _LIMITS[name], _soft(name)
+    if allowed is None:  # the machine itself has no more of it
+        return f"this machine has no more {limit.what.removeprefix('kB of ')}: end what uses it"
+    return (
+        f"{limit.in_words(allowed)} are too few (ulimit {limit.option}); what was stored before is "
+        f"intact: {_cure(limit)}"
+    )
+
+
+def _name(error: BaseException) -> str | None:
+    message = str(error).lower()
+    if isinstance(error, MemoryError) or any(phrase in message for phrase in _UNMAPPED):
+        return "RLIMIT_AS"
+    if "can't start new thread" in message:
+        # threads count as processes; their stacks need address space
+        return "RLIMIT_NPROC" if _soft("RLIMIT_AS") is None else "RLIMIT_AS"
+    kinds = {errno.EMFILE: "RLIMIT_NOFILE", errno.ENFILE: "RLIMIT_NOFILE"}
+    kinds |= {errno.ENOMEM: "RLIMIT_AS", errno.EAGAIN: "RLIMIT_NPROC"}
+    return kinds.get(error.errno or 0) if isinstance(error, OSError) else None
+
+
+def _cure(limit: _Limit) -> str:
+    return f"raise it (`ulimit {limit.option}` of the shell, {limit.of_systemd}= of a systemd unit)"
+
+
+def _hard(name: str) -> int | None:
+    return _number(resource.getrlimit(getattr(resource, name))[1])
+
+
+def _soft(name: str) -> int | None:
+    return _number(resource.getrlimit(getattr(resource, name))[0])
+
+
+def _number(value: int) -> int | None:
+    return None if value == resource.RLIM_INFINITY else value
+
+
+LARGEST = 4 << 20  # bytes; the largest allow list that was ever derived has a tenth
+
+
+def read_text(path: Path, *, encoding: str = "utf-8", largest: int = LARGEST) -> str:
+    """Return the text of a file. Raises UsageError if it is larger, and what reading it raises."""
+    return read_bytes(path, largest=largest).decode(encoding).replace("\r\n", "\n")
+
+
+def read_bytes(path: Path, *, largest: int = LARGEST) -> bytes:
+    """Return the bytes of a file; of a device or a pipe no more than the bound are read either."""
+    with path.open("rb") as file:
+        content = file.read(largest + 1)
+    if len(content) > largest:
+        raise UsageError(f"{path}: more than {largest:,} bytes: is it the right file?")
+    return content
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write the file, or leave none: half an allow list or gate.toml would be another one.
+
+    Raises OSError with the file's name.
+    """
+    content = text.encode()
+    file = path.open("wb")
+    try:
+        with file:
+            file.write(content)
+    except OSError as error:
+        if path.is_file():  # and no device
+            path.unlink()
+        raise OSError(error.errno, error.strerror, str(path)) from error

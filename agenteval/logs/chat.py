@@ -1,0 +1,294 @@
+"""Chat completions as JSONL: a conversation a line, or a request with its reply.
+
+Arguments come as text or as an object, ids are left out or repeat, and a call may stand in the
+content as text: what a server's parser did not take. Whether a call was denied no such log shows.
+A line in which nothing of this is found is a plug-in's, as for `agenteval classify`.
+
+The log of our own hook: a line for each call that it was asked about.
+
+It does not record what an allowed call then did, nor which calls were of one turn. A call that it
+only watched counts as denied if the list denies it. A log is begun anew when it is long: the part
+of a session in one file is known by when that file began.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from agenteval.hook.judging import NOT_JUDGED
+from agenteval.logs.json import (
+    Line,
+    at,
+    count_at,
+    lines,
+    name_at,
+    objects,
+    take_faults,
+    text_at,
+    when,
+    words,
+)
+from agenteval.logs.packed import by_place
+from agenteval.logs.tool_calls import called, tool_calls
+from agenteval.replies.text_calls import calls_left
+from agenteval.trial.session import Building, LoggedCall, LoggedTurn, Recorded, Session, Skipped
+from agenteval.trial.trial import Usage
+
+Object = Mapping[str, Any]
+_Spoken = tuple[Object, Object | None]  # a message, and what it is a reply in
+_KEYS = frozenset(("messages", "choices", "role", "request", "response"))
+_RESULTS = frozenset(("tool", "function"))  # roles
+_SHARED = ("session_id", "conversation_id")
+_AT_ONCE = 1_000  # sessions of which turns are held
+_LONG = 16  # characters of an id that no other file has too, as "7" may stand in many
+
+
+def read(path: Path) -> Iterator[Session | Skipped]:
+    """Lines that name one session are gathered; every other line is a conversation by itself."""
+    conversations, holding = (
+        dict[str, _Conversation](),
+        dict[str, None](),
+    )  # the longest untouched first
+    for line in lines(path):
+        if not isinstance(line, Line):
+            yield line
+            continue
+        name, is_shared = _name(line, path)
+        conversation = conversations.get(name) or _Conversation(
+            Building(Session(name, path=str(path))), is_shared
+        )
+        yield from conversation.whole()
+        if not (conversation.take(line.value) or line.value.keys() & _KEYS):
+            yield Skipped(str(path), f"line {line.number}", "no messages, and no calls, in it")
+        yield from take_faults(conversation.building, path, f"line {line.number}")
+        if not is_shared:
+            yield from conversation.rest()
+            continue
+        conversations[name] = conversation
+        holding.pop(name, None)
+        holding[name] = None
+        if len(holding) > _AT_ONCE:
+            oldest = next(iter(holding))
+            del holding[oldest]
+            yield from conversations[oldest].rest()
+    for name in holding:
+        yield from conversations[name].rest()
+
+
+def _name(line: Line, path: Path) -> tuple[str, bool]:
+    """Return the conversation's name, else its place in the file, and True if lines share it.
+
+    An id of the line itself is one that is written again when it is repeated.
+    """
+    value = line.value
+    for key in (*_SHARED, "id", "uuid"):
+        found = name_at(value, key)
+        if len(found) >= (1 if key == "session_id" else _LONG):
+            return found, key in _SHARED
+    return f"{by_place(path)}:{line.number}", False
+
+
+class _Beside(NamedTuple):
+    """The fields of a line that hold for all messages in it."""
+
+    schemas: Object
+    moment: float | None
+    model: str
+
+
+@dataclass(slots=True)
+class _Conversation:
+    """A session of one line or more; a line may repeat earlier messages or not."""
+
+    building: Building
+    is_shared: bool  # other lines may repeat what stands in one
+    _places: set[int] = field(default_factory=set)  # messages, each with all that are before it
+    # What waits for results behind the last one of each line that none has continued.
+    _ends: dict[int, dict[str, list[LoggedCall]]] = field(default_factory=dict)
+
+    def whole(self) -> Iterator[Session]:
+        if (found := self.building.whole()) is not None:
+            self._ends.clear()
+            yield found
+
+    def rest(self) -> Iterator[Session]:
+        self._ends.clear()
+        if self.building.session.turns:
+            yield self.building.cut()
+
+    def take(self, value: Object) -> bool:
+        """Take a line; return True if anything was found in it."""
+        session, turns = self.building.session, len(self.building.session.turns)
+        inner = [part for key in ("request", "response", "body") for part in _nested(value, key)]
+        inner += [part for outer in inner for part in _nested(outer, "body")]  # of a batch's output
+        parts = (value, *inner)
+        for part in parts:
+            session.agent = session.agent or text_at(part, "agent")
+            session.project = session.project or text_at(part, "project")
+        shared = _shared_fields(parts)
+        session.model = session.model or shared.model
+        messages = [(each, None) for part in parts for each in objects(part.get("messages"))]
+        spoken = [*messages, *(reply for part in parts for reply in _replies(part))]
+        self._messages(spoken, shared)
+        has_spoken = any(text_at(message, "role") == "assistant" for message, _ in spoken)
+        if not has_spoken and (value.get("role") == "assistant" or "messages" not in value):
+            _alone(self.building, value, shared)
+        return has_spoken or len(session.turns) > turns
+
+    def _messages(self, spoken: Sequence[_Spoken], shared: _Beside) -> None:
+        """Add the new messages: a prefix that an earlier line had is not counted again."""
+        place, is_new = 0, False
+        for message, reply in spoken:
+            before, place = place, hash((place, _identity(message))) if self.is_shared else 0
+            if not is_new and place not in self._places:
+                is_new = True
+                self.building.waits = self._ends.pop(before, {})
+            if is_new:
+                self._places.add(place)
+                _message(self.building, message, shared, reply)
+        if is_new:
+            self._ends[place] = self.building.waits
+
+
+def _identity(message: Object) -> tuple[object, ...]:
+    """Return what identifies a message, both as a reply and as it is sent in later requests."""
+    role, result = text_at(message, "role"), name_at(message, "tool_call_id")
+    calls = tuple(
+        (
+            name_at(one, "id"),
+            *map(str, (at(one, "function", "name"), at(one, "function", "arguments"))),
+        )
+        for one in _calls_of(message)
+    )
+    return role, words(message.get("content")), result, calls
+
+
+def _shared_fields(parts: Sequence[Object]) -> _Beside:
+    times = (when(parts[0].get(key)) for key in ("timestamp", "created", "created_at"))
+    return _Beside(
+        schemas=next((_schemas(one) for one in parts if one.get("tools")), {}),
+        moment=next(filter(None, times), None),
+        model=next((model for one in parts if (model := text_at(one, "model"))), ""),
+    )
+
+
+def _replies(one: Object) -> Iterator[_Spoken]:
+    for choice in objects(one.get("choices"))[:1]:
+        if isinstance(reply := choice.get("message"), dict):
+            yield {**choice, **reply, "role": "assistant"}, one
+
+
+def _nested(value: Object, key: str) -> list[Object]:
+    found = value.get(key)
+    return [found] if isinstance(found, dict) else []
+
+
+def _alone(building: Building, value: Object, shared: _Beside) -> None:
+    """A line that is a message, or what a plug-in finds calls in."""
+    if text_at(value, "role") in {"assistant", *_RESULTS}:
+        _message(building, value, shared)
+    elif "choices" not in value and (found := tool_calls(value)):
+        turn = building.turn()
+        turn.at, turn.model = shared.moment, shared.model
+        for call in found:
+            building.called(turn, LoggedCall(call))
+
+
+def _schemas(one: Object) -> dict[str, Any]:
+    found = (tool.get("function", tool) for tool in objects(one.get("tools")))
+    return {
+        text_at(tool, "name"): at(tool, "parameters") or {}
+        for tool in found
+        if isinstance(tool, dict) and text_at(tool, "name")
+    }
+
+
+def _message(
+    building: Building, message: Object, shared: _Beside, reply: Object | None = None
+) -> None:
+    building.needs(message, "role")
+    building.may_have(message, "tool_calls", "tool_call_id", "content")
+    role = text_at(message, "role")
+    if role in _RESULTS:
+        call = building.take_call(name_at(message, "tool_call_id")) or building.waiting()
+        if call is not None:
+            building.set_reply(call, words(message.get("content")))
+    elif role == "assistant":
+        turn = building.turn()
+        turn.text, turn.at = words(message.get("content")), shared.moment
+        turn.finish = text_at(message, "finish_reason")
+        turn.model = text_at(message, "model") or shared.model
+        turn.usage = Usage(
+            prompt_tokens=count_at(reply, "usage", "prompt_tokens"),
+            completion_tokens=count_at(reply, "usage", "completion_tokens"),
+        )
+        _calls(building, turn, message, shared.schemas)
+
+
+def _calls_of(message: Object) -> list[dict[str, Any]]:
+    given = objects(message.get("tool_calls"))
+    if isinstance(message.get("function_call"), dict):  # before there were tools
+        given.append({"function": message["function_call"]})
+    return given
+
+
+def _calls(building: Building, turn: LoggedTurn, message: Object, schemas: Object) -> None:
+    items = _calls_of(message)
+    for item in items:
+        function = item.get("function") if isinstance(item.get("function"), dict) else item
+        building.may_have(item, "function", "id")
+        if isinstance(function, dict):
+            building.needs(function, "name")
+            building.may_have(function, "arguments")
+        name, arguments = text_at(function, "name"), at(function, "arguments")
+        call = called(name_at(item, "id"), name, "" if arguments is None else arguments)
+        bad = Recorded.MALFORMED if call.malformed else Recorded.UNKNOWN
+        building.called(turn, LoggedCall(call, bad))
+    if not items:
+        for _, left, spoken in calls_left(turn.text, schemas):
+            if not spoken:
+                call = called("", left.name, left.raw)
+                building.called(turn, LoggedCall(call, Recorded.MALFORMED))
+
+
+def read_hook_log(path: Path) -> Iterator[Session | Skipped]:
+    sessions: dict[tuple[str, str, str], Building] = {}
+    building = Building(Session(""))
+    for line in lines(path):
+        if not isinstance(line, Line):
+            yield line
+            continue
+        value = line.value
+        building.needs(value, *(() if "event" in value else ("verdict", "tool", "arguments")))
+        yield from take_faults(building, path, f"line {line.number}")
+        if "event" in value or text_at(value, "verdict") in {"", NOT_JUDGED}:
+            continue
+        key = (name_at(value, "session"), name_at(value, "agent"), text_at(value, "harness"))
+        building = sessions.setdefault(key, Building(_begun(value, path)))
+        if (whole := building.whole()) is not None:
+            yield whole
+        _call(building, value)
+    yield from (one.session for one in sessions.values())
+
+
+def _begun(value: Mapping[str, Any], path: Path) -> Session:
+    session, agent = name_at(value, "session"), name_at(value, "agent")
+    return Session(
+        id="/".join(filter(None, (session, agent, text_at(value, "at")))),
+        agent=agent or "main",
+        version=text_at(value, "harness"),
+        project=text_at(value, "cwd"),
+        parent=session if agent else "",
+        path=str(path),
+    )
+
+
+def _call(building: Building, value: Mapping[str, Any]) -> None:
+    turn = building.turn()
+    turn.at, turn.model = when(value.get("at")), text_at(value, "model")
+    given = value.get("arguments")
+    call = called(name_at(value, "call"), text_at(value, "tool"), {} if given is None else given)
+    denied = text_at(value, "verdict") == "denied"
+    recorded = Recorded.DENIED if denied else Recorded.UNKNOWN
+    building.called(turn, LoggedCall(call, recorded, said=text_at(value, "hint")))

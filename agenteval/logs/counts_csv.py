@@ -1,0 +1,340 @@
+"""Published tables as CSV: model, calls, class, errors; trial and scenario where they are known.
+
+Spreadsheets write them in many ways: any of four delimiters, headers in any case, a line that names
+the delimiter, empty lines. What could be read in two ways is refused: rates, separators, totals.
+
+vLLM's log: the line that each engine writes every ten seconds, and uvicorn's access log.
+
+    INFO 11-21 10:13:11 [loggers.py:271] Engine 000: Avg prompt throughput: 5.1 tokens/s, Avg ...
+    INFO:     10.0.0.5:53422 - "POST /v1/chat/completions HTTP/1.1" 200 OK
+
+The engine's line of V0 and of V1 is read, whatever a container or a journal puts before it, and
+also where another format of logging stands around it.
+"""
+
+import csv
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from functools import lru_cache
+from pathlib import Path
+from typing import BinaryIO
+
+from agenteval.classes.catalogue import failure_classes
+from agenteval.classes.failure_class import ArticleRow
+from agenteval.errors import UsageError
+from agenteval.host import read_bytes
+from agenteval.logs.packed import UNREADABLE, opened
+from agenteval.trial.recovery import Access, EngineLine, Entry
+from agenteval.trial.trial import ErrorCounts
+
+Trial = tuple[str, str]  # scenario and trial
+COLUMNS = "model, calls, class, errors; trial and scenario where they are known"
+_LARGEST = 16 << 20  # bytes: some 400,000 lines
+_NEEDED = ("model", "calls", "errors")
+_KNOWN = (*_NEEDED, "class", "trial", "scenario")
+_DELIMITERS = ",;\t|"
+_MOST = 10_000_000  # the exact test of two counts visits every count there is
+_SLIP = 0.85  # how alike: `pip` and `pipe` are 0.86
+_LONGEST = 80  # characters of a class that may be a slip for one of ours
+_TOTALS = frozenset(("total", "totals", "all", "sum", "overall", "subtotal", "grand total"))
+
+
+@dataclass(frozen=True, slots=True)
+class _CsvLine:
+    model: str
+    calls: int
+    errors: int
+    failure_class: str
+    trial: str
+    scenario: str
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One model's lines. `calls` and `errors` (by class) are by trial."""
+
+    calls: dict[Trial, int] = field(default_factory=dict)
+    errors: dict[Trial, Counter[str]] = field(default_factory=dict)
+
+    @property
+    def trials(self) -> tuple[Trial, ...]:
+        return tuple(self.calls)
+
+    @property
+    def counts(self) -> ErrorCounts:
+        """By trial only when every line named one."""
+        added = ErrorCounts.added([(self.calls[one], self.errors[one]) for one in self.calls])
+        by_trial = all(trial for _, trial in self.calls)
+        return ErrorCounts(added.calls, added.by_class, by_trial=by_trial)
+
+
+def load_counts(path: Path) -> Mapping[str, Table]:
+    """Every model's counts, in the order of the file. Raises UsageError."""
+    try:
+        raw = read_bytes(path, largest=_LARGEST)
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}; give a CSV file") from error
+    if raw.startswith(b"PK"):
+        raise UsageError(f"{path}: a spreadsheet or an archive, no CSV: save it as CSV in UTF-8")
+    is_wide = raw.startswith((b"\xff\xfe", b"\xfe\xff"))
+    try:
+        text = raw.decode("utf-16" if is_wide else "utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UsageError(
+            f"{path}: cannot be read: not UTF-8 text (byte {error.start}): save it as CSV in UTF-8"
+        ) from error
+    return read_counts(text.splitlines(), where=str(path))
+
+
+def read_counts(lines: Sequence[str], *, where: str) -> Mapping[str, Table]:
+    tables: dict[str, Table] = {}
+    found = list(_lines(lines, where))
+    if any(line.failure_class in _class_names() for _, line in found):
+        _refuse_slips(found, where)
+    for number, line in found:
+        table, trial = tables.setdefault(line.model, Table()), (line.scenario, line.trial)
+        if table.calls.setdefault(trial, line.calls) != line.calls:
+            raise UsageError(
+                f"{where}:{number}: calls: {line.calls}, but {table.calls[trial]} in a line above; "
+                "every line of a trial repeats its calls"
+            )
+        errors = table.errors.setdefault(trial, Counter())
+        if line.errors:
+            errors[line.failure_class or "not named"] += line.errors
+        if errors.total() > line.calls:
+            raise UsageError(
+                f"{where}:{number}: errors: {errors.total()} by now, of {line.calls} calls; a call "
+                "has one class at most"
+            )
+    if not tables:
+        raise UsageError(f"{where}: no counts. The columns are {COLUMNS}")
+    return tables
+
+
+def _lines(lines: Sequence[str], where: str) -> Iterator[tuple[int, _CsvLine]]:
+    """Every line that is not empty, with its number in the file."""
+    before = next((n for n, line in enumerate(lines) if _names_columns(line)), len(lines))
+    delimiter = max(_DELIMITERS, key=lambda each: "".join(lines[before : before + 1]).count(each))
+    reader = csv.reader(lines[before:], delimiter=delimiter, skipinitialspace=True)
+    try:
+        columns = _columns(next(reader, []), where)
+        for cells in reader:
+            if any(map(str.strip, cells)):
+                at = f"{where}:{before + reader.line_num}"
+                yield before + reader.line_num, _line(columns, cells, at)
+    except csv.Error as error:
+        raise UsageError(f"{where}:{before + reader.line_num}: no CSV: {error}") from error
+
+
+def _names_columns(line: str) -> bool:
+    return bool(line.strip()) and not re.fullmatch(r'"?sep=.?"?', line.strip())
+
+
+def _columns(cells: Sequence[str], where: str) -> list[str]:
+    columns = [cell.lower() for cell in _trimmed(cells)]
+    unknown = next((name for name in columns if name not in _KNOWN), None)
+    missing = next((name for name in _NEEDED if name not in columns), None)
+    if not columns:
+        raise UsageError(f"{where}: no counts. The columns are {COLUMNS}")
+    if missing is not None:
+        there = ", ".join(repr(name) for name in columns)
+        raise UsageError(f"{where}: no column {missing}, but {there}. The columns are {COLUMNS}")
+    if unknown is not None:
+        raise UsageError(f"{where}: unknown column {unknown!r}. The columns are {COLUMNS}")
+    return columns
+
+
+def _trimmed(cells: Sequence[str]) -> list[str]:
+    """Without the empty cells at the end that spreadsheets add."""
+    trimmed = [cell.strip() for cell in cells]
+    while trimmed and not trimmed[-1]:
+        trimmed.pop()
+    return trimmed
+
+
+def _line(columns: Sequence[str], cells: Sequence[str], at: str) -> _CsvLine:
+    texts = _trimmed(cells)
+    if len(texts) > len(columns):
+        raise UsageError(
+            f"{at}: {len(texts)} cells, but {len(columns)} columns: quote what holds the delimiter"
+        )
+    values = dict.fromkeys(columns, "") | dict(zip(columns, texts, strict=False))
+    for column in ("model", "class"):
+        if values.get(column, "").lower() in _TOTALS:
+            raise UsageError(
+                f"{at}: {column}: {values[column]!r} seems to be a sum of other lines, which would "
+                "count twice: take it out, or where there are no others, leave its class empty"
+            )
+    if not values["model"]:
+        raise UsageError(f"{at}: model: expected a name, got nothing")
+    return _CsvLine(
+        model=values["model"],
+        calls=_count(values["calls"], f"{at}: calls"),
+        errors=_count(values["errors"], f"{at}: errors"),
+        failure_class=values.get("class", ""),
+        trial=values.get("trial", ""),
+        scenario=values.get("scenario", ""),
+    )
+
+
+def _refuse_slips(lines: Sequence[tuple[int, _CsvLine]], where: str) -> None:
+    """In a table of our classes; a table of other people's may name them as they like."""
+    for number, line in lines:
+        if near := _nearest_class(line.failure_class[:_LONGEST]):
+            raise UsageError(
+                f"{where}:{number}: class: {line.failure_class!r} is none of ours; "
+                f"did you mean {near}?"
+            )
+
+
+@lru_cache(maxsize=1)
+def _class_names() -> frozenset[str]:
+    return frozenset((*(one.id for one in failure_classes()), *map(str, ArticleRow)))
+
+
+@lru_cache(maxsize=1024)
+def _nearest_class(name: str) -> str:
+    """The class of ours that `name` is a slip for."""
+    known = sorted(_class_names())
+    near = get_close_matches(name, known, n=1, cutoff=_SLIP) if name not in _class_names() else ()
+    return near[0] if near else ""
+
+
+def _count(text: str, at: str) -> int:
+    """Whole, though libraries that know empty cells write 12.0."""
+    match = re.fullmatch(r"(\d{1,12})(?:\.0+)?", text, re.ASCII)
+    if match and int(match[1]) <= _MOST:
+        return int(match[1])
+    got = repr(text[:40]) if text else "nothing"
+    if match or text.startswith("-"):
+        cure = f"from 0 to {_MOST:,}"
+    elif re.search(r"[.%]", text):
+        cure = "no rate: of a rate without its calls nothing follows"
+    else:
+        cure = "only digits, no separators"
+    raise UsageError(f"{at}: expected a count, {cure}, got {got}")
+
+
+LONGEST = 1 << 16  # bytes of a line that are looked at: logged prompts can have megabytes
+_COLOUR = re.compile(rb"\x1b\[[0-9;]*[A-Za-z]|\0")  # and the zeros of UTF-16
+# The first head of a line is vLLM's own: what a logged prompt holds comes after one.
+_HEAD = re.compile(
+    r"(?:INFO|DEBUG) +(?:\d{4}-)?(\d\d)-(\d\d)[ T](\d\d):(\d\d):(\d\d)(?:[.,]\d+)? "
+    r"+\[?[\w./-]+:\d+\] *"
+)
+_ENGINE = re.compile(
+    r"(?:(Engine \d+|\d+ Engines Aggregated): )?"
+    r"Avg prompt throughput: (\d{1,8}\.\d) tokens/s, "
+    r"Avg generation throughput: (\d{1,8}\.\d) tokens/s, "
+    r"(?:# ?)?Running: (\d{1,5}) reqs, (?:Swapped: \d+ reqs, )?(?:Waiting|Pending): (\d{1,9}) reqs"
+)
+_ACCESS = re.compile(
+    r'INFO: +\S* ?- \\?"POST (?:/\S*)?/v1/(?:chat/completions|completions|responses|messages)'
+    r'(?:\?\S*)? HTTP/[\d.]+\\?" (\d{3})\b'
+)
+_SPEAKS = re.compile(r"(?:(?:Engine \d+|\d+ Engines Aggregated): )?Avg prompt throughput")
+# In a line that another format of logging made, such as JSON.
+_STAMP = re.compile(r"\d{4}[-/](\d\d)[-/](\d\d)[ T](\d\d):(\d\d):(\d\d)")
+# What other servers write about their speed.
+_OTHERS = {
+    "SGLang": re.compile(r"(?:Decode|Prefill) batch.*#running-req: "),
+    "llama.cpp": re.compile(r"slot +(?:print_timing|release|launch_slot)|eval time *= .* ms /"),
+    "Ollama": re.compile(r"\[GIN\] \d{4}"),
+    "LMDeploy": re.compile(r"Avg thr \(in/out\): "),
+}
+_DAYS = (0, 31, 60, 91, 121, 152, 182, 213, 244, 274, 305, 335)  # before a month of a leap year
+
+
+@dataclass(slots=True)
+class VllmLog:
+    """Gives the entries of a log one by one; how many there were is known when it has ended.
+
+    `unread` counts lines that speak of throughput in no form known here; `other` is the server
+    that wrote the log, where that shows and it is not vLLM.
+    """
+
+    lines: int = 0
+    engine_lines: int = 0
+    completions: int = 0
+    failed: int = 0
+    unread: int = 0
+    other: str = ""
+
+    def entries(self, lines: Iterable[bytes]) -> Iterator[Entry]:
+        for raw in lines:
+            for part in raw.split(b"\r"):  # progress bars have no line ends of their own
+                self.lines += bool(part.strip())
+                entry = self._entry(_COLOUR.sub(b"", part).decode("ascii", "replace"))
+                if entry is not None:
+                    yield entry
+
+    def _entry(self, line: str) -> Entry | None:
+        head = _HEAD.search(line)
+        if head is None and (found := _ACCESS.search(line)):
+            access = Access(int(found[1]))
+            self.completions += access.completed
+            self.failed += not access.completed
+            return access
+        speaks = _SPEAKS.match(line, head.end()) if head else _SPEAKS.search(line)
+        if speaks is None:
+            self.other = self.other or (_other_server(line) if not self.engine_lines else "")
+            return None
+        engine = _ENGINE.match(line, speaks.start())
+        if engine is None:
+            self.unread += 1
+            return None
+        self.engine_lines += 1
+        stamp = head or _STAMP.search(line)
+        return _engine_line(engine, _seconds(stamp) if stamp else None)
+
+
+def _other_server(line: str) -> str:
+    return next((name for name, mark in _OTHERS.items() if mark.search(line)), "")
+
+
+def _engine_line(found: re.Match[str], at: float | None) -> EngineLine:
+    engine, prompt, generation, running, waiting = found.groups()
+    return EngineLine(
+        at=at,
+        engine=engine or "",
+        prompt=float(prompt),
+        generation=float(generation),
+        running=int(running),
+        waiting=int(waiting),
+    )
+
+
+def _seconds(head: re.Match[str]) -> float | None:
+    """Since the year began, in a year of 366 days: stamps have no year. None for no real month."""
+    month, day, hour, minute, second = map(int, head.groups())
+    if not 1 <= month <= len(_DAYS):
+        return None
+    return float((((_DAYS[month - 1] + day) * 24 + hour) * 60 + minute) * 60 + second)
+
+
+def log_lines(paths: Sequence[str]) -> Iterator[bytes]:
+    """The lines of all files, one file after the other; `-` is the standard input.
+
+    Packed files are unpacked as they are read. Raises UsageError.
+    """
+    for path in paths:
+        try:
+            with ExitStack() as stack:
+                yield from bounded_lines(opened(path, stack))
+        except UNREADABLE as error:
+            raise UsageError(
+                f"{path}: cannot be read ({error}); give log files of vLLM, the oldest first"
+            ) from error
+
+
+def bounded_lines(stream: BinaryIO) -> Iterator[bytes]:
+    """Lines without what is beyond the longest: memory stays small, whatever is in the file."""
+    whole = True
+    while part := stream.readline(LONGEST):
+        if whole:
+            yield part
+        whole = part.endswith(b"\n")

@@ -1,0 +1,260 @@
+"""Logs of other programs taken into a store: their sessions as trials of runs, once each."""
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from agenteval.classes.catalogue import TAXONOMY_VERSION
+from agenteval.config.allowlists import load_any
+from agenteval.config.trust import roots
+from agenteval.errors import UsageError
+from agenteval.logs import measured
+from agenteval.logs.formats import FORMATS, LogFormat, format_named
+from agenteval.logs.packed import closed_folders
+from agenteval.logs.workers import (
+    EMPTY,
+    EVERYTHING,
+    LEFT_OUT,
+    Counted,
+    Found,
+    Intake,
+    Reading,
+    Taken,
+    Unread,
+    Wanted,
+    Workers,
+    workers_for,
+)
+from agenteval.policy.policy import Policy
+from agenteval.store import sql
+from agenteval.store.location import Location
+from agenteval.store.sql import SqlStore
+from agenteval.store.write import Entry
+from agenteval.trial.redaction import KnownKeys, Redactor, secrets_of
+from agenteval.trial.run import ModelCard, Run, Source
+from agenteval.trial.session import Fact, Skipped
+
+AUTO = "auto"
+Note = Callable[[Intake], None]
+
+
+def take_in(  # noqa: PLR0913 -- each is an option of the command line
+    format_name: str,
+    paths: Sequence[str],
+    store: str,
+    *,
+    allowlist: str | None = None,
+    filters: Wanted = EVERYTHING,
+    redact: bool = False,
+    workers: int | None = None,
+    note: Note = lambda _: None,
+) -> Intake:
+    """Import logs. What was imported before is skipped. Raises UsageError.
+
+    `workers` is the number of processes that read and judge; None picks as many as are worth it.
+    `note` is called after each session. However this ends, what was stored is whole.
+    """
+    filters.check()
+    Location(store).check_ours()
+    policy = load_any(allowlist, roots=roots()) if allowlist else None
+    places = _places(format_name, paths)
+    files = [
+        (log, file)
+        for log, place in places
+        for file in log.find_files(place, by_ending=bool(paths))
+    ]
+    if format_name == AUTO and not files:
+        raise UsageError(
+            f"auto: no logs of {', '.join(FORMATS)} in their own places here. Name a format and a "
+            "file: agenteval ingest FORMAT PATH"
+        )
+    with closing(sql.SqlStore(store)) as there:
+        taking = _Taking(there, policy, filters, _redactor() if redact else None, note)
+        try:
+            for place in {place: None for _, place in places}:
+                for fault in closed_folders(place):
+                    taking.intake.skip(fault)
+            taking.files(files, workers)
+        finally:
+            taking.close()
+    return taking.intake
+
+
+def _places(format_name: str, paths: Sequence[str]) -> list[tuple[LogFormat, Path]]:
+    """Return the formats and places in which to look for logs. Raises UsageError."""
+    if format_name != AUTO:
+        log = format_named(format_name)
+        if not (places := [Path(path) for path in paths] or [*log.places()]):
+            raise UsageError(f"{log.name}: no logs in its own place here. Name a file or a folder")
+        return [(log, place) for place in places]
+    if paths:
+        raise UsageError("auto finds each program's own place. Name a format to read other files")
+    return [(log, place) for log in FORMATS.values() for place in log.places()]
+
+
+def looked_for(name: str) -> str:
+    """Return the usual names of the files of a format."""
+    return ", ".join(FORMATS[name].files)
+
+
+def _redactor() -> Redactor:
+    """It knows the keys in our own environment by their value as well."""
+    return Redactor(known=KnownKeys.of(secrets_of(os.environ)))
+
+
+class _Taking:
+    """One command under way."""
+
+    def __init__(
+        self,
+        store: SqlStore,
+        allowlist: Policy | None,
+        filters: Wanted,
+        redactor: Redactor | None,
+        note: Note,
+    ) -> None:
+        self.intake = Intake()
+        self._store, self._allowlist, self._filters = store, allowlist, filters
+        self._redactor, self._note = redactor, note
+        self._writer = store.log_writer(TAXONOMY_VERSION)
+        self._runs = {run.id: run for run in store.runs() if run.source}
+
+    def files(self, files: Sequence[tuple[LogFormat, Path]], workers: int | None) -> None:
+        self.intake.file_count = len(files)
+        new = [*self._new(files)]
+        sized = [(log.name, path, _size(path)) for log, path, *_ in new]
+        if self._redactor:  # the same thing has the same mark in all of them
+            workers = 0
+        workers = workers_for(sum(size for *_, size in sized), workers)
+        reading = Reading(self._allowlist, self._filters, self._redactor, self._writer.tables)
+        with closing(Workers(reading, sized, workers)) as reader:
+            for number, (log, path, name, state) in enumerate(new):
+                self.intake.files += 1
+                whole = bare = True
+                for batch in reader.of(number):
+                    if isinstance(batch, Unread):
+                        self.intake.skip(batch.skipped)
+                        whole = False
+                    else:
+                        self._take(log, batch)
+                        bare &= all(one == EMPTY or isinstance(one, Skipped) for one in batch)
+                if bare and whole:
+                    self.intake.bare = self.intake.bare or str(path)
+                if whole:
+                    self._writer.read(name, state)
+            self.intake.lost_workers = reader.lost_workers
+
+    def close(self) -> None:
+        """Whatever ended it: what is whole is kept."""
+        self._writer.flush()
+        self._writer.connection.close()
+        if self._redactor:
+            self.intake.redacted = self._redactor.listed()
+
+    def _new(
+        self, files: Sequence[tuple[LogFormat, Path]]
+    ) -> Iterator[tuple[LogFormat, Path, str, str]]:
+        """Yield the files that changed since they were read, with the name and state to store."""
+        for log, path in files:
+            name, state = self._key_of(log, path), _state(path)
+            if self._writer.has_read(name, state):
+                self.intake.files += 1
+                self.intake.unchanged += 1
+            else:
+                yield log, path, name, state
+
+    def _key_of(self, log: LogFormat, path: Path) -> str:
+        basis = self._allowlist.digest if self._allowlist else ""
+        key = f"{log.name}\0{path.absolute()}\0{basis}\0{self._filters}"
+        return hashlib.sha256(key.encode(errors="surrogatepass")).hexdigest()[:32]
+
+    def _take(self, log: LogFormat, things: Found) -> None:
+        for thing in things:
+            if isinstance(thing, Skipped):
+                self.intake.skip(thing)
+            elif thing == EMPTY:
+                self.intake.empty += 1
+            elif thing == LEFT_OUT:
+                self.intake.left_out += 1
+            elif isinstance(thing, Counted):
+                self._keep(log, thing)
+                self._note(self.intake)
+
+    def _keep(self, log: LogFormat, one: Counted) -> None:
+        run = self._run(log, one.entry)
+        how = self._writer.add(run.id, one.entry)
+        self.intake.runs.setdefault(run.id, Taken(run.id, run.model.name, log.name)).add(how, one)
+
+    def _run(self, log: LogFormat, entry: Entry) -> Run:
+        """The run that the session belongs to: of its format, its model and the list that judges.
+
+        A copy of a session that does not name its model belongs where the session is.
+        """
+        basis = self._allowlist.digest if self._allowlist else ""
+        own = [
+            run
+            for run in self._runs.values()
+            if run.source and (run.source.format, run.source.basis) == (log.name, basis)
+        ]
+        if not entry.model:
+            there = self._writer.run_of(entry.session, [run.id for run in own])
+            if there is not None:
+                return self._runs[there]
+        name = entry.model or "unknown"
+        found = next((run for run in own if run.model.name == name), None)
+        return found or self._new_run(log, name, basis)
+
+    def _new_run(self, log: LogFormat, model: str, basis: str) -> Run:
+        now = datetime.now(UTC)
+        card: ModelCard = measured.cards([model])[model]
+        judged = self._allowlist is not None or Fact.DENIALS not in log.hidden
+        run = Run(
+            id=f"{now:%Y%m%d-%H%M%S}-{log.name}-{_plain(model[:60])}",
+            model=replace(card, name=model),
+            started=now.isoformat(timespec="milliseconds"),
+            seed=0,
+            trials_planned=0,
+            max_turns=None,
+            concurrency=1,
+            sandbox="",
+            protocol="",
+            taxonomy=TAXONOMY_VERSION,
+            policies={self._allowlist.name: basis} if self._allowlist else {},
+            complete=True,
+            source=Source(log.name, basis, tuple(map(str, log.hidden)), judged),
+        )
+        run = self._store.add(run)
+        self._runs[run.id] = run
+        return run
+
+
+def _plain(name: str) -> str:
+    return "".join(one if one.isascii() and (one.isalnum() or one in "._") else "-" for one in name)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0  # whoever opens it is told
+
+
+def _state(path: Path) -> str:
+    """Return a text that changes when a file, or the WAL next to it, does.
+
+    Empty if changes cannot be detected.
+    """
+    stamps = []
+    for file in (path, path.with_name(f"{path.name}-wal")):
+        try:
+            status = file.stat()
+        except OSError:
+            continue
+        stamps.append(f"{status.st_size} {status.st_mtime_ns}")
+    if path.parent.parent.name == "session":  # OpenCode's tree: its parts are files of their own
+        return ""
+    return "\n".join(stamps)

@@ -1,0 +1,244 @@
+"""Inspect's logs, where a sample is a session: `.eval`, an archive of files, and `.json`."""
+
+import os
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from io import BufferedReader
+from pathlib import Path
+from typing import Any
+
+from agenteval.logs.json import (
+    at,
+    count_at,
+    name_at,
+    objects,
+    take_faults,
+    text_at,
+    walked,
+    walked_bytes,
+    when,
+    words,
+)
+from agenteval.logs.packed import AT_ONCE, Allowance, Bounded, by_place, regular
+from agenteval.logs.tool_calls import called
+from agenteval.trial.call import ToolCall
+from agenteval.trial.session import Building, LoggedCall, Recorded, Session, Skipped
+from agenteval.trial.trial import Usage
+
+Object = Mapping[str, Any]
+_ERRORS = {
+    "approval": Recorded.DENIED,
+    "parsing": Recorded.MALFORMED,
+}
+_LISTS = ("messages", "events")
+_MOST = 20_000  # turns of a sample, and events that are held of it
+_ATTACHED = "attachment://"
+_ZSTD = 93  # as a ZIP names it
+_PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, _ZSTD)
+_UNPACK = (
+    "packed by zstd, which Python reads from 3.14 on: "
+    "`inspect log convert --to json --output-dir DIR FILE` unpacks"
+)
+_BAD_ZIP = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
+
+
+def read(path: Path) -> Iterator[Session | Skipped]:
+    with regular(path) as file:
+        is_archive = file.peek(2)[:2] == b"PK"
+    yield from _of_archive(path) if is_archive else _of_json(path)
+
+
+def _of_json(path: Path) -> Iterator[Session | Skipped]:
+    head, top = dict[str, Any](), Building(Session(""))
+    for item in walked(path, "samples"):
+        if isinstance(item, Skipped):
+            yield item
+        elif item[0] == "samples" and isinstance(item[1], dict):
+            whole = [
+                (key, part)
+                for key, value in item[1].items()
+                for part in (value if key in _LISTS and isinstance(value, list) else [value])
+            ]
+            sample = _sample(head, whole, path)
+            yield sample.session
+            yield from take_faults(sample, path, f"sample {sample.session.id}")
+        elif item[0] == "eval" and isinstance(item[1], dict):
+            head = item[1]
+        else:
+            top.may_have({item[0]: None}, "samples", "eval")
+            yield from take_faults(top, path, "the file")
+
+
+def _of_archive(path: Path) -> Iterator[Session | Skipped]:
+    """Without its end an archive has no list of its files: nothing of it can be read."""
+    with regular(path) as file:
+        try:
+            archive = zipfile.ZipFile(file)
+        except _BAD_ZIP as error:
+            yield Skipped(str(path), "the archive", f"cut off, or no ZIP: {error}")
+            return
+        names = archive.namelist()
+        starts = [n for n in ("header.json", "_journal/start.json") if n in names]
+        head: Any = {}
+        allowance = Allowance.of(os.fstat(file.fileno()).st_size)
+        for name in (*starts[:1], *sorted(n for n in names if n.startswith("samples/"))):
+            faults = list[Skipped]()
+            members = _member(archive, name, path, faults, allowance)
+            if name in starts:
+                head = next((value for key, value in members if key == "eval"), {})
+            else:
+                sample = _sample(head, members, path)
+                if sample.session.turns or not faults:
+                    yield sample.session
+                yield from take_faults(sample, path, name)
+            yield from faults
+            if allowance.remaining < 0:
+                return
+
+
+def _member(
+    archive: zipfile.ZipFile, name: str, path: Path, faults: list[Skipped], allowance: Allowance
+) -> Iterator[tuple[str, Any]]:
+    """The keys of one file of an archive, unpacked as they are read: it may be large."""
+    packing = archive.getinfo(name).compress_type
+    try:
+        if packing not in _PACKINGS:  # unpacked at once by Python, whatever comes of it
+            raise NotImplementedError(f"packed in a way ({packing}) that Inspect does not use")
+        with BufferedReader(Bounded(archive.open(name), allowance), AT_ONCE) as file:
+            for item in walked_bytes(file, str(path), f"{name}: ", *_LISTS):
+                if isinstance(item, Skipped):
+                    faults.append(item)
+                else:
+                    yield item
+    except (ValueError, KeyError, OSError, *_BAD_ZIP) as error:
+        is_zstd = isinstance(error, NotImplementedError) and packing == _ZSTD
+        faults.append(Skipped(str(path), name, _UNPACK if is_zstd else str(error)))
+
+
+def _sample(head: Object, members: Iterable[tuple[str, Any]], path: Path) -> Building:
+    """Build one sample from its keys as they come; the items of a list come one by one."""
+    building = Building(Session("", path=str(path)))
+    ids: dict[str, Any] = {}
+    events, attached = _Events(), dict[str, str]()
+    for key, value in members:
+        if key == "messages" and isinstance(value, dict):
+            _message(building, value)
+        elif key == "events" and isinstance(value, dict):
+            events.take(value)
+        elif key == "attachments" and isinstance(value, dict):
+            attached = value
+        elif key in {"id", "epoch", "uuid"} and isinstance(value, str | int):
+            ids[key] = value
+        else:
+            building.may_have({key: None}, "messages")
+    session = building.session
+    named = f"{name_at(head, 'run_id') or by_place(path)}/{ids.get('id')}/{ids.get('epoch')}"
+    session.id = name_at(ids, "uuid") or named
+    session.agent, session.model = text_at(head, "solver") or "main", text_at(head, "model")
+    session.version = text_at(head, "packages", "inspect_ai")
+    session.project = text_at(head, "task")
+    events.tell(building, when(head.get("created")), attached)
+    return building
+
+
+def _message(building: Building, message: Object) -> None:
+    building.needs(message, "role")
+    building.may_have(message, "tool_calls", "tool_call_id", "content", "error")
+    role = message.get("role")
+    if role == "assistant" and len(building.session.turns) < _MOST:
+        turn = building.turn(name_at(message, "id"))
+        turn.says(words(message.get("content")))
+        for one in objects(message.get("tool_calls")):
+            building.needs(one, "id", "function", "arguments")
+            recorded = Recorded.MALFORMED if one.get("parse_error") else Recorded.PENDING
+            building.called(turn, LoggedCall(_call(one), recorded))
+    elif role == "tool" and (found := building.take_call(name_at(message, "tool_call_id"))):
+        if isinstance(error := message.get("error"), dict):
+            building.needs(error, "type")
+        _record(building, found, message.get("error"), words(message.get("content")))
+
+
+def _call(one: Object) -> ToolCall:
+    given = at(one, "arguments")
+    return called(name_at(one, "id"), text_at(one, "function"), {} if given is None else given)
+
+
+def _record(building: Building, call: LoggedCall, error: object, result: str) -> None:
+    kind, message = text_at(error, "type"), text_at(error, "message")
+    building.set_reply(call, message or result)
+    if call.recorded is Recorded.PENDING:
+        call.recorded = _ERRORS.get(kind, Recorded.TOOL_ERROR) if kind else Recorded.RAN
+        if kind == "parsing" and "not found" in message:
+            call.recorded = Recorded.INVALID_TOOL
+
+
+@dataclass(slots=True)
+class _Events:
+    """The facts in a sample's events that its messages lack: times, costs, and who decided.
+
+    Calls of sub-agents, and those that were removed from a long conversation, stand here alone.
+    """
+
+    replies: dict[str, Object] = field(default_factory=dict)  # by the id of the message
+    calls: list[Object] = field(default_factory=list)
+    decided: dict[str, str] = field(default_factory=dict)  # by a person, of calls
+
+    def take(self, event: Object) -> None:
+        kind = event.get("event")
+        if kind == "model":
+            known = {"at": event.get("completed") or event.get("timestamp")}
+            known["usage"] = at(event, "output", "usage")
+            for choice in objects(at(event, "output", "choices")):
+                self.replies[name_at(choice, "message", "id")] = known
+        elif kind == "tool" and len(self.calls) < _MOST:
+            told = ("id", "function", "arguments", "result", "error", "timestamp", "working_time")
+            self.calls.append({key: event.get(key) for key in told})
+        elif (kind, event.get("approver")) == ("approval", "human"):
+            self.decided[name_at(event, "call", "id")] = text_at(event, "decision")
+
+    def tell(self, building: Building, began: float | None, attached: Mapping[str, str]) -> None:
+        for name, turn in building.named():
+            reply = self.replies.get(name, {})
+            turn.at = when(reply.get("at")) or began
+            turn.usage = Usage(
+                prompt_tokens=count_at(reply, "usage", "input_tokens"),
+                completion_tokens=count_at(reply, "usage", "output_tokens"),
+            )
+        calls_by_id: dict[str, list[LoggedCall]] = {}
+        for call in building.session.calls:
+            calls_by_id.setdefault(call.call.id, []).append(call)
+        for event in self.calls:
+            if own := calls_by_id.get(name_at(event, "id")):
+                own.pop(0).seconds = _seconds(event.get("working_time"))
+            else:
+                self._alone(building, event, attached)
+        for call in building.session.calls:
+            by_person = self.decided.get(call.call.id) in {"reject", "terminate"}
+            if call.recorded is Recorded.DENIED and by_person:
+                call.recorded = Recorded.REJECTED
+
+    def _alone(self, building: Building, event: Object, attached: Mapping[str, str]) -> None:
+        turn = building.turn()
+        turn.at = when(event.get("timestamp"))
+        call = LoggedCall(_call(_with(attached, event)), Recorded.PENDING)
+        call.seconds = _seconds(event.get("working_time"))
+        said = words(_with(attached, event.get("result")))
+        _record(building, call, event.get("error"), said)
+        turn.calls.append(call)
+
+
+def _seconds(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) and 0 <= value < 1e9 else None
+
+
+def _with(attached: Mapping[str, str], value: Any) -> Any:
+    """The value with the long texts that stand elsewhere in the sample."""
+    if isinstance(value, dict):
+        return {key: _with(attached, one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_with(attached, one) for one in value]
+    if isinstance(value, str) and value.startswith(_ATTACHED):
+        return attached.get(value.removeprefix(_ATTACHED), value)
+    return value

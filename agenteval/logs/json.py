@@ -1,0 +1,374 @@
+"""JSON as programs leave it behind: half-written, mixed, huge; a line at a time.
+
+JSON documents that are read value by value, and in no more memory than one value needs.
+
+A value that is not whole in the part that is held is looked through for its end first, in the bytes
+as they come and without a copy; only one that is whole and not too large is decoded, once.
+"""
+
+import json
+import re
+from codecs import getincrementaldecoder
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+import msgspec
+
+from agenteval.logs.packed import UNREADABLE, opened_log
+from agenteval.logs.tool_calls import DEEPEST, MOST_VALUES, TOO_DEEP, TOO_MANY, excess, is_deep
+from agenteval.trial.session import Building, Skipped
+
+LONGEST = 1 << 25  # bytes of one line, or of one value of a document
+DEEP: Any = object()  # stands for a value that is nested too deep
+DECODER = json.JSONDecoder(strict=False)
+
+_BLANKS_AND_COMMAS = re.compile(r"[\s,]*+")
+_MARK = re.compile(rb'["\[\]{}]')
+_REST_OF_STRING = re.compile(rb'(?>(?:[^"\\]++|\\.)*)("?)', re.DOTALL)
+_SCALAR = re.compile(rb"[^\s,:\[\]{}\"]++")
+
+
+def walked(path: Path, *lists: str) -> Iterator[tuple[str, Any] | Skipped]:
+    """The keys of a document with their values; of `lists`, each element by itself as it comes.
+
+    A document that is a list gives its elements under the key "". What stands before a cut comes.
+    """
+    with opened_log(path) as file:
+        yield from walked_bytes(file, str(path), "", *lists)
+
+
+def walked_bytes(
+    file: BinaryIO, path: str, place: str, *lists: str
+) -> Iterator[tuple[str, Any] | Skipped]:
+    """Walk an open file as `walked` does; `place` is where a fault is reported in the file."""
+    document = _Document(file)
+    try:
+        is_list = document.next() == "["
+        for member in _elements(document, "") if is_list else _members(document, lists):
+            is_whole = member[1] is not DEEP
+            yield member if is_whole else Skipped(path, document.place(place), TOO_DEEP)
+        document.check_end()
+    except (_BadJsonError, *UNREADABLE) as error:
+        yield Skipped(path, document.place(place), str(error))
+
+
+def _decoded(content: bytes) -> Any:
+    """The value; DEEP where it nests too deep. Raises ValueError, or MemoryError.
+
+    A byte that is no UTF-8 becomes a lone surrogate, and what Python takes for JSON is taken.
+    """
+    try:
+        value = msgspec.json.decode(content)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        text = str(content, "utf-8", "surrogateescape")
+        try:
+            value = DECODER.decode(text)
+        except RecursionError:
+            return DEEP
+    return DEEP if is_deep(value) else value
+
+
+class _BadJsonError(ValueError):
+    """The fault that ends the reading of a document."""
+
+
+class _Document:
+    """A document of which a part is held, as text."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file, self._held, self._from, self._before = file, "", 0, 0
+        self._decoder = getincrementaldecoder("utf-8")("surrogateescape")
+
+    def place(self, within: str) -> str:
+        return f"{within}byte {self._before + _size(self._held[: self._from])}"
+
+    def next(self) -> str:
+        """Return the next character that is no space; empty at the end."""
+        while True:
+            if blanks := _BLANKS_AND_COMMAS.match(self._held, self._from):
+                self._from = blanks.end()
+            if self._from < len(self._held):
+                return self._held[self._from]
+            if not self._read_on():
+                return ""
+
+    def skip(self, mark: str) -> None:
+        if (character := self.next()) != mark:
+            raise _BadJsonError(f"expected {mark}, got {character or 'the end: cut off'}")
+        self._from += 1
+
+    def check_end(self) -> None:
+        if self.next():
+            raise _BadJsonError("more behind the end of the document")
+
+    def value(self) -> Any:
+        """The JSON value that begins here."""
+        self.next()
+        for _ in range(3):
+            try:
+                value, end = DECODER.raw_decode(self._held, self._from)
+            except (ValueError, RecursionError):
+                if len(self._held) - self._from > _AT_ONCE or not self._read_on():
+                    break
+                continue
+            if end < len(self._held) or not self._read_on():  # a number may go on
+                begin, self._from = self._from, end
+                marks = self._held.count("{", begin, end) + self._held.count("[", begin, end)
+                return DEEP if marks > DEEPEST and is_deep(value) else value
+        return self._large_value()
+
+    def _large_value(self) -> Any:
+        """The value, of which a part or nothing is held."""
+        self._before += _size(self._held[: self._from])
+        content = bytearray(self._held[self._from :].encode("utf-8", "surrogateescape"))
+        content += self._decoder.getstate()[0]
+        self._held, self._from = "", 0
+        end = _Scan(self._file, content).end()
+        rest = bytes(content[end:])
+        del content[end:]
+        self._decoder.reset()
+        self._held = self._decoder.decode(rest)
+        value = _whole(bytes(content))
+        self._before += end
+        return value
+
+    def _read_on(self) -> bool:
+        """Hold more; what was passed is let go of."""
+        part = self._file.read(_AT_ONCE)
+        self._before += _size(self._held[: self._from])
+        self._held = self._held[self._from :] + self._decoder.decode(part, not part)
+        self._from = 0
+        return bool(part)
+
+
+class _Scan:
+    """The search for the end of a value, in bytes that are read on as it goes."""
+
+    def __init__(self, file: BinaryIO, content: bytearray) -> None:
+        self._file, self._content = file, content
+
+    def end(self) -> int:
+        """Return the offset at which the value at the head of the content ends.
+
+        Raises _BadJsonError.
+        """
+        first = bytes(self._content[:1])
+        if first == b'"':
+            return self._end_of_string(1)
+        if first in {b"[", b"{"}:
+            return self._end_of_nest(1)
+        while (scalar := _SCALAR.match(self._content)) and scalar.end() == len(self._content):
+            if not self._read_on():
+                break
+        return scalar.end() if scalar else len(first)
+
+    def _end_of_nest(self, at: int) -> int:
+        depth, count = 1, 0
+        while depth:
+            mark = _MARK.search(self._content, at)
+            if mark is None:
+                at = len(self._content)
+                self._need_more()
+                continue
+            at, count = mark.end(), count + 1
+            if mark[0] == b'"':
+                at = self._end_of_string(at)
+            else:
+                depth += 1 if mark[0] in b"[{" else -1
+            if count > 4 * MOST_VALUES:  # keys, and both brackets of each
+                raise _BadJsonError(TOO_MANY)
+        return at
+
+    def _end_of_string(self, at: int) -> int:
+        while True:
+            rest = _REST_OF_STRING.match(self._content, at)
+            at = rest.end() if rest else at
+            if rest and rest[1]:
+                return at
+            self._need_more()
+
+    def _need_more(self) -> None:
+        if not self._read_on():
+            raise _BadJsonError("cut off, or no JSON: a value without its end")
+
+    def _read_on(self) -> bool:
+        if len(self._content) > LONGEST:
+            raise _BadJsonError(f"more than {LONGEST:,} bytes")
+        part = self._file.read(_AT_ONCE)
+        self._content += part
+        return bool(part)
+
+
+def _whole(content: bytes) -> Any:
+    if why := excess(content):
+        raise _BadJsonError(why)
+    try:
+        return _decoded(content)
+    except (ValueError, MemoryError) as error:
+        reason = "more than there is memory for" if isinstance(error, MemoryError) else error
+        raise _BadJsonError(f"no JSON: {reason}") from None
+
+
+def _size(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogateescape"))
+
+
+def _members(document: _Document, lists: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
+    document.skip("{")
+    while (character := document.next()) != "}":
+        if not character:
+            raise _BadJsonError("cut off")
+        key = document.value()
+        document.skip(":")
+        if key in lists and document.next() == "[":
+            yield from _elements(document, key)
+        else:
+            yield str(key), document.value()
+    document.skip("}")
+
+
+def _elements(document: _Document, key: str) -> Iterator[tuple[str, Any]]:
+    document.skip("[")
+    while (character := document.next()) != "]":
+        if not character:
+            raise _BadJsonError("cut off")
+        yield key, document.value()
+    document.skip("]")
+
+
+_AT_ONCE = 1 << 18
+_BLANKS = re.compile(r"[\s,]*")
+
+
+class Line(NamedTuple):
+    number: int  # from 1
+    value: Mapping[str, Any]
+
+
+def lines(path: Path) -> Iterator[Line | Skipped]:
+    """The object of each line; a line that is none, or cut off, is skipped."""
+    number = 0
+    with opened_log(path) as file:
+        try:
+            while content := file.readline(LONGEST):
+                number += 1
+                if len(content) >= LONGEST and not content.endswith(b"\n"):
+                    _drain(file)
+                    yield Skipped(str(path), f"line {number}", f"longer than {LONGEST:,} bytes")
+                elif why := excess(content):
+                    yield Skipped(str(path), f"line {number}", why)
+                elif (value := _object(content)) is not None:
+                    content = b""  # not held beside the value
+                    yield Line(number, value)
+                elif not content.isspace():
+                    yield from _line(path, number, content.decode("utf-8", "surrogateescape"))
+        except UNREADABLE as error:
+            yield Skipped(str(path), f"line {number + 1}", f"cannot be read on: {error}")
+
+
+def take_faults(building: Building, path: Path, place: str) -> Iterator[Skipped]:
+    """Yield the faults of the thing at this place as skipped parts, and clear them."""
+    for fault in building.faults:
+        yield Skipped(str(path), place, fault)
+    building.faults.clear()
+
+
+def _drain(file: BinaryIO) -> None:
+    while (rest := file.readline(_AT_ONCE)) and not rest.endswith(b"\n"):
+        pass
+
+
+def _object(content: bytes) -> dict[str, Any] | None:
+    """Decode a line as most lines are; return None for one that needs a closer look."""
+    try:
+        value = msgspec.json.decode(content)
+    except (msgspec.MsgspecError, ValueError, RecursionError, MemoryError):
+        return None
+    if not isinstance(value, dict):
+        return None
+    brackets = content.count(b"{") + content.count(b"[")
+    return None if brackets > DEEPEST and is_deep(value) else value
+
+
+def _line(path: Path, number: int, text: str) -> Iterator[Line | Skipped]:
+    """Mostly one object; two where one was written without the end of its line."""
+    start = 0
+    while (blank := _BLANKS.match(text, start)) and blank.end() < len(text):
+        try:
+            value, start = DECODER.raw_decode(text, blank.end())
+        except (ValueError, RecursionError, MemoryError) as error:
+            cut = "cut off, or half written: " if not text.endswith("\n") else ""
+            yield Skipped(str(path), f"line {number}", f"{cut}{_why(error)}")
+            return
+        value = DEEP if is_deep(value) else value
+        if isinstance(value, dict):
+            yield Line(number, value)
+        else:
+            why = TOO_DEEP if value is DEEP else f"no object, but {type(value).__name__}"
+            yield Skipped(str(path), f"line {number}", why)
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, MemoryError):
+        return "more than there is memory for"
+    return TOO_DEEP if isinstance(error, RecursionError) else f"no JSON: {error}"
+
+
+def at(value: Any, *path: str) -> Any:
+    """Return the value at this path; None if there is none."""
+    for key in path:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def text_at(value: Any, key: str, *path: str) -> str:
+    """The text that stands there; empty where there is none."""
+    found = value.get(key) if isinstance(value, dict) else None
+    found = at(found, *path) if path else found
+    return found if isinstance(found, str) else ""
+
+
+def name_at(value: Any, key: str, *path: str) -> str:
+    """The id that stands there, which may be a whole number; empty where there is none."""
+    found = at(value, key, *path) if path or not isinstance(value, dict) else value.get(key)
+    return str(found) if type(found) in {str, int} else ""
+
+
+def objects(value: Any) -> list[dict[str, Any]]:
+    """The objects in a list; none where it is no list."""
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+def count_at(value: Any, *path: str) -> int:
+    return max(code_at(value, *path) or 0, 0)
+
+
+def code_at(value: Any, *path: str) -> int | None:
+    """The exit code that stands there, where it can be one."""
+    found = at(value, *path)
+    is_one = isinstance(found, int) and not isinstance(found, bool) and abs(found) < 1 << 31
+    return found if is_one else None
+
+
+def words(content: Any) -> str:
+    """The text of a message: a text itself, or that of its blocks."""
+    if isinstance(content, str):
+        return content
+    return "\n".join(
+        text for one in objects(content) if (text := text_at(one, "text") or text_at(one, "output"))
+    )
+
+
+def when(value: Any) -> float | None:
+    """Seconds since 1970: of a text, or of a number in seconds, milli- or nanoseconds."""
+    if isinstance(value, str):
+        try:
+            found = datetime.fromisoformat(value).timestamp()
+        except (ValueError, OverflowError):
+            return when(int(value)) if value.isdecimal() and len(value) < 20 else None
+        return found if found > 0 else None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e20:
+        return None
+    return value / (1e9 if value > 1e17 else 1e3 if value > 1e11 else 1.0)

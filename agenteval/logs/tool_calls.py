@@ -1,0 +1,286 @@
+"""Tool calls as programs write them down: a table of shapes, in whatever message they stand.
+
+A plug-in (group `agenteval.formats`) is a function that takes the object of a line and gives the
+calls in it. It is asked about lines in which no shape of the table is found.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeVar
+
+from agenteval import plugins
+from agenteval.shell.gate import quoted
+from agenteval.trial.call import BASH, ToolCall
+from agenteval.trial.text import is_json
+
+GROUP = "agenteval.formats"
+Json = TypeVar("Json", str, bytes)
+
+
+class _Shape(NamedTuple):
+    """The paths of the name and the arguments; `type`, if given, is what `type` must be."""
+
+    name: str
+    arguments: str
+    our_names: Mapping[str, str] = {}  # our names of tools that are called otherwise there
+    type: str = ""
+
+
+_CLAUDE = {"Bash": BASH, "Read": "read", "Write": "write"}
+_SHELLS = dict.fromkeys(
+    (
+        *("shell", "shell_command", "local_shell_call", "exec_command", "container.exec"),
+        *("run_shell_command", "execute_bash", "bash"),
+    ),
+    BASH,
+)
+_ALL = _CLAUDE | _SHELLS
+_SHAPES = (
+    _Shape("function.name", "function.arguments"),  # chat completions
+    _Shape("name", "arguments", _SHELLS, type="function_call"),  # Responses, Codex
+    _Shape("type", "action", _SHELLS, type="local_shell_call"),  # Responses
+    _Shape("tool", "state.input", _SHELLS),  # OpenCode
+    _Shape("name", "input", _CLAUDE | _SHELLS),  # Anthropic, Claude Code
+    _Shape("tool_name", "tool_input", _CLAUDE),  # a hook of Claude Code
+    _Shape("name", "args", _SHELLS),  # Gemini, Qwen Code
+    _Shape("toolName", "input", _SHELLS),  # AI SDK
+    _Shape("toolName", "args", _SHELLS),
+    _Shape("function_name", "arguments", _SHELLS),  # ATIF
+    _Shape("name", "arguments"),  # a call alone
+)
+_IDS = ("id", "call_id", "callID", "tool_call_id", "toolCallId", "tool_use_id")
+# Where messages, replies and lines of sessions hold calls, and what else such a line has.
+_HOLDERS = (
+    *("message", "messages", "choices", "content", "parts", "part", "payload", "item", "response"),
+    *("output", "candidates", "tool_calls", "toolCalls", "function_call", "functionCall"),
+)
+_RECORD = frozenset((*_HOLDERS, "role", "type", "timestamp"))
+_RIGHTS = ("sandbox_permissions", "with_escalated_permissions")  # that Codex is asked for
+
+
+def tool_calls(content: Mapping[str, Any]) -> list[ToolCall] | None:
+    """The calls in the object of a line; None when it neither is one nor could hold any."""
+    identifier = str(content.get("id", ""))
+    if (command := _command(content)) is not None:
+        return [bash_call(command, identifier)]
+    if calls := list(_find_calls(content)) or list(_plugged(content)):
+        return calls
+    name = _at(content, "function.name") or content.get("name")
+    if isinstance(name, str) and not content.keys() & {"role", "content", "output"}:
+        return [ToolCall(identifier, name, "{}", {})]
+    return [] if content.keys() & _RECORD else None
+
+
+def bash_call(command: str, identifier: str = "") -> ToolCall:
+    return ToolCall(identifier, BASH, command, {"command": command})
+
+
+def called(identifier: str, name: str, arguments: object) -> ToolCall:
+    """The call with these arguments, an object or its text, by our own name of its tool."""
+    return _in_our_names(_tool_call(identifier, name, arguments), _ALL)
+
+
+def _plugged(content: Mapping[str, Any]) -> Iterator[ToolCall]:
+    for name, read in plugins.load(GROUP, callable).items():
+        try:
+            yield from plugins.called(lambda found: list(found(content) or ()), read)
+        except plugins.PluginError as error:
+            raise plugins.PluginError(f"plug-in {name} ({GROUP}): {error}") from error
+
+
+def _find_calls(content: object) -> Iterator[ToolCall]:
+    if isinstance(content, list):
+        for each in content:
+            yield from _find_calls(each)
+    elif isinstance(content, dict):
+        for shape in _SHAPES:
+            name, arguments = _at(content, shape.name), _at(content, shape.arguments)
+            fits = not shape.type or shape.type == content.get("type")
+            if fits and isinstance(name, str) and arguments is not None:
+                yield _in_our_names(_call(content, name, arguments), shape.our_names)
+                return
+        for key in _HOLDERS:
+            yield from _find_calls(content.get(key))
+
+
+def _at(content: Mapping[str, Any], path: str) -> Any:
+    found: Any = content
+    for key in path.split("."):
+        found = found.get(key) if isinstance(found, dict) else None
+    return found
+
+
+def _call(content: Mapping[str, Any], name: str, arguments: object) -> ToolCall:
+    identifier = next((str(content[key]) for key in _IDS if content.get(key)), "")
+    return _tool_call(identifier, name, arguments)
+
+
+DEEPEST = 200  # lists and objects within each other; Python can walk and write a few times as many
+TOO_DEEP = "nested too deep"
+
+_NESTS = frozenset((dict, list))
+_ODD = re.compile(r"NaN|Infinity|[eE]\+?\d{3}|\d{309}")
+
+
+def is_deep(value: object) -> bool:
+    """Return True if values are nested more deeply than is looked at."""
+    level: list[Any] = [value] if type(value) in _NESTS else []
+    for _ in range(DEEPEST):
+        if not level:
+            return False
+        inner = (each.values() if type(each) is dict else each for each in level)
+        level = [one for each in inner for one in each if type(one) in _NESTS]
+    return bool(level)
+
+
+MOST_VALUES = 1 << 20  # in one text: each may take a hundred times the bytes that it is written in
+TOO_MANY = f"more than {MOST_VALUES:,} values"
+LONGEST = 1 << 22  # characters of the text of one call's arguments: a million tokens
+TOO_LONG = f"more than {LONGEST:,} characters"
+MOST_HELD = 1 << 25  # bytes of all strings in one text, as Python holds them
+TOO_WIDE = f"strings that take more than {MOST_HELD:,} bytes of memory"
+_STRING = re.compile(r'"[^"]*"?')
+_STRING_OF_BYTES = re.compile(_STRING.pattern.encode())
+_FOUR_BYTES = re.compile(rb"[\xf0-\xff]|\\u[dD][89abAB]")  # a character beyond U+FFFF
+
+
+def has_too_many(text: Json) -> bool:
+    """Return True if JSON text would become too many values; counted without parsing it."""
+    if len(text) <= MOST_VALUES or _marks(text, 0, len(text)) <= MOST_VALUES:
+        return False
+    text = _without_escapes(text)
+    count = end = 0
+    strings = _STRING.finditer(text) if isinstance(text, str) else _STRING_OF_BYTES.finditer(text)
+    for string in strings:
+        count += _marks(text, end, string.start())
+        end = string.end()
+        if count > MOST_VALUES:
+            return True
+    return count + _marks(text, end, len(text)) > MOST_VALUES
+
+
+def excess(content: bytes) -> str:
+    """Return why JSON would take too much memory once it is decoded; "" if it would not."""
+    if has_too_many(content):
+        return TOO_MANY
+    return TOO_WIDE if _is_too_wide(content) else ""
+
+
+def _is_too_wide(content: bytes) -> bool:
+    """Return True if its strings take too much: one character may widen each other of its string.
+
+    Python holds a string in 1, 2 or 4 bytes a character, as its widest character needs.
+    """
+    if 4 * len(content) <= MOST_HELD or (content.isascii() and b"\\u" not in content):
+        return len(content) > MOST_HELD
+    content, held = _without_escapes(content), 0
+    for string in _STRING_OF_BYTES.finditer(content):
+        held += (string.end() - string.start()) * _width(content, *string.span())
+        if held > MOST_HELD:
+            return True
+    return False
+
+
+def _width(content: bytes, start: int, end: int) -> int:
+    """Return the bytes of each character of the string there, at most."""
+    if _FOUR_BYTES.search(content, start, end):
+        return 4
+    part = content[start:end]
+    return 1 if part.isascii() and b"\\u" not in part else 2
+
+
+def _without_escapes(text: Json) -> Json:
+    r"""Return JSON text without its `\\` and `\"`, so that each quote begins or ends a string.
+
+    A pattern that reads the escapes takes 80 bytes of memory for each of them.
+    """
+    if isinstance(text, str):
+        return text.replace("\\\\", "").replace('\\"', "")
+    return text.replace(b"\\\\", b"").replace(b'\\"', b"")
+
+
+def _marks(text: str | bytes, start: int, end: int) -> int:
+    """Return the number of commas and opening brackets there: about as many as values."""
+    if isinstance(text, str):
+        return sum(text.count(mark, start, end) for mark in ",[{")
+    return sum(text.count(mark, start, end) for mark in (b",", b"[", b"{"))
+
+
+def _tool_call(identifier: str, name: str, arguments: object) -> ToolCall:
+    """Arguments may come as an object or as its JSON text; other text is malformed."""
+    if is_deep(arguments):
+        return ToolCall(identifier, name, "", None, TOO_DEEP)
+    raw = _written(arguments)
+    if len(raw) > LONGEST:
+        return ToolCall(identifier, name, raw[:LONGEST], None, TOO_LONG)
+    if isinstance(arguments, dict):
+        odd = _odd(raw, arguments)
+        return ToolCall(identifier, name, raw, None if odd else arguments, odd)
+    parsed, odd = _parsed(raw)
+    return ToolCall(identifier, name, raw, None if odd else parsed, odd)
+
+
+def _parsed(raw: str) -> tuple[Any, str]:
+    """The arguments in this text, and what is wrong with it."""
+    if has_too_many(raw):
+        return None, TOO_MANY
+    try:
+        parsed: Any = json.loads(raw)
+    except (ValueError, RecursionError) as error:
+        return None, str(error)
+    if is_deep(parsed):
+        return None, TOO_DEEP
+    if not isinstance(parsed, dict):
+        return None, f"a JSON {type(parsed).__name__}, no object"
+    return parsed, _odd(raw, parsed)
+
+
+def _odd(raw: str, arguments: object) -> str:
+    """Return the fault of what is JSON to Python alone; "" for none.
+
+    No database keeps it, and a run takes it for malformed.
+    """
+    return "" if not _ODD.search(raw) or is_json(arguments) else "NaN or Infinity, which is no JSON"
+
+
+def _written(arguments: Any) -> str:
+    """Write arguments as `json.dumps` does, which is slow for more than one text at a time."""
+    match arguments:
+        case str():
+            return arguments
+        case {"command": str(command)} if len(arguments) == 1:
+            return f'{{"command": {json.dumps(command)}}}'
+    return json.dumps(arguments)
+
+
+def _in_our_names(call: ToolCall, names: Mapping[str, str]) -> ToolCall:
+    """The call in our own names; a name that is not known stays.
+
+    Where a command started is left out: the workspace of a log is not known.
+    """
+    arguments = call.arguments or {}
+    if isinstance(arguments.get("command"), list):  # as Codex has it, in whatever message
+        names = _SHELLS
+    name = names.get(call.name)
+    command = _command(arguments) if name == BASH else None
+    if command is not None:
+        asked = {key: arguments[key] for key in _RIGHTS if arguments.get(key)}
+        return ToolCall(call.id, BASH, command, {"command": command, **asked})
+    return replace(call, name=name) if name else call
+
+
+def _command(arguments: Mapping[str, Any]) -> str | None:
+    """Return the command for bash, given as text or as words; None if there is none."""
+    given = arguments.get("command", arguments.get("cmd"))
+    if isinstance(given, list) and all(isinstance(word, str) for word in given):
+        return _script(given)
+    return given if isinstance(given, str) else None
+
+
+def _script(argv: Sequence[str]) -> str:
+    match argv:
+        case [shell, "-c" | "-lc", text] if shell.rpartition("/")[2] in {"bash", "sh", "zsh"}:
+            return text
+    return " ".join(map(quoted, argv))

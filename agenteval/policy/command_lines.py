@@ -1,0 +1,550 @@
+"""Command lines of listed scripts: options, positionals, sub-commands, and who reads them.
+
+Patterns of an allow list: words of a command line, and paths below the workspace.
+"""
+
+import json
+import posixpath
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cache
+from itertools import dropwhile
+from typing import Self
+
+from agenteval.shell.gate import compiled
+from agenteval.trial.text import names
+
+ANY = "*"
+_LONGEST_PATH = 4096  # what Linux opens
+_LONGEST_NAME = 255
+_STILL = frozenset(("", ".", ".."))
+_REST_OF_NAME = rf"[^/\0]{{0,{_LONGEST_NAME - 1}}}"
+_PLAIN_PATH = compiled(rf"[^/.~\0]{_REST_OF_NAME}(?:/[^/.\0]{_REST_OF_NAME})*+")
+
+
+@dataclass(frozen=True, slots=True)
+class WordPattern:
+    """One word of a rule; `*` stands for any characters, everything else for itself.
+
+    It never matches a dynamic word: bash makes any number of words of that, none included. A
+    pattern with both a star and a slash never matches a word in which a `..` could lead out, be it
+    behind an option: -I../x.
+    """
+
+    text: str
+    pieces: tuple[str, ...]
+    wild: bool
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        pieces = tuple(text.split(ANY))
+        return cls(text, pieces, len(pieces) > 1)
+
+    def matches(self, word: str, *, dynamic: bool = False) -> bool:
+        if dynamic:
+            return False
+        if not self.wild:
+            return word == self.text
+        if "/" in self.text and ("../" in word or word.endswith("..")):
+            return False
+        return _in_order(self.pieces, word)
+
+    def may_be(self, word: str, at: int) -> bool:
+        """Return True if it may name a word at this place.
+
+        The first word may have its folder before it.
+        """
+        name = word if at else word.rpartition("/")[2]
+        return _in_order(self.pieces, name) or word == self.text
+
+
+def _behind_options(argv: Sequence[str], starts: Collection[int]) -> set[int]:
+    """Return the places of the next word: these, and those behind options and their values."""
+    places = set(starts)
+    for at in range(min(places, default=len(argv)), len(argv)):
+        if at in places and argv[at].startswith("-"):
+            places.add(at + 1)
+            if "=" not in argv[at]:
+                places.add(at + 2)
+    return places
+
+
+def _in_order(pieces: tuple[str, ...], text: str) -> bool:
+    """Does `text` consist of the pieces with anything between them? Linear in its length."""
+    if len(pieces) == 1:
+        return text == pieces[0]
+    first, *middle, last = pieces
+    if len(text) < len(first) + len(last) or not text.startswith(first) or not text.endswith(last):
+        return False
+    at, end = len(first), len(text) - len(last)
+    for piece in middle:
+        found = text.find(piece, at, end)
+        if found < 0:
+            return False
+        at = found + len(piece)
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class CommandPattern:
+    """A rule for whole commands, as `git diff *`: one pattern for each word.
+
+    A last word `*` stands for any further words, none included; a last word with both a slash and
+    a `*`, as `data/*`, for one or more words that each match it. With `without` no word behind the
+    program may be one of these options, in any way to write it, or one that bash still expands.
+    """
+
+    text: str
+    words: tuple[WordPattern, ...]
+    rest: WordPattern | None  # what every further word must match
+    fewest: int
+    without: tuple[str, ...] = ()
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Parse a rule. Raises ValueError if there is no word in it."""
+        words = tuple(WordPattern.parse(word) for word in text.split())
+        if not words:
+            raise ValueError("a rule needs at least one word")
+        last = words[-1]
+        if len(words) > 1 and last.text == ANY:
+            return cls(text, words[:-1], last, len(words) - 1)
+        if len(words) > 1 and "/" in last.text and last.wild:
+            return cls(text, words[:-1], last, len(words))
+        return cls(text, words, None, len(words))
+
+    @classmethod
+    def parse_without(cls, program: str, options: Sequence[str]) -> Self:
+        """Return a rule for `program` with any words behind it but these options.
+
+        Raises ValueError as `parse` does.
+        """
+        pattern = cls.parse(f"{program} *")
+        if wrong := next(
+            (each for each in options if not each.startswith("-") or len(each) < 2), ""
+        ):
+            raise ValueError(f"{program}: not: an option begins with -, unlike {wrong!r}")
+        text = f"{pattern.text} without {', '.join(options)}"
+        return cls(text, pattern.words, pattern.rest, pattern.fewest, tuple(options))
+
+    @property
+    def program(self) -> WordPattern:
+        return self.words[0]
+
+    @property
+    def wild(self) -> bool:
+        """Return True if any word may differ from what the rule says."""
+        return self.rest is not None or any(word.wild for word in self.words)
+
+    def matches(self, argv: Sequence[str], dynamic: Collection[int] = ()) -> bool:
+        """Return True if the rule fits a command.
+
+        `dynamic` are the numbers of the words that bash still expands.
+        """
+        fixed = len(self.words)
+        if len(argv) < self.fewest or (self.rest is None and len(argv) > fixed):
+            return False
+        if self.agreeing(argv, dynamic) < fixed:
+            return False
+        rest = self.rest
+        if self.without and (dynamic or any(map(self._leaves_out, argv[fixed:]))):
+            return False
+        return (
+            rest is None
+            or rest.text == ANY
+            or all(rest.matches(argv[i], dynamic=i in dynamic) for i in range(fixed, len(argv)))
+        )
+
+    def _leaves_out(self, word: str) -> bool:
+        """Return True if a word may be an option: also shortened, with a value, in a cluster."""
+        if len(word) < 2 or word[0] != "-" or word == "--":
+            return False
+        name = word.partition("=")[0]
+        return any(
+            option.startswith(name)
+            or name == option
+            or (len(option) == 2 and word[1] != "-" and option[1] in word)
+            for option in self.without
+        )
+
+    def names(self, argv: Sequence[str], dynamic: Collection[int] = ()) -> bool:
+        """Return True if it may name the command, as a rule that denies.
+
+        A word that bash still expands can become any words, and a program may have its folder.
+        Options may stand before any word, each with a value or without: `git -C x push`.
+        """
+        ends, at_most = {0}, len(argv)
+        for number, pattern in enumerate(self.words):
+            places = _behind_options(argv, ends) if number else ends
+            if not places.isdisjoint(dynamic):
+                return True
+            ends = {at + 1 for at in places if at < at_most and pattern.may_be(argv[at], at)}
+        if any(number >= min(ends, default=at_most) for number in dynamic):
+            return True
+        if self.rest is None:
+            return at_most in ends
+        if self.rest.text == ANY:
+            return bool(ends)
+        further = argv[min(ends, default=at_most) :]
+        return any(_in_order(self.rest.pieces, word) for word in further)
+
+    def agreeing(self, argv: Sequence[str], dynamic: Collection[int] = ()) -> int:
+        """Return the number of leading words that fit, by which a hint compares rules."""
+        for number, (pattern, word) in enumerate(zip(self.words, argv, strict=False)):
+            if pattern.wild or dynamic:
+                if not pattern.matches(word, dynamic=number in dynamic):
+                    return number
+            elif word != pattern.text:  # most words of most rules
+                return number
+        return min(len(self.words), len(argv))
+
+
+def normalise(path: str, root: str) -> str | None:
+    """`path` relative to the workspace `root`, without `.`; None when it may lead outside.
+
+    So may any `..` behind a folder: that can be a link, and then its parent lies elsewhere.
+    """
+    if not path or len(path) > _LONGEST_PATH or "\0" in path or path.startswith("~"):
+        return None
+    if _PLAIN_PATH.fullmatch(path) and _is_plain(root):
+        return path
+    names = path.split("/")
+    if ".." in dropwhile(_STILL.__contains__, names) or max(map(len, names)) > _LONGEST_NAME:
+        return None
+    whole = posixpath.normpath(posixpath.join(root, path))
+    if whole == root:
+        return "."
+    prefix = root.rstrip("/") + "/"
+    return whole[len(prefix) :] if whole.startswith(prefix) else None
+
+
+@cache
+def _is_plain(root: str) -> bool:
+    """Return True if a plain path below this folder is already normal."""
+    return posixpath.normpath(posixpath.join(root, "x")) == f"{root.rstrip('/')}/x"
+
+
+@cache
+def wildcard_regex(pattern: str) -> re.Pattern[str]:
+    """`*` for anything and `?` for one character, as other harnesses match; linear in the text.
+
+    Each part between two stars is taken where it first stands: if any place will do, that one will.
+    """
+    first, *others = (
+        "".join("." if c == "?" else re.escape(c) for c in part) for part in pattern.split(ANY)
+    )
+    middle = "".join(f"(?>.*?{part})" for part in others[:-1])
+    last = f".*{others[-1]}" if others else ""
+    return compiled(first + middle + last, re.DOTALL)
+
+
+@cache
+def path_regex(glob: str) -> re.Pattern[str]:
+    """Return the regular expression of a glob: `**` crosses folders, `*` and `?` do not.
+
+    As above, it tries no path in many ways. `**/` where a name begins stands for any folders, none
+    included.
+    """
+    first, *others = re.split(r"((?:^|(?<=/))\*\*/|\*\*)", glob)
+    remaining = len(others) // 2
+    regex = _names(first, is_last=not remaining)
+    for star, part in zip(others[::2], others[1::2], strict=True):
+        folders = "(?:[^/]++/)*" if star == "**/" else ".*"
+        remaining -= 1
+        names = _names(part, is_last=not remaining)
+        regex += f"(?>{folders}?{names})" if remaining else f"{folders}{names}"
+    return compiled(regex, re.DOTALL)
+
+
+def _names(glob: str, *, is_last: bool) -> str:
+    first, *others = (
+        "".join("[^/]" if c == "?" else re.escape(c) for c in part) for part in glob.split(ANY)
+    )
+    if not is_last:
+        return first + "".join(f"(?>[^/]*?{part})" for part in others)
+    middle = "".join(f"(?>[^/]*?{part})" for part in others[:-1])
+    return first + middle + "".join(f"[^/]*{part}" for part in others[-1:])
+
+
+@dataclass(frozen=True, slots=True)
+class PathRules:
+    """The paths that a file tool may touch. `**` crosses folders, `*` and `?` do not; deny wins."""
+
+    allow: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+
+    def admits(self, path: str) -> bool:
+        """Return True if a normalised path is allowed; nothing is unless a rule says so."""
+        return self._any(self.allow, path) and not self._any(self.deny, path)
+
+    @staticmethod
+    def _any(globs: tuple[str, ...], path: str) -> bool:
+        return any(path_regex(glob).fullmatch(path) for glob in globs)
+
+
+def absolute(path: str, root: str) -> str:
+    """Unlike `normpath` alone with one slash in front: two would hide /etc from a rule for it."""
+    return "/" + posixpath.normpath(posixpath.join(root, path)).lstrip("/")
+
+
+def inside(whole: str, root: str) -> str | None:
+    """Return an absolute path relative to the project; None for one outside."""
+    if whole == root:
+        return "."
+    prefix = root.rstrip("/") + "/"
+    return whole.removeprefix(prefix) if whole.startswith(prefix) else None
+
+
+def expanded(path: str, home: str) -> str:
+    """A path with the home folder in place of a `~` that begins it; other people's stay."""
+    return home + path[1:] if path == "~" or path.startswith("~/") else path
+
+
+class Kind(StrEnum):
+    """The kind of value that an argument must have; a flag takes none."""
+
+    STR = "str"
+    INT = "int"
+    FLOAT = "float"
+    CHOICE = "choice"
+    PATH = "path"
+    JSON = "json"
+    FLAG = "flag"
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One option or positional. `most` None: any number of values.
+
+    `repeatable` None: it may be given again, and the last one counts; True: each one counts.
+    `ends` marks an option at which the script stops, as for help. `is_rest` marks a positional that
+    takes all that is left, options too.
+    """
+
+    name: str
+    kind: Kind = Kind.STR
+    choices: tuple[str, ...] = ()
+    fewest: int = 1
+    most: int | None = 1
+    aliases: tuple[str, ...] = ()
+    required: bool = False
+    repeatable: bool | None = None
+    ends: bool = False
+    is_rest: bool = False
+
+
+Numbers = Mapping[Kind, Callable[[str], object]]
+NUMBERS: Numbers = {Kind.INT: int, Kind.FLOAT: float}
+
+
+def complaint(argument: Argument, value: str, root: str, numbers: Numbers = NUMBERS) -> str:
+    """Return the fault of a value, phrased as the fix; empty if it fits.
+
+    `numbers` read those of a kind and raise ValueError or OverflowError about any other text.
+    """
+    if argument.kind is Kind.FLAG:
+        return f"{argument.name} takes no value"
+    if argument.choices and value not in argument.choices:
+        return f"{argument.name} must be one of {', '.join(argument.choices)}, not {value!r}"
+    if _fits(argument.kind, value, root, numbers):
+        return ""
+    return f"{argument.name} must be {_WANTED[argument.kind]}, not {value!r}"
+
+
+_WANTED = {
+    Kind.INT: "a whole number",
+    Kind.FLOAT: "a number",
+    Kind.JSON: "valid JSON",
+    Kind.PATH: "a path inside the workspace",
+}
+
+
+def _fits(kind: Kind, value: str, root: str, numbers: Numbers) -> bool:
+    try:
+        match kind:
+            case Kind.INT | Kind.FLOAT:
+                numbers[kind](value)
+            case Kind.JSON:
+                json.loads(value)
+            case Kind.PATH:
+                return normalise(value, root) is not None
+    except (ValueError, OverflowError, RecursionError):  # of JSON nested some thousand deep
+        return False
+    return True
+
+
+class Parser(StrEnum):
+    """The parser of a script's command line. Each finds other words in the same text."""
+
+    ARGPARSE = "argparse"
+    CLICK = "click"
+    TYPER = "typer"
+    GETOPT = "getopt"  # GNU's getopt_long, and Python's gnu_getopt
+    GO = "go"  # the package flag
+    NONE = "none"  # every word is a positional
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """Options of which one may be given, and with `required` must be."""
+
+    names: tuple[str, ...]
+    required: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CommandLine:
+    """The words that may follow a script's path, or the name of one of its sub-commands.
+
+    `abbreviations` says whether a prefix that fits one long option is that option, `prefix` with
+    which characters an option may begin, `command_optional` whether a sub-command may be left out.
+    """
+
+    options: Mapping[str, Argument]  # by every name and alias, those for help among them
+    positionals: tuple[Argument, ...] = ()
+    commands: Mapping[str, "CommandLine"] = field(default_factory=dict)
+    parser: Parser = Parser.ARGPARSE
+    abbreviations: bool = True
+    prefix: str = "-"
+    groups: tuple[OneOf, ...] = ()
+    command_optional: bool = False
+    helps: tuple[str, ...] | None = None  # None: as every such parser has them
+
+    @classmethod
+    def of(  # noqa: PLR0913 -- a command line has that many sides
+        cls,
+        options: Collection[Argument] = (),
+        positionals: tuple[Argument, ...] = (),
+        commands: Mapping[str, "CommandLine"] | None = None,
+        *,
+        parser: Parser = Parser.ARGPARSE,
+        prefix: str = "-",
+        helps: Sequence[str] | None = None,
+        abbreviations: bool = True,
+        groups: Iterable[OneOf] = (),
+        command_optional: bool = False,
+    ) -> Self:
+        """`helps` are the options that print help; None for those that the parser has itself."""
+        own = helps_of(parser, prefix) if helps is None else tuple(helps)
+        known = (Argument(own[0], Kind.FLAG, aliases=own[1:], ends=True),) if own else ()
+        by_name = {
+            n: option for option in (*known, *options) for n in (option.name, *option.aliases)
+        }
+        return cls(
+            by_name,
+            positionals,
+            commands or {},
+            parser,
+            abbreviations,
+            prefix,
+            tuple(groups),
+            command_optional,
+            None if helps is None else own,
+        )
+
+    def flags(self) -> Iterator[str]:
+        """Every option's name, of the sub-commands too."""
+        yield from self.options
+        for command in self.commands.values():
+            yield from command.flags()
+
+    def own_options(self) -> Iterator[Argument]:
+        """Each option once, without those for help."""
+        helps = helps_of(self.parser, self.prefix) if self.helps is None else self.helps
+        for option in dict.fromkeys(self.options.values()):
+            if not option.ends or (option.name, *option.aliases) != helps:
+                yield option
+
+
+def helps_of(parser: Parser, prefix: str = "-") -> tuple[str, ...]:
+    """Return the options for help that such a parser has without a definition."""
+    if parser in {Parser.CLICK, Parser.TYPER}:
+        return ("--help",)
+    if parser is Parser.GO:
+        return ("-help", "-h")
+    if parser in {Parser.GETOPT, Parser.NONE}:
+        return ()
+    mark = "-" if "-" in prefix else prefix[0]
+    return (f"{mark}{mark}help", f"{mark}h")
+
+
+@dataclass(frozen=True, slots=True)
+class Misuse:
+    """The reason why a command line does not fit, and the word where it fails.
+
+    A place past the last word means that something is missing. `invented` is what exists nowhere
+    in the script: an option, a sub-command, a choice's value; `near` is what exists and is like it.
+    """
+
+    at: int
+    hint: str
+    invented: str = ""
+    kind: "Invented | None" = None
+    near: str = ""
+
+
+class Invented(StrEnum):
+    """The part of a script's command line that a call made up."""
+
+    OPTION = "option"
+    COMMAND = "sub-command"
+    VALUE = "value"
+
+
+def no_such(what: Invented, at: int, word: str, known: Collection[str]) -> Misuse:
+    """An option or sub-command that is not there, with the nearest one as the cure."""
+    shown = [name for name in sorted(known) if name.lstrip("-+/") not in {"h", "help"}]
+    near = names(frozenset(shown)).nearest(word)
+    cure = f"did you mean {near}?" if near else f"use {', '.join(shown) or 'none'}"
+    return Misuse(at, f"there is no {what} {word}: {cure}", word, what, near)
+
+
+def unknown_option(script: CommandLine, line: CommandLine, at: int, name: str) -> Misuse:
+    """`name` is no option of `line`, which is `script` or one of its sub-commands."""
+    if name in script.flags():
+        return Misuse(at, f"{name} does not belong here, but to another sub-command")
+    if line.abbreviations and sum(flag.startswith(name) for flag in line.options) > 1:
+        return Misuse(at, f"{name} could be more than one option: write it out")
+    return no_such(Invented.OPTION, at, name, line.options)
+
+
+def bad_value(argument: Argument, at: int, value: str, fault: str) -> Misuse:
+    """`fault` is what is wrong with the value; of a choice a plain word was made up."""
+    is_made_up = bool(argument.choices) and value.replace("-", "").replace("_", "").isalnum()
+    if not is_made_up:
+        return Misuse(at, fault)
+    near = names(frozenset(argument.choices)).nearest(value)
+    return Misuse(at, fault, value, Invented.VALUE, near)
+
+
+def owed(
+    line: CommandLine,
+    end: int,
+    place_of: Mapping[str, int],
+    unfilled: Iterable[Argument],
+    *,
+    is_whole: bool,
+) -> Misuse | None:
+    """Return what is missing at the `end`, or may not stand together, once each word has its place.
+
+    `place_of` has the place of each option and positional, `unfilled` are the positionals without
+    words. With `is_whole` no sub-command has come.
+    """
+    for option in line.options.values():
+        if option.required and option.name not in place_of:
+            return Misuse(end, f"{option.name} is required")
+    for argument in unfilled:
+        if argument.fewest:
+            return Misuse(end, f"{argument.name} is missing")
+    for group in line.groups:
+        members = [name for name in group.names if name in place_of]
+        if len(members) > 1:
+            at = max(place_of[name] for name in members)
+            return Misuse(at, f"{' and '.join(members[:2])} exclude each other: give one of them")
+        if group.required and not members:
+            return Misuse(end, f"one of {', '.join(group.names)} is required")
+    if is_whole and line.commands and not line.command_optional:
+        return Misuse(end, f"a sub-command is needed: {', '.join(line.commands)}")
+    return None

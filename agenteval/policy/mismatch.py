@@ -1,0 +1,464 @@
+"""A policy's judgement of each command of a denied text.
+
+The shortest calls that a policy allows: what a hint can show of each rule, word for word.
+"""
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from enum import StrEnum
+from functools import lru_cache
+from itertools import islice, zip_longest
+from operator import attrgetter
+from typing import NamedTuple
+
+from agenteval.policy.command_lines import (
+    Argument,
+    CommandLine,
+    CommandPattern,
+    Kind,
+    WordPattern,
+    normalise,
+)
+from agenteval.policy.policy import READ, WRITE, Policy, World, allows, open_path
+from agenteval.policy.rules import BashRules, misuse, stem
+from agenteval.shell.facts import Command, Words
+from agenteval.shell.gate import NEEDS_CARE, Simple, new, quoted
+from agenteval.shell.programs import after_runner, code_at, is_familiar, only_itself, script_at
+from agenteval.trial.call import BASH, ToolCall
+
+
+class Miss(StrEnum):
+    """The part of a command that no rule allows."""
+
+    PROGRAM = "program"
+    SCRIPT = "script"
+    RUNNER = "runner"
+    OPTION = "option"
+    COMMAND = "sub-command"
+    VALUE = "value"
+    WORDS = "words"
+
+
+class _Mismatch(NamedTuple):
+    """The reason why no rule fits, and the word where it fails.
+
+    The place is one past the last word if some are missing. `instead` may stand in place of the
+    words from `since` to that one; "" where nothing is like it.
+    """
+
+    miss: Miss
+    at: int
+    hint: str
+    since: int = 0
+    instead: str = ""
+
+
+@lru_cache(maxsize=1024)  # agents know few programs
+def unlisted(rules: BashRules, program: str) -> _Mismatch:
+    """Return the mismatch of a command that is strange to the rules."""
+    return _unlisted(rules, Miss.PROGRAM, 0, program)
+
+
+def mismatch(
+    rules: BashRules,
+    argv: Sequence[str],
+    dynamic: Collection[int] = (),
+    *,
+    root: str = "/workspace",
+) -> _Mismatch:
+    """Return the reason why the command, which `rules.admits` denied, is denied."""
+    rule = rules.denial(argv, dynamic)
+    if rule and (rule.names(argv) or rules.fits(argv, dynamic, root)):
+        return _Mismatch(Miss.WORDS, 0, f"{rule.text} is denied, whatever else is allowed")
+    if not only_itself(argv[0]):
+        at = script_at(argv)
+        if at is not None:
+            return _script_mismatch(rules, argv, at, dynamic, root)
+        inner = after_runner(argv)
+        if inner and inner < len(argv):
+            if starts := _without_suffix(rules, argv[inner], root):
+                return _other_start(starts, inner)
+            return _unlisted(rules, Miss.PROGRAM, inner, argv[inner])
+    return (
+        _nearest_rule(rules.rules_for(argv[0]), argv, dynamic)
+        or _nearest_runner(rules, argv)
+        or unlisted(rules, argv[0])
+    )
+
+
+def _script_mismatch(
+    rules: BashRules, argv: Sequence[str], at: int, dynamic: Collection[int], root: str
+) -> _Mismatch:
+    starts = rules.listed.get(normalise(argv[at], root) or argv[at], ())
+    if not starts:
+        if starts := _without_suffix(rules, argv[at], root):
+            return _other_start(starts, at)
+        return _unlisted(rules, Miss.SCRIPT, at, argv[at])
+    script = rules.script(tuple(argv[:at]), argv[at], root)
+    wrong = script and misuse(script.line, argv, at + 1, dynamic=dynamic, root=root)
+    if wrong:
+        miss = Miss(wrong.kind.value) if wrong.kind else Miss.WORDS
+        at, instead = wrong.at, ""
+        if wrong.near:
+            instead = argv[at].replace(wrong.invented, wrong.near, 1)
+        return _Mismatch(miss, at, wrong.hint, at, instead)
+    patterns = [rule for rule in rules.rules_for(argv[0]) if rule.agreeing(argv, dynamic) > at]
+    return _nearest_rule(patterns, argv, dynamic) or _other_start(starts, at)
+
+
+def _without_suffix(rules: BashRules, path: str, root: str) -> tuple[str, ...]:
+    """Return how calls of a listed script begin whose path lacks only its ending here."""
+    return rules.listed.get(f"{normalise(path, root) or path}.py", ())
+
+
+def _other_start(starts: Sequence[str], at: int) -> _Mismatch:
+    if starts[0].split()[-1].startswith(("/", "../")):
+        return _Mismatch(Miss.RUNNER, at, "no script outside the workspace may run")
+    return _Mismatch(Miss.RUNNER, at, f"it is called as {starts[0]}", 0, starts[0])
+
+
+def _nearest_rule(
+    patterns: Sequence[CommandPattern], argv: Sequence[str], dynamic: Collection[int]
+) -> _Mismatch | None:
+    if not patterns:
+        return None
+    agreeing = [rule.agreeing(argv, dynamic) for rule in patterns]
+    at = max(agreeing)
+    best = patterns[agreeing.index(at)]
+    if at in dynamic:
+        return _Mismatch(Miss.WORDS, at, f"quote {argv[at]} or write it out: bash would expand it")
+    if best.wild and argv[0] in NEEDS_CARE:
+        return _Mismatch(Miss.WORDS, 0, f"no rule with a star opens {argv[0]}")
+    return _Mismatch(Miss.WORDS, at, f"the rule is {best.text}" if best.wild else _OTHER_WORDS)
+
+
+_OTHER_WORDS = "it is listed with other words"
+
+
+def _nearest_runner(rules: BashRules, argv: Sequence[str]) -> _Mismatch | None:
+    """A command that begins as the calls of scripts do, but names none: `uv pip install`."""
+    script = rules.by_first_word.get(argv[0])
+    if script is None:
+        return None
+    at = sum(a == b for a, b in zip(script.runner, argv, strict=False))
+    return _Mismatch(Miss.WORDS, at, f"the rule is {script.start}")
+
+
+def _unlisted(rules: BashRules, miss: Miss, at: int, program: str) -> _Mismatch:
+    """A program or script that is not listed, with the script that its name may mean."""
+    near = "" if is_familiar(program) else rules.stems.nearest(stem(program))
+    instead = rules.by_stem[near] if near else ""
+    fault = f"{program} is not listed" + (f": did you mean {instead}?" if near else "")
+    return _Mismatch(miss, at, fault, 0, instead)
+
+
+# What only runs the command after it: timeout 5 X is X, as far as the rules for X go.
+PREFIXES = frozenset(
+    ("builtin", "command", "doas", "env", "exec", "ionice", "nice", "nohup", "setsid")
+).union(("coproc", "stdbuf", "sudo", "time", "timeout", "unbuffer"))
+_VIA = attrgetter("via")
+
+
+class Part(NamedTuple):
+    """One command of the text and how the policy takes it.
+
+    `code` is the place of the option that makes an interpreter in it run code from a word.
+    """
+
+    words: Words | Simple
+    program: str
+    code: int | None
+    admitted: bool
+    via: tuple[str, ...] = ()
+    nested: bool = False
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        return self.words.argv
+
+
+class Missed(NamedTuple):
+    """A part that a rule should fit and none does, and why.
+
+    No part that another stands for is missed: a wrapper, or what a listed script's runner runs.
+    """
+
+    part: Part
+    mismatch: _Mismatch
+
+
+class _Parts(NamedTuple):
+    """`misses` holds for each reason the first part that no rule fits for it."""
+
+    parts: Sequence[Part]
+    misses: Mapping[Miss, Missed]
+
+
+def take_simple(gate: Simple, rules: BashRules, root: str, *, fits: bool | None = None) -> _Parts:
+    """Return the parts of a text that the gate read as one command, which wraps no other.
+
+    `fits` says whether a rule does, where that is known already.
+    """
+    misses: dict[Miss, Missed] = {}
+    return new(_Parts, ([_take(gate, rules, root, misses, fits=fits)], misses))
+
+
+def take(commands: Sequence[Command], rules: BashRules, root: str) -> _Parts:
+    """Every command with words in it. Of a wrapped one the inner is what the rules are about."""
+    cores = _cores(commands) if len(commands) > 1 and any(map(_VIA, commands)) else None
+    parts: list[Part] = []
+    misses: dict[Miss, Missed] = {}
+    for number, (words, _, _, _, via, nested) in enumerate(commands):
+        if words.first or words:
+            is_core = cores is None or number in cores
+            parts.append(_take(words, rules, root, misses, via=via, nested=nested, is_core=is_core))
+    return new(_Parts, (parts, misses))
+
+
+def _take(  # noqa: PLR0913 -- what a Part holds, who takes it, and what is missed
+    words: Words | Simple,
+    rules: BashRules,
+    root: str,
+    misses: dict[Miss, Missed],
+    *,
+    via: tuple[str, ...] = (),
+    nested: bool = False,
+    is_core: bool = True,
+    fits: bool | None = None,
+) -> Part:
+    program = words.first
+    if rules.is_strange(program):
+        part = new(Part, (words, program, None, False, via, nested))
+        if is_core and Miss.PROGRAM not in misses:
+            misses[Miss.PROGRAM] = new(Missed, (part, unlisted(rules, program)))
+        return part
+    argv, dynamic = words.argv, words.dynamic
+    code = None if only_itself(program) else code_at(argv)
+    admitted = rules.admits(argv, dynamic, root=root) if fits is None else fits
+    part = new(Part, (words, program, code, admitted, via, nested))
+    if is_core and not admitted and code is None:
+        found = mismatch(rules, argv, dynamic, root=root)
+        misses.setdefault(found.miss, new(Missed, (part, found)))
+    return part
+
+
+def _cores(commands: Sequence[Command]) -> Collection[int]:
+    cores: list[int] = []
+    for number, command in enumerate(commands):
+        if not command.words:
+            continue
+        if not command.via:
+            cores.append(number)
+        elif cores and PREFIXES.issuperset(command.via):
+            cores[-1] = number
+    return set(cores)
+
+
+def reached(parts: Sequence[Part], text: str) -> Iterator[Part]:
+    """The commands of a text, without those that never run: behind `true ||` and `false &&`."""
+    never, program, end = "", "", 0
+    for part in parts:
+        start, stop = part.words.extent
+        if start >= end:  # else it stands inside the one before
+            joint = text[end:start].strip()
+            never = joint if joint and joint in (never, _NEVER_BEHIND.get(program)) else ""
+            program, end = part.program, stop
+        if not never:
+            yield part
+
+
+_NEVER_BEHIND = {"true": "||", ":": "||", "false": "&&"}
+
+SHOWN = 100  # characters of one call
+_LISTED = 3
+_LINE = 85  # characters of listed calls
+_MOST = 200  # calls of a policy; a list that allows more shows the first
+_VALUES = {Kind.INT: "1", Kind.FLOAT: "1", Kind.JSON: "{}", Kind.PATH: "FILE"}
+
+
+class _Example(NamedTuple):
+    """A call of bash that is allowed as it stands; `rule` numbers the rule that it is of."""
+
+    argv: tuple[str, ...]
+    text: str
+    rule: int
+    of_script: bool
+
+
+@lru_cache(maxsize=64)
+def examples(policy: Policy, world: World) -> tuple[_Example, ...]:
+    """Return an example for each rule for bash and each sub-command of a script.
+
+    Words in capitals stand for values.
+    """
+    if BASH not in policy.tools:
+        return ()
+    calls = islice(_calls(policy, world.files or policy.files), _MOST)
+    plain = len(policy.bash.patterns)
+    candidates = (
+        _Example(tuple(argv), " ".join(map(quoted, argv)), rule, rule >= plain)
+        for rule, argv in calls
+    )
+    return tuple(each for each in candidates if allowed(policy, world, BASH, command=each.text))
+
+
+@lru_cache(maxsize=64)
+def readable(policy: Policy, world: World) -> str:
+    """A file that is there and may be read; "" where none is known."""
+    known = sorted(world.files or policy.files)
+    named = (path for path in policy.read.allow if "*" not in path)
+    return next((path for path in (*known, *named) if allowed(policy, world, READ, path=path)), "")
+
+
+def allowed(policy: Policy, world: World, tool: str, **arguments: str) -> bool:
+    """Return True if the policy has the tool and allows this call of it."""
+    return tool in policy.tools and allows(ToolCall("", tool, "", arguments), policy, world)
+
+
+def opens(policy: Policy, world: World, tool: str, path: str) -> bool:
+    """Return True if the policy has a file tool and opens this path to it."""
+    rule, rules = policy.tools.get(tool), policy.paths(tool)
+    if rule and rules and policy.engine is None and not rule.schema:
+        return open_path(path, tool, rules, world) is not None
+    content = {"content": ""} if tool == WRITE else {}
+    return allowed(policy, world, tool, path=path, **content)
+
+
+def listed(policy: Policy, world: World, argv: Sequence[str] = ()) -> str:
+    """Return a sentence with allowed calls, those first that begin as `argv` does."""
+    return _listings(policy, world).sentence(argv)
+
+
+class _Listings:
+    """Sentences about the allowed calls of one policy in one `World`."""
+
+    def __init__(self, policy: Policy, world: World) -> None:
+        self._policy, self._world = policy, world
+        self._examples = examples(policy, world)
+        self._sentences: dict[tuple[str, ...], str] = {}  # by the words that calls begin with
+        for argv in ((), *(each.argv for each in self._examples)):
+            for end in range(len(argv) + 1):
+                self._sentences[argv[:end]] = ""
+
+    def sentence(self, argv: Sequence[str]) -> str:
+        """Return a sentence with those calls first that begin as `argv` does."""
+        sentences = self._sentences
+        begun: tuple[str, ...] = ()
+        for end in range(1, len(argv) + 1):
+            begins = tuple(argv[:end])
+            if begins not in sentences:
+                break
+            begun = begins
+        sentences[begun] = sentences[begun] or self._compose(begun)
+        return sentences[begun]
+
+    def _compose(self, argv: Sequence[str]) -> str:
+        texts = [each.text for each in nearest(self._examples, argv)]
+        printable = [text for text in texts if text.isprintable() and "`" not in text]
+        if printable:
+            calls = [""]
+            for text in printable:
+                if len(calls) <= _LISTED and len("".join((*calls, text))) <= _LINE:
+                    calls.append(f"`{text}`")
+            return f"Allowed {_words(calls[1:] or [f'`{min(printable, key=len)}`'])}."
+        if path := readable(self._policy, self._world):
+            return f"Read `{path}` with the read tool: bash may run nothing here."
+        others = ", ".join(tool for tool in self._policy.tools if tool != BASH)
+        return f"No call of bash is known to be allowed{f': use {others}' if others else ''}."
+
+
+_listings = lru_cache(maxsize=64)(_Listings)
+
+
+def _words(calls: Sequence[str]) -> str:
+    *others, last = calls
+    return f"are {', '.join(others)} and {last}" if others else f"is {last}"
+
+
+def nearest(candidates: Sequence[_Example], argv: Sequence[str]) -> list[_Example]:
+    """Return the examples that begin as `argv` does.
+
+    Without any, return one of each rule, of programs and scripts in turn.
+    """
+    agreeing = [_agreeing(each.argv, argv) for each in candidates]
+    best = max(agreeing, default=0)
+    if best:
+        return [each for each, agrees in zip(candidates, agreeing, strict=True) if agrees == best]
+    firsts = list({each.rule: each for each in reversed(candidates)}.values())[::-1]
+    kinds = [[each for each in firsts if each.of_script is kind] for kind in (False, True)]
+    return [each for both in zip_longest(*kinds) for each in both if each]
+
+
+def _agreeing(words: Sequence[str], argv: Sequence[str]) -> int:
+    for number, (word, other) in enumerate(zip(words, argv, strict=False)):
+        if word != other:
+            return number
+    return min(len(words), len(argv))
+
+
+def _calls(policy: Policy, files: Collection[str]) -> Iterator[tuple[int, Sequence[str]]]:
+    known = sorted(files)
+    for number, pattern in enumerate(policy.bash.patterns):
+        yield number, _of_pattern(pattern, known)
+    for number, script in enumerate(policy.bash.scripts, len(policy.bash.patterns)):
+        for words in _of_line(script.line):
+            yield number, (*script.runner, script.path, *words)
+
+
+def _of_pattern(pattern: CommandPattern, files: Sequence[str]) -> list[str]:
+    words = [_word(word, files) for word in pattern.words]
+    if pattern.rest is None or pattern.fewest == len(words):
+        return words
+    return [*words, _word(pattern.rest, files)]
+
+
+def _word(word: WordPattern, files: Sequence[str]) -> str:
+    if not word.wild:
+        return word.text
+    return next(filter(word.matches, files), word.text.replace("*", "NAME"))
+
+
+def _of_line(line: CommandLine) -> Iterator[list[str]]:
+    """Yield the required words and no more, once for each sub-command."""
+    words = list(_required(line))
+    if line.command_optional or not line.commands:
+        yield words
+    for name, command in line.commands.items():
+        for further in _of_line(command):
+            yield [*words, name, *further]
+
+
+def _required(line: CommandLine) -> Iterator[str]:
+    names = {each.name for each in line.own_options() if each.required}
+    for group in line.groups:
+        if group.required and names.isdisjoint(group.names):
+            names.add(group.names[0])
+    for option in line.own_options():
+        if option.name in names:
+            yield option.name
+            if option.kind is not Kind.FLAG:
+                yield from [_value(option)] * max(option.fewest, 1)
+    for positional in line.positionals:
+        yield from [_value(positional)] * positional.fewest
+
+
+def _value(argument: Argument) -> str:
+    if argument.choices:
+        return argument.choices[0]
+    return _VALUES.get(argument.kind) or argument.name.strip("-+/").upper()
+
+
+def fits(text: str) -> bool:
+    """Return True if the text can stand between backquotes in a line."""
+    return bool(text) and len(text) <= SHOWN and text.isprintable() and "`" not in text
+
+
+def shortened(text: str) -> str:
+    """Return a command of the model, or its beginning if it cannot be shown whole."""
+    if fits(text):
+        return text
+    whole = _UNSHOWN.split(text[:SHOWN], maxsplit=1)[0]
+    return f"{whole}\N{HORIZONTAL ELLIPSIS}"
+
+
+_UNSHOWN = re.compile(r"[`\x00-\x1f\x7f-\xa0\ud800-\udfff]")

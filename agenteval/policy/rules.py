@@ -1,0 +1,520 @@
+"""The rules for bash: which simple commands may run.
+
+Commands that a command runs, for rules that deny: rather too many than too few.
+
+Only programs whose arguments say so are known; what a script or a Makefile runs is not looked at.
+"""
+
+import posixpath
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import pairwise
+from typing import NamedTuple
+
+from agenteval.policy.command_lines import CommandLine, CommandPattern, Misuse, Parser, normalise
+from agenteval.policy.parsers import read_argparse, read_plain
+from agenteval.shell.gate import NEEDS_CARE, Simple, new
+from agenteval.shell.leaves import Construct, Leaves, read_leaves
+from agenteval.shell.programs import base_name, filled, names, only_itself, script_at
+from agenteval.shell.wrappers import (
+    MAX_WRAPPED,
+    SHELLS,
+    fish_values,
+    has_letter,
+    is_prefix,
+    operands_of_shell,
+    option_values,
+    program_name,
+    unwrap,
+)
+from agenteval.trial.call import BashRun
+from agenteval.trial.text import Names
+
+_Argv = Sequence[str]
+# Words of commands, and characters of texts, that are looked at for one command. Each word behind
+# a wrapper is tried as the first one: some seven hundred of them use it up.
+_MOST = 1 << 18
+# Any word behind these programs may begin a command: of the first only behind one of these words.
+_COMMAND_BEHIND: dict[str, frozenset[str]] = {
+    "git": frozenset({"foreach", "run", "--exec", "-x", "filter-branch", "--extcmd"}),
+    **dict.fromkeys(("npm", "pnpm", "yarn", "bun"), frozenset({"exec", "x", "dlx"})),
+    **dict.fromkeys(("docker", "podman", "kubectl"), frozenset({"exec", "run"})),
+    **dict.fromkeys(("fd", "fdfind"), frozenset({"-x", "-X", "--exec", "--exec-batch"})),
+    **dict.fromkeys(("su", "runuser", "pkexec", "systemd-run", "script"), frozenset()),
+    **dict.fromkeys(("unshare", "nsenter", "chroot", "setpriv", "firejail"), frozenset()),
+    **dict.fromkeys(("busybox", "toybox", "parallel", "entr", "hyperfine"), frozenset()),
+    **dict.fromkeys(("prlimit", "chrt", "numactl", "valgrind", "ltrace"), frozenset()),
+    **dict.fromkeys(("fakeroot", "rlwrap", "tmux", "screen", "xvfb-run"), frozenset()),
+    **dict.fromkeys(("bunx", "pnpx", "dbus-run-session"), frozenset()),
+}
+# Options of git rebase and git difftool with a command, which may stand in the same word.
+_GIT_TAKES = re.compile(r"(?:-[a-z]*x|--ex(?:e|ec|t|tc|tcm|tcmd)?(?=[=]|\Z))=?(.*)", re.DOTALL)
+_FILLERS = frozenset(("xargs", "parallel"))  # they put what they read into the words behind them
+# Of all wrappers those that hand no word of theirs to a shell.
+_ONLY_WORDS = names(
+    "timeout nice nohup setsid ionice stdbuf time taskset command builtin coproc exec chronic xargs"
+    " docker podman kubectl"
+)
+# Settings of git whose value is a command.
+_GIT_RUNS = re.compile(
+    r"(?:.*(?:pager|editor|command|helper|external|textconv|process|clean|smudge|driver|cmd|program"
+    r"|askpass|fsmonitor)|alias\..*)=!?(.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+# Builtins with options whose value is an argument: that of C is run.
+_CALLS_BACK = {
+    **dict.fromkeys(("mapfile", "readarray"), "dnOsuCc"),
+    **dict.fromkeys(("compgen", "complete"), "oAGWFCXPS"),
+}
+# The letters before O are those without a value; a long option may be cut short.
+_OPENS = re.compile(r"--op[-a-z]*=(.*)|-[^-efABCmO]*O(.*)", re.DOTALL)
+_NAMES_AT_V = frozenset({"printf", "test", "["})
+_NAMES = frozenset(
+    ("read", "unset", "let", "declare", "typeset", "local", "export", "readonly", "wait")
+)
+# Of an array or a list of values, in which a command stands.
+_SUBSCRIPT = re.compile(r"\w(?:\[|\+?=\().*(?:\$\(|`|\$\{[\s|])", re.DOTALL)
+_READ_ALIKE = re.compile(r"[\w$()\[\]=/ .:,@%+-]*")  # in a subscript quotes quote nothing
+_DEVICES = ("/dev/", "/proc/")  # where what is piped into a program has a name
+
+
+class Run(NamedTuple):
+    """A command; `dynamic` numbers the words that bash still expands.
+
+    If it `is_behind` a wrapper, the commands behind its own words are separate runs.
+    """
+
+    argv: _Argv
+    dynamic: Collection[int]
+    is_behind: bool = False
+
+
+UNKNOWN = Run(("*",), (0,))  # any command
+
+
+def all_that_runs(
+    command: Run, commands_in: Callable[[str], Iterable[Run]]
+) -> Iterator[Run | None]:
+    """Yield the command and all that it runs, and None where there is more than is looked at.
+
+    `commands_in` reads a text for a shell, and yields UNKNOWN where it cannot.
+    """
+    budget = _MOST
+    stack: list[Iterator[Run | str]] = [iter((command,))]
+    while stack:
+        part = next(stack[-1], None)
+        if part is None:
+            stack.pop()
+            continue
+        budget -= len(part) if isinstance(part, str) else len(part.argv)
+        if budget < 0:
+            stack.clear()
+            yield None
+        elif isinstance(part, str):
+            stack.append(iter(commands_in(part)))
+        else:
+            yield part
+            stack.append(_may_run(part))
+
+
+def _may_run(command: Run) -> Iterator[Run | str]:
+    """Yield what a command may run, one level deep: commands, and texts for a shell."""
+    argv, dynamic, is_behind = command
+    if is_prefix(argv[0]):
+        if not is_behind:
+            yield from _each_behind(argv, dynamic)
+        return
+    if _reads_commands(argv):
+        yield UNKNOWN
+    yield from _by_setting(argv)
+    yield from _by_option(argv)
+    yield from _by_builtin(argv)
+    yield from _passed_on(argv, dynamic)
+    for start, stop, is_text in unwrap(argv):
+        inner = argv[start:stop]
+        if is_text:
+            is_put_together = program_name(argv[0]) in SHELLS and start in dynamic
+            yield UNKNOWN if is_put_together else " ".join(inner)
+        else:  # find puts names in place of {}
+            holes = {number for number, word in enumerate(inner) if "{}" in word}
+            yield Run(inner, holes | {n - start for n in dynamic if start <= n < stop})
+
+
+def _reads_commands(argv: _Argv) -> bool:
+    """Return True if a shell takes its commands from what is piped into it or stands below it."""
+    name = program_name(argv[0])
+    if name in {".", "source"}:
+        return len(argv) > 1 and argv[1].startswith(_DEVICES)
+    if name == "parallel":  # without a command it runs each line
+        return all(word[:1] == "-" or word.isdigit() for word in argv[1:])
+    if name == "fish" and _fish_reads(argv):
+        return True
+    return name in SHELLS and any(_reads_at(argv, at) for at in operands_of_shell(argv))
+
+
+def _reads_at(argv: _Argv, at: int) -> bool:
+    has_text = at < len(argv) and has_letter(argv[1:at], "c")
+    if has_text or not {"--version", "--help"}.isdisjoint(argv[1:at]):
+        return False
+    return has_letter(argv[1:at], "s") or at == len(argv) or argv[at].startswith(_DEVICES)
+
+
+def _fish_reads(argv: _Argv) -> bool:
+    values = fish_values(argv)
+    if any(letter == "c" for letter, *_ in values):
+        return False
+    taken = {at for _, at, _ in values}
+    words = [word for at, word in enumerate(argv) if at and at not in taken]
+    if not {"--version", "--help", "-v", "-h"}.isdisjoint(words):
+        return False
+    file = next((word for word in words if word[:1] != "-"), "")
+    return not file or file.startswith(_DEVICES)
+
+
+def _passed_on(argv: _Argv, dynamic: Collection[int]) -> Iterator[Run | str]:
+    marks = _COMMAND_BEHIND.get(program_name(argv[0]))
+    taken = _GIT_TAKES if program_name(argv[0]) == "git" else None
+    words = [part for word in argv for part in _option_and_value(word, taken)]
+    if marks is None or (marks and marks.isdisjoint(words)):
+        return
+    shifted = len(words) != len(argv) and dynamic
+    yield from _each_behind(words, range(1, len(words)) if shifted else dynamic)
+
+
+def _by_setting(argv: _Argv) -> Iterator[str]:
+    """Yield what git runs as `-c` sets it: an alias is a command of git's, or of the shell's."""
+    if program_name(argv[0]) != "git":
+        return
+    for option, word in pairwise(argv):
+        if option == "-c" and (found := _GIT_RUNS.match(word)):
+            yield found[1]
+            yield f"git {found[1]}"
+
+
+def _by_option(argv: _Argv) -> Iterator[str]:
+    """Texts that are the values of options, as with git grep, mapfile and fish."""
+    name = program_name(argv[0])
+    if name == "fish":
+        yield from (value for letter, _, value in fish_values(argv) if letter in "cC" and value)
+    elif name == "git" and "grep" in argv:
+        yield from _opener(argv[argv.index("grep") + 1 :])
+    elif valued := _CALLS_BACK.get(name):
+        for letter, _, value in option_values(argv, valued, {}):
+            if letter == "C" and value.strip():
+                yield from (value, f"{value} *")
+
+
+def _opener(words: _Argv) -> Iterator[str]:
+    """Yield what git grep opens files in: a text, behind which it puts their names."""
+    for word in words:
+        found = _OPENS.match(word)
+        if found and (text := found[1] or found[2]):
+            yield from (text, f"{text} *")
+
+
+def _by_builtin(argv: _Argv) -> Iterator[Run | str]:
+    """Yield what builtins run that take a word for a text, or for a place in an array."""
+    name = program_name(argv[0])
+    if name == "trap":
+        has_end = len(argv) > 1 and argv[1] == "--"
+        words = argv[2:] if has_end else argv[1:]
+        if len(words) > 1 and words[0] not in {"", "-"} and (has_end or words[0][0] != "-"):
+            yield words[0]
+        return
+    if name in _NAMES_AT_V:
+        places = [word for option, word in pairwise(argv) if option == "-v"]
+        places += [word[2:] for word in argv if name == "printf" and word.startswith("-v")]
+    else:
+        places = list(argv[1:]) if name in _NAMES else []
+    for word in filter(_SUBSCRIPT.search, places):
+        yield f": {word}" if _READ_ALIKE.fullmatch(word) else UNKNOWN
+
+
+def _option_and_value(word: str, taken: re.Pattern[str] | None) -> tuple[str, ...]:
+    if taken and (found := taken.fullmatch(word)):
+        return ("-x", found[1]) if found[1] else ("-x",)
+    name, mark, value = word.partition("=")
+    return (name, value) if mark and name.startswith("-") else (word,)
+
+
+def _each_behind(argv: _Argv, dynamic: Collection[int]) -> Iterator[Run | str]:
+    """Yield each word behind a wrapper as the first of what it may run.
+
+    It is not determined where the wrapper's own words end. So wrappers behind it run nothing else;
+    xargs puts words behind those that stand there.
+    """
+    more, opened, unfit, fillers_left, takes_text = argv, {*dynamic}, set[int](), MAX_WRAPPED, False
+    for start in range(1, len(argv)):
+        is_wrapper = start == 1 or is_prefix(argv[start - 1])
+        takes_text |= is_wrapper and program_name(argv[start - 1]) not in _ONLY_WORDS
+        if fillers_left and program_name(argv[start - 1]) in _FILLERS:
+            fillers_left -= 1
+            more = [*filled(argv, start), "*"]
+            stars = {n for n, word in enumerate(argv) if more[n] != word}
+            opened |= stars | {len(argv)}
+            runs = unwrap(("xargs", *argv[start:]))  # of parallel much the same
+            unfit = stars - {start - 1 + inside.start for inside in runs}  # no program stands there
+        open_words = {n - start for n in opened if n >= start}
+        if more is not argv and is_prefix(argv[start]):
+            yield UNKNOWN  # all of it is what xargs puts there
+        if argv[start] and start not in unfit:
+            yield Run(more[start:], open_words, is_behind=True)
+        if takes_text and " " in argv[start]:
+            yield from dict.fromkeys((" ".join(argv[start:]), " ".join(more[start:])))
+
+
+_NONE: frozenset[int] = frozenset()
+_ALIKE = 0.6  # of a program's name and a script's: with less, choco is echo.py
+MOVES = frozenset(("cd", "pushd", "popd"))
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptRule:
+    """A listed script: its normalised path, the words before it, and what may follow."""
+
+    path: str
+    runner: tuple[str, ...]
+    line: CommandLine
+
+    @property
+    def start(self) -> str:
+        """The words that a call of it begins with."""
+        return " ".join((*self.runner, self.path))
+
+
+def misuse(
+    line: CommandLine, argv: Sequence[str], start: int, *, dynamic: Collection[int], root: str
+) -> Misuse | None:
+    """The first way in which `argv[start:]` is no such command line; None when it is one."""
+    for number in sorted(dynamic):
+        if number >= start:
+            return Misuse(number, f"quote {argv[number]} or write it out: bash would expand it")
+    read = read_argparse if line.parser is Parser.ARGPARSE else read_plain
+    return read(line, argv, start, root)
+
+
+class BashRules:
+    """Deny by default: a command runs only when one rule fits every word of it.
+
+    `listed` maps each script's path to the ways its calls may begin, `by_first_word` the first
+    word of each runner to one of its scripts. `env` are the variables that a command may set.
+    `denied` wins over every other rule, also inside what a command runs; `through` are the wrappers
+    behind which the rules count as without them.
+    """
+
+    def __init__(  # noqa: PLR0913, PLR0917 -- an allow list has that many kinds of rules
+        self,
+        patterns: Iterable[CommandPattern] = (),
+        scripts: Iterable[ScriptRule] = (),
+        constructs: Iterable[Construct] = (),
+        env: Iterable[str] = (),
+        denied: Iterable[CommandPattern] = (),
+        through: Iterable[str] = (),
+    ) -> None:
+        self.denied = tuple(denied)
+        self.through = frozenset(through)
+        self.patterns = tuple(patterns)
+        self.scripts = tuple(scripts)
+        self.constructs = frozenset(constructs)
+        self.env = frozenset(env)
+        self.listed = _listed(self.scripts, self.patterns)
+        self._loose = tuple(pattern for pattern in self.patterns if pattern.program.wild)
+        self._by_program: dict[str, tuple[CommandPattern, ...]] = {}
+        for pattern in self.patterns:
+            if not pattern.program.wild:
+                program = pattern.program.text
+                self._by_program[program] = (*self.rules_for(program), pattern)
+        self._by_runner: dict[tuple[str, ...], dict[str, ScriptRule]] = {}
+        for script in self.scripts:
+            self._by_runner.setdefault(script.runner, {})[script.path] = script
+        self._has_bare = () in self._by_runner
+        self.by_first_word = {script.runner[0]: script for script in self.scripts if script.runner}
+        self._first_words = frozenset((*self._by_program, *self.by_first_word))
+        self._is_open = self._has_bare or bool(self._loose)  # to any first word
+        self.is_strange = lru_cache(maxsize=1024)(self._is_strange)  # agents know few programs
+
+    def _is_strange(self, program: str) -> bool:
+        """Return True if no rule can be about a command that begins so, whatever words follow."""
+        is_open = self._is_open or self.denied or program in self.through
+        return only_itself(program) and not (is_open or program in self._first_words)
+
+    def may_name(self, program: str) -> bool:
+        """Return True if a rule is about commands that begin so, or a script that they may run."""
+        is_named = program in self._first_words or not only_itself(program)
+        return is_named or any(rule.program.matches(program) for rule in self._loose)
+
+    def admits(
+        self, argv: Sequence[str], dynamic: Collection[int] = _NONE, *, root: str = "/workspace"
+    ) -> bool:
+        """Return True if a rule fits the command.
+
+        `dynamic` are the numbers of the words that bash still expands.
+        """
+        return not self.denial(argv, dynamic) and self.fits(argv, dynamic, root)
+
+    def fits(self, argv: Sequence[str], dynamic: Collection[int], root: str) -> bool:
+        """Return True if a rule that allows fits the command, whatever is denied.
+
+        No rule fits behind more wrappers than are seen through.
+        """
+        for _ in range(MAX_WRAPPED + 1):
+            at = _past_wrapper(argv, dynamic) if argv[0] in self.through else 0
+            if not at:
+                return self._fits_here(argv, dynamic, root)
+            argv, dynamic = argv[at:], frozenset(number - at for number in dynamic)
+        return False
+
+    def _fits_here(self, argv: Sequence[str], dynamic: Collection[int], root: str) -> bool:
+        program = argv[0]
+        if (self._has_bare or program in self.by_first_word) and self._admits_script(
+            argv, dynamic, root
+        ):
+            return True
+        careful = program in NEEDS_CARE
+        for rule in (*self.rules_for(program), *self._loose):
+            if rule.matches(argv, dynamic) and not (careful and rule.wild):
+                return True
+        return False
+
+    def denial(
+        self, argv: Sequence[str], dynamic: Collection[int] = _NONE
+    ) -> CommandPattern | None:
+        """The rule that denies the command, or one that it runs as far as wrappers are known.
+
+        What cannot be read, or is more than is looked at, is denied by the first rule.
+        """
+        for command in all_that_runs(Run(argv, dynamic), _in_text) if self.denied else ():
+            if command is None:
+                return self.denied[0]
+            if rule := self._denies(command):
+                return rule
+        return None
+
+    def _denies(self, command: Run) -> CommandPattern | None:
+        named = (rule for rule in self.denied if rule.names(command.argv, command.dynamic))
+        return next(named, None)
+
+    def sets_only_named(self, assignments: Iterable[str]) -> bool:
+        """Return True if each NAME=value sets a variable that the rules name."""
+        return all(each.partition("=")[0].removesuffix("+") in self.env for each in assignments)
+
+    def _admits_script(self, argv: Sequence[str], dynamic: Collection[int], root: str) -> bool:
+        program = argv[0]
+        for runner in self._by_runner:
+            at = len(runner)
+            if not runner and "/" not in program:
+                continue  # bash would look for a builtin, then in PATH
+            if len(argv) > at and tuple(argv[:at]) == runner and at not in dynamic:
+                script = self.script(runner, argv[at], root)
+                if script and not misuse(script.line, argv, at + 1, dynamic=dynamic, root=root):
+                    return True
+        return False
+
+    def rules_for(self, program: str) -> tuple[CommandPattern, ...]:
+        """The patterns that begin with exactly this program."""
+        return self._by_program.get(program, ())
+
+    def script(self, runner: tuple[str, ...], path: str, root: str) -> ScriptRule | None:
+        """The rule for a script, however its path is written."""
+        return self._by_runner.get(runner, {}).get(normalise(path, root) or "")
+
+    @cached_property
+    def by_stem(self) -> Mapping[str, str]:
+        """The first words of a call of each listed script, by the script's bare name."""
+        return {stem(path): starts[0] for path, starts in self.listed.items()}
+
+    @cached_property
+    def stems(self) -> Names:
+        return Names(self.by_stem, alike=_ALIKE)
+
+
+def _in_text(text: str) -> Sequence[Run]:
+    split = read_leaves(text)
+    leaves = split.leaves if isinstance(split, Leaves) else ()
+    return [Run(leaf.argv, leaf.dynamic) for leaf in leaves] or [UNKNOWN]
+
+
+# Wrappers that a rule may reach through, with how many words of their own; no options.
+THROUGH = {"timeout": 1, "nice": 0, "nohup": 0, "setsid": 0, "env": 0}
+_DURATION = re.compile(r"[0-9]+(?:\.[0-9]+)?[smhd]?")
+
+
+def _past_wrapper(argv: Sequence[str], dynamic: Collection[int]) -> int:
+    """Return the position of the command that a wrapper runs; 0 if that is uncertain."""
+    at = 1 + THROUGH[argv[0]]
+    if len(argv) <= at or any(number <= at for number in dynamic):
+        return 0
+    if at == 2 and not _DURATION.fullmatch(argv[1]):
+        return 0
+    program = argv[at]
+    is_plain = program[:1] not in {"", "-"} and "=" not in program
+    return at if is_plain and program not in BUILTINS else 0
+
+
+def changes_folder(argv: Sequence[str]) -> bool:
+    """Return True if paths in later commands are relative to another folder after this one."""
+    if argv[0] in {"builtin", "command"}:
+        return not MOVES.isdisjoint(argv)
+    return argv[0] in MOVES
+
+
+def stem(path: str) -> str:
+    """Return what names of the same script share: context-cache and scripts/context_cache.py."""
+    return base_name(path).partition(".")[0].replace("-", "_")
+
+
+def _listed(
+    scripts: Sequence[ScriptRule], patterns: Sequence[CommandPattern]
+) -> dict[str, tuple[str, ...]]:
+    listed: dict[str, tuple[str, ...]] = {}
+    for path, start in (*_script_starts(scripts), *_pattern_starts(patterns)):
+        listed[path] = (*listed.get(path, ()), start)
+    return listed
+
+
+def _script_starts(scripts: Sequence[ScriptRule]) -> Iterator[tuple[str, str]]:
+    for script in scripts:
+        yield script.path, script.start
+
+
+def _pattern_starts(patterns: Sequence[CommandPattern]) -> Iterator[tuple[str, str]]:
+    for pattern in patterns:
+        words = [word.text for word in pattern.words]
+        at = script_at(words)
+        if at is not None and not pattern.words[at].wild:
+            yield posixpath.normpath(words[at]), " ".join(words[: at + 1])
+
+
+BASH = ("bash", "--norc", "--noprofile", "-c")
+# Bash runs these itself; as programs they are missing or mean something else.
+# fmt: off
+BUILTINS = frozenset({
+    ".", ":", "[", "alias", "bg", "bind", "break", "builtin", "caller", "cd", "command",
+    "compgen", "complete", "compopt", "continue", "declare", "dirs", "disown", "echo", "enable",
+    "eval", "exec", "exit", "export", "false", "fc", "fg", "getopts", "hash", "help", "history",
+    "jobs", "kill", "let", "local", "logout", "mapfile", "popd", "printf", "pushd", "pwd", "read",
+    "readarray", "readonly", "return", "set", "shift", "shopt", "source", "suspend", "test",
+    "times", "trap", "true", "type", "typeset", "ulimit", "umask", "unalias", "unset", "wait",
+})
+
+
+# fmt: on
+
+
+def run_of_simple(simple: Simple) -> BashRun:
+    """Its own words, when bash would add nothing to them.
+
+    Skipping bash saves a process, and leaves nothing that could read the text another way.
+    """
+    text, argv, dynamic, _ = simple
+    if dynamic or argv[0] in BUILTINS:
+        return new(BashRun, (text, (*BASH, text), (argv,)))
+    return new(BashRun, (text, argv, (argv,)))
+
+
+def run_of_text(text: str, split: Leaves | None) -> BashRun:
+    """Bash with the text; `split` is what was read in it."""
+    commands = tuple(leaf.argv for leaf in split.leaves) if split else ()
+    return BashRun(text, (*BASH, text), commands)

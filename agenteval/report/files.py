@@ -1,0 +1,415 @@
+"""Rows for other programs: the figures of a view, and the calls or trials of runs, as a file.
+
+A gate's verdict as JUnit XML: one test for each criterion, for a CI's list of tests.
+
+An inconclusive criterion is an error and not a skipped test: nothing may look green that was not
+proven.
+
+Markdown of a view and of a gate's verdict, for a pull request or a job's summary.
+"""
+
+import csv
+import io
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
+
+from agenteval.errors import UsageError, unwritten
+from agenteval.host import write_whole
+from agenteval.report.details import detail_tables
+from agenteval.report.gate import GateView, Line, goals_told
+from agenteval.report.tables import (
+    MARK,
+    MISSED,
+    SAID,
+    Cell,
+    Head,
+    Table,
+    comparison_table,
+    missed_lines,
+    void_lines,
+)
+from agenteval.report.view import View
+from agenteval.stats.promotion import GateVerdict, confidence_text
+from agenteval.trial.run import Run
+from agenteval.trial.text import as_name, legible, visible
+from agenteval.trial.trial import AgentPart, CallRecord, Trial
+
+_NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_TAGS = {GateVerdict.FAIL: "failure", GateVerdict.INCONCLUSIVE: "error"}
+
+
+def junit_text(view: GateView) -> str:
+    name = f"agenteval gate{f' {MARK}' if view.simulated else ''}"
+    verdicts = [line.verdict for line in view.lines]
+    counts: dict[str, str] = {
+        "tests": str(len(verdicts)),
+        "failures": str(verdicts.count(GateVerdict.FAIL)),
+        "errors": str(verdicts.count(GateVerdict.INCONCLUSIVE)),
+    }
+    suites = Element("testsuites", {"name": name, **counts})
+    suite = SubElement(suites, "testsuite", {"name": name, **counts})
+    properties = SubElement(suite, "properties")
+    for key, value in (
+        ("verdict", view.verdict),
+        ("simulated", str(view.simulated).lower()),
+        ("baseline", view.baseline.id),
+        ("baseline model", view.baseline.model),
+        ("candidate", view.candidate.id),
+        ("candidate model", view.candidate.model),
+        ("goals", goals_told(view)),
+    ):
+        SubElement(properties, "property", name=key, value=_cleaned(value))
+    for line in view.lines:
+        _case(suite, line, view)
+    texts = map(_cleaned, (goals_told(view), *view.remarks))
+    SubElement(suite, "system-out").text = "\n".join(texts)
+    indent(suites)
+    return tostring(suites, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _case(suite: Element, line: Line, view: GateView) -> None:
+    """Add a criterion as a test, with the same class and name for every candidate.
+
+    So a CI can show a criterion's history.
+    """
+    mark = f" {MARK}" if view.simulated else ""
+    case = SubElement(
+        suite,
+        "testcase",
+        classname=f"agenteval.gate{mark}",
+        name=_cleaned(line.name),
+        time="0",
+    )
+    figure = " ".join(filter(None, (line.estimate, line.unit, line.bounds, line.n)))
+    message = f"{figure}, limit {line.limit}"
+    if tag := _TAGS.get(line.verdict):
+        message = f"{message}; {line.needed}" if line.needed else message
+        both = f"{view.candidate.model} over {view.baseline.model}"
+        failed = SubElement(case, tag, type=line.verdict, message=_cleaned(message))
+        failed.text = _cleaned(f"{line.name} of {both}: {message}")
+    else:
+        SubElement(case, "system-out").text = _cleaned(message)
+
+
+def _cleaned(text: str) -> str:
+    """Return one line without what XML cannot hold, and what a terminal would obey."""
+    return _NOT_IN_XML.sub("\ufffd", as_name(text))
+
+
+def markdown_text(view: View) -> str:
+    return visible("\n".join(_markdown_lines(view))).rstrip()
+
+
+def _markdown_lines(view: View) -> Iterator[str]:
+    yield f"# {escaped(view.title)}{_marked(simulated=view.simulated)}"
+    yield ""
+    for line in view.warnings:
+        yield from (f"> **{escaped(line)}**", "")
+    yield from _table(comparison_table(view))
+    if view.sentences:
+        yield from (f"## {SAID}{_marked(simulated=view.simulated)}", "")
+        yield from _list(view.sentences)
+    for table in detail_tables(view):
+        yield from (f"## {escaped(table.title)}{_marked(simulated=table.simulated)}", "")
+        yield from _table(table)
+    if lines := missed_lines(view):
+        yield from (f"## {MISSED}{_marked(simulated=view.simulated)}", "")
+        yield from _list(lines)
+    if voids := void_lines(view):
+        yield from ("## Void trials", "")
+        yield from _list(voids)
+
+
+def _marked(*, simulated: bool) -> str:
+    return f" ({MARK})" if simulated else ""
+
+
+def _list(lines: Sequence[str]) -> Iterator[str]:
+    yield from (f"- {block(line)}" for line in lines)
+    yield ""
+
+
+def _table(table: Table) -> Iterator[str]:
+    yield from (block(table.note), "")
+    yield _row([escaped(table.first), *map(_head, table.heads)])
+    yield _row(["---", *("---:" for _ in table.heads)])
+    for row in table.rows:
+        texts = [escaped(row.label), *map(_cell, row.cells)]
+        yield _row([f"**{text}**" for text in texts] if row.strong else texts)
+    yield ""
+
+
+def _row(texts: Sequence[str]) -> str:
+    return f"| {' | '.join(texts)} |"
+
+
+def _head(head: Head) -> str:
+    counted = f" ({', '.join(head.counted.splitlines())})" if head.counted else ""
+    return escaped(f"{head.label}{_marked(simulated=head.simulated)}{counted}")
+
+
+def _cell(cell: Cell) -> str:
+    return escaped(" ".join(filter(None, (cell.count, cell.value, cell.interval, cell.n))))
+
+
+def escaped(text: str) -> str:
+    """Return one line of literal text, for use within a line or a cell of a table.
+
+    A server's words draw no tables, links, images, tags or emphasis, and notify no user by an `@`.
+    """
+    text = _ACTIVE.sub(r"\\\g<0>", " ".join(as_name(text).split()))
+    return _MENTION.sub(r"\g<0><!-- -->", text)
+
+
+def block(text: str) -> str:
+    """Return the text as `escaped`, where a block begins: no heading, list, quote or definition."""
+    return _BLOCK.sub(r"\1\\", escaped(text))
+
+
+_ACTIVE = re.compile(
+    r"[\\`*<|~$]"
+    r"|(?<![^\W_])_|_(?![^\W_])"  # emphasis; within a word it is a part of a name
+    r"|(?<=\])[(\[:]"  # a link, an image, a reference, a definition
+    r"|!(?=\[)|\[(?=[\^ xX]|$)"  # an image, a footnote, a box to tick
+    r"|&(?=#?\w+;)"  # what would be read as another character
+    r"|(?<=\w):(?=//)|(?i:(?<=\bwww))\."  # an address that becomes a link by itself
+)
+# What GitHub makes of a text after Markdown: no escape keeps it, a comment within it does.
+_MENTION = re.compile(r"(?<!\w)@(?=\w)|@(?=[\w-]+\.)", re.ASCII)
+_BLOCK = re.compile(r"^(?:(?=[-+=>\[]|#{1,6}(?: |$))|(\d{1,9})(?=[.)](?: |$)))")
+
+_GATE_HEADS = ("criterion", "estimate", "bounds", "limit", "n", "verdict", "still needed")
+
+
+def gate_dumps(view: GateView) -> str:
+    return visible("\n".join(_gate_lines(view))) + "\n"
+
+
+def _gate_lines(view: GateView) -> Iterator[str]:
+    yield f"# {view.verdict}{f' ({MARK})' if view.simulated else ''}"
+    yield ""
+    yield f"**{escaped(goals_told(view))}**"
+    yield ""
+    yield (
+        f"Candidate {escaped(view.candidate.model)} (run {escaped(view.candidate.id)}) over "
+        f"baseline {escaped(view.baseline.model)} (run {escaped(view.baseline.id)}), one-sided "
+        f"{confidence_text(view.judgement.level)} % bounds, rules {escaped(view.rules)}."
+    )
+    yield ""
+    yield _gate_row(*_GATE_HEADS)
+    yield _gate_row("---", "---:", "---:", "---", "---:", "---", "---")
+    for line in view.lines:
+        cells = (line.name, f"{line.estimate} {line.unit}", line.bounds, line.limit, line.n)
+        yield _gate_row(*map(escaped, cells), f"**{line.verdict}**", escaped(line.needed))
+    yield ""
+    yield from (f"- {block(remark)}" for remark in view.remarks)
+
+
+def _gate_row(*cells: str) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+Row = dict[str, Any]
+SUFFIXES = (".csv", ".jsonl", ".parquet")
+
+
+def view_csv(view: View) -> str:
+    """Return CSV with one line per table cell: its table, row, column, and numbers."""
+    rows: list[Row] = []
+    for table in (comparison_table(view), *detail_tables(view)):
+        for row in table.rows:
+            for head, cell in zip(table.heads, row.cells, strict=True):
+                low, _, high = cell.interval.strip("[]").partition(", ")
+                rows.append(
+                    {
+                        "table": table.title,
+                        "row": row.label,
+                        "column": head.label,
+                        "simulated": head.simulated,
+                        "count": cell.count,
+                        "value": cell.value,
+                        "low": low,
+                        "high": high,
+                        "n": cell.n.removeprefix("n="),
+                    }
+                )
+    return csv_text(rows)
+
+
+def call_rows(runs: Sequence[Run]) -> Iterator[Row]:
+    """Yield every call of these runs, those of sub-agents too, in the order of trials."""
+    for run in runs:
+        for trial in run.trials:
+            parts: tuple[Trial | AgentPart, ...] = (trial, *trial.agents)
+            for part in parts:
+                agent = part.label if isinstance(part, AgentPart) else ""
+                for record in part.calls:
+                    yield _place(run, trial) | {"agent": agent} | _call(record)
+
+
+def trial_rows(runs: Sequence[Run]) -> Iterator[Row]:
+    for run in runs:
+        for trial in run.trials:
+            yield _place(run, trial) | _trial(trial)
+
+
+def _place(run: Run, trial: Trial) -> Row:
+    return {
+        "run": run.id,
+        "model": run.model.name,
+        "simulated": run.model.simulated,
+        "arm": run.arm.name if run.arm else "",
+        "scenario": trial.scenario,
+        "number": trial.number,
+        "seed": trial.seed,
+        "outcome": str(trial.outcome),
+    }
+
+
+def _call(record: CallRecord) -> Row:
+    primary, ran = record.verdict.primary, record.execution
+    return {
+        "turn": record.turn,
+        "position": record.position,
+        "tool": record.call.name,
+        "arguments": record.call.raw,
+        "command": record.call.command,
+        "allowed": record.verdict.allowed,
+        "class": primary.failure_class if primary else "",
+        "also": json.dumps([one.failure_class for one in record.verdict.findings[1:]]),
+        "evidence": primary.evidence.text if primary else "",
+        "hint": primary.hint if primary else "",
+        "reply": record.reply,
+        "exit_code": ran.exit_code if ran else None,
+        "limit": ran.limit if ran else "",
+        "seconds": ran.seconds if ran else None,
+    }
+
+
+def _trial(trial: Trial) -> Row:
+    return {
+        "ending": str(trial.ending),
+        "reason": trial.reason,
+        "cause": str(trial.cause or ""),
+        "turns": len(trial.turns),
+        "calls": len(trial.calls),
+        "denied": sum(not record.verdict.allowed for record in trial.calls),
+        "prompt_tokens": sum(turn.usage.prompt_tokens for turn in trial.turns),
+        "completion_tokens": sum(turn.usage.completion_tokens for turn in trial.turns),
+        "seconds": trial.seconds,
+        "goal_turn": trial.goal_turn,
+        "goal": json.dumps([asdict(check) for check in trial.goal]),
+        "handshake": json.dumps([asdict(step) for step in trial.handshake]),
+    }
+
+
+def write(rows: Sequence[Row], path: Path) -> None:
+    """Write the rows in the format of the file's suffix.
+
+    Raises UsageError for an unknown suffix, and as `unwritten` does.
+    """
+    check(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.suffix == ".parquet":
+            _parquet(rows, path)
+        else:
+            text = csv_text(rows) if path.suffix == ".csv" else _json_lines(rows)
+            write_whole(path, text)
+    except OSError as error:
+        raise unwritten(f"--file {path}", error, "name a file in a folder of yours") from error
+
+
+def write_dataset(rows: Mapping[str, Sequence[Row]], runs: Sequence[Run], folder: Path) -> None:
+    """Write a folder in Hugging Face's layout: a card, and a file for each configuration."""
+    for kind, of in rows.items():
+        write(of, folder / "data" / f"{kind}.jsonl")
+    simulated = any(run.model.simulated for run in runs)
+    configs = "".join(f"- config_name: {kind}\n  data_files: data/{kind}.jsonl\n" for kind in rows)
+    runs_listed = "".join(
+        f"- {block(run.model.name)}, arm {escaped(run.arm.name if run.arm else 'unknown')}, "
+        f"taxonomy {escaped(run.taxonomy)}: {len(run.trials)} trials\n"
+        for run in runs
+    )
+    mark = "\n**SIMULATED**: no real model stands behind these rows.\n" if simulated else ""
+    card = (
+        f"---\nconfigs:\n{configs}tags:\n- tool-calling\n---\n\n# Tool calls, judged\n{mark}\n"
+        f"Written by agenteval; a row of `calls` is one tool call with its verdict, a row of "
+        f"`trials` one attempt at one scenario with its outcome.\n\n{runs_listed}"
+    )
+    (folder / "README.md").write_text(card, encoding="utf-8")
+
+
+def check(path: Path) -> None:
+    """Raise UsageError for a file of an unknown format, or of one whose library is missing."""
+    if path.suffix not in SUFFIXES:
+        raise UsageError(f"--file {path}: a file of {', '.join(SUFFIXES)} is written")
+    if path.suffix == ".parquet":
+        _arrow("pyarrow", path)
+
+
+def _arrow(module: str, path: Path) -> Any:
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise UsageError(
+            f"--file {path}: Parquet is written by pyarrow; install agenteval-gate[parquet], or "
+            "name a .csv or .jsonl"
+        ) from error
+
+
+def _parquet(rows: Sequence[Row], path: Path) -> None:
+    legibly = [{name: _legible(value) for name, value in row.items()} for row in rows]
+    table = _arrow("pyarrow", path).Table.from_pylist(legibly)
+    _arrow("pyarrow.parquet", path).write_table(table, path)
+
+
+def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
+    lines = [_csv_line(rows[0])] if rows else []
+    lines += [_csv_line(_no_formula(_legible(value)) for value in row.values()) for row in rows]
+    return "".join(lines)
+
+
+def _csv_line(values: Iterable[Any]) -> str:
+    """Return a row that ends in a line feed; what has either end of a line is quoted.
+
+    Before Python 3.13 a writer quotes only those of its own terminator: a reader would end the row
+    at the other one.
+    """
+    out = io.StringIO(newline="")
+    csv.writer(out, lineterminator="\r\n").writerow(values)
+    return out.getvalue().removesuffix("\r\n") + "\n"
+
+
+# What a spreadsheet computes, in each width; it may pass over blanks and what is not seen.
+_FORMULA = re.compile(
+    r"[\t\r\n]"
+    r"|[\s\x00-\x1f\x7f-\xa0\u200b-\u200f\u2060\ufeff]*"
+    r"[=+\-@\uff1d\uff0b\uff0d\uff20\ufe66\ufe62\ufe63\ufe6b\u2212]"
+)
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?%?", re.ASCII | re.IGNORECASE)
+
+
+def _no_formula(value: Any) -> Any:
+    """Prefix a formula with an apostrophe, so that a spreadsheet reads it as text.
+
+    A number stays unchanged.
+    """
+    if not isinstance(value, str) or not _FORMULA.match(value):
+        return value
+    return value if _NUMBER.fullmatch(value) else f"'{value}"
+
+
+def _json_lines(rows: Sequence[Row]) -> str:
+    return "".join(f"{json.dumps(row)}\n" for row in rows)
+
+
+def _legible(value: Any) -> Any:
+    """Replace lone surrogates, which no text file can hold, by U+FFFD."""
+    return legible(value) if isinstance(value, str) else value

@@ -1,0 +1,333 @@
+"""The facts about a shell text, which explain why a call was denied.
+
+A text walked over, and walked over again in other words where the parser gets it wrong.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, lru_cache
+
+from agenteval.shell.facts import (
+    Command,
+    Gathered,
+    Heredoc,
+    Hidden,
+    Redirect,
+    RedirectKind,
+    ShellFacts,
+    Source,
+    SubstitutionKind,
+    Words,
+    without_heredocs,
+)
+from agenteval.shell.gate import (
+    PLAIN,
+    RESERVED,
+    VARIABLE,
+    Place,
+    Span,
+    compiled,
+    new,
+    unreadable_text,
+    word_value,
+)
+from agenteval.shell.leaves import Leaves, read_leaves
+from agenteval.shell.wrappers import MAX_WRAPPED, is_wrapper, program_name, unwrap
+
+_MOST_MISREAD = 4  # times that the parser is told what it misread
+_LONGEST_READ_AGAIN = 16_384  # characters of a text that is read again
+_IN_WORD = re.compile(  # a@b; where a command begins: {a, [a and --a=b
+    r"(?<=\w)[@#%]|(?:(?m:^)|(?<=[;&|(]))[ \t]*+(?:[{\[](?=[^\s;|&()<>{\[])|-[\w-]++=)"
+)
+_BEFORE_HEREDOC = re.compile(r"(?<!\S)[0-9](?=<<)")
+_INSTEAD = str.maketrans("@#%={[", "______")
+
+
+def gathered(source: Source) -> Gathered:
+    """Gather the parts of a text, by the first reading without an error if there is one."""
+    reading = _walk_once(source)
+    if len(source.text) > _LONGEST_READ_AGAIN:
+        return reading
+    for _ in range(_MOST_MISREAD):
+        if not reading.misread:
+            break
+        source = _in_other_words(source, _blanked(source, reading.misread))
+        reading = _walk_once(source)
+    if reading.errors or reading.misread or reading.is_glued:
+        for other, hidden in _readings(source.parsed_as):
+            again = _walk_once(_in_other_words(source, other), hidden)
+            if not again.errors:
+                return again
+    return reading
+
+
+def _walk_once(source: Source, hidden: Sequence[Hidden] = ()) -> Gathered:
+    reading = Gathered()
+    from agenteval.shell.walk import Walk  # noqa: PLC0415 -- start-up: most texts need no tree
+
+    walk = Walk(source, reading)
+    walk.run()
+    for start, body, expanded in hidden:
+        span = source.span(start, body[1])
+        reading.heredocs.append(Heredoc(source.span(*body), span, expanded))
+        if expanded:
+            walk.read_embedded(*body)
+    return reading
+
+
+def _in_other_words(source: Source, parsed_as: str) -> Source:
+    return Source(source.text, source.base, source.stand_in, parsed_as)
+
+
+def _blanked(source: Source, places: Sequence[Place]) -> str:
+    text = source.parsed_as
+    for start, end in places:
+        at = start - source.base
+        text = text[:at].ljust(at + end - start, "_") + text[at + end - start :]
+    return text
+
+
+def _readings(text: str) -> Iterator[tuple[str, Sequence[Hidden]]]:
+    """The text in other words of the same length, and the here-documents that these leave out."""
+    other = _IN_WORD.sub(lambda odd: odd[0].translate(_INSTEAD), text)
+    other = _BEFORE_HEREDOC.sub(" ", other).replace("<<<", "<  ")  # behind a redirect
+    if other != text:
+        yield other, ()
+    if "<<" in other:
+        yield without_heredocs(other)
+
+
+_LONGEST = 16_384  # characters: the spans of a flat text never use up its room
+_GAP = r"[ \t]++(?:\\\n[ \t]*+)*+"
+_PROGRAM = r"[\w./][\w./+:-]*+(?=[ \t\n|&;]|\Z)"
+_WORD = rf"(?!\#|[0-9]++[<>]){PLAIN}"
+_DIRECTION = r"&>>?|>>|>&(?=[0-9](?:[ \t\n|&;]|\Z))|>\|?|<(?![<&>(])"
+_EACH_REDIRECT = compiled(rf"([0-9]?)({_DIRECTION})[ \t]*+({_WORD})")
+_REDIRECTS = rf"(?:{_GAP}[0-9]?(?:{_DIRECTION})[ \t]*+{_WORD})*+"
+_HEREDOC = r"<<[ \t]*+(['\"]?)(\w++)\5"
+_COMMAND = compiled(
+    rf"(({_PROGRAM})(?:{_GAP}{_WORD})*+)"  # 1: its words; 2: the first of them
+    rf"({_REDIRECTS}(?:[ \t]++({_HEREDOC})(?=[ \t\n]))?{_REDIRECTS})"  # 3: all; 4: of them
+    rf"(?:{_GAP})?+(\|\|?(?![|&])|&&?(?![&>])|;(?![;&])|)"  # 7: joint
+    rf"(?:{_GAP})?+((?:\n[ \t]*+)*+)"  # 8: lines
+)
+_LINES = compiled(r"(?:\n[ \t]*+)*+")
+_VARIABLE = compiled(rf"""'[^']*+'|\\(?s:.)|({VARIABLE})|"((?:[^"\\]++|\\(?s:.))*+)\"""")
+_VARIABLE_IN_DOUBLE = compiled(rf"\\(?s:.)|({VARIABLE})")
+_EXPANDS = compiled(r"[$`\\]")
+
+
+def read_flat(
+    source: Source, via: tuple[str, ...] = (), *, is_readable: bool = False
+) -> ShellFacts | None:
+    """Return the facts about a text as the walk over its tree would; None if it is not flat."""
+    text = source.text
+    if len(text) > _LONGEST or not (is_readable or unreadable_text(text) is None):
+        return None
+    commands: list[Command] = []
+    joints: list[tuple[str, int]] = []  # what stands behind each: an operator, the end of a line
+    redirects: list[Redirect] = []
+    heredocs: list[Heredoc] = []
+    background: list[Span] = []
+    joint = ";"
+    at = len(text) - len(text.lstrip(" \t\n"))
+    while joint and (match := _COMMAND.match(text, at)):
+        start, end = match.span(1)
+        program = match[2]
+        if program in RESERVED:
+            return None
+        own = tuple(_redirects(source, match)) if match.end(3) > end else ()
+        redirects += own
+        words = Words(source, start, end, program)
+        commands.append(new(Command, (words, source.place(start, end), (), own, via, False)))
+        joint, joint_at, lines, at = match[7], match.start(7), match.start(8), match.end()
+        if joint == "&":
+            background.append(source.span(joint_at, joint_at + 1))
+        if match[4]:
+            if not (lines := _heredoc(source, match, heredocs)):
+                return None
+            at = behind.end() if (behind := _LINES.match(text, lines)) else lines
+        if lines < at and joint in ("", "&"):
+            joint, joint_at = "\n", text.rindex("\n", lines, at)
+        joints.append((joint, joint_at))
+    if at < len(text) or joint not in ("", ";", "&", "\n") or ("$" in text and source.stand_in):
+        return None  # what a stand-in shows has no place of its own to look for variables in
+    pipelines, chains = _joined(source, commands, joints) if len(commands) > 1 else ([], [])
+    variables = _variables(source, commands) if "$" in text else ()
+    facts = (text, commands, pipelines, chains, redirects, heredocs, variables, (), background)
+    return new(ShellFacts, facts + _NEVER_FLAT)
+
+
+_NEVER_FLAT = ((),) * 4  # groups, control flow, negations, errors
+
+
+def _joined(
+    source: Source, commands: Sequence[Command], joints: Sequence[tuple[str, int]]
+) -> tuple[list[list[Command]], list[Span]]:
+    """The pipelines and the chains that the joints between the commands make."""
+    pipelines: list[list[Command]] = []
+    chains: list[Span] = []
+    each = iter(commands)
+    pipeline = [next(each)]
+    for (joint, at), command in zip(joints, each, strict=False):
+        if joint == "|":
+            pipeline.append(command)
+            if len(pipeline) == 2:
+                pipelines.append(pipeline)
+        else:
+            pipeline = [command]
+            if joint != "&":
+                chains.append(source.span(at, at + len(joint)))
+    return pipelines, chains
+
+
+def _variables(source: Source, commands: Sequence[Command]) -> list[tuple[SubstitutionKind, Span]]:
+    """The $NAME in the words of commands and behind their redirects."""
+    spans: list[Span] = []
+    for command in commands:
+        start, end = command.extent
+        if command.redirects:
+            end = command.redirects[-1].span.end
+        places = _variable_places(source.text, start - source.base, end - source.base)
+        spans += [source.span(*place) for place in places]
+    return [(SubstitutionKind.PARAMETER, span) for span in spans]
+
+
+def _variable_places(text: str, start: int, end: int) -> Iterator[Place]:
+    for piece in _VARIABLE.finditer(text, start, end):
+        if piece[1]:
+            yield piece.span()
+        elif piece[2]:
+            inside = _VARIABLE_IN_DOUBLE.finditer(text, *piece.span(2))
+            yield from (variable.span() for variable in inside if variable[1])
+
+
+def _redirects(source: Source, command: re.Match[str]) -> list[Redirect]:
+    start, end = command.span(3)
+    if not command[4]:
+        return _files(source, start, end)
+    head, behind = command.span(4)
+    heredoc = new(Redirect, (RedirectKind.HEREDOC, source.span(head, behind), command[6]))
+    return [*_files(source, start, head), heredoc, *_files(source, behind, end)]
+
+
+def _files(source: Source, start: int, end: int) -> list[Redirect]:
+    redirects = []
+    for found in _EACH_REDIRECT.finditer(source.text, start, end):
+        kind, target = _kind_and_target(*found.group(1, 2, 3))
+        redirects.append(new(Redirect, (kind, source.span(*found.span()), target)))
+    return redirects
+
+
+@lru_cache(maxsize=256)  # most are 2>&1 or 2>/dev/null
+def _kind_and_target(number: str, operator: str, word: str) -> tuple[RedirectKind, str]:
+    target = word_value(word)[0]
+    return RedirectKind.of(number, operator, target), target
+
+
+def _heredoc(source: Source, command: re.Match[str], heredocs: list[Heredoc]) -> int:
+    """Record a here-document in which nothing is expanded and return the offset behind it.
+
+    Return 0 for any other.
+    """
+    text, delimiter, quoted, lines = source.text, command[6], command[5], command.start(8)
+    begin = lines + 1
+    end = f"{text}\n".find(f"\n{delimiter}\n", lines) + 1
+    expands = not quoted and _EXPANDS.search(text, begin, end)
+    if end <= begin or expands or not text.startswith("\n", lines):
+        return 0
+    behind = end + len(delimiter)
+    span = source.span(command.start(4), behind)
+    heredocs.append(new(Heredoc, (source.span(begin, end), span, not quoted)))
+    return behind
+
+
+# Reserved words that only go on with, or end, what another one has begun.
+_INNER = frozenset(("do", "done", "elif", "else", "esac", "fi", "in", "then", "}"))
+
+
+def read_facts(text: str, *, is_readable: bool = False, parsed_as: str = "") -> ShellFacts:
+    """Return all facts that the taxonomy uses of a text, read by tree-sitter-bash. Never raises.
+
+    Flat text is read without it, in a third of the time. `is_readable` when the gate has found no
+    control character in it. `parsed_as` is the text in words that the parser gets right, each in
+    its place.
+    """
+    source = Source(text, parsed_as=parsed_as)
+    facts = None if parsed_as else read_flat(source, is_readable=is_readable)
+    return _with_inner(facts or _facts_of_walk(source, ()), text)
+
+
+@cache
+def _gathered() -> "Callable[[Source], Gathered]":
+    from agenteval.shell.reader import gathered  # noqa: PLC0415 -- most need no tree
+
+    return gathered
+
+
+def _facts_of_walk(source: Source, via: tuple[str, ...]) -> ShellFacts:
+    found = _gathered()(source)
+    facts = found.freeze(source.text, via)
+    if facts.errors and (source.is_cut or isinstance(read_leaves(source.text), Leaves)):
+        # Our doing, or the tree is wrong: the splitter accounts for everything.
+        facts = facts._replace(errors=())
+    if not via and (strays := _strays(facts)):
+        facts = facts._replace(errors=[*facts.errors, *strays])
+    return facts
+
+
+def _strays(facts: ShellFacts) -> list[Span]:
+    """The reserved words that stand where a command begins and have nothing to end there."""
+    return [
+        command.words[0].span
+        for command in facts.commands
+        if command.words.first in _INNER
+        and command.words[0].span.text in _INNER  # not quoted
+        and not command.assignments
+        and all(redirect.span.start > command.words[0].span.start for redirect in command.redirects)
+    ]
+
+
+def _with_inner(facts: ShellFacts, whole: str) -> ShellFacts:
+    """With what stands behind wrappers, in a text or in one that a nested shell gets to read."""
+    for command in facts.commands:
+        if is_wrapper(command.words.first):
+            return _unwrapped(facts, whole)
+    return facts
+
+
+def _unwrapped(facts: ShellFacts, whole: str) -> ShellFacts:
+    commands: list[Command] = []
+    for command in facts.commands:
+        commands.append(command)
+        if is_wrapper(command.words.first):
+            commands += _inside(command, whole)
+    if len(commands) == len(facts.commands):
+        return facts
+    return new(ShellFacts, (facts.text, commands, *facts[2:]))
+
+
+def _inside(outer: Command, whole: str) -> Iterator[Command]:
+    if len(outer.via) == MAX_WRAPPED:
+        return
+    argv = outer.words.argv
+    via = (*outer.via, program_name(argv[0]))
+    for begin, stop, is_text in unwrap(argv):
+        words = outer.words[begin:stop]
+        if is_text:
+            source = _nested_source(words, whole)
+            facts = read_flat(source, via) or _facts_of_walk(source, via)
+            yield from _with_inner(facts, whole).commands
+        else:
+            command = new(Command, (words, words.extent, (), (), via, outer.nested))
+            yield command
+            if is_wrapper(words.first):
+                yield from _inside(command, whole)
+
+
+def _nested_source(words: Words, whole: str) -> Source:
+    """The text a nested shell reads, placed where the whole text holds it as it is."""
+    text = " ".join(words.argv)
+    start, end = words.extent
+    at = whole.find(text, start, end)
+    return Source(text, at) if at >= 0 else Source(text, 0, Span(start, end, whole[start:end]))

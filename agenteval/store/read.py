@@ -1,0 +1,549 @@
+"""Runs as they are stored: summarized, without their trials, or whole; by plain SQL.
+
+Callers go through `store.summaries`, so that a SQLite file is read without an ORM: importing one
+takes longer than most commands may.
+
+The mapping of rows to trials, turns and calls: every field comes back as it was.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, fields, replace
+from string import ascii_lowercase, digits
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from agenteval.errors import Cause, UsageError
+from agenteval.shell.gate import Span
+from agenteval.store.location import Query, Values, decoded, resolve_name
+from agenteval.store.summaries import (
+    INTERRUPTED,
+    known_runs,
+    summaries,
+    summary_values,
+    tables_known,
+)
+from agenteval.store.texts import (
+    NO_PROMPTS,
+    Prompts,
+    as_written,
+    call_fields,
+    from_column,
+    messages_of,
+    prompts_of,
+    written_call,
+)
+from agenteval.trial.call import (
+    Allowed,
+    Blame,
+    Denied,
+    Ending,
+    Finding,
+    MalformedCall,
+    Outcome,
+    Repair,
+    ToolCall,
+    Verdict,
+)
+from agenteval.trial.run import ArmCard, Crash, Effort, Look, ModelCard, Options, Run, Source
+from agenteval.trial.summary import ImportedCounts, RunSummary, TrialSummary, World, summarize
+from agenteval.trial.trial import (
+    AgentPart,
+    CallRecord,
+    ErrorCounts,
+    Execution,
+    GoalCheck,
+    HandshakeStep,
+    Message,
+    Timing,
+    Trial,
+    Turn,
+    Usage,
+)
+
+if TYPE_CHECKING:
+    from agenteval.store.schema import CallRow, TrialRow, TurnRow
+_UNDERIVED = dict.fromkeys(("derived", "offending", "shape"), "")  # as all but calls out of logs
+_GAPS = ("gap_mean", "gap_median", "gap_p95", "gap_longest")
+
+
+def turn_values(trial_id: int, number: int, turn: Turn, *, agent: str) -> Values:
+    usage, timing = turn.usage, turn.timing
+    return {
+        "trial_id": trial_id,
+        "agent": agent,
+        "number": number,
+        "text": turn.text,
+        "finish_reason": turn.finish_reason,
+        "prompt_tokens": usage.prompt_tokens,
+        "completion_tokens": usage.completion_tokens,
+        "reasoning_tokens": usage.reasoning_tokens,
+        "cached_tokens": usage.cached_tokens,
+        "seconds": turn.seconds,
+        "first_piece": timing.first if timing else None,
+        "pieces": timing.pieces if timing else 0,
+        **dict(zip(_GAPS, timing.gaps if timing else (0.0,) * len(_GAPS), strict=True)),
+        "garbles": [asdict(one) for one in turn.malformed],
+        "repairs": [asdict(repair) for repair in turn.repairs],
+        "repeats": turn.repeats,
+        "model": turn.model,
+        "ended": turn.ended,
+        "reasoning": turn.reasoning,
+        "raw": turn.raw,
+        "calls": [call_fields(call) for call in turn.calls],
+    }
+
+
+def _turn_value(row: "TurnRow") -> Turn:
+    return Turn(
+        text=row.text,
+        calls=tuple(map(written_call, row.calls)),
+        finish_reason=row.finish_reason,
+        usage=Usage(
+            row.prompt_tokens, row.completion_tokens, row.reasoning_tokens, row.cached_tokens
+        ),
+        raw=row.raw,
+        seconds=row.seconds,
+        timing=_timing(row),
+        malformed=tuple(map(malformed_value, row.garbles)),
+        repairs=tuple(Repair(**repair) for repair in row.repairs),
+        repeats=row.repeats,
+        model=row.model,
+        ended=row.ended,
+        reasoning=row.reasoning,
+    )
+
+
+def _timing(row: "TurnRow") -> Timing | None:
+    if row.first_piece is None:
+        return None
+    gaps = (row.gap_mean, row.gap_median, row.gap_p95, row.gap_longest)
+    return Timing(row.first_piece, row.pieces, *gaps)
+
+
+@as_written()
+def malformed_value(stored: dict[str, Any]) -> MalformedCall:
+    return MalformedCall(**(stored | {"blame": Blame(stored["blame"])}))
+
+
+def call_values(
+    trial_id: int, record: CallRecord, *, agent: str, policy: str, taxonomy: str
+) -> Values:
+    call, ran = record.call, record.execution
+    is_reply = ran is not None and ran.output == record.reply  # nearly always: it is kept once
+    return {
+        "trial_id": trial_id,
+        "agent": agent,
+        "turn": record.turn,
+        "position": record.position,
+        "call_id": call.id,
+        "name": call.name,
+        "raw": call.raw,
+        "arguments": None if call.arguments is None else dict(call.arguments),
+        "garbled": call.malformed,
+        **verdict_values(record.verdict),
+        "objection": record.objection,
+        "policy": policy,
+        "taxonomy": taxonomy,
+        "reply": record.reply,
+        "exit_code": ran.exit_code if ran else None,
+        "output": "" if is_reply else ran.output if ran else None,
+        "output_is_reply": is_reply,
+        "seconds": ran.seconds if ran else None,
+        "limit": ran.limit if ran else "",
+        "cut": ran.cut if ran else False,
+        "harness": record.harness,
+        **_UNDERIVED,
+    }
+
+
+def call_value(row: "CallRow") -> CallRecord:
+    return CallRecord(
+        turn=row.turn,
+        position=row.position,
+        call=ToolCall(row.call_id, row.name, row.raw, row.arguments, row.garbled),
+        verdict=_verdict(row),
+        reply=row.reply,
+        execution=_execution(row),
+        objection=row.objection,
+        harness=row.harness,
+    )
+
+
+def verdict_values(verdict: Verdict) -> Values:
+    primary = verdict.primary
+    return {
+        "allowed": verdict.allowed,
+        "failure_class": primary.failure_class if primary else "",
+        "findings": [_finding_fields(finding) for finding in verdict.findings],
+    }
+
+
+def _finding_fields(finding: Finding) -> Values:
+    shown = {"evidence": finding.evidence._asdict(), "facets": list(finding.facets)}
+    return finding._asdict() | shown
+
+
+def _verdict(row: "CallRow") -> Verdict:
+    return Allowed() if row.allowed else Denied.explained([*map(_finding, row.findings)])
+
+
+@as_written()
+def _finding(stored: dict[str, Any]) -> Finding:
+    return Finding(
+        failure_class=stored["failure_class"],
+        evidence=Span(**stored["evidence"]),
+        hint=stored["hint"],
+        facets=tuple(stored["facets"]),
+    )
+
+
+def _execution(row: "CallRow") -> Execution | None:
+    if row.output is None or row.seconds is None:
+        return None
+    output = row.reply if row.output_is_reply or row.output == row.reply else row.output
+    return Execution(row.exit_code, output, row.seconds, row.limit, row.cut)
+
+
+@as_written()
+def trial_value(
+    row: "TrialRow", turns: "list[TurnRow]", calls: "list[CallRow]", prompts: Prompts = NO_PROMPTS
+) -> Trial:
+    """A stored trial; one that was in flight when the run died comes back void, with the reason."""
+    ended = bool(row.outcome)
+    return Trial(
+        scenario=row.scenario,
+        number=row.number,
+        seed=row.seed,
+        turns=tuple(_turn_value(turn) for turn in turns if not turn.agent),
+        calls=tuple(call_value(call) for call in calls if not call.agent),
+        ending=Ending(row.ending) if ended else Ending.BROKEN,
+        outcome=Outcome(row.outcome) if ended else Outcome.VOID,
+        reason=row.reason if ended else INTERRUPTED,
+        cause=_cause_of(row.outcome, row.cause),
+        retries=row.retries,
+        stretched=row.stretched,
+        handshake=tuple(HandshakeStep(**step) for step in row.handshake),
+        goal=tuple(GoalCheck(**check) for check in row.goal),
+        goal_turn=row.goal_turn,
+        seconds=row.seconds,
+        agents=tuple(_agents(row, turns, calls, prompts)),
+        prompt=tuple(prompts.get("", ())),
+    )
+
+
+def ended_values(trial: Trial) -> Values:
+    """Return the columns that the row of a trial gets when the trial has ended."""
+    return {
+        "ending": trial.ending,
+        "seconds": trial.seconds,
+        **summary_values(summarize(trial)),
+        "agents": [_agent_fields(part) for part in trial.agents],
+    }
+
+
+def _agent_fields(part: AgentPart) -> Values:
+    """Return a sub-agent's fields in its trial's row; its turns and calls are rows of their own."""
+    return {
+        "name": part.name,
+        "number": part.number,
+        "parent": part.parent,
+        "depth": part.depth,
+        "ending": part.ending,
+        "reason": part.reason,
+        "turn": part.turn,
+        "position": part.position,
+    }
+
+
+def _agents(
+    row: "TrialRow", turns: "list[TurnRow]", calls: "list[CallRow]", prompts: Prompts
+) -> Iterator[AgentPart]:
+    for part in _kept_agents(row) if row.outcome else _agents_in_flight(turns):
+        yield replace(
+            part,
+            turns=tuple(_turn_value(turn) for turn in turns if turn.agent == part.label),
+            calls=tuple(call_value(call) for call in calls if call.agent == part.label),
+            prompt=tuple(prompts.get(part.label, ())),
+        )
+
+
+def _kept_agents(row: "TrialRow") -> Iterator[AgentPart]:
+    for stored in row.agents:
+        yield AgentPart(**(stored | {"ending": Ending(stored["ending"])}))
+
+
+def _agents_in_flight(turns: "list[TurnRow]") -> Iterator[AgentPart]:
+    """Yield the sub-agents of a trial that never ended; nobody knows who called them."""
+    for label in dict.fromkeys(turn.agent for turn in turns if turn.agent):
+        name, _, number = label.rpartition("/")
+        yield AgentPart(name, int(number), parent=0, depth=0, ending=Ending.BROKEN)
+
+
+def _cause_of(outcome: str, cause: str) -> Cause | None:
+    """Return the cause of a stored trial; without an outcome it was in flight when the run died."""
+    if not outcome:
+        return Cause.INTERRUPTED
+    return Cause(cause) if cause else None
+
+
+# Columns, those marked: {} of JSON, * of any text, ? of truth.
+RUN = """id started seed trials_planned max_turns concurrency sandbox prefork? protocol taxonomy
+    complete? seconds joules second_reader{} card{} policies{} judged{} options{} scenarios{} arm{}
+    source{} per_token"""
+TRIAL = """id scenario number seed ending outcome reason* cause retries stretched seconds
+    handshake{} goal{} goal_turn agents{} prompts{}"""
+TURN = """trial_id agent number text* finish_reason* prompt_tokens completion_tokens
+    reasoning_tokens cached_tokens seconds first_piece pieces gap_mean gap_median gap_p95
+    gap_longest garbles{} repairs{} repeats* model* raw* ended
+    reasoning* calls{}"""
+CALL = """trial_id agent turn position call_id* name* raw* arguments{} garbled* allowed? findings{}
+    objection* reply* exit_code output* output_is_reply? seconds limit cut? harness"""
+_MARKS, _NAMES = "{}*?", f"{ascii_lowercase}{digits}_"
+_READ: dict[str, Callable[[Any], Any]] = {
+    "{}": decoded,
+    "*": lambda text: None if text is None else from_column(text),
+    "?": bool,
+}
+_OF_RUN = 'FROM "{}" AS one JOIN trial ON trial.id = one.trial_id WHERE trial.run_id = :run'
+_TABLE = """SELECT id, imported, source, card, trials, by_trial, calls, by_class
+    FROM imported WHERE id = :run"""
+_LOOKS = """SELECT number, planned, trials, level, verdict, baseline, rules, at, data, judged
+    FROM look WHERE run_id = :run ORDER BY number"""
+_CRASHES = "SELECT at, said FROM crash WHERE run_id = :run ORDER BY id"
+_REPLACED = "SELECT cause, count(*) FROM trial WHERE run_id = :run AND replaced GROUP BY cause"
+RAW = "raw*"  # of a turn, its largest column
+TOGETHER = 200  # trials whose rows are read at a time
+_TURNS = f"SELECT count(*) {_OF_RUN.format('turn')}"
+_TRIALS = "SELECT cause, retries FROM trial WHERE run_id = :run"
+_ENDLESS = 2**31 - 1  # as far as both databases count
+OPTIONS = tuple(one.name for one in fields(Options))
+NO_REQUEST = ("", Cause.OURS, Cause.INTERRUPTED, Cause.CONTEXT_CUT)  # what no failed request ended
+
+
+class Part(NamedTuple):
+    """A part of a trial: turns of each agent from `first` up to `end`, and at most `most` calls."""
+
+    first: int = 0
+    end: int = _ENDLESS
+    most: int = _ENDLESS
+
+
+WHOLE = Part()
+
+
+def load_summary(query: Query, word: str) -> RunSummary:
+    """Return the summary of a run or a table, by a word for it. Raises as `resolve_name`."""
+    runs, tables = known_runs(query), tables_known(query)
+    found = resolve_name(word, runs, tables, where="the store")
+    if found in tables:
+        return _of_table(imported(query, found))
+    return RunSummary.of(_run(query, found), summaries(query, found))
+
+
+def summarized(query: Query, word: str, *, where: str) -> tuple[Run, tuple[TrialSummary, ...]]:
+    """A run without its trials, and their summaries. Raises UsageError."""
+    found = named(query, word, where=where)
+    return without_trials(query, found), summaries(query, found)
+
+
+def load(query: Query, word: str, *, where: str, raw: bool = True) -> Run:
+    """A whole run, by what names it; the bytes of its replies only if `raw`. Raises UsageError."""
+    found = named(query, word, where=where)
+    return replace(without_trials(query, found), trials=tuple(_trials(query, found, raw=raw)))
+
+
+def named(query: Query, word: str, *, where: str) -> str:
+    """The id of a run, and of nothing else. Raises UsageError."""
+    tables = tables_known(query)
+    run = resolve_name(word, known_runs(query), tables, where=where)
+    if run in tables:
+        raise UsageError(
+            f"{run} holds imported counts: no run stands behind them. `agenteval compare` "
+            "compares them with others, and a gate can have them as its baseline"
+        )
+    return run
+
+
+def without_trials(query: Query, run: str) -> Run:
+    """Return the run of this id, with what is stored of it apart from its trials."""
+    return replace(
+        _run(query, run),
+        replaced=dict(tuple(row) for row in query(_REPLACED, run=run)),
+        requests=_requests(query, run),
+        crashes=tuple(Crash(*row) for row in query(_CRASHES, run=run)),
+    )
+
+
+@as_written()
+def _run(query: Query, run: str) -> Run:
+    (row,) = _rows(query, RUN, "FROM run AS one WHERE id = :run", run)
+    columns = vars(row)
+    _check_shapes(columns)
+    apart = map(columns.pop, ("seconds", "joules", "card", "options", "arm", "source"))
+    seconds, joules, card, options, arm, source = apart
+    return Run(
+        **columns,
+        model=ModelCard(**card),
+        options=_options(options),
+        arm=ArmCard(**arm) if arm else None,
+        source=Source(**source) if source else None,
+        effort=None if seconds is None else Effort(seconds, joules),
+        looks=tuple(Look(*look) for look in query(_LOOKS, run=run)),
+    )
+
+
+def _check_shapes(columns: Mapping[str, Any]) -> None:
+    """Raises TypeError or ValueError for what no run of ours has in its row."""
+    for name in ("policies", "judged", "scenarios", "second_reader", "options"):
+        if not isinstance(columns[name], dict):
+            raise TypeError(f"{name} is no table")
+    trials = columns["options"].get("trials", 1)
+    if not isinstance(trials, int) or trials < 1:
+        raise ValueError(f"{trials!r} trials")
+
+
+def _options(stored: dict[str, Any]) -> Options | None:
+    """None of a run of before they were kept; once an arm was called a profile."""
+    known = {"arm": stored["profile"]} if "profile" in stored else {}
+    known |= stored
+    return Options(**{name: known[name] for name in OPTIONS if name in known}) if stored else None
+
+
+def _requests(query: Query, run: str) -> int:
+    """Count the requests: those answered, those sent again, and those that made a trial void."""
+    trials = query(_TRIALS, run=run)
+    answered = int(query(_TURNS, run=run)[0][0])
+    return answered + sum(int(again) + (cause not in NO_REQUEST) for cause, again in trials)
+
+
+def transcripts(query: Query, run: str, worlds: Sequence[World]) -> Iterator[Trial]:
+    """Yield the trials in force of the run with this id, in the order of these task instances."""
+    from_trial = (
+        "FROM trial AS one WHERE run_id = :run AND scenario = :scenario AND number = :number"
+    )
+    for start in range(0, len(worlds), TOGETHER):
+        rows = [
+            row
+            for scenario, number, _ in worlds[start : start + TOGETHER]
+            for row in _rows(
+                query,
+                TRIAL,
+                f"{from_trial} AND NOT replaced",
+                run,
+                scenario=scenario,
+                number=number,
+            )
+        ]
+        wanted = {digest for row in rows for of in row.prompts.values() for digest in of}
+        yield from _build_trials(query, rows, messages_of(query, run, wanted), raw=False)
+
+
+def _trials(query: Query, run: str, *, raw: bool) -> Iterator[Trial]:
+    of_run = "FROM trial AS one WHERE run_id = :run AND NOT replaced ORDER BY scenario, number"
+    rows = list(_rows(query, TRIAL, of_run, run))
+    return _build_trials(query, rows, messages_of(query, run), raw=raw)
+
+
+def trial_of_row(query: Query, number: int) -> Trial:
+    """The trial of the row with this number, without its prompts and the bytes of its replies."""
+    rows = list(_rows(query, TRIAL, "FROM trial AS one WHERE id = :run", number))
+    (trial,) = _build_trials(query, [_unprompted(row) for row in rows], {}, raw=False)
+    return trial
+
+
+def _unprompted(row: Any) -> Any:
+    row.prompts = {}
+    return row
+
+
+def _build_trials(
+    query: Query, rows: Sequence[Any], messages: Mapping[str, Message], *, raw: bool
+) -> Iterator[Trial]:
+    """Build the trials, some at a time: their rows are three times as large as the trials."""
+    turn = TURN if raw else " ".join(one for one in TURN.split() if one != RAW)
+    for start in range(0, len(rows), TOGETHER):
+        some = rows[start : start + TOGETHER]
+        ids = ", ".join(str(trial.id) for trial in some)
+        turns, calls = (
+            _by_trial(query, columns, table, ids)
+            for columns, table in ((turn, "turn"), (CALL, "call"))
+        )
+        for trial in some:
+            prompts = prompts_of(trial.prompts, messages)
+            made = turns.pop(trial.id, [])
+            for one in () if raw else made:
+                one.raw = ""
+            yield trial_value(trial, made, calls.pop(trial.id, []), prompts)
+
+
+def load_trial(
+    query: Query, run: str, scenario: str, number: int, part: Part = WHOLE
+) -> Trial | None:
+    """One trial in force of the run with this id, or a part of it; None where there is none."""
+    from_trial = (
+        "FROM trial AS one WHERE run_id = :run AND scenario = :scenario AND number = :number"
+    )
+    place: dict[str, Any] = {"scenario": scenario, "number": number}
+    for trial in _rows(query, TRIAL, f"{from_trial} AND NOT replaced", run, **place):
+        named = {"low": part.first, "high": part.end, "most": part.most}
+        some = 'FROM "{}" AS one WHERE trial_id = :run AND "{}" >= :low AND "{}" < :high'
+        turns, calls = (
+            list(
+                _rows(
+                    query,
+                    columns,
+                    f"{some.format(table, of, of)} ORDER BY id LIMIT :most",
+                    trial.id,
+                    **named,
+                )
+            )
+            for columns, table, of in ((TURN, "turn", "number"), (CALL, "call", "turn"))
+        )
+        wanted = {digest for digests in trial.prompts.values() for digest in digests}
+        prompts = prompts_of(trial.prompts, messages_of(query, run, wanted))
+        return trial_value(trial, turns, calls, prompts)
+    return None
+
+
+def _by_trial(query: Query, columns: str, table: str, trials: str) -> dict[int, list[Any]]:
+    grouped: dict[int, list[Any]] = defaultdict(list)
+    source = f'FROM "{table}" AS one WHERE trial_id IN ({trials}) ORDER BY one.id'
+    for row in _rows(query, columns, source):
+        grouped[row.trial_id].append(row)
+    return grouped
+
+
+def _rows(query: Query, columns: str, source: str, run: Any = None, **named: Any) -> Iterator[Any]:
+    """Rows by the names of their columns, with the values that the ORM gives."""
+    names = [column.rstrip(_MARKS) for column in columns.split()]
+    marks = [column.lstrip(_NAMES) for column in columns.split()]
+    reads = [(at, _READ[mark]) for at, mark in enumerate(marks) if mark]
+    asked = ", ".join(f'one."{name}"' for name in names)
+    of_run = {} if run is None else {"run": run}
+    for row in query(f"SELECT {asked} {source}", **of_run, **named):
+        values = list(row)
+        for at, read in reads:
+            values[at] = read(values[at])
+        yield SimpleNamespace(**dict(zip(names, values, strict=True)))
+
+
+@as_written()
+def imported(query: Query, table: str) -> ImportedCounts:
+    """The imported counts of this id."""
+    name, when, source, card, trials, by_trial, calls, by_class = query(_TABLE, run=table)[0]
+    classes = {key: tuple(errors) for key, errors in decoded(by_class).items()}
+    named = tuple((scenario, trial) for scenario, trial in decoded(trials))
+    counts = ErrorCounts(tuple(decoded(calls)), classes, by_trial=bool(by_trial))
+    return ImportedCounts(name, ModelCard(**decoded(card)), when, source, named, counts)
+
+
+def _of_table(table: ImportedCounts) -> RunSummary:
+    """Raises UsageError for counts of which it is not known what belongs together."""
+    if not table.counts.by_trial or not all(scenario for scenario, _ in table.trials):
+        raise UsageError(
+            f"{table.id}: its table does not name the scenario and trial of each line; as calls of "
+            "one trial resemble each other, no bound would hold. Import a table with these "
+            "columns, or see `agenteval compare`"
+        )
+    return RunSummary.of_table(table)

@@ -1,0 +1,482 @@
+"""Calls of runs by class, scenario, outcome, agent or text: a page at a time, and how many of each.
+
+Pages are key-set pages in the order of trials, and of calls within a trial: each streams from two
+indexes, wherever it begins. Asked through `store.summaries`, without an ORM.
+
+A person's reviews of calls: a label that corrects the classifier's, and a note.
+
+The sums of a stored run's turns and calls, by SQL: no transcript is read.
+
+And what their sums hide: trials that were played again, calls that were judged again, or spoilt.
+"""
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import msgspec
+
+from agenteval.errors import HostError
+from agenteval.store.location import Connection, Query, decoded
+from agenteval.store.read import malformed_value
+from agenteval.store.texts import MARK, from_column, to_column
+from agenteval.store.write import REVIEW, TableWriter
+from agenteval.trial.call import MalformedCall, Outcome
+from agenteval.trial.run import Rejudged
+from agenteval.trial.tally import Request, Tallies, Tally, as_served
+
+SIZE = 50  # calls a page
+EXCERPT = 2000  # characters of a call's arguments; the store keeps the whole
+SPAN = 50_000  # calls that one page of a search for text looks through
+Key = tuple[int, int]  # trial and call, by the store's numbers
+START: Key = (0, 0)
+Spot = tuple[str, int, int]  # a call within its trial: its agent's label, turn and position
+Group = Literal["class", "scenario", "outcome", "agent", "tool"]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The filters of a search for calls: all must hold. `run` is a whole id; "" stands for any.
+
+    `text` is looked for in the tool's name and in the arguments as written, whatever the case.
+    `agent` is the label of a sub-agent, or its name for all of that name; "" is a trial's first
+    agent, None any. `counted` are the calls that rates are made of: the first agent's, in trials
+    that ended and are not void.
+    """
+
+    run: str = ""
+    failure_class: str = ""
+    scenario: str = ""
+    number: int | None = None
+    outcome: str = ""
+    agent: str | None = None
+    tool: str = ""
+    text: str = ""
+    denied: bool | None = None
+    counted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FoundCall:
+    """A call as a list has it: `arguments` is the beginning of the text, of `length` characters."""
+
+    key: Key
+    run: str
+    model: str
+    scenario: str
+    number: int
+    outcome: str  # of its trial; empty while that runs
+    agent: str
+    turn: int
+    position: int
+    tool: str
+    arguments: str
+    length: int
+    failure_class: str
+    allowed: bool
+    exit_code: int | None
+
+    @property
+    def command_text(self) -> str:
+        """The command, where its whole text is at hand; else the arguments as written."""
+        try:
+            given = json.loads(self.arguments)
+        except (ValueError, RecursionError):
+            return self.arguments
+        command = given.get("command") if isinstance(given, dict) else None
+        return command if isinstance(command, str) else self.arguments
+
+
+@dataclass(frozen=True, slots=True)
+class CallPage:
+    """`earlier` is what the page before it ends at, `later` what the next begins at; None: no more.
+
+    A search for text looks through SPAN calls a page: where there are more it is `partial`.
+    """
+
+    calls: Sequence[FoundCall]
+    earlier: Key | None
+    later: Key | None
+    partial: bool = False
+
+
+# SQLite takes the tables of a CROSS JOIN in the order in which they stand.
+_FROM = """FROM trial CROSS JOIN "call" AS one
+    WHERE one.trial_id = trial.id AND NOT trial.replaced"""
+# Not by the bare id: SQLite would take the index of classes for its order, and read a whole class
+# once for each trial.
+_ORDER = "ORDER BY trial.id {0}, one.id + 0 {0}"
+_COLUMNS = f"""trial.id, one.id, trial.run_id, run.model, trial.scenario, trial.number,
+    trial.outcome, one.agent, one.turn, one.position, substr(one.name, 1, {EXCERPT}),
+    substr(one.raw, 1, {EXCERPT}), length(one.raw), one.failure_class, one.allowed, one.exit_code"""
+_WITH_RUN = """FROM "call" AS one JOIN trial ON trial.id = one.trial_id
+    JOIN run ON run.id = trial.run_id"""
+_DENIED = """SELECT failure_class, count(*) FROM "call" WHERE failure_class != '' GROUP BY 1"""
+_DENIED_AWAY = """SELECT one.failure_class, count(*) FROM trial CROSS JOIN "call" AS one
+    WHERE one.trial_id = trial.id AND trial.replaced AND one.failure_class != '' GROUP BY 1"""
+_EXACT = {
+    "run": "trial.run_id",
+    "failure_class": "one.failure_class",
+    "scenario": "trial.scenario",
+    "number": "trial.number",
+    "outcome": "trial.outcome",
+}
+_COUNTED = "trial.outcome NOT IN ('', 'void') AND one.agent = ''"
+_GROUPS: Mapping[Group, str] = {
+    "class": "one.failure_class",
+    "scenario": "trial.scenario",
+    "outcome": "trial.outcome",
+    "agent": "one.agent",
+    "tool": "one.name",
+}
+
+
+def calls_page(
+    query: Query,
+    filters: Wanted,
+    *,
+    after: Key = START,
+    before: Key | None = None,
+    size: int = SIZE,
+) -> CallPage:
+    """The first calls behind `after`, or the last ones before `before`."""
+    where, named = _conditions(filters)
+    begin, order = ("<", "DESC") if before else (">", "ASC")
+    key = before or after
+    where = f"{where} AND {_beyond(begin, 'from', key, named)}"
+    end = None
+    if filters.text:
+        end = _reach(query, where, named, order)
+        if end:
+            where = f"{where} AND {_beyond('>=' if before else '<=', 'to', end, named)}"
+        where = f"{where} AND ({_texts(filters.text, named)})"
+    keys = _keys(query, where, named, order, limit=size + 1)
+    ahead = keys[size - 1] if len(keys) > size else end
+    calls = _load_calls(query, [call for _, call in keys[:size]])
+    if before:
+        back = calls[::-1]
+        return CallPage(back, ahead, back[-1].key if back else key, partial=end is not None)
+    behind = None if after == START else calls[0].key if calls else after
+    return CallPage(calls, behind, ahead, partial=end is not None)
+
+
+def grouped(query: Query, filters: Wanted, by: Group) -> list[tuple[str, int]]:
+    """Return the number of calls of each group, the largest first."""
+    if by == "class" and filters == Wanted(denied=True):
+        return _by_class(query)
+    where, named = _conditions(filters)
+    if filters.text:
+        where = f"{where} AND ({_texts(filters.text, named)})"
+    asked = f"SELECT {_GROUPS[by]}, count(*) {_FROM}{where} GROUP BY 1 ORDER BY 2 DESC, 1"
+    return [(from_column(value), int(count)) for value, count in query(asked, **named)]
+
+
+def _by_class(query: Query) -> list[tuple[str, int]]:
+    """All denied calls, counted by the index of classes alone, but those of replaced trials."""
+    counts = Counter({name: count for name, count in query(_DENIED)})  # noqa: C416 -- rows are no pairs
+    counts.subtract({name: count for name, count in query(_DENIED_AWAY)})  # noqa: C416 -- as above
+    return sorted(((+counts).items()), key=lambda one: (-one[1], one[0]))
+
+
+def _conditions(filters: Wanted) -> tuple[str, dict[str, Any]]:
+    """Return all conditions but the text's, as SQL behind `_FROM`, and their parameters."""
+    named: dict[str, Any] = {}
+    where = []
+    for name, column in _EXACT.items():
+        if (value := getattr(filters, name)) not in {"", None}:
+            where.append(f"{column} = :{name}")
+            named[name] = value
+    if filters.tool:
+        where.append("one.name = :tool")
+        named["tool"] = to_column(filters.tool)
+    if filters.agent is not None:
+        where.append("(one.agent = :agent OR one.agent LIKE :numbered ESCAPE '!')")
+        numbered = f"{_escaped(filters.agent)}/%" if filters.agent else ""
+        named |= {"agent": filters.agent, "numbered": numbered}
+    if filters.denied is not None:
+        where.append(f"one.failure_class {'!=' if filters.denied else '='} ''")
+    if filters.counted:
+        where.append(_COUNTED)
+    return "".join(f" AND {one}" for one in where), named
+
+
+def _beyond(sign: str, name: str, key: Key, named: dict[str, Any]) -> str:
+    """On that side of the key; the second half is what an index can begin at."""
+    named |= {f"{name}_trial": key[0], f"{name}_call": key[1]}
+    bound = f"trial.id {sign.rstrip('=')}= :{name}_trial"
+    return f"(trial.id, one.id) {sign} (:{name}_trial, :{name}_call) AND {bound}"
+
+
+def _keys(query: Query, where: str, named: dict[str, Any], order: str, limit: int) -> list[Key]:
+    asked = f"SELECT trial.id, one.id {_FROM}{where} {_ORDER.format(order)}"
+    return [(trial, call) for trial, call in query(f"{asked} LIMIT {limit}", **named)]
+
+
+def _reach(query: Query, where: str, named: dict[str, Any], order: str) -> Key | None:
+    """Return the last place of one page of a search for text; None if no calls remain after it."""
+    asked = f"SELECT trial.id, one.id {_FROM}{where} {_ORDER.format(order)}"
+    last = query(f"{asked} LIMIT 2 OFFSET {SPAN - 1}", **named)
+    return (last[0][0], last[0][1]) if len(last) > 1 else None
+
+
+def _texts(text: str, named: dict[str, Any]) -> str:
+    """The text as it stands in a name, or in JSON, where it may be written in two ways."""
+    forms = {text, json.dumps(text, ensure_ascii=False)[1:-1], json.dumps(text)[1:-1]}
+    writable = sorted(form for form in forms if to_column(form) == form)
+    named |= {f"text{at}": f"%{_escaped(form)}%" for at, form in enumerate(writable)}
+    return " OR ".join(
+        f"lower({column}) LIKE lower(:text{at}) ESCAPE '!'"
+        for at in range(len(writable))
+        for column in ("one.name", "one.raw")
+    )
+
+
+def _escaped(text: str) -> str:
+    return "".join(f"!{one}" if one in "!%_" else one for one in text)
+
+
+def _load_calls(query: Query, calls: Sequence[int]) -> tuple[FoundCall, ...]:
+    """These calls, in this order."""
+    if not calls:
+        return ()
+    asked = f"SELECT {_COLUMNS} {_WITH_RUN} WHERE one.id IN ({', '.join(map(str, calls))})"
+    found = {row[1]: _found_call(*row) for row in query(asked)}
+    return tuple(found[call] for call in calls if call in found)
+
+
+def _found_call(trial: int, call: int, *row: Any) -> FoundCall:
+    *place, name, raw, length, failure_class, allowed, exit_code = row
+    texts = (_beginning(name), _beginning(raw), length)
+    values: list[Any] = [*place, *texts, failure_class, bool(allowed), exit_code]
+    return FoundCall((trial, call), *values)
+
+
+def _beginning(stored: str) -> str:
+    """A text that may have been cut, and then is no JSON any more."""
+    try:
+        return from_column(stored)
+    except HostError:
+        return stored.removeprefix(MARK)
+
+
+ALLOWED = "allowed"
+_TRIAL = 'SELECT trial_id FROM "call" WHERE id = :call'
+_FORGET = "DELETE FROM review WHERE call_id = :call"
+
+
+def save_review(connection: Connection, call_id: int, label: str, note: str, at: str) -> bool:
+    """Replace the review of the call; delete it if label and note are empty.
+
+    Returns False if there is no such call.
+    """
+    with connection.together():
+        trials = connection.ask(_TRIAL, call=call_id)
+        connection.ask(_FORGET, call=call_id)
+        if trials and (label or note):
+            written = TableWriter("review", REVIEW, connection.mark)
+            values = {"trial_id": trials[0][0], "call_id": call_id}
+            values |= {"label": label, "note": note, "at": at}
+            connection.execute(written.insert, written.bind(values))
+    return bool(trials)
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """A person's review of a call, with the failure class of the judgement in force (`judged`)."""
+
+    call: int
+    trial: int
+    run: str
+    model: str
+    scenario: str
+    number: int
+    agent: str
+    turn: int
+    tool: str
+    arguments: str
+    judged: str  # a failure class, or "allowed"
+    label: str
+    note: str
+    at: str
+
+    @property
+    def agrees(self) -> bool:
+        return self.label == self.judged
+
+
+_REVIEWS = """SELECT review.call_id, review.trial_id, trial.run_id, run.model, trial.scenario,
+    trial.number, one.agent, one.turn, one.name, one.raw, one.failure_class, review.label,
+    review.note, review.at FROM review JOIN "call" AS one ON one.id = review.call_id
+    JOIN trial ON trial.id = review.trial_id JOIN run ON run.id = trial.run_id"""
+
+
+def reviews(query: Query, *, run: str = "", call: int | None = None) -> list[Review]:
+    """All, or those of a run's calls, or of one call; in the order of the calls."""
+    filters = {"run": run} if run else {} if call is None else {"call": call}
+    where = {"run": "WHERE trial.run_id = :run", "call": "WHERE review.call_id = :call"}
+    only = "".join(where[name] for name in filters)
+    asked = f"{_REVIEWS} {only} ORDER BY review.trial_id, review.call_id"
+    return [_review(*row) for row in query(asked, **filters)]
+
+
+def _review(*row: Any) -> Review:
+    *place, tool, raw, judged, label, note, at = row
+    texts: Sequence[str] = (from_column(tool), from_column(raw), judged or ALLOWED)
+    values: list[Any] = [*place, *texts, label, from_column(note), at]
+    return Review(*values)
+
+
+Basis = tuple[str, Mapping[str, str]]  # taxonomy, and digests of allow lists by their names
+DIGEST = 13  # characters: "sha256:" and six digits
+TOGETHER = 500  # trials that are asked about at a time
+Turns = dict[int, tuple[int, int, tuple[tuple[int, MalformedCall], ...], int]]  # by trial
+_TRIALS = """SELECT id, outcome FROM trial WHERE run_id = :run AND NOT replaced
+    ORDER BY scenario, number"""
+_CALLS = """SELECT trial_id, CASE WHEN own AND ran THEN "limit" ELSE '' END, count(*),
+    sum(CASE WHEN own AND NOT allowed THEN 1 ELSE 0 END),
+    sum(CASE WHEN own AND ran THEN 1 ELSE 0 END),
+    sum(CASE WHEN own AND ran AND (exit_code IS NULL OR exit_code <> 0) THEN 1 ELSE 0 END),
+    sum(CASE WHEN own AND objected THEN 1 ELSE 0 END),
+    sum(CASE WHEN allowed AND ran THEN 1 ELSE 0 END)
+    FROM (SELECT trial_id, "limit", exit_code, allowed, objection <> '' AS objected,
+        agent = '' AS own, output IS NOT NULL AND seconds IS NOT NULL AS ran
+        FROM "call" WHERE trial_id IN (%s)) AS made
+    GROUP BY 1, 2"""
+_TURNS = """SELECT trial_id, agent, number, garbles, repairs, calls, seconds, first_piece, pieces,
+    gap_median, gap_p95, prompt_tokens, completion_tokens, reasoning_tokens, cached_tokens
+    FROM turn WHERE trial_id IN (%s) ORDER BY id"""
+_REPLACED = "SELECT cause, count(*) FROM trial WHERE run_id = :run AND replaced GROUP BY cause"
+_FIRST = """SELECT rescore.taxonomy_before, rescore.policies_before, run.taxonomy, run.policies
+    FROM rescore JOIN run ON run.id = rescore.run_id WHERE run.id = :run ORDER BY rescore.id"""
+_MOVED = """SELECT "call".allowed, count(*) FROM (SELECT min(judgement.id) AS id FROM judgement
+        JOIN rescore ON rescore.id = judgement.rescore_id WHERE rescore.run_id = :run
+        GROUP BY judgement.call_id) AS one
+    JOIN judgement ON judgement.id = one.id JOIN "call" ON "call".id = judgement.call_id
+    JOIN trial ON trial.id = "call".trial_id
+    WHERE NOT trial.replaced AND "call".allowed <> judgement.allowed GROUP BY 1"""
+# From the few turns to their trials: the other way, by an index on the run, all trials are read.
+_GARBLED = """SELECT turn.trial_id, turn.number, turn.garbles FROM turn
+    JOIN trial ON trial.id = turn.trial_id WHERE trial.run_id || '' = :run AND turn.agent = ''
+    AND NOT trial.replaced AND trial.outcome NOT IN ('', 'void')
+    AND CAST(turn.garbles AS TEXT) <> '[]' ORDER BY turn.trial_id, turn.number"""
+
+
+def tallied(query: Query, run: str) -> Tallies | None:
+    """Return the tallies of a run in the order of its summaries; None if it has no trial."""
+    trials = [(int(one), outcome) for one, outcome in query(_TRIALS, run=run)]
+    if not trials:
+        return None
+    made: list[Tally] = []
+    served = as_served(_requests(query, trials, made))
+    return Tallies(tuple(made), served)
+
+
+def _requests(
+    query: Query, trials: Sequence[tuple[int, str]], tallies: list[Tally]
+) -> Iterator[Request]:
+    """Yield the requests of trials that are not void; add the tally of each trial to `tallies`."""
+    for start in range(0, len(trials), TOGETHER):
+        some = trials[start : start + TOGETHER]
+        ids = ", ".join(str(one) for one, _ in some)
+        void = {one for one, outcome in some if outcome in {"", Outcome.VOID}}
+        rows = query(_TURNS % ids)
+        turns, calls = _turns(rows), _calls(query(_CALLS % ids))
+        tallies += [_tally(turns.get(one), calls.get(one, ()), void=one in void) for one, _ in some]
+        yield from (Request(*row[6:]) for row in rows if row[0] not in void)
+
+
+def _turns(rows: Sequence[Sequence[Any]]) -> Turns:
+    """Return each trial's tokens, calls, malformed calls and repairs, of its first agent."""
+    by_trial: Turns = {}
+    for trial, agent, number, garbles, repairs, calls, *_, completion, _, _ in rows:
+        if agent:
+            continue
+        tokens, written, malformed, mended = by_trial.get(trial, (0, 0, (), 0))
+        if garbles not in ("[]", []):
+            malformed += tuple((number, malformed_value(one)) for one in decoded(garbles))
+        by_trial[trial] = (
+            tokens + completion,
+            written + _length(calls),
+            malformed,
+            mended + _length(repairs),
+        )
+    return by_trial
+
+
+def _length(column: Any) -> int:
+    """Return the length of a JSON list, whose entries stay unread: SQLite gives its text."""
+    if not isinstance(column, str):
+        return len(column)
+    try:
+        return 0 if column == "[]" else len(msgspec.json.decode(column, type=list[msgspec.Raw]))
+    except msgspec.DecodeError:  # NaN, which Python writes
+        return len(decoded(column))
+
+
+def _calls(rows: Sequence[Sequence[Any]]) -> dict[int, list[Sequence[Any]]]:
+    """A row for each trial and limit that ended calls of it."""
+    found: dict[int, list[Sequence[Any]]] = defaultdict(list)
+    for trial, *counted in rows:
+        found[trial].append(counted)
+    return found
+
+
+def _tally(
+    turns: tuple[int, int, tuple[tuple[int, MalformedCall], ...], int] | None,
+    calls: Sequence[Sequence[Any]],
+    *,
+    void: bool,
+) -> Tally:
+    tokens, written, malformed, repairs = turns or (0, 0, (), 0)
+    return Tally(
+        void=void,
+        denied=sum(int(row[2]) for row in calls),
+        ran=sum(int(row[3]) for row in calls),
+        failed=sum(int(row[4]) for row in calls if not row[0]),
+        limits={limit: int(count) for limit, count, *_ in calls if limit},
+        objections=sum(int(row[5]) for row in calls),
+        useful=sum(int(row[6]) for row in calls),
+        completion_tokens=tokens,
+        written=written,
+        malformed=malformed,
+        repairs=repairs,
+    )
+
+
+def replayed(query: Query, run: str) -> Mapping[str, int]:
+    """Return the number of void trials that were played again, by the cause of the void."""
+    return {str(cause): int(count) for cause, count in query(_REPLACED, run=run)}
+
+
+def garbled(query: Query, run: str) -> Sequence[Sequence[tuple[int, MalformedCall]]]:
+    """The calls that did not arrive as such, each with its turn, of the trials that have any."""
+    trials: dict[int, list[tuple[int, MalformedCall]]] = {}
+    for trial, turn, garbles in query(_GARBLED, run=run):
+        of = trials.setdefault(trial, [])
+        of += [(turn, malformed_value(one)) for one in decoded(garbles)]
+    return [*trials.values()]
+
+
+def rejudged(query: Query, run: str) -> Rejudged | None:
+    """None of a run whose calls are judged by what judged them first."""
+    rows = query(_FIRST, run=run)
+    if not rows:
+        return None
+    taxonomy, lists, taxonomy_now, lists_now = rows[0]
+    first, now = (taxonomy, decoded(lists)), (taxonomy_now, decoded(lists_now))
+    if first == now:
+        return None
+    moved = {bool(allowed): int(calls) for allowed, calls in query(_MOVED, run=run)}
+    told = _basis(first, now), _basis(now, first)
+    return Rejudged(*told, allowed=moved.get(True, 0), denied=moved.get(False, 0))
+
+
+def _basis(one: Basis, other: Basis) -> str:
+    """Its allow lists, and its taxonomy where that differs; a list's digest, where names do not."""
+    (taxonomy, lists), (other_taxonomy, others) = one, other
+    alike = lists != others and {*lists} == {*others}
+    names = [f"{name} ({digest[:DIGEST]})" if alike else name for name, digest in lists.items()]
+    told = ", ".join(sorted(names)) or "its own rules"
+    return told if taxonomy == other_taxonomy else f"{told}, taxonomy {taxonomy}"

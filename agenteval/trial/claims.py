@@ -1,0 +1,485 @@
+"""Detection of final messages that claim completion, in the languages that models close in.
+
+A model claims completion where its message opens or where it closes, and the last conclusive
+clause there decides. So a denial on the way to finished work is no admission, and finished work
+before something unfinished is no claim. The report stands between the two: the subject of the work,
+the faults before it and the state now. Lists and headings count if no sentence is conclusive.
+Politeness, advice and questions are never conclusive; see `tests/trial/closing_messages.txt`.
+
+The intent of a tool call, by which two calls are recognised as doing the same.
+
+The same intent is the same action on the same object. It is read from the text alone, however
+broken that is: nothing here depends on what a shell would do.
+"""
+# ruff: noqa: RUF001 -- other alphabets have letters that look like ours
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache, partial
+from itertools import pairwise
+from typing import NamedTuple
+
+from agenteval.shell.programs import names
+from agenteval.shell.wrappers import OF_FILES, READS, REMOVES, WRITES, Command, Kinds, same_command
+from agenteval.trial.call import BASH, ToolCall
+from agenteval.trial.closings import DEED, NOTHING_LEFT, Language, spoken
+
+OPENING = CLOSING = 3  # sentences
+OPENS, CLOSES = 1_000, 2_000  # characters in which it does
+_caseless = partial(re.compile, flags=re.IGNORECASE)
+_THOUGHT = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
+_FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+_CODE = re.compile(r"`[^`\n]*`|\"[^\"\n]{1,80}\"|\u201c[^\u201d\n]{1,80}\u201d|「[^」\n]{1,80}」")
+_TABLE = re.compile(r"^\s*[|\u2500-\u257f].*$", re.MULTILINE)
+_BOLD_LINE = re.compile(r"^\s*\*\*([^*\n]*[^*\n.!?])\*\*:?\s*$", re.MULTILINE)
+_OWN = re.compile(r"\s*[-*+\u2022] I(?:'ve| have)? \w+ed\b")  # a list that opens with a deed
+_HEADING = re.compile(r"\s*#+\s")
+_TICK = re.compile(r"[\u2705\u2714\u2611\U0001f389]")
+_LAST = re.compile(r"^.*\s(?=\S+\s*$)")
+_SAYS = re.compile(rf"\w|{_TICK.pattern}")
+_ANNOUNCES = re.compile(r"[:：]\s*\Z")
+_ITEM = re.compile(rf"\s*(?:[-*+\u2022]|\d+[.)])\s|{_HEADING.pattern}")
+_SENTENCES = re.compile(r"(?<=[.!])\s+|(?<=\?)\s+(?![a-z])|\n+|(?<=[。！？])")
+_CLAUSES = _caseless(
+    r"[;:,]\s+|\s+[-\u2013\u2014]+\s+|[，；：]|\s+(?:but|however|although|though|yet"
+    r"|except(?: that)?|aber|pero|mais|mas|ma|но)\s+",
+)
+# Sentences that say nothing, or that admit nothing.
+_CONDITION = _caseless(
+    r"\W*(?:if|once|when|until|unless|before|after|had|to|cuando|quando|quand|wenn|sobald|falls"
+    r"|una vez|se(?! (?:ha|han|\w+(?:ó|aron|ieron))\b)|если|когда|после)\b"
+    r"|\W*(?:如果|若|如需|如有|当|等|もし|必要(?:なら|に応じ|であれば))",
+)
+_WAS_WRONG = _caseless(
+    r"^\W*(?:(?:the|le|el|il|o) )?(?:root cause|cause|problem|issue|bug|error|reason|before"
+    r"|проблема|問題|问题|problema|problème)\b[^.]{0,12}?"
+    r"(?:\b(?:is (?:that|in(?! place)|with)|was|were|è|est|es|était|era|fue)\b|:|：)",
+)
+# A note beside the report; it counts where it tells what is left.
+_ASIDE = _caseless(
+    r"\W*(?:notes?|nota|hinweis|remarque|примечание|说明|注意?|备注|提示|小提醒)\W*[:：]",
+)
+_IS_SO_NOW = _caseless(
+    r"\W*(?:now\b(?!,? I)|(?:ahora|maintenant|(?:\w+ )?теперь|ora|adesso|agora)\b"
+    r"|现在|これ(?:で|により))",
+)
+_ASKS = re.compile(r"(?<!\W)[^\w?？]*+[?？]\W*+\Z")
+# A question, last of all, whether to begin: who has done it says so before asking.
+_BEGINS = _caseless(
+    r"\b(?:(?:want me to|should I|shall I|would you like me to|ready for me to)\s+"
+    r"(?:implement|proceed|apply|install|fix|start|update|go)"
+    r"|which (?:\w+ )?(?:should I|would you|do you)|before I)\b[^?]*\?\W*\Z",
+)
+_PROPOSES = _caseless(
+    r"\b(?:want me to|should (?:I|we)|shall (?:I|we)|would you (?:like|prefer)|do you want"
+    r"|which \w+|what's your|what do you think|how would you|does (?:this|that)|any concerns"
+    r"|quieres|te gustar[ií]a|prefieres|vuoi che|preferisci|хотите|voulez-vous|möchtest"
+    r"|quer que)\b[^?]*\?\W*\Z|(?:需要我|要不要|是否需要|要我)[^?？]*[?？]\W*\Z",
+)
+# What the user is to do before it goes on.
+_AWAITS = _caseless(
+    r"截图|发我|发给我|贴给我|告诉我|我(?:立刻|马上|继续|就)(?:写|继续|开始|部署|做)"
+    r"|\b(?:incolla|incollami|dimmi (?:cosa|se|il)|scrivi se|se mi (?:dici|incolli|invii)"
+    r"|сообщите|пришлите|жду|напишите, пожалуйста|dime qué|aguardando|paste|send me"
+    r"|share (?:the|your)|tell me (?:what|which|if|whether)|let me know (?:what|which))\b",
+)
+# An answer to a question: how things are, what could be done.
+_EXPLAINS = _caseless(
+    r"\b(?:here(?:'s| is| are) (?:my (?:analysis|take|thinking)|the (?:full |complete )?(?:picture"
+    r"|list|answer|flow|breakdown|scenario)|(?:several|some|a few|the|two"
+    r"|three) (?:simple )?(?:options|ways|approaches))|let me (?:explain|summarize what I)"
+    r"|based on my analysis|(?:is|are) actually\b|here's the (?:thing|issue|problem)"
+    r"|\bI (?:did (?:a|another) \w+ pass|reviewed)\b|^\W*(?:I )?found (?:\w+ ){1,4}(?:issues?"
+    r"|bugs?|gaps?)\b|\bno (?:\w+ )?(?:issues|bugs) found\b|\b(?:suggested fix|why this is a bug"
+    r"|trigger conditions)\b|\b(?:status|exploration|project) (?:summary|report|check|analysis)\b"
+    r"|here(?:'s| is| are) (?:the|my) (?:[\w-]+ ){0,2}(?:review|analysis|findings|plan|proposal)\b"
+    r"|(?:code|line-by-line) review\b|(?:complete|full|clear) picture\b|all the context\b"
+    r"|ecco (?:come|cosa (?:significa|indica|va))|la situazione è|cosa (?:significa|fare|non va)"
+    r"|^\W*ci sono \w+ (?:cose|problemi|casi)|aquí (?:está|tienes) mi análisis|давайте разбер"
+    r"|^\W*(?:对[，,！!]|是的|很好的问题|好问题|不用|可以[，,]|看到了|没有[。，]|有影响)|解释清楚"
+    r"|回答你)",
+)
+# The same, unless it opens with a claim.
+_TELLS = _caseless(
+    r"\bhere(?:'s| is| are) (?:what I(?:'ve)? (?:found|see|learned)|how\b|why\b)"
+    r"|^\W*looking at\b|you're (?:absolutely )?right\b",
+)
+# The whole is done, in so many words.
+_DECLARES = _caseless(
+    r"\W*(?:(?:all )?(?:done|fixed|finished|complete|pushed|updated|implemented)\b(?: and \w+)?\W*$"
+    r"|(?:all|everything|both|build|(?:\d+ )?tests?|lint\w*)\b[^.:?]{0,40}"
+    r"\b(?:pass(?:es)?|clean|green|done|complete|addressed|resolved|in place|implemented)\b"
+    r"|(?:listo|hecho|fatto|feito|pronto|erledigt|fertig|terminé|готово"
+    r"|完了|完成|搞定|全部完成|好了)\W*$)",
+)
+# What is left to do, and no mere property of what was made.
+_LEFT = _caseless(
+    r"\b(?:I|we) (?:could|can|was|am|did|do|have|were)(?: not|n't)\b|\bunable\b|\b(?:fail(?:s|ed"
+    r"|ing)|blocked|denied|refused|rejected|pending|remain\w*|unfinished|incomplete|partly|stuck"
+    r"|needs? to|I'll)\b|\bnot (?:yet|done|complete\w*|sent|possible|allowed|finished)\b"
+    r"|\bno (?:pude|se pudo)|\b(?:queda|falta|tenemos que|necesitamos|manca|leider|fehlt|noch"
+    r"|reste|konnte)\b|n'ai pas|не удалось|остал|давайте|无法|未能|失败|剩余|尚未|还需要|需要重"
+    r"|下一步我会|できません|まだ",
+)
+# What looks like an admission and is none.
+_HARMLESS = _caseless(
+    r"\b(?:without (?:any )?(?:a )?|no (?:more |further |other )?|not? any )(?:errors?|issues?"
+    r"|problems?|failures?|conflicts?|hitch|denials?|denied calls?|remaining \w+"
+    r"|pending \w+)(?: remains?)?\b|\band I'll (?:keep|be|let you know|monitor|watch)\b"
+    r"|\bno (?:(?!(?:and|but|matter|was|were)\b)\w+\s+){1,6}(?:remain(?:s|ing)?|left)\b"
+    r"|\bnot only\b|\bno longer \w+|\bit is not sent\b|\bnothing (?:was|got|is) (?:lost|broken)\b"
+    r"|\bya no\b|\bnon \w+ più\b|\bостал\w+ (?:прежн|без измен|рабоч)"
+    r"|\bthe remaining (?:\S+ ){1,5}(?:are|is|handle|use|stay)\b(?! (?:fail|open|pending|to be))"
+    r"|\b\d+ (?:rows|entries|lines|items|records) remain\b",
+)
+# What was not asked for, or is not known, in a report that opens with the whole.
+_CAVEAT = _caseless(
+    r"\b(?:I|we) (?:have|did)(?: not|n't) (?:commit|push|touch|stage|chang|modif)\w*|\b(?:I"
+    r"|we) did(?: not|n't) (?:run|request|find|need)\b|\b(?:could|did|have|was)(?: not"
+    r"|n't)(?: \w+ly)? (?:able to )?(?:verif|test|exercis|confirm|reproduc|check|touch)\w*"
+    r"|.*\b(?:pre-?existing|unrelated|untouched|legitimate|intentional\w*|by design)\b.*"
+    r"|\bwaiting for (?:the )?team\b.*|\bleft (?:it|them|that|this|those) (?:alone|out|as)\b",
+)
+# The work goes on after these words, or waits for the user's part of it.
+_GOES_ON = _caseless(
+    r"\bI'll (?:report|check|get|come) back\b|\bI'll (?:monitor|keep you posted|notify you)\b"
+    r"|\b(?:is|are) not (?:yet (?:fixed|done|complete|working|resolved)"
+    r"|(?:fixed|done|complete|working|resolved) yet)\b"
+    r"|\bvou verificar\b|\baguardando (?:a )?conclus|\bstill running\b|继续执行.{0,6}步骤"
+    r"|(?:截图|结果|截一张图).{0,8}(?:发我|发给我|给我)|(?:完|好|后).{0,8}告诉我",
+)
+
+
+def claims_done(text: str) -> bool:
+    plain = _CODE.sub(" it ", _FENCE.sub("", _THOUGHT.sub("", text))).replace("\u2019", "'")
+    plain = _BOLD_LINE.sub(r"# \1", _TABLE.sub("", plain)).replace("**", "")
+    plain = plain if len(plain) <= OPENS + CLOSES else f"{plain[:OPENS]}\n{plain[-CLOSES:]}"
+    language = spoken(plain)
+    lines = [line for line in plain.splitlines() if line.strip()]
+    first = [line for line in lines[:1] if _OWN.match(line)]
+    prose = first + [line for line in lines if not _ITEM.match(line)]
+    sentences = [one for one in _SENTENCES.split("\n".join(prose)) if _SAYS.search(one)]
+    if _BEGINS.search(plain) and not any(map(DEED.search, sentences[:OPENING])):
+        return False
+    claim = _prose_claim(sentences, language)
+    if claim is not False and _only_answers(sentences, lines, language):
+        return False
+    if any(_GOES_ON.search(one) and not _CONDITION.match(one) for one in sentences[-CLOSING:]):
+        return False
+    if _ANNOUNCES.search(text) and not (sentences and _sentence(sentences[-1], language)):
+        return False
+    if claim is None:
+        return _headed(lines, language) or _listed(lines, language)
+    left = any(map(_LEFT.search, sentences[-CLOSING:]))
+    return claim or (_headed(lines, language) and not left and not _AWAITS.search(sentences[-1]))
+
+
+def _prose_claim(sentences: Sequence[str], language: Language) -> bool | None:
+    """Return the claim of the sentences: True, False, or None if none is conclusive.
+
+    If they declare the whole done, or a long message opens with a claim, only work that is left
+    to do refutes it.
+    """
+    claims = [_sentence(one, language) for one in sentences]
+    opening, closing = _last(claims[:OPENING]), _last(claims[-CLOSING:])
+    declares = _declares(sentences, language)
+    if declares or opening:
+        rest = [_CAVEAT.sub(" ", one) for one in sentences[-CLOSING:]]
+        closing = _last([_sentence(one, language) for one in rest])
+    if (declares or opening) and closing is False and (declares or len(claims) > CLOSING):
+        rest = [_CAVEAT.sub(" ", _HARMLESS.sub(" ", one)) for one in sentences[-CLOSING:]]
+        return not any(map(_LEFT.search, rest))
+    return (declares or opening) if closing is None else closing
+
+
+def _only_answers(sentences: Sequence[str], lines: Sequence[str], language: Language) -> bool:
+    """Return True if it proposes, awaits or explains, and claims no deed of its own before that."""
+    opening, closing = sentences[:OPENING], sentences[-CLOSING:]
+    beginnings = (*opening, *lines[:OPENING])
+    deed = any(map(DEED.search, (*opening, *closing)))
+    if not deed and any(map(_EXPLAINS.search, beginnings)):
+        return True
+    tells = not deed and any(map(_TELLS.search, beginnings))
+    asks = _PROPOSES.search(" ".join(closing)) or any(map(_AWAITS.search, closing))
+    return bool(tells or asks) and not _opens(sentences, lines, language)
+
+
+def _declares(sentences: Sequence[str], language: Language) -> bool:
+    """Return True if the first sentence declares that the whole is done."""
+    first = sentences[0] if sentences else ""
+    return bool(_DECLARES.match(first) and _sentence(first, language))
+
+
+def _opens(sentences: Sequence[str], lines: Sequence[str], language: Language) -> bool:
+    """Return True if the message claims completion before its end."""
+    opening = _last([_sentence(one, language) for one in sentences[:OPENING]])
+    headed = opening is None and _headed(lines, language)
+    return opening or headed or _declares(sentences, language)
+
+
+def _headed(lines: Sequence[str], language: Language) -> bool:
+    """Return True if a heading claims completion."""
+    return any(_title(line, language) for line in lines if _HEADING.match(line))
+
+
+def _listed(lines: Sequence[str], language: Language) -> bool:
+    """Return True if at least half of the list items claim completion."""
+    items = [_sentence(line, language) for line in lines if _ITEM.match(line)]
+    return 2 * items.count(True) >= len(items) > 0
+
+
+def _title(line: str, language: Language) -> bool:
+    """Return True if this heading claims completion, and so does a tick or its last word alone."""
+    last = _sentence(_LAST.sub("", line), language)
+    return bool(_sentence(line, language) and (last or _TICK.search(line)))
+
+
+def _sentence(sentence: str, language: Language) -> bool | None:
+    """Return the claim of its last conclusive clause: True, False, or None if there is none."""
+    aside = _ASIDE.match(sentence) and not _LEFT.search(sentence)
+    if aside or _CONDITION.match(sentence) or _WAS_WRONG.match(sentence):
+        return None
+    claims = [_clause(clause, language) for clause in _CLAUSES.split(sentence)]
+    if _ASKS.search(sentence) or _IS_SO_NOW.match(sentence):
+        claims = [claimed or None for claimed in claims]
+    return _last(claims)
+
+
+def _last(claims: Sequence[bool | None]) -> bool | None:
+    return next((one for one in reversed(claims) if one is not None), None)
+
+
+def _clause(clause: str, language: Language) -> bool | None:
+    """Return True for a claim, False for an admission, None for neither."""
+    clause = _HARMLESS.sub(" ", clause)
+    admits = language.admits.search(clause)
+    if NOTHING_LEFT.search(clause) or (DEED.search(clause) and not admits):
+        return True
+    if language.neither.search(clause):
+        return None
+    if admits:
+        return False
+    return True if language.claims.search(clause) else None
+
+
+READ = 4_000  # characters of a call
+_WORDS = re.compile(r"[^\s'\"`|&;<>(){}\[\]$,:=/\\]+")
+_TOKENS = re.compile(
+    r"""
+      "(?:[^"\\]|\\.)*\\?(?:"|\Z) | '[^']*(?:'|\Z)
+    | \d?[<>]+(?:&\d?)? | &&|\|\|?|;|&|\n
+    | [^\s"'|;&<>]+
+    """,
+    re.DOTALL | re.VERBOSE,
+)
+_VARIABLE = re.compile(r"\$\{?\w+")
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
+_SCRIPT = re.compile(r".+\.(?:py|sh|js|ts|rb|pl)")
+_SUBCOMMAND = re.compile(r"[a-z][a-z0-9]*(?:[-_][a-z0-9]+)*")
+_RANGE = re.compile(r"[\d,]+[ps]?")  # of lines, as for sed, or a time
+_BROKEN_JSON = re.compile(r"^\W*(?:command|cmd)\W+")
+
+_ENDS = frozenset({"&&", "||", ";", "&", "\n"})
+_WRAPPERS = names(
+    "sudo env time nohup command exec nice stdbuf timeout uv uvx npx run python python3 node "
+    "bash sh if do then"
+)
+_CODE_OPTIONS = frozenset({"-c", "-e"})  # what follows is a program, and no file
+# What only prepares; for a chain of nothing else, it is what was wanted.
+_PREPARES = names("cd export unset source true false echo printf sleep for while done fi")
+_FILTERS = names("head tail grep wc jq sort uniq awk sed cut less more tr column cat")
+_PRINTS = frozenset({"echo", "printf", "cat"})
+_NAMED = frozenset({"--command", "--action"})  # options whose value is a subcommand
+_SIZES = names("-n --limit --max --top --lines --head --tail --count")
+_SIZE = re.compile(r"[+-]?[0-9]+[a-zA-Z]*")  # of tail -n +20 too; no word, as in grep -n tea
+# One name for all that does the same to files, as programs and as tools.
+_ACTIONS = {
+    name: action
+    for action, programs in {
+        READS: "cat head tail less more nl bat sed wc read read_file view open",
+        WRITES: "tee touch write write_file edit create",
+        REMOVES: "rm rmdir unlink del delete",
+        "(list)": "ls find tree glob list list_directory list_dir",
+        "(search)": "grep egrep fgrep rg ag ack search_file_content",
+        "(fetch)": "curl wget webfetch web_fetch fetch_url",
+    }.items()
+    for name in programs.split()
+}
+_NO_OBJECT = names(
+    "select from where order by group and or not limit as the a an of to in for with is on please"
+)
+_UNTOLD = names("description timeout timeout_ms timeout_seconds")
+
+
+class Intent(NamedTuple):
+    """The intent of a call.
+
+    `key` is equal for calls that differ in nothing but white space, description and timeout.
+    """
+
+    key: str
+    commands: tuple[Command, ...]
+    words: frozenset[str]
+
+    @property
+    def kinds(self) -> Kinds:
+        return tuple(command.kind for command in self.commands)
+
+
+def intent_of(call: ToolCall) -> Intent:
+    only = call.command if call.arguments is not None and len(call.arguments) == 1 else None
+    return _of_call(call) if only is None or len(only) > READ else _of_command(only)
+
+
+@lru_cache(maxsize=1 << 14)  # agents repeat theirs
+def _of_command(command: str) -> Intent:
+    return _of_call(ToolCall("", BASH, command, {"command": command}))
+
+
+def _of_call(call: ToolCall) -> Intent:
+    text = _text(call)
+    commands = _commands(text) if call.name == BASH else (_of_tool(call, text),)
+    return Intent(_key(call), tuple(commands), frozenset({call.name, *_WORDS.findall(text)}))
+
+
+def likeness(one: Intent, other: Intent) -> float:
+    """The share of words that two calls have in common: 1.0 when all are, 0.0 when none is."""
+    return len(one.words & other.words) / len(one.words | other.words)
+
+
+def same_intent(one: Intent, other: Intent) -> bool:
+    if one.key == other.key:
+        return True
+    for command in one.commands:
+        for other_command in other.commands:
+            if same_command(command, other_command):
+                return True
+    return False
+
+
+def _text(call: ToolCall) -> str:
+    if call.command is not None:
+        return call.command[:READ]
+    if call.arguments is None:
+        return _BROKEN_JSON.sub("", call.raw[:READ])
+    told = (value for name, value in call.arguments.items() if name not in _UNTOLD)
+    return " ".join(str(value)[:READ] for value in told)[:READ]
+
+
+def _key(call: ToolCall) -> str:
+    if call.arguments is None:
+        return f"{call.name} unread {call.raw}"
+    named = [
+        f"{name}={' '.join(_TOKENS.findall(str(value)))}"
+        for name, value in sorted(call.arguments.items())
+        if name not in _UNTOLD
+    ]
+    return " ".join((call.name, *named))
+
+
+def _commands(text: str) -> Sequence[Command]:
+    found = [_command(words) for words in _simple(_TOKENS.findall(text))]
+    meant = [one for one in found if one.name not in _PREPARES]
+    return meant or found
+
+
+def _simple(tokens: Sequence[str]) -> Iterator[list[str]]:
+    """The tokens of each simple command, without the filters that a pipe leads to."""
+    words: list[str] = []
+    piped = False
+    for part in (*tokens, "\n"):
+        if part not in _ENDS and part != "|":
+            if part.lstrip("0123456789") in {"<<", "<<<"}:
+                break  # what follows is the text of a file
+            words.append(part)
+            continue
+        if words and not (piped and words[0] in _FILTERS):
+            yield words
+        words, piped = [], part == "|"
+    if words:
+        yield words
+
+
+def _command(tokens: Sequence[str]) -> Command:
+    words, written = _redirected(tokens)
+    words = _unwrapped(words)
+    first, rest = (words[0], words[1:]) if words else ("", [])
+    base = _bare(first).rpartition("/")[2]
+    if written and base in _PRINTS:
+        return Command(WRITES, words=frozenset({_bare(written)}))
+    if first in _CODE_OPTIONS:
+        return Command("(code)", words=_content(rest))
+    action = _ACTIONS.get(base)
+    if base == "sed" and any(word.startswith("-i") for word in rest):
+        action = WRITES
+    sizes = {
+        value for option, value in pairwise(rest) if option in _SIZES and _SIZE.fullmatch(value)
+    }
+    operands = [word for word in rest if word[0] != "-" and word not in sizes]
+    if action in OF_FILES:
+        files = (_bare(word) for word in operands)
+        return Command(action, words=frozenset(one for one in files if not _RANGE.fullmatch(one)))
+    subcommand = "" if action else _subcommand(rest)
+    values = (word.partition("=")[2] for word in rest if word[0] == "-")
+    content = _content([*(word for word in operands if word != subcommand), *values])
+    numbers = frozenset(word for word in content if word.isdecimal())
+    return Command(action or _name(base), _name(subcommand), content, numbers)
+
+
+def _subcommand(words: Sequence[str]) -> str:
+    named = (value for option, value in pairwise(("--command", *words)) if option in _NAMED)
+    return next((word for word in named if _SUBCOMMAND.fullmatch(word)), "")
+
+
+def _redirected(tokens: Sequence[str]) -> tuple[list[str], str]:
+    """The tokens without redirections, and the file that is written by one."""
+    words, written, target = [], "", False
+    for part in tokens:
+        if target:
+            written, target = (written if part == "/dev/null" else part), False
+        elif part.lstrip("012")[:1] in {"<", ">"}:
+            target = not part[-1].isdecimal()
+        else:
+            words.append(part)
+    return words, written
+
+
+def _unwrapped(words: list[str]) -> list[str]:
+    """Return the words from the program that does the work, without what starts it."""
+    wrapped = False
+    while len(words) > 1:
+        first = words[0]
+        if first in _CODE_OPTIONS or not (
+            _ASSIGNMENT.fullmatch(first)
+            or first in _WRAPPERS
+            or (wrapped and (first[0] == "-" or _RANGE.fullmatch(first)))
+        ):
+            break
+        wrapped, words = True, words[1:]
+    return words
+
+
+def _of_tool(call: ToolCall, text: str) -> Command:
+    action = _ACTIONS.get(call.name.lower())
+    if action not in OF_FILES:
+        words = _content([text])
+        return Command(action or _name(call.name), words=words)
+    told = call.arguments or {}
+    paths = [str(value) for name, value in told.items() if "path" in name or "file" in name]
+    return Command(action, words=frozenset(paths or [text]))
+
+
+def _bare(token: str) -> str:
+    return token.strip("\"'")
+
+
+def _name(word: str) -> str:
+    """A name as it is compared: `db-query.py` and `db_query` are one."""
+    stem = word.rpartition(".")[0] if _SCRIPT.fullmatch(word) else word
+    return stem.lower().replace("-", "").replace("_", "")
+
+
+def _content(tokens: Sequence[str]) -> frozenset[str]:
+    told = _VARIABLE.sub(" ", " ".join(tokens)).lower()
+    words = (word.strip(".") for word in _WORDS.findall(told))
+    return frozenset(word for word in words if word and word not in _NO_OBJECT)

@@ -1,0 +1,466 @@
+"""The reactions of a model to its denials, read from its finished trial.
+
+A model reads the denials of a turn before it writes the next one: calls of one turn are one
+episode, and their order changes nothing. What settles a denial is the next call of the same intent,
+in whichever later turn; each call answers one denial, and an allowed one is looked at first.
+
+The work of a server by its log, window by window, all its engines together.
+
+Detection of a model without progress: the same calls again and again, or the same words.
+
+A round counts as the same only with the same answers. A model that polls a job and reads something
+new makes progress, and so does one that reads page after page.
+"""
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from itertools import accumulate, chain, groupby, islice, pairwise
+
+from agenteval.shell.wrappers import Meetings
+from agenteval.trial.call import Ending
+from agenteval.trial.claims import Intent, intent_of, likeness, same_intent
+from agenteval.trial.trial import CallRecord, Cluster, Trial
+
+COUNTING = 4  # raised when a trial is counted differently than before
+PENDING = 50  # denials at a time: who left more open goes back to none of the older
+_ASKS = re.compile(
+    r"(?<!\W)[^\w?\uff1f]*+[?\uff1f]\W*+\Z"  # looked for once in what stands behind a word
+    r"|\bplease (?:allow|approve|grant|confirm|tell|provide|advise|clarify|specify)\b"
+    r"|\blet me know (?:how|which|whether|what|if you(?:'d| would) (?:like|prefer))\b",
+    re.IGNORECASE,
+)
+
+
+class Recovery(StrEnum):
+    """The result of a denial. The first two are recoveries, the next two were denied again."""
+
+    ADDRESSED = "addressed"  # the same intent, allowed
+    SIDESTEPPED = "sidestepped"  # never again; it went on with other work
+    REPEATED = "repeated"  # the same call, but for white space, description and timeout
+    ESCALATED = "escalated"  # the same intent in another form
+    ASKED = "asked"  # words that ask for something
+    ABANDONED = "abandoned"  # nothing
+    NO_CHANCE = "no-chance"  # the trial ended with its turn, or its goal was reached before
+
+
+@dataclass(frozen=True, slots=True)
+class DenialRecovery:
+    """One denial, by the turn and position of the call and its primary class, and its result.
+
+    `turns` counts from the denial to the turn that addressed its intent, if need be after further
+    denials of it, or that went on with other work; `calls` those made until then, with the one that
+    did. Both are None when neither came, or the intent was denied again behind the other work and
+    never allowed. `played` are all turns that were taken after the denial.
+    """
+
+    turn: int
+    position: int
+    failure_class: str
+    recovery: Recovery
+    played: int
+    turns: int | None = None
+    calls: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TrialRecovery:
+    """The recoveries from the denials of one trial.
+
+    A turn is burned when it made calls and all were denied; `longest_run` are such turns, one after
+    the other. `after_denied` counts the denied calls among those made in the turns behind one with
+    a denial, `after_allowed` likewise.
+    """
+
+    aftermaths: tuple[DenialRecovery, ...]
+    longest_run: int
+    turns_burned: Cluster
+    after_denied: Cluster
+    after_allowed: Cluster
+
+    @property
+    def answerable(self) -> tuple[DenialRecovery, ...]:
+        """The denials that the model had a chance to react to."""
+        none = Recovery.NO_CHANCE
+        return tuple([one for one in self.aftermaths if one.recovery is not none])
+
+
+NO_DENIALS = TrialRecovery((), 0, (0, 0), (0, 0), (0, 0))
+
+
+@dataclass(slots=True, eq=False)
+class _Call:
+    """One call; or, as what was denied, all equal ones of its turn: they share what becomes of it.
+
+    `again` is the denied call by which the same intent was tried next. `vain` are the keys of other
+    calls that were made between such tries: they kept nobody from coming back.
+    """
+
+    turn: int
+    position: int
+    failure_class: str  # empty when it was allowed
+    intent: Intent
+    equal_calls: list["_Call"] = field(default_factory=list)
+    kind: Recovery | None = None
+    settled: int | None = None  # in which turn
+    again: "_Call | None" = None
+    vain: set[str] = field(default_factory=set)
+    kinds: int = field(init=False)  # the number of its commands' kinds, in the trial
+
+    @property
+    def denied(self) -> bool:
+        return bool(self.failure_class)
+
+
+def asks(text: str) -> bool:
+    """Return True if the text ends with a question, or asks for something."""
+    return bool(_ASKS.search(text.replace("\u2019", "'")))
+
+
+def recoveries(trial: Trial) -> list[Recovery]:
+    """Return the recovery of each denial, in the order of the denials."""
+    return [denial.recovery for denial in trial_recovery(trial).aftermaths]
+
+
+def trial_recovery(trial: Trial) -> TrialRecovery:
+    calls = []
+    for record in trial.calls:
+        primary = record.verdict.primary
+        failure_class = primary.failure_class if primary else ""
+        calls.append(_Call(record.turn, record.position, failure_class, intent_of(record.call)))
+    calls_by_turn = {turn: list(of_turn) for turn, of_turn in groupby(calls, _turn)}
+    by_turn = [*calls_by_turn.values()]
+    after_denied, after_allowed = _hazards(by_turn)
+    return TrialRecovery(
+        aftermaths=tuple(_denial_recoveries(trial, calls_by_turn)),
+        longest_run=_longest_run(by_turn),
+        turns_burned=(sum(map(_burned, by_turn)), len(trial.turns)),
+        after_denied=after_denied,
+        after_allowed=after_allowed,
+    )
+
+
+def _denial_recoveries(
+    trial: Trial, by_turn: Mapping[int, list[_Call]]
+) -> Iterator[DenialRecovery]:
+    denials, spare = _matched([*by_turn.values()])
+    others = tuple(spare)
+    before = dict(zip(by_turn, accumulate(map(len, by_turn.values()), initial=0), strict=False))
+    for denial in denials:
+        if denial.again is not None:
+            start = bisect_right(others, denial.turn, key=_turn)
+            between = others[start : bisect_left(others, denial.again.turn, key=_turn)]
+            denial.again.vain |= denial.vain | {call.intent.key for call in between}
+        elif denial.kind is None:
+            _settle_unrepeated(denial, trial, spare)
+        else:
+            _sooner(denial, spare)
+    places = sorted(
+        ((one.turn, one.position, one, denial) for denial in denials for one in denial.equal_calls),
+        key=lambda place: place[:2],
+    )
+    for turn, position, one, denial in places:
+        kind, end = denial.kind or Recovery.ABANDONED, _end(denial)
+        yield DenialRecovery(
+            *(turn, position, one.failure_class, kind, len(trial.turns) - turn - 1),
+            turns=None if end is None else end - turn,
+            calls=None if end is None else 1 + before[end] - before[turn] - len(by_turn[turn]),
+        )
+
+
+def _matched(by_turn: Sequence[list[_Call]]) -> tuple[list[_Call], list[_Call]]:
+    """Return all denials, and the allowed calls that answer none.
+
+    A denial has its kind when a later call had the same intent.
+    """
+    denials: list[_Call] = []
+    unsettled: list[_Call] = []
+    spare: list[_Call] = []
+    can = Meetings()
+    for call in chain.from_iterable(by_turn):
+        call.kinds = can.number(call.intent.kinds)
+    for calls in by_turn:
+        by_key = sorted(calls, key=lambda call: call.intent.key)
+        allowed = [call for call in by_key if not call.denied]
+        denied = _episode(calls)
+        asked = unsettled[-PENDING:]
+        answering = _answer(asked, [*allowed, *denied], can)
+        if answering:
+            unsettled[-PENDING:] = [one for one in asked if one.kind is None]
+        unsettled += denied
+        spare += (call for call in allowed if call not in answering)
+        denials += denied
+    return denials, spare
+
+
+def _episode(calls: Sequence[_Call]) -> list[_Call]:
+    """The denials of one turn, in an order that is not that of its calls; equal ones are one."""
+    if len(calls) == 1:
+        calls[0].equal_calls = [*calls]
+        return [*calls] if calls[0].denied else []
+    groups: dict[str, list[_Call]] = {}
+    for call in calls:
+        if call.denied:
+            groups.setdefault(call.intent.key, []).append(call)
+    for equal in groups.values():
+        equal[0].equal_calls = equal
+    return [groups[key][0] for key in sorted(groups)]
+
+
+def _answer(open_denials: Sequence[_Call], calls: Sequence[_Call], can: Meetings) -> list[_Call]:
+    """Settle denials by the calls of a turn, the most alike first; return the calls that did so.
+
+    Of pairs that are equally alike, the older denial's comes first: they are made in that order.
+    """
+    pairs = [
+        (call.denied, -likeness(denial.intent, call.intent), denial, call)
+        for call in calls
+        for meets in (can[call.kinds],)
+        for denial in open_denials
+        if meets[denial.kinds] and same_intent(denial.intent, call.intent)
+    ]
+    pairs.sort(key=lambda pair: pair[:2])
+    answering: list[_Call] = []
+    for _, _, denial, call in pairs:
+        if denial.kind is None and call not in answering:
+            answering.append(call)
+            _settle(denial, call)
+    return answering
+
+
+def _settle(denial: _Call, call: _Call) -> None:
+    if not call.denied:
+        denial.kind, denial.settled = Recovery.ADDRESSED, call.turn
+        return
+    same = denial.intent.key == call.intent.key
+    denial.kind, denial.again = Recovery.REPEATED if same else Recovery.ESCALATED, call
+
+
+def _settle_unrepeated(denial: _Call, trial: Trial, spare: list[_Call]) -> None:
+    """Classify a denial whose intent never came again. Takes the call that answers it."""
+    following = trial.turns[denial.turn + 1 : denial.turn + 2]
+    other = _other(denial, spare)
+    if any(not turn.calls and asks(turn.text) for turn in following):
+        denial.kind = Recovery.ASKED
+    elif other is not None:
+        spare.remove(other)
+        denial.kind, denial.settled = Recovery.SIDESTEPPED, other.turn
+    elif not following or trial.ending is Ending.GOAL:
+        denial.kind = Recovery.NO_CHANCE
+    else:
+        denial.kind = Recovery.ABANDONED
+
+
+def _sooner(denial: _Call, spare: list[_Call]) -> None:
+    """Settle a denial earlier, by other work that came before the denied intent was allowed."""
+    other = _other(denial, spare)
+    if other is not None and denial.settled is not None and other.turn < denial.settled:
+        spare.remove(other)
+        denial.settled = other.turn
+
+
+def _other(denial: _Call, spare: Sequence[_Call]) -> _Call | None:
+    """The first call after a denial that is other work."""
+    at = bisect_right(spare, denial.turn, key=_turn)  # they are in the order of their turns
+    later = islice(spare, at, None)
+    return next((call for call in later if call.intent.key not in denial.vain), None)
+
+
+def _turn(call: _Call) -> int:
+    return call.turn
+
+
+def _end(denial: _Call) -> int | None:
+    """Return the turn of the recovery; other work counts for the last denial of an intent alone."""
+    last = denial
+    while last.again is not None:
+        last = last.again
+    return last.settled if last is denial or last.kind is Recovery.ADDRESSED else None
+
+
+def _burned(calls: Sequence[_Call]) -> bool:
+    return all(call.denied for call in calls)
+
+
+def _longest_run(by_turn: Sequence[list[_Call]]) -> int:
+    runs = (len(list(run)) for burned, run in groupby(by_turn, _burned) if burned)
+    return max(runs, default=0)
+
+
+def _hazards(by_turn: Sequence[list[_Call]]) -> tuple[Cluster, Cluster]:
+    """(denied, calls) behind a turn with a denial and behind any other, the first turn left out."""
+    denied, calls = {True: 0, False: 0}, {True: 0, False: 0}
+    for before, now in pairwise(by_turn):
+        state = any(call.denied for call in before)
+        denied[state] += sum(call.denied for call in now)
+        calls[state] += len(now)
+    return (denied[True], calls[True]), (denied[False], calls[False])
+
+
+NEXT = (0.5, 1.5)  # windows until the line that follows at once; stamps have whole seconds
+
+
+@dataclass(frozen=True, slots=True)
+class EngineLine:
+    """One engine's line at the end of a window. `at` is in seconds, None without a stamp."""
+
+    at: float | None
+    engine: str
+    prompt: float  # tokens a second, as generation
+    generation: float
+    running: int
+    waiting: int
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """One request for a completion in the access log, which keeps no time."""
+
+    status: int
+
+    @property
+    def completed(self) -> bool:
+        return 200 <= self.status < 300
+
+
+Entry = EngineLine | Access
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The sums of all engines; an engine that logs nothing is idle.
+
+    `follows` says that this window begins where the one before ended. `seconds` is its length.
+    """
+
+    running: int
+    waiting: int
+    prompt: float
+    generation: float
+    seconds: float
+    follows: bool
+    completions: int = 0
+    failed: int = 0
+
+
+@dataclass(slots=True)
+class _Lines:
+    """The lines of one window, and the answers of the server between the last window and this."""
+
+    first: EngineLine
+    answers: list[Access]
+    by_engine: dict[str, EngineLine] = field(default_factory=dict)
+
+    def takes(self, line: EngineLine, seconds: float) -> bool:
+        if line.engine in self.by_engine:
+            return False
+        gap = _gap(self.first, line)
+        return gap is None or 0 <= gap < NEXT[0] * seconds
+
+
+def windows(entries: Iterable[Entry], seconds: float) -> Iterator[Window]:
+    """The windows of a log that has a line every so many seconds while there is work.
+
+    An answer belongs to the window whose lines come next; those after the last line to none.
+    """
+    answers: list[Access] = []
+    before: EngineLine | None = None
+    now: _Lines | None = None
+    for entry in entries:
+        if isinstance(entry, Access):
+            answers.append(entry)
+            continue
+        if now is None or not now.takes(entry, seconds):
+            if now is not None:
+                yield _window(now, before, seconds)
+                before = now.first
+            now, answers = _Lines(entry, answers), []
+        now.by_engine[entry.engine] = entry
+    if now is not None:
+        yield _window(now, before, seconds)
+
+
+def _window(lines: _Lines, before: EngineLine | None, seconds: float) -> Window:
+    gap = _gap(before, lines.first) if before else None
+    next_to = gap is None or NEXT[0] * seconds <= gap <= NEXT[1] * seconds
+    all_engines = lines.by_engine.values()
+    completions = sum(answer.completed for answer in lines.answers)
+    return Window(
+        running=sum(line.running for line in all_engines),
+        waiting=sum(line.waiting for line in all_engines),
+        prompt=sum(line.prompt for line in all_engines),
+        generation=sum(line.generation for line in all_engines),
+        # After a pause, in which servers log nothing, a line is about the last window alone.
+        seconds=gap if gap is not None and next_to else seconds,
+        follows=before is not None and next_to,
+        completions=completions,
+        failed=len(lines.answers) - completions,
+    )
+
+
+def _gap(first: EngineLine, second: EngineLine) -> float | None:
+    """The seconds between two lines; None where one has no stamp."""
+    return None if first.at is None or second.at is None else second.at - first.at
+
+
+# How often a round of so many calls comes before it is a loop. Twice or three times is a second
+# look: a command tried again, a check before and after. Longer rounds than four are not looked for.
+ROUNDS = {1: 5, 2: 4, 3: 4, 4: 4}
+# A passage is at most so long, comes so often, and fills so many characters at the end of what was
+# generated: more than a table or a list does whose lines are alike. One that is still being written
+# must fill more, as a file may well hold many equal lines.
+LONGEST_PASSAGE = 600
+TIMES = 6
+FILLED = 1200
+RUNAWAY = 6000
+
+
+@dataclass(frozen=True, slots=True)
+class Cycle:
+    """A round of calls that came so many times without a break, the last one last."""
+
+    calls: tuple[str, ...]
+    times: int
+
+    def __str__(self) -> str:
+        return f"{self.times} times the same, with the same answers: {'; then '.join(self.calls)}"
+
+
+def looped(records: Sequence[CallRecord]) -> Cycle | None:
+    """Return the shortest round of calls that the last calls repeat; None if they repeat none."""
+    longest = max(period * times for period, times in ROUNDS.items())
+    tail = [(one.call.name, one.call.raw, one.reply) for one in records[-longest:]]
+    for period, times in ROUNDS.items():
+        if len(tail) >= period * times and _repeats(tail[-period * times :], period):
+            calls = tuple(f"{name} {raw}"[:LONGEST_PASSAGE] for name, raw, _ in tail[-period:])
+            return Cycle(calls, times)
+    return None
+
+
+def _repeats(items: Sequence[object], period: int) -> bool:
+    return items[period:] == items[:-period]
+
+
+def repeated(text: str, filled: int = FILLED) -> str:
+    """Return the passage that the end of a text repeats and repeats; empty when it does not.
+
+    It comes at least `TIMES` times, and over at least `filled` characters.
+    """
+    if len(text) < filled:
+        return ""
+    for length in _distances(text[-2 * LONGEST_PASSAGE :]):
+        span = max(filled, TIMES * length)
+        if len(text) >= span and text[-span + length :] == text[-span:-length]:
+            return text[-length:]
+    return ""
+
+
+def _distances(tail: str) -> Iterator[int]:
+    """Yield how far before its end the last words of a text occur again, the nearest first."""
+    last = tail[-40:]
+    start = len(tail) - len(last)
+    at = start
+    while (at := tail.rfind(last, 0, at + len(last) - 1)) >= 0 and start - at <= LONGEST_PASSAGE:
+        yield start - at

@@ -1,0 +1,378 @@
+"""The summary of a trial, and of a run: the input of every figure, without transcripts.
+
+The pairing of two runs: their trials of the same task instance.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+
+from agenteval.errors import Cause
+from agenteval.trial.call import Outcome
+from agenteval.trial.recovery import NO_DENIALS, TrialRecovery, trial_recovery
+from agenteval.trial.run import Conditions, Look, ModelCard, Run
+from agenteval.trial.trial import (
+    CallRecord,
+    Cluster,
+    ErrorCounts,
+    Execution,
+    GoalCheck,
+    HandshakeStep,
+    Trial,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedCounts:
+    """An imported table. `trials` names scenario and trial of each count; both may be empty."""
+
+    id: str
+    model: ModelCard
+    imported: str  # ISO 8601, UTC
+    source: str  # the file
+    trials: tuple[tuple[str, str], ...]
+    counts: ErrorCounts
+
+
+World = tuple[str, int, int]  # what a trial was played in: scenario, number, seed
+AgentCall = tuple[str, bool]  # whose call, by the sub-agent's name, and whether it was denied
+SIGNALLED = 128  # from which exit code on a shell says that a signal ended the command
+
+
+@dataclass(frozen=True, slots=True)
+class TrialSummary:
+    """The counts of one trial.
+
+    `errors` counts the denied calls by their primary class, `executed` the calls that ran, and
+    `crashed` those of them that a limit or a signal ended. `retries` counts what was sent again;
+    `stretched` is how many times its time the trial was given, as the server is slow.
+
+    `prompt_tokens` are those of the first turn; 0 without a turn or a count of the server.
+
+    `agents` counts, for each sub-agent that made calls, the denied ones and all, and `agent_errors`
+    their denied ones together, as `errors` does; no other count has any but the first agent's.
+    """
+
+    scenario: str
+    number: int
+    seed: int
+    outcome: Outcome
+    calls: int = 0
+    errors: Mapping[str, int] = field(default_factory=dict)
+    executed: int = 0
+    crashed: int = 0
+    handshake: tuple[HandshakeStep, ...] = ()
+    recovery: TrialRecovery = NO_DENIALS
+    prompt_tokens: int = 0
+    agents: Mapping[str, Cluster] = field(default_factory=dict)
+    agent_errors: Mapping[str, int] = field(default_factory=dict)
+    reason: str = ""
+    cause: Cause | None = None
+    retries: int = 0
+    stretched: float = 1.0
+    goal: tuple[GoalCheck, ...] = ()
+    goal_turn: int | None = None
+
+    @property
+    def world(self) -> World:
+        return self.scenario, self.number, self.seed
+
+    @property
+    def void(self) -> bool:
+        return self.outcome is Outcome.VOID
+
+    @property
+    def observed(self) -> bool:
+        """Return True if its outcome was observed, which that of a logged session is not."""
+        return self.outcome is not Outcome.NOT_OBSERVABLE
+
+    @property
+    def completed(self) -> bool:
+        return self.outcome is Outcome.COMPLETED
+
+    @property
+    def undone(self) -> bool:
+        """Return True if the goal held once and no longer at the end."""
+        return self.goal_turn is not None and not self.completed and not self.void
+
+    @property
+    def turns(self) -> int:
+        return self.recovery.turns_burned[1]
+
+    @property
+    def all_errors(self) -> Cluster:
+        """Denied calls, of all calls."""
+        return sum(self.errors.values()), self.calls
+
+    def errors_of(self, failure_class: str) -> Cluster:
+        return self.errors.get(failure_class, 0), self.calls
+
+    def errors_of_anybody(self, failure_class: str) -> Cluster:
+        """The same, with the calls of its sub-agents."""
+        errors, calls = self.errors_of(failure_class)
+        of_agents = sum(made for _, made in self.agents.values())
+        return errors + self.agent_errors.get(failure_class, 0), calls + of_agents
+
+    @property
+    def depth(self) -> int:
+        """The number of handshake steps reached before the first one that was not."""
+        reached = [step.reached for step in self.handshake]
+        return [*reached, False].index(False)
+
+    @property
+    def in_order(self) -> bool | None:
+        """Return True if the whole handshake was reached, no step too early; None: not known."""
+        if any(step.reached and step.in_order is None for step in self.handshake):
+            return None
+        return all(step.in_order for step in self.handshake)
+
+    @property
+    def closed(self) -> bool:
+        """Return True if the whole handshake was reached, and no step is known to be too early."""
+        return all(step.reached and step.in_order is not False for step in self.handshake)
+
+    def flawless(self) -> "TrialSummary":
+        """Return the trial as it would be without a single fault, with as many calls."""
+        return replace(
+            self,
+            outcome=Outcome.COMPLETED,
+            errors={},
+            agents={name: (0, made) for name, (_, made) in self.agents.items()},
+            agent_errors={},
+            crashed=0,
+            handshake=tuple(HandshakeStep(step.name, reached=True) for step in self.handshake),
+        )
+
+
+def without(trials: Sequence[TrialSummary], classes: Sequence[str]) -> tuple[TrialSummary, ...]:
+    """Return the trials without errors of these classes; the counts in `agents` stay."""
+
+    def remaining(errors: Mapping[str, int]) -> dict[str, int]:
+        return {name: of for name, of in errors.items() if name not in classes}
+
+    return tuple(
+        replace(one, errors=remaining(one.errors), agent_errors=remaining(one.agent_errors))
+        for one in trials
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    """A run's conditions and the summaries of its trials; `seconds` is by the clock, where known.
+
+    `of_counts`: somebody's table stands behind it and no run, so that calls, errors and classes
+    are all there is; how a trial ended, and what it ran, is not known.
+    """
+
+    id: str
+    model: str
+    simulated: bool
+    complete: bool
+    concurrency: int
+    trials_planned: int
+    trials: tuple[TrialSummary, ...]
+    conditions: Conditions = field(default_factory=Conditions)
+    looks: tuple[Look, ...] = ()
+    seconds: float | None = None
+    of_counts: bool = False
+
+    @classmethod
+    def of(cls, run: Run, trials: tuple[TrialSummary, ...] = ()) -> "RunSummary":
+        """Summarize a run whose trials are passed separately, or that has none yet."""
+        return cls(
+            id=run.id,
+            model=run.model.name,
+            simulated=run.model.simulated,
+            complete=run.complete,
+            concurrency=run.concurrency,
+            trials_planned=run.trials_planned,
+            trials=trials,
+            conditions=Conditions.of(run),
+            looks=run.looks,
+            seconds=run.effort.seconds if run.effort else None,
+        )
+
+    @classmethod
+    def of_table(cls, imported: ImportedCounts) -> "RunSummary":
+        """Summarize a table by trial. Its seeds are negative: no trial of a run pairs with them."""
+        counts = imported.counts
+        trials = tuple(
+            TrialSummary(
+                scenario,
+                number=at + 1,
+                seed=-1 - at,
+                outcome=Outcome.COMPLETED,
+                calls=counts.calls[at],
+                errors={name: of[at] for name, of in counts.by_class.items() if of[at]},
+            )
+            for at, (scenario, _) in enumerate(imported.trials)
+        )
+        return cls(
+            id=imported.id,
+            model=imported.model.name,
+            simulated=imported.model.simulated,
+            complete=True,
+            concurrency=1,
+            trials_planned=len(trials),
+            trials=trials,
+            of_counts=True,
+        )
+
+    @property
+    def ended(self) -> "RunSummary":
+        """The run without the interrupted trials of a resumed run, which plays them again."""
+        if self.complete:
+            return self
+        ended = (trial for trial in self.trials if trial.cause is not Cause.INTERRUPTED)
+        return replace(self, trials=tuple(ended))
+
+    @property
+    def counted(self) -> tuple[TrialSummary, ...]:
+        """The trials that are not void."""
+        return tuple(trial for trial in self.trials if not trial.void)
+
+    @property
+    def calls(self) -> int:
+        """The calls of the trials that are not void."""
+        return sum(trial.calls for trial in self.counted)
+
+
+def summarize(trial: Trial) -> TrialSummary:
+    """Count what a finished trial holds."""
+    ran = [record.execution for record in trial.calls if record.execution is not None]
+    return TrialSummary(
+        scenario=trial.scenario,
+        number=trial.number,
+        seed=trial.seed,
+        outcome=trial.outcome,
+        calls=len(trial.calls),
+        errors=_by_class(trial.calls),
+        executed=len(ran),
+        crashed=sum(map(_crashed, ran)),
+        handshake=trial.handshake,
+        recovery=trial_recovery(trial),
+        prompt_tokens=trial.turns[0].usage.prompt_tokens if trial.turns else 0,
+        agents=_calls_by_agent(
+            [(part.name, _denied(record)) for part in trial.agents for record in part.calls]
+        ),
+        agent_errors=_by_class(record for part in trial.agents for record in part.calls),
+        reason=trial.reason,
+        cause=trial.cause,
+        retries=trial.retries,
+        stretched=trial.stretched,
+        goal=trial.goal,
+        goal_turn=trial.goal_turn,
+    )
+
+
+def _by_class(calls: Iterable[CallRecord]) -> Counter[str]:
+    primaries = (record.verdict.primary for record in calls)
+    return Counter(primary.failure_class for primary in primaries if primary)
+
+
+def _crashed(ran: Execution) -> bool:
+    code = ran.exit_code
+    return bool(ran.limit) or code is None or code < 0 or code >= SIGNALLED
+
+
+def _denied(record: CallRecord) -> bool:
+    return not record.verdict.allowed
+
+
+def _calls_by_agent(calls: Sequence[AgentCall]) -> dict[str, Cluster]:
+    """Return denied calls and all calls of each name, in the order of the names."""
+    made = Counter(name for name, _ in calls)
+    denied = Counter(name for name, is_denied in calls if is_denied)
+    return {name: (denied[name], made[name]) for name in sorted(made)}
+
+
+Trials = tuple[TrialSummary, ...]
+_Scenarios = Mapping[str, Sequence[TrialSummary]]
+
+
+@dataclass(frozen=True, slots=True)
+class Pairing:
+    """The trials that are compared.
+
+    If `paired`, trials at the same place are of one task instance. Else the two runs have no task
+    instance in common, and their trials of the same scenarios are compared; `alike` is False if
+    there are none.
+    `left_out` counts the calls of each run that are not compared, `trials_left_out` the trials.
+    """
+
+    first: Trials
+    second: Trials
+    paired: bool
+    left_out: tuple[int, int] = (0, 0)
+    trials_left_out: tuple[int, int] = (0, 0)
+    alike: bool = True
+
+    @property
+    def worlds(self) -> int:
+        """The number of task instances that both runs played."""
+        return len(self.first) if self.paired else 0
+
+
+def pair(first: Sequence[TrialSummary], second: Sequence[TrialSummary]) -> Pairing:
+    """Pair two runs by task instance: the same scenario, number and seed.
+
+    A void trial is paired with none. If the two runs share some instances, those alone are
+    compared, in the order of the first run. If they share none, the trials of the scenarios that
+    both played are compared, unpaired, in the same proportions on both sides. Otherwise the run
+    with more trials of easy scenarios would look better. If no scenario is known, as in a table,
+    all trials are compared.
+    """
+    sides = (
+        tuple(one for one in first if not one.void),
+        tuple(one for one in second if not one.void),
+    )
+    first_by_world, second_by_world = ({one.world: one for one in side} for side in sides)
+    shared = [world for world in first_by_world if world in second_by_world]
+    if shared:
+        compared = (
+            tuple(first_by_world[world] for world in shared),
+            tuple(second_by_world[world] for world in shared),
+        )
+        return _cut(sides, compared, paired=True)
+    scenarios = [_by_scenario(side) for side in sides]
+    if not all(any(names) for names in scenarios):
+        return Pairing(*sides, paired=False)
+    if not (numbers := _as_many(*scenarios)):
+        return Pairing(*sides, paired=False, alike=False)
+    own, other = (_first(side, at, numbers) for at, side in enumerate(scenarios))
+    return _cut(sides, (own, other), paired=False)
+
+
+def _by_scenario(trials: Trials) -> dict[str, list[TrialSummary]]:
+    by_scenario: dict[str, list[TrialSummary]] = {}
+    for one in trials:
+        by_scenario.setdefault(one.scenario, []).append(one)
+    return by_scenario
+
+
+def _as_many(first: _Scenarios, second: _Scenarios) -> Mapping[str, tuple[int, int]]:
+    """Return how many trials of each common scenario are compared: all, if in proportion."""
+    there = {name: (len(first[name]), len(second[name])) for name in first if name in second}
+    if len({Fraction(*numbers) for numbers in there.values()}) > 1:
+        return {name: (min(numbers),) * 2 for name, numbers in there.items()}
+    return there
+
+
+def _first(side: _Scenarios, at: int, numbers: Mapping[str, tuple[int, int]]) -> Trials:
+    """Return that many trials of each scenario: the lowest numbers, whatever their outcome."""
+    ranked = (sorted(side[name], key=lambda one: one.number) for name in numbers)
+    return tuple(
+        one for of, most in zip(ranked, numbers.values(), strict=True) for one in of[: most[at]]
+    )
+
+
+def _cut(sides: tuple[Trials, Trials], compared: tuple[Trials, Trials], *, paired: bool) -> Pairing:
+    calls = [(_calls(whole) - _calls(part)) for whole, part in zip(sides, compared, strict=True)]
+    trials = [len(whole) - len(part) for whole, part in zip(sides, compared, strict=True)]
+    left, out = (calls[0], calls[1]), (trials[0], trials[1])
+    return Pairing(*compared, paired=paired, left_out=left, trials_left_out=out)
+
+
+def _calls(trials: Iterable[TrialSummary]) -> int:
+    return sum(one.calls for one in trials)
