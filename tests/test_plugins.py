@@ -87,7 +87,7 @@ def test_a_broken_plug_in_is_named_once_in_one_line_and_left_out(capsys) -> None
     plugins.load("agenteval.formats", callable)
     why = (
         "agenteval-example/1.2: ImportError: cannot import name 'a_module_of_some_other_version' "
-        f"from 'agenteval.formats' ({Path(plugins.__file__).parent}/formats/__init__.py)"
+        f"from 'agenteval.logs' ({Path(plugins.__file__).parent}/logs/__init__.py)"
     )
     broken = SILENT.format("broken", "formats", why)
     assert told(capsys) == broken + SILENT.format(

@@ -441,11 +441,7 @@ def _recovery(views: Sequence[RunView]) -> Figure | None:
                 continue
             rows[at].append(_incidence_cell(recovered))
             if isfinite(at):
-                label = f"{100 * recovered.value:.0f} % within {at:g} turns, n={recovered.n}"
-                point = _Point(
-                    at, 100 * recovered.value, 100 * recovered.low, 100 * recovered.high, label
-                )
-                points.append(point)
+                points.append(_recovery_point(at, recovered))
         named.append((view.label, [_Point(0, 0, 0, 0, "at the denial"), *points] if points else []))
     note = (
         "Of the denials, how many were recovered from so many turns later: what was denied came "
@@ -469,6 +465,11 @@ def _recovery(views: Sequence[RunView]) -> Figure | None:
             "within",
         ),
     )
+
+
+def _recovery_point(turns: float, incidence: Incidence) -> _Point:
+    label = f"{100 * incidence.value:.0f} % within {turns:g} turns, n={incidence.n}"
+    return _Point(turns, 100 * incidence.value, 100 * incidence.low, 100 * incidence.high, label)
 
 
 def _incidence_cell(incidence: Incidence) -> Cell:

@@ -69,9 +69,7 @@ def judged(  # noqa: PLR0913 -- what a gate is asked for
 
     `rescored` judges a run's stored calls again first, where another taxonomy judged them.
     """
-    from agenteval.config import gate as config_gate  # noqa: PLC0415 -- start-up: pydantic
-
-    rules_in_force, source = config_gate.rules_at(rules, about)
+    rules_in_force, source = _rules_in_force(rules, about)
     before, after = run_summary(baseline, store), run_summary(candidate, store)
     if rescored:
         before, after = _rescored(before, baseline, store), _rescored(after, candidate, store)
@@ -84,8 +82,8 @@ def judged(  # noqa: PLR0913 -- what a gate is asked for
     judgement = judge_gate(before, after, rules_in_force, level=look.level)
     unkept = ""
     if not look.is_known(rules_in_force):
-        seen = look.kept_as(after, rules_in_force, judgement.verdict)
-        unkept = keep_look(_place(candidate, store), after.id, seen)
+        kept_look = look.kept_as(after, rules_in_force, judgement.verdict)
+        unkept = keep_look(_place(candidate, store), after.id, kept_look)
     if unkept and not after.complete and judgement.verdict is GateVerdict.PASS:
         judgement = replace(judgement, verdict=GateVerdict.INCONCLUSIVE)
     over = before.model if judgement.verdict is GateVerdict.PASS else ""
@@ -100,6 +98,12 @@ def judged(  # noqa: PLR0913 -- what a gate is asked for
 
 def _without(run: RunSummary, classes: Sequence[str]) -> RunSummary:
     return replace(run, trials=without(run.trials, classes))
+
+
+def _rules_in_force(rules: Path | None, about: str | None) -> tuple[Rules, str]:
+    from agenteval.config.gate import rules_at  # noqa: PLC0415 -- start-up: pydantic
+
+    return rules_at(rules, about)
 
 
 def _place(word: str, store: str) -> str:

@@ -54,7 +54,7 @@ def test_help_imports_no_command_and_no_workflow() -> None:
 def test_no_help_of_a_command_reads_what_it_only_works_with() -> None:
     read = {".".join(name.split(".")[:2]) for name in modules_after(*COMMANDS)}
     assert {"agenteval.cli", "typer"} < read
-    heavy = {f"agenteval.{name}" for name in ("logs", "play", "sandbox", "stats")}
+    heavy = {f"agenteval.{name}" for name in ("play", "sandbox", "stats")}
     heavy |= {"sqlalchemy", "pydantic", "openai", "numpy", "rich"}
     assert heavy & read == set()
 

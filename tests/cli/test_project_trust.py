@@ -273,9 +273,9 @@ def test_one_place_reads_keys_and_all_that_asks_goes_through_it() -> None:
         path: path.read_text() for path in package.rglob("*.py") if "shipped" not in path.parts
     }
     bearers = {path.name for path, text in texts.items() if "Bearer {" in text}
-    assert bearers == {"health.py", "identity.py", "openai_client.py", "simulated.py"}
+    assert bearers == {"servers.py", "openai_client.py", "simulated.py"}
     askers = {path.name for path, text in texts.items() if "key_for(" in text}
-    assert askers == {"trust.py", "identity.py"}
+    assert askers == {"trust.py", "servers.py"}
 
 
 def test_a_name_that_hides_a_shipped_one_says_whose_it_is(command, clone) -> None:

@@ -1,3 +1,3 @@
 """A plug-in that was made for another version."""
 
-from agenteval.formats import a_module_of_some_other_version  # noqa: F401
+from agenteval.logs import a_module_of_some_other_version  # noqa: F401
