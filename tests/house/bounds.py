@@ -4,8 +4,8 @@ Without an aim a figure is only kept from growing.
 """
 
 BOUNDS: dict[str, tuple[float, float | None]] = {
-    "modules": (232, 220),
-    "single importers": (61, 40),
+    "modules": (233, 220),
+    "single importers": (47, 40),
     "modules in circles": (0, 0),
     "base names used more than once": (14, None),
     "imports inside functions": (60, None),
