@@ -22,7 +22,7 @@ from typing import NamedTuple
 from agenteval.shell.programs import names
 from agenteval.shell.wrappers import OF_FILES, READS, REMOVES, WRITES, Command, Kinds, same_command
 from agenteval.trial.call import BASH, ToolCall
-from agenteval.trial.closings import DEED, NOTHING_LEFT, Language, spoken
+from agenteval.trial.closings import Language, language_of, states_deed
 
 OPENING = CLOSING = 3  # sentences
 OPENS, CLOSES = 1_000, 2_000  # characters in which it does
@@ -140,6 +140,12 @@ _CAVEAT = _caseless(
     r"|.*\b(?:pre-?existing|unrelated|untouched|legitimate|intentional\w*|by design)\b.*"
     r"|\bwaiting for (?:the )?team\b.*|\bleft (?:it|them|that|this|those) (?:alone|out|as)\b",
 )
+_NOTHING_LEFT = _caseless(
+    r"^\W*(?:everything|all\b.{0,30}) (?:is|are|was|were) already \w+ed\b"
+    r"|^\W*already (?:up to date|(?:push|complet|merg|fix|deploy|committ)ed)\b|\bnothing (?:else "
+    r"|more |further )?(?:remains|is left|left|to do|had to)\b|\bno (?:(?:further"
+    r"|more) (?:actions?|steps?|work) (?:is|are) (?:needed|required)\b|(?:\w+ ){1,2}remains?\W*$)",
+)
 # The work goes on after these words, or waits for the user's part of it.
 _GOES_ON = _caseless(
     r"\bI'll (?:report|check|get|come) back\b|\bI'll (?:monitor|keep you posted|notify you)\b"
@@ -154,12 +160,12 @@ def claims_done(text: str) -> bool:
     plain = _CODE.sub(" it ", _FENCE.sub("", _THOUGHT.sub("", text))).replace("\u2019", "'")
     plain = _BOLD_LINE.sub(r"# \1", _TABLE.sub("", plain)).replace("**", "")
     plain = plain if len(plain) <= OPENS + CLOSES else f"{plain[:OPENS]}\n{plain[-CLOSES:]}"
-    language = spoken(plain)
+    language = language_of(plain)
     lines = [line for line in plain.splitlines() if line.strip()]
     first = [line for line in lines[:1] if _OWN.match(line)]
     prose = first + [line for line in lines if not _ITEM.match(line)]
     sentences = [one for one in _SENTENCES.split("\n".join(prose)) if _SAYS.search(one)]
-    if _BEGINS.search(plain) and not any(map(DEED.search, sentences[:OPENING])):
+    if _BEGINS.search(plain) and not any(map(states_deed, sentences[:OPENING])):
         return False
     claim = _prose_claim(sentences, language)
     if claim is not False and _only_answers(sentences, lines, language):
@@ -196,7 +202,7 @@ def _only_answers(sentences: Sequence[str], lines: Sequence[str], language: Lang
     """Return True if it proposes, awaits or explains, and claims no deed of its own before that."""
     opening, closing = sentences[:OPENING], sentences[-CLOSING:]
     beginnings = (*opening, *lines[:OPENING])
-    deed = any(map(DEED.search, (*opening, *closing)))
+    deed = any(map(states_deed, (*opening, *closing)))
     if not deed and any(map(_EXPLAINS.search, beginnings)):
         return True
     tells = not deed and any(map(_TELLS.search, beginnings))
@@ -253,7 +259,7 @@ def _clause(clause: str, language: Language) -> bool | None:
     """Return True for a claim, False for an admission, None for neither."""
     clause = _HARMLESS.sub(" ", clause)
     admits = language.admits.search(clause)
-    if NOTHING_LEFT.search(clause) or (DEED.search(clause) and not admits):
+    if _NOTHING_LEFT.search(clause) or (states_deed(clause) and not admits):
         return True
     if language.neither.search(clause):
         return None
