@@ -24,7 +24,7 @@ from agenteval.policy.policy import READ, WRITE, Policy, World, admits_redirect
 from agenteval.policy.rules import MOVES, changes_folder
 from agenteval.shell.facts import Command, Redirect, RedirectKind, ShellFacts, without_heredocs
 from agenteval.shell.gate import NotSimple, Obstacle, Span, compiled, new
-from agenteval.shell.leaves import Construct
+from agenteval.shell.leaves import CONSTRUCT_OF, Construct
 from agenteval.shell.programs import after_runner, harm, interpreter, is_familiar
 from agenteval.trial.call import BASH, ToolCall
 
@@ -386,7 +386,7 @@ class DeniedCall(NamedTuple):
     def opens(self, redirect: Redirect) -> bool:
         """Return True if the policy opens such redirects, and to that file."""
         return (
-            _CONSTRUCTS[redirect.kind] in self.policy.bash.constructs
+            CONSTRUCT_OF[redirect.kind] in self.policy.bash.constructs
             and bool(self.parts)  # without a command no redirect is admitted
             and not (self.stop and redirect.span.start <= self.stop.start < redirect.span.end)
             and admits_redirect(redirect, self.policy, self.world)
@@ -491,13 +491,6 @@ class DeniedCall(NamedTuple):
 _HARMS = ("network", "destructive")
 _FIELDS = ShellFacts._fields
 _KIND = itemgetter(0)
-_CONSTRUCTS = {
-    RedirectKind.STDERR: Construct.STDERR_REDIRECT,
-    RedirectKind.FILE: Construct.FILE_REDIRECT,
-    RedirectKind.INPUT: Construct.INPUT_REDIRECT,
-    RedirectKind.HEREDOC: Construct.HEREDOC,
-    RedirectKind.HERESTRING: Construct.HERESTRING,
-}
 
 _NOT_LISTED = "is not listed"
 

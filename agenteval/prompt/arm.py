@@ -168,21 +168,17 @@ def path_named(name: str) -> Parameter:
     return Parameter(name, "path of the file")
 
 
-# What harnesses call tools like ours, and the parameters of ours there.
-_SHELLS = ("bash", "exec_command", "run_shell_command", "shell", "shell_command")
-_PATHS = ("path", "filePath", "file_path", "absolute_path")
-_ALIKE: Mapping[str, tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]] = {
-    BASH: (_SHELLS, (("command", "cmd"),)),
-    "read": (("read", "read_file"), (_PATHS,)),
-    "write": (("write", "write_file"), (_PATHS, ("content",))),
-    "edit": (
-        ("edit", "replace"),
-        (_PATHS, ("oldString", "old_string"), ("newString", "new_string")),
-    ),
-    "glob": (("glob",), (("pattern",), ("path",))),
-    "grep": (("grep", "grep_search"), (("pattern",), ("path",), ("include", "glob"))),
-    "todo": (("todowrite", "todo_write"), (("todos",),)),
-    "webfetch": (("webfetch", "web_fetch"), (("url",),)),
+# Names that harnesses have for tools like ours, and of the parameters of ours there.
+_PATHS = "path filePath file_path absolute_path"
+_FOREIGN_NAMES: Mapping[str, tuple[str, ...]] = {
+    BASH: ("bash exec_command run_shell_command shell shell_command", "command cmd"),
+    "read": ("read read_file", _PATHS),
+    "write": ("write write_file", _PATHS, "content"),
+    "edit": ("edit replace", _PATHS, "oldString old_string", "newString new_string"),
+    "glob": ("glob", "pattern", "path"),
+    "grep": ("grep grep_search", "pattern", "path", "include glob"),
+    "todo": ("todowrite todo_write", "todos"),
+    "webfetch": ("webfetch web_fetch", "url"),
 }
 
 
@@ -191,17 +187,26 @@ def recognised(schemas: Sequence[Mapping[str, Any]]) -> dict[str, Form]:
     forms: dict[str, Form] = {}
     for schema in schemas:
         function = schema["function"]
-        for tool, (names, wanted) in _ALIKE.items():
-            if function["name"].lower() in names and tool not in forms:
-                offered = function.get("parameters", {}).get("properties", {})
-                theirs = [next((one for one in ours if one in offered), "") for ours in wanted]
-                if all(theirs):
-                    parameters = tuple(Parameter(name, "") for name in theirs)
-                    description = str(function.get("description", ""))
-                    whole = function["parameters"]
-                    form = Form(function["name"], description, parameters, json.dumps(whole))
-                    forms[tool] = form
+        for tool, (names, *parameters) in _FOREIGN_NAMES.items():
+            if function["name"].lower() not in names.split() or tool in forms:
+                continue
+            if form := _recognised_form(function, parameters):
+                forms[tool] = form
     return forms
+
+
+def _recognised_form(function: Mapping[str, Any], parameters: Sequence[str]) -> Form | None:
+    """Return the form of a function that offers each parameter under one of its names."""
+    offered = function.get("parameters", {}).get("properties", {})
+    theirs = [[name for name in names.split() if name in offered] for names in parameters]
+    if not all(theirs):
+        return None
+    return Form(
+        function["name"],
+        str(function.get("description", "")),
+        tuple(Parameter(names[0], "") for names in theirs),
+        json.dumps(function["parameters"]),
+    )
 
 
 _OFFSET = Parameter(

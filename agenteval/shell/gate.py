@@ -28,6 +28,11 @@ Expansion = Literal["", "files", "braces"]
 RIGHT_SINCE = (3, 11, 5)
 
 
+def names(text: str) -> frozenset[str]:
+    """Return the words of a list that stands in one text."""
+    return frozenset(text.split())
+
+
 def compiled(pattern: str, flags: int = 0) -> re.Pattern[str]:
     """Compile a pattern, as `re.compile` does. For each pattern with `)*+`, `)++` or `)?+`."""
     right = sys.version_info >= RIGHT_SINCE
@@ -299,20 +304,26 @@ def _place(word: re.Match[str]) -> tuple[int, int]:
 _ASSIGN = "keeps a command or assigns to a name whose [subscript] bash evaluates"
 _RUN = "runs its arguments, or a file, as shell text"
 _READING = "changes how bash reads or finds what comes after it"
-_HISTORY = "writes and reads any file with -w and -r"
 # Programs that are harmless to name but not to hand arbitrary words: no rule with a wildcard
 # should match them. The reason is fit to print.
 NEEDS_CARE: Mapping[str, str] = MappingProxyType(
-    dict.fromkeys(("eval", "source", ".", "trap", "exec", "command", "builtin", "fc"), _RUN)
-    | dict.fromkeys(("jobs", "bind", "complete", "compgen", "mapfile", "readarray"), _RUN)
-    | dict.fromkeys(("let", "test", "[", "printf", "read", "unset", "getopts", "wait"), _ASSIGN)
-    | dict.fromkeys(("declare", "typeset", "local", "export", "readonly"), _ASSIGN)
-    | dict.fromkeys(("alias", "unalias", "set", "shopt", "enable", "hash"), _READING)
-    | {"history": _HISTORY}
+    {
+        program: reason
+        for programs, reason in (
+            ("eval source . trap exec command builtin fc", _RUN),
+            ("jobs bind complete compgen mapfile readarray", _RUN),
+            ("let test [ printf read unset getopts wait", _ASSIGN),
+            ("declare typeset local export readonly", _ASSIGN),
+            ("alias unalias set shopt enable hash", _READING),
+            ("history", "writes and reads any file with -w and -r"),
+        )
+        for program in programs.split()
+    }
 )
-RESERVED = frozenset({"!", "[[", "]]", "{", "}", "case", "coproc", "do", "done", "elif", "else"})
-RESERVED |= {"esac", "fi", "for", "function", "if", "in", "select", "then", "time", "until"}
-RESERVED |= {"while"}
+RESERVED = names(
+    "! [[ ]] { } case coproc do done elif else esac fi for function if in select then time until"
+    " while"
+)
 UNREADABLE = (Obstacle.CONTROL, Obstacle.LENGTH)  # the text as a whole
 LONGEST = 131_071  # bytes; Linux takes no longer argument, and `bash -c TEXT` is one
 _BLANKS = ("", " ", "\t", "\n")

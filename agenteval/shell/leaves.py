@@ -262,7 +262,7 @@ _REDIRECT = re.compile(
 )
 _KINDS = {"<": RedirectKind.INPUT, "<<<": RedirectKind.HERESTRING}
 _KINDS |= {"<<": RedirectKind.HEREDOC, "<<-": RedirectKind.HEREDOC}
-_CONSTRUCTS = {
+CONSTRUCT_OF = {
     RedirectKind.STDERR: Construct.STDERR_REDIRECT,
     RedirectKind.FILE: Construct.FILE_REDIRECT,
     RedirectKind.INPUT: Construct.INPUT_REDIRECT,
@@ -407,7 +407,7 @@ class _Reader(Cursor):
             return None
         kind = kind or RedirectKind.FILE
         self._count()
-        self.constructs.add(_CONSTRUCTS[kind])
+        self.constructs.add(CONSTRUCT_OF[kind])
         redirect = Redirect(kind, Span(start, self.at, self.text[start : self.at]), target)
         self.redirects.append(redirect)
         return redirect

@@ -13,13 +13,8 @@ from typing import Any, NamedTuple
 
 from agenteval.shell import read_table
 from agenteval.shell.facts import Words
-from agenteval.shell.gate import Simple
+from agenteval.shell.gate import Simple, names
 from agenteval.shell.wrappers import is_wrapper, unwrap
-
-
-def names(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
 
 FILTERS = names(
     "awk base64 bat cat column cut egrep fgrep fmt fold gawk grep head hexdump jq less more nl od"

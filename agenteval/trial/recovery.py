@@ -17,11 +17,10 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from itertools import accumulate, chain, groupby, islice, pairwise
+from itertools import accumulate, groupby, islice, pairwise
 
-from agenteval.shell.wrappers import Meetings
 from agenteval.trial.call import Ending
-from agenteval.trial.claims import Intent, intent_of, likeness, same_intent
+from agenteval.trial.intents import Intent, can_meet, intent_of, likeness, same_intent
 from agenteval.trial.trial import CallRecord, Cluster, Trial
 
 COUNTING = 4  # raised when a trial is counted differently than before
@@ -107,7 +106,6 @@ class _Call:
     settled: int | None = None  # in which turn
     again: "_Call | None" = None
     vain: set[str] = field(default_factory=set)
-    kinds: int = field(init=False)  # the number of its commands' kinds, in the trial
 
     @property
     def denied(self) -> bool:
@@ -178,15 +176,12 @@ def _matched(by_turn: Sequence[list[_Call]]) -> tuple[list[_Call], list[_Call]]:
     denials: list[_Call] = []
     unsettled: list[_Call] = []
     spare: list[_Call] = []
-    can = Meetings()
-    for call in chain.from_iterable(by_turn):
-        call.kinds = can.number(call.intent.kinds)
     for calls in by_turn:
         by_key = sorted(calls, key=lambda call: call.intent.key)
         allowed = [call for call in by_key if not call.denied]
         denied = _episode(calls)
         asked = unsettled[-PENDING:]
-        answering = _answer(asked, [*allowed, *denied], can)
+        answering = _answer(asked, [*allowed, *denied])
         if answering:
             unsettled[-PENDING:] = [one for one in asked if one.kind is None]
         unsettled += denied
@@ -209,17 +204,14 @@ def _episode(calls: Sequence[_Call]) -> list[_Call]:
     return [groups[key][0] for key in sorted(groups)]
 
 
-def _answer(open_denials: Sequence[_Call], calls: Sequence[_Call], can: Meetings) -> list[_Call]:
+def _answer(open_denials: Sequence[_Call], calls: Sequence[_Call]) -> list[_Call]:
     """Settle denials by the calls of a turn, the most alike first; return the calls that did so.
 
     Of pairs that are equally alike, the older denial's comes first: they are made in that order.
     """
     pairs = [
         (call.denied, -likeness(denial.intent, call.intent), denial, call)
-        for call in calls
-        for meets in (can[call.kinds],)
-        for denial in open_denials
-        if meets[denial.kinds] and same_intent(denial.intent, call.intent)
+        for denial, call in _pairs_of_one_intent(open_denials, calls)
     ]
     pairs.sort(key=lambda pair: pair[:2])
     answering: list[_Call] = []
@@ -228,6 +220,18 @@ def _answer(open_denials: Sequence[_Call], calls: Sequence[_Call], can: Meetings
             answering.append(call)
             _settle(denial, call)
     return answering
+
+
+def _pairs_of_one_intent(
+    denials: Sequence[_Call], calls: Sequence[_Call]
+) -> Iterator[tuple[_Call, _Call]]:
+    denials_with_kinds = [(denial, denial.intent.kinds) for denial in denials]
+    for call in calls:
+        kinds = call.intent.kinds
+        for denial, denied_kinds in denials_with_kinds:
+            # Of most pairs the kinds alone show that they differ, which is much sooner known.
+            if can_meet(denied_kinds, kinds) and same_intent(denial.intent, call.intent):
+                yield denial, call
 
 
 def _settle(denial: _Call, call: _Call) -> None:

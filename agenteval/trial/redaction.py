@@ -14,12 +14,13 @@ import html
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
 from urllib.parse import quote, quote_plus, unquote, urlsplit
 
+_DEEPEST = 100  # levels of a JSON value
 MARK = "redacted-key"  # one word: a command that has it in the place of a key is still one
 SHORTEST = 8  # characters; what is shorter, such as "none" or "EMPTY", stands in too many texts
 
@@ -40,10 +41,10 @@ def secrets_of(variables: Mapping[str, str]) -> Iterator[str]:
     for name, value in variables.items():
         if _NAMES.search(name):
             yield value.strip()
-        yield from passwords_in(value)
+        yield from _passwords_in(value)
 
 
-def passwords_in(text: str) -> Iterator[str]:
+def _passwords_in(text: str) -> Iterator[str]:
     """The passwords, and the secrets in the query, of a URL; none where the text is no URL."""
     try:
         parts = urlsplit(text)
@@ -98,17 +99,9 @@ class KnownKeys:
             content = content.replace(form, MARK.encode())
         return content
 
-    def value(self, value: Any, depth: int = 0) -> Any:
+    def value(self, value: Any) -> Any:
         """The same of every text in a JSON value, keys of objects among them."""
-        if isinstance(value, str):
-            return self.text(value)
-        if depth > _DEEPEST:
-            return None
-        if isinstance(value, Mapping):
-            return {self.text(str(k)): self.value(v, depth + 1) for k, v in value.items()}
-        if isinstance(value, list | tuple):
-            return [self.value(item, depth + 1) for item in value]
-        return value
+        return _replaced(value, self.text)
 
     def json(self, text: str) -> str:
         r"""JSON text without them, though a letter of one may be written as `\u0041`."""
@@ -143,6 +136,19 @@ class KnownKeys:
 
     def _hidden(self, value: Any) -> Any:
         return self.content(value) if isinstance(value, bytes) else self.value(value)
+
+
+def _replaced(value: Any, replace: Callable[[str], str], depth: int = 0) -> Any:
+    """Return a JSON value with each text replaced; null for what is nested too deep."""
+    if isinstance(value, str):
+        return replace(value)
+    if depth > _DEEPEST:
+        return None
+    if isinstance(value, Mapping):
+        return {replace(str(k)): _replaced(v, replace, depth + 1) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_replaced(item, replace, depth + 1) for item in value]
+    return value
 
 
 def _forms(value: str) -> Iterator[str]:
@@ -220,7 +226,6 @@ _KINDS: Mapping[str, str] = {
 }
 _EXPRESSIONS = {kind: re.compile(text, re.DOTALL) for kind, text in _KINDS.items()}
 KEYS = ("private key", "key", "token", "secret", "password")  # kinds that open something
-_DEEPEST = 100
 
 
 @dataclass(slots=True)
@@ -247,17 +252,9 @@ class Redactor:
             text = _EXPRESSIONS[kind].sub(partial(self._mark, kind), text)
         return text
 
-    def value(self, value: Any, depth: int = 0) -> Any:
+    def value(self, value: Any) -> Any:
         """The same of every text in a JSON value, keys of objects among them."""
-        if isinstance(value, str):
-            return self.text(value)
-        if depth > _DEEPEST:
-            return None
-        if isinstance(value, Mapping):
-            return {self.text(str(k)): self.value(v, depth + 1) for k, v in value.items()}
-        if isinstance(value, list | tuple):
-            return [self.value(one, depth + 1) for one in value]
-        return value
+        return _replaced(value, self.text)
 
     def listed(self) -> list[str]:
         """Return a line for each kind that was found, the most frequent first."""
