@@ -1,8 +1,8 @@
-"""Failure classes: functions that look at a denied call, and the texts that they carry.
+"""A failure class: a function that looks at a denied call, with the texts that it carries.
 
-Faults of a text as such: marks of a template, typographic characters, what is open.
-
-A denied call with all that the failure classes use of it.
+In order: the class and the decorator that makes one; sentences; faults of a text as such (marks
+of a template, typographic characters, what is left open); `DeniedCall`, with all that the
+classes use of a call; evidence that several classes look for.
 """
 
 import inspect
@@ -149,6 +149,8 @@ def _call(example: str | ToolCall) -> ToolCall:
     return tool(BASH, command=example) if isinstance(example, str) else example
 
 
+# Sentences of hints.
+
 FAULT = 80  # characters of what is wrong
 
 
@@ -168,6 +170,8 @@ def joined(first: str, then: str = "") -> str:
         return first or then
     return f"{first} {then}" if first[-1] in ".?!:" else f"{first}. {then}"
 
+
+# Faults of a text as such.
 
 # What chat templates put around a call, and servers take away: elements, and tokens of a tokenizer.
 _NAMED = (
@@ -331,6 +335,9 @@ def left_open(text: str) -> str:
     return f"{opened[-1]} is never closed by {_OPENS[opened[-1]]}" if opened else ""
 
 
+# A denied call.
+
+
 class DeniedCall(NamedTuple):
     """One denied call.
 
@@ -491,6 +498,8 @@ class DeniedCall(NamedTuple):
 _HARMS = ("network", "destructive")
 _FIELDS = ShellFacts._fields
 _KIND = itemgetter(0)
+
+# Evidence.
 
 _NOT_LISTED = "is not listed"
 

@@ -1,11 +1,8 @@
 """An arm: all that a model reads besides its task, and who judges its calls; a versioned value.
 
+A profile is the part of an arm with the names of its tools and the texts after each call.
 `strict` is here. The others are files (`arms/` of agenteval and of the user's project) and the
 words of other harnesses (`agenteval/dialects`).
-
-A profile: the names of a model's tools, and the texts after each call; a part of an arm.
-
-STRICT is our own; those of other harnesses are in `agenteval/dialects`.
 """
 
 import json
@@ -144,6 +141,8 @@ class Profile:
         return name == theirs or (self.any_case and name.lower() == theirs.lower())
 
 
+# The words of our own tools, and their names elsewhere.
+
 # The parameters of our own tools, in the order in which every form has them.
 PARAMETERS: Mapping[str, tuple[str, ...]] = {
     BASH: ("command",),
@@ -234,6 +233,8 @@ STRICT_PROFILE = Profile(
         empty="[no output]",
     ),
 )
+
+# Arms.
 
 Denials = Literal["bare", "rule", "rules", "user", "hint"]
 KINDS: tuple[Denials, ...] = get_args(Denials)

@@ -1,17 +1,12 @@
 """The prompt and goal of one trial: its scenario rendered for a seed; and its sub-agents.
 
-Templates, and the variables that a seed draws.
-
-A stranger may have written a template: only the confined child of `sandbox.maker` fills one.
-
-The setting of a run's prompts: the arm, the rules, and the place of the rules.
-
-Earlier tasks before the task of a long conversation, as they really were played.
-
-`workflows.earlier` plays them. Here a trial takes some of them, by its seed, until its prompt has
-the configured length and share of denied calls. Tasks in the same fixture are turns of this
-conversation; others are reports of their agents. Nothing reveals how the task at hand is done: it
-is never among them.
+In order: templates, which a stranger may have written, so only the confined child of
+`sandbox.maker` fills one; the variables that a seed draws; the rules that a prompt may name; the
+setting of a run's prompts; the prompt itself; earlier tasks before the task of a long
+conversation, as they really were played (`workflows.earlier` plays them). Here a trial takes
+some of them, by its seed, until its prompt has the configured length and share of denied calls.
+Tasks in the same fixture are turns of this conversation; others are reports of their agents.
+Nothing reveals how the task at hand is done: it is never among them.
 """
 
 import re
@@ -87,6 +82,8 @@ def fill(text: str, variables: Mapping[str, Any]) -> str:
         raise TemplateRuntimeError(f"{type(error).__name__}: {error}") from error
 
 
+# Variables.
+
 Variables = Mapping[str, Value]
 
 
@@ -115,6 +112,8 @@ def script(scenario: Scenario, seed: int) -> str:
 def one_line(query: str) -> str:
     return " ".join(query.split())
 
+
+# Rules.
 
 # An edit here changes what every model reads: raise VERSION.
 VERSION = 3
@@ -192,6 +191,8 @@ def _variants() -> Iterator[tuple[str, str]]:
 
 
 VARIANTS: Mapping[str, str] = dict(_variants())
+
+# The setting.
 
 Place = Literal["start", "end", "both"]
 USUAL = 10  # of 100 calls that went before, those that were denied
@@ -275,6 +276,8 @@ class Setting:
 
 
 DEFAULT = Setting()
+
+# The prompt.
 
 SYSTEM_HEADING = "# System\n"
 TASK_HEADING = "# Task\n"
@@ -435,6 +438,8 @@ def _pattern(task: str) -> str:
             named_columns.add(part)
     return "".join(parts) + r"(?=\n\n|\Z)"
 
+
+# Earlier tasks.
 
 NOTED = "Noted."
 CUT = "[the beginning of this report was left out]\n"

@@ -1,8 +1,7 @@
-"""Programs by name: filters, shells, interpreters, and the code or script that they run.
+"""Programs by name: their scripts and code, what they may do on unchecked words, what they show.
 
-Effects of programs on unchecked words: run others, write, delete, read, reach hosts.
-
-Possible effects of a bare command, by its program, its sub-command and its options.
+The first part decides: a policy compares the script or code that a command runs. The rest
+explains denials and warns of wide rules, by the table in `programs.toml`.
 """
 
 import re
@@ -166,6 +165,8 @@ def _is_cluster(word: str, letters: str) -> bool:
     )
 
 
+# What xargs puts into a command.
+
 # How xargs is told in place of what: the mark may be the next word.
 _MARKS = re.compile(r"-[0rtxpo]*(I|i)(.*)|--rep[a-z]*(?:=(.*))?", re.DOTALL)
 
@@ -316,6 +317,8 @@ def _is_option(word: str, option: str) -> bool:
         return word.startswith(option)
     return option[1] in word
 
+
+# Sub-commands, and the harm that a command may do.
 
 _VALUED_BEFORE_COMMAND = names(
     "-C -c --git-dir --work-tree --prefix -H --host --context -n --namespace"

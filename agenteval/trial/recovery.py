@@ -1,15 +1,13 @@
-"""The reactions of a model to its denials, read from its finished trial.
+"""The reactions of a model to its denials, the load of its server, and loops without progress.
 
 A model reads the denials of a turn before it writes the next one: calls of one turn are one
-episode, and their order changes nothing. What settles a denial is the next call of the same intent,
-in whichever later turn; each call answers one denial, and an allowed one is looked at first.
+episode, and their order changes nothing. What settles a denial is the next call of the same
+intent, in whichever later turn; each call answers one denial, and an allowed one is looked at
+first.
 
-The work of a server by its log, window by window, all its engines together.
-
-Detection of a model without progress: the same calls again and again, or the same words.
-
-A round counts as the same only with the same answers. A model that polls a job and reads something
-new makes progress, and so does one that reads page after page.
+Then `windows`, the work of a server by its log, all its engines together. Last `looped` and
+`repeated`: the same calls with the same answers, or the same words. A model that polls a job and
+reads something new makes progress, and so does one that reads page after page.
 """
 
 import re
@@ -303,6 +301,8 @@ def _hazards(by_turn: Sequence[list[_Call]]) -> tuple[Cluster, Cluster]:
     return (denied[True], calls[True]), (denied[False], calls[False])
 
 
+# The load of a server.
+
 NEXT = (0.5, 1.5)  # windows until the line that follows at once; stamps have whole seconds
 
 
@@ -409,6 +409,8 @@ def _gap(first: EngineLine, second: EngineLine) -> float | None:
     return None if first.at is None or second.at is None else second.at - first.at
 
 
+# Loops.
+
 # How often a round of so many calls comes before it is a loop. Twice or three times is a second
 # look: a command tried again, a check before and after. Longer rounds than four are not looked for.
 ROUNDS = {1: 5, 2: 4, 3: 4, 4: 4}
@@ -422,7 +424,7 @@ RUNAWAY = 6000
 
 
 @dataclass(frozen=True, slots=True)
-class Cycle:
+class _Cycle:
     """A round of calls that came so many times without a break, the last one last."""
 
     calls: tuple[str, ...]
@@ -432,14 +434,14 @@ class Cycle:
         return f"{self.times} times the same, with the same answers: {'; then '.join(self.calls)}"
 
 
-def looped(records: Sequence[CallRecord]) -> Cycle | None:
+def looped(records: Sequence[CallRecord]) -> _Cycle | None:
     """Return the shortest round of calls that the last calls repeat; None if they repeat none."""
     longest = max(period * times for period, times in ROUNDS.items())
     tail = [(one.call.name, one.call.raw, one.reply) for one in records[-longest:]]
     for period, times in ROUNDS.items():
         if len(tail) >= period * times and _repeats(tail[-period * times :], period):
             calls = tuple(f"{name} {raw}"[:LONGEST_PASSAGE] for name, raw, _ in tail[-period:])
-            return Cycle(calls, times)
+            return _Cycle(calls, times)
     return None
 
 

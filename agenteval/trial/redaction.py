@@ -1,12 +1,11 @@
 """Removal of what must not leave a machine from texts: keys, addresses, names, home folders.
 
-A pattern finds only what looks like one: read a text before you pass it on. Matches are counted by
-kind, and never repeated.
-
-Keys known by their value, removed from everything that a server or a program writes.
-
-A server may repeat the key that it was sent: in a reply, an error, the arguments of a call. A key
+`KnownKeys` removes keys by their value from everything that a server or a program writes: a
+server may repeat the key that it was sent, in a reply, an error, the arguments of a call. A key
 is looked for as it is and as programs write it: in JSON, URLs, HTML, base64 and hexadecimal.
+
+`Redactor` also finds by patterns what only looks like a secret: read a text before you pass it
+on. Matches are counted by kind, and never repeated.
 """
 
 import base64
@@ -173,6 +172,8 @@ def _in_base64(content: bytes) -> Iterator[str]:
         whole = written[(before * 8 + 5) // 6 : (before + len(content)) * 8 // 6]
         yield from (whole, whole.replace("+", "-").replace("/", "_"))
 
+
+# What looks like a secret.
 
 # The order matters: a key within an address is a key, and an e-mail has a host in it. A pattern
 # begins where its run of characters begins, or at a word: from each place in a run it would take a

@@ -1,8 +1,8 @@
 """A run: one model over some scenarios, with all that its numbers depend on.
 
-Cards that a run keeps of its player, shown next to its rates: a model, an arm, or logs.
-
-Differences between runs: those that forbid a comparison, and those that may explain one.
+In order: the cards of its model and arm, shown next to its rates; how reasoning was sent back;
+the run as stored; `Conditions`, and the differences of runs in them: those that forbid a
+comparison, and those that may explain one.
 """
 
 import re
@@ -117,6 +117,8 @@ class Source:
     judged: bool = True
 
 
+# Reasoning.
+
 # What a model thought, sent back to it. Within a tool loop the templates of thinking models expect
 # the reasoning of its earlier turns: a harness sends it back under the name it came in. Behind an
 # answer of the model it is dropped, as templates drop it there themselves.
@@ -142,7 +144,7 @@ def usual(model: str, base_url: str = "") -> Rule:
     return "drop" if _DROPPED.search(model) or _REFUSED.search(base_url) else "loop"
 
 
-def departs(rule: str, model: str, base_url: str = "") -> str:
+def _departs(rule: str, model: str, base_url: str = "") -> str:
     """Return the rule in words, which say if it is the usual one; "" if none was recorded."""
     if not rule:
         return ""
@@ -217,6 +219,9 @@ class Effort:
     joules: float | None = None
 
 
+# The run.
+
+
 def judged_by(scenario: str, agent: str = "") -> str:
     """Return the key of a scenario, or of a sub-agent in it, in `Run.judged`."""
     return f"{scenario}:{agent}" if agent else scenario
@@ -281,6 +286,8 @@ class Run:
         last = self.last_planned
         return self.trials_planned - last.trials if last and self.complete else 0
 
+
+# Conditions.
 
 Texts = Mapping[str, str]  # by its name; empty is not known, and differs from nothing
 OUR_LOOP = "our own loop"  # what plays where no harness does
@@ -355,7 +362,7 @@ def _task_and_rules(run: Run) -> Texts:
         "rules": f"at {options.rules}" if options else "",
         "context": options.context if options else "",
         "prompts": run.protocol,
-        "reasoning": departs(run.model.reasoning, run.model.served_id, run.model.base_url),
+        "reasoning": _departs(run.model.reasoning, run.model.served_id, run.model.base_url),
         "replies": "streamed" if run.model.stream else "whole",
         "turn limit": "by scenario" if run.max_turns is None else str(run.max_turns),
         TAXONOMY: run.taxonomy,
@@ -389,6 +396,8 @@ def _server_facts(card: ModelCard) -> Texts:
         if fact != "model"
     }
 
+
+# Differences.
 
 NAMED = 3  # scenarios
 TOLD_WITH_VALUES = 60  # characters; a longer one says no more than that it differs

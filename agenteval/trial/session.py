@@ -1,7 +1,8 @@
 """Sessions of a log: turns of calls, each with the outcome that was recorded.
 
-Three facts of a call are kept apart: its recorded outcome, here; the verdict of an allow list; and
-its shape, the class that its command resembles.
+Three facts of a call are kept apart: its recorded outcome, here; the verdict of an allow list;
+and its shape, the class that its command resembles. `Building` is a session while its log is
+read.
 """
 
 from collections import Counter

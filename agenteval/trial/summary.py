@@ -1,6 +1,6 @@
-"""The summary of a trial, and of a run: the input of every figure, without transcripts.
+"""The summary of a trial and of a run, the input of every figure; and the pairing of two runs.
 
-The pairing of two runs: their trials of the same task instance.
+No transcripts: a run of a thousand trials is compared from its summaries alone.
 """
 
 from collections import Counter
@@ -286,6 +286,8 @@ def _calls_by_agent(calls: Sequence[AgentCall]) -> dict[str, Cluster]:
     denied = Counter(name for name, is_denied in calls if is_denied)
     return {name: (denied[name], made[name]) for name in sorted(made)}
 
+
+# Pairing.
 
 Trials = tuple[TrialSummary, ...]
 _Scenarios = Mapping[str, Sequence[TrialSummary]]

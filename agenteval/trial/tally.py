@@ -1,10 +1,8 @@
-"""Totals of the turns and calls of trials, besides the counts of their summaries.
+"""Totals of a run besides its summaries: serving figures, tokens, executions, the score.
 
-Serving figures of a run, from its tokens and times, and the pace of requests under way.
-
-Totals of a run: counts by trial, so that intervals can be clustered by trial.
-
-Void trials are excluded from every count here, and listed separately.
+In order: the figures of requests; the pace of a slow server; token counts, which show whether a
+server cut the prompt; the tally of a trial; the score of a run. Counts stay apart by trial, so
+that intervals can be clustered. Void trials are in no count, and listed separately.
 """
 
 from array import array
@@ -100,6 +98,8 @@ def spread(values: Sequence[float]) -> Spread | None:
     return Spread(len(ordered), middle, ordered[round(0.05 * last)], ordered[round(0.95 * last)])
 
 
+# The pace of a server.
+
 REFERENCE = 40.0  # tokens a second of one request, waiting included: what limits are written for
 LONGEST = 8.0  # times a limit, however slow the server
 MEASURED = 200  # tokens from which on a speed is one: a short reply is mostly waiting
@@ -117,6 +117,8 @@ def generated(turn: Turn) -> int:
     pieces = turn.timing.pieces if turn.timing else 0
     return turn.usage.completion_tokens or pieces
 
+
+# Token counts.
 
 SLACK = 64  # tokens: a template may write an earlier turn in fewer words
 MARGIN = 4 * SLACK  # tokens: what templates add to some messages, or rows of dashes save
@@ -259,6 +261,9 @@ class Tallies:
         return sum(one.useful for one in self.trials)
 
 
+# The tally of a trial.
+
+
 def tally(trial: Trial) -> Tally:
     ran = [record.execution for record in trial.calls if record.execution is not None]
     return Tally(
@@ -375,6 +380,9 @@ class Score:
     @property
     def recoveries(self) -> tuple[TrialRecovery, ...]:
         return tuple(one.recovery for one in self.counted)
+
+
+# The score of a run.
 
 
 def score(trials: Iterable[Trial]) -> Score:

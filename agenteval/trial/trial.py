@@ -1,8 +1,8 @@
-"""A scenario: the task of a model, and the checks in its sandbox that show it was done.
+"""A scenario, and a trial of it as it happened; the errors counted of many.
 
-A trial as it happened: messages, turns, calls and how it ended.
-
-Errors counted by trial and by failure class: the input of every rate and comparison.
+In order: the task with the checks that show it was done; messages, turns, calls and the ending
+of one trial; `ErrorCounts` by trial and by failure class, the input of every rate and
+comparison.
 """
 
 from collections import Counter
@@ -443,6 +443,8 @@ class Limit(StrEnum):
     OUTPUT = "output"
     STUCK = "stuck"  # it could not be killed in time; the world behind it is a new one
 
+
+# Counts.
 
 Cluster = tuple[int, int]  # of one trial: how many, out of how many
 Session = Sequence[str | None]  # the calls of one trial: the primary class of a denied one, or None
