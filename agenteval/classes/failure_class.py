@@ -210,14 +210,17 @@ _OF_JSON = compiled(
 
 def residue(text: str) -> tuple[int, int] | None:
     """Return the place of marks of a template before or behind a command, or None."""
-    if (text.lstrip()[:1] in _FIRST or _MORE.match(text)) and (match := _BEFORE.match(text)):
-        start = match.end() - len(match[0].lstrip())
-        return start, start + len(match[0].strip())
-    if text.rstrip()[-1:] in _LAST and (
-        match := _BEHIND.search(text, max(len(text.rstrip()) - _LONGEST_TOKEN, 0))
-    ):
-        start, end = match.start(), match.start() + len(match[0].rstrip())
-        return None if _PLACEHOLDER.fullmatch(text, start - 1, end) else (start, end)
+    # The patterns are slow: the first and the last character tell most commands from marks.
+    if text.lstrip()[:1] in _FIRST or _MORE.match(text):
+        before = _BEFORE.match(text)
+        if before:
+            start = before.end() - len(before[0].lstrip())
+            return start, start + len(before[0].strip())
+    if text.rstrip()[-1:] in _LAST:
+        behind = _BEHIND.search(text, _start_of_last_token(text))
+        if behind:
+            start, end = _place_of(behind)
+            return None if _PLACEHOLDER.fullmatch(text, start - 1, end) else (start, end)
     return _json_behind(text)
 
 
@@ -225,10 +228,21 @@ def _json_behind(text: str) -> tuple[int, int] | None:
     """Return where the call's JSON goes on behind a command: it closes a quote that is not open."""
     if text.rstrip()[-1:] not in {"}", "]"}:
         return None
-    match = _OF_JSON.search(text, max(len(text.rstrip()) - _LONGEST_TOKEN, 0))
-    before = text[: match.start()] if match else ""
-    if not match or "{" in before or left_open(before) or not left_open(text):
+    match = _OF_JSON.search(text, _start_of_last_token(text))
+    if match is None:
         return None
+    before = text[: match.start()]
+    if "{" in before or left_open(before) or not left_open(text):
+        return None
+    return _place_of(match)
+
+
+def _start_of_last_token(text: str) -> int:
+    return max(len(text.rstrip()) - _LONGEST_TOKEN, 0)
+
+
+def _place_of(match: re.Match[str]) -> tuple[int, int]:
+    """Return the place of what was matched, without the blanks behind it."""
     return match.start(), match.start() + len(match[0].rstrip())
 
 

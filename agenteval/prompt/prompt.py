@@ -186,8 +186,10 @@ def _variants() -> Iterator[tuple[str, str]]:
     """Yield each set of rules with none, one or both of the sentences that may be added to it."""
     for name, rules in RULES.items():
         for extras in ((), ("tools",), ("after",), ("tools", "after")):
-            parts = [*filter(None, [rules]), *(TOLD[extra] for extra in extras)]
-            yield "+".join((name, *extras)), "\n\n".join([HEADING, *parts]) if parts else ""
+            parts = [rules] if rules else []
+            parts += [TOLD[extra] for extra in extras]
+            text = "\n\n".join([HEADING, *parts])
+            yield "+".join((name, *extras)), text if parts else ""
 
 
 VARIANTS: Mapping[str, str] = dict(_variants())
@@ -468,17 +470,18 @@ def _selected(
     waiting, calls, denied = list(past), 0, 0
     while waiting and budget > 0:
         needs_denials = 100 * denied < share * calls
-        fitting = [
-            task for task in waiting if sum(map(_length, _as_messages(task, fixture))) <= budget
-        ]
-        fitting = [task for task in fitting if share or not task.denied] or fitting[:0]
+        usable = [task for task in waiting if share or not task.denied]
+        fitting = [task for task in usable if _length_of(_as_messages(task, fixture)) <= budget]
         if not fitting:
             break
-        task = next((task for task in fitting if (task.denied > 0) is needs_denials), fitting[0])
+        wanted = (task for task in fitting if (task.denied > 0) is needs_denials)
+        task = next(wanted, fitting[0])
         waiting.remove(task)
-        calls, denied = calls + task.calls, denied + task.denied
-        selected.append(_as_messages(task, fixture))
-        budget -= sum(map(_length, selected[-1]))
+        calls += task.calls
+        denied += task.denied
+        messages = _as_messages(task, fixture)
+        selected.append(messages)
+        budget -= _length_of(messages)
     rest = next((task for task in waiting if (share or not task.denied)), None)
     space = budget - len(CUT) - len(NOTED)
     if rest and space > 0:
@@ -503,8 +506,8 @@ def _report(earlier: Earlier) -> str:
     return "\n".join(lines)
 
 
-def _length(message: Message) -> int:
-    return len(message.content)
+def _length_of(messages: Sequence[Message]) -> int:
+    return sum(len(message.content) for message in messages)
 
 
 def _numbered(messages: Iterator[Message]) -> Iterator[Message]:

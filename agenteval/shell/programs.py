@@ -173,13 +173,18 @@ _MARKS = re.compile(r"-[0rtxpo]*(I|i)(.*)|--rep[a-z]*(?:=(.*))?", re.DOTALL)
 
 def filled(argv: Sequence[str], start: int) -> Iterator[str]:
     """The words, with a star in place of what xargs or parallel puts there behind `start`."""
-    marks = {"{}", ":::"} if base_name(argv[start - 1]) == "parallel" else set[str]()
+    marks: set[str] = set()
+    if base_name(argv[start - 1]) == "parallel":
+        marks = {"{}", ":::"}
     for word, behind in pairwise((*argv[start:], "")):
-        if found := _MARKS.fullmatch(word):
-            marks.add(found[2] or found[3] or (behind if found[1] == "I" else "{}"))
-    put = re.compile("|".join(map(re.escape, marks - {""})) or r"(?!)")
-    for number, word in enumerate(argv):
-        yield put.sub("*", word) if number >= start else word
+        if option := _MARKS.fullmatch(word):
+            next_word = behind if option[1] == "I" else "{}"
+            marks.add(option[2] or option[3] or next_word)
+    any_mark = "|".join(map(re.escape, marks - {""}))
+    filled_in = re.compile(any_mark or r"(?!)")
+    yield from argv[:start]
+    for word in argv[start:]:
+        yield filled_in.sub("*", word)
 
 
 _SCRIPT = "it runs any script or program: name the script, as in `uv run scripts/x.py *`"

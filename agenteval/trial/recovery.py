@@ -12,8 +12,9 @@ reads something new makes progress, and so does one that reads page after page.
 
 import re
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import accumulate, groupby, islice, pairwise
 
@@ -153,17 +154,26 @@ def _denial_recoveries(
             _settle_unrepeated(denial, trial, spare)
         else:
             _sooner(denial, spare)
-    places = sorted(
-        ((one.turn, one.position, one, denial) for denial in denials for one in denial.equal_calls),
-        key=lambda place: place[:2],
-    )
-    for turn, position, one, denial in places:
-        kind, end = denial.kind or Recovery.ABANDONED, _end(denial)
-        yield DenialRecovery(
-            *(turn, position, one.failure_class, kind, len(trial.turns) - turn - 1),
-            turns=None if end is None else end - turn,
-            calls=None if end is None else 1 + before[end] - before[turn] - len(by_turn[turn]),
+    denied_calls = [(call, denial) for denial in denials for call in denial.equal_calls]
+    denied_calls.sort(key=_place)
+    for call, denial in denied_calls:
+        turn, end = call.turn, _end(denial)
+        recovery = DenialRecovery(
+            turn,
+            call.position,
+            call.failure_class,
+            denial.kind or Recovery.ABANDONED,
+            played=len(trial.turns) - turn - 1,
         )
+        if end is not None:
+            made_until = 1 + before[end] - before[turn] - len(by_turn[turn])
+            recovery = replace(recovery, turns=end - turn, calls=made_until)
+        yield recovery
+
+
+def _place(denied_call: tuple[_Call, _Call]) -> tuple[int, int]:
+    call, _ = denied_call
+    return call.turn, call.position
 
 
 def _matched(by_turn: Sequence[list[_Call]]) -> tuple[list[_Call], list[_Call]]:
@@ -293,11 +303,11 @@ def _longest_run(by_turn: Sequence[list[_Call]]) -> int:
 
 def _hazards(by_turn: Sequence[list[_Call]]) -> tuple[Cluster, Cluster]:
     """(denied, calls) behind a turn with a denial and behind any other, the first turn left out."""
-    denied, calls = {True: 0, False: 0}, {True: 0, False: 0}
+    denied, calls = Counter[bool](), Counter[bool]()
     for before, now in pairwise(by_turn):
-        state = any(call.denied for call in before)
-        denied[state] += sum(call.denied for call in now)
-        calls[state] += len(now)
+        is_after_denial = any(call.denied for call in before)
+        denied[is_after_denial] += sum(call.denied for call in now)
+        calls[is_after_denial] += len(now)
     return (denied[True], calls[True]), (denied[False], calls[False])
 
 
@@ -436,13 +446,16 @@ class _Cycle:
 
 def looped(records: Sequence[CallRecord]) -> _Cycle | None:
     """Return the shortest round of calls that the last calls repeat; None if they repeat none."""
-    longest = max(period * times for period, times in ROUNDS.items())
-    tail = [(one.call.name, one.call.raw, one.reply) for one in records[-longest:]]
     for period, times in ROUNDS.items():
-        if len(tail) >= period * times and _repeats(tail[-period * times :], period):
-            calls = tuple(f"{name} {raw}"[:LONGEST_PASSAGE] for name, raw, _ in tail[-period:])
-            return _Cycle(calls, times)
+        tail = [_with_answer(record) for record in records[-period * times :]]
+        if len(tail) == period * times and _repeats(tail, period):
+            calls = [f"{name} {raw}"[:LONGEST_PASSAGE] for name, raw, _ in tail[-period:]]
+            return _Cycle(tuple(calls), times)
     return None
+
+
+def _with_answer(record: CallRecord) -> tuple[str, str, str]:
+    return record.call.name, record.call.raw, record.reply
 
 
 def _repeats(items: Sequence[object], period: int) -> bool:

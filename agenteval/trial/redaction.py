@@ -155,13 +155,21 @@ def _forms(value: str) -> Iterator[str]:
     yield value
     for is_ascii in (True, False):
         written = json.dumps(value, ensure_ascii=is_ascii)[1:-1]
-        yield from (written, written.replace("/", "\\/"), json.dumps(written)[1:-1])
-    yield from (html.escape(value), html.escape(value, quote=False), repr(value)[1:-1])
+        yield written
+        yield written.replace("/", "\\/")
+        yield json.dumps(written)[1:-1]  # JSON within JSON
+    yield html.escape(value)
+    yield html.escape(value, quote=False)
+    yield repr(value)[1:-1]
     for escaped in (quote(value), quote(value, safe=""), quote_plus(value)):
-        yield from (escaped, re.sub("%..", lambda found: found[0].lower(), escaped))
-    yield from ("".join(f"%{byte:02X}" for byte in content), content.hex(), content.hex().upper())
-    units = "".join(f"\\u{ord(one):04x}" for one in value)
-    yield from (units, units.replace("\\u", "\\\\u"))
+        yield escaped
+        yield re.sub("%..", lambda code: code[0].lower(), escaped)
+    yield "".join(f"%{byte:02X}" for byte in content)
+    yield content.hex()
+    yield content.hex().upper()
+    units = "".join(f"\\u{ord(character):04x}" for character in value)
+    yield units
+    yield units.replace("\\u", "\\\\u")
     yield from _in_base64(content)
 
 

@@ -432,19 +432,21 @@ def _differing_lists(conditions: Sequence[Conditions]) -> list[str]:
     The lists of all scenarios together say little: runs of some scenarios alone have fewer. Lists
     of one name are compared only if it is unknown which of them judged which scenario.
     """
-    if not all(one.judged or not one.policies for one in conditions):
-        return [
-            f"{ALLOW_LISTS} ({name})" for name in _differing([it.policies for it in conditions])
-        ]
-    differences = _differing([one.judged for one in conditions])
-    sides = [", ".join(_named(one, differences)) for one in conditions]
-    lists = [side for side in dict.fromkeys(sides) if side]
-    return [_with_values(ALLOW_LISTS, lists)] if differences else []
+    if any(run.policies and not run.judged for run in conditions):
+        names = _differing([run.policies for run in conditions])
+        return [f"{ALLOW_LISTS} ({name})" for name in names]
+    differences = _differing([run.judged for run in conditions])
+    if not differences:
+        return []
+    sides = [_lists_of(run, differences) for run in conditions]
+    return [_with_values(ALLOW_LISTS, [side for side in dict.fromkeys(sides) if side])]
 
 
-def _named(one: Conditions, whose: Collection[str]) -> list[str]:
-    names = {digest: name for name, digest in one.policies.items()}
-    return sorted({names.get(one.judged[who], "?") for who in whose if who in one.judged})
+def _lists_of(run: Conditions, scenarios: Collection[str]) -> str:
+    """Return the names of the lists that judged these scenarios."""
+    names = {digest: name for name, digest in run.policies.items()}
+    digests = [run.judged[scenario] for scenario in scenarios if scenario in run.judged]
+    return ", ".join(sorted({names.get(digest, "?") for digest in digests}))
 
 
 def unlike_classes(conditions: Sequence[Conditions]) -> list[str]:
@@ -452,8 +454,11 @@ def unlike_classes(conditions: Sequence[Conditions]) -> list[str]:
 
     A run whose server was not probed differs from none.
     """
-    known = [set(one.cannot_occur) for one in conditions if one.cannot_occur is not None]
-    return sorted(set().union(*known) - set(known[0]).intersection(*known)) if known else []
+    known = [set(run.cannot_occur) for run in conditions if run.cannot_occur is not None]
+    if not known:
+        return []
+    in_some, in_all = set.union(*known), set.intersection(*known)
+    return sorted(in_some - in_all)
 
 
 def differing_other(conditions: Sequence[Conditions]) -> list[str]:
@@ -486,13 +491,15 @@ def distinctions(conditions: Sequence[Conditions]) -> list[str]:
 
 def _differing(sides: Sequence[Texts]) -> dict[str, list[str]]:
     """Return the values, each once, of every name that has several."""
-    names = dict.fromkeys(name for side in sides for name in side)
-    seen = {name: list(dict.fromkeys(side.get(name, "") for side in sides)) for name in names}
-    unknown = {"", NOT_OBSERVABLE}
-    known = {name: [one for one in values if one not in unknown] for name, values in seen.items()}
-    return {name: values for name, values in known.items() if len(values) > 1}
+    values_by_name: dict[str, list[str]] = {}
+    for side in sides:
+        for name, value in side.items():
+            values = values_by_name.setdefault(name, [])
+            if value not in {"", NOT_OBSERVABLE, *values}:
+                values.append(value)
+    return {name: values for name, values in values_by_name.items() if len(values) > 1}
 
 
 def _with_values(name: str, values: Sequence[str]) -> str:
-    told = " / ".join(values)
-    return f"{name} ({told})" if len(told) <= TOLD_WITH_VALUES else name
+    listed = " / ".join(values)
+    return f"{name} ({listed})" if len(listed) <= TOLD_WITH_VALUES else name

@@ -147,12 +147,13 @@ class Counted(Enum):
 def sent(messages: Sequence[Message], tokens: int, earlier: Sequence[Sent] = ()) -> Sent:
     """Return the request with all these messages; those of the request before are not recounted."""
     before = earlier[-1] if earlier else Sent(0, 0)
-    lengths = (
-        len(one.content.rpartition(_THOUGHT)[2] if one.role == "assistant" else one.content)
-        + sum(len(call.raw) for call in one.calls)
-        for one in messages[before.messages :]
-    )
-    return Sent(before.characters + sum(lengths), tokens, len(messages))
+    characters = before.characters
+    for message in messages[before.messages :]:
+        content = message.content
+        if message.role == "assistant":
+            content = content.rpartition(_THOUGHT)[2]
+        characters += len(content) + sum(len(call.raw) for call in message.calls)
+    return Sent(characters, tokens, len(messages))
 
 
 def counted(requests: Sequence[Sent]) -> Counted:
@@ -265,19 +266,22 @@ class Tallies:
 
 
 def tally(trial: Trial) -> Tally:
-    ran = [record.execution for record in trial.calls if record.execution is not None]
+    calls, turns = trial.calls, trial.turns
+    executions = [record.execution for record in calls if record.execution is not None]
+    limits = Counter(run.limit for run in executions if run.limit)
+    malformed = [(at, fault) for at, turn in enumerate(turns) for fault in turn.malformed]
     return Tally(
         void=trial.outcome is Outcome.VOID,
-        denied=sum(not record.verdict.allowed for record in trial.calls),
-        ran=len(ran),
-        failed=sum(not one.limit and one.exit_code != 0 for one in ran),
-        limits=Counter(one.limit for one in ran if one.limit),
-        objections=sum(bool(record.objection) for record in trial.calls),
+        denied=sum(not record.verdict.allowed for record in calls),
+        ran=len(executions),
+        failed=sum(not run.limit and run.exit_code != 0 for run in executions),
+        limits=limits,
+        objections=sum(bool(record.objection) for record in calls),
         useful=useful_calls(trial),
-        completion_tokens=sum(turn.usage.completion_tokens for turn in trial.turns),
-        written=sum(len(turn.calls) for turn in trial.turns),
-        malformed=tuple((at, one) for at, turn in enumerate(trial.turns) for one in turn.malformed),
-        repairs=sum(len(turn.repairs) for turn in trial.turns),
+        completion_tokens=sum(turn.usage.completion_tokens for turn in turns),
+        written=sum(len(turn.calls) for turn in turns),
+        malformed=tuple(malformed),
+        repairs=sum(len(turn.repairs) for turn in turns),
     )
 
 

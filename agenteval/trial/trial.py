@@ -494,7 +494,8 @@ class ErrorCounts:
         for name, counts in self.by_class.items():
             row = into.get(name, name)
             before = rows.get(row, self._nothing())
-            rows[row] = tuple(map(sum, zip(before, counts, strict=True)))
+            sums = map(sum, zip(before, counts, strict=True))
+            rows[row] = tuple(sums)
         return replace(self, by_class=rows)
 
     def chosen(self, places: Sequence[int]) -> "ErrorCounts":
@@ -535,10 +536,19 @@ class Influence:
 
 def influence(clusters: Sequence[Cluster]) -> Influence | None:
     """None where there is no error, or no call but those of one trial."""
-    errors, calls = (sum(one[part] for one in clusters) for part in (0, 1))
+    errors = sum(count for count, _ in clusters)
+    calls = sum(size for _, size in clusters)
     if not errors or any(size == calls for _, size in clusters):
         return None
-    left = [(errors - count) / (calls - size) for count, size in clusters]
-    at = max(range(len(left)), key=lambda place: abs(left[place] - errors / calls))
+    rates = [(errors - count) / (calls - size) for count, size in clusters]
+    changes = [abs(rate - errors / calls) for rate in rates]
+    at = changes.index(max(changes))
     count, size = clusters[at]
-    return Influence(at, (count, errors), (size, calls), left[at], min(left), max(left))
+    return Influence(
+        at,
+        errors=(count, errors),
+        calls=(size, calls),
+        without=rates[at],
+        low=min(rates),
+        high=max(rates),
+    )
