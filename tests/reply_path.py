@@ -29,7 +29,8 @@ from agenteval.store import read
 from agenteval.store.schema import CallRow, TurnRow
 from agenteval.testing import run, trial
 from agenteval.trial.call import Ending, ToolCall, outcome
-from agenteval.trial.claims import claims_done, intent_of, likeness, same_intent
+from agenteval.trial.claims import claims_done
+from agenteval.trial.intents import intent_of, likeness, same_intent
 from agenteval.trial.recovery import looped, trial_recovery
 from agenteval.trial.trial import CallRecord, Message, Trial, Turn, Usage
 

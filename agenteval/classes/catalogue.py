@@ -1,11 +1,9 @@
-"""All failure classes in order, and the article's rows: the first match is the primary class.
+"""All failure classes in order, their version and their pages.
 
-The version of the explanations: `make format` renews it when a call gets another class.
-
-The pages of the failure classes: one text for README.md, `agenteval explain` and reports.
-
-Run as `python -m agenteval.classes.catalogue` it writes README.md next to it; with --check it
-exits 1 when that file is not what it would write.
+The first class that matches a denied call is its primary one.
+`make format` renews the version when a call gets another class. Run as `python -m
+agenteval.classes.catalogue` it writes README.md next to it; with --check it exits 1 when that
+file is not what it would write.
 """
 
 import sys
@@ -72,6 +70,8 @@ def article_row(failure_class: str) -> str:
     """The row that counts a class; what the table has no row for is its other bash."""
     return _ROWS.get(failure_class, ArticleRow.OTHER.value)
 
+
+# The pages: one text for README.md, `agenteval explain` and reports.
 
 README = Path(__file__).with_name("README.md")
 _HEAD = f"""\

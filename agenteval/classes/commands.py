@@ -1,7 +1,4 @@
-"""Failure classes of what a model made up, or calls as it is not called: tools and scripts.
-
-Failure classes of the command itself: what it runs, with which words.
-"""
+"""Failure classes of the command itself: what a model made up, what it runs, with which words."""
 
 import re
 

@@ -1,8 +1,8 @@
-"""Failure classes: functions that look at a denied call, and the texts that they carry.
+"""A failure class: a function that looks at a denied call, with the texts that it carries.
 
-Faults of a text as such: marks of a template, typographic characters, what is open.
-
-A denied call with all that the failure classes use of it.
+In order: the class and the decorator that makes one; sentences; faults of a text as such (marks
+of a template, typographic characters, what is left open); `DeniedCall`, with all that the
+classes use of a call; evidence that several classes look for.
 """
 
 import inspect
@@ -24,7 +24,7 @@ from agenteval.policy.policy import READ, WRITE, Policy, World, admits_redirect
 from agenteval.policy.rules import MOVES, changes_folder
 from agenteval.shell.facts import Command, Redirect, RedirectKind, ShellFacts, without_heredocs
 from agenteval.shell.gate import NotSimple, Obstacle, Span, compiled, new
-from agenteval.shell.leaves import Construct
+from agenteval.shell.leaves import CONSTRUCT_OF, Construct
 from agenteval.shell.programs import after_runner, harm, interpreter, is_familiar
 from agenteval.trial.call import BASH, ToolCall
 
@@ -149,6 +149,8 @@ def _call(example: str | ToolCall) -> ToolCall:
     return tool(BASH, command=example) if isinstance(example, str) else example
 
 
+# Sentences of hints.
+
 FAULT = 80  # characters of what is wrong
 
 
@@ -168,6 +170,8 @@ def joined(first: str, then: str = "") -> str:
         return first or then
     return f"{first} {then}" if first[-1] in ".?!:" else f"{first}. {then}"
 
+
+# Faults of a text as such.
 
 # What chat templates put around a call, and servers take away: elements, and tokens of a tokenizer.
 _NAMED = (
@@ -206,14 +210,17 @@ _OF_JSON = compiled(
 
 def residue(text: str) -> tuple[int, int] | None:
     """Return the place of marks of a template before or behind a command, or None."""
-    if (text.lstrip()[:1] in _FIRST or _MORE.match(text)) and (match := _BEFORE.match(text)):
-        start = match.end() - len(match[0].lstrip())
-        return start, start + len(match[0].strip())
-    if text.rstrip()[-1:] in _LAST and (
-        match := _BEHIND.search(text, max(len(text.rstrip()) - _LONGEST_TOKEN, 0))
-    ):
-        start, end = match.start(), match.start() + len(match[0].rstrip())
-        return None if _PLACEHOLDER.fullmatch(text, start - 1, end) else (start, end)
+    # The patterns are slow: the first and the last character tell most commands from marks.
+    if text.lstrip()[:1] in _FIRST or _MORE.match(text):
+        before = _BEFORE.match(text)
+        if before:
+            start = before.end() - len(before[0].lstrip())
+            return start, start + len(before[0].strip())
+    if text.rstrip()[-1:] in _LAST:
+        behind = _BEHIND.search(text, _start_of_last_token(text))
+        if behind:
+            start, end = _place_of(behind)
+            return None if _PLACEHOLDER.fullmatch(text, start - 1, end) else (start, end)
     return _json_behind(text)
 
 
@@ -221,10 +228,21 @@ def _json_behind(text: str) -> tuple[int, int] | None:
     """Return where the call's JSON goes on behind a command: it closes a quote that is not open."""
     if text.rstrip()[-1:] not in {"}", "]"}:
         return None
-    match = _OF_JSON.search(text, max(len(text.rstrip()) - _LONGEST_TOKEN, 0))
-    before = text[: match.start()] if match else ""
-    if not match or "{" in before or left_open(before) or not left_open(text):
+    match = _OF_JSON.search(text, _start_of_last_token(text))
+    if match is None:
         return None
+    before = text[: match.start()]
+    if "{" in before or left_open(before) or not left_open(text):
+        return None
+    return _place_of(match)
+
+
+def _start_of_last_token(text: str) -> int:
+    return max(len(text.rstrip()) - _LONGEST_TOKEN, 0)
+
+
+def _place_of(match: re.Match[str]) -> tuple[int, int]:
+    """Return the place of what was matched, without the blanks behind it."""
     return match.start(), match.start() + len(match[0].rstrip())
 
 
@@ -331,6 +349,9 @@ def left_open(text: str) -> str:
     return f"{opened[-1]} is never closed by {_OPENS[opened[-1]]}" if opened else ""
 
 
+# A denied call.
+
+
 class DeniedCall(NamedTuple):
     """One denied call.
 
@@ -386,7 +407,7 @@ class DeniedCall(NamedTuple):
     def opens(self, redirect: Redirect) -> bool:
         """Return True if the policy opens such redirects, and to that file."""
         return (
-            _CONSTRUCTS[redirect.kind] in self.policy.bash.constructs
+            CONSTRUCT_OF[redirect.kind] in self.policy.bash.constructs
             and bool(self.parts)  # without a command no redirect is admitted
             and not (self.stop and redirect.span.start <= self.stop.start < redirect.span.end)
             and admits_redirect(redirect, self.policy, self.world)
@@ -491,13 +512,8 @@ class DeniedCall(NamedTuple):
 _HARMS = ("network", "destructive")
 _FIELDS = ShellFacts._fields
 _KIND = itemgetter(0)
-_CONSTRUCTS = {
-    RedirectKind.STDERR: Construct.STDERR_REDIRECT,
-    RedirectKind.FILE: Construct.FILE_REDIRECT,
-    RedirectKind.INPUT: Construct.INPUT_REDIRECT,
-    RedirectKind.HEREDOC: Construct.HEREDOC,
-    RedirectKind.HERESTRING: Construct.HERESTRING,
-}
+
+# Evidence.
 
 _NOT_LISTED = "is not listed"
 

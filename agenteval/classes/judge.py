@@ -1,14 +1,10 @@
 """The verdict on a call: the policy decides, and only a denied call is explained.
 
-Remediation: the faults of a denied call, and only what this policy allows in its place.
+In order: `Ways`, the hint of a denied call; mends of text that bash can parse and the parse tree
+cannot; `judge`, which asks the policy and then each failure class.
 
-What stands between backquotes behind Run, Read, Write or Allowed can be sent as it stands: each was
-judged first. Capitals in a listed call are values to fill in.
-
-Facts about shell text that bash can parse and the parse tree cannot.
-
-Each known mistake of the tree is put in other words (`mends`). Those are read in place of the text
-only when the tree has nothing left to complain about, and only to explain a denial.
+What stands between backquotes behind Run, Read, Write or Allowed in a hint can be sent as it
+stands: each was judged first. Capitals in a listed call are values to fill in.
 """
 
 import posixpath
@@ -311,6 +307,9 @@ _MENDS: Mapping[str, Callable[[str], str]] = {
     **dict.fromkeys(("background", "env-assignment", "bare-binary"), with_quoted_urls),
 }
 
+# Text that the parse tree gets wrong. Each known mistake is put in other words of the same meaning;
+# those are read in place of the text only when the tree has nothing left to complain about.
+
 # The tree takes what stands so before a compound command for a program, and its words for more.
 _BEFORE_COMPOUND = compiled(
     r"(?<![^\s;&|({])(?:(?:!|time(?:[ \t]++-p)?(?:[ \t]++--)?|coproc(?:[ \t]++\w++)?)[ \t]++){1,3}"
@@ -390,7 +389,7 @@ _SYNTAX_MENDS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]
 )
 
 
-def mended(text: str) -> Iterator[str]:
+def _mended_syntax(text: str) -> Iterator[str]:
     """The text in other words, in the order in which they are worth a try."""
     other = text
     for mistake, cure in _SYNTAX_MENDS:
@@ -414,7 +413,7 @@ def facts_of(text: str, *, is_readable: bool = False) -> ShellFacts:
     shell = _without_wanted_commands(shell)
     if len(text) > _LONGEST or not shell.errors:
         return shell
-    for other in mended(text):
+    for other in _mended_syntax(text):
         if other != text:
             again = _without_wanted_commands(read_facts(text, parsed_as=other))
             if not again.errors:
@@ -453,6 +452,8 @@ def _without_wanted_commands(shell: ShellFacts) -> ShellFacts:
     errors = [span for span in shell.errors if span.text or span.start not in ends]
     return shell._replace(errors=errors)
 
+
+# The verdict.
 
 _NO_SHELL = ShellFacts("")
 _FIND_RUNS = frozenset(("-exec", "-execdir", "-ok", "-okdir"))

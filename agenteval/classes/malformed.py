@@ -1,6 +1,8 @@
-"""Malformed calls by kind and layer to blame; here those that did not arrive as calls at all.
+"""Malformed calls by kind and layer to blame: calls in text, cut, repaired or lost; all `KINDS`.
 
-Malformed calls that were read all the same, and replies whose calls were lost or withheld.
+A kind looks at a received reply and yields what it sees. `malformed_arguments` has the kinds of
+calls that arrived whole, and the class of a kind. A repaired call, or one that was only noted, is
+judged as any other.
 """
 
 import re
@@ -10,6 +12,7 @@ from agenteval.classes import malformed_arguments
 from agenteval.classes.malformed_arguments import (
     MalformedKind,
     Sight,
+    described,
     is_cut,
     malformed_kind,
     parsed,
@@ -22,142 +25,14 @@ from agenteval.trial.call import CUT, LENGTH, Asked, Blame, MalformedCall, Recei
 from agenteval.trial.recovery import repeated
 from agenteval.trial.text import REPLACEMENT
 
-
-def _mends(received: Received, kind: str, blame: Blame, why: str) -> Iterator[Sight]:
-    for position, call in enumerate(received.calls):
-        for mend, evidence in call.mends:
-            if mend == kind:
-                yield Sight(blame, evidence, why, position)
-
-
-@malformed_kind()
-def repeated_arguments(received: Received, request: Asked) -> Iterator[Sight]:
-    """Arguments that came twice, one behind the other.
-
-    Some parsers send a whole call once more at the end of its stream, and some gateways in each
-    part of a stream all that came before it. It is read once.
-    """
-    del request
-    why = "the same text stands there again, and nothing else"
-    yield from _mends(received, arrival.REPEATED, Blame.PARSER, why)
-
-
-@malformed_kind()
-def encoded_twice(received: Received, request: Asked) -> Iterator[Sight]:
-    """Arguments as a JSON text that holds the JSON.
-
-    Who writes the text of the arguments encodes it: the parser did so once too often. The text
-    within is read.
-    """
-    del request
-    yield from _mends(received, arrival.ENCODED, Blame.PARSER, "the text within is a JSON object")
-
-
-@malformed_kind()
-def surplus_text(received: Received, request: Asked) -> Iterator[Sight]:
-    """Arguments with a brace or quotes too many, before or behind them.
-
-    A parser of a stream wrote them; what they enclose is a whole object, and is read.
-    """
-    del request
-    why = "without them the text is a JSON object"
-    yield from _mends(received, arrival.SURPLUS, Blame.PARSER, why)
-
-
-@malformed_kind()
-def prefixed_name(received: Received, request: Asked) -> Iterator[Sight]:
-    """The name of an offered tool with a namespace before it, such as `functions.bash`.
-
-    The namespace is the template's, and the parser left it in. The tool is read.
-    """
-    del request
-    why = "without the namespace it is an offered tool"
-    yield from _mends(received, arrival.PREFIXED, Blame.PARSER, why)
-
-
-@malformed_kind()
-def repeated_call(received: Received, request: Asked) -> Iterator[Sight]:
-    """A call that came again with the same id, name and arguments.
-
-    It is run once: no harness answers an id twice.
-    """
-    del request
-    yield from _mends(received, arrival.AGAIN, Blame.SERVER, "an id is given to one call only")
-
-
-@malformed_kind(note=True)
-def legacy_call(received: Received, request: Asked) -> Iterator[Sight]:
-    """A call in `function_call`, as the protocol had it before there were several.
-
-    It is read.
-    """
-    del request
-    yield from _mends(received, arrival.LEGACY, Blame.SERVER, "the protocol has `tool_calls`")
-
-
 CALLED = frozenset((arrival.CALLED, "function_call"))  # finish reasons
 
-
-@malformed_kind()
-def lost_call(received: Received, request: Asked) -> Iterator[Sight]:
-    """A reply that ends for its calls, and has none.
-
-    The server saw that a call was made, and threw its text away: it could not read it.
-    """
-    if (
-        received.finish_reason in CALLED
-        and not received.calls
-        and not _has_whole_call(received, request)
-    ):
-        why = f"finish_reason is {received.finish_reason}"
-        yield Sight(Blame.PARSER, received.text, why)
-
-
-UNSEEN = 8  # tokens: the marks of an empty thought and the end of the reply
-
-
-@malformed_kind()
-def lost_reply(received: Received, request: Asked) -> Iterator[Sight]:
-    """Tokens that were counted, and nothing in the reply.
-
-    No silence of the model: the server's parser lost what it wrote.
-    """
-    del request
-    tokens = received.completion_tokens - received.hidden_tokens
-    silent = not (received.text.strip() or received.reasoning.strip() or received.calls)
-    refused = received.refusal or received.finish_reason in {*CALLED, arrival.WITHHELD}
-    if silent and not refused and tokens > UNSEEN:
-        yield Sight(Blame.PARSER, "", f"{tokens} tokens were counted, and none of them came")
-
-
-@malformed_kind()
-def reasoning_only(received: Received, request: Asked) -> Iterator[Sight]:
-    """Reasoning, and neither words nor calls behind it, in a reply that came to its end.
-
-    A parser of reasoning that waits for a mark which the model did not write takes all for
-    reasoning.
-    """
-    silent = not received.calls and not received.text.strip()
-    ended = received.finish_reason in {"stop", ""}
-    if silent and ended and received.reasoning.strip() and not _has_whole_call(received, request):
-        yield Sight(Blame.PARSER, received.reasoning, "all that was written is in the reasoning")
-
-
-@malformed_kind()
-def withheld_reply(received: Received, request: Asked) -> Iterator[Sight]:
-    """A reply that the server withheld, or cut: its filter of contents struck.
-
-    What the model would have done is not known.
-    """
-    del request
-    if received.finish_reason == arrival.WITHHELD:
-        yield Sight(Blame.SERVER, received.text, f"finish_reason is {arrival.WITHHELD}")
-
+# Calls that did not arrive as calls: in the text or the reasoning, cut, or refused.
 
 _CLOSING = re.compile(r"(?:\s|<[^<>\n]{1,40}>|[\])}]|```)*")  # marks that close a call
 
 
-def calls_ending_reasoning(
+def _calls_ending_reasoning(
     received: Received, request: Asked
 ) -> Iterator[tuple[Dialect, TextCall]]:
     """Yield whole calls with nothing but marks behind them, of a reply without words or calls."""
@@ -173,7 +48,7 @@ def _has_whole_call(received: Received, request: Asked) -> bool:
     """Return True if a whole call stands in words or ends the reasoning: it is reported as one."""
     left = calls_left(received.text, request.schemas)
     in_words = any(call.whole and not in_fence for _, call, in_fence in left)
-    return in_words or any(True for _ in calls_ending_reasoning(received, request))
+    return in_words or any(True for _ in _calls_ending_reasoning(received, request))
 
 
 # How Ollama tells what it could not read.
@@ -219,7 +94,7 @@ def call_in_reasoning(received: Received, request: Asked) -> Iterator[Sight]:
 
     The parser of the reasoning took what was meant for the parser of the calls.
     """
-    for dialect, call in calls_ending_reasoning(received, request):
+    for dialect, call in _calls_ending_reasoning(received, request):
         why = f"a whole call in the dialect {dialect.name}, and nothing after it"
         yield Sight(Blame.PARSER, received.reasoning[call.start : call.end], why)
 
@@ -294,36 +169,144 @@ def broken_words(received: Received, request: Asked) -> Iterator[Sight]:
         yield Sight(Blame.SERVER, text[at : at + 80], why)
 
 
+# Repairs of `replies.arrival`. Each call keeps what was repaired, under the id of the kind here.
+
+
+def _repair(id_: str, blame: Blame, why: str, text: str, *, note: bool = False) -> MalformedKind:
+    """Make a kind of the calls that were repaired so; `text` is its title and its rationale."""
+
+    def look(received: Received, _request: Asked) -> Iterator[Sight]:
+        for position, call in enumerate(received.calls):
+            for repair, evidence in call.mends:
+                if repair == id_:
+                    yield Sight(blame, evidence, why, position)
+
+    return described(id_, text, look, note=note)
+
+
+repeated_arguments = _repair(
+    arrival.REPEATED,
+    Blame.PARSER,
+    "the same text stands there again, and nothing else",
+    """Arguments that came twice, one behind the other.
+
+    Some parsers send a whole call once more at the end of its stream, and some gateways in each
+    part of a stream all that came before it. It is read once.
+    """,
+)
+encoded_twice = _repair(
+    arrival.ENCODED,
+    Blame.PARSER,
+    "the text within is a JSON object",
+    """Arguments as a JSON text that holds the JSON.
+
+    Who writes the text of the arguments encodes it: the parser did so once too often. The text
+    within is read.
+    """,
+)
+surplus_text = _repair(
+    arrival.SURPLUS,
+    Blame.PARSER,
+    "without them the text is a JSON object",
+    """Arguments with a brace or quotes too many, before or behind them.
+
+    A parser of a stream wrote them; what they enclose is a whole object, and is read.
+    """,
+)
+prefixed_name = _repair(
+    arrival.PREFIXED,
+    Blame.PARSER,
+    "without the namespace it is an offered tool",
+    """The name of an offered tool with a namespace before it, such as `functions.bash`.
+
+    The namespace is the template's, and the parser left it in. The tool is read.
+    """,
+)
+repeated_call = _repair(
+    arrival.AGAIN,
+    Blame.SERVER,
+    "an id is given to one call only",
+    """A call that came again with the same id, name and arguments.
+
+    It is run once: no harness answers an id twice.
+    """,
+)
+legacy_call = _repair(
+    arrival.LEGACY,
+    Blame.SERVER,
+    "the protocol has `tool_calls`",
+    """A call in `function_call`, as the protocol had it before there were several.
+
+    It is read.
+    """,
+    note=True,
+)
+
+# Replies whose calls were lost or withheld.
+
+
+@malformed_kind()
+def lost_call(received: Received, request: Asked) -> Iterator[Sight]:
+    """A reply that ends for its calls, and has none.
+
+    The server saw that a call was made, and threw its text away: it could not read it.
+    """
+    if (
+        received.finish_reason in CALLED
+        and not received.calls
+        and not _has_whole_call(received, request)
+    ):
+        why = f"finish_reason is {received.finish_reason}"
+        yield Sight(Blame.PARSER, received.text, why)
+
+
+UNSEEN = 8  # tokens: the marks of an empty thought and the end of the reply
+
+
+@malformed_kind()
+def lost_reply(received: Received, request: Asked) -> Iterator[Sight]:
+    """Tokens that were counted, and nothing in the reply.
+
+    No silence of the model: the server's parser lost what it wrote.
+    """
+    del request
+    tokens = received.completion_tokens - received.hidden_tokens
+    silent = not (received.text.strip() or received.reasoning.strip() or received.calls)
+    refused = received.refusal or received.finish_reason in {*CALLED, arrival.WITHHELD}
+    if silent and not refused and tokens > UNSEEN:
+        yield Sight(Blame.PARSER, "", f"{tokens} tokens were counted, and none of them came")
+
+
+@malformed_kind()
+def reasoning_only(received: Received, request: Asked) -> Iterator[Sight]:
+    """Reasoning, and neither words nor calls behind it, in a reply that came to its end.
+
+    A parser of reasoning that waits for a mark which the model did not write takes all for
+    reasoning.
+    """
+    silent = not received.calls and not received.text.strip()
+    ended = received.finish_reason in {"stop", ""}
+    if silent and ended and received.reasoning.strip() and not _has_whole_call(received, request):
+        yield Sight(Blame.PARSER, received.reasoning, "all that was written is in the reasoning")
+
+
+@malformed_kind()
+def withheld_reply(received: Received, request: Asked) -> Iterator[Sight]:
+    """A reply that the server withheld, or cut: its filter of contents struck.
+
+    What the model would have done is not known.
+    """
+    del request
+    if received.finish_reason == arrival.WITHHELD:
+        yield Sight(Blame.SERVER, received.text, f"finish_reason is {arrival.WITHHELD}")
+
+
 SHOWN = 500  # characters of evidence; the turn keeps every byte
-# In the order in which the faults of a reply are listed: the first is its primary one.
-KINDS: tuple[MalformedKind, ...] = (
-    malformed_arguments.broken_json,
-    malformed_arguments.lost_arguments,
-    malformed_arguments.schema_mismatch,
-    malformed_arguments.broken_text,
-    malformed_arguments.object_arguments,
-    malformed_arguments.markup_in_arguments,
-    malformed_arguments.missing_id,
-    malformed_arguments.repeated_id,
-    malformed_arguments.empty_name,
-    malformed_arguments.channel_tokens,
-    call_in_text,
-    call_in_fence,
-    call_in_reasoning,
-    cut_call,
-    cut_reply,
-    refused_call,
-    broken_words,
-    repeated_arguments,
-    encoded_twice,
-    surplus_text,
-    prefixed_name,
-    repeated_call,
-    legacy_call,
-    lost_call,
-    lost_reply,
-    reasoning_only,
-    withheld_reply,
+# In the order in which the faults of a reply are listed, that of the source: the first is primary.
+KINDS = tuple(
+    kind
+    for kind in (*vars(malformed_arguments).values(), *globals().values())
+    if isinstance(kind, MalformedKind)
 )
 FAULTS = frozenset(kind.id for kind in KINDS if not kind.note)
 

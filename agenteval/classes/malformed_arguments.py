@@ -42,10 +42,15 @@ def malformed_kind(*, note: bool = False) -> Callable[[Look], MalformedKind]:
     """Make a kind of the function below it: id, title and rationale are its own."""
 
     def block(look: Look) -> MalformedKind:
-        title, _, rationale = inspect.cleandoc(look.__doc__ or "").partition("\n\n")
-        return MalformedKind(look.__name__.replace("_", "-"), title, rationale, look, note)
+        return described(look.__name__.replace("_", "-"), look.__doc__ or "", look, note=note)
 
     return block
+
+
+def described(id_: str, text: str, look: Look, *, note: bool) -> MalformedKind:
+    """Make a kind whose text is its title, an empty line, and its rationale."""
+    title, _, rationale = inspect.cleandoc(text).partition("\n\n")
+    return MalformedKind(id_, title, rationale, look, note)
 
 
 @lru_cache(maxsize=16)

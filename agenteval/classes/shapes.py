@@ -1,7 +1,4 @@
-"""Failure classes of shell structure around a command: pipes, chains, groups and the like.
-
-Failure classes of what is put around a command: redirects, wrappers, variables, shells.
-"""
+"""Failure classes of the shell around a command: first what joins it, then what wraps it."""
 
 import re
 from collections.abc import Iterable

@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 from agenteval.policy.command_lines import CommandLine, CommandPattern, Misuse, Parser, normalise
 from agenteval.policy.parsers import read_argparse, read_plain
-from agenteval.shell.gate import NEEDS_CARE, Simple, new
+from agenteval.shell.gate import NEEDS_CARE, Simple, names, new
 from agenteval.shell.leaves import Construct, Leaves, read_leaves
-from agenteval.shell.programs import base_name, filled, names, only_itself, script_at
+from agenteval.shell.programs import base_name, filled, only_itself, script_at
 from agenteval.shell.wrappers import (
     MAX_WRAPPED,
     SHELLS,

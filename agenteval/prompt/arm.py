@@ -1,11 +1,8 @@
 """An arm: all that a model reads besides its task, and who judges its calls; a versioned value.
 
+A profile is the part of an arm with the names of its tools and the texts after each call.
 `strict` is here. The others are files (`arms/` of agenteval and of the user's project) and the
 words of other harnesses (`agenteval/dialects`).
-
-A profile: the names of a model's tools, and the texts after each call; a part of an arm.
-
-STRICT is our own; those of other harnesses are in `agenteval/dialects`.
 """
 
 import json
@@ -144,6 +141,8 @@ class Profile:
         return name == theirs or (self.any_case and name.lower() == theirs.lower())
 
 
+# The words of our own tools, and their names elsewhere.
+
 # The parameters of our own tools, in the order in which every form has them.
 PARAMETERS: Mapping[str, tuple[str, ...]] = {
     BASH: ("command",),
@@ -168,21 +167,17 @@ def path_named(name: str) -> Parameter:
     return Parameter(name, "path of the file")
 
 
-# What harnesses call tools like ours, and the parameters of ours there.
-_SHELLS = ("bash", "exec_command", "run_shell_command", "shell", "shell_command")
-_PATHS = ("path", "filePath", "file_path", "absolute_path")
-_ALIKE: Mapping[str, tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]] = {
-    BASH: (_SHELLS, (("command", "cmd"),)),
-    "read": (("read", "read_file"), (_PATHS,)),
-    "write": (("write", "write_file"), (_PATHS, ("content",))),
-    "edit": (
-        ("edit", "replace"),
-        (_PATHS, ("oldString", "old_string"), ("newString", "new_string")),
-    ),
-    "glob": (("glob",), (("pattern",), ("path",))),
-    "grep": (("grep", "grep_search"), (("pattern",), ("path",), ("include", "glob"))),
-    "todo": (("todowrite", "todo_write"), (("todos",),)),
-    "webfetch": (("webfetch", "web_fetch"), (("url",),)),
+# Names that harnesses have for tools like ours, and of the parameters of ours there.
+_PATHS = "path filePath file_path absolute_path"
+_FOREIGN_NAMES: Mapping[str, tuple[str, ...]] = {
+    BASH: ("bash exec_command run_shell_command shell shell_command", "command cmd"),
+    "read": ("read read_file", _PATHS),
+    "write": ("write write_file", _PATHS, "content"),
+    "edit": ("edit replace", _PATHS, "oldString old_string", "newString new_string"),
+    "glob": ("glob", "pattern", "path"),
+    "grep": ("grep grep_search", "pattern", "path", "include glob"),
+    "todo": ("todowrite todo_write", "todos"),
+    "webfetch": ("webfetch web_fetch", "url"),
 }
 
 
@@ -191,17 +186,26 @@ def recognised(schemas: Sequence[Mapping[str, Any]]) -> dict[str, Form]:
     forms: dict[str, Form] = {}
     for schema in schemas:
         function = schema["function"]
-        for tool, (names, wanted) in _ALIKE.items():
-            if function["name"].lower() in names and tool not in forms:
-                offered = function.get("parameters", {}).get("properties", {})
-                theirs = [next((one for one in ours if one in offered), "") for ours in wanted]
-                if all(theirs):
-                    parameters = tuple(Parameter(name, "") for name in theirs)
-                    description = str(function.get("description", ""))
-                    whole = function["parameters"]
-                    form = Form(function["name"], description, parameters, json.dumps(whole))
-                    forms[tool] = form
+        for tool, (names, *parameters) in _FOREIGN_NAMES.items():
+            if function["name"].lower() not in names.split() or tool in forms:
+                continue
+            if form := _recognised_form(function, parameters):
+                forms[tool] = form
     return forms
+
+
+def _recognised_form(function: Mapping[str, Any], parameters: Sequence[str]) -> Form | None:
+    """Return the form of a function that offers each parameter under one of its names."""
+    offered = function.get("parameters", {}).get("properties", {})
+    theirs = [[name for name in names.split() if name in offered] for names in parameters]
+    if not all(theirs):
+        return None
+    return Form(
+        function["name"],
+        str(function.get("description", "")),
+        tuple(Parameter(names[0], "") for names in theirs),
+        json.dumps(function["parameters"]),
+    )
 
 
 _OFFSET = Parameter(
@@ -229,6 +233,8 @@ STRICT_PROFILE = Profile(
         empty="[no output]",
     ),
 )
+
+# Arms.
 
 Denials = Literal["bare", "rule", "rules", "user", "hint"]
 KINDS: tuple[Denials, ...] = get_args(Denials)

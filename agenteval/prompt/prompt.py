@@ -1,17 +1,12 @@
 """The prompt and goal of one trial: its scenario rendered for a seed; and its sub-agents.
 
-Templates, and the variables that a seed draws.
-
-A stranger may have written a template: only the confined child of `sandbox.maker` fills one.
-
-The setting of a run's prompts: the arm, the rules, and the place of the rules.
-
-Earlier tasks before the task of a long conversation, as they really were played.
-
-`workflows.earlier` plays them. Here a trial takes some of them, by its seed, until its prompt has
-the configured length and share of denied calls. Tasks in the same fixture are turns of this
-conversation; others are reports of their agents. Nothing reveals how the task at hand is done: it
-is never among them.
+In order: templates, which a stranger may have written, so only the confined child of
+`sandbox.maker` fills one; the variables that a seed draws; the rules that a prompt may name; the
+setting of a run's prompts; the prompt itself; earlier tasks before the task of a long
+conversation, as they really were played (`workflows.earlier` plays them). Here a trial takes
+some of them, by its seed, until its prompt has the configured length and share of denied calls.
+Tasks in the same fixture are turns of this conversation; others are reports of their agents.
+Nothing reveals how the task at hand is done: it is never among them.
 """
 
 import re
@@ -87,6 +82,8 @@ def fill(text: str, variables: Mapping[str, Any]) -> str:
         raise TemplateRuntimeError(f"{type(error).__name__}: {error}") from error
 
 
+# Variables.
+
 Variables = Mapping[str, Value]
 
 
@@ -115,6 +112,8 @@ def script(scenario: Scenario, seed: int) -> str:
 def one_line(query: str) -> str:
     return " ".join(query.split())
 
+
+# Rules.
 
 # An edit here changes what every model reads: raise VERSION.
 VERSION = 3
@@ -187,11 +186,15 @@ def _variants() -> Iterator[tuple[str, str]]:
     """Yield each set of rules with none, one or both of the sentences that may be added to it."""
     for name, rules in RULES.items():
         for extras in ((), ("tools",), ("after",), ("tools", "after")):
-            parts = [*filter(None, [rules]), *(TOLD[extra] for extra in extras)]
-            yield "+".join((name, *extras)), "\n\n".join([HEADING, *parts]) if parts else ""
+            parts = [rules] if rules else []
+            parts += [TOLD[extra] for extra in extras]
+            text = "\n\n".join([HEADING, *parts])
+            yield "+".join((name, *extras)), text if parts else ""
 
 
 VARIANTS: Mapping[str, str] = dict(_variants())
+
+# The setting.
 
 Place = Literal["start", "end", "both"]
 USUAL = 10  # of 100 calls that went before, those that were denied
@@ -275,6 +278,8 @@ class Setting:
 
 
 DEFAULT = Setting()
+
+# The prompt.
 
 SYSTEM_HEADING = "# System\n"
 TASK_HEADING = "# Task\n"
@@ -436,6 +441,8 @@ def _pattern(task: str) -> str:
     return "".join(parts) + r"(?=\n\n|\Z)"
 
 
+# Earlier tasks.
+
 NOTED = "Noted."
 CUT = "[the beginning of this report was left out]\n"
 
@@ -463,17 +470,18 @@ def _selected(
     waiting, calls, denied = list(past), 0, 0
     while waiting and budget > 0:
         needs_denials = 100 * denied < share * calls
-        fitting = [
-            task for task in waiting if sum(map(_length, _as_messages(task, fixture))) <= budget
-        ]
-        fitting = [task for task in fitting if share or not task.denied] or fitting[:0]
+        usable = [task for task in waiting if share or not task.denied]
+        fitting = [task for task in usable if _length_of(_as_messages(task, fixture)) <= budget]
         if not fitting:
             break
-        task = next((task for task in fitting if (task.denied > 0) is needs_denials), fitting[0])
+        wanted = (task for task in fitting if (task.denied > 0) is needs_denials)
+        task = next(wanted, fitting[0])
         waiting.remove(task)
-        calls, denied = calls + task.calls, denied + task.denied
-        selected.append(_as_messages(task, fixture))
-        budget -= sum(map(_length, selected[-1]))
+        calls += task.calls
+        denied += task.denied
+        messages = _as_messages(task, fixture)
+        selected.append(messages)
+        budget -= _length_of(messages)
     rest = next((task for task in waiting if (share or not task.denied)), None)
     space = budget - len(CUT) - len(NOTED)
     if rest and space > 0:
@@ -498,8 +506,8 @@ def _report(earlier: Earlier) -> str:
     return "\n".join(lines)
 
 
-def _length(message: Message) -> int:
-    return len(message.content)
+def _length_of(messages: Sequence[Message]) -> int:
+    return sum(len(message.content) for message in messages)
 
 
 def _numbered(messages: Iterator[Message]) -> Iterator[Message]:

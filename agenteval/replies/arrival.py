@@ -1,13 +1,13 @@
-"""Repair of calls that a server visibly distorted. Pure.
+"""A reply as it arrives: its JSON read, and calls repaired that the server distorted. Pure.
 
-A distortion is removed only if one reading remains: the same text twice, text within text, a name
-with parts of the template. The call keeps what was removed, which counts as a fault of its own.
+A distortion is removed only if one reading remains: the same text twice, text within text, a
+name with parts of the template. The call keeps what was removed, which counts as a fault of its
+own.
 
-Reader of a chat completion, or of one event of its stream. Pure.
-
-It is read strictly first, which is fast; one that is not quite of its shape is read loosely.
-Numbers as text, a list of parts as content, half a character, a byte that is no UTF-8, arguments
-nested without end: none of them takes away what the model wrote.
+A chat completion, or one event of its stream, is read strictly first, which is fast; one that is
+not quite of its shape is read loosely. Numbers as text, a list of parts as content, half a
+character, a byte that is no UTF-8, arguments nested without end: none of them takes away what
+the model wrote.
 """
 
 import json
@@ -52,7 +52,7 @@ _BROKEN_OFF = "abort aborted cancelled error insufficient_system_resource networ
 BROKEN_OFF = frozenset(_BROKEN_OFF.split())
 
 
-def end_of(reason: str) -> str:
+def _end_of(reason: str) -> str:
     """Return how a reply ended in the protocol's words; in the server's own if there are none.
 
     Gemini adds the reason, behind a colon.
@@ -64,7 +64,7 @@ def end_of(reason: str) -> str:
 def mended(received: Received, schemas: Schemas) -> Received:
     """Return the reply with its calls repaired; `ReceivedCall.mends` records each repair."""
     calls = _once([_mended(call, schemas) for call in received.calls])
-    return changed(received, calls=calls, finish_reason=end_of(received.finish_reason))
+    return changed(received, calls=calls, finish_reason=_end_of(received.finish_reason))
 
 
 def _mended(call: ReceivedCall, schemas: Schemas) -> ReceivedCall:
@@ -137,6 +137,8 @@ def _once(calls: Sequence[ReceivedCall]) -> tuple[ReceivedCall, ...]:
     )
 
 
+# The form of a reply.
+
 _BLANK = msgspec.Raw(b"null")
 BYTE_ORDER = "\ufeff"  # a mark that some put before a document
 
@@ -195,6 +197,8 @@ class Chunk(msgspec.Struct, gc=False):
     error: msgspec.Raw = _BLANK
     model: str | None = None
 
+
+# Reading it.
 
 # Deeper than arguments may be, with the chunk around them; shallower than Python reads.
 DEEPEST = 200

@@ -1,8 +1,7 @@
-"""Tool calls written as text: the form of such a call, and the parts of a dialect.
+"""Tool calls written as text: the form of such a call, and the notations of model families.
 
-`dialects` has the dialects by name.
-
-Dialects that model families write by themselves: the forms that servers' parsers read.
+The parts of a dialect come first, then a reader for each kind of notation. `families.toml` lists
+the families with their marks; `text_calls` adds the dialects that we give to models ourselves.
 """
 
 import ast
@@ -14,10 +13,12 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
+from agenteval.shell import read_table
 from agenteval.trial import text as plain
 from agenteval.trial.call import Schemas
 
 MOST = 64  # calls looked for in one text: each search may read it to its end
+CALL_NAME = r'"name"\s*+:\s*+"([^"\\]{0,200})"'
 _FENCE = re.compile(r"^[ \t]*(?:```|~~~)", re.MULTILINE)
 
 
@@ -108,30 +109,20 @@ def tagged_result(name: str, content: str) -> str:
     return f"<tool_response>\n{content}\n</tool_response>"
 
 
-def family(name: str, mark: str, find: Find, example: str) -> Dialect:
-    """Return a dialect that one example explains to a model."""
-
-    def instructions(schemas: Schemas) -> str:
-        return (
-            f"# Tools\n\nYou can call functions. These are their signatures:\n<tools>\n"
-            f"{signatures(schemas)}\n</tools>\n\nTo call one, write exactly this, then stop and "
-            f"wait for the result:\n{example}"
-        )
-
-    return Dialect(name, 1, mark, find, instructions, tagged_result)
-
-
 def kinds(schema: Any) -> Mapping[str, Any]:
     """Return the type of each parameter that a tool's schema names, as it stands there."""
-    named = schema.get("properties") if isinstance(schema, Mapping) else None
-    found = named.items() if isinstance(named, Mapping) else ()
-    return {name: one.get("type") for name, one in found if isinstance(one, Mapping)}
+    properties = schema.get("properties") if isinstance(schema, Mapping) else None
+    if not isinstance(properties, Mapping):
+        return {}
+    return {
+        name: value.get("type") for name, value in properties.items() if isinstance(value, Mapping)
+    }
 
 
 def typed(value: str, kind: object) -> Any:
     """Return the value parsed as JSON if its schema is not of text; as text if that fails."""
-    wanted = kind if isinstance(kind, list) else [kind]
-    if None in wanted or "string" in wanted:
+    types = kind if isinstance(kind, list) else [kind]
+    if None in types or "string" in types:
         return value
     try:
         return plain.read(value)
@@ -139,104 +130,159 @@ def typed(value: str, kind: object) -> Any:
         return value
 
 
-# What is written between the marks, as arguments.
+# Readers of one family's calls, by the patterns and marks of its row in `families.toml`. A search
+# for each opening mark may read the text to its end, so their number is limited.
+
+
+def _openings(pattern: str, text: str) -> Iterator[re.Match[str]]:
+    return islice(re.finditer(pattern, text), MOST)
+
+
+def after(pattern: str, text: str, at: int) -> int:
+    """Return the offset behind what matches at `at`; `at` itself where nothing does."""
+    match = re.compile(pattern).match(text, at)
+    return match.end() if match else at
+
+
+def broken(text: str, start: int, inside: int, *, closes: str, named: str = CALL_NAME) -> TextCall:
+    """Return a call that cannot be read, up to the mark behind `inside` that ends it or the end."""
+    closed = re.compile(closes).search(text, inside)
+    raw = text[start : closed.end() if closed else len(text)]
+    name = re.search(named, raw)
+    return TextCall(name[1] if name else "", raw, start, start + len(raw), whole=False)
+
+
+def _named(text: str, schemas: Schemas, *, opens: str, closes: str) -> Iterator[TextCall]:
+    """Find a name between marks, then an object of JSON."""
+    del schemas  # JSON has types of its own
+    for opened in _openings(opens, text):
+        start, inside, name = opened.start(), opened.end(), opened["name"].strip()
+        try:
+            arguments, end = plain.read_from(text, inside)
+        except ValueError:
+            arguments = None
+        if isinstance(arguments, dict):
+            raw = text[inside:end]
+            yield TextCall(name, raw, start, after(closes, text, end), whole=True)
+        else:
+            yield replace(broken(text, start, inside, closes=closes), name=name)
+
+
+def _wrapped(
+    text: str, schemas: Schemas, *, opens: str, closes: str, keyed: bool = False
+) -> Iterator[TextCall]:
+    """Find objects, each with name and arguments, behind a mark: one, or a list of them."""
+    del schemas  # JSON has types of its own
+    read, named = (_keyed_call, _KEY) if keyed else (json_call, CALL_NAME)
+    for opened in _openings(opens, text):
+        start = opened.start()
+        at = after(r"\s*+(?:\[\s*+)?", text, opened.end())
+        goes_on = True
+        while goes_on:
+            call = read(text, at)
+            if call is None:
+                yield broken(text, start, at, closes=closes, named=named)
+                break
+            at = after(r"\s*+(?:[,;]\s*+)?", text, call.end)
+            goes_on = text.startswith("{", at)
+            end = call.end if goes_on else after(closes, text, call.end)
+            yield replace(call, start=start, end=end)
+            start = at
+
+
+_KEY = r'\{\s*+"([^"\\]{0,200})"\s*+:'
+
+
+def _keyed_call(text: str, at: int) -> TextCall | None:
+    """Return the call in an object whose one key is its name, and whose value its arguments."""
+    try:
+        value, end = plain.read_from(text, at)
+    except ValueError:
+        return None
+    if not isinstance(value, dict) or len(value) != 1:
+        return None
+    ((name, arguments),) = value.items()
+    return TextCall(name, json.dumps(arguments, ensure_ascii=False), at, end, whole=True)
+
+
+# Reads the text between the marks of a call as its arguments, by the schema of its tool.
 Body = Callable[[str, Any], dict[str, Any] | None]
 
 
-def _tagged(
-    opens: re.Pattern[str], close: str, read: Body, text: str, schemas: Schemas
+def tagged(  # noqa: PLR0913 -- what tells one notation from another
+    text: str, schemas: Schemas, *, opens: str, close: str, read: Body, behind: str = ""
 ) -> Iterator[TextCall]:
-    """A name, then what `read` takes for arguments, up to `close`."""
-    for opened in islice(opens.finditer(text), MOST):
+    """Find a name, then what `read` takes for arguments, up to `close` and what stands behind."""
+    for opened in _openings(opens, text):
         start, name = opened.start(), opened["name"].strip()
         closing = text.find(close, opened.end())
-        end = len(text) if closing < 0 else closing + len(close)
-        body = text[opened.end() : closing if closing >= 0 else len(text)]
-        arguments = read(body, schemas.get(name, {})) if closing >= 0 else None
-        whole = arguments is not None
-        raw = json.dumps(arguments, ensure_ascii=False) if whole else text[start:end]
-        yield TextCall(name, raw, start, end, whole)
+        arguments, end = None, len(text)
+        if closing >= 0:
+            arguments = read(text[opened.end() : closing], schemas.get(name, {}))
+            end = after(behind, text, closing + len(close))
+        is_whole = arguments is not None
+        raw = json.dumps(arguments, ensure_ascii=False) if is_whole else text[start:end]
+        yield TextCall(name, raw, start, end, is_whole)
 
 
-def _pairs(pattern: re.Pattern[str], body: str, schema: Mapping[str, Any]) -> dict[str, Any] | None:
-    """None where more is opened than is closed, or more than a call has."""
-    opens = re.finditer(pattern.pattern.partition("(")[0], body)
-    if len(list(islice(opens, MOST + 1))) > MOST or "<" in pattern.sub("", body):
+def _pairs(text: str, schemas: Schemas, *, opens: str, close: str, pair: str) -> Iterator[TextCall]:
+    """Find a name, then each parameter with its value."""
+    return tagged(text, schemas, opens=opens, close=close, read=partial(_parameters, pair))
+
+
+def _parameters(pair: str, body: str, schema: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the parameters; None where more is opened than closed, or more than a call has."""
+    pattern = re.compile(pair, re.DOTALL)
+    openings = list(islice(re.finditer(pair.partition("(")[0], body), MOST + 1))
+    if len(openings) > MOST or "<" in pattern.sub("", body):
         return None
     types = kinds(schema)
-    return {
-        found[1].strip(): typed(found[2].removeprefix("\n").removesuffix("\n"), types.get(found[1]))
-        for found in pattern.finditer(body)
-    }
+    parameters: dict[str, Any] = {}
+    for match in pattern.finditer(body):
+        parameters[match[1].strip()] = typed(of_own_lines(match[2]), types.get(match[1]))
+    return parameters
 
 
-def _invoked(name: str, mark: str, prefix: str, example: str) -> Dialect:
-    """XML whose tags are `invoke` and `parameter`, each with this prefix."""
-    opens = re.compile(rf'<{prefix}invoke name="(?P<name>[^"\n]{{0,200}})">')
-    pattern = (
-        rf'<{prefix}parameter name="([^"\n]{{0,200}})"[^>\n]{{0,200}}>(.*?)</{prefix}parameter>'
-    )
-    read = partial(_pairs, re.compile(pattern, re.DOTALL))
-    return family(name, mark, partial(_tagged, opens, f"</{prefix}invoke>", read), example)
+def of_own_lines(value: str) -> str:
+    """Return a value without the ends of lines that set it apart from its tags."""
+    return value.removeprefix("\n").removesuffix("\n")
 
 
-def _invocation(prefix: str) -> str:
-    parameter = f'<{prefix}parameter name="PARAMETER">VALUE</{prefix}parameter>'
-    return f'<{prefix}invoke name="NAME">\n{parameter}\n</{prefix}invoke>'
+def _gemma(
+    text: str, schemas: Schemas, *, opens: str, close: str, quote: str
+) -> Iterator[TextCall]:
+    """Find `call:NAME{key:value}`, whose texts stand between quotes of its own."""
+    return tagged(text, schemas, opens=opens, close=close, read=partial(_unquoted, quote))
 
 
-def _keyed(name: str, mark: str, ends: tuple[str, str], pair: str, example: str) -> Dialect:
-    """Between `ends` a name, then each key with its value as `pair` has them."""
-    opens, closes = ends
-    read = partial(_pairs, re.compile(pair, re.DOTALL))
-    return family(name, mark, partial(_tagged, re.compile(opens), closes, read), example)
-
-
-def _in_block(block: str, dialect: Dialect) -> Dialect:
-    """Return the dialect for texts with this block; without it the form is another family's."""
-
-    def find(text: str, schemas: Schemas) -> Iterator[TextCall]:
-        if block in text:
-            yield from dialect.find(text, schemas)
-
-    return replace(dialect, mark=block, find=find)
-
-
-def _gemma(name: str, begins: str, quote: str, ends: str) -> Dialect:
-    """`call:NAME{key:value}`, whose texts stand between quotes of its own."""
+def _unquoted(quote: str, body: str, schema: Any) -> dict[str, Any] | None:
+    del schema  # values are written as in JSON
     mark = re.escape(quote)
     part = re.compile(rf"{mark}(.*?){mark}|([{{,]\s*+)([A-Za-z_]\w*)\s*+:", re.DOTALL)
+    try:
+        value = plain.read(part.sub(_as_json, body))
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
 
-    def spelt(found: re.Match[str]) -> str:
-        if found[3] is None:
-            return json.dumps(found[1])
-        return f"{found[2]}{json.dumps(found[3])}:"
 
-    def read(body: str, schema: Any) -> dict[str, Any] | None:
-        del schema
-        try:
-            found = plain.read(part.sub(spelt, body))
-        except ValueError:
-            return None
-        return found if isinstance(found, dict) else None
-
-    opens = re.compile(rf"{re.escape(begins)}\s*+call:(?P<name>[\w.-]+)(?=\{{)")
-    example = f"{begins}call:NAME{{PARAMETER:{quote}VALUE{quote}}}{ends}"
-    return family(name, begins, partial(_tagged, opens, ends, read), example)
+def _as_json(part: re.Match[str]) -> str:
+    text, before, key = part.groups()
+    return json.dumps(text) if key is None else f"{before}{json.dumps(key)}:"
 
 
 _TRIES = 50  # closing brackets at which a call of Python may end
 _PARSED = 1 << 21  # characters of one text that are parsed as Python
 
 
-def _python(opens: str, text: str, schemas: Schemas) -> Iterator[TextCall]:
+def _python(text: str, schemas: Schemas, *, opens: str) -> Iterator[TextCall]:
     """Calls as Python writes them, with named arguments, of offered tools alone."""
     names = "|".join(map(re.escape, schemas))
     if not names:
         return
-    pattern = re.compile(rf"(?:{opens})(?P<name>{names})\((?=\s*+(?:[A-Za-z_]\w*\s*+=|\)))")
+    pattern = rf"(?:{opens})(?P<name>{names})\((?=\s*+(?:[A-Za-z_]\w*\s*+=|\)))"
     budget = _PARSED
-    for opened in islice(pattern.finditer(text), MOST):
+    for opened in _openings(pattern, text):
         start, begins = opened.start(), opened.start("name")
         parsed, budget = _python_call(text, begins, budget)
         if parsed is None:
@@ -269,97 +315,35 @@ def _python_call(
     return None, budget
 
 
-_DSML, _GCML, _M3 = "\uff5cDSML\uff5c", "\uff5cGCML\uff5c", "]<]minimax[>["
-_IFM = "<ifm|arg_key>PARAMETER</ifm|arg_key><ifm|arg_value>VALUE</ifm|arg_value>"
-_GLM = r"<arg_key>(.*?)</arg_key>\s*+<arg_value>(.*?)</arg_value>"
-_GLM_EXAMPLE = "<arg_key>PARAMETER</arg_key>\n<arg_value>VALUE</arg_value>\n</tool_call>"
-FAMILIES = (
-    _invoked("deepseek_v32", f"<{_DSML}invoke", _DSML, _invocation(_DSML)),
-    _invoked("deepseek_v41", f"<{_DSML} invoke", f"{_DSML} ", _invocation(f"{_DSML} ")),
-    _invoked("gigachat35", f"<{_GCML}invoke", _GCML, _invocation(_GCML)),
-    _invoked("muse", "<atem:invoke", "atem:", _invocation("atem:")),
-    _keyed(
-        "minimax_m3",
-        f"{_M3}<invoke",
-        (rf'{re.escape(_M3)}<invoke name="(?P<name>[^"\n]{{0,200}})">', f"{_M3}</invoke>"),
-        rf"{re.escape(_M3)}<([\w.-]+)>(.*?){re.escape(_M3)}</\1>",
-        f'{_M3}<invoke name="NAME">{_M3}<PARAMETER>VALUE{_M3}</PARAMETER>{_M3}</invoke>',
-    ),
-    _in_block(
-        "<dots_function_call>",
-        _invoked(
-            "dots",
-            "<dots_function_call>",
-            "",
-            f"<dots_function_call>\n{_invocation('')}\n</dots_function_call>",
-        ),
-    ),
-    _keyed(
-        "hunyuan",
-        "<tool_sep>",
-        (r"<tool_call>\s*+(?P<name>[\w.-]+)\s*+<tool_sep>", "</tool_call>"),
-        _GLM,
-        f"<tool_call>NAME<tool_sep>\n{_GLM_EXAMPLE}",
-    ),
-    _keyed(
-        "iquest",
-        "<iquest_tool_call>",
-        (r"<iquest_tool_call>\s*+(?P<name>[\w.-]+)", "</iquest_tool_call>"),
-        _GLM,
-        f"<iquest_tool_call>NAME\n{_GLM_EXAMPLE.replace('tool_call', 'iquest_tool_call')}",
-    ),
-    _keyed(
-        "glm45",
-        "<arg_key>",
-        (r"<tool_call>\s*+(?P<name>[\w.-]+)\s*+(?=<arg_key>|</tool_call>)", "</tool_call>"),
-        _GLM,
-        f"<tool_call>NAME\n{_GLM_EXAMPLE}",
-    ),
-    _keyed(
-        "k2_horizon",
-        "<ifm|tool_call>",
-        (r"<ifm\|tool_call>\s*+(?P<name>[\w.-]+)", "</ifm|tool_call>"),
-        r"<ifm\|arg_key>(.*?)</ifm\|arg_key>\s*+(?:<ifm\|arg_type>.*?</ifm\|arg_type>\s*+)?"
-        r"<ifm\|arg_value>(.*?)</ifm\|arg_value>",
-        f"<ifm|tool_call>NAME{_IFM}</ifm|tool_call>",
-    ),
-    _keyed(
-        "kimi_k3",
-        "<|open|>call tool=",
-        (
-            r'<\|open\|>call tool="(?P<name>[^"\n]{0,200})"[^<\n]{0,200}<\|sep\|>',
-            "<|close|>call<|sep|>",
-        ),
-        r'<\|open\|>argument key="([^"\n]{0,200})"[^<\n]{0,200}<\|sep\|>'
-        r"(.*?)<\|close\|>argument<\|sep\|>",
-        '<|open|>call tool="NAME" index="1"<|sep|><|open|>argument key="PARAMETER" '
-        'type="string"<|sep|>VALUE<|close|>argument<|sep|><|close|>call<|sep|>',
-    ),
-    _keyed(
-        "minicpm5",
-        "<function name=",
-        (r'<function name="(?P<name>[^"\n]{0,200})"[^>\n]{0,200}>', "</function>"),
-        r'<param name="([^"\n]{0,200})"[^>\n]{0,200}>(?:<!\[CDATA\[)?(.*?)(?:\]\]>)?</param>',
-        '<function name="NAME"><param name="PARAMETER">VALUE</param></function>',
-    ),
-    _invoked("minimax_m2", "<minimax:tool_call>", "", f"<minimax:tool_call>\n{_invocation('')}"),
-    _invoked("step3", "<steptml:invoke", "steptml:", _invocation("steptml:")),
-    _gemma("gemma4", "<|tool_call>", '<|"|>', "<tool_call|>"),
-    _gemma("functiongemma", "<start_function_call>", "<escape>", "<end_function_call>"),
-    family(
-        "gemma",
-        "```tool_code",
-        partial(_python, r"```tool_code[ \t]*+\n\s*+(?:print\()?"),
-        '```tool_code\nNAME(PARAMETER="VALUE")\n```',
-    ),
-    family(
-        "pythonic",
-        "[NAME(",
-        partial(
-            _python,
-            r"<\|(?:python_start|tool_call_start)\|>\[?|<function_calls>\s*+"
-            r"|(?:\A|\n)[ \t]*+\[|\),\s*+",
-        ),
-        '[NAME(PARAMETER="VALUE")]',
-    ),
-)
+_READERS: Mapping[str, Callable[..., Iterator[TextCall]]] = {
+    "named": _named,
+    "wrapped": _wrapped,
+    "pairs": _pairs,
+    "gemma": _gemma,
+    "python": _python,
+}
+
+
+def families() -> Iterator[Dialect]:
+    """Yield the dialects of `families.toml`, in its order."""
+    for name, row in read_table("agenteval.replies", "families.toml").items():
+        yield _family(name, **row)
+
+
+def _family(
+    name: str, reads: str, mark: str, example: str, *, block: bool = False, **patterns: Any
+) -> Dialect:
+    """Return a dialect that one example explains to a model."""
+    find: Find = partial(_READERS[reads], **patterns)
+
+    def find_in_block(text: str, schemas: Schemas) -> Iterable[TextCall]:
+        return find(text, schemas) if mark in text else ()
+
+    def instructions(schemas: Schemas) -> str:
+        return (
+            f"# Tools\n\nYou can call functions. These are their signatures:\n<tools>\n"
+            f"{signatures(schemas)}\n</tools>\n\nTo call one, write exactly this, then stop and "
+            f"wait for the result:\n{example}"
+        )
+
+    return Dialect(name, 1, mark, find_in_block if block else find, instructions, tagged_result)

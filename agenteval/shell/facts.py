@@ -3,13 +3,9 @@
 Facts never allow anything. Offsets are character offsets into the text that was read.
 Named tuples: a text has dozens of them, and a frozen dataclass takes three times as long to make.
 
-A shell text that is read for its facts, and how to name a part of it.
-
-Where the parse tree gets here-documents wrong, they are put in other words.
-
-The words of one command, each read on demand.
-
-The parts of shell text that a walk gathers, before they are frozen into `ShellFacts`.
+In order: `ShellFacts` and its parts; `Source`, a text that is read for them; here-documents in
+other words; `Words`, the words of one command, read on demand; what a walk gathers before it is
+frozen; expansions in text that a tree holds as plain characters.
 """
 
 import posixpath
@@ -182,6 +178,8 @@ _BEYOND_LISTS = re.compile(r"[()|&]")
 _STDIN = frozenset(("-", "/dev/stdin"))
 _FEEDS = frozenset((RedirectKind.INPUT, RedirectKind.HEREDOC, RedirectKind.HERESTRING))
 
+# A text that is read for its facts.
+
 COST = 16  # of a span, beside its text
 _BUDGET = 30_000 * COST
 _HEREDOC = re.compile(
@@ -255,6 +253,9 @@ class Source:
         return Source(self.text[start:end], self.base + start, self.stand_in)
 
 
+# Here-documents, which the parse tree often gets wrong, in other words.
+
+
 class Hidden(NamedTuple):
     """A here-document that was put in other words, and its body."""
 
@@ -286,6 +287,8 @@ def without_heredocs(text: str) -> tuple[str, list[Hidden]]:
         text = text[: begin + 1] + " " * (end - begin - 1) + text[end:]
     return text, hidden
 
+
+# The words of one command.
 
 _SPECIAL = frozenset("'\"\\$`*?[{~<>")  # a word without these is what it says
 
@@ -411,6 +414,9 @@ class Words(Sequence[Word]):
         return self._source.place(self._start, self._end)
 
 
+# What a walk gathers.
+
+
 class Draft:
     """One stage of a pipeline: a simple command while it is read, or a compound one's place."""
 
@@ -509,6 +515,8 @@ class Gathered:
             self.errors,
         )
 
+
+# Expansions where quotes mean nothing, as in a here-document.
 
 _LIVE = compiled(r"\\(?s:.)|\$\(\(|\$\(|\$\{[^}\n]*+\}?|\$[A-Za-z_]\w*+|\$[0-9@*#?$!-]|`")
 _IN_CODE = compiled(r"""\\(?s:.)|'[^']*+'|["()]""")

@@ -2,14 +2,11 @@ r"""The gate: which text is one simple command that bash reads in one way only, 
 
 A linear recogniser of our own. It accepts words of plain, single-quoted, double-quoted and escaped
 text, \newline, and comments, and stops at the first thing that could mean anything more. Nothing
-else in agenteval may say that a text is what it seems to be.
+else in agenteval may say that a text is what it seems to be: a tree-sitter parse explains denials
+(`reader`) and never allows.
 
-One word of shell text: where it ends and what bash makes of its quotes.
-
-Only words with a single reading are matched: plain characters, '...', "..." in which nothing is
-expanded, \c, and \newline. Control characters must have been ruled out before.
-
-A part of a text: what facts, findings and evidence are shown by.
+In order: patterns that are right with every Python; one word, and what bash makes of its quotes;
+parts of a text; the result (`Simple` or `NotSimple`); `read_simple`.
 """
 
 import re
@@ -26,6 +23,11 @@ Expansion = Literal["", "files", "braces"]
 # Before, `(...)*+` keeps what was read of a last round that fails (python/cpython#106052): `a'b`
 # would be a word. `(?>(...)*)` is right everywhere, and takes longer.
 RIGHT_SINCE = (3, 11, 5)
+
+
+def names(text: str) -> frozenset[str]:
+    """Return the words of a list that stands in one text."""
+    return frozenset(text.split())
 
 
 def compiled(pattern: str, flags: int = 0) -> re.Pattern[str]:
@@ -53,6 +55,8 @@ def _parts(tree: Any) -> list[Any]:
     found = [part for each in inner for part in _parts(each)]
     return [*found, tree] if hasattr(tree, "data") else found
 
+
+# One word of shell text. Control characters must have been ruled out before: `unreadable_text`.
 
 # A $ that stays a $: nothing after it can name a variable. Not before \newline, which vanishes.
 _DOUBLE = r"""(?:[^"\\$`]++|\\(?s:.)|\$(?=[ \t\n"'|)/.,:;%=^+\]}&<>~]|\\[^\n]))*+"""
@@ -126,6 +130,8 @@ def expansion(outside: str) -> Expansion:
     return "files" if outside.startswith("~") or "=~" in outside or ":~" in outside else ""
 
 
+# The value of any word, for facts and findings only: here `$` and `` ` `` may stand.
+
 _VALUE_PIECE = compiled(
     r"""\$'((?:[^'\\]++|\\(?s:.))*+)'   # 1: $'...'
       | '([^']*+)'                      # 2
@@ -182,6 +188,8 @@ def _ansi_character(escape: re.Match[str]) -> str:
     return chr(number) if number <= _LAST_CODE_POINT else escape[0]
 
 
+# Parts of a text, which facts, findings and evidence are shown by.
+
 Place = tuple[int, int]  # where it starts and ends
 # A named tuple's own constructor is a function of Python: `new(Pair, (a, b))` takes half as long.
 new = tuple.__new__
@@ -220,6 +228,9 @@ def _covered(spans: Sequence[Span], places: Sequence[Place]) -> Iterator[tuple[S
     starts = [start for start, _ in order]
     furthest = [0, *accumulate((end for _, end in order), max)]
     return ((span, furthest[bisect_right(starts, span.start)]) for span in spans)
+
+
+# What the gate says of a text.
 
 
 class Obstacle(StrEnum):
@@ -296,23 +307,31 @@ def _place(word: re.Match[str]) -> tuple[int, int]:
     return word.start(), word.end(kind) + (kind not in {BARE, MIXED})  # the closing quote
 
 
+# Programs and words with a meaning of their own to bash.
+
 _ASSIGN = "keeps a command or assigns to a name whose [subscript] bash evaluates"
 _RUN = "runs its arguments, or a file, as shell text"
 _READING = "changes how bash reads or finds what comes after it"
-_HISTORY = "writes and reads any file with -w and -r"
 # Programs that are harmless to name but not to hand arbitrary words: no rule with a wildcard
 # should match them. The reason is fit to print.
 NEEDS_CARE: Mapping[str, str] = MappingProxyType(
-    dict.fromkeys(("eval", "source", ".", "trap", "exec", "command", "builtin", "fc"), _RUN)
-    | dict.fromkeys(("jobs", "bind", "complete", "compgen", "mapfile", "readarray"), _RUN)
-    | dict.fromkeys(("let", "test", "[", "printf", "read", "unset", "getopts", "wait"), _ASSIGN)
-    | dict.fromkeys(("declare", "typeset", "local", "export", "readonly"), _ASSIGN)
-    | dict.fromkeys(("alias", "unalias", "set", "shopt", "enable", "hash"), _READING)
-    | {"history": _HISTORY}
+    {
+        program: reason
+        for programs, reason in (
+            ("eval source . trap exec command builtin fc", _RUN),
+            ("jobs bind complete compgen mapfile readarray", _RUN),
+            ("let test [ printf read unset getopts wait", _ASSIGN),
+            ("declare typeset local export readonly", _ASSIGN),
+            ("alias unalias set shopt enable hash", _READING),
+            ("history", "writes and reads any file with -w and -r"),
+        )
+        for program in programs.split()
+    }
 )
-RESERVED = frozenset({"!", "[[", "]]", "{", "}", "case", "coproc", "do", "done", "elif", "else"})
-RESERVED |= {"esac", "fi", "for", "function", "if", "in", "select", "then", "time", "until"}
-RESERVED |= {"while"}
+RESERVED = names(
+    "! [[ ]] { } case coproc do done elif else esac fi for function if in select then time until"
+    " while"
+)
 UNREADABLE = (Obstacle.CONTROL, Obstacle.LENGTH)  # the text as a whole
 LONGEST = 131_071  # bytes; Linux takes no longer argument, and `bash -c TEXT` is one
 _BLANKS = ("", " ", "\t", "\n")
@@ -323,6 +342,9 @@ _CONTROL = compiled(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 _BLANK_LINES = r"(?:[ \t\n]++|\\\n|#[^\n]*+)*+"
 _BEFORE = compiled(_BLANK_LINES)
 _AFTER = compiled(rf"(?:#[^\n]*+)?(?:\n{_BLANK_LINES})?\Z")
+
+
+# The recogniser. Each branch that allows has read every character of the text.
 
 
 def read_simple(text: str) -> Simple | NotSimple:

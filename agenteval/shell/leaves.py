@@ -4,7 +4,8 @@ For policies that allow constructs. It reads as the gate does: every character b
 an operator or a blank that was understood, or the text is not readable. Much that bash can read
 stays unreadable on purpose: loops, variables, `time`, <( ), a command of assignments alone.
 
-A place in a text that is split into leaves: blanks, words, newlines, here-documents.
+`Cursor` steps over blanks, words and here-documents; `_Reader` is the grammar; `read_leaves`
+returns the commands with all constructs and redirects that a policy must have allowed.
 """
 
 import re
@@ -39,6 +40,9 @@ _GAP = re.compile(rf"{GAP}(?:#[^\n]*+)?")
 _ENDS_WORD = " \t\n|&;()<>"
 _LINE = re.compile(r"[^\n]*+\n?")
 _DELIMITER = re.compile(r"[A-Za-z0-9_.!%+-]+\Z")
+
+
+# A place in the text, and the steps over what stands there.
 
 
 class UnreadableError(Exception):
@@ -184,6 +188,8 @@ class Cursor(ABC):
         """Step over a $( ) and return its text; fail where none stands."""
 
 
+# What a text is split into.
+
 MAX_DEPTH = 16  # groups and substitutions inside each other
 MOST_PARTS = 1024  # commands and redirects; more of them only keep the reader busy
 
@@ -249,6 +255,8 @@ def read_leaves(text: str) -> Leaves | NotSimple:
     return Leaves(tuple(reader.leaves), frozenset(reader.constructs), tuple(reader.redirects))
 
 
+# The grammar.
+
 _CLOSING = {
     "": re.compile(r"\Z"),
     ")": re.compile(r"\)"),
@@ -262,7 +270,7 @@ _REDIRECT = re.compile(
 )
 _KINDS = {"<": RedirectKind.INPUT, "<<<": RedirectKind.HERESTRING}
 _KINDS |= {"<<": RedirectKind.HEREDOC, "<<-": RedirectKind.HEREDOC}
-_CONSTRUCTS = {
+CONSTRUCT_OF = {
     RedirectKind.STDERR: Construct.STDERR_REDIRECT,
     RedirectKind.FILE: Construct.FILE_REDIRECT,
     RedirectKind.INPUT: Construct.INPUT_REDIRECT,
@@ -407,7 +415,7 @@ class _Reader(Cursor):
             return None
         kind = kind or RedirectKind.FILE
         self._count()
-        self.constructs.add(_CONSTRUCTS[kind])
+        self.constructs.add(CONSTRUCT_OF[kind])
         redirect = Redirect(kind, Span(start, self.at, self.text[start : self.at]), target)
         self.redirects.append(redirect)
         return redirect

@@ -1,11 +1,13 @@
 """The facts about a shell text, which explain why a call was denied.
 
-A text walked over, and walked over again in other words where the parser gets it wrong.
+`read_facts` reads flat text by patterns, which most denied commands are. Any other is parsed, its
+tree walked, and walked again in other words where the parser is known to get it wrong. Wrappers and
+nested shells are seen through last.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from functools import cache, lru_cache
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 from agenteval.shell.facts import (
     Command,
@@ -43,7 +45,7 @@ _BEFORE_HEREDOC = re.compile(r"(?<!\S)[0-9](?=<<)")
 _INSTEAD = str.maketrans("@#%={[", "______")
 
 
-def gathered(source: Source) -> Gathered:
+def _gather(source: Source) -> Gathered:
     """Gather the parts of a text, by the first reading without an error if there is one."""
     reading = _walk_once(source)
     if len(source.text) > _LONGEST_READ_AGAIN:
@@ -97,6 +99,8 @@ def _readings(text: str) -> Iterator[tuple[str, Sequence[Hidden]]]:
         yield without_heredocs(other)
 
 
+# Flat text: simple commands, their redirects and joints, without a tree.
+
 _LONGEST = 16_384  # characters: the spans of a flat text never use up its room
 _GAP = r"[ \t]++(?:\\\n[ \t]*+)*+"
 _PROGRAM = r"[\w./][\w./+:-]*+(?=[ \t\n|&;]|\Z)"
@@ -117,7 +121,7 @@ _VARIABLE_IN_DOUBLE = compiled(rf"\\(?s:.)|({VARIABLE})")
 _EXPANDS = compiled(r"[$`\\]")
 
 
-def read_flat(
+def _read_flat(
     source: Source, via: tuple[str, ...] = (), *, is_readable: bool = False
 ) -> ShellFacts | None:
     """Return the facts about a text as the walk over its tree would; None if it is not flat."""
@@ -242,6 +246,8 @@ def _heredoc(source: Source, command: re.Match[str], heredocs: list[Heredoc]) ->
     return behind
 
 
+# All facts, and those of commands inside wrappers.
+
 # Reserved words that only go on with, or end, what another one has begun.
 _INNER = frozenset(("do", "done", "elif", "else", "esac", "fi", "in", "then", "}"))
 
@@ -254,20 +260,12 @@ def read_facts(text: str, *, is_readable: bool = False, parsed_as: str = "") -> 
     its place.
     """
     source = Source(text, parsed_as=parsed_as)
-    facts = None if parsed_as else read_flat(source, is_readable=is_readable)
+    facts = None if parsed_as else _read_flat(source, is_readable=is_readable)
     return _with_inner(facts or _facts_of_walk(source, ()), text)
 
 
-@cache
-def _gathered() -> "Callable[[Source], Gathered]":
-    from agenteval.shell.reader import gathered  # noqa: PLC0415 -- most need no tree
-
-    return gathered
-
-
 def _facts_of_walk(source: Source, via: tuple[str, ...]) -> ShellFacts:
-    found = _gathered()(source)
-    facts = found.freeze(source.text, via)
+    facts = _gather(source).freeze(source.text, via)
     if facts.errors and (source.is_cut or isinstance(read_leaves(source.text), Leaves)):
         # Our doing, or the tree is wrong: the splitter accounts for everything.
         facts = facts._replace(errors=())
@@ -316,7 +314,7 @@ def _inside(outer: Command, whole: str) -> Iterator[Command]:
         words = outer.words[begin:stop]
         if is_text:
             source = _nested_source(words, whole)
-            facts = read_flat(source, via) or _facts_of_walk(source, via)
+            facts = _read_flat(source, via) or _facts_of_walk(source, via)
             yield from _with_inner(facts, whole).commands
         else:
             command = new(Command, (words, words.extent, (), (), via, outer.nested))

@@ -3,9 +3,9 @@
 It keeps its own stack, visits each node once, and trusts the tree for kinds and places, not for
 nesting: which commands form a pipeline or a list follows from the order of the operators.
 
-Compound commands, which hold lists of commands: loops, conditions, cases, groups, functions.
-
-Redirects in a parse tree, and the words and commands that the tree files under them.
+`_Stages` adds to what is gathered; `_Bodies` visits compound commands, which hold lists of
+commands; then come redirects with the words and commands that the tree files under them; `Walk`
+visits all else.
 """
 
 import re
@@ -34,6 +34,9 @@ _GLUE = re.compile(r"(?:\\[\n \t]|[\r\v\f])+")
 _ODD = ("\\", "\r", "\v", "\f", "$ ", "$\t")
 _AFTER_DOLLAR = re.compile(r"\$[ \t]++")  # to the tree the blanks are part of the name
 _TAIL = re.compile(r"[\r\v\f]+")
+
+
+# What a walk adds to the facts.
 
 
 class _Stages:
@@ -141,9 +144,11 @@ class _Stages:
             self.add_words(level, level.stage, places)
 
 
-REDIRECTS = kinds("file_redirect", "heredoc_redirect", "herestring_redirect")
+# Compound commands: loops, conditions, cases, groups, functions.
+
+_REDIRECTS = kinds("file_redirect", "heredoc_redirect", "herestring_redirect")
 _CLOSING = kinds(")")
-_BODIES = REDIRECTS | kinds(
+_BODIES = _REDIRECTS | kinds(
     "do_group", "compound_statement", "subshell", "case_item", "test_command"
 )
 _WORD_WITH_BRACE = re.compile(r"\{[^\s;|&()<>]")
@@ -154,7 +159,7 @@ _WORDS_BEFORE_BODY = kinds(
 )
 
 
-class Bodies(_Stages):
+class _Bodies(_Stages):
     """A walk's visits to what stands around commands.
 
     The contents go on the stack of next nodes.
@@ -210,6 +215,8 @@ class Bodies(_Stages):
         self.push(children[:body], None)
 
 
+# Redirects.
+
 _WORDS = kinds("word", "number", "string", "raw_string", "ansi_c_string", "translated_string")
 _WORDS |= kinds("concatenation", "simple_expansion", "expansion", "arithmetic_expansion", "$")
 _WORDS |= kinds("command_substitution", "process_substitution", "brace_expression")
@@ -220,7 +227,7 @@ _BODY = kinds("heredoc_body")
 _END = kinds("heredoc_end")
 
 
-def read_file_redirect(source: Source, node: Node) -> tuple[Redirect, list[Place]]:
+def _read_file_redirect(source: Source, node: Node) -> tuple[Redirect, list[Place]]:
     """The redirect, and the places of words behind its target that belong to the command."""
     number = operator = ""
     places: list[Place] = []
@@ -246,7 +253,7 @@ def read_file_redirect(source: Source, node: Node) -> tuple[Redirect, list[Place
 
 
 @dataclass(slots=True)
-class HeredocParts:
+class _HeredocParts:
     """A here-document or here-string taken apart.
 
     `words` belong to the command before it, `commands` follow on its line; in `body`, which is
@@ -261,7 +268,7 @@ class HeredocParts:
     end: Place | None = None
 
 
-def read_heredoc(source: Source, node: Node) -> HeredocParts:
+def _read_heredoc(source: Source, node: Node) -> _HeredocParts:
     start, end = node.byte_range
     head_end = end
     body = (end, end)
@@ -286,31 +293,33 @@ def read_heredoc(source: Source, node: Node) -> HeredocParts:
     heredoc = Heredoc(source.span(*body), source.span(start, end), not is_quoted)
     redirect = Redirect(RedirectKind.HEREDOC, source.span(start, head_end), delimiter)
     in_body = None if is_quoted else body
-    return HeredocParts(heredoc, redirect, words, commands, in_body, end_place)
+    return _HeredocParts(heredoc, redirect, words, commands, in_body, end_place)
 
 
-def read_herestring(source: Source, node: Node) -> HeredocParts:
+def _read_herestring(source: Source, node: Node) -> _HeredocParts:
     start, end = node.byte_range
     body = next((c.byte_range for c in node.children if c.kind_id in _WORDS), (end, end))
     value, _, dynamic = word_value(source.text[slice(*body)])
     span = source.span(start, end)
     heredoc = Heredoc(source.span(*body), span, dynamic)
-    return HeredocParts(heredoc, Redirect(RedirectKind.HERESTRING, span, value))
+    return _HeredocParts(heredoc, Redirect(RedirectKind.HERESTRING, span, value))
 
+
+# The walk.
 
 _MAX_DEPTH = 8  # substitutions in here-documents inside each other
 _MAX_EMBEDDED = 200  # of them in one text; each is parsed by itself
 _NAME = compiled(r"[A-Za-z_]\w*+(?:\+?=|\[)", re.ASCII)  # the tree takes --x=y for one too
 _NO_TARGET = compiled(r"\w*+(?:\{\w++\})?+[<>&|]++(?:[ \t]++|\\\n)*+(?=\n|#)")
 _COMMENT = kinds("comment")
-_NOT_WORDS = REDIRECTS | _COMMENT | kinds("subshell")
+_NOT_WORDS = _REDIRECTS | _COMMENT | kinds("subshell")
 _ASSIGNMENT = kinds("variable_assignment")
 _LINE_END = compiled(r"\n|\Z|[ \t]*+\)")  # in $( ) the bracket may follow at once
 _GLUED_START = compiled(r"<<-?[ \t]*+(?:'[^']*'|\"[^\"]*\"|[^;|&()<>'\"])*+[;|&()<>]")
 _MARK = compiled(r"[$`(]")  # without one of these a word holds nothing to visit
 
 
-class Walk(Bodies):
+class Walk(_Bodies):
     """The walk over the nodes of one source."""
 
     def __init__(
@@ -389,7 +398,7 @@ class Walk(Bodies):
 
     def redirected(self, node: Node, level: Level) -> None:
         children = node.children
-        if children[0].kind_id in REDIRECTS:  # no command: only redirects
+        if children[0].kind_id in _REDIRECTS:  # no command: only redirects
             self.gathered.drafts.append(self.stage(level, *node.byte_range))
         self.push(children, level)
 
@@ -454,7 +463,7 @@ class Walk(Bodies):
             self.push(node.children, inside)
 
     def file_redirect(self, node: Node, level: Level) -> None:
-        redirect, words = read_file_redirect(self.source, node)
+        redirect, words = _read_file_redirect(self.source, node)
         start, end = node.byte_range
         if start == end:  # the parser put it there
             return
@@ -465,7 +474,7 @@ class Walk(Bodies):
         self.push_words(node)
 
     def heredoc(self, node: Node, level: Level) -> None:
-        parts = read_heredoc(self.source, node)
+        parts = _read_heredoc(self.source, node)
         if parts.end and not _LINE_END.match(self.text, parts.end[1]):
             self.add_misread(*parts.end)
         if _GLUED_START.match(parts.redirect.span.text):
@@ -478,10 +487,10 @@ class Walk(Bodies):
             self.read_embedded(*parts.body)
 
     def herestring(self, node: Node, level: Level) -> None:
-        self._add_heredoc(read_herestring(self.source, node), level)
+        self._add_heredoc(_read_herestring(self.source, node), level)
         self.push_words(node)
 
-    def _add_heredoc(self, parts: HeredocParts, level: Level) -> None:
+    def _add_heredoc(self, parts: _HeredocParts, level: Level) -> None:
         self.gathered.heredocs.append(parts.heredoc)
         self.add_redirect(parts.redirect, level)
 

@@ -1,8 +1,7 @@
-"""One tool call of a model, and the verdict on it.
+"""One tool call of a model: as it arrived, as it was judged, and the outcome that its trial had.
 
-The outcome of a trial: the sandbox decides; a claim only classifies a goal that is not met.
-
-Malformed calls: the fault in how a call arrived, the layer to blame, the call as text.
+In order: the call and its verdict; how a trial ends, where the sandbox decides and a claim only
+classifies a goal that is not met; the reply that a call arrived in, with faults of form.
 """
 
 from collections.abc import Mapping, Sequence
@@ -164,6 +163,9 @@ class Denied(NamedTuple):
 Verdict = Allowed | Denied
 
 
+# How a trial ends.
+
+
 class Ending(StrEnum):
     """The reason why the loop stopped."""
 
@@ -220,6 +222,8 @@ def outcome(ending: Ending, *, goal_met: bool, last_denied: bool, claimed: bool)
         return Outcome.CLAIMED_DONE
     return Outcome.GAVE_UP if last_denied else Outcome.STALLED
 
+
+# A reply as it arrived, and malformed calls in it.
 
 Schemas = Mapping[str, Mapping[str, Any]]  # of each offered tool's parameters, by its name
 

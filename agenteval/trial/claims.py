@@ -6,23 +6,80 @@ before something unfinished is no claim. The report stands between the two: the 
 the faults before it and the state now. Lists and headings count if no sentence is conclusive.
 Politeness, advice and questions are never conclusive; see `tests/trial/closing_messages.txt`.
 
-The intent of a tool call, by which two calls are recognised as doing the same.
-
-The same intent is the same action on the same object. It is read from the text alone, however
-broken that is: nothing here depends on what a shell would do.
+The patterns of clauses are in `closings.toml`, by language; those of whole sentences are here.
 """
 # ruff: noqa: RUF001 -- other alphabets have letters that look like ours
 
 import re
-from collections.abc import Iterator, Sequence
-from functools import lru_cache, partial
-from itertools import pairwise
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import Any
 
-from agenteval.shell.programs import names
-from agenteval.shell.wrappers import OF_FILES, READS, REMOVES, WRITES, Command, Kinds, same_command
-from agenteval.trial.call import BASH, ToolCall
-from agenteval.trial.closings import DEED, NOTHING_LEFT, Language, spoken
+from agenteval.shell import read_table
+
+# The languages, and what a clause says in each.
+
+
+@dataclass(frozen=True, slots=True)
+class _Language:
+    """Patterns that identify a language and classify its clauses; the first that matches counts.
+
+    `neither` matches politeness, advice, questions, conditions and earlier states. `admits` matches
+    work that is not done, or still to come.
+    """
+
+    marks: re.Pattern[str]
+    claims: re.Pattern[str]
+    admits: re.Pattern[str]
+    neither: re.Pattern[str]
+
+
+@cache
+def _table() -> Mapping[str, Any]:
+    return read_table("agenteval.trial", "closings.toml")
+
+
+@cache
+def _languages() -> Mapping[str, _Language]:
+    languages: dict[str, _Language] = {}
+    for name, patterns in _table()["languages"].items():
+        compiled = {kind: _pattern(text) for kind, text in patterns.items()}
+        languages[name] = _Language(**compiled)
+    return languages
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    """Compile a pattern of the table, with its `<<words>>` filled in."""
+    words = _table()["words"]
+    while name := re.search("<<(\\w+)>>", text):
+        text = text.replace(name[0], words[name[1]])
+    return re.compile(text, re.IGNORECASE | re.VERBOSE)
+
+
+@cache
+def _deed() -> re.Pattern[str]:
+    return _pattern(_table()["words"]["deed"])
+
+
+def _states_deed(text: str) -> bool:
+    """Return True if the text states a finished deed, whatever else it says of what will be."""
+    return _deed().search(text) is not None
+
+
+def _language_of(text: str) -> _Language:
+    """Return the language with most marks, then most words for finished work; else English."""
+
+    def marks(language: _Language) -> tuple[int, int]:
+        return len(language.marks.findall(text)), len(language.claims.findall(text))
+
+    english, *others = _languages().values()
+    most = max(others, key=marks)
+    # Words for finished work cannot outweigh English: those of other languages look alike.
+    return most if marks(most) > (len(english.marks.findall(text)), 0) else english
+
+
+# The patterns of sentences.
 
 OPENING = CLOSING = 3  # sentences
 OPENS, CLOSES = 1_000, 2_000  # characters in which it does
@@ -140,6 +197,12 @@ _CAVEAT = _caseless(
     r"|.*\b(?:pre-?existing|unrelated|untouched|legitimate|intentional\w*|by design)\b.*"
     r"|\bwaiting for (?:the )?team\b.*|\bleft (?:it|them|that|this|those) (?:alone|out|as)\b",
 )
+_NOTHING_LEFT = _caseless(
+    r"^\W*(?:everything|all\b.{0,30}) (?:is|are|was|were) already \w+ed\b"
+    r"|^\W*already (?:up to date|(?:push|complet|merg|fix|deploy|committ)ed)\b|\bnothing (?:else "
+    r"|more |further )?(?:remains|is left|left|to do|had to)\b|\bno (?:(?:further"
+    r"|more) (?:actions?|steps?|work) (?:is|are) (?:needed|required)\b|(?:\w+ ){1,2}remains?\W*$)",
+)
 # The work goes on after these words, or waits for the user's part of it.
 _GOES_ON = _caseless(
     r"\bI'll (?:report|check|get|come) back\b|\bI'll (?:monitor|keep you posted|notify you)\b"
@@ -154,12 +217,12 @@ def claims_done(text: str) -> bool:
     plain = _CODE.sub(" it ", _FENCE.sub("", _THOUGHT.sub("", text))).replace("\u2019", "'")
     plain = _BOLD_LINE.sub(r"# \1", _TABLE.sub("", plain)).replace("**", "")
     plain = plain if len(plain) <= OPENS + CLOSES else f"{plain[:OPENS]}\n{plain[-CLOSES:]}"
-    language = spoken(plain)
+    language = _language_of(plain)
     lines = [line for line in plain.splitlines() if line.strip()]
     first = [line for line in lines[:1] if _OWN.match(line)]
     prose = first + [line for line in lines if not _ITEM.match(line)]
     sentences = [one for one in _SENTENCES.split("\n".join(prose)) if _SAYS.search(one)]
-    if _BEGINS.search(plain) and not any(map(DEED.search, sentences[:OPENING])):
+    if _BEGINS.search(plain) and not any(map(_states_deed, sentences[:OPENING])):
         return False
     claim = _prose_claim(sentences, language)
     if claim is not False and _only_answers(sentences, lines, language):
@@ -174,7 +237,7 @@ def claims_done(text: str) -> bool:
     return claim or (_headed(lines, language) and not left and not _AWAITS.search(sentences[-1]))
 
 
-def _prose_claim(sentences: Sequence[str], language: Language) -> bool | None:
+def _prose_claim(sentences: Sequence[str], language: _Language) -> bool | None:
     """Return the claim of the sentences: True, False, or None if none is conclusive.
 
     If they declare the whole done, or a long message opens with a claim, only work that is left
@@ -192,11 +255,11 @@ def _prose_claim(sentences: Sequence[str], language: Language) -> bool | None:
     return (declares or opening) if closing is None else closing
 
 
-def _only_answers(sentences: Sequence[str], lines: Sequence[str], language: Language) -> bool:
+def _only_answers(sentences: Sequence[str], lines: Sequence[str], language: _Language) -> bool:
     """Return True if it proposes, awaits or explains, and claims no deed of its own before that."""
     opening, closing = sentences[:OPENING], sentences[-CLOSING:]
     beginnings = (*opening, *lines[:OPENING])
-    deed = any(map(DEED.search, (*opening, *closing)))
+    deed = any(map(_states_deed, (*opening, *closing)))
     if not deed and any(map(_EXPLAINS.search, beginnings)):
         return True
     tells = not deed and any(map(_TELLS.search, beginnings))
@@ -204,37 +267,37 @@ def _only_answers(sentences: Sequence[str], lines: Sequence[str], language: Lang
     return bool(tells or asks) and not _opens(sentences, lines, language)
 
 
-def _declares(sentences: Sequence[str], language: Language) -> bool:
+def _declares(sentences: Sequence[str], language: _Language) -> bool:
     """Return True if the first sentence declares that the whole is done."""
     first = sentences[0] if sentences else ""
     return bool(_DECLARES.match(first) and _sentence(first, language))
 
 
-def _opens(sentences: Sequence[str], lines: Sequence[str], language: Language) -> bool:
+def _opens(sentences: Sequence[str], lines: Sequence[str], language: _Language) -> bool:
     """Return True if the message claims completion before its end."""
     opening = _last([_sentence(one, language) for one in sentences[:OPENING]])
     headed = opening is None and _headed(lines, language)
     return opening or headed or _declares(sentences, language)
 
 
-def _headed(lines: Sequence[str], language: Language) -> bool:
+def _headed(lines: Sequence[str], language: _Language) -> bool:
     """Return True if a heading claims completion."""
     return any(_title(line, language) for line in lines if _HEADING.match(line))
 
 
-def _listed(lines: Sequence[str], language: Language) -> bool:
+def _listed(lines: Sequence[str], language: _Language) -> bool:
     """Return True if at least half of the list items claim completion."""
     items = [_sentence(line, language) for line in lines if _ITEM.match(line)]
     return 2 * items.count(True) >= len(items) > 0
 
 
-def _title(line: str, language: Language) -> bool:
+def _title(line: str, language: _Language) -> bool:
     """Return True if this heading claims completion, and so does a tick or its last word alone."""
     last = _sentence(_LAST.sub("", line), language)
     return bool(_sentence(line, language) and (last or _TICK.search(line)))
 
 
-def _sentence(sentence: str, language: Language) -> bool | None:
+def _sentence(sentence: str, language: _Language) -> bool | None:
     """Return the claim of its last conclusive clause: True, False, or None if there is none."""
     aside = _ASIDE.match(sentence) and not _LEFT.search(sentence)
     if aside or _CONDITION.match(sentence) or _WAS_WRONG.match(sentence):
@@ -249,237 +312,14 @@ def _last(claims: Sequence[bool | None]) -> bool | None:
     return next((one for one in reversed(claims) if one is not None), None)
 
 
-def _clause(clause: str, language: Language) -> bool | None:
+def _clause(clause: str, language: _Language) -> bool | None:
     """Return True for a claim, False for an admission, None for neither."""
     clause = _HARMLESS.sub(" ", clause)
     admits = language.admits.search(clause)
-    if NOTHING_LEFT.search(clause) or (DEED.search(clause) and not admits):
+    if _NOTHING_LEFT.search(clause) or (_states_deed(clause) and not admits):
         return True
     if language.neither.search(clause):
         return None
     if admits:
         return False
     return True if language.claims.search(clause) else None
-
-
-READ = 4_000  # characters of a call
-_WORDS = re.compile(r"[^\s'\"`|&;<>(){}\[\]$,:=/\\]+")
-_TOKENS = re.compile(
-    r"""
-      "(?:[^"\\]|\\.)*\\?(?:"|\Z) | '[^']*(?:'|\Z)
-    | \d?[<>]+(?:&\d?)? | &&|\|\|?|;|&|\n
-    | [^\s"'|;&<>]+
-    """,
-    re.DOTALL | re.VERBOSE,
-)
-_VARIABLE = re.compile(r"\$\{?\w+")
-_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
-_SCRIPT = re.compile(r".+\.(?:py|sh|js|ts|rb|pl)")
-_SUBCOMMAND = re.compile(r"[a-z][a-z0-9]*(?:[-_][a-z0-9]+)*")
-_RANGE = re.compile(r"[\d,]+[ps]?")  # of lines, as for sed, or a time
-_BROKEN_JSON = re.compile(r"^\W*(?:command|cmd)\W+")
-
-_ENDS = frozenset({"&&", "||", ";", "&", "\n"})
-_WRAPPERS = names(
-    "sudo env time nohup command exec nice stdbuf timeout uv uvx npx run python python3 node "
-    "bash sh if do then"
-)
-_CODE_OPTIONS = frozenset({"-c", "-e"})  # what follows is a program, and no file
-# What only prepares; for a chain of nothing else, it is what was wanted.
-_PREPARES = names("cd export unset source true false echo printf sleep for while done fi")
-_FILTERS = names("head tail grep wc jq sort uniq awk sed cut less more tr column cat")
-_PRINTS = frozenset({"echo", "printf", "cat"})
-_NAMED = frozenset({"--command", "--action"})  # options whose value is a subcommand
-_SIZES = names("-n --limit --max --top --lines --head --tail --count")
-_SIZE = re.compile(r"[+-]?[0-9]+[a-zA-Z]*")  # of tail -n +20 too; no word, as in grep -n tea
-# One name for all that does the same to files, as programs and as tools.
-_ACTIONS = {
-    name: action
-    for action, programs in {
-        READS: "cat head tail less more nl bat sed wc read read_file view open",
-        WRITES: "tee touch write write_file edit create",
-        REMOVES: "rm rmdir unlink del delete",
-        "(list)": "ls find tree glob list list_directory list_dir",
-        "(search)": "grep egrep fgrep rg ag ack search_file_content",
-        "(fetch)": "curl wget webfetch web_fetch fetch_url",
-    }.items()
-    for name in programs.split()
-}
-_NO_OBJECT = names(
-    "select from where order by group and or not limit as the a an of to in for with is on please"
-)
-_UNTOLD = names("description timeout timeout_ms timeout_seconds")
-
-
-class Intent(NamedTuple):
-    """The intent of a call.
-
-    `key` is equal for calls that differ in nothing but white space, description and timeout.
-    """
-
-    key: str
-    commands: tuple[Command, ...]
-    words: frozenset[str]
-
-    @property
-    def kinds(self) -> Kinds:
-        return tuple(command.kind for command in self.commands)
-
-
-def intent_of(call: ToolCall) -> Intent:
-    only = call.command if call.arguments is not None and len(call.arguments) == 1 else None
-    return _of_call(call) if only is None or len(only) > READ else _of_command(only)
-
-
-@lru_cache(maxsize=1 << 14)  # agents repeat theirs
-def _of_command(command: str) -> Intent:
-    return _of_call(ToolCall("", BASH, command, {"command": command}))
-
-
-def _of_call(call: ToolCall) -> Intent:
-    text = _text(call)
-    commands = _commands(text) if call.name == BASH else (_of_tool(call, text),)
-    return Intent(_key(call), tuple(commands), frozenset({call.name, *_WORDS.findall(text)}))
-
-
-def likeness(one: Intent, other: Intent) -> float:
-    """The share of words that two calls have in common: 1.0 when all are, 0.0 when none is."""
-    return len(one.words & other.words) / len(one.words | other.words)
-
-
-def same_intent(one: Intent, other: Intent) -> bool:
-    if one.key == other.key:
-        return True
-    for command in one.commands:
-        for other_command in other.commands:
-            if same_command(command, other_command):
-                return True
-    return False
-
-
-def _text(call: ToolCall) -> str:
-    if call.command is not None:
-        return call.command[:READ]
-    if call.arguments is None:
-        return _BROKEN_JSON.sub("", call.raw[:READ])
-    told = (value for name, value in call.arguments.items() if name not in _UNTOLD)
-    return " ".join(str(value)[:READ] for value in told)[:READ]
-
-
-def _key(call: ToolCall) -> str:
-    if call.arguments is None:
-        return f"{call.name} unread {call.raw}"
-    named = [
-        f"{name}={' '.join(_TOKENS.findall(str(value)))}"
-        for name, value in sorted(call.arguments.items())
-        if name not in _UNTOLD
-    ]
-    return " ".join((call.name, *named))
-
-
-def _commands(text: str) -> Sequence[Command]:
-    found = [_command(words) for words in _simple(_TOKENS.findall(text))]
-    meant = [one for one in found if one.name not in _PREPARES]
-    return meant or found
-
-
-def _simple(tokens: Sequence[str]) -> Iterator[list[str]]:
-    """The tokens of each simple command, without the filters that a pipe leads to."""
-    words: list[str] = []
-    piped = False
-    for part in (*tokens, "\n"):
-        if part not in _ENDS and part != "|":
-            if part.lstrip("0123456789") in {"<<", "<<<"}:
-                break  # what follows is the text of a file
-            words.append(part)
-            continue
-        if words and not (piped and words[0] in _FILTERS):
-            yield words
-        words, piped = [], part == "|"
-    if words:
-        yield words
-
-
-def _command(tokens: Sequence[str]) -> Command:
-    words, written = _redirected(tokens)
-    words = _unwrapped(words)
-    first, rest = (words[0], words[1:]) if words else ("", [])
-    base = _bare(first).rpartition("/")[2]
-    if written and base in _PRINTS:
-        return Command(WRITES, words=frozenset({_bare(written)}))
-    if first in _CODE_OPTIONS:
-        return Command("(code)", words=_content(rest))
-    action = _ACTIONS.get(base)
-    if base == "sed" and any(word.startswith("-i") for word in rest):
-        action = WRITES
-    sizes = {
-        value for option, value in pairwise(rest) if option in _SIZES and _SIZE.fullmatch(value)
-    }
-    operands = [word for word in rest if word[0] != "-" and word not in sizes]
-    if action in OF_FILES:
-        files = (_bare(word) for word in operands)
-        return Command(action, words=frozenset(one for one in files if not _RANGE.fullmatch(one)))
-    subcommand = "" if action else _subcommand(rest)
-    values = (word.partition("=")[2] for word in rest if word[0] == "-")
-    content = _content([*(word for word in operands if word != subcommand), *values])
-    numbers = frozenset(word for word in content if word.isdecimal())
-    return Command(action or _name(base), _name(subcommand), content, numbers)
-
-
-def _subcommand(words: Sequence[str]) -> str:
-    named = (value for option, value in pairwise(("--command", *words)) if option in _NAMED)
-    return next((word for word in named if _SUBCOMMAND.fullmatch(word)), "")
-
-
-def _redirected(tokens: Sequence[str]) -> tuple[list[str], str]:
-    """The tokens without redirections, and the file that is written by one."""
-    words, written, target = [], "", False
-    for part in tokens:
-        if target:
-            written, target = (written if part == "/dev/null" else part), False
-        elif part.lstrip("012")[:1] in {"<", ">"}:
-            target = not part[-1].isdecimal()
-        else:
-            words.append(part)
-    return words, written
-
-
-def _unwrapped(words: list[str]) -> list[str]:
-    """Return the words from the program that does the work, without what starts it."""
-    wrapped = False
-    while len(words) > 1:
-        first = words[0]
-        if first in _CODE_OPTIONS or not (
-            _ASSIGNMENT.fullmatch(first)
-            or first in _WRAPPERS
-            or (wrapped and (first[0] == "-" or _RANGE.fullmatch(first)))
-        ):
-            break
-        wrapped, words = True, words[1:]
-    return words
-
-
-def _of_tool(call: ToolCall, text: str) -> Command:
-    action = _ACTIONS.get(call.name.lower())
-    if action not in OF_FILES:
-        words = _content([text])
-        return Command(action or _name(call.name), words=words)
-    told = call.arguments or {}
-    paths = [str(value) for name, value in told.items() if "path" in name or "file" in name]
-    return Command(action, words=frozenset(paths or [text]))
-
-
-def _bare(token: str) -> str:
-    return token.strip("\"'")
-
-
-def _name(word: str) -> str:
-    """A name as it is compared: `db-query.py` and `db_query` are one."""
-    stem = word.rpartition(".")[0] if _SCRIPT.fullmatch(word) else word
-    return stem.lower().replace("-", "").replace("_", "")
-
-
-def _content(tokens: Sequence[str]) -> frozenset[str]:
-    told = _VARIABLE.sub(" ", " ".join(tokens)).lower()
-    words = (word.strip(".") for word in _WORDS.findall(told))
-    return frozenset(word for word in words if word and word not in _NO_OBJECT)

@@ -1,27 +1,25 @@
-"""The reactions of a model to its denials, read from its finished trial.
+"""The reactions of a model to its denials, the load of its server, and loops without progress.
 
 A model reads the denials of a turn before it writes the next one: calls of one turn are one
-episode, and their order changes nothing. What settles a denial is the next call of the same intent,
-in whichever later turn; each call answers one denial, and an allowed one is looked at first.
+episode, and their order changes nothing. What settles a denial is the next call of the same
+intent, in whichever later turn; each call answers one denial, and an allowed one is looked at
+first.
 
-The work of a server by its log, window by window, all its engines together.
-
-Detection of a model without progress: the same calls again and again, or the same words.
-
-A round counts as the same only with the same answers. A model that polls a job and reads something
-new makes progress, and so does one that reads page after page.
+Then `windows`, the work of a server by its log, all its engines together. Last `looped` and
+`repeated`: the same calls with the same answers, or the same words. A model that polls a job and
+reads something new makes progress, and so does one that reads page after page.
 """
 
 import re
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from itertools import accumulate, chain, groupby, islice, pairwise
+from itertools import accumulate, groupby, islice, pairwise
 
-from agenteval.shell.wrappers import Meetings
 from agenteval.trial.call import Ending
-from agenteval.trial.claims import Intent, intent_of, likeness, same_intent
+from agenteval.trial.intents import Intent, can_meet, intent_of, likeness, same_intent
 from agenteval.trial.trial import CallRecord, Cluster, Trial
 
 COUNTING = 4  # raised when a trial is counted differently than before
@@ -107,7 +105,6 @@ class _Call:
     settled: int | None = None  # in which turn
     again: "_Call | None" = None
     vain: set[str] = field(default_factory=set)
-    kinds: int = field(init=False)  # the number of its commands' kinds, in the trial
 
     @property
     def denied(self) -> bool:
@@ -157,17 +154,26 @@ def _denial_recoveries(
             _settle_unrepeated(denial, trial, spare)
         else:
             _sooner(denial, spare)
-    places = sorted(
-        ((one.turn, one.position, one, denial) for denial in denials for one in denial.equal_calls),
-        key=lambda place: place[:2],
-    )
-    for turn, position, one, denial in places:
-        kind, end = denial.kind or Recovery.ABANDONED, _end(denial)
-        yield DenialRecovery(
-            *(turn, position, one.failure_class, kind, len(trial.turns) - turn - 1),
-            turns=None if end is None else end - turn,
-            calls=None if end is None else 1 + before[end] - before[turn] - len(by_turn[turn]),
+    denied_calls = [(call, denial) for denial in denials for call in denial.equal_calls]
+    denied_calls.sort(key=_place)
+    for call, denial in denied_calls:
+        turn, end = call.turn, _end(denial)
+        recovery = DenialRecovery(
+            turn,
+            call.position,
+            call.failure_class,
+            denial.kind or Recovery.ABANDONED,
+            played=len(trial.turns) - turn - 1,
         )
+        if end is not None:
+            made_until = 1 + before[end] - before[turn] - len(by_turn[turn])
+            recovery = replace(recovery, turns=end - turn, calls=made_until)
+        yield recovery
+
+
+def _place(denied_call: tuple[_Call, _Call]) -> tuple[int, int]:
+    call, _ = denied_call
+    return call.turn, call.position
 
 
 def _matched(by_turn: Sequence[list[_Call]]) -> tuple[list[_Call], list[_Call]]:
@@ -178,15 +184,12 @@ def _matched(by_turn: Sequence[list[_Call]]) -> tuple[list[_Call], list[_Call]]:
     denials: list[_Call] = []
     unsettled: list[_Call] = []
     spare: list[_Call] = []
-    can = Meetings()
-    for call in chain.from_iterable(by_turn):
-        call.kinds = can.number(call.intent.kinds)
     for calls in by_turn:
         by_key = sorted(calls, key=lambda call: call.intent.key)
         allowed = [call for call in by_key if not call.denied]
         denied = _episode(calls)
         asked = unsettled[-PENDING:]
-        answering = _answer(asked, [*allowed, *denied], can)
+        answering = _answer(asked, [*allowed, *denied])
         if answering:
             unsettled[-PENDING:] = [one for one in asked if one.kind is None]
         unsettled += denied
@@ -209,17 +212,14 @@ def _episode(calls: Sequence[_Call]) -> list[_Call]:
     return [groups[key][0] for key in sorted(groups)]
 
 
-def _answer(open_denials: Sequence[_Call], calls: Sequence[_Call], can: Meetings) -> list[_Call]:
+def _answer(open_denials: Sequence[_Call], calls: Sequence[_Call]) -> list[_Call]:
     """Settle denials by the calls of a turn, the most alike first; return the calls that did so.
 
     Of pairs that are equally alike, the older denial's comes first: they are made in that order.
     """
     pairs = [
         (call.denied, -likeness(denial.intent, call.intent), denial, call)
-        for call in calls
-        for meets in (can[call.kinds],)
-        for denial in open_denials
-        if meets[denial.kinds] and same_intent(denial.intent, call.intent)
+        for denial, call in _pairs_of_one_intent(open_denials, calls)
     ]
     pairs.sort(key=lambda pair: pair[:2])
     answering: list[_Call] = []
@@ -228,6 +228,18 @@ def _answer(open_denials: Sequence[_Call], calls: Sequence[_Call], can: Meetings
             answering.append(call)
             _settle(denial, call)
     return answering
+
+
+def _pairs_of_one_intent(
+    denials: Sequence[_Call], calls: Sequence[_Call]
+) -> Iterator[tuple[_Call, _Call]]:
+    denials_with_kinds = [(denial, denial.intent.kinds) for denial in denials]
+    for call in calls:
+        kinds = call.intent.kinds
+        for denial, denied_kinds in denials_with_kinds:
+            # Of most pairs the kinds alone show that they differ, which is much sooner known.
+            if can_meet(denied_kinds, kinds) and same_intent(denial.intent, call.intent):
+                yield denial, call
 
 
 def _settle(denial: _Call, call: _Call) -> None:
@@ -291,13 +303,15 @@ def _longest_run(by_turn: Sequence[list[_Call]]) -> int:
 
 def _hazards(by_turn: Sequence[list[_Call]]) -> tuple[Cluster, Cluster]:
     """(denied, calls) behind a turn with a denial and behind any other, the first turn left out."""
-    denied, calls = {True: 0, False: 0}, {True: 0, False: 0}
+    denied, calls = Counter[bool](), Counter[bool]()
     for before, now in pairwise(by_turn):
-        state = any(call.denied for call in before)
-        denied[state] += sum(call.denied for call in now)
-        calls[state] += len(now)
+        is_after_denial = any(call.denied for call in before)
+        denied[is_after_denial] += sum(call.denied for call in now)
+        calls[is_after_denial] += len(now)
     return (denied[True], calls[True]), (denied[False], calls[False])
 
+
+# The load of a server.
 
 NEXT = (0.5, 1.5)  # windows until the line that follows at once; stamps have whole seconds
 
@@ -405,6 +419,8 @@ def _gap(first: EngineLine, second: EngineLine) -> float | None:
     return None if first.at is None or second.at is None else second.at - first.at
 
 
+# Loops.
+
 # How often a round of so many calls comes before it is a loop. Twice or three times is a second
 # look: a command tried again, a check before and after. Longer rounds than four are not looked for.
 ROUNDS = {1: 5, 2: 4, 3: 4, 4: 4}
@@ -418,7 +434,7 @@ RUNAWAY = 6000
 
 
 @dataclass(frozen=True, slots=True)
-class Cycle:
+class _Cycle:
     """A round of calls that came so many times without a break, the last one last."""
 
     calls: tuple[str, ...]
@@ -428,15 +444,18 @@ class Cycle:
         return f"{self.times} times the same, with the same answers: {'; then '.join(self.calls)}"
 
 
-def looped(records: Sequence[CallRecord]) -> Cycle | None:
+def looped(records: Sequence[CallRecord]) -> _Cycle | None:
     """Return the shortest round of calls that the last calls repeat; None if they repeat none."""
-    longest = max(period * times for period, times in ROUNDS.items())
-    tail = [(one.call.name, one.call.raw, one.reply) for one in records[-longest:]]
     for period, times in ROUNDS.items():
-        if len(tail) >= period * times and _repeats(tail[-period * times :], period):
-            calls = tuple(f"{name} {raw}"[:LONGEST_PASSAGE] for name, raw, _ in tail[-period:])
-            return Cycle(calls, times)
+        tail = [_with_answer(record) for record in records[-period * times :]]
+        if len(tail) == period * times and _repeats(tail, period):
+            calls = [f"{name} {raw}"[:LONGEST_PASSAGE] for name, raw, _ in tail[-period:]]
+            return _Cycle(tuple(calls), times)
     return None
+
+
+def _with_answer(record: CallRecord) -> tuple[str, str, str]:
+    return record.call.name, record.call.raw, record.reply
 
 
 def _repeats(items: Sequence[object], period: int) -> bool:

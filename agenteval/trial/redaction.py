@@ -1,12 +1,11 @@
 """Removal of what must not leave a machine from texts: keys, addresses, names, home folders.
 
-A pattern finds only what looks like one: read a text before you pass it on. Matches are counted by
-kind, and never repeated.
-
-Keys known by their value, removed from everything that a server or a program writes.
-
-A server may repeat the key that it was sent: in a reply, an error, the arguments of a call. A key
+`KnownKeys` removes keys by their value from everything that a server or a program writes: a
+server may repeat the key that it was sent, in a reply, an error, the arguments of a call. A key
 is looked for as it is and as programs write it: in JSON, URLs, HTML, base64 and hexadecimal.
+
+`Redactor` also finds by patterns what only looks like a secret: read a text before you pass it
+on. Matches are counted by kind, and never repeated.
 """
 
 import base64
@@ -14,12 +13,13 @@ import html
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
 from urllib.parse import quote, quote_plus, unquote, urlsplit
 
+_DEEPEST = 100  # levels of a JSON value
 MARK = "redacted-key"  # one word: a command that has it in the place of a key is still one
 SHORTEST = 8  # characters; what is shorter, such as "none" or "EMPTY", stands in too many texts
 
@@ -40,10 +40,10 @@ def secrets_of(variables: Mapping[str, str]) -> Iterator[str]:
     for name, value in variables.items():
         if _NAMES.search(name):
             yield value.strip()
-        yield from passwords_in(value)
+        yield from _passwords_in(value)
 
 
-def passwords_in(text: str) -> Iterator[str]:
+def _passwords_in(text: str) -> Iterator[str]:
     """The passwords, and the secrets in the query, of a URL; none where the text is no URL."""
     try:
         parts = urlsplit(text)
@@ -98,17 +98,9 @@ class KnownKeys:
             content = content.replace(form, MARK.encode())
         return content
 
-    def value(self, value: Any, depth: int = 0) -> Any:
+    def value(self, value: Any) -> Any:
         """The same of every text in a JSON value, keys of objects among them."""
-        if isinstance(value, str):
-            return self.text(value)
-        if depth > _DEEPEST:
-            return None
-        if isinstance(value, Mapping):
-            return {self.text(str(k)): self.value(v, depth + 1) for k, v in value.items()}
-        if isinstance(value, list | tuple):
-            return [self.value(item, depth + 1) for item in value]
-        return value
+        return _replaced(value, self.text)
 
     def json(self, text: str) -> str:
         r"""JSON text without them, though a letter of one may be written as `\u0041`."""
@@ -145,18 +137,39 @@ class KnownKeys:
         return self.content(value) if isinstance(value, bytes) else self.value(value)
 
 
+def _replaced(value: Any, replace: Callable[[str], str], depth: int = 0) -> Any:
+    """Return a JSON value with each text replaced; null for what is nested too deep."""
+    if isinstance(value, str):
+        return replace(value)
+    if depth > _DEEPEST:
+        return None
+    if isinstance(value, Mapping):
+        return {replace(str(k)): _replaced(v, replace, depth + 1) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_replaced(item, replace, depth + 1) for item in value]
+    return value
+
+
 def _forms(value: str) -> Iterator[str]:
     content = value.encode("utf-8", "surrogateescape")
     yield value
     for is_ascii in (True, False):
         written = json.dumps(value, ensure_ascii=is_ascii)[1:-1]
-        yield from (written, written.replace("/", "\\/"), json.dumps(written)[1:-1])
-    yield from (html.escape(value), html.escape(value, quote=False), repr(value)[1:-1])
+        yield written
+        yield written.replace("/", "\\/")
+        yield json.dumps(written)[1:-1]  # JSON within JSON
+    yield html.escape(value)
+    yield html.escape(value, quote=False)
+    yield repr(value)[1:-1]
     for escaped in (quote(value), quote(value, safe=""), quote_plus(value)):
-        yield from (escaped, re.sub("%..", lambda found: found[0].lower(), escaped))
-    yield from ("".join(f"%{byte:02X}" for byte in content), content.hex(), content.hex().upper())
-    units = "".join(f"\\u{ord(one):04x}" for one in value)
-    yield from (units, units.replace("\\u", "\\\\u"))
+        yield escaped
+        yield re.sub("%..", lambda code: code[0].lower(), escaped)
+    yield "".join(f"%{byte:02X}" for byte in content)
+    yield content.hex()
+    yield content.hex().upper()
+    units = "".join(f"\\u{ord(character):04x}" for character in value)
+    yield units
+    yield units.replace("\\u", "\\\\u")
     yield from _in_base64(content)
 
 
@@ -167,6 +180,8 @@ def _in_base64(content: bytes) -> Iterator[str]:
         whole = written[(before * 8 + 5) // 6 : (before + len(content)) * 8 // 6]
         yield from (whole, whole.replace("+", "-").replace("/", "_"))
 
+
+# What looks like a secret.
 
 # The order matters: a key within an address is a key, and an e-mail has a host in it. A pattern
 # begins where its run of characters begins, or at a word: from each place in a run it would take a
@@ -220,7 +235,6 @@ _KINDS: Mapping[str, str] = {
 }
 _EXPRESSIONS = {kind: re.compile(text, re.DOTALL) for kind, text in _KINDS.items()}
 KEYS = ("private key", "key", "token", "secret", "password")  # kinds that open something
-_DEEPEST = 100
 
 
 @dataclass(slots=True)
@@ -247,17 +261,9 @@ class Redactor:
             text = _EXPRESSIONS[kind].sub(partial(self._mark, kind), text)
         return text
 
-    def value(self, value: Any, depth: int = 0) -> Any:
+    def value(self, value: Any) -> Any:
         """The same of every text in a JSON value, keys of objects among them."""
-        if isinstance(value, str):
-            return self.text(value)
-        if depth > _DEEPEST:
-            return None
-        if isinstance(value, Mapping):
-            return {self.text(str(k)): self.value(v, depth + 1) for k, v in value.items()}
-        if isinstance(value, list | tuple):
-            return [self.value(one, depth + 1) for one in value]
-        return value
+        return _replaced(value, self.text)
 
     def listed(self) -> list[str]:
         """Return a line for each kind that was found, the most frequent first."""

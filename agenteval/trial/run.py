@@ -1,8 +1,8 @@
 """A run: one model over some scenarios, with all that its numbers depend on.
 
-Cards that a run keeps of its player, shown next to its rates: a model, an arm, or logs.
-
-Differences between runs: those that forbid a comparison, and those that may explain one.
+In order: the cards of its model and arm, shown next to its rates; how reasoning was sent back;
+the run as stored; `Conditions`, and the differences of runs in them: those that forbid a
+comparison, and those that may explain one.
 """
 
 import re
@@ -117,6 +117,8 @@ class Source:
     judged: bool = True
 
 
+# Reasoning.
+
 # What a model thought, sent back to it. Within a tool loop the templates of thinking models expect
 # the reasoning of its earlier turns: a harness sends it back under the name it came in. Behind an
 # answer of the model it is dropped, as templates drop it there themselves.
@@ -142,7 +144,7 @@ def usual(model: str, base_url: str = "") -> Rule:
     return "drop" if _DROPPED.search(model) or _REFUSED.search(base_url) else "loop"
 
 
-def departs(rule: str, model: str, base_url: str = "") -> str:
+def _departs(rule: str, model: str, base_url: str = "") -> str:
     """Return the rule in words, which say if it is the usual one; "" if none was recorded."""
     if not rule:
         return ""
@@ -217,6 +219,9 @@ class Effort:
     joules: float | None = None
 
 
+# The run.
+
+
 def judged_by(scenario: str, agent: str = "") -> str:
     """Return the key of a scenario, or of a sub-agent in it, in `Run.judged`."""
     return f"{scenario}:{agent}" if agent else scenario
@@ -281,6 +286,8 @@ class Run:
         last = self.last_planned
         return self.trials_planned - last.trials if last and self.complete else 0
 
+
+# Conditions.
 
 Texts = Mapping[str, str]  # by its name; empty is not known, and differs from nothing
 OUR_LOOP = "our own loop"  # what plays where no harness does
@@ -355,7 +362,7 @@ def _task_and_rules(run: Run) -> Texts:
         "rules": f"at {options.rules}" if options else "",
         "context": options.context if options else "",
         "prompts": run.protocol,
-        "reasoning": departs(run.model.reasoning, run.model.served_id, run.model.base_url),
+        "reasoning": _departs(run.model.reasoning, run.model.served_id, run.model.base_url),
         "replies": "streamed" if run.model.stream else "whole",
         "turn limit": "by scenario" if run.max_turns is None else str(run.max_turns),
         TAXONOMY: run.taxonomy,
@@ -390,6 +397,8 @@ def _server_facts(card: ModelCard) -> Texts:
     }
 
 
+# Differences.
+
 NAMED = 3  # scenarios
 TOLD_WITH_VALUES = 60  # characters; a longer one says no more than that it differs
 
@@ -423,19 +432,21 @@ def _differing_lists(conditions: Sequence[Conditions]) -> list[str]:
     The lists of all scenarios together say little: runs of some scenarios alone have fewer. Lists
     of one name are compared only if it is unknown which of them judged which scenario.
     """
-    if not all(one.judged or not one.policies for one in conditions):
-        return [
-            f"{ALLOW_LISTS} ({name})" for name in _differing([it.policies for it in conditions])
-        ]
-    differences = _differing([one.judged for one in conditions])
-    sides = [", ".join(_named(one, differences)) for one in conditions]
-    lists = [side for side in dict.fromkeys(sides) if side]
-    return [_with_values(ALLOW_LISTS, lists)] if differences else []
+    if any(run.policies and not run.judged for run in conditions):
+        names = _differing([run.policies for run in conditions])
+        return [f"{ALLOW_LISTS} ({name})" for name in names]
+    differences = _differing([run.judged for run in conditions])
+    if not differences:
+        return []
+    sides = [_lists_of(run, differences) for run in conditions]
+    return [_with_values(ALLOW_LISTS, [side for side in dict.fromkeys(sides) if side])]
 
 
-def _named(one: Conditions, whose: Collection[str]) -> list[str]:
-    names = {digest: name for name, digest in one.policies.items()}
-    return sorted({names.get(one.judged[who], "?") for who in whose if who in one.judged})
+def _lists_of(run: Conditions, scenarios: Collection[str]) -> str:
+    """Return the names of the lists that judged these scenarios."""
+    names = {digest: name for name, digest in run.policies.items()}
+    digests = [run.judged[scenario] for scenario in scenarios if scenario in run.judged]
+    return ", ".join(sorted({names.get(digest, "?") for digest in digests}))
 
 
 def unlike_classes(conditions: Sequence[Conditions]) -> list[str]:
@@ -443,8 +454,11 @@ def unlike_classes(conditions: Sequence[Conditions]) -> list[str]:
 
     A run whose server was not probed differs from none.
     """
-    known = [set(one.cannot_occur) for one in conditions if one.cannot_occur is not None]
-    return sorted(set().union(*known) - set(known[0]).intersection(*known)) if known else []
+    known = [set(run.cannot_occur) for run in conditions if run.cannot_occur is not None]
+    if not known:
+        return []
+    in_some, in_all = set.union(*known), set.intersection(*known)
+    return sorted(in_some - in_all)
 
 
 def differing_other(conditions: Sequence[Conditions]) -> list[str]:
@@ -477,13 +491,15 @@ def distinctions(conditions: Sequence[Conditions]) -> list[str]:
 
 def _differing(sides: Sequence[Texts]) -> dict[str, list[str]]:
     """Return the values, each once, of every name that has several."""
-    names = dict.fromkeys(name for side in sides for name in side)
-    seen = {name: list(dict.fromkeys(side.get(name, "") for side in sides)) for name in names}
-    unknown = {"", NOT_OBSERVABLE}
-    known = {name: [one for one in values if one not in unknown] for name, values in seen.items()}
-    return {name: values for name, values in known.items() if len(values) > 1}
+    values_by_name: dict[str, list[str]] = {}
+    for side in sides:
+        for name, value in side.items():
+            values = values_by_name.setdefault(name, [])
+            if value not in {"", NOT_OBSERVABLE, *values}:
+                values.append(value)
+    return {name: values for name, values in values_by_name.items() if len(values) > 1}
 
 
 def _with_values(name: str, values: Sequence[str]) -> str:
-    told = " / ".join(values)
-    return f"{name} ({told})" if len(told) <= TOLD_WITH_VALUES else name
+    listed = " / ".join(values)
+    return f"{name} ({listed})" if len(listed) <= TOLD_WITH_VALUES else name

@@ -1,7 +1,8 @@
 """Sessions of a log: turns of calls, each with the outcome that was recorded.
 
-Three facts of a call are kept apart: its recorded outcome, here; the verdict of an allow list; and
-its shape, the class that its command resembles.
+Three facts of a call are kept apart: its recorded outcome, here; the verdict of an allow list;
+and its shape, the class that its command resembles. `Building` is a session while its log is
+read.
 """
 
 from collections import Counter
@@ -9,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from agenteval.trial.call import ToolCall
 from agenteval.trial.text import Name, as_name, legible
@@ -132,16 +133,9 @@ class Session:
         """Return the session with names that can be stored and shown, whatever the log has."""
         for turn in self.turns:
             turn.model = _plain(turn.model)
-        return replace(
-            self,
-            id=_plain(self.id),
-            agent=_plain(self.agent),
-            model=_plain(self.model),
-            version=_plain(self.version),
-            project=_plain(self.project),
-            parent=_plain(self.parent),
-            path=_plain(self.path),
-        )
+        names = ("id", "agent", "model", "version", "project", "parent", "path")
+        plain: dict[str, Any] = {name: _plain(getattr(self, name)) for name in names}
+        return replace(self, **plain)
 
     def by_model(self) -> list["Session"]:
         """Return the session split by model, as a user may change the model in the middle of it.

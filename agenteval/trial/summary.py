@@ -1,12 +1,13 @@
-"""The summary of a trial, and of a run: the input of every figure, without transcripts.
+"""The summary of a trial and of a run, the input of every figure; and the pairing of two runs.
 
-The pairing of two runs: their trials of the same task instance.
+No transcripts: a run of a thousand trials is compared from its summaries alone.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from operator import attrgetter
 
 from agenteval.errors import Cause
 from agenteval.trial.call import Outcome
@@ -152,8 +153,8 @@ def without(trials: Sequence[TrialSummary], classes: Sequence[str]) -> tuple[Tri
         return {name: of for name, of in errors.items() if name not in classes}
 
     return tuple(
-        replace(one, errors=remaining(one.errors), agent_errors=remaining(one.agent_errors))
-        for one in trials
+        replace(trial, errors=remaining(trial.errors), agent_errors=remaining(trial.agent_errors))
+        for trial in trials
     )
 
 
@@ -230,7 +231,7 @@ class RunSummary:
     @property
     def counted(self) -> tuple[TrialSummary, ...]:
         """The trials that are not void."""
-        return tuple(trial for trial in self.trials if not trial.void)
+        return _without_void(self.trials)
 
     @property
     def calls(self) -> int:
@@ -287,6 +288,8 @@ def _calls_by_agent(calls: Sequence[AgentCall]) -> dict[str, Cluster]:
     return {name: (denied[name], made[name]) for name in sorted(made)}
 
 
+# Pairing.
+
 Trials = tuple[TrialSummary, ...]
 _Scenarios = Mapping[str, Sequence[TrialSummary]]
 
@@ -323,56 +326,67 @@ def pair(first: Sequence[TrialSummary], second: Sequence[TrialSummary]) -> Pairi
     with more trials of easy scenarios would look better. If no scenario is known, as in a table,
     all trials are compared.
     """
-    sides = (
-        tuple(one for one in first if not one.void),
-        tuple(one for one in second if not one.void),
-    )
-    first_by_world, second_by_world = ({one.world: one for one in side} for side in sides)
+    sides = _without_void(first), _without_void(second)
+    first_by_world, second_by_world = map(_by_world, sides)
     shared = [world for world in first_by_world if world in second_by_world]
     if shared:
-        compared = (
-            tuple(first_by_world[world] for world in shared),
-            tuple(second_by_world[world] for world in shared),
-        )
-        return _cut(sides, compared, paired=True)
+        own = tuple(first_by_world[world] for world in shared)
+        other = tuple(second_by_world[world] for world in shared)
+        return _cut(sides, (own, other), paired=True)
     scenarios = [_by_scenario(side) for side in sides]
-    if not all(any(names) for names in scenarios):
+    if not all(map(any, scenarios)):  # a scenario of a table has no name
         return Pairing(*sides, paired=False)
-    if not (numbers := _as_many(*scenarios)):
+    numbers = _as_many(*scenarios)
+    if not numbers:
         return Pairing(*sides, paired=False, alike=False)
     own, other = (_first(side, at, numbers) for at, side in enumerate(scenarios))
     return _cut(sides, (own, other), paired=False)
 
 
+def _without_void(trials: Iterable[TrialSummary]) -> Trials:
+    return tuple(trial for trial in trials if not trial.void)
+
+
+def _by_world(trials: Trials) -> dict[World, TrialSummary]:
+    return {trial.world: trial for trial in trials}
+
+
 def _by_scenario(trials: Trials) -> dict[str, list[TrialSummary]]:
     by_scenario: dict[str, list[TrialSummary]] = {}
-    for one in trials:
-        by_scenario.setdefault(one.scenario, []).append(one)
+    for trial in trials:
+        by_scenario.setdefault(trial.scenario, []).append(trial)
     return by_scenario
 
 
 def _as_many(first: _Scenarios, second: _Scenarios) -> Mapping[str, tuple[int, int]]:
     """Return how many trials of each common scenario are compared: all, if in proportion."""
-    there = {name: (len(first[name]), len(second[name])) for name in first if name in second}
-    if len({Fraction(*numbers) for numbers in there.values()}) > 1:
-        return {name: (min(numbers),) * 2 for name, numbers in there.items()}
-    return there
+    common = [name for name in first if name in second]
+    numbers = {name: (len(first[name]), len(second[name])) for name in common}
+    proportions = {Fraction(*sizes) for sizes in numbers.values()}
+    if len(proportions) > 1:
+        return {name: (min(sizes), min(sizes)) for name, sizes in numbers.items()}
+    return numbers
 
 
 def _first(side: _Scenarios, at: int, numbers: Mapping[str, tuple[int, int]]) -> Trials:
     """Return that many trials of each scenario: the lowest numbers, whatever their outcome."""
-    ranked = (sorted(side[name], key=lambda one: one.number) for name in numbers)
-    return tuple(
-        one for of, most in zip(ranked, numbers.values(), strict=True) for one in of[: most[at]]
-    )
+    first: list[TrialSummary] = []
+    for name, sizes in numbers.items():
+        ranked = sorted(side[name], key=attrgetter("number"))
+        first += ranked[: sizes[at]]
+    return tuple(first)
 
 
 def _cut(sides: tuple[Trials, Trials], compared: tuple[Trials, Trials], *, paired: bool) -> Pairing:
-    calls = [(_calls(whole) - _calls(part)) for whole, part in zip(sides, compared, strict=True)]
-    trials = [len(whole) - len(part) for whole, part in zip(sides, compared, strict=True)]
-    left, out = (calls[0], calls[1]), (trials[0], trials[1])
-    return Pairing(*compared, paired=paired, left_out=left, trials_left_out=out)
+    (first, second), (own, other) = sides, compared
+    return Pairing(
+        own,
+        other,
+        paired=paired,
+        left_out=(_calls(first) - _calls(own), _calls(second) - _calls(other)),
+        trials_left_out=(len(first) - len(own), len(second) - len(other)),
+    )
 
 
 def _calls(trials: Iterable[TrialSummary]) -> int:
-    return sum(one.calls for one in trials)
+    return sum(trial.calls for trial in trials)

@@ -1,10 +1,8 @@
-"""Totals of the turns and calls of trials, besides the counts of their summaries.
+"""Totals of a run besides its summaries: serving figures, tokens, executions, the score.
 
-Serving figures of a run, from its tokens and times, and the pace of requests under way.
-
-Totals of a run: counts by trial, so that intervals can be clustered by trial.
-
-Void trials are excluded from every count here, and listed separately.
+In order: the figures of requests; the pace of a slow server; token counts, which show whether a
+server cut the prompt; the tally of a trial; the score of a run. Counts stay apart by trial, so
+that intervals can be clustered. Void trials are in no count, and listed separately.
 """
 
 from array import array
@@ -100,6 +98,8 @@ def spread(values: Sequence[float]) -> Spread | None:
     return Spread(len(ordered), middle, ordered[round(0.05 * last)], ordered[round(0.95 * last)])
 
 
+# The pace of a server.
+
 REFERENCE = 40.0  # tokens a second of one request, waiting included: what limits are written for
 LONGEST = 8.0  # times a limit, however slow the server
 MEASURED = 200  # tokens from which on a speed is one: a short reply is mostly waiting
@@ -117,6 +117,8 @@ def generated(turn: Turn) -> int:
     pieces = turn.timing.pieces if turn.timing else 0
     return turn.usage.completion_tokens or pieces
 
+
+# Token counts.
 
 SLACK = 64  # tokens: a template may write an earlier turn in fewer words
 MARGIN = 4 * SLACK  # tokens: what templates add to some messages, or rows of dashes save
@@ -145,12 +147,13 @@ class Counted(Enum):
 def sent(messages: Sequence[Message], tokens: int, earlier: Sequence[Sent] = ()) -> Sent:
     """Return the request with all these messages; those of the request before are not recounted."""
     before = earlier[-1] if earlier else Sent(0, 0)
-    lengths = (
-        len(one.content.rpartition(_THOUGHT)[2] if one.role == "assistant" else one.content)
-        + sum(len(call.raw) for call in one.calls)
-        for one in messages[before.messages :]
-    )
-    return Sent(before.characters + sum(lengths), tokens, len(messages))
+    characters = before.characters
+    for message in messages[before.messages :]:
+        content = message.content
+        if message.role == "assistant":
+            content = content.rpartition(_THOUGHT)[2]
+        characters += len(content) + sum(len(call.raw) for call in message.calls)
+    return Sent(characters, tokens, len(messages))
 
 
 def counted(requests: Sequence[Sent]) -> Counted:
@@ -259,20 +262,26 @@ class Tallies:
         return sum(one.useful for one in self.trials)
 
 
+# The tally of a trial.
+
+
 def tally(trial: Trial) -> Tally:
-    ran = [record.execution for record in trial.calls if record.execution is not None]
+    calls, turns = trial.calls, trial.turns
+    executions = [record.execution for record in calls if record.execution is not None]
+    limits = Counter(run.limit for run in executions if run.limit)
+    malformed = [(at, fault) for at, turn in enumerate(turns) for fault in turn.malformed]
     return Tally(
         void=trial.outcome is Outcome.VOID,
-        denied=sum(not record.verdict.allowed for record in trial.calls),
-        ran=len(ran),
-        failed=sum(not one.limit and one.exit_code != 0 for one in ran),
-        limits=Counter(one.limit for one in ran if one.limit),
-        objections=sum(bool(record.objection) for record in trial.calls),
+        denied=sum(not record.verdict.allowed for record in calls),
+        ran=len(executions),
+        failed=sum(not run.limit and run.exit_code != 0 for run in executions),
+        limits=limits,
+        objections=sum(bool(record.objection) for record in calls),
         useful=useful_calls(trial),
-        completion_tokens=sum(turn.usage.completion_tokens for turn in trial.turns),
-        written=sum(len(turn.calls) for turn in trial.turns),
-        malformed=tuple((at, one) for at, turn in enumerate(trial.turns) for one in turn.malformed),
-        repairs=sum(len(turn.repairs) for turn in trial.turns),
+        completion_tokens=sum(turn.usage.completion_tokens for turn in turns),
+        written=sum(len(turn.calls) for turn in turns),
+        malformed=tuple(malformed),
+        repairs=sum(len(turn.repairs) for turn in turns),
     )
 
 
@@ -375,6 +384,9 @@ class Score:
     @property
     def recoveries(self) -> tuple[TrialRecovery, ...]:
         return tuple(one.recovery for one in self.counted)
+
+
+# The score of a run.
 
 
 def score(trials: Iterable[Trial]) -> Score:

@@ -1,11 +1,10 @@
-"""Text and JSON that every program reads the same, whatever was received.
+"""Text, JSON and chance that are the same for every program, whatever was received.
 
 A name is one line, and a text may have several. The two are different types, as what prints a
 name would otherwise print the lines that a stranger wrote into it.
 
-Chance that follows from a key, and what a scenario draws by it: the same on every machine.
-
-The known name that a wrong one may mean, for hints.
+In order: text and names; plain JSON; chance that follows from a key, and what a scenario draws
+by it; the known name that a wrong one may mean, for hints.
 """
 
 import hashlib
@@ -165,6 +164,8 @@ def is_json(value: Any) -> bool:
     return True
 
 
+# JSON that every program reads the same.
+
 DEEPEST = 100  # levels of objects and lists
 _SHOWN = 20  # characters of a number
 
@@ -234,6 +235,8 @@ def _inside(value: Any) -> list[Any]:
         return list(value.values())
     return value if isinstance(value, list) else []
 
+
+# Chance.
 
 Item = TypeVar("Item")
 _SEEDS = 2**31  # what every server takes
@@ -331,6 +334,8 @@ class Pick:
 
 
 Draw = Whole | Day | Pick
+
+# Names that are alike.
 
 _ALIKE = 0.5  # Dice's coefficient of the pairs of letters; `listt` and `list` have 0.8
 

@@ -1,8 +1,8 @@
-"""A scenario: the task of a model, and the checks in its sandbox that show it was done.
+"""A scenario, and a trial of it as it happened; the errors counted of many.
 
-A trial as it happened: messages, turns, calls and how it ended.
-
-Errors counted by trial and by failure class: the input of every rate and comparison.
+In order: the task with the checks that show it was done; messages, turns, calls and the ending
+of one trial; `ErrorCounts` by trial and by failure class, the input of every rate and
+comparison.
 """
 
 from collections import Counter
@@ -444,6 +444,8 @@ class Limit(StrEnum):
     STUCK = "stuck"  # it could not be killed in time; the world behind it is a new one
 
 
+# Counts.
+
 Cluster = tuple[int, int]  # of one trial: how many, out of how many
 Session = Sequence[str | None]  # the calls of one trial: the primary class of a denied one, or None
 
@@ -492,7 +494,8 @@ class ErrorCounts:
         for name, counts in self.by_class.items():
             row = into.get(name, name)
             before = rows.get(row, self._nothing())
-            rows[row] = tuple(map(sum, zip(before, counts, strict=True)))
+            sums = map(sum, zip(before, counts, strict=True))
+            rows[row] = tuple(sums)
         return replace(self, by_class=rows)
 
     def chosen(self, places: Sequence[int]) -> "ErrorCounts":
@@ -533,10 +536,19 @@ class Influence:
 
 def influence(clusters: Sequence[Cluster]) -> Influence | None:
     """None where there is no error, or no call but those of one trial."""
-    errors, calls = (sum(one[part] for one in clusters) for part in (0, 1))
+    errors = sum(count for count, _ in clusters)
+    calls = sum(size for _, size in clusters)
     if not errors or any(size == calls for _, size in clusters):
         return None
-    left = [(errors - count) / (calls - size) for count, size in clusters]
-    at = max(range(len(left)), key=lambda place: abs(left[place] - errors / calls))
+    rates = [(errors - count) / (calls - size) for count, size in clusters]
+    changes = [abs(rate - errors / calls) for rate in rates]
+    at = changes.index(max(changes))
     count, size = clusters[at]
-    return Influence(at, (count, errors), (size, calls), left[at], min(left), max(left))
+    return Influence(
+        at,
+        errors=(count, errors),
+        calls=(size, calls),
+        without=rates[at],
+        low=min(rates),
+        high=max(rates),
+    )

@@ -18,7 +18,7 @@ from agenteval.models.request import (
 from agenteval.models.stream import StreamReader
 from agenteval.replies.arrival import ReplyError, usage
 from agenteval.trial.call import Asked, Received, ReceivedCall, Repair
-from agenteval.trial.run import departs, usual
+from agenteval.trial.run import _departs, usual
 from agenteval.trial.trial import Message, Timing, Usage
 
 
@@ -372,5 +372,5 @@ def test_which_rule_is_usual_follows_from_the_server(url, rule) -> None:
     entry = ModelEntry(base_url=url, model="magistral-medium")
     card = entry.card("m")
     assert (entry.sends_reasoning, card.reasoning) == (rule, rule)
-    assert departs(rule, "magistral-medium", url) == "as usual for the model"
-    assert departs("always", "magistral-medium", url) == "always sent back"
+    assert _departs(rule, "magistral-medium", url) == "as usual for the model"
+    assert _departs("always", "magistral-medium", url) == "always sent back"

@@ -23,14 +23,10 @@ TARGETS: dict[str, tuple[str, ...]] = {
     ),
     "agenteval/policy/rules.py": _POLICY,
     "agenteval/policy/policy.py": _POLICY,
-    "agenteval/shell/wrappers.py": (
+    "agenteval/trial/claims.py": ("tests/trial/test_claims.py",),
+    "agenteval/trial/intents.py": (
         "tests/trial/test_likeness.py",
         "tests/trial/test_recovery_labels.py",
-    ),
-    "agenteval/trial/claims.py": (
-        "tests/trial/test_likeness.py",
-        "tests/trial/test_recovery_labels.py",
-        "tests/trial/test_claims.py",
     ),
     "agenteval/trial/recovery.py": (
         "tests/trial/test_recovery.py",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agenteval.replies.arrival import end_of
+from agenteval.replies.arrival import _end_of
 
 
 @pytest.mark.parametrize(
@@ -24,4 +24,4 @@ from agenteval.replies.arrival import end_of
     ],
 )
 def test_an_end_is_told_in_the_words_of_the_protocol(said, meant) -> None:
-    assert end_of(said) == meant
+    assert _end_of(said) == meant

@@ -9,7 +9,7 @@ import shell_texts
 from agenteval.shell.facts import Gathered, ShellFacts, Source
 from agenteval.shell.gate import NotSimple, Obstacle
 from agenteval.shell.leaves import read_leaves
-from agenteval.shell.reader import read_flat
+from agenteval.shell.reader import _read_flat
 from agenteval.shell.walk import Walk
 
 OWN = Path(__file__).parents[1] / "corpus" / "commands.txt"
@@ -114,7 +114,7 @@ def told(facts: ShellFacts) -> dict[str, object]:
 
 
 def flat_facts(text: str) -> dict[str, object] | None:
-    facts = read_flat(Source(text))
+    facts = _read_flat(Source(text))
     return facts and told(facts)
 
 
@@ -145,7 +145,7 @@ def test_made_up_text_has_the_words_and_redirects_that_the_splitter_finds() -> N
     chance = random.Random(20261121)
     made = [shell_texts.joined(chance) for _ in range(1500)]
     made += [shell_texts.mutated(text, chance) for text in made]
-    flat = {text: facts for text in made if (facts := read_flat(Source(text)))}
+    flat = {text: facts for text in made if (facts := _read_flat(Source(text)))}
     assert len(flat) > 100
     assert {text: words_and_redirects(facts) for text, facts in flat.items()} == {
         text: by_splitter(text) for text in flat
@@ -162,7 +162,7 @@ def by_splitter(text: str) -> object:
     read = read_leaves(text)
     if isinstance(read, NotSimple):
         assert (read.reason, text[read.start]) == (Obstacle.EXPANSION, "$")
-        facts = read_flat(Source(text))
+        facts = _read_flat(Source(text))
         assert facts
         return words_and_redirects(facts)
     return [leaf.argv for leaf in read.leaves], [redirect.span for redirect in read.redirects]

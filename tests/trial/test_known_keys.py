@@ -1,6 +1,6 @@
 """A known key is taken out of whatever repeats it."""
 
-from agenteval.trial.redaction import KnownKeys, Redactor, passwords_in
+from agenteval.trial.redaction import KnownKeys, Redactor, secrets_of
 
 KEYS = KnownKeys.of(["a-secret-of-mine"])
 
@@ -12,7 +12,7 @@ class _NamedError(Exception):
 
 
 def test_half_an_address_has_no_password() -> None:
-    assert [*passwords_in("http://[::1")] == []
+    assert [*secrets_of({"URL": "http://[::1"})] == []
 
 
 def test_a_value_that_nests_too_deeply_is_dropped() -> None:

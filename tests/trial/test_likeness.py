@@ -4,9 +4,17 @@ import json
 
 import pytest
 
-from agenteval.shell.wrappers import READS, REMOVES, WRITES, Command
 from agenteval.trial.call import ToolCall
-from agenteval.trial.claims import Intent, intent_of, likeness, same_intent
+from agenteval.trial.intents import (
+    READS,
+    REMOVES,
+    WRITES,
+    Command,
+    Intent,
+    intent_of,
+    likeness,
+    same_intent,
+)
 
 
 def bash(command):

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from agenteval.testing import trial
-from agenteval.trial.recovery import RUNAWAY, Cycle, looped, repeated
+from agenteval.trial.recovery import RUNAWAY, _Cycle, looped, repeated
 from agenteval.trial.trial import CallRecord
 
 LINE = "| the boiler of the cellar is still waiting for its part | 3 | open |\n"
@@ -18,8 +18,8 @@ def made(letters: str, *, answers: str = "") -> list[CallRecord]:
     return [replace(record, reply=reply) for record, reply in zip(records, replies, strict=True)]
 
 
-def cycle(letters: str, times: int) -> Cycle:
-    return Cycle(tuple(f'bash {{"command": "{letter}"}}' for letter in letters), times)
+def cycle(letters: str, times: int) -> _Cycle:
+    return _Cycle(tuple(f'bash {{"command": "{letter}"}}' for letter in letters), times)
 
 
 @pytest.mark.parametrize(

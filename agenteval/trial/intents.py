@@ -1,0 +1,343 @@
+"""The intent of a tool call, by which two calls are recognised as doing the same.
+
+The same intent is the same action on the same object. It is read from the text alone, however
+broken that is: nothing here depends on what a shell would do.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import pairwise, product
+from typing import NamedTuple
+
+from agenteval.shell.gate import names
+from agenteval.trial.call import BASH, ToolCall
+
+# Commands, and the tests of whether two of them do the same thing.
+
+_ALIKE = 0.75  # Dice's coefficient of pairs of letters, from which on a name is another, misspelt
+_SHARED = 1 / 3  # of the words of the shorter command, from which on its object is the same
+READS, WRITES, REMOVES = "(read)", "(write)", "(remove)"
+OF_FILES = frozenset({READS, WRITES, REMOVES})
+Kind = tuple[str, str]  # of a command: its name and subcommand
+Kinds = tuple[Kind, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One thing that a call does. `words` are its object; of what acts on files, their names.
+
+    `ends` are the last parts of these names: files are the same only where one of them is.
+    """
+
+    name: str
+    subcommand: str = ""
+    words: frozenset[str] = frozenset()
+    numbers: frozenset[str] = frozenset()
+    kind: Kind = field(init=False, compare=False)
+    ends: frozenset[str] = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "kind", (self.name, self.subcommand))
+        files = self.words if self.name in OF_FILES else ()
+        ends = frozenset((_parts(file) or [""])[-1] for file in files)
+        object.__setattr__(self, "ends", ends)
+
+
+@lru_cache(maxsize=1 << 14)  # kinds are few, pairs of a trial's calls are many
+def can_meet(first: Kinds, second: Kinds) -> bool:
+    """Return True if calls of such commands can share an intent, whatever else they contain."""
+    return first == second or any(_test(*pair) is not _never for pair in product(first, second))
+
+
+def _never(_first: Command, _second: Command) -> bool:
+    return False
+
+
+def _always(_first: Command, _second: Command) -> bool:
+    return True
+
+
+def _same_file(first: Command, second: Command) -> bool:
+    if not first.words or not second.words:
+        return first.words == second.words
+    if first.ends.isdisjoint(second.ends):
+        return False
+    paths, others = map(_paths, (first, second))
+    return any(
+        _is_end(path, other) or _is_end(other, path) for path, other in product(paths, others)
+    )
+
+
+def _paths(command: Command) -> list[list[str]]:
+    return [_parts(word) for word in command.words]
+
+
+def _is_end(path: Sequence[str], whole: Sequence[str]) -> bool:
+    return whole[-len(path) :] == path
+
+
+def _parts(path: str) -> list[str]:
+    return [part for part in path.split("/") if part not in {"", "."}]
+
+
+def _same_object(first: Command, second: Command) -> bool:
+    if not first.words or not second.words:
+        return True
+    if first.numbers and second.numbers and not first.numbers & second.numbers:
+        return False
+    shorter = min(len(first.words), len(second.words))
+    return len(first.words & second.words) >= _SHARED * shorter
+
+
+def _same_word(first: Command, second: Command) -> bool:
+    """Compare commands whose names may be misspellings of each other: they must share a word."""
+    return not first.words.isdisjoint(second.words) and _same_object(first, second)
+
+
+@lru_cache(maxsize=1 << 14)  # programs are few, and each pair is asked about again and again
+def _test(first: Kind, second: Kind) -> Callable[[Command, Command], bool]:
+    """Return the test of whether two commands of these names share an intent."""
+    (name, subcommand), (other_name, other_subcommand) = first, second
+    if name in OF_FILES or other_name in OF_FILES:
+        return _same_file if name == other_name else _never
+    if other_subcommand and other_subcommand == name:
+        return _always
+    if subcommand and other_subcommand and subcommand != other_subcommand:
+        return _never
+    if name == other_name:
+        return _same_object
+    return _same_word if _dice(name, other_name) >= _ALIKE else _never
+
+
+def _dice(first: str, second: str) -> float:
+    """Return the likeness of two names by their pairs of letters, from 0 to 1."""
+    pairs, others = _letter_pairs(first), _letter_pairs(second)
+    return 2 * len(pairs & others) / (len(pairs) + len(others))
+
+
+def _letter_pairs(name: str) -> set[tuple[str, str]]:
+    return set(pairwise(f"^{name}$"))
+
+
+# The intent of a call, from its words.
+
+_READ = 4_000  # characters of a call
+_WORDS = re.compile(r"[^\s'\"`|&;<>(){}\[\]$,:=/\\]+")
+_TOKENS = re.compile(
+    r"""
+      "(?:[^"\\]|\\.)*\\?(?:"|\Z) | '[^']*(?:'|\Z)
+    | \d?[<>]+(?:&\d?)? | &&|\|\|?|;|&|\n
+    | [^\s"'|;&<>]+
+    """,
+    re.DOTALL | re.VERBOSE,
+)
+_VARIABLE = re.compile(r"\$\{?\w+")
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
+_SCRIPT = re.compile(r".+\.(?:py|sh|js|ts|rb|pl)")
+_SUBCOMMAND = re.compile(r"[a-z][a-z0-9]*(?:[-_][a-z0-9]+)*")
+_RANGE = re.compile(r"[\d,]+[ps]?")  # of lines, as for sed, or a time
+_BROKEN_JSON = re.compile(r"^\W*(?:command|cmd)\W+")
+
+_ENDS = frozenset({"&&", "||", ";", "&", "\n"})
+_WRAPPERS = names(
+    "sudo env time nohup command exec nice stdbuf timeout uv uvx npx run python python3 node "
+    "bash sh if do then"
+)
+_CODE_OPTIONS = frozenset({"-c", "-e"})  # what follows is a program, and no file
+# What only prepares; for a chain of nothing else, it is what was wanted.
+_PREPARES = names("cd export unset source true false echo printf sleep for while done fi")
+_FILTERS = names("head tail grep wc jq sort uniq awk sed cut less more tr column cat")
+_PRINTS = frozenset({"echo", "printf", "cat"})
+_NAMED = frozenset({"--command", "--action"})  # options whose value is a subcommand
+_SIZES = names("-n --limit --max --top --lines --head --tail --count")
+_SIZE = re.compile(r"[+-]?[0-9]+[a-zA-Z]*")  # of tail -n +20 too; no word, as in grep -n tea
+# One name for all that does the same to files, as programs and as tools.
+_ACTIONS = {
+    **dict.fromkeys(names("cat head tail less more nl bat sed wc read read_file view open"), READS),
+    **dict.fromkeys(names("tee touch write write_file edit create"), WRITES),
+    **dict.fromkeys(names("rm rmdir unlink del delete"), REMOVES),
+    **dict.fromkeys(names("ls find tree glob list list_directory list_dir"), "(list)"),
+    **dict.fromkeys(names("grep egrep fgrep rg ag ack search_file_content"), "(search)"),
+    **dict.fromkeys(names("curl wget webfetch web_fetch fetch_url"), "(fetch)"),
+}
+_NO_OBJECT = names(
+    "select from where order by group and or not limit as the a an of to in for with is on please"
+)
+_UNTOLD = names("description timeout timeout_ms timeout_seconds")
+
+
+class Intent(NamedTuple):
+    """The intent of a call.
+
+    `key` is equal for calls that differ in nothing but white space, description and timeout.
+    """
+
+    key: str
+    commands: tuple[Command, ...]
+    words: frozenset[str]
+
+    @property
+    def kinds(self) -> Kinds:
+        return tuple(command.kind for command in self.commands)
+
+
+def intent_of(call: ToolCall) -> Intent:
+    only = call.command if call.arguments is not None and len(call.arguments) == 1 else None
+    return _of_call(call) if only is None or len(only) > _READ else _of_command(only)
+
+
+@lru_cache(maxsize=1 << 14)  # agents repeat theirs
+def _of_command(command: str) -> Intent:
+    return _of_call(ToolCall("", BASH, command, {"command": command}))
+
+
+def _of_call(call: ToolCall) -> Intent:
+    text = _text(call)
+    commands = _commands(text) if call.name == BASH else (_of_tool(call, text),)
+    return Intent(_key(call), tuple(commands), frozenset({call.name, *_WORDS.findall(text)}))
+
+
+def likeness(first: Intent, second: Intent) -> float:
+    """Return the share of words that two calls have in common, from 0 to 1."""
+    return len(first.words & second.words) / len(first.words | second.words)
+
+
+def same_intent(first: Intent, second: Intent) -> bool:
+    if first.key == second.key:
+        return True
+    # Plain loops: each denial is compared with each later call, and most pairs fail here.
+    for command in first.commands:
+        for other in second.commands:
+            if _test(command.kind, other.kind)(command, other):
+                return True
+    return False
+
+
+def _text(call: ToolCall) -> str:
+    if call.command is not None:
+        return call.command[:_READ]
+    if call.arguments is None:
+        return _BROKEN_JSON.sub("", call.raw[:_READ])
+    values = (value for name, value in call.arguments.items() if name not in _UNTOLD)
+    return " ".join(str(value)[:_READ] for value in values)[:_READ]
+
+
+def _key(call: ToolCall) -> str:
+    if call.arguments is None:
+        return f"{call.name} unread {call.raw}"
+    named = [
+        f"{name}={' '.join(_TOKENS.findall(str(value)))}"
+        for name, value in sorted(call.arguments.items())
+        if name not in _UNTOLD
+    ]
+    return " ".join((call.name, *named))
+
+
+def _commands(text: str) -> Sequence[Command]:
+    commands = [_command(words) for words in _simple(_TOKENS.findall(text))]
+    working = [command for command in commands if command.name not in _PREPARES]
+    return working or commands
+
+
+def _simple(tokens: Sequence[str]) -> Iterator[list[str]]:
+    """The tokens of each simple command, without the filters that a pipe leads to."""
+    words: list[str] = []
+    piped = False
+    for part in (*tokens, "\n"):
+        if part not in _ENDS and part != "|":
+            if part.lstrip("0123456789") in {"<<", "<<<"}:
+                break  # what follows is the text of a file
+            words.append(part)
+            continue
+        if words and not (piped and words[0] in _FILTERS):
+            yield words
+        words, piped = [], part == "|"
+    if words:
+        yield words
+
+
+def _command(tokens: Sequence[str]) -> Command:
+    words, written = _redirected(tokens)
+    words = _unwrapped(words)
+    first, rest = (words[0], words[1:]) if words else ("", [])
+    base = _bare(first).rpartition("/")[2]
+    if written and base in _PRINTS:
+        return Command(WRITES, words=frozenset({_bare(written)}))
+    if first in _CODE_OPTIONS:
+        return Command("(code)", words=_content(rest))
+    action = _ACTIONS.get(base)
+    if base == "sed" and any(word.startswith("-i") for word in rest):
+        action = WRITES
+    sizes = {
+        value for option, value in pairwise(rest) if option in _SIZES and _SIZE.fullmatch(value)
+    }
+    operands = [word for word in rest if word[0] != "-" and word not in sizes]
+    if action in OF_FILES:
+        files = (_bare(word) for word in operands)
+        return Command(action, words=frozenset(one for one in files if not _RANGE.fullmatch(one)))
+    subcommand = "" if action else _subcommand(rest)
+    values = (word.partition("=")[2] for word in rest if word[0] == "-")
+    content = _content([*(word for word in operands if word != subcommand), *values])
+    numbers = frozenset(word for word in content if word.isdecimal())
+    return Command(action or _name(base), _name(subcommand), content, numbers)
+
+
+def _subcommand(words: Sequence[str]) -> str:
+    named = (value for option, value in pairwise(("--command", *words)) if option in _NAMED)
+    return next((word for word in named if _SUBCOMMAND.fullmatch(word)), "")
+
+
+def _redirected(tokens: Sequence[str]) -> tuple[list[str], str]:
+    """The tokens without redirections, and the file that is written by one."""
+    words, written, target = [], "", False
+    for part in tokens:
+        if target:
+            written, target = (written if part == "/dev/null" else part), False
+        elif part.lstrip("012")[:1] in {"<", ">"}:
+            target = not part[-1].isdecimal()
+        else:
+            words.append(part)
+    return words, written
+
+
+def _unwrapped(words: list[str]) -> list[str]:
+    """Return the words from the program that does the work, without what starts it."""
+    wrapped = False
+    while len(words) > 1:
+        first = words[0]
+        if first in _CODE_OPTIONS or not (
+            _ASSIGNMENT.fullmatch(first)
+            or first in _WRAPPERS
+            or (wrapped and (first[0] == "-" or _RANGE.fullmatch(first)))
+        ):
+            break
+        wrapped, words = True, words[1:]
+    return words
+
+
+def _of_tool(call: ToolCall, text: str) -> Command:
+    action = _ACTIONS.get(call.name.lower())
+    if action not in OF_FILES:
+        words = _content([text])
+        return Command(action or _name(call.name), words=words)
+    told = call.arguments or {}
+    paths = [str(value) for name, value in told.items() if "path" in name or "file" in name]
+    return Command(action, words=frozenset(paths or [text]))
+
+
+def _bare(token: str) -> str:
+    return token.strip("\"'")
+
+
+def _name(word: str) -> str:
+    """A name as it is compared: `db-query.py` and `db_query` are one."""
+    stem = word.rpartition(".")[0] if _SCRIPT.fullmatch(word) else word
+    return stem.lower().replace("-", "").replace("_", "")
+
+
+def _content(tokens: Sequence[str]) -> frozenset[str]:
+    told = _VARIABLE.sub(" ", " ".join(tokens)).lower()
+    words = (word.strip(".") for word in _WORDS.findall(told))
+    return frozenset(word for word in words if word and word not in _NO_OBJECT)
