@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agenteval.stats.comparison import POWER
-from agenteval.stats.criteria import CRITERIA, DRAWN, Rules
+from agenteval.stats.criteria import CRITERIA, Rules
 from agenteval.stats.limits import comparison
 from agenteval.stats.promotion import LEVEL, MOST_TRIALS, GateVerdict, judge_gate
 from agenteval.stats.quantiles import beta_quantiles
@@ -106,8 +106,7 @@ def truth_of(run: RunSummary) -> Truth:
         shares={
             name: share
             for name, one in CRITERIA.items()
-            if one.simulate not in DRAWN
-            and (share := _share([one.counts(trial) for trial in trials]))
+            if not one.is_drawn and (share := _share([one.counts(trial) for trial in trials]))
         },
     )
 
