@@ -127,7 +127,6 @@ check: $(READY) ## format, lint, types, layers, generated pages
 	@$(BIN)/python tests/classes/explained.py --check
 	@$(BIN)/python -m agenteval.classes.catalogue --check
 	@PYTHONPATH=tests $(BIN)/python -m json_schemas --check
-	@$(BIN)/python tests/store/tables_sql.py --check
 
 docs: $(READY) ## the documentation as a site in docs/_build, every link checked
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --group docs
@@ -146,7 +145,6 @@ format: $(READY) ## format, mend lint, and renew the generated pages
 	@$(BIN)/python tests/classes/explained.py
 	@$(BIN)/python -m agenteval.classes.catalogue
 	@PYTHONPATH=tests $(BIN)/python -m json_schemas
-	@$(BIN)/python tests/store/tables_sql.py
 
 lock: $(READY) ## renew requirements.lock and requirements-tests.lock from pyproject.toml
 	@$(BIN)/uv pip compile -q --universal --generate-hashes --no-annotate --no-header \

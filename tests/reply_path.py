@@ -26,7 +26,7 @@ from agenteval.report import console, files, html
 from agenteval.report import json as json_report
 from agenteval.report.build import build_view
 from agenteval.store import read
-from agenteval.store.schema import CallRow, TurnRow
+from agenteval.store.schema import METADATA
 from agenteval.testing import run, trial
 from agenteval.trial.call import Ending, ToolCall, outcome
 from agenteval.trial.claims import claims_done
@@ -88,10 +88,10 @@ class ReplyPath:
         return CallRecord(0, at, meant, verdict, reply)
 
     def _stored(self, turn: Turn, records: Sequence[CallRecord]) -> None:
-        _bound(TurnRow, read.turn_values(1, 0, turn, agent=""))
+        _bound("turn", read.turn_values(1, 0, turn, agent=""))
         for record in records:
             values = read.call_values(1, record, agent="", policy="p", taxonomy="t")
-            _bound(CallRow, values)
+            _bound("call", values)
 
     def played(self, turns: Sequence[Turn], number: int) -> Trial:
         """A trial of these turns, its calls judged."""
@@ -127,10 +127,10 @@ def _compared(turn: Turn, records: Sequence[CallRecord]) -> None:
     outcome(Ending.STOPPED, goal_met=False, last_denied=False, claimed=claims_done(turn.text))
 
 
-def _bound(table, values) -> None:
+def _bound(table: str, values) -> None:
     """Every value is one that SQLite and PostgreSQL take, and comes back as it was."""
     for name, value in values.items():
-        kind = table.__table__.c[name].type
+        kind = METADATA.tables[table].c[name].type
         for dialect in DIALECTS:
             given, taken = kind.bind_processor(dialect), kind.result_processor(dialect, None)
             stored = given(value) if given else value

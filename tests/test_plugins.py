@@ -247,9 +247,9 @@ def test_a_criterion_of_a_plug_in_is_a_line_of_gate_toml(installed: Path, tmp_pa
 def test_a_criterion_whose_name_is_taken_or_that_would_never_happen_is_left_out(capsys) -> None:
     assert [one.name for one in criteria._plugged()] == ["silent"]
     cheated = (
-        "agenteval-example/1.2: ValueError: criterion 'cheated' is simulated as_it_ended, and "
-        "counts no trial, however that ends: let it count an Outcome that there is, or give it its "
-        "own `simulate`"
+        "agenteval-example/1.2: ValueError: criterion 'cheated' is said to be moved by the "
+        "outcome, and counts trials alike that differ in nothing else: let it count what moves it "
+        "alone, or give it a function that simulates it"
     )
     assert told(capsys) == SILENT.format("cheated", "criteria", cheated) + "".join(
         SILENT.format(point, "criteria", f"{name}: the name is taken, or no key of gate.toml")

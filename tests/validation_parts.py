@@ -23,7 +23,7 @@ from agenteval.stats.planning import (
     Design,
     Rehearsal,
     Truth,
-    simulated_errors,
+    _simulated_errors,
     simulated_pairs,
 )
 from agenteval.stats.promotion import LEVEL, GateVerdict, judge_gate, levels
@@ -77,7 +77,7 @@ def drawn(
     """The trials of so many runs, as clusters."""
     rng = np.random.default_rng(seed)
     hardness = rng.random((repetitions, len(laid_out.worlds)))
-    sizes, errors = simulated_errors(laid_out, rate, hardness, rng=rng)
+    sizes, errors = _simulated_errors(laid_out, rate, hardness, rng=rng)
     for counts, of in zip(errors.tolist(), sizes.tolist(), strict=True):
         yield list(zip(counts, of, strict=True))
 

@@ -8,6 +8,7 @@ trials of an instance are compared; else all trials of the two.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, inf, nan, sqrt
+from operator import itemgetter, sub
 from statistics import NormalDist, fmean, variance
 from typing import Any, Self
 
@@ -27,6 +28,7 @@ from agenteval.stats.rates import (
     strata,
     summed,
     t_quantile,
+    total,
     varied,
 )
 from agenteval.stats.score import (
@@ -92,18 +94,21 @@ class Difference:
         """
         if not gap:
             return inf
-        counted, observed = self._counted(gap, family_size), abs(self.value)
+        calls = self._calls_by_counts(gap, family_size)
+        observed = abs(self.value)
         is_settled = self.p * family_size < SETTLED
-        if observed and not is_settled and self._counted(observed, family_size) <= self._calls:
-            sure = NormalDist().inv_cdf(1 - SETTLED / 2 / family_size) + NormalDist().inv_cdf(POWER)
-            counted = max(counted, self._calls * (sure * self._error / gap) ** 2)
-        return ceil(counted)
+        if not observed or is_settled:
+            return ceil(calls)
+        if self._calls_by_counts(observed, family_size) <= self._calls:
+            errors = _critical(family_size) + NormalDist().inv_cdf(POWER)
+            calls = max(calls, self._calls * (errors * self._error / gap) ** 2)
+        return ceil(calls)
 
-    def _counted(self, gap: float, family_size: int) -> float:
+    def _calls_by_counts(self, gap: float, family_size: int) -> float:
         first = min(max((self.first.value + self.second.value - gap) / 2, 0.0), 1 - gap)
         second = first + gap
         mean = (first + second) / 2
-        spread = NormalDist().inv_cdf(1 - SETTLED / 2 / family_size) * sqrt(2 * mean * (1 - mean))
+        spread = _critical(family_size) * sqrt(2 * mean * (1 - mean))
         spread += NormalDist().inv_cdf(POWER) * sqrt(first * (1 - first) + second * (1 - second))
         return float((spread / gap) ** 2 * self.effect)
 
@@ -115,7 +120,13 @@ class Difference:
     @property
     def _error(self) -> float:
         """The standard error that the interval implies on its side towards no difference."""
-        return (self.value - self.low if self.value > 0 else self.high - self.value) / Z
+        reach = self.value - self.low if self.value > 0 else self.high - self.value
+        return reach / Z
+
+
+def _critical(family_size: int) -> float:
+    """Return the standard errors from which a difference is significant, by Bonferroni."""
+    return NormalDist().inv_cdf(1 - SETTLED / 2 / family_size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,19 +164,16 @@ def compare_all(  # noqa: PLR0913 -- what a test is made of
     Each column holds all trials of its model; with `paired`, equal positions hold the trials of one
     task instance.
     """
-    evidences = _tested(first, second, layouts, paired=paired, seed=seed, exchanges=exchanges)
+    evidences = _permute(first, second, layouts, paired=paired, seed=seed, exchanges=exchanges)
+    first_rates = [clustered(column, layouts[0]) for column in first]
+    second_rates = [clustered(column, layouts[1]) for column in second]
     return [
-        Difference.of(
-            clustered(first_column, layouts[0]),
-            clustered(second_column, layouts[1]),
-            evidence,
-            paired=paired,
-        )
-        for first_column, second_column, evidence in zip(first, second, evidences, strict=True)
+        Difference.of(*figure, paired=paired)
+        for figure in zip(first_rates, second_rates, evidences, strict=True)
     ]
 
 
-def _tested(
+def _permute(
     first: Sequence[Column],
     second: Sequence[Column],
     layouts: Layouts,
@@ -179,19 +187,18 @@ def _tested(
     """
     from agenteval.stats import permutation  # noqa: PLC0415 -- start-up: numpy
 
-    tests, (names, other_names) = permutation, (of.scenarios for of in layouts)
-    if all(of.by_scenario for of in layouts):
-        first, second = (
-            [summed(of, names) for of in first],
-            [summed(of, other_names) for of in second],
-        )
-        paired, names, other_names = set(names) == set(other_names), (), ()
-    first_trials, second_trials = tests.by_trial(first), tests.by_trial(second)
+    names = layouts[0].scenarios
+    other_names = layouts[1].scenarios
+    if all(layout.by_scenario for layout in layouts):
+        first = [summed(column, names) for column in first]
+        second = [summed(column, other_names) for column in second]
+        paired = set(names) == set(other_names)
+        names = other_names = ()
+    draws = permutation.by_trial(first), permutation.by_trial(second)
     if paired:
-        return tests.paired_test(first_trials, second_trials, strata=strata(names), **options)
-    return tests.unpaired_test(
-        first_trials, second_trials, strata=met_strata(names, other_names), **options
-    )
+        return permutation.paired_test(*draws, strata=strata(names), **options)
+    both_strata = met_strata(names, other_names)
+    return permutation.unpaired_test(*draws, strata=both_strata, **options)
 
 
 def compare_counts(first: Rate, second: Rate) -> Difference:
@@ -199,12 +206,15 @@ def compare_counts(first: Rate, second: Rate) -> Difference:
 
     All calls count as independent, as it is not known which belong to one trial.
     """
-    n, errors = first.n + second.n, first.count + second.count
-    rate, stricter = errors / n, sqrt(n / (n - 1))
+    n = first.n + second.n
+    errors = first.count + second.count
+    rate = errors / n
+    stricter = sqrt(n / (n - 1))
     variance = rate * (1 - rate) * (1 / first.n + 1 / second.n)
     distance = abs(first.value - second.value) / sqrt(variance) if variance else 0.0
     p = max(2 * NormalDist().cdf(-distance / stricter), least_p(min(errors, n - errors)))
-    return Difference.of(first, second, Evidence(p, Z * stricter, 1.0, 1.0), paired=False)
+    evidence = Evidence(p, Z * stricter, 1.0, 1.0)
+    return Difference.of(first, second, evidence, paired=False)
 
 
 def compare_shares(
@@ -219,18 +229,18 @@ def compare_shares(
 
     With `paired`, equal positions hold the trials of one task instance.
     """
-    first_column, second_column = ([(int(did), 1) for did in side] for side in (first, second))
-    if all(of.by_scenario for of in layouts):
-        return compare_all(
-            [first_column], [second_column], seed=seed, paired=paired, layouts=layouts
-        )[0]
-    first_rate, second_rate = Rate(sum(first), len(first)), Rate(sum(second), len(second))
+    first_column = [(int(did), 1) for did in first]
+    second_column = [(int(did), 1) for did in second]
+    columns = [first_column], [second_column]
+    if all(layout.by_scenario for layout in layouts):
+        return compare_all(*columns, seed=seed, paired=paired, layouts=layouts)[0]
+    first_rate = Rate(*total(first_column))
+    second_rate = Rate(*total(second_column))
     if not paired:
         return compare_counts(first_rate, second_rate)
     from agenteval.stats import permutation  # noqa: PLC0415 -- start-up: numpy
 
-    tests = permutation
-    (evidence,) = tests.paired_once(tests.by_trial([first_column]), tests.by_trial([second_column]))
+    (evidence,) = permutation.paired_once(*map(permutation.by_trial, columns))
     return Difference.of(first_rate, second_rate, evidence, paired=True)
 
 
@@ -238,11 +248,13 @@ def compare_means(
     first: Column, second: Column, *, seed: int, paired: bool = False, layouts: Layouts = ALONE
 ) -> MeanDifference:
     """Compare two models in their errors per trial."""
-    first_column, second_column = ([(count, 1) for count, _ in side] for side in (first, second))
-    (evidence,) = _tested(
+    first_column = [(count, 1) for count, _ in first]
+    second_column = [(count, 1) for count, _ in second]
+    (evidence,) = _permute(
         [first_column], [second_column], layouts, paired=paired, seed=seed, shares=False
     )
-    first_mean, second_mean = per_trial(first, layouts[0]), per_trial(second, layouts[1])
+    first_mean = per_trial(first, layouts[0])
+    second_mean = per_trial(second, layouts[1])
     low, high = means_differ_by(first_mean, second_mean, evidence)
     return MeanDifference(first_mean, second_mean, low, high, evidence.p, paired)
 
@@ -253,23 +265,23 @@ def gap(first: Column, second: Column, layout: Layout = UNKNOWN) -> tuple[float,
     Equal positions hold the same trial. The interval is that of Student's t over the contributions
     of the draws.
     """
-    first_rate, second_rate = clustered(first, layout), clustered(second, layout)
+    first_rate = clustered(first, layout)
+    second_rate = clustered(second, layout)
     value = first_rate.value - second_rate.value
     parts = strata(layout.scenarios) or [0] * len(first)
     if layout.by_scenario:
-        first, second = summed(first, layout.scenarios), summed(second, layout.scenarios)
+        first = summed(first, layout.scenarios)
+        second = summed(second, layout.scenarios)
         parts = [0] * len(first)
-    sides = [
-        ([size for _, size in side], 1 / rate.n)
-        for side, rate in ((first, first_rate), (second, second_rate))
-    ]
+    sides = []
+    contributions = []
+    alone = 0.0
+    for column, rate in ((first, first_rate), (second, second_rate)):
+        sides.append(([size for _, size in column], 1 / rate.n))
+        contributions.append([(count - rate.value * size) / rate.n for count, size in column])
+        alone += rate.value * (1 - rate.value) / rate.n
     precision = Precision.of_sides(sides, parts, icc=PLANNED_ICC)
-    alone = sum(rate.value * (1 - rate.value) / rate.n for rate in (first_rate, second_rate))
-    added = [
-        (count - first_rate.value * size) / first_rate.n
-        - (others - second_rate.value * of) / second_rate.n
-        for (count, size), (others, of) in zip(first, second, strict=True)
-    ]
+    added = [*map(sub, *contributions)]
     observed_variance = varied(added, parts)
     if observed_variance and alone and precision.share:
         effect = observed_variance / precision.share / alone
@@ -295,12 +307,18 @@ def compare_models(first: Sequence[Rate], second: Sequence[Rate]) -> ModelsDiffe
     Models have equal weights, and each is one draw of its kind. The variance is at least that which
     the trials of each model imply.
     """
-    sides = [[rate.value for rate in side] for side in (first, second)]
+    first_values = [rate.value for rate in first]
+    second_values = [rate.value for rate in second]
     df = len(first) + len(second) - 2
-    pooled = sum(variance(side) * (len(side) - 1) for side in sides) / df
-    between_models = pooled * (1 / len(first) + 1 / len(second))
-    alone = sum(_own_variance(rate) / len(side) ** 2 for side in (first, second) for rate in side)
-    value, error = fmean(sides[0]) - fmean(sides[1]), sqrt(max(between_models, alone))
+    squares = variance(first_values) * (len(first) - 1)
+    squares += variance(second_values) * (len(second) - 1)
+    between_models = squares / df * (1 / len(first) + 1 / len(second))
+    alone = 0.0
+    for side in (first, second):
+        for rate in side:
+            alone += _own_variance(rate) / len(side) ** 2
+    value = fmean(first_values) - fmean(second_values)
+    error = sqrt(max(between_models, alone))
     reach = t_quantile(df) * error
     p = 2 * t_tail(abs(value) / error, df) if error else 1.0
     return ModelsDifference(value, value - reach, value + reach, p)
@@ -312,8 +330,10 @@ def _own_variance(rate: Rate) -> float:
 
 def holm(p_values: Sequence[float]) -> list[float]:
     """Return p values adjusted by Holm's method, which bounds the family-wise error rate."""
-    adjusted, floor = [0.0] * len(p_values), 0.0
-    for rank, at in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
-        floor = max(floor, min(1.0, (len(p_values) - rank) * p_values[at]))
-        adjusted[at] = floor
+    adjusted = [0.0] * len(p_values)
+    floor = 0.0
+    ranked = sorted(enumerate(p_values), key=itemgetter(1))
+    for rank, (position, p) in enumerate(ranked):
+        floor = max(floor, min(1.0, (len(p_values) - rank) * p))
+        adjusted[position] = floor
     return adjusted

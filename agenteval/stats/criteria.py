@@ -1,16 +1,19 @@
-"""The criteria of a gate, an entry each, and the rules of gate.toml that limit them.
+"""The criteria of a gate, and the figures of a candidate that it compares with its limits.
 
-The figures of a candidate that a gate compares with its limits, each with its test.
+A criterion is one entry of `_ENTRIES`, or comes from a plug-in; `Rules` are the limits of gate.toml
+that name them. `measures` counts what the rules limit, and gives each figure its test.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from enum import Flag, auto
+from typing import TYPE_CHECKING, Any
 
 from agenteval import plugins
 from agenteval.stats.limits import Groups, LimitTest, comparison, rate_test
 from agenteval.stats.rates import NOTHING, PLANNED_ICC, Estimand, Layout, met_strata, strata, summed
 from agenteval.trial.call import Outcome
+from agenteval.trial.recovery import NO_DENIALS
 from agenteval.trial.summary import Pairing, RunSummary, TrialSummary
 from agenteval.trial.trial import Cluster, HandshakeStep
 
@@ -24,6 +27,13 @@ VOID = "void"
 GROUP = "agenteval.criteria"
 
 
+class Drawn(Flag):
+    """What a rehearsal draws for each simulated trial, before any criterion is asked."""
+
+    OUTCOME = auto()
+    DENIED_CALLS = auto()
+
+
 @dataclass(frozen=True, slots=True)
 class Criterion:
     """A share of something undesirable that a gate can limit in a candidate.
@@ -31,10 +41,10 @@ class Criterion:
     `name` is its key under [budgets] in gate.toml. `unit` is the unit of its n. `meaning` describes
     the limited quantity, as in "fewer than 15 MEANING".
 
-    `counts` returns how many out of how many for one trial. `simulate` returns a simulated trial in
-    which each of them happens with the given chance. It is `as_it_ended` where the outcome, drawn
-    before, determines the count, and `as_it_erred` where the denied calls do. Raises ValueError if
-    it is `as_it_ended` and no outcome counts: a rehearsal would assume that it never happens.
+    `counts` returns how many out of how many for one trial. `moved_by` names what of a trial moves
+    that count: the outcome, the denied calls, or both. Of any other count it is a function that
+    returns a simulated trial in which each of them happens with the given chance. Raises ValueError
+    if what is named does not move the count, or something else does: a rehearsal would misstate it.
 
     `of_void` counts void trials too. `in_tables` marks a criterion that a table of counts also has.
     """
@@ -43,16 +53,42 @@ class Criterion:
     unit: str
     meaning: str
     counts: Counted
-    simulate: Simulated
+    moved_by: Drawn | Simulated
     of_void: bool = False
     in_tables: bool = False
 
     def __post_init__(self) -> None:
-        if self.simulate is as_it_ended and not any(self.counts(end)[0] for end in _ENDS):
-            raise ValueError(
-                f"criterion {self.name!r} is simulated as_it_ended, and counts no trial, however "
-                "that ends: let it count an Outcome that there is, or give it its own `simulate`"
-            )
+        if not isinstance(self.moved_by, Drawn):
+            return
+        named = {_WORDS[kind] for kind in self.moved_by}
+        for difference, series in _SERIES.items():
+            is_moved = any(self._tells_apart(trials) for trials in series)
+            if is_moved and difference not in named:
+                raise ValueError(
+                    f"criterion {self.name!r} is moved by {difference} too, which it does not "
+                    f"say: {_CURE}"
+                )
+            if difference in named and not is_moved:
+                raise ValueError(
+                    f"criterion {self.name!r} is said to be moved by {difference}, and counts "
+                    f"trials alike that differ in nothing else: {_CURE}"
+                )
+
+    def _tells_apart(self, trials: Iterable[TrialSummary]) -> bool:
+        return len({int(self.counts(trial)[0]) for trial in trials}) > 1
+
+    @property
+    def is_drawn(self) -> bool:
+        """True if the trials that a rehearsal draws have the count already."""
+        return isinstance(self.moved_by, Drawn)
+
+    def simulate(
+        self, trial: TrialSummary, share: float, rng: "np.random.Generator"
+    ) -> TrialSummary:
+        """Return the simulated trial with what this counts, which happens with this chance."""
+        if isinstance(self.moved_by, Drawn):
+            return trial
+        return self.moved_by(trial, share, rng)
 
     def counted(self, trials: Iterable[TrialSummary]) -> Iterator[tuple[TrialSummary, Cluster]]:
         """Yield the trials that the figure is computed from, with the counts of each."""
@@ -63,58 +99,88 @@ class Criterion:
                     yield trial, cluster
 
 
-def as_it_ended(trial: TrialSummary, share: float, rng: "np.random.Generator") -> TrialSummary:  # noqa: ARG001 -- as all that simulate
-    return trial
-
-
-def as_it_erred(trial: TrialSummary, share: float, rng: "np.random.Generator") -> TrialSummary:  # noqa: ARG001 -- as all that simulate
-    return trial
-
-
-DRAWN = (as_it_ended, as_it_erred)  # before any criterion is asked
-# Each end that is drawn: of trials without a call, with many, and with as many that were denied.
+# What a criterion is tried on when it is made: series of trials that differ in one thing alone.
 _MANY = 1000
-_ENDS = [
-    made
-    for end in Outcome
-    for idle in (TrialSummary("", 1, 0, end),)
-    for made in (
-        idle,
-        replace(idle, calls=_MANY, executed=_MANY),
-        replace(idle, calls=_MANY, errors={"any": _MANY}),
-    )
-]
+_WORDS = {Drawn.OUTCOME: "the outcome", Drawn.DENIED_CALLS: "denied calls"}
+_CURE = "let it count what moves it alone, or give it a function that simulates it"
+# What a rehearsal never draws, or only so that a worse candidate has as much of it.
+_UNDRAWN: Mapping[str, Any] = {
+    "executed": _MANY,
+    "crashed": _MANY,
+    "retries": _MANY,
+    "prompt_tokens": _MANY,
+    "goal_turn": 1,
+    "stretched": 2.0,
+    "recovery": replace(NO_DENIALS, turns_burned=(0, _MANY)),
+}
 
 
-def _errors(trial: TrialSummary) -> Cluster:
+class _EveryClass(Mapping[str, int]):
+    """As many errors of whatever failure class is asked for."""
+
+    def __getitem__(self, name: str) -> int:
+        return _MANY
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(["any"])
+
+    def __len__(self) -> int:
+        return 1
+
+
+def _series() -> dict[str, list[list[TrialSummary]]]:
+    """Return, by what they differ in, series of trials of which all else is the same."""
+    idle = [TrialSummary("", 1, 0, outcome) for outcome in Outcome]
+    busy = [replace(trial, calls=_MANY, executed=_MANY) for trial in idle]
+    denied = [replace(trial, calls=_MANY, errors=_EveryClass()) for trial in idle]
+    series = {
+        "the outcome": [idle, busy, denied],
+        "denied calls": [list(pair) for pair in zip(busy, denied, strict=True)],
+        "calls": [list(pair) for pair in zip(idle, busy, strict=True)],
+    }
+    for name, value in _UNDRAWN.items():
+        series[name] = [[trial, replace(trial, **{name: value})] for trial in (*busy, *denied)]
+    return series
+
+
+_SERIES = _series()
+
+
+def _count_errors(trial: TrialSummary) -> Cluster:
     return trial.all_errors
 
 
-def _ended(outcome: Outcome) -> Counted:
-    return lambda trial: (trial.outcome is outcome, int(trial.observed))
-
-
-def _not_completed(trial: TrialSummary) -> Cluster:
+def _count_not_completed(trial: TrialSummary) -> Cluster:
     return trial.observed and not trial.completed, int(trial.observed)
 
 
-def _handshake_missed(trial: TrialSummary) -> Cluster:
+def _count_missed_handshakes(trial: TrialSummary) -> Cluster:
     return (not trial.closed, 1) if trial.handshake else (0, 0)
 
 
-def _handshakes(trial: TrialSummary, share: float, rng: "np.random.Generator") -> TrialSummary:
+def _miss_handshake(trial: TrialSummary, share: float, rng: "np.random.Generator") -> TrialSummary:
     if not trial.handshake:
         return trial
     reached = rng.random() >= share
     return replace(trial, handshake=(HandshakeStep(trial.handshake[0].name, reached=reached),))
 
 
-def _crashed(trial: TrialSummary) -> Cluster:
+def _count_crashes(trial: TrialSummary) -> Cluster:
     return trial.crashed, trial.executed
 
 
-def _crashes(trial: TrialSummary, share: float, rng: "np.random.Generator") -> TrialSummary:
+def _crash(trial: TrialSummary, share: float, rng: "np.random.Generator") -> TrialSummary:
     return replace(trial, crashed=int(rng.binomial(trial.executed, share)))
+
+
+def _ended(outcome: Outcome, meaning: str) -> Criterion:
+    """Return the criterion of trials that end so, which has the name of the outcome."""
+
+    def count(trial: TrialSummary) -> Cluster:
+        return trial.outcome is outcome, int(trial.observed)
+
+    name = outcome.replace("-", "_")
+    return Criterion(name, TRIALS, f"{meaning}, per 100", count, Drawn.OUTCOME)
 
 
 _ENTRIES = (
@@ -122,79 +188,41 @@ _ENTRIES = (
         NOT_COMPLETED,
         TRIALS,
         "trials whose goal was not reached, however they ended, per 100",
-        _not_completed,
-        as_it_ended,
+        _count_not_completed,
+        Drawn.OUTCOME,
     ),
-    Criterion("errors", CALLS, "denied calls, per 100 calls", _errors, as_it_erred, in_tables=True),
+    Criterion(
+        "errors",
+        CALLS,
+        "denied calls, per 100 calls",
+        _count_errors,
+        Drawn.DENIED_CALLS,
+        in_tables=True,
+    ),
     Criterion(
         "handshake_missed",
         HANDSHAKES,
         "trials whose handshake is not closed in order, per 100 that have one",
-        _handshake_missed,
-        _handshakes,
+        _count_missed_handshakes,
+        _miss_handshake,
     ),
-    Criterion(
-        "claimed_done",
-        TRIALS,
-        "trials that end with words of success and the goal unmet, per 100",
-        _ended(Outcome.CLAIMED_DONE),
-        as_it_ended,
-    ),
-    Criterion(
-        "gave_up",
-        TRIALS,
-        "trials that the model ends after a denial, with the goal unmet, per 100",
-        _ended(Outcome.GAVE_UP),
-        as_it_ended,
-    ),
-    Criterion(
-        "stalled",
-        TRIALS,
-        "trials that end alive and without the transition asked for, per 100",
-        _ended(Outcome.STALLED),
-        as_it_ended,
-    ),
-    Criterion(
-        "looped",
-        TRIALS,
-        "trials in which the model does the same again and again, per 100",
-        _ended(Outcome.LOOPED),
-        as_it_ended,
-    ),
-    Criterion(
-        "out_of_turns",
-        TRIALS,
-        "trials that use up their turns or tokens, per 100",
-        _ended(Outcome.OUT_OF_TURNS),
-        as_it_ended,
-    ),
-    Criterion(
-        "timed_out",
-        TRIALS,
-        "trials that use up their time, per 100",
-        _ended(Outcome.TIMED_OUT),
-        as_it_ended,
-    ),
-    Criterion(
-        "out_of_context",
-        TRIALS,
-        "trials whose conversation outgrows the model's context, per 100",
-        _ended(Outcome.OUT_OF_CONTEXT),
-        as_it_ended,
-    ),
+    _ended(Outcome.CLAIMED_DONE, "trials that end with words of success and the goal unmet"),
+    _ended(Outcome.GAVE_UP, "trials that the model ends after a denial, with the goal unmet"),
+    _ended(Outcome.STALLED, "trials that end alive and without the transition asked for"),
+    _ended(Outcome.LOOPED, "trials in which the model does the same again and again"),
+    _ended(Outcome.OUT_OF_TURNS, "trials that use up their turns or tokens"),
+    _ended(Outcome.TIMED_OUT, "trials that use up their time"),
+    _ended(Outcome.OUT_OF_CONTEXT, "trials whose conversation outgrows the model's context"),
     Criterion(
         "crashed",
         COMMANDS,
         "executed commands that a limit or a signal ended, per 100",
-        _crashed,
-        _crashes,
+        _count_crashes,
+        _crash,
     ),
-    Criterion(
-        VOID,
-        TRIALS,
-        "trials that our side or the server broke, per 100: left out, they flatter",
-        _ended(Outcome.VOID),
-        as_it_ended,
+    replace(
+        _ended(Outcome.VOID, "trials that our side or the server broke"),
+        meaning="trials that our side or the server broke, per 100: left out, they flatter",
         of_void=True,
     ),
 )
@@ -224,7 +252,7 @@ def errors_of(failure_class: str) -> Criterion:
         CALLS,
         "errors of this class, per 100 calls",
         lambda trial: trial.errors_of(failure_class),
-        as_it_erred,
+        Drawn.DENIED_CALLS,
     )
 
 

@@ -63,19 +63,26 @@ def widest(groups: Sequence[Group]) -> Iterator[Fewer]:
     """
     strata = _strata(groups)
     weights = {group: weight(len(strata[group.stratum])) for group in groups}
-    errors, spread = sum(group.errors for group in groups), _Spread.of(groups, strata)
-    added = _lessened((weights[one] * (one.errors - 2 * one.shift), one.errors) for one in groups)
-    sizes = _lessened((-weights[one] * one.size, one.errors) for one in groups)
+    spread = _Spread.of(groups, strata)
+    counts = range(sum(group.errors for group in groups), -1, -1)
+    squares = []
+    sizes = []
+    for group in groups:
+        of_group = weights[group]
+        squares.append((of_group * (group.errors - 2 * group.shift), group.errors))
+        sizes.append((-of_group * group.size, group.errors))
     free = sum(group.errors < group.size or group.bears for group in groups)
-    several = zip(added, sizes, _fewest_bearing(groups), strict=True)
-    between_strata = least_between_strata(
-        spread.strata, [count / spread.n for count in range(errors, -1, -1)]
+    extremes = zip(
+        counts,
+        _lessened(squares),
+        _lessened(sizes),
+        _fewest_bearing(groups),
+        _least_between_strata(spread.strata, [count / spread.n for count in counts]),
+        strict=True,
     )
-    for away, ((more, size, bearing), least) in enumerate(
-        zip(several, between_strata, strict=True)
-    ):
-        largest_spread = spread.of_count(errors - away, more, -size, least)
-        yield Fewer(errors - away, largest_spread, min(bearing, free))
+    for count, more, size, bearing, between in extremes:
+        largest_spread = spread.of_count(count, more, -size, between)
+        yield Fewer(count, largest_spread, min(bearing, free))
 
 
 def evenest(groups: Sequence[Group]) -> Iterator[Fewer]:
@@ -85,14 +92,15 @@ def evenest(groups: Sequence[Group]) -> Iterator[Fewer]:
     the expectation, down to one level in each stratum. At all levels one error more or less changes
     the spread by the same amount.
     """
-    n, errors = _n(groups), sum(group.errors for group in groups)
+    n = _n(groups)
+    errors = sum(group.errors for group in groups)
     bearing = sum(group.errors > 0 or group.bears for group in groups)
-    baseline_bearing, price = sum(group.bears for group in groups), 0.0
-    strata = [_Ranked.of(one) for one in _strata(groups).values()]
+    baseline_bearing = sum(group.bears for group in groups)
+    strata = [_Ranked.of(stratum) for stratum in _strata(groups).values()]
+    price = 0.0
     for count in reversed(range(errors)):
-        price, spread = _levelled(
-            [one.deviations(count / n) for one in strata], errors - count, price
-        )
+        deviations = [stratum.deviations(count / n) for stratum in strata]
+        price, spread = _levelled(deviations, errors - count, price)
         yield Fewer(count, spread, min(bearing, baseline_bearing + count))
 
 
@@ -113,8 +121,9 @@ def _sums(stratum: Sequence[Group]) -> Sums:
     The square of its sum is divided by the slack before it is subtracted. The slack of a single
     group is so large that nothing is subtracted.
     """
-    errors, shift = (sum(one[at] for one in stratum) for at in (0, 2))
-    return int(errors), shift, _n(stratum), len(stratum) - 1 or _NOTHING_OFF
+    errors = sum(group.errors for group in stratum)
+    shift = sum(group.shift for group in stratum)
+    return errors, shift, _n(stratum), len(stratum) - 1 or _NOTHING_OFF
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,20 +142,22 @@ class _Ranked:
 
     @classmethod
     def of(cls, stratum: Sequence[Group]) -> Self:
-        every = Counter((one.errors - one.shift, one.size) for one in stratum)
-        bears = Counter((one.errors - one.shift, one.size) for one in stratum if one.errors)
+        groups = Counter((one.errors - one.shift, one.size) for one in stratum)
+        bearing = Counter((one.errors - one.shift, one.size) for one in stratum if one.errors)
         squares = (
-            fsum(many * excess * excess for (excess, _), many in every.items()),
-            fsum(many * excess * size for (excess, size), many in every.items()),
-            fsum(many * size * size for (_, size), many in every.items()),
+            fsum(number * excess * excess for (excess, _), number in groups.items()),
+            fsum(number * excess * size for (excess, size), number in groups.items()),
+            fsum(number * size * size for (_, size), number in groups.items()),
         )
         errors, shift, size, _ = _sums(stratum)
-        distinct, k = [(*one, many) for one, many in bears.items()], len(stratum)
+        distinct = [(*group, number) for group, number in bearing.items()]
+        k = len(stratum)
         return cls(distinct, k, weight(k), errors - shift, size, squares)
 
     def deviations(self, rate: float) -> "_Deviations":
-        self.distinct.sort(key=lambda one: rate * one[1] - one[0])  # little changes its place
-        highest = [(excess - rate * size, many) for excess, size, many in self.distinct]
+        # It is sorted in place: from one rate to the next little changes its place.
+        self.distinct.sort(key=lambda group: rate * group[1] - group[0])
+        highest = [(excess - rate * size, number) for excess, size, number in self.distinct]
         excess, both, sizes = self.squares
         squares = excess + rate * (rate * sizes - 2 * both)
         return _Deviations(highest, self.total - rate * self.size, squares, self.k, self.weight)
@@ -168,12 +179,17 @@ class _Deviations:
         Return the amount removed, how much more it would be at a price lower by 1, and the
         remaining spread.
         """
-        above, gone, squares, cut = price / self.weight, 0.0, self.squares, 0
+        above = price / self.weight
+        gone = 0.0
+        squares = self.squares
+        cut = 0
         level = self._level(above, gone, cut)
-        for value, many in self.highest:
+        for value, number in self.highest:
             if level >= value:
                 break
-            gone, squares, cut = gone + many * value, squares - many * value * value, cut + many
+            gone += number * value
+            squares -= number * value * value
+            cut += number
             level = self._level(above, gone, cut)
         squares += cut * level * level
         if self.k == 1:
@@ -197,9 +213,10 @@ def _levelled(strata: Sequence[_Deviations], away: int, price: float) -> tuple[f
     """
     steps = 0
     while True:
-        cuts = [one.cut(max(price, _LEAST)) for one in strata]
+        cuts = [stratum.cut(max(price, _LEAST)) for stratum in strata]
         gone, slope, spread = map(sum, zip(*cuts, strict=True))
-        beyond, steps = gone - away, steps + 1
+        beyond = gone - away
+        steps += 1
         if abs(beyond) < _EXACT or (price <= _LEAST and beyond < 0) or steps > _STEPS:
             break
         price = price + beyond / slope if slope else 0.0
@@ -218,15 +235,16 @@ class _Spread:
 
     @classmethod
     def of(cls, groups: Sequence[Group], strata: Mapping[int, Sequence[Group]]) -> Self:
-        times = {name: weight(len(of)) for name, of in strata.items()}
-        weighed = [(times[group.stratum], group) for group in groups]
-        return cls(
-            _n(groups),
-            sum([by * one.size * one.size for by, one in weighed]),
-            sum([by * one.shift * one.shift for by, one in weighed]),
-            sum([by * one.shift * one.size for by, one in weighed]),
-            [*map(_sums, strata.values())] if len(strata) > 1 else (),
-        )
+        squares: float = 0
+        shifts: float = 0
+        leaning: float = 0
+        for group in groups:
+            of_stratum = weight(len(strata[group.stratum]))
+            squares += of_stratum * group.size * group.size
+            shifts += of_stratum * group.shift * group.shift
+            leaning += of_stratum * group.shift * group.size
+        sums = [*map(_sums, strata.values())] if len(strata) > 1 else ()
+        return cls(_n(groups), squares, shifts, leaning, sums)
 
     def of_count(self, count: int, more: float, sizes: float, between: float) -> float:
         """Return the spread with `count` errors.
@@ -256,7 +274,7 @@ def _fewest_bearing(groups: Sequence[Group]) -> Iterator[int]:
     yield from [baseline_bearing] * (1 + sum(group.errors for group in groups if group.bears))
 
 
-def least_between_strata(strata: Sequence[Sums], rates: Sequence[float]) -> Iterator[float]:
+def _least_between_strata(strata: Sequence[Sums], rates: Sequence[float]) -> Iterator[float]:
     """Yield the least sum of squares between strata at each of these rates, which fall.
 
     The deviation of a stratum lies between two ends: without any of its errors, and with all of
@@ -264,7 +282,8 @@ def least_between_strata(strata: Sequence[Sums], rates: Sequence[float]) -> Iter
     is least where all strata between their ends have one price. That is a parabola of the rate
     until a stratum leaves its upper end or reaches its lower one.
     """
-    still, linear, square, lowest = 0.0, 0.0, 0.0, inf if strata else 0.0
+    still = linear = square = 0.0
+    lowest = inf if strata else 0.0
     for rate in rates:
         if rate < lowest:
             still, linear, square, lowest = _parabola(strata, rate)
@@ -277,8 +296,11 @@ def _parabola(strata: Sequence[Sums], rate: float) -> tuple[float, float, float,
     The values are its constant, linear and square coefficients, and the rate down to which they
     hold.
     """
-    price = _evened([(-shift - rate * size, errors, of) for errors, shift, size, of in strata])
-    free, upper, ends = [], [], []
+    lows = [(-shift - rate * size, errors, slack) for errors, shift, size, slack in strata]
+    price = _evened(lows)
+    free = []
+    upper = []
+    ends = []
     for stratum in strata:
         errors, shift, size, slack = stratum
         above = price * slack + shift + rate * size
@@ -287,7 +309,8 @@ def _parabola(strata: Sequence[Sums], rate: float) -> tuple[float, float, float,
         else:
             high = errors if above > 0 else 0
             ends.append((high - shift, size, slack))
-            upper.extend([stratum] * bool(high))
+            if high:
+                upper.append(stratum)
     still = sum(at * at / slack for at, _, slack in ends)
     linear = -2 * sum(at * size / slack for at, size, slack in ends)
     square = sum(size * size / slack for _, size, slack in ends)
@@ -297,21 +320,29 @@ def _parabola(strata: Sequence[Sums], rate: float) -> tuple[float, float, float,
     # The price makes up for what lies at its ends: it is base + slope * rate.
     base = -sum(at for at, _, _ in ends) / width
     slope = sum(size for _, size, _ in ends) / width
-    leave = [
-        (errors - shift - base * of) / (slope * of + size) for errors, shift, size, of in upper
-    ]
-    leave += [(-shift - base * of) / (slope * of + size) for _, shift, size, of in free]
-    still, linear = still + base * base * width, linear + 2 * base * slope * width
-    return still, linear, square + slope * slope * width, max(leave)
+    leave = []
+    for errors, shift, size, slack in upper:
+        leave.append((errors - shift - base * slack) / (slope * slack + size))
+    for _, shift, size, slack in free:
+        leave.append((-shift - base * slack) / (slope * slack + size))
+    still += base * base * width
+    linear += 2 * base * slope * width
+    square += slope * slope * width
+    return still, linear, square, max(leave)
 
 
 def _evened(strata: Sequence[tuple[float, int, float]]) -> float:
     """Return the price at which the strata's deviations, each between two ends, add up to 0."""
     ends = [(low / slack, slack) for low, _, slack in strata]
     ends += [((low + errors) / slack, -slack) for low, errors, slack in strata]
-    total, slope, before = sum(low for low, _, _ in strata), 0.0, 0.0
-    for at, more in sorted(ends):
-        if slope and total + slope * (at - before) >= 0:
-            return before - total / slope
-        total, slope, before = total + slope * (at - before), slope + more, at
+    deviation = sum(low for low, _, _ in strata)
+    slope = 0.0
+    before = 0.0
+    for price, more in sorted(ends):
+        after = deviation + slope * (price - before)
+        if slope and after >= 0:
+            return before - deviation / slope
+        deviation = after
+        slope += more
+        before = price
     return before

@@ -1,24 +1,24 @@
-"""Cumulative incidence of the ends of denials, by turns, with competing risks.
+"""What comes with time: the ends of denials by turns, and the changes of a rate by weeks.
 
-The estimate is that of Aalen and Johansen: a denial that was censored (our side broke the trial)
-counts until then, and is neither a recovery nor a failure. statsmodels has it too and is the oracle
-of the tests, but takes seconds to import, and does not support clusters.
+The cumulative incidence of an end, with competing risks, is the estimate of Aalen and Johansen: a
+denial that was censored (our side broke the trial) counts until then, and is neither a recovery nor
+a failure. statsmodels has it too and is the oracle of the tests, but takes seconds to import, and
+does not support clusters.
 
-A rate over time: one for each week, model or version, and its change points.
-
-A change point is tested at every boundary of every reported series. p is corrected for all of these
-tests, and a change that is not significant after correction is not reported.
+A change point is tested at every boundary of every reported series of weeks, models or versions. p
+is corrected for all of these tests, and what is not significant then is not reported.
 """
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import chain
 from math import log, nan
 from typing import NamedTuple
 
 from agenteval.stats.comparison import Difference, compare
-from agenteval.stats.rates import UNKNOWN, Layout, Rate, clustered, wilson
+from agenteval.stats.rates import UNKNOWN, Layout, Rate, clustered, total, wilson
 from agenteval.trial.trial import Cluster
 
 ROUNDING = 1e-12  # what may be missing of a whole after a product of many shares
@@ -46,18 +46,20 @@ def incidence(
     trials: Sequence[Sequence[Followed]], end: str, limit: float, layout: Layout = UNKNOWN
 ) -> Incidence:
     """Return the incidence of `end` within `limit` turns, over the denials of all trials."""
-    histories = [tuple(trial) for trial in trials]
-    denials = Counter(chain.from_iterable(histories))
-    counted = {  # once where many trials went alike
-        trial: (
-            sum([of == end and turns <= limit for turns, of in trial]),
-            sum([bool(of) or turns > limit for turns, of in trial]),
-        )
-        for trial in set(histories)
-    }
-    rate = clustered([counted[trial] for trial in histories], layout)
+
+    @cache
+    def count_ends(trial: tuple[Followed, ...]) -> Cluster:
+        """Return the denials that came to this end in time, and those whose end is known."""
+        in_time = [one.end == end and one.turns <= limit for one in trial]
+        settled = [bool(one.end) or one.turns > limit for one in trial]
+        return sum(in_time), sum(settled)
+
+    # Many trials went alike, and are counted once.
+    clusters = [count_ends(tuple(trial)) for trial in trials]
+    rate = clustered(clusters, layout)
+    denials = Counter(chain.from_iterable(trials))
     n = denials.total()
-    count = sum(many for (turns, of), many in denials.items() if of == end and turns <= limit)
+    count, _ = total(clusters)
     if not rate.n or rate.effective is None:
         return Incidence(count, n, nan, 0.0, 1.0)
     value = _aalen_johansen(denials, end, limit)
@@ -67,16 +69,20 @@ def incidence(
 
 def _aalen_johansen(denials: Mapping[Followed, int], end: str, limit: float) -> float:
     """Return the Aalen-Johansen estimate from the number of denials by turns and end."""
-    still_open, share, at_risk = 1.0, 0.0, sum(denials.values())
-    followed: dict[int, dict[str, int]] = defaultdict(dict)
-    for (turns, of), many in denials.items():
-        followed[turns][of] = many
-    for turns in sorted(turns for turns in followed if turns <= limit):
-        here = followed[turns]
-        ended = sum(many for of, many in here.items() if of)
-        share += still_open * here.get(end, 0) / at_risk
+    still_open = 1.0
+    share = 0.0
+    at_risk = sum(denials.values())
+    by_turns: dict[int, Counter[str]] = defaultdict(Counter)
+    for (turns, ending), number in denials.items():
+        by_turns[turns][ending] = number
+    for turns in sorted(by_turns):
+        if turns > limit:
+            break
+        here = by_turns[turns]
+        ended = here.total() - here[""]
+        share += still_open * here[end] / at_risk
         still_open *= 1 - ended / at_risk
-        at_risk -= sum(here.values())
+        at_risk -= here.total()
     return share
 
 
@@ -118,8 +124,8 @@ def changes(series: Mapping[str, Sequence[Cluster]], *, others: int = 0) -> tupl
     """
     labels = list(series)
     claims = max(len(labels) - 1 + others, 1)
-    found_changes = _significant(labels, series, claims=claims)
-    return tuple(sorted(found_changes, key=lambda one: labels.index(one.label)))
+    significant = _significant(labels, series, claims=claims)
+    return tuple(sorted(significant, key=lambda change: labels.index(change.label)))
 
 
 def _significant(
@@ -130,26 +136,32 @@ def _significant(
     It is not chosen by the smallest p: where a change is clear, many boundaries have the least
     possible p.
     """
-    gains = {
-        at: _gain(*sides) for at in range(1, len(labels)) if (sides := _sides(labels, at, series))
-    }
+    gains: dict[int, float] = {}
+    for boundary in range(1, len(labels)):
+        sides = _sides(labels, boundary, series)
+        if min(map(len, sides)) >= FEWEST:
+            gains[boundary] = _gain(*sides)
     if not gains:
         return []
-    at = max(gains, key=gains.__getitem__)
-    gap = compare(*_sides(labels, at, series), seed=0)
-    change = Change(labels[at], labels[0], gap, min(1.0, gap.p * claims))
+    boundary = max(gains, key=gains.__getitem__)
+    gap = compare(*_sides(labels, boundary, series), seed=0)
+    change = Change(labels[boundary], labels[0], gap, min(1.0, gap.p * claims))
     if change.adjusted >= SETTLED:
         return []
-    parts = _cut(labels, at)
-    return [change, *(c for part in parts for c in _significant(part, series, claims=claims))]
+    before = _significant(labels[:boundary], series, claims=claims)
+    after = _significant(labels[boundary:], series, claims=claims)
+    return [change, *before, *after]
 
 
 def _sides(
-    labels: Sequence[str], at: int, series: Mapping[str, Sequence[Cluster]]
+    labels: Sequence[str], boundary: int, series: Mapping[str, Sequence[Cluster]]
 ) -> list[list[Cluster]]:
-    """Return the trials with calls before and after a boundary; none if a side has too few."""
-    sides = [[c for label in part for c in series[label] if c[1]] for part in _cut(labels, at)]
-    return sides if min(map(len, sides)) >= FEWEST else []
+    """Return the trials with calls before and after a boundary."""
+    sides = []
+    for part in (labels[:boundary], labels[boundary:]):
+        trials = chain.from_iterable(series[label] for label in part)
+        sides.append([cluster for cluster in trials if cluster[1]])
+    return sides
 
 
 def _gain(before: Sequence[Cluster], after: Sequence[Cluster]) -> float:
@@ -159,9 +171,5 @@ def _gain(before: Sequence[Cluster], after: Sequence[Cluster]) -> float:
 
 def _likelihood(clusters: Sequence[Cluster]) -> float:
     """Return the log likelihood of the errors among all calls at their own rate."""
-    count, n = sum(count for count, _ in clusters), sum(size for _, size in clusters)
+    count, n = total(clusters)
     return sum(part * log(part / n) for part in (count, n - count) if part)
-
-
-def _cut(labels: Sequence[str], at: int) -> tuple[Sequence[str], Sequence[str]]:
-    return labels[:at], labels[at:]

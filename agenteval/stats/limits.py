@@ -3,9 +3,9 @@
 Both tests take their variance at the limit and not at the observed counts. A lucky model would
 otherwise look less variable than it is, and be promoted too often.
 
-Tests that an additional error of the candidate never helps to pass, and their bounds.
-
-Each tests the observed errors, and runs with fewer of them (`stats.fewer_errors`).
+First the two tests by themselves. Then the guarded tests, which an additional error of the
+candidate never helps to pass: each tests the observed errors, and runs with fewer of them
+(`stats.fewer_errors`). Last their bounds.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,7 +17,7 @@ from typing import Protocol, Self, TypeVar
 
 from agenteval.stats.fewer_errors import Fewer, Group, evenest, widest
 from agenteval.stats.quantiles import falling, incomplete_beta, t_tail
-from agenteval.stats.rates import Precision, Z, degrees, planned_effect, t_quantile, widened
+from agenteval.stats.rates import Precision, Z, degrees, planned_effect, t_quantile, total, widened
 from agenteval.trial.trial import Cluster
 
 FEW_ERRORS = 5  # up to which they are nothing like normal
@@ -130,7 +130,8 @@ class Comparison:
 
     @property
     def estimate(self) -> float:
-        baseline, candidate = (count / n for count, n in (self.baseline, self.candidate))
+        baseline = self.baseline[0] / self.baseline[1]
+        candidate = self.candidate[0] / self.candidate[1]
         if self.ratio:
             return candidate / baseline if baseline else inf
         return candidate - baseline
@@ -146,32 +147,43 @@ class Comparison:
         return t_tail(self.nearness(limit), self.df)
 
     def scaled(self, times: float) -> "Comparison":
-        baseline, candidate = (
-            (count * times, n * times) for count, n in (self.baseline, self.candidate)
+        (others, of), (count, n) = self.baseline, self.candidate
+        return replace(
+            self,
+            baseline=(others * times, of * times),
+            candidate=(count * times, n * times),
+            df=self.df * times,
         )
-        return Comparison(baseline, candidate, self.effect, self.df * times, self.ratio)
 
     def nearer(self, limit: float) -> "Comparison":
-        (count, n), before = self.candidate, self.baseline[0] / self.baseline[1]
-        there = n * min(max(before * limit if self.ratio else before + limit, 0.0), 1.0)
-        return replace(self, candidate=((count + there) / 2, n))
+        count, n = self.candidate
+        before = self.baseline[0] / self.baseline[1]
+        rate = before * limit if self.ratio else before + limit
+        at_limit = n * min(max(rate, 0.0), 1.0)
+        return replace(self, candidate=((count + at_limit) / 2, n))
 
     def nearness(self, limit: float) -> float:
-        (count, n), (others, of) = self.candidate, self.baseline
+        count, n = self.candidate
+        others, of = self.baseline
+        # The likeliest two rates at the limit.
         if self.ratio:
+            weight = limit
             baseline = min((count + others) / (of + limit * n), 1 / max(limit, 1))
-            candidate, weight = limit * baseline, limit
+            candidate = limit * baseline
+            gap = count / n - weight * others / of - 0.0
         else:
+            weight = 1.0
             baseline = min(max((count + others - limit * n) / (of + n), -limit, 0), 1 - limit, 1)
-            candidate, weight = baseline + limit, 1.0
-        gap = count / n - weight * others / of - (0.0 if self.ratio else limit)
-        variance = (
-            candidate * (1 - candidate) / n + weight * weight * baseline * (1 - baseline) / of
-        )
+            candidate = baseline + limit
+            gap = count / n - weight * others / of - limit
+        variance = candidate * (1 - candidate) / n
+        variance += weight * weight * baseline * (1 - baseline) / of
         if variance <= 0:  # only where a rate of 0 or 1 is all there is
             return inf * gap if gap else 0.0
         return gap / sqrt(variance * self.effect)
 
+
+# Tests that an additional error never helps.
 
 FEW = 3  # trials that bear errors: of so many a design effect is widened as far as it may be
 LIKELY = 0.5  # what is seen so often shows nothing
@@ -219,13 +231,16 @@ class Guarded:
         return [one for _, one in self._lightest(limit)]
 
     def _lightest(self, limit: float) -> list[tuple[float, ByItself]]:
-        nearest, smallest, candidates = -inf, inf, []
+        nearest = -inf
+        smallest = inf
+        candidates = []
         for effect, test in self.fewer():
             alone = test.scaled(effect)  # as if no two of its errors were alike
             if alone.nearness(limit) < nearest - test.slack or smallest == 1:
                 break  # none with fewer errors can be surer
             if effect < smallest:
-                smallest, near = effect, test.nearness(limit)
+                smallest = effect
+                near = test.nearness(limit)
                 nearest = max(nearest, near)
                 candidates.append((near, (effect, test)))
         return _nearest(candidates, self.whole.slack)
@@ -266,12 +281,12 @@ def rate_test(clusters: Sequence[Cluster], strata: Sequence[int] = (), *, icc: f
     It is exact where each cluster is a single draw, as then nothing is clustered.
     """
     placed = zip(clusters, strata or [0] * len(clusters), strict=True)
-    used = [(*cluster, stratum) for cluster, stratum in placed if cluster[1]]
-    sizes = [size for _, size, _ in used]
-    n = sum(sizes)
-    if n == len(used):
-        return RateTest(sum([errors for errors, *_ in used]), n)
-    precision = Precision.of(sizes, [stratum for *_, stratum in used], icc=icc)
+    groups = [Group(errors, size, stratum=stratum) for (errors, size), stratum in placed if size]
+    count, n = total(clusters)
+    if n == len(groups):
+        return RateTest(count, n)
+    sizes = [group.size for group in groups]
+    precision = Precision.of(sizes, [group.stratum for group in groups], icc=icc)
     by_t = (t_quantile(precision.df) / Z) ** 2
 
     def test_of(fewer: Fewer) -> tuple[float, RateTest]:
@@ -283,7 +298,6 @@ def rate_test(clusters: Sequence[Cluster], strata: Sequence[int] = (), *, icc: f
             effect = widened(effect_of_errors * by_t, max(fewer.bearing, FEW))
         return effect, RateTest(fewer.count / effect, n / effect)
 
-    groups = [Group(errors, size, stratum=stratum) for errors, size, stratum in used]
     return _guarded(groups, test_of)
 
 
@@ -298,21 +312,25 @@ def comparison(
     """
     placed = zip(groups, strata or [0] * len(groups), strict=True)
     used = [(*both, stratum) for both, stratum in placed if both[0][1] or both[1][1]]
-    (others, of), (_, n) = map(_summed, zip(*((one, other) for one, other, _ in used), strict=True))
-    weight, before = (limit if ratio else 1.0), others / of
+    others, of = total([before for before, _, _ in used])
+    _, n = total([after for _, after, _ in used])
+    weight = limit if ratio else 1.0
+    before = others / of
     scale = weight * n / of
     candidate_groups = [
         Group(*after, scale * (errors - before * size), bears=errors > 0, stratum=stratum)
         for (errors, size), after, stratum in used
     ]
-    planned = planned_effect(
-        [side for one, other, _ in used for side in (one, other) if side[1]], icc
-    )
+    baseline_sizes = [size for (_, size), _, _ in used]
+    candidate_sizes = [size for _, (_, size), _ in used]
+    with_calls = [side for *both, _ in used for side in both if side[1]]
+    planned = planned_effect(with_calls, icc)
     parts = [stratum for *_, stratum in used]
-    sides = [([one[1] for one, *_ in used], scale), ([other[1] for _, other, _ in used], 1.0)]
+    sides = [(baseline_sizes, scale), (candidate_sizes, 1.0)]
     precision = Precision.of_sides(sides, parts, icc=icc)
-    strangers = len({*parts}) == 1 and not all(one[1] and other[1] for one, other, _ in used)
-    df = max(min(precision.df, degrees(parts) - strangers), 1)
+    # In one stratum of trials that are not paired, each side has its own mean.
+    is_unpaired = len({*parts}) == 1 and not all(baseline_sizes + candidate_sizes)
+    df = max(min(precision.df, degrees(parts) - is_unpaired), 1)
 
     def test_of(fewer: Fewer) -> tuple[float, Comparison]:
         rate = fewer.count / n
@@ -333,7 +351,8 @@ Part = TypeVar("Part", RateTest, Comparison)
 def _guarded(groups: Sequence[Group], test_of: Callable[[Fewer], tuple[float, Part]]) -> Guarded:
     """Return the guarded test, without weaker tests that a test of more errors already covers."""
     (observed_effect, whole), *fewer = map(test_of, widest(groups))
-    weaker, largest = [], observed_effect
+    weaker = []
+    largest = observed_effect
     for effect, test in fewer:
         if effect > largest:
             largest = effect
@@ -350,8 +369,7 @@ def _guarded(groups: Sequence[Group], test_of: Callable[[Fewer], tuple[float, Pa
     return Guarded(whole, weaker, again)
 
 
-def _summed(clusters: Sequence[Cluster]) -> Cluster:
-    return sum(count for count, _ in clusters), sum(size for _, size in clusters)
+# The bounds.
 
 
 def upper_bound(test: LimitTest, level: float) -> float:
@@ -359,8 +377,11 @@ def upper_bound(test: LimitTest, level: float) -> float:
     high = test.ends[1]
 
     def raised(bound: float, tests: Iterable[LimitTest]) -> float:
-        chance, one = max(((one.below(bound), one) for one in tests), key=itemgetter(0))
-        return _falling(one, level, bound, high) if chance > level else bound
+        chances = [(one.below(bound), one) for one in tests]
+        chance, weakest = max(chances, key=itemgetter(0))
+        if chance <= level:
+            return bound
+        return falling(lambda limit: weakest.below(limit) - level, 0.0, bound, high)
 
     return _raised(test, min(test.estimate, high), raised, Guarded.weakest)
 
@@ -370,8 +391,11 @@ def lower_bound(test: LimitTest, level: float) -> float:
     low, high = test.ends[0], min(test.estimate, test.ends[1])
 
     def raised(bound: float, tests: Iterable[LimitTest]) -> float:
-        chance, one = min(((one.above(bound), one) for one in tests), key=itemgetter(0))
-        return _rising(one, level, bound, high) if chance < level else bound
+        chances = [(one.above(bound), one) for one in tests]
+        chance, surest = min(chances, key=itemgetter(0))
+        if chance >= level:
+            return bound
+        return falling(lambda limit: 1 - surest.above(limit), 1 - level, bound, high)
 
     return _raised(test, low, raised, Guarded.lightest)
 
@@ -388,15 +412,9 @@ def _raised(
     """
     if not isinstance(test, Guarded):
         return raised(bound, [test])
-    bound, before = raised(bound, [test.whole]), -inf
+    before = -inf
+    bound = raised(bound, [test.whole])
     while bound - before > EXACT:
-        before, bound = bound, raised(bound, others(test, bound))
+        before = bound
+        bound = raised(bound, others(test, bound))
     return bound
-
-
-def _falling(test: LimitTest, level: float, low: float, high: float) -> float:
-    return falling(lambda limit: test.below(limit) - level, 0.0, low, high)
-
-
-def _rising(test: LimitTest, level: float, low: float, high: float) -> float:
-    return falling(lambda limit: 1 - test.above(limit), 1 - level, low, high)

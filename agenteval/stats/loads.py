@@ -1,6 +1,7 @@
-"""The speed of a server by the number of running requests, from the windows of its log.
+"""The speed of a server: by the windows of its log, and by the replies that came from it.
 
-The speed at which a model was served at one level of concurrency, from its replies.
+`loads` groups the windows of a log by the number of running requests. `_timeline` makes windows out
+of requests, and `run_speed` sums up all requests of a run, played at one level of concurrency.
 """
 
 from collections import Counter, defaultdict
@@ -48,6 +49,7 @@ class _WindowCounts:
     active: Counter[float] = field(default_factory=Counter)
     sustained: Counter[float] = field(default_factory=Counter)
     prompt: Counter[float] = field(default_factory=Counter)
+    busy_prompt: Counter[float] = field(default_factory=Counter)
     per_minute: Counter[float] = field(default_factory=Counter)
 
     def add(self, window: Window, *, sustained: bool) -> None:
@@ -57,6 +59,7 @@ class _WindowCounts:
         self.active[window.generation] += window.generation > 0
         self.sustained[window.generation] += sustained
         self.prompt[window.prompt] += 1
+        self.busy_prompt[window.prompt] += window.prompt > 0
         self.per_minute[60 * window.completions / window.seconds] += 1
 
 
@@ -72,7 +75,7 @@ def loads(windows: Iterable[Window]) -> tuple[Load, ...]:
             active=samples(+counts.active),
             sustained=samples(+counts.sustained),
             each=samples(_shared(+counts.active, running)),
-            prompt=samples(Counter({speed: n for speed, n in counts.prompt.items() if speed > 0})),
+            prompt=samples(+counts.busy_prompt),
             prompt_sustained=samples(counts.prompt),
             per_minute=samples(counts.per_minute),
             completions=counts.completions,
@@ -100,12 +103,14 @@ def _sustained(windows: Iterable[Window]) -> Iterator[tuple[Window, bool]]:
         yield now, False
 
 
+# Windows of requests.
+
 WINDOW = 10.0  # seconds
 PAUSE = 600.0  # seconds without a request, from which on the run counts as paused
 
 
 @dataclass(frozen=True, slots=True)
-class Stint:
+class _Stint:
     """One request: the times of its start, its first piece and its last piece, in seconds.
 
     `useful` counts the calls in it that were allowed and ran, `prompt` the tokens to be read.
@@ -134,7 +139,7 @@ class Timeline:
     prefill: Samples | None = None
 
 
-def timeline(stints: Sequence[Stint]) -> Timeline:
+def _timeline(stints: Sequence[_Stint]) -> Timeline:
     """Return the samples by window, on two assumptions about each request.
 
     Its tokens were generated evenly from its first piece to its last. Its prompt was read evenly
@@ -224,6 +229,8 @@ def all_turns(trial: Trial) -> Iterator[Turn]:
         yield from agent.turns
 
 
+# The speed of a run.
+
 JOULES_PER_KWH = 3.6e6
 NO_TIME = Timeline()
 
@@ -282,15 +289,15 @@ def _over(amount: float | None, by: float | None) -> float | None:
     return amount / by if amount and by else None
 
 
-def _stints(turns: Sequence[Turn], calls: Sequence[CallRecord] = ()) -> Iterator[Stint]:
+def _stints(turns: Sequence[Turn], calls: Sequence[CallRecord] = ()) -> Iterator[_Stint]:
     """Yield the requests of one agent whose times are known, with the useful ones of its calls."""
-    useful = Counter(one.turn for one in calls if was_useful(one))
+    useful = Counter(call.turn for call in calls if was_useful(call))
     for number, turn in enumerate(turns):
         if turn.ended is not None:
             began = turn.ended - turn.seconds
-            first = began + (turn.timing.first if turn.timing else 0.0)
+            first = began + turn.timing.first if turn.timing else began
             read = _read(turn) if turn.timing else 0
-            yield Stint(began, first, turn.ended, generated(turn), useful[number], read)
+            yield _Stint(began, first, turn.ended, generated(turn), useful[number], read)
 
 
 def speed_of(turns: Sequence[Turn], *, concurrency: int, seconds: float | None, new: bool) -> Speed:
@@ -300,7 +307,7 @@ def speed_of(turns: Sequence[Turn], *, concurrency: int, seconds: float | None, 
     Else prefill is reported only if the server reports cached tokens: many never do.
     """
     prefill_is_known = new or any(turn.usage.cached_tokens for turn in turns)
-    windows = replace(timeline([*_stints(turns)]), useful=None)
+    windows = replace(_timeline([*_stints(turns)]), useful=None)
     return Speed(
         concurrency=concurrency,
         requests=len(turns),
@@ -325,17 +332,13 @@ def run_speed(run: Run) -> Speed:
         new=False,
     )
     useful = sum(map(useful_calls, run.trials))
-    stints = [
-        stint
-        for trial in run.trials
-        for turns, calls in (
-            (trial.turns, trial.calls),
-            *((part.turns, part.calls) for part in trial.agents),
-        )
-        for stint in _stints(turns, calls)
-    ]
+    stints: list[_Stint] = []
+    for trial in run.trials:
+        stints += _stints(trial.turns, trial.calls)
+        for part in trial.agents:
+            stints += _stints(part.turns, part.calls)
     joules = effort.joules if effort else None
-    windows = timeline(stints)
+    windows = _timeline(stints)
     if not any(turn.usage.cached_tokens for turn in turns):
         windows = replace(windows, prefill=None)
     return replace(speed, windows=windows, useful=useful, joules=joules)

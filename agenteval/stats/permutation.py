@@ -1,6 +1,6 @@
 """Permutation tests of two models: paired where they met the same task instances, else unpaired.
 
-The p value of a permutation test, and the permutations.
+First the p value of a permutation test, then the permutations, and then the two tests.
 """
 
 from collections.abc import Iterator, Sequence
@@ -79,54 +79,58 @@ def itself(*sides: tuple[int, int]) -> float:
     )
 
 
+# The permutations.
+
 AT_ONCE = 4_000_000  # weights in memory
 MANY = 1_000  # trials, from which on drawing row by row is quicker than sorting
 ALIKE = 20  # trials of each kind, on average, from which on kinds are drawn and not trials
 EXACT = 2**24  # whole numbers below it are exact in 32 bits, which are twice as fast
-Sums = tuple[NDArray[np.float64], NDArray[np.float64]]  # one row for each exchange
+Counts = NDArray[np.int64]  # of each trial (first axis) and figure (second): how many, of how many
+Sums = tuple[Values, Values]  # one row for each exchange
 Seed = int | Sequence[int]
+_Weights = NDArray[np.float32]
 
 
-def exchanged(
-    first: NDArray[np.int64], second: NDArray[np.int64], *, seed: Seed, exchanges: int = EXCHANGES
-) -> Sums:
+def exchanged(first: Counts, second: Counts, *, seed: Seed, exchanges: int = EXCHANGES) -> Sums:
     """Return the sums of both sides after each random exchange of independent trials.
 
     Equal trials are interchangeable. Where many are equal, the number of each kind on a side is
     drawn (multivariate hypergeometric), which has the same distribution.
     """
-    rng, trials = np.random.default_rng(seed), np.vstack([first, second])
-    kinds, many = np.unique(trials, axis=0, return_counts=True)
+    rng = np.random.default_rng(seed)
+    trials = np.vstack([first, second])
+    kinds, multiplicities = np.unique(trials, axis=0, return_counts=True)
+    parts: list[Values] = []
     if len(trials) >= MANY and len(kinds) < len(trials) / ALIKE:
         weights = kinds.astype(np.float64)
-        drawn = [
-            rng.multivariate_hypergeometric(many, len(first), batch.stop - batch.start, "marginals")
-            for batch in _in_parts(exchanges, len(kinds))
-        ]
-        first_sums = np.vstack([part @ weights for part in drawn])
-        return first_sums, trials.sum(axis=0) - first_sums
-
-    def subsets(many: int) -> NDArray[np.float32]:
-        if len(trials) < MANY:
-            keys, last = rng.random((many, len(trials))), len(first) - 1
-            return (keys <= np.partition(keys, last)[:, [last]]).astype(np.float32)
-        weights = np.zeros((many, len(trials)), dtype=np.float32)
-        for row in weights:
-            row[rng.choice(len(trials), len(first), replace=False, shuffle=False)] = 1
-        return weights
-
-    small = abs(trials).sum(axis=0).max() < EXACT
-    columns: NDArray[Any] = trials.astype(np.float32 if small else np.float64)
-    parts = [
-        subsets(batch.stop - batch.start) @ columns for batch in _in_parts(exchanges, len(trials))
-    ]
+        for batch in _batches(exchanges, len(kinds)):
+            drawn = rng.multivariate_hypergeometric(
+                multiplicities, len(first), batch.stop - batch.start, "marginals"
+            )
+            parts.append(drawn @ weights)
+    else:
+        is_small = abs(trials).sum(axis=0).max() < EXACT
+        columns: NDArray[Any] = trials.astype(np.float32 if is_small else np.float64)
+        for batch in _batches(exchanges, len(trials)):
+            subsets = _draw_subsets(rng, batch.stop - batch.start, len(trials), len(first))
+            parts.append(subsets @ columns)
     first_sums = np.vstack(parts).astype(np.float64)
     return first_sums, trials.sum(axis=0) - first_sums
 
 
-def flipped(
-    shares: NDArray[np.float64], *, seed: Seed, exchanges: int = EXCHANGES
-) -> NDArray[np.float64]:
+def _draw_subsets(rng: np.random.Generator, rows: int, trials: int, size: int) -> _Weights:
+    """Return rows of ones and zeros, each with `size` ones at random places."""
+    if trials < MANY:
+        keys = rng.random((rows, trials))
+        last = size - 1
+        return (keys <= np.partition(keys, last)[:, [last]]).astype(np.float32)
+    weights = np.zeros((rows, trials), dtype=np.float32)
+    for row in weights:
+        row[rng.choice(trials, size, replace=False, shuffle=False)] = 1
+    return weights
+
+
+def flipped(shares: Values, *, seed: Seed, exchanges: int = EXCHANGES) -> Values:
     """Return the sums of the contributions to a difference, each with a random sign.
 
     `shares` are the contributions of the task instances; swapping its two trials turns the sign of
@@ -140,21 +144,22 @@ def flipped(
     padded[: len(shares)] = shares
     added = (1 - 2 * bits.astype(np.float64)) @ padded.reshape(octets, 8, -1)  # of each draw
     sums = np.zeros((exchanges, shares.shape[1]))
-    for many in _in_parts(exchanges, octets * 8):
-        drawn = rng.integers(0, 256, size=(many.stop - many.start, octets), dtype=np.uint8)
+    for batch in _batches(exchanges, octets * 8):
+        size = batch.stop - batch.start, octets
+        drawn = rng.integers(0, 256, size=size, dtype=np.uint8)
         for of_eight, signs in zip(added, drawn.T, strict=True):
             # A third of the time of of_eight[signs].
-            sums[many] += of_eight.take(signs, axis=0, mode="clip")
+            sums[batch] += of_eight.take(signs, axis=0, mode="clip")
     return sums
 
 
-def _in_parts(exchanges: int, trials: int) -> Iterator[slice]:
+def _batches(exchanges: int, trials: int) -> Iterator[slice]:
     at_once = max(1, AT_ONCE // trials)
     for start in range(0, exchanges, at_once):
         yield slice(start, min(start + at_once, exchanges))
 
 
-def tosses(n: int) -> list[float]:
+def _tosses(n: int) -> list[float]:
     """Return the probability of each number of heads in n tosses of a coin, from none to n."""
     return [
         exp(lgamma(n + 1) - lgamma(heads + 1) - lgamma(n - heads + 1) - n * log(2))
@@ -162,7 +167,8 @@ def tosses(n: int) -> list[float]:
     ]
 
 
-Counts = NDArray[np.int64]  # of each trial (first axis) and figure (second): how many, of how many
+# The paired test.
+
 Places = NDArray[np.int64]
 Strata = Sequence[int]  # the stratum of each trial; none: all are of one
 
@@ -182,10 +188,10 @@ def paired_test(  # noqa: PLR0913 -- what a test is made of
     """
     added = _added(first, second, shares=shares)
     labels = [*strata] or [0] * len(first)
-    swapped = [
-        flipped(added[places], seed=_seed(seed, at), exchanges=exchanges)
-        for at, places in enumerate(_places(labels))
-    ]
+    swapped = []
+    for number, places in enumerate(_places(labels)):
+        of_stratum = _seed(seed, number)
+        swapped.append(flipped(added[places], seed=of_stratum, exchanges=exchanges))
     return _judged(first, second, swapped, labels, shares=shares)
 
 
@@ -197,7 +203,7 @@ def paired_once(first: Counts, second: Counts) -> list[Evidence]:
     """
     differ = int(np.count_nonzero(_added(first, second, shares=True)))
     swapped = (2 * np.arange(differ + 1) - differ)[:, None] / len(first)
-    weights = np.array([0.0, *tosses(differ)])
+    weights = np.array([0.0, *_tosses(differ)])
     return _judged(first, second, [swapped], [0] * len(first), weights=weights)
 
 
@@ -206,18 +212,17 @@ def _places(strata: Strata) -> list[Places]:
     return [np.flatnonzero(np.asarray(strata) == one) for one in dict.fromkeys(strata)]
 
 
-def _seed(seed: int, at: int) -> Seed:
+def _seed(seed: int, number: int) -> Seed:
     """Return the seed of one stratum: no two have the same exchanges."""
-    return [seed, at] if at else seed
+    return [seed, number] if number else seed
 
 
-def spread(rate: Values, *, shares: bool) -> Values:
+def _draw_variance(rate: Values, *, shares: bool) -> Values:
     """Return the variance of one draw: of a share, or of a count."""
-    variance: Values = rate * (1 - rate * shares)
-    return variance
+    return rate * (1 - rate * shares)
 
 
-def planned(trials: Counts) -> float:
+def _planned(trials: Counts) -> float:
     """Return the planned design effect of a figure whose counts show none: all 0, or all full."""
     clusters = [(count, size) for count, size in trials.tolist() if size]
     return planned_effect(clusters, PLANNED_ICC)
@@ -232,14 +237,16 @@ def _added(first: Counts, second: Counts, *, shares: bool) -> Values:
     """
     both = first + second
     rates = both[..., 0].sum(axis=0) / both[..., 1].sum(axis=0)
-    mixed = (both[..., 0] > 0) & ((both[..., 0] < both[..., 1]) | (not shares))
+    is_not_full = (both[..., 0] < both[..., 1]) | (not shares)
+    mixed = (both[..., 0] > 0) & is_not_full
     return np.where(mixed, _around(first, rates) - _around(second, rates), 0.0)
 
 
 def _around(trials: Counts, rates: Values) -> Values:
     """Return the contribution of each trial to its side's deviation from these rates."""
-    around: Values = (trials[..., 0] - rates * trials[..., 1]) / trials[..., 1].sum(axis=0)
-    return around
+    counts = trials[..., 0]
+    sizes = trials[..., 1]
+    return np.asarray((counts - rates * sizes) / sizes.sum(axis=0))
 
 
 def _judged(  # noqa: PLR0913 -- what a test is made of
@@ -258,20 +265,26 @@ def _judged(  # noqa: PLR0913 -- what a test is made of
     added = _added(first, second, shares=shares)
     sums = variances = np.zeros((1, 1))
     for places, drawn in zip(_places(strata), swapped, strict=True):
-        k, of = len(places), added[places]
-        flipped_sums = np.concatenate([of.sum(axis=0)[None], drawn])
+        k = len(places)
+        of_stratum = added[places]
+        flipped_sums = np.concatenate([of_stratum.sum(axis=0)[None], drawn])
         # One world more, which adds nothing, keeps the variance above 0.
-        variances = variances + (k + 1) / k * ((of**2).sum(axis=0) - flipped_sums**2 / (k + 1))
+        squares = (of_stratum**2).sum(axis=0) - flipped_sums**2 / (k + 1)
+        variances = variances + (k + 1) / k * squares
         sums = sums + flipped_sums
     distances = abs(sums) / np.sqrt(np.where(variances > 0, variances, 1.0))
     effects, same, shifts = _effects(first, second, added, strata, shares=shares)
-    evidences, df = [], degrees(strata)
-    for at, shift in enumerate(shifts - sums[0]):
-        tail, variance = Tail.of(distances[:, at], weights), variances[0, at]
-        p, critical = tail.judged(distances[0, at], df=df)
-        effect = effect_if_same = planned((first + second)[:, at])
+    df = degrees(strata)
+    evidences = []
+    for figure, shift in enumerate(shifts - sums[0]):
+        tail = Tail.of(distances[:, figure], weights)
+        p, critical = tail.judged(distances[0, figure], df=df)
+        variance = variances[0, figure]
         if variance:
-            effect, effect_if_same = float(effects[at]), float(variance / same[at])
+            effect = float(effects[figure])
+            effect_if_same = float(variance / same[figure])
+        else:
+            effect = effect_if_same = _planned((first + second)[:, figure])
         if p >= SETTLED:
             effect_if_same = max(effect, effect_if_same)
         evidences.append(Evidence(p, critical, effect, effect_if_same, float(shift)))
@@ -287,16 +300,21 @@ def _effects(
     independent draws at one rate. As few task instances may by luck not vary at all, two more are
     added that vary like independent draws at one rate.
     """
-    (count, n), (other, m) = (np.moveaxis(side.sum(axis=0), -1, 0) for side in (first, second))
-    rate, rates = (count + other) / (n + m), (count / n, other / m)
-    same = spread(rate, shares=shares) * (1 / n + 1 / m)
-    alone = spread(rates[0], shares=shares) / n + spread(rates[1], shares=shares) / m
-    around = _around(first, rates[0]) - _around(second, rates[1])
-    observed_variance = np.sum([_varied(around[places]) for places in _places(strata)], axis=0)
-    observed_variance /= _estimated_share(first, second, strata)
+    count, n = np.moveaxis(first.sum(axis=0), -1, 0)
+    other, m = np.moveaxis(second.sum(axis=0), -1, 0)
+    rate = (count + other) / (n + m)
+    first_rate = count / n
+    second_rate = other / m
+    same = _draw_variance(rate, shares=shares) * (1 / n + 1 / m)
+    alone = _draw_variance(first_rate, shares=shares) / n
+    alone = alone + _draw_variance(second_rate, shares=shares) / m
+    around = _around(first, first_rate) - _around(second, second_rate)
+    varied = [_varied(around[places]) for places in _places(strata)]
+    observed_variance = np.sum(varied, axis=0) / _estimated_share(first, second, strata)
     worlds = np.count_nonzero(added, axis=0)
     more = np.where(same > 0, 2 * same, 1.0)
-    return (worlds * observed_variance + more) / (worlds * alone + more), same, rates[0] - rates[1]
+    inflation = (worlds * observed_variance + more) / (worlds * alone + more)
+    return inflation, same, first_rate - second_rate
 
 
 def _estimated_share(first: Counts, second: Counts, strata: Strata) -> Values:
@@ -305,17 +323,25 @@ def _estimated_share(first: Counts, second: Counts, strata: Strata) -> Values:
     It includes the loss of degrees of freedom from a few large instances. It is 1 where they carry
     no information.
     """
-    columns = zip(first[..., 1].T, second[..., 1].T, strict=True)
-    each = [[(side.tolist(), 1 / side.sum()) for side in sides] for sides in columns]
-    precisions = [Precision.of_sides(sides, strata, icc=PLANNED_ICC) for sides in each]
     usual = t_quantile(degrees(strata))
-    return np.array([one.share * (usual / t_quantile(one.df)) ** 2 or 1.0 for one in precisions])
+    shares = []
+    for sizes in zip(first[..., 1].T, second[..., 1].T, strict=True):
+        sides = [(side.tolist(), 1 / side.sum()) for side in sizes]
+        precision = Precision.of_sides(sides, strata, icc=PLANNED_ICC)
+        share = precision.share * (usual / t_quantile(precision.df)) ** 2
+        shares.append(share or 1.0)
+    return np.array(shares)
 
 
 def _varied(values: Values) -> Values:
     """Return the variance of the sum of these values; a single one varies around 0."""
     k = len(values)
-    return np.asarray(k * values.var(axis=0, ddof=1) if k > 1 else (values**2).sum(axis=0))
+    if k == 1:
+        return np.asarray((values**2).sum(axis=0))
+    return np.asarray(k * values.var(axis=0, ddof=1))
+
+
+# The unpaired test.
 
 
 def unpaired_test(  # noqa: PLR0913 -- what a test is made of
@@ -331,25 +357,33 @@ def unpaired_test(  # noqa: PLR0913 -- what a test is made of
 
     With `shares`, figures are shares of calls; else they are counts without an upper end.
     """
-    labels = [[*(of or [0] * len(side))] for of, side in zip(strata, (first, second), strict=True)]
-    parts = _places_on_both_sides(*labels)
-    both, sizes = np.concatenate([first, second]), [(len(one), len(other)) for one, other in parts]
-    drawn = [
-        _exchanged(first[one], second[other], seed=_seed(seed, at), exchanges=exchanges)
-        for at, (one, other) in enumerate(parts)
-    ]
+    first_labels = [*strata[0]] or [0] * len(first)
+    second_labels = [*strata[1]] or [0] * len(second)
+    both = np.concatenate([first, second])
+    sizes: list[tuple[int, int]] = []
+    drawn: list[list[Values]] = []
+    for number, (own, other) in enumerate(_places_on_both_sides(first_labels, second_labels)):
+        of_stratum = _seed(seed, number)
+        drawn.append(_exchanged(first[own], second[other], seed=of_stratum, exchanges=exchanges))
+        sizes.append((len(own), len(other)))
     sums = [np.sum(side, axis=0) for side in zip(*drawn, strict=True)]
-    least = _evenness(both, labels[0] + labels[1]) if shares else np.ones(both.shape[1])
+    least = np.ones(both.shape[1])
+    if shares:
+        least = _evenness(both, first_labels + second_labels)
     distances, effects = _distances(sums[0], sums[1], least=least, shares=shares)
-    df, evidences = sum(max(k - 1, min(k, 1)) for side in sizes for k in side), []
-    for at, effect in enumerate(effects):
-        bearing, distance = _bearing(both[:, at], shares=shares), distances[0, at]
-        p, critical = Tail.of(distances[:, at]).judged(
-            distance, df=df, more=itself(*sizes) / 2, least=least_p(bearing)
-        )
-        if effect < least[at] * _too_even(df):
-            p, critical = max(p, 2 * NormalDist().cdf(-distance)), max(critical, Z)
-        relied_on = max(effect, least[at]) if bearing else planned(both[:, at])
+    # A single trial of a stratum counts as one degree of freedom.
+    df = sum(max(k - 1, min(k, 1)) for pair in sizes for k in pair)
+    evidences = []
+    for figure, effect in enumerate(effects):
+        trials = both[:, figure]
+        bearing = _bearing(trials, shares=shares)
+        distance = distances[0, figure]
+        tail = Tail.of(distances[:, figure])
+        p, critical = tail.judged(distance, df=df, more=itself(*sizes) / 2, least=least_p(bearing))
+        if effect < least[figure] * _too_even(df):
+            p = max(p, 2 * NormalDist().cdf(-distance))
+            critical = max(critical, Z)
+        relied_on = max(effect, least[figure]) if bearing else _planned(trials)
         evidences.append(Evidence(p, critical, relied_on, relied_on))
     return evidences
 
@@ -360,7 +394,7 @@ def _places_on_both_sides(
     """Return the positions of the trials of each stratum on both sides."""
     names = dict.fromkeys([*first_strata, *second_strata])
     first, second = np.asarray(first_strata), np.asarray(second_strata)
-    return [(np.flatnonzero(first == one), np.flatnonzero(second == one)) for one in names]
+    return [(np.flatnonzero(first == name), np.flatnonzero(second == name)) for name in names]
 
 
 def _evenness(trials: Counts, strata: Strata) -> Values:
@@ -372,17 +406,18 @@ def _evenness(trials: Counts, strata: Strata) -> Values:
 def _exchanged(first: Counts, second: Counts, *, seed: Seed, exchanges: int) -> list[Values]:
     """Return the sums of both sides of a stratum: as observed in row 0, then after exchanges."""
     sides = _moments(first), _moments(second)
-    flat = [side.reshape(len(side), first.shape[1] * MOMENTS) for side in sides]
+    flat = [side.reshape(len(side), first.shape[1] * _MOMENTS) for side in sides]
     observed = [side.sum(axis=0)[None] for side in flat]
     if len(first) and len(second):
         drawn = exchanged(flat[0], flat[1], seed=seed, exchanges=exchanges)
         rows = [np.concatenate(side) for side in zip(observed, drawn, strict=True)]
     else:
         rows = [np.repeat(side, exchanges + 1, axis=0) for side in observed]
-    return [
-        _centred_on_stratum(of.reshape(len(of), *side.shape[1:]).astype(np.float64), len(side))
-        for of, side in zip(rows, sides, strict=True)
-    ]
+    centred = []
+    for row, side in zip(rows, sides, strict=True):
+        moments = row.reshape(len(row), *side.shape[1:]).astype(np.float64)
+        centred.append(_centred_on_stratum(moments, len(side)))
+    return centred
 
 
 def _centred_on_stratum(sums: Values, k: int) -> Values:
@@ -402,7 +437,7 @@ def _too_even(df: int) -> float:
     return 1 - NormalDist().inv_cdf(0.99) * sqrt(2 / max(df, 1))
 
 
-MOMENTS = 5
+_MOMENTS = 5
 
 
 def _moments(trials: Counts) -> Counts:
@@ -420,13 +455,13 @@ def _distances(
     effect or, if that is larger, `least`. The design effect is the variance inflation of trials
     around their stratum over such calls.
     """
-    (count, n, around, alone), (other, m, around_other, alone_other) = (
-        _side(side, shares=shares) for side in (first, second)
-    )
+    count, n, around, alone = _side(first, shares=shares)
+    other, m, around_other, alone_other = _side(second, shares=shares)
     alone = alone + alone_other
     effects = (around + around_other) / np.where(alone > 0, alone, inf)
     rate = (count + other) / (n + m)
-    variance = spread(rate, shares=shares) * (1 / n + 1 / m) * np.maximum(effects, least)
+    variance = _draw_variance(rate, shares=shares) * (1 / n + 1 / m)
+    variance = variance * np.maximum(effects, least)
     gaps = abs(count / n - other / m)
     return gaps / np.sqrt(np.where(variance > 0, variance, 1.0)), effects[0].tolist()
 
@@ -437,7 +472,7 @@ def _side(sums: Values, *, shares: bool) -> tuple[Values, Values, Values, Values
     n = np.maximum(size, 1)  # without a call after an exchange: as without errors
     rate = count / n
     around = np.maximum(squares - 2 * rate * products + rate * rate * size_squares, 0.0)
-    return count, n, around / (n * n), spread(rate, shares=shares) / n
+    return count, n, around / (n * n), _draw_variance(rate, shares=shares) / n
 
 
 def _bearing(trials: Counts, *, shares: bool) -> int:

@@ -1,26 +1,25 @@
 """Power of a gate, and the size of run that it needs, from simulated runs.
 
-Simulated runs with known rates and clustering, to measure what a gate does with them.
-
-Beta-binomial: a scenario is as hard for the baseline as for the candidate, and within it calls of
-one trial are correlated.
+First the simulated runs, with known rates and clustering. They are beta-binomial: a scenario is as
+hard for the baseline as for the candidate, and within it calls of one trial are correlated. Then
+what a gate does with them.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil, sqrt
 from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import NDArray
 
 from agenteval.stats.comparison import POWER
-from agenteval.stats.criteria import CRITERIA, DRAWN, Rules
+from agenteval.stats.criteria import CRITERIA, Rules
 from agenteval.stats.limits import comparison
+from agenteval.stats.permutation import Counts, Values
 from agenteval.stats.promotion import LEVEL, MOST_TRIALS, GateVerdict, judge_gate
 from agenteval.stats.quantiles import beta_quantiles
-from agenteval.stats.rates import Estimand, Rate, design_effect, strata
+from agenteval.stats.rates import Estimand, Rate, design_effect, strata, summed, total
 from agenteval.trial.call import Outcome
 from agenteval.trial.summary import RunSummary, TrialSummary, World
 from agenteval.trial.trial import HandshakeStep
@@ -78,17 +77,28 @@ class Design:
     handshakes: frozenset[str]  # scenarios that have one
     clustering: Clustering
 
+    @property
+    def scenarios(self) -> list[str]:
+        return list(dict.fromkeys(scenario for scenario, _, _ in self.worlds))
+
+    @property
+    def columns(self) -> list[int]:
+        """The position of each trial's scenario among the scenarios."""
+        positions = {name: position for position, name in enumerate(self.scenarios)}
+        return [positions[scenario] for scenario, _, _ in self.worlds]
+
     def scaled(self, trials: int, about: Estimand) -> "Design":
         """Return a design of this many trials.
 
         If the verdict is about scenarios like these, it has more scenarios, with as many trials of
         each as now. Else it has more trials of these scenarios.
         """
-        names = list(dict.fromkeys(scenario for scenario, _, _ in self.worlds))
+        names = self.scenarios
         if about is Estimand.LIKE:
-            each = max(1, round(len(self.worlds) / len(names)))
-            names = [f"scenario {number}" for number in range(-(-trials // each))]
-        return replace(self, worlds=[(names[at % len(names)], at, at) for at in range(trials)])
+            of_each = max(1, round(len(self.worlds) / len(names)))
+            names = [f"scenario {number}" for number in range(-(-trials // of_each))]
+        worlds = [(names[number % len(names)], number, number) for number in range(trials)]
+        return replace(self, worlds=worlds)
 
 
 def truth_of(run: RunSummary) -> Truth:
@@ -97,24 +107,21 @@ def truth_of(run: RunSummary) -> Truth:
     errors = sum(trial.all_errors[0] for trial in trials)
     names = sorted({name for trial in trials for name in trial.errors})
     ends = Counter(trial.outcome for trial in run.trials if not trial.completed)
+    classes = {}
+    for name in names:
+        classes[name] = sum(trial.errors.get(name, 0) for trial in trials) / errors
+    shares = {}
+    for name, criterion in CRITERIA.items():
+        if not criterion.is_drawn:
+            count, n = total([criterion.counts(trial) for trial in trials])
+            if count and n:
+                shares[name] = count / n
     return Truth(
         errors=errors / run.calls,
-        classes={
-            name: sum(trial.errors.get(name, 0) for trial in trials) / errors for name in names
-        },
+        classes=classes,
         outcomes={end: count / len(run.trials) for end, count in ends.items()},
-        shares={
-            name: share
-            for name, one in CRITERIA.items()
-            if one.simulate not in DRAWN
-            and (share := _share([one.counts(trial) for trial in trials]))
-        },
+        shares=shares,
     )
-
-
-def _share(counts: Iterable[tuple[int, int]]) -> float:
-    hits, n = map(sum, zip(*counts, strict=True))
-    return hits / n if n else 0.0
 
 
 def design_of(run: RunSummary, *, icc: float) -> Design:
@@ -123,28 +130,26 @@ def design_of(run: RunSummary, *, icc: float) -> Design:
         worlds=[trial.world for trial in run.trials],
         sizes=[trial.calls for trial in run.counted],
         handshakes=frozenset(trial.scenario for trial in run.counted if trial.handshake),
-        clustering=clustering_of(run, icc=icc),
+        clustering=_clustering_of(run, icc=icc),
     )
 
 
-def clustering_of(run: RunSummary, *, icc: float) -> Clustering:
+def _clustering_of(run: RunSummary, *, icc: float) -> Clustering:
     """Estimate the clustering by moments, from the design effects of trials and of scenarios.
 
     `icc` is that of trials where too few of them bear errors.
     """
-    trials = [trial.all_errors for trial in run.counted if trial.calls]
+    played = [trial for trial in run.counted if trial.calls]
+    trials = [trial.all_errors for trial in played]
     if sum(count > 0 for count, _ in trials) < ENOUGH_ERRORS:
         return Clustering(0.0, icc)
     size = _mean_size(trials)
-    within_trial = max((design_effect(trials) - 1) / (size - 1), 0.0) if size > 1 else 0.0
-    groups: dict[str, tuple[int, int]] = {}
-    for trial in run.counted:
-        count, calls = groups.get(trial.scenario, (0, 0))
-        groups[trial.scenario] = count + trial.all_errors[0], calls + trial.calls
-    scenarios = [group for group in groups.values() if group[1]]
-    size_beyond_trial = (
-        _mean_size(scenarios) - size
-    )  # calls that share the scenario and not the trial
+    within_trial = 0.0
+    if size > 1:
+        within_trial = max((design_effect(trials) - 1) / (size - 1), 0.0)
+    scenarios = summed(trials, [trial.scenario for trial in played])
+    # The calls that share the scenario and not the trial.
+    size_beyond_trial = _mean_size(scenarios) - size
     if len(scenarios) == 1 or size_beyond_trial <= 0:
         return Clustering(0.0, within_trial)
     between = (design_effect(scenarios) - 1 - (size - 1) * within_trial) / size_beyond_trial
@@ -161,36 +166,37 @@ def simulated_pairs(
     design: Design, baseline: Truth, candidate: Truth, *, rng: np.random.Generator, pairs: int
 ) -> Iterator[tuple[RunSummary, RunSummary]]:
     """Return this many pairs of a baseline and a candidate that met the same task instances."""
-    hardness = rng.random((pairs, len({scenario for scenario, _, _ in design.worlds})))
+    scenarios = {scenario for scenario, _, _ in design.worlds}
+    hardness = rng.random((pairs, len(scenarios)))
     sides = [_runs(design, truth, hardness, rng) for truth in (baseline, candidate)]
     return zip(*sides, strict=True)
 
 
 def _runs(
-    design: Design, truth: Truth, hardness: NDArray[np.float64], rng: np.random.Generator
+    design: Design, truth: Truth, hardness: Values, rng: np.random.Generator
 ) -> Iterator[RunSummary]:
-    sizes, errors = simulated_errors(design, truth.errors, hardness, rng=rng)
-    names, shares = list(truth.classes), list(truth.classes.values())
-    kinds = rng.multinomial(errors, shares) if names else errors[..., None]
-    ends = [Outcome.COMPLETED, *truth.outcomes]
+    sizes, errors = _simulated_errors(design, truth.errors, hardness, rng=rng)
+    names = list(truth.classes)
+    kinds = errors[..., None]
+    if names:
+        kinds = rng.multinomial(errors, list(truth.classes.values()))
+    outcomes = [Outcome.COMPLETED, *truth.outcomes]
     completed = max(1 - sum(truth.outcomes.values()), 0.0)
-    ended = rng.choice(len(ends), p=[completed, *truth.outcomes.values()], size=sizes.shape)
-    for rows in zip(*(column.tolist() for column in (sizes, kinds, ended)), strict=True):
-        trials = [
-            TrialSummary(
-                scenario,
-                number,
-                seed,
-                outcome=ends[end],
+    chances = [completed, *truth.outcomes.values()]
+    drawn = rng.choice(len(outcomes), p=chances, size=sizes.shape)
+    for rows in zip(sizes.tolist(), kinds.tolist(), drawn.tolist(), strict=True):
+        trials = []
+        for world, calls, of_kinds, outcome in zip(design.worlds, *rows, strict=True):
+            has_handshake = world[0] in design.handshakes
+            trial = TrialSummary(
+                *world,
+                outcome=outcomes[outcome],
                 calls=calls,
                 errors=dict(zip(names, of_kinds, strict=False)),
                 executed=calls - sum(of_kinds),
-                handshake=_CLOSED if scenario in design.handshakes else (),
+                handshake=_CLOSED if has_handshake else (),
             )
-            for (scenario, number, seed), calls, of_kinds, end in zip(
-                design.worlds, *rows, strict=True
-            )
-        ]
+            trials.append(trial)
         yield _run(_with_faults(trials, truth, rng))
 
 
@@ -215,23 +221,20 @@ def _run(trials: Sequence[TrialSummary]) -> RunSummary:
     )
 
 
-def simulated_errors(
+def _simulated_errors(
     design: Design,
     rate: float,
-    hardness: NDArray[np.float64],
+    hardness: Values,
     *,
     rng: np.random.Generator,
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+) -> tuple[Counts, Counts]:
     """Return calls and errors of every trial; one row for each row of `hardness`.
 
     `hardness` has a column for each scenario: the quantile at which its own error rate lies.
     """
-    columns = {
-        name: at for at, name in enumerate(dict.fromkeys(name for name, _, _ in design.worlds))
-    }
-    at = [columns[scenario] for scenario, _, _ in design.worlds]
-    sizes = rng.choice(np.asarray(design.sizes), size=(len(hardness), len(at)))
-    rates = _beta_quantiles(rate, design.clustering.scenario, hardness)[:, at]
+    columns = design.columns
+    sizes = rng.choice(np.asarray(design.sizes), size=(len(hardness), len(columns)))
+    rates = _beta_quantiles(rate, design.clustering.scenario, hardness)[:, columns]
     icc = design.clustering.trial
     if icc:
         spread = (1 - icc) / icc
@@ -240,15 +243,14 @@ def simulated_errors(
     return sizes, rng.binomial(sizes, rates)
 
 
-def _beta_quantiles(mean: float, icc: float, shares: NDArray[np.float64]) -> NDArray[np.float64]:
+def _beta_quantiles(mean: float, icc: float, shares: Values) -> Values:
     """Return the quantiles at `shares` of the beta distribution with this mean and correlation."""
     if not icc or not 0 < mean < 1:
         return np.full_like(shares, mean)
     grid = np.linspace(0, 1, _GRID)
     spread = (1 - icc) / icc
     quantiles = beta_quantiles(mean * spread, (1 - mean) * spread, grid.tolist())
-    interpolated: NDArray[np.float64] = np.interp(shares, grid, quantiles)
-    return interpolated
+    return np.asarray(np.interp(shares, grid, quantiles))
 
 
 PAIRS = 400  # simulated for each figure: a chance of a half is then known to five points
@@ -308,21 +310,19 @@ class Rehearsal:
 
     def passes(self, candidate: Truth, rng: np.random.Generator) -> Rate:
         """Return how often the margin alone passes a candidate."""
-        scenarios = list(dict.fromkeys(scenario for scenario, _, _ in self.design.worlds))
-        hardness = rng.random((self.pairs, len(scenarios)))
-        drawn = [
-            simulated_errors(self.design, truth.errors, hardness, rng=rng)
-            for truth in (self.baseline, candidate)
-        ]
-        columns = [column for sizes, errors in drawn for column in (errors, sizes)]
-        at = [scenarios.index(scenario) for scenario, _, _ in self.design.worlds]
+        scenarios = len(self.design.scenarios)
+        hardness = rng.random((self.pairs, scenarios))
+        columns: list[Counts] = []
+        for truth in (self.baseline, candidate):
+            sizes, errors = _simulated_errors(self.design, truth.errors, hardness, rng=rng)
+            columns += [errors, sizes]
         parts: Sequence[int] = strata([scenario for scenario, _, _ in self.design.worlds])
         if self.rules.about is Estimand.LIKE:
             parts = ()
-            member = np.eye(len(scenarios), dtype=np.int64)[at]
+            member = np.eye(scenarios, dtype=np.int64)[self.design.columns]
             columns = [column @ member for column in columns]
-        passed = sum(self._proven(one, parts) for one in np.stack(columns, axis=-1).tolist())
-        return Rate(passed, self.pairs)
+        pairs = np.stack(columns, axis=-1).tolist()
+        return Rate(sum(self._proven(groups, parts) for groups in pairs), self.pairs)
 
     def _proven(self, groups: list[tuple[int, int, int, int]], parts: Sequence[int]) -> bool:
         test = comparison(
@@ -353,8 +353,12 @@ class Rehearsal:
             return None
         trials, power = size_and_power
         size = sum(self.design.sizes) / len(self.design.sizes)
-        while (power := self._power(trials, truth, rng, earlier=power)).value < POWER:
-            trials, power = trials + max(1, trials // 20), Rate(0, 0)
+        while True:
+            power = self._power(trials, truth, rng, earlier=power)
+            if power.value >= POWER:
+                break
+            trials += max(1, trials // 20)
+            power = Rate(0, 0)
         return Size(trials, ceil(trials * size), power)
 
     def _enough(
@@ -367,17 +371,20 @@ class Rehearsal:
         one that had enough. None if 4,000 trials are not enough.
         """
         enough = None
-        low, high, at = least, MOST_TRIALS + 1, min(2 * least, MOST_TRIALS)
+        low = least
+        high = MOST_TRIALS + 1
+        at = min(2 * least, MOST_TRIALS)
         while low < at < high - (high // 20 if enough else 0):
             power = self._power(at, truth, rng)
             if power.value >= POWER:
-                high, enough = at, (at, power)
+                high = at
+                enough = at, power
             elif at > LARGE and at * _size_ratio(power.high) > MOST_TRIALS:
                 return None
             else:
                 low = at
-            there = round(at * min(max(_size_ratio(power.value), 0.25), 4))
-            at = min(max(there, low + max(1, low // 20)), MOST_TRIALS)
+            step = min(max(_size_ratio(power.value), 0.25), 4)
+            at = min(max(round(at * step), low + max(1, low // 20)), MOST_TRIALS)
         return enough
 
     def _power(

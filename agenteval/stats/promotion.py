@@ -3,15 +3,11 @@
 PASS when every criterion's upper bound lies below its limit: as all must hold, none needs a
 correction. FAIL when a lower bound lies above its limit, after Holm's correction over the criteria.
 
-Alpha spending: how much of a test's level each interim look may use (Lan and DeMets 1983).
-
-After O'Brien and Fleming: next to nothing at first, nearly all at the end, so that a run which is
-never stopped loses little.
-
-Feasibility: the criteria that no candidate can pass in a run this small, and the size needed.
+Then what a verdict is worth: alpha spending, which is how much of the level each interim look of a
+run may use, and feasibility, the criteria that no candidate can pass in a run this small.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from functools import cache, cached_property, partial
@@ -66,6 +62,15 @@ class Result:
         return [trial for trial, _ in self.measure.criterion.counted(candidate.trials)]
 
 
+def _passing(results: Iterable[Result]) -> dict[str, int]:
+    """Return the n of each criterion that passes, by name."""
+    return {
+        result.measure.name: result.measure.n
+        for result in results
+        if result.verdict is GateVerdict.PASS
+    }
+
+
 @dataclass(frozen=True, slots=True)
 class Minimum:
     """The least amount of evidence under the margins before anything passes."""
@@ -94,8 +99,7 @@ class Judgement:
     @property
     def still_open(self) -> Rules:
         """The rules without the criteria that pass: as faults never help, a flawless run passes."""
-        found = [(one.measure.name, one.verdict) for one in self.criteria]
-        return self.rules.without([name for name, verdict in found if verdict is GateVerdict.PASS])
+        return self.rules.without([*_passing(self.criteria)])
 
 
 def judge_gate(
@@ -103,11 +107,11 @@ def judge_gate(
 ) -> Judgement:
     """Judge the candidate by the rules; `level` is lower at an interim look of a run."""
     pairing = pair(baseline.trials, candidate.trials)
-    judged = tuple(measures(baseline, candidate, pairing, rules))
-    adjusted = holm([_p_fail(measure) for measure in judged])
+    family = tuple(measures(baseline, candidate, pairing, rules))
+    adjusted = holm([_p_fail(measure) for measure in family])
     criteria = tuple(
-        Result(measure, _verdict(measure, p_fail, level), p_fail, level, len(judged))
-        for measure, p_fail in zip(judged, adjusted, strict=True)
+        Result(measure, _verdict(measure, p_fail, level), p_fail, level, len(family))
+        for measure, p_fail in zip(family, adjusted, strict=True)
     )
     minimums = (
         Minimum("trials", rules.trials, len(pairing.second)),
@@ -115,8 +119,10 @@ def judge_gate(
         *_unobserved_scenarios(baseline, candidate),
         *_broken(candidate, rules),
     )
+    verdicts = [result.verdict for result in criteria]
+    verdicts += [minimum.verdict for minimum in minimums]
     return Judgement(
-        verdict=_overall([*(one.verdict for one in criteria), *(one.verdict for one in minimums)]),
+        verdict=_overall(verdicts),
         criteria=criteria,
         minimums=minimums,
         level=level,
@@ -166,6 +172,9 @@ def _overall(verdicts: Sequence[GateVerdict]) -> GateVerdict:
     return GateVerdict.PASS if settled else GateVerdict.INCONCLUSIVE
 
 
+# Alpha spending (Lan and DeMets 1983), after O'Brien and Fleming: next to nothing at first, nearly
+# all at the end, so that a run which is never stopped loses little.
+
 _NORMAL = NormalDist()
 LEAST = 1e-9  # the level of a look to which nothing is left
 _FURTHEST = 8.0  # standard errors below nothing, from which on there is nothing
@@ -181,20 +190,22 @@ def other_baseline_remarks(looks: Sequence[Look], baseline: str) -> Iterator[str
     """
     last = {look.baseline: look.verdict for look in looks if look.baseline != baseline}
     if last:
-        told = ", ".join(f"{over}: {verdict}" for over, verdict in last.items())
+        verdicts = ", ".join(f"{over}: {verdict}" for over, verdict in last.items())
         yield (
-            f"The candidate's run was held against another baseline before ({told}): a baseline "
-            "that is chosen with the figures at hand proves less."
+            f"The candidate's run was held against another baseline before ({verdicts}): a "
+            "baseline that is chosen with the figures at hand proves less."
         )
 
 
 def other_run_remarks(verdicts: Mapping[str, int], over: str) -> Iterator[str]:
     """Warn that other runs of the candidate did not pass: each has a level of its own."""
-    if failed := {verdict: runs for verdict, runs in verdicts.items() if verdict != "PASS"}:
-        told = ", ".join(f"{runs} {verdict}" for verdict, runs in sorted(failed.items()))
+    counts = [
+        f"{runs} {verdict}" for verdict, runs in sorted(verdicts.items()) if verdict != "PASS"
+    ]
+    if counts:
         yield (
-            f"Other runs of the candidate did not pass over {over} ({told}): a run that is played "
-            "anew until it passes proves less, as each may pass by luck."
+            f"Other runs of the candidate did not pass over {over} ({', '.join(counts)}): a run "
+            "that is played anew until it passes proves less, as each may pass by luck."
         )
 
 
@@ -224,20 +235,23 @@ def levels_at(shares: Sequence[float], level: float) -> tuple[float, ...]:
     follows the density of a sum of independent parts over the runs that no look has stopped. A look
     that adds no share gets `LEAST`.
     """
-    found_levels: list[float] = []
+    levels_of_looks: list[float] = []
     going: Going = [(0.0, 1.0)]
     before = spent = 0.0
     for share in shares:
-        more, added = _spent(share, level) - spent, share - before
+        more = _spent(share, level) - spent
+        added = share - before
         if more < LEAST:
-            found_levels.append(LEAST)
+            levels_of_looks.append(LEAST)
             continue
         reach = _FURTHEST * sqrt(share)
         bound = falling(partial(_beyond, going, sqrt(added)), more, -reach, reach)
-        found_levels.append(max(round(1 - _NORMAL.cdf(bound / sqrt(share)), 12), LEAST))
+        of_look = 1 - _NORMAL.cdf(bound / sqrt(share))
+        levels_of_looks.append(max(round(of_look, 12), LEAST))
         going = _on(going, -reach, bound, sqrt(added))
-        before, spent = share, spent + more
-    return tuple(found_levels)
+        before = share
+        spent += more
+    return tuple(levels_of_looks)
 
 
 def _beyond(going: Going, deviation: float, bound: float) -> float:
@@ -254,21 +268,18 @@ def _on(going: Going, low: float, high: float, deviation: float) -> Going:
     steps = min(round(_STEPS * (high - low) / deviation), _MOST_STEPS)
     step = (high - low) / steps
     peak = step / (deviation * sqrt(tau))
-    places = [low + step * at for at in range(steps + 1)]
-    after = [
-        (
-            place,
-            peak
-            * sum(
-                chance * exp(-(((place - one) / deviation) ** 2) / 2)
-                for one, chance in going
-                if abs(place - one) < _FURTHEST * deviation
-            ),
-        )
-        for place in places
-    ]
+    after = []
+    for number in range(steps + 1):
+        place = low + step * number
+        near = [
+            chance * exp(-(((place - before) / deviation) ** 2) / 2)
+            for before, chance in going
+            if abs(place - before) < _FURTHEST * deviation
+        ]
+        after.append((place, peak * sum(near)))
+    # At the low end there is nothing to halve.
     place, chance = after.pop()
-    return [*after, (place, chance / 2)]  # at the low end there is nothing to halve
+    return [*after, (place, chance / 2)]
 
 
 def _spent(share: float, level: float) -> float:
@@ -277,6 +288,8 @@ def _spent(share: float, level: float) -> float:
         return 0.0
     return 2 * (1 - _NORMAL.cdf(_NORMAL.inv_cdf(1 - level / 2) / sqrt(share)))
 
+
+# Feasibility, and the size needed.
 
 AS_MANY_CALLS = "if the candidate makes as many calls a trial as the baseline"
 MOST_TRIALS = 4_000  # that a plan asks for
@@ -318,23 +331,19 @@ def out_of_reach(
         laps = -(-trials // max(len(flawless.trials), 1))
         before = repeated(baseline, laps * len(baseline.trials), rules.about)
         after = repeated(flawless, trials, rules.about)
-        criteria = judge_gate(before, after, rules, level=level).criteria
-        return {
-            one.measure.name: one.measure.n for one in criteria if one.verdict is GateVerdict.PASS
-        }
+        return _passing(judge_gate(before, after, rules, level=level).criteria)
 
     judgement = judge_gate(baseline, flawless, rules, level=level)
-    unreachable = [
-        OutOfReach(one.measure.name, one.measure.n, one.measure.of, enough)
-        for one in judgement.criteria
-        if one.verdict is not GateVerdict.PASS
-        for enough in [_enough(one.measure.name, len(flawless.trials), passing)]
-    ]
-    unreachable.extend(
-        OutOfReach(f"minimum.{one.of}", one.observed, one.of, one.required)
-        for one in judgement.minimums
-        if one.verdict is not GateVerdict.PASS
-    )
+    unreachable = []
+    for result in judgement.criteria:
+        if result.verdict is not GateVerdict.PASS:
+            measure = result.measure
+            enough = _enough(measure.name, len(flawless.trials), passing)
+            unreachable.append(OutOfReach(measure.name, measure.n, measure.of, enough))
+    for minimum in judgement.minimums:
+        if minimum.verdict is not GateVerdict.PASS:
+            name = f"minimum.{minimum.of}"
+            unreachable.append(OutOfReach(name, minimum.observed, minimum.of, minimum.required))
     return tuple(unreachable)
 
 
@@ -364,7 +373,10 @@ def _enough(name: str, played: int, passing: Passing) -> float:
             return inf
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if name in passing(middle) else (middle, high)
+        if name in passing(middle):
+            high = middle
+        else:
+            low = middle
     return passing(high)[name]
 
 
@@ -377,23 +389,23 @@ def needed(result: Result) -> tuple[float, float] | None:
     """
     if result.verdict is not GateVerdict.INCONCLUSIVE:
         return None
-    test, limit = result.measure.test, result.measure.limit
+    test = result.measure.test
+    limit = result.measure.limit
     if test is None:
         return inf, inf
-    level = (
-        LEVEL if test.estimate < limit else LEVEL / result.family_size
-    )  # a new run's, not this look's
+    # The level of a new run, and not of this look.
+    level = LEVEL if test.estimate < limit else LEVEL / result.family_size
     return _limit_ratios(test, limit, level), _limit_ratios(test.nearer(limit), limit, level)
 
 
 def _limit_ratios(test: LimitTest, limit: float, level: float) -> float:
-    normal, passing = NormalDist(), test.estimate < limit
+    is_below = test.estimate < limit
     near = test.near(limit) if isinstance(test, Guarded) else test
-    enough = 1 - normal.cdf(normal.inv_cdf(1 - level) + normal.inv_cdf(POWER))
+    enough = 1 - _NORMAL.cdf(_NORMAL.inv_cdf(1 - level) + _NORMAL.inv_cdf(POWER))
 
     def chance(times: float) -> float:
         scaled = near.scaled(times)
-        return scaled.below(limit) if passing else scaled.above(limit)
+        return scaled.below(limit) if is_below else scaled.above(limit)
 
     times = falling(chance, enough, 1.0, MOST)
     return inf if times > MOST * 0.999 else times

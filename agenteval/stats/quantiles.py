@@ -29,16 +29,19 @@ def incomplete_beta(a: float, b: float, x: float) -> float:
 
 def _fraction(a: float, b: float, x: float) -> float:
     """The continued fraction of I_x(a, b) by Lentz's method (DLMF 8.17.22 and 3.10.7)."""
-    above, below = 1.0, 1 / (1 - (a + b) * x / (a + 1))
-    value, change, m = below, 0.0, 0
+    above = 1.0
+    below = 1 / (1 - (a + b) * x / (a + 1))
+    value = below
+    change = 0.0
+    m = 0
     while abs(change - 1) > 1e-13:
         m += 1
         change = 1.0
-        for term in (
-            m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)),
-            -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1)),
-        ):
-            below, above = 1 / (1 + term * below), 1 + term / above
+        even_term = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
+        odd_term = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
+        for term in (even_term, odd_term):
+            below = 1 / (1 + term * below)
+            above = 1 + term / above
             change *= above * below
         value *= change
     return value
@@ -46,23 +49,28 @@ def _fraction(a: float, b: float, x: float) -> float:
 
 def beta_quantiles(a: float, b: float, shares: Iterable[float]) -> list[float]:
     """Return the quantiles of the beta distribution at these shares, which must rise."""
-    found = [0.0]
+    quantiles = [0.0]
     for share in shares:
-        found.append(_beta_quantile(a, b, share, found[-1]))
-    return found[1:]
+        quantiles.append(_beta_quantile(a, b, share, quantiles[-1]))
+    return quantiles[1:]
 
 
 def _beta_quantile(a: float, b: float, share: float, low: float) -> float:
     """Return a quantile above `low`, by Newton's steps, or by halving where one leads outside."""
     if not 0 < share < 1:
         return float(share >= 1)
-    scale, high = lgamma(a + b) - lgamma(a) - lgamma(b), 1.0
+    scale = lgamma(a + b) - lgamma(a) - lgamma(b)
+    high = 1.0
     x = low or a / (a + b)
     for _ in range(_HALVINGS):
         beyond = incomplete_beta(a, b, x) - share
-        low, high = (low, x) if beyond > 0 else (x, high)
+        if beyond > 0:
+            high = x
+        else:
+            low = x
         log_density = scale + (a - 1) * log(x) + (b - 1) * log1p(-x)
-        step = beyond * exp(min(-log_density, 700.0))  # beyond 709 it is no number any more
+        # Beyond 709 its exponential is no number any more.
+        step = beyond * exp(min(-log_density, 700.0))
         if min(abs(step), high - low) < _EXACT:
             break
         x = x - step if low < x - step < high else (low + high) / 2
@@ -91,20 +99,30 @@ def falling(function: Callable[[float], float], target: float, low: float, high:
     where it can be trusted, and else halving. It is as exact as sixty halvings, or as floating
     point allows.
     """
-    share, least, smallest = 0.5, 0.0, (high - low) / 2**_HALVINGS
-    above = below = before = None
-    while high - low > 2 * least and low < (x := low + share * (high - low)) < high:
+    share = 0.5
+    least = 0.0
+    smallest = (high - low) / 2**_HALVINGS
+    above: Point | None = None
+    below: Point | None = None
+    while high - low > 2 * least:
+        x = low + share * (high - low)
+        if not low < x < high:
+            break
         newest = (x, function(x) - target)
-        if newest[1] > 0:
-            before, above, low = above, newest, x
+        is_above = newest[1] > 0
+        if is_above:
+            before, other = above, below
+            above, low = newest, x
         else:
-            before, below, high = below, newest, x
-        other = below if newest is above else above
-        share, least = 0.5, max(smallest, _ROUNDED * abs(x))
+            before, other = below, above
+            below, high = newest, x
+        share = 0.5
+        least = max(smallest, _ROUNDED * abs(x))
         if before and other and high - low > 2 * least:
             share = _backwards(newest, other, before)
-            share = share if newest is above else 1 - share
-            edge = least / (high - low)  # so that the other end comes near too
+            share = share if is_above else 1 - share
+            # So that the other end comes near too.
+            edge = least / (high - low)
             share = min(max(share, edge), 1 - edge)
     return (low + high) / 2
 
@@ -114,8 +132,11 @@ def _backwards(newest: Point, other: Point, before: Point) -> float:
 
     `before` is the place that the newest replaced: it lies on the same side of the target.
     """
-    (a, at_a), (b, at_b), (c, at_c) = newest, other, before
-    place, value = (a - b) / (c - b), (at_a - at_b) / (at_c - at_b)
+    a, at_a = newest
+    b, at_b = other
+    c, at_c = before
+    place = (a - b) / (c - b)
+    value = (at_a - at_b) / (at_c - at_b)
     if value * value >= place or (1 - value) ** 2 >= 1 - place:
         return 0.5
     near = at_a / (at_b - at_a) * at_c / (at_b - at_c)
@@ -142,11 +163,15 @@ def samples(values: Counter[float]) -> Samples | None:
     if not n:
         return None
     ordered = sorted(values)
-    until = list(accumulate(values[one] for one in ordered))
+    until = list(accumulate(values[value] for value in ordered))
+
+    def ranked(rank: int) -> float:
+        return ordered[bisect_right(until, min(rank, n - 1))]
 
     def quantile(share: float) -> float:
         place = share * (n - 1)
-        low, high = (ordered[bisect_right(until, min(floor(place) + at, n - 1))] for at in (0, 1))
+        low = ranked(floor(place))
+        high = ranked(floor(place) + 1)
         return low + (place - floor(place)) * (high - low)
 
     mean = fsum(value * count for value, count in values.items()) / n

@@ -3,22 +3,11 @@
 Calls of one trial are correlated, so n calls carry less information than n independent ones. The
 design effect measures this: the effective sample is n / deff calls. As deff is itself estimated
 from a limited number of trials, of which few bear errors, it is widened first. Wilson's interval is
-computed on the effective sample; docs/validation.md has its coverage.
+computed on the effective sample; docs/validation.md has its coverage. It is written out because
+statsmodels, which has it too (and is the oracle in the tests), takes four seconds to import.
 
-Wilson's formula is written out because statsmodels, which has it too (and is the oracle in the
-tests), takes four seconds to import.
-
-The variance of a sum of clusters (trials, or scenarios), from how they vary in their strata.
-
-A large cluster pulls the rate that it is compared with, so the variance of the sum looks smaller
-than it is. By how much, and with how many degrees of freedom, follows from the cluster sizes and
-from the assumed intraclass correlation (Bell and McCaffrey 2002).
-
-The estimand: what an interval is about, and how trials are laid out for it.
-
-About these scenarios, played again, a rate varies only as the trials of each scenario do: it is
-stratified by scenario. About scenarios like these, a scenario is one draw: it is clustered by
-scenario.
+In order: the variance of a sum of clusters (trials, or scenarios); the estimand, which says what
+the clusters are; the rates, and the means per trial.
 """
 
 from collections import Counter, defaultdict
@@ -26,8 +15,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
+from itertools import compress
 from math import comb, inf, nan, sqrt
-from operator import lt
 from statistics import NormalDist
 from typing import Self, TypeVar
 
@@ -43,12 +32,23 @@ Sizes = Sequence[float]
 Places = Sequence[Sequence[int]]  # of each stratum: where its clusters stand
 
 
+# The variance of a sum of clusters, from how they vary in their strata.
+# A large cluster pulls the rate that it is compared with, so the variance looks smaller than it is.
+# By how much, and with how many degrees of freedom, follows from the cluster sizes and from the
+# assumed intraclass correlation (Bell and McCaffrey 2002).
+
+
 def degrees(strata: Sequence[int]) -> int:
     """Return the degrees of freedom: one less than the clusters of each stratum.
 
     A stratum of a single cluster counts as one.
     """
-    return sum(k - 1 if k > 1 else 1 for k in Counter(strata).values())
+    return sum(max(k - 1, 1) for k in Counter(strata).values())
+
+
+def total(clusters: Sequence[Cluster]) -> Cluster:
+    """Return how many count in all clusters together, out of how many."""
+    return sum([count for count, _ in clusters]), sum([size for _, size in clusters])
 
 
 def varied(values: Sequence[float], strata: Sequence[int]) -> float:
@@ -56,11 +56,13 @@ def varied(values: Sequence[float], strata: Sequence[int]) -> float:
 
     The only value of a stratum varies around 0.
     """
-    total = 0.0
-    for of in _by_stratum(values, strata):
-        mean = sum(of) / len(of) if len(of) > 1 else 0.0
-        total += weight(len(of)) * sum([(value - mean) ** 2 for value in of])
-    return total
+    variance = 0.0
+    for of_stratum in _by_stratum(values, strata):
+        k = len(of_stratum)
+        mean = sum(of_stratum) / k if k > 1 else 0.0
+        squares = [(value - mean) ** 2 for value in of_stratum]
+        variance += weight(k) * sum(squares)
+    return variance
 
 
 def evenness(clusters: Sequence[Cluster], strata: Sequence[int]) -> float:
@@ -69,14 +71,13 @@ def evenness(clusters: Sequence[Cluster], strata: Sequence[int]) -> float:
     One error and one call without an error are added to each stratum (Laplace), as a stratum that
     shows no spread might well have some.
     """
-    counts, sizes = [count for count, _ in clusters], [size for _, size in clusters]
-    count, n = sum(counts), sum(sizes)
+    count, n = total(clusters)
     if not 0 < count < n or len(set(strata)) < 2:
         return 1.0
     rate = count / n
     spread = 0.0
-    sums = _by_stratum(counts, strata), _by_stratum(sizes, strata)
-    for errors, size in zip(*(map(sum, of) for of in sums), strict=True):
+    for of_stratum in _by_stratum(clusters, strata):
+        errors, size = total(of_stratum)
         spread += (errors + 1) * (size - errors + 1) / (size + 2)
     return min(spread / (n * rate * (1 - rate)), 1.0)
 
@@ -120,47 +121,66 @@ def _precision_of_both(
     centred in each stratum, and for each side p a' + a p'.
     """
     places = _places(strata)
-    own = [[times**2 * size * (1 + icc * (size - 1)) for size in of] for of, times in sides]
-    pulls = [_pull(of, variances, places) for (of, _), variances in zip(sides, own, strict=True)]
+    own: list[Sizes] = []
+    pulls: list[tuple[Sizes, Sizes]] = []
+    for sizes, times in sides:
+        variances = [times**2 * size * (1 + icc * (size - 1)) for size in sizes]
+        own.append(variances)
+        pulls.append(_pull(sizes, variances, places))
     combined = [sum(variances) for variances in zip(*own, strict=True)]
-    there = sum(combined)
-    trace = there + 2 * sum(_dot(p, a) for p, a in pulls)
-    if trace < _NOTHING * there:
+    whole = sum(combined)
+    trace = whole + 2 * sum(_dot(p, a) for p, a in pulls)
+    if trace < _NOTHING * whole:
         return 0.0, 0.0
     square = sum(_squared([combined[at] for at in of]) for of in places)
     for p, a in pulls:
-        square += 4 * sum(
-            weight(len(of)) * sum([combined[at] * p[at] * a[at] for at in of]) for of in places
-        )
+        square += 4 * _weighed_products(combined, p, a, places)
         square += 2 * sum(_dot(a, q) * _dot(p, b) + _dot(a, b) * _dot(p, q) for q, b in pulls)
-    if square <= 0:  # one cluster is all there is, but for rounding
+    # One cluster is all there is, but for rounding.
+    if square <= 0:
         return 0.0, 0.0
-    return trace / there, trace * trace / square
+    return trace / whole, trace * trace / square
+
+
+def _weighed_products(combined: Sizes, p: Sizes, a: Sizes, places: Places) -> float:
+    sums = []
+    for of_stratum in places:
+        products = [combined[at] * p[at] * a[at] for at in of_stratum]
+        sums.append(weight(len(of_stratum)) * sum(products))
+    return sum(sums)
 
 
 def _pull(sizes: Sizes, variances: Sizes, places: Places) -> tuple[Sizes, Sizes]:
     """Return the effect of each cluster on the others through the pooled rate: p and a."""
-    n, half = sum(sizes), sum(variances) / 2
+    n = sum(sizes)
+    half = sum(variances) / 2
     a = _centred([size / n for size in sizes], places)
     own = _centred(variances, places)
-    return [half * one - other for one, other in zip(a, own, strict=True)], a
+    p = [half * share - variance for share, variance in zip(a, own, strict=True)]
+    return p, a
 
 
 def _centred(values: Sizes, places: Places) -> Sizes:
     """Centre values on the mean of their stratum; their squares add up to the sum of `varied`."""
     centred = [*values]
-    for of in places:
-        if len(of) > 1:
-            mean, times = sum([values[at] for at in of]) / len(of), sqrt(weight(len(of)))
-            for at in of:
-                centred[at] = times * (values[at] - mean)
+    for of_stratum in places:
+        k = len(of_stratum)
+        if k == 1:
+            continue
+        mean = sum([values[at] for at in of_stratum]) / k
+        times = sqrt(weight(k))
+        for at in of_stratum:
+            centred[at] = times * (values[at] - mean)
     return centred
 
 
 def _squared(variances: Sizes) -> float:
     """Return the trace of the square of a diagonal, centred and weighed."""
-    k, squares = len(variances), sum([one * one for one in variances])
-    return squares if k == 1 else (squares * (k - 2) * k + sum(variances) ** 2) / (k - 1) ** 2
+    k = len(variances)
+    squares = sum([variance * variance for variance in variances])
+    if k == 1:
+        return squares
+    return (squares * (k - 2) * k + sum(variances) ** 2) / (k - 1) ** 2
 
 
 def weight(k: int) -> float:
@@ -183,6 +203,11 @@ def _places(strata: tuple[int, ...]) -> Places:
         places[stratum].append(place)
     return list(places.values())
 
+
+# The estimand.
+# About these scenarios, played again, a rate varies only as the trials of each scenario do: it is
+# stratified by scenario. About scenarios like these, a scenario is one draw: it is clustered by
+# scenario.
 
 NOTHING: Cluster = (0, 0)
 
@@ -227,10 +252,10 @@ class Layout:
         if self.by_scenario:
             units = [unit for unit in summed(clusters, names) if unit[1]]
             return units, [0] * len(units)
-        used = [cluster for cluster in clusters if cluster[1]]
-        if len(used) < len(clusters):
-            names = [name for cluster, name in zip(clusters, names, strict=True) if cluster[1]]
-        return used, strata(names)
+        has_calls = [size > 0 for _, size in clusters]
+        if not all(has_calls):
+            names = [*compress(names, has_calls)]
+        return [*compress(clusters, has_calls)], strata(names)
 
 
 UNKNOWN = Layout()
@@ -240,8 +265,8 @@ def summed(clusters: Sequence[Cluster], scenarios: Sequence[str]) -> list[Cluste
     """Return the sums over the trials of each scenario, in the order of the scenarios' names."""
     sums: dict[str, Cluster] = {}
     for (count, size), name in zip(clusters, scenarios, strict=True):
-        before = sums.get(name, NOTHING)
-        sums[name] = before[0] + count, before[1] + size
+        earlier_count, earlier_size = sums.get(name, NOTHING)
+        sums[name] = earlier_count + count, earlier_size + size
     return [sums[name] for name in sorted(sums)]
 
 
@@ -257,18 +282,21 @@ def strata(scenarios: Sequence[str]) -> list[int]:
 @lru_cache(maxsize=8)  # a view asks about the same trials a hundred times
 def _strata(scenarios: tuple[str, ...]) -> tuple[int, ...]:
     played = Counter(scenarios)
-    numbers = {name: at for at, name in enumerate((n for n in played if played[n] > 1), 1)}
+    numbers = _numbered([name for name in played if played[name] > 1])
     return tuple(numbers.get(name, 0) for name in scenarios)
+
+
+def _numbered(names: Sequence[str]) -> dict[str, int]:
+    """Return the strata of these scenarios; 0 is that of all others."""
+    return {name: number for number, name in enumerate(names, 1)}
 
 
 def met_strata(first: Sequence[str], second: Sequence[str]) -> tuple[list[int], list[int]]:
     """Return the strata of the trials of two runs: the scenarios both played more than once."""
-    sides = Counter(first), Counter(second)
-    both = [name for name in sides[0] if min(side[name] for side in sides) > 1]
-    numbers = {name: at for at, name in enumerate(both, 1)}
-    first_strata, second_strata = (
-        [numbers.get(name, 0) for name in side] for side in (first, second)
-    )
+    played_by_both = Counter(first) & Counter(second)
+    numbers = _numbered([name for name, least in played_by_both.items() if least > 1])
+    first_strata = [numbers.get(name, 0) for name in first]
+    second_strata = [numbers.get(name, 0) for name in second]
     return first_strata, second_strata
 
 
@@ -295,6 +323,8 @@ def verdict_about(about: Estimand, scenarios: int, *, logged: bool) -> str:
         "scenario. Of other scenarios it says nothing."
     )
 
+
+# The rates.
 
 LEVEL = 0.95
 PLANNED_ICC = 0.1  # resemblance within a trial, assumed where the counts cannot show it
@@ -359,17 +389,19 @@ def clustered(clusters: Sequence[Cluster], layout: Layout = UNKNOWN) -> Rate:
     used, strata = layout.grouped(clusters)
     if not used:
         return Rate(0, 0, clusters=0)
-    counts, sizes = zip(*used, strict=True)
-    count, n = sum(counts), sum(sizes)
-    bearing = min(len(counts) - counts.count(0), sum(map(lt, counts, sizes)))
+    count, n = total(used)
+    with_errors = sum([errors > 0 for errors, _ in used])
+    without_all = sum([errors < size for errors, size in used])
+    bearing = min(with_errors, without_all)
     even = evenness(used, strata)
     effective = n / _relied_on(used, strata, bearing, even)
     if not 0 < bearing <= FEW:
         return Rate(count, n, len(used), effective)
-    at = sizes.index(min(sizes))
-    none = [(0, size) for size in sizes]
-    single_error = [*none[:at], (1, sizes[at]), *none[at + 1 :]]
-    wide = wilson(0.0, n / _relied_on(none, strata, 0, even))[1]
+    no_error = [(0, size) for _, size in used]
+    single_error = no_error.copy()
+    smallest = min(no_error)
+    single_error[no_error.index(smallest)] = (1, smallest[1])
+    wide = wilson(0.0, n / _relied_on(no_error, strata, 0, even))[1]
     wide += wilson(1 / n, n / even)[0]
     high = wilson(1 / n, n / _relied_on(single_error, strata, 1, even))[1]
     return Rate(count, n, len(used), effective, min(max(wide, high), 1.0))
@@ -388,7 +420,7 @@ def rate_of(clusters: Sequence[Cluster], layout: Layout = UNKNOWN, *, by_trial: 
     """Return the rate of clusters: of trials, or of calls that count as independent."""
     if by_trial:
         return clustered(clusters, layout)
-    return Rate(sum(count for count, _ in clusters), sum(size for _, size in clusters))
+    return Rate(*total(clusters))
 
 
 def widened(effect: float, bearing: int, *, least: float = 1.0) -> float:
@@ -406,7 +438,7 @@ def design_effect(clusters: Sequence[Cluster], strata: Sequence[int] = ()) -> fl
     It is estimated by linearisation of the ratio. It cannot be estimated from one cluster, or when
     all or none count: then it is the planned effect for clusters of this size.
     """
-    count, n = sum([count for count, _ in clusters]), sum([size for _, size in clusters])
+    count, n = total(clusters)
     share = _precision(clusters, strata).share
     if not share or count in {0, n}:
         return planned_effect(clusters, PLANNED_ICC)
@@ -422,8 +454,9 @@ def _precision(clusters: Sequence[Cluster], strata: Sequence[int]) -> Precision:
 
 def planned_effect(clusters: Sequence[Cluster], icc: float) -> float:
     """Return the design effect of clusters of these sizes with intraclass correlation `icc`."""
-    sizes = [size for _, size in clusters]
-    return 1 + icc * (sum([size * size for size in sizes]) / sum(sizes) - 1)
+    squares = sum([size * size for _, size in clusters])
+    _, n = total(clusters)
+    return 1 + icc * (squares / n - 1)
 
 
 def t_quantile(df: float) -> float:
@@ -475,6 +508,9 @@ def _repeated(k: int, n: int, value: float, low: float, high: float) -> Repeated
     return Repeated(k, n, value, min(low, value), max(high, value))
 
 
+# Means per trial, and shares of trials.
+
+
 @dataclass(frozen=True, slots=True)
 class Mean:
     """A mean of `count` errors in `n` trials, worth `effective` trials of independent errors."""
@@ -516,13 +552,15 @@ def per_trial(clusters: Sequence[Cluster], layout: Layout = UNKNOWN) -> Mean:
 
     A trial without a call has no error.
     """
-    count, n = sum(count for count, _ in clusters), len(clusters)
+    n = len(clusters)
     if not n:
         return Mean(0, 0, 0.0)
-    used, strata = layout.grouped([(count, 1) for count, _ in clusters])
+    count, _ = total(clusters)
+    used, strata = layout.grouped([(errors, 1) for errors, _ in clusters])
     precision = _precision(used, strata)
     dispersion = _dispersion(used, strata, clusters, precision.share)
-    return Mean(count, n, n / (max(1.0, dispersion) * (t_quantile(precision.df) / Z) ** 2))
+    by_t = (t_quantile(precision.df) / Z) ** 2
+    return Mean(count, n, n / (max(1.0, dispersion) * by_t))
 
 
 def _dispersion(
@@ -532,12 +570,12 @@ def _dispersion(
 
     It cannot be estimated from one draw, or without an error: then it is the planned inflation.
     """
-    count, n = sum(count for count, _ in used), sum(size for _, size in used)
+    count, n = total(used)
     if not share or not count:
-        calls = sum(size for _, size in clusters)
-        mean_size = sum(size * size for _, size in clusters) / calls if calls else 1.0
-        return 1 + PLANNED_ICC * (mean_size - 1)
-    return varied([one - count / n * size for one, size in used], strata) / share / count
+        _, calls = total(clusters)
+        return planned_effect(clusters, PLANNED_ICC) if calls else 1.0
+    around = [errors - count / n * size for errors, size in used]
+    return varied(around, strata) / share / count
 
 
 def share_of(did: Sequence[bool], layout: Layout = UNKNOWN) -> Rate:

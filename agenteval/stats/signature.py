@@ -11,9 +11,8 @@ from math import log
 from typing import TypedDict
 
 import numpy as np
-from numpy.typing import NDArray
 
-from agenteval.stats.permutation import Sums, Tail, exchanged, flipped, itself
+from agenteval.stats.permutation import Counts, Sums, Tail, Values, exchanged, flipped, itself
 from agenteval.stats.rates import UNKNOWN, Layout, summed
 from agenteval.stats.score import EXCHANGES
 from agenteval.trial.trial import ErrorCounts
@@ -52,21 +51,21 @@ def compare_kinds(
     that of the exact test of Fisher, Freeman and Halton: how often a table is as rare.
     """
     classes = sorted({*first.by_class, *second.by_class})
-    first_mixes, second_mixes = (
-        _mixes(of, classes, layout) for of, layout in zip((first, second), layouts, strict=True)
-    )
+    first_mixes = _mixes(first, classes, layouts[0])
+    second_mixes = _mixes(second, classes, layouts[1])
     if not first_mixes.any() or not second_mixes.any():
         return None
     observed = first_mixes.sum(axis=0), second_mixes.sum(axis=0)
-    how = _ExchangeOptions(seed=seed, exchanges=exchanges)
-    if not (first.by_trial and second.by_trial):
-        mixes = exchanged(_single_errors(first_mixes), _single_errors(second_mixes), **how)
-        as_far = int((_rarity(*mixes) >= _rarity(*observed) - 1e-9).sum())
-        p = (1 + as_far) / (1 + exchanges)
+    options = _ExchangeOptions(seed=seed, exchanges=exchanges)
+    if first.by_trial and second.by_trial:
+        mixes, unchanged = _exchange_draws(first_mixes, second_mixes, layouts, options)
+        g_squared = float(_g_squared(*observed))
+        tail = Tail.of(np.append(_g_squared(*mixes), g_squared))
+        p = tail.p(g_squared) + unchanged / 2
     else:
-        mixes, same = _drawn(first_mixes, second_mixes, layouts, how)
-        far = float(_g_squared(*observed))
-        p = Tail.of(np.append(_g_squared(*mixes), far)).p(far) + same / 2
+        mixes = exchanged(_single_errors(first_mixes), _single_errors(second_mixes), **options)
+        as_rare = int((_rarity(*mixes) >= _rarity(*observed) - 1e-9).sum())
+        p = (1 + as_rare) / (1 + exchanges)
     calls = np.array([[sum(first.calls)], [sum(second.calls)]])
     errors = np.array([[observed[0].sum()], [observed[1].sum()]])
     return Kinds(
@@ -85,90 +84,88 @@ class _ExchangeOptions(TypedDict):
     exchanges: int
 
 
-def _drawn(
-    first: NDArray[np.int64],
-    second: NDArray[np.int64],
+def _exchange_draws(
+    first: Counts,
+    second: Counts,
     layouts: tuple[Layout, Layout],
-    how: _ExchangeOptions,
+    options: _ExchangeOptions,
 ) -> tuple[Sums, float]:
     """Return the mixes of both sides after each exchange, and the share that changes nothing.
 
     Where scenarios are the draws and both models played the same ones, each is exchanged with its
     counterpart; else draws with errors are exchanged at random.
     """
-    first_layout, second_layout = layouts
-    if (
-        first_layout.by_scenario
-        and second_layout.by_scenario
-        and set(first_layout.scenarios) == set(second_layout.scenarios)
-    ):
-        gaps = flipped((first - second).astype(np.float64), **how)
+    by_scenario = all(layout.by_scenario for layout in layouts)
+    if by_scenario and set(layouts[0].scenarios) == set(layouts[1].scenarios):
+        gaps = flipped((first - second).astype(np.float64), **options)
         both = (first + second).sum(axis=0)
         return ((both + gaps) / 2, (both - gaps) / 2), 0.5 ** (len(first) - 1)
-    first, second = (side[side.any(axis=1)] for side in (first, second))
-    return exchanged(first, second, **how), itself((len(first), len(second)))
+    first = first[first.any(axis=1)]
+    second = second[second.any(axis=1)]
+    return exchanged(first, second, **options), itself((len(first), len(second)))
 
 
-def _mixes(counts: ErrorCounts, classes: list[str], layout: Layout) -> NDArray[np.int64]:
+def _mixes(counts: ErrorCounts, classes: list[str], layout: Layout) -> Counts:
     """Return the errors by class of each draw: one row a draw, one column a class."""
-    columns = [counts.clusters(name) for name in classes]
-    if layout.by_scenario:
-        columns = [tuple(summed(column, layout.scenarios)) for column in columns]
-    mixes: NDArray[np.int64] = np.array([[count for count, _ in column] for column in columns])
-    return mixes.T
+    columns = []
+    for name in classes:
+        clusters = counts.clusters(name)
+        if layout.by_scenario:
+            clusters = tuple(summed(clusters, layout.scenarios))
+        columns.append([count for count, _ in clusters])
+    return np.array(columns).T
 
 
-def _single_errors(mixes: NDArray[np.int64]) -> NDArray[np.int64]:
-    one_each: NDArray[np.int64] = np.repeat(
-        np.eye(mixes.shape[1], dtype=np.int64), mixes.sum(axis=0), axis=0
-    )
-    return one_each
+def _single_errors(mixes: Counts) -> Counts:
+    """Return a row for each error, with a one in the column of its class."""
+    of_each_class: Counts = np.eye(mixes.shape[1], dtype=np.int64)
+    return of_each_class.repeat(mixes.sum(axis=0), axis=0)
 
 
-def _distance(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
-    shares = [_shares(side) for side in (first, second)]
-    distance: NDArray[np.float64] = abs(shares[0] - shares[1]).sum(axis=-1) / 2
-    return distance
+def _distance(first: Values, second: Values) -> Values:
+    gaps: Values = abs(_shares(first) - _shares(second))
+    return np.asarray(gaps.sum(axis=-1) / 2)
 
 
-def _shares(mix: NDArray[np.float64]) -> NDArray[np.float64]:
+def _shares(mix: Values) -> Values:
     """Return the shares of the classes in a mix; all are 0 in a mix without an error."""
-    shares: NDArray[np.float64] = mix / np.maximum(mix.sum(axis=-1, keepdims=True), 1)
-    return shares
+    return np.asarray(mix / np.maximum(mix.sum(axis=-1, keepdims=True), 1))
 
 
-def _divergence(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
-    one, other = (_shares(side) for side in (first, second))
-    bits: NDArray[np.float64] = _bits((one + other) / 2) - (_bits(one) + _bits(other)) / 2
-    return bits
+def _divergence(first: Values, second: Values) -> Values:
+    first_shares = _shares(first)
+    second_shares = _shares(second)
+    within = (_bits(first_shares) + _bits(second_shares)) / 2
+    return _bits((first_shares + second_shares) / 2) - within
 
 
-def _bits(shares: NDArray[np.float64]) -> NDArray[np.float64]:
+def _bits(shares: Values) -> Values:
     """Return the entropy of a mix, in bits."""
-    bits: NDArray[np.float64] = -_x_log_x(shares).sum(axis=-1) / log(2)
-    return bits
+    return -_x_log_x(shares) / log(2)
 
 
-def _g_squared(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
+def _g_squared(first: Values, second: Values) -> Values:
     """Return G-squared of the table of two models by classes, for independence of the two."""
-    cells = sum(_x_log_x(side).sum(axis=-1) for side in (first, second))
-    totals = sum(_x_log_x(side.sum(axis=-1)) for side in (first, second))
     both = first + second
-    g_squared: NDArray[np.float64] = 2 * (
-        cells - totals - _x_log_x(both).sum(axis=-1) + _x_log_x(both.sum(axis=-1))
-    )
-    return g_squared
+    cells = _x_log_x(first) + _x_log_x(second)
+    totals = _sum_log_sum(first) + _sum_log_sum(second)
+    return 2 * (cells - totals - _x_log_x(both) + _sum_log_sum(both))
 
 
-def _rarity(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
+def _rarity(first: Values, second: Values) -> Values:
     """Return minus the logarithm of a table's chance, but for a constant: its cells' factorials."""
     cells = np.rint(np.stack([first, second])).astype(np.int64)
-    factorials = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, cells.max() + 1)))])
-    rarity: NDArray[np.float64] = factorials[cells].sum(axis=-1).sum(axis=0)
-    return rarity
+    logarithms = np.log(np.arange(1, cells.max() + 1))
+    factorials: Values = np.concatenate([[0.0], np.cumsum(logarithms)])
+    return np.asarray(factorials[cells].sum(axis=-1).sum(axis=0))
 
 
-def _x_log_x(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    zeros_as_one = np.where(values > 0, values, 1.0)
-    products: NDArray[np.float64] = values * np.log(zeros_as_one)
-    return products
+def _x_log_x(values: Values) -> Values:
+    """Return the sums over classes of x log x, which is 0 where x is."""
+    logarithms = np.log(np.where(values > 0, values, 1.0))
+    return np.asarray((values * logarithms).sum(axis=-1))
+
+
+def _sum_log_sum(values: Values) -> Values:
+    """Return x log x of the sums over classes."""
+    return _x_log_x(values.sum(axis=-1)[..., None])

@@ -8,61 +8,27 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from sqlalchemy import JSON, Column, Connection, Engine, delete, func, insert, select, text, update
-from sqlmodel import Field, Session, SQLModel, col
-from sqlmodel import select as select_rows
+from sqlalchemy import Connection, Engine, delete, func, insert, select, text, update
 
 from agenteval.store.location import Bound
 from agenteval.store.read import call_value, trial_value, verdict_values
-from agenteval.store.schema import CallRow, ExactText, RunRow, TrialRow, TurnRow
+from agenteval.store.schema import METADATA, query_on, write_changes
 from agenteval.store.summaries import summary_values
+from agenteval.store.tables import read_rows
 from agenteval.store.texts import written_call
 from agenteval.store.write import Entry, SessionTables
 from agenteval.trial.call import ToolCall, Verdict
 from agenteval.trial.summary import summarize
 from agenteval.trial.trial import CallRecord
 
-
-class SessionRow(SQLModel, table=True):
-    """One session, or a part of one, that is a trial. `outcomes` counts all calls as recorded.
-
-    `policy` states the source of the allow list, if one is known. `differ` counts the calls whose
-    verdict by that list differs from the recorded one.
-    """
-
-    __tablename__ = "session"
-
-    id: int | None = Field(default=None, primary_key=True)
-    run_id: str = Field(foreign_key="run.id", index=True)
-    trial_id: int = Field(foreign_key="trial.id", index=True)
-    session: str = Field(sa_type=ExactText)
-    part: int
-    agent: str = Field(sa_type=ExactText)
-    version: str = Field(sa_type=ExactText)
-    project: str = Field(sa_type=ExactText)
-    parent: str = Field(sa_type=ExactText)
-    path: str = Field(sa_type=ExactText)
-    began: float | None = Field(default=None, index=True)
-    ended: float | None = None
-    size: list[int] = Field(sa_column=Column(JSON, nullable=False))  # of turns, results, text
-    outcomes: dict[str, int] = Field(sa_column=Column(JSON, nullable=False))
-    policy: str = Field(sa_type=ExactText)
-    differ: int
-
-
-class LogFileRow(SQLModel, table=True):
-    """A file that was read to its end, as it was then; `id` is a digest of what was asked of it."""
-
-    __tablename__ = "log_file"
-
-    id: str = Field(primary_key=True)
-    state: str
-
-
-_RUN, _TRIAL, _TURN, _CALL, _SESSION, _FILE = (
-    SQLModel.metadata.tables[str(row.__tablename__)]
-    for row in (RunRow, TrialRow, TurnRow, CallRow, SessionRow, LogFileRow)
-)
+_RUN = METADATA.tables["run"]
+_TRIAL = METADATA.tables["trial"]
+_TURN = METADATA.tables["turn"]
+_CALL = METADATA.tables["call"]
+_SESSION = METADATA.tables["session"]
+_FILE = METADATA.tables["log_file"]
+_RESCORE = METADATA.tables["rescore"]
+_JUDGEMENT = METADATA.tables["judgement"]
 _SAID = text("""SELECT one.agent, one.turn, one.position, review.label, review.note, review.at
     FROM review JOIN "call" AS one ON one.id = review.call_id WHERE review.trial_id = :trial""")
 _SAY = text("""INSERT INTO review (trial_id, call_id, label, note, at)
@@ -181,8 +147,7 @@ class LogWriter:
 
     def _empty(self, trial: int, entry: Entry) -> None:
         calls = select(_CALL.c.id).where(_CALL.c.trial_id == trial)
-        judgement = SQLModel.metadata.tables["judgement"]
-        self.connection.execute(delete(judgement).where(judgement.c.call_id.in_(calls)))
+        self.connection.execute(delete(_JUDGEMENT).where(_JUDGEMENT.c.call_id.in_(calls)))
         self.connection.execute(
             text("DELETE FROM review WHERE trial_id = :trial"), {"trial": trial}
         )
@@ -203,33 +168,6 @@ class LogWriter:
 
 ALLOWED = "allowed"
 Moves = Mapping[tuple[str, str], int]  # from which class, or "allowed", to which: how many calls
-
-
-class RescoreRow(SQLModel, table=True):
-    """One rescoring of a run, with the basis of its judgements before and after."""
-
-    __tablename__ = "rescore"
-
-    id: int | None = Field(default=None, primary_key=True)
-    run_id: str = Field(foreign_key="run.id", index=True)
-    at: str  # ISO 8601, UTC
-    taxonomy_before: str
-    taxonomy: str
-    policies_before: dict[str, str] = Field(sa_column=Column(JSON, nullable=False))
-    policies: dict[str, str] = Field(sa_column=Column(JSON, nullable=False))
-
-
-class JudgementRow(SQLModel, table=True):
-    """An earlier judgement of a call; of a call that is not here, the judgement did not change."""
-
-    __tablename__ = "judgement"
-
-    id: int | None = Field(default=None, primary_key=True)
-    rescore_id: int | None = Field(foreign_key="rescore.id", index=True)
-    call_id: int | None = Field(foreign_key="call.id", index=True)
-    allowed: bool
-    failure_class: str
-    findings: list[Any] = Field(sa_column=Column(JSON, nullable=False))
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,65 +213,63 @@ def rescore(engine: Engine, run_id: str, judge: Judge, basis: Basis) -> Rescored
     the verdict and the digest of the allow list that gave it. The end of a trial and the effects of
     its calls stay as they happened.
     """
-    with Session(engine) as session:
-        run = session.get_one(RunRow, run_id)
-        rescore_row = RescoreRow(
-            run_id=run_id,
-            at=basis.at,
-            taxonomy_before=run.taxonomy,
-            taxonomy=basis.taxonomy,
-            policies_before=run.policies,
-            policies=dict(basis.policies),
-        )
-        session.add(rescore_row)
-        session.flush()
-        rescoring = _Rescoring(session, rescore_row, judge)
-        trials = select_rows(TrialRow).where(TrialRow.run_id == run_id, TrialRow.outcome != "")
-        for row in session.exec(trials).all():
-            rescoring.trial(row)
-        run.taxonomy, run.policies, run.judged = (
-            rescore_row.taxonomy,
-            rescore_row.policies,
-            dict(basis.judged),
-        )
-        session.commit()
-        return Rescored(run_id, rescoring.calls, dict(rescoring.moves))
+    with engine.begin() as connection:
+        query = query_on(connection)
+        (run,) = read_rows(query, "run", "WHERE id = :run", run=run_id)
+        now = {"taxonomy": basis.taxonomy, "policies": dict(basis.policies)}
+        record = {
+            "run_id": run_id,
+            "at": basis.at,
+            "taxonomy_before": run.taxonomy,
+            "policies_before": run.policies,
+            **now,
+        }
+        adding = insert(_RESCORE).returning(_RESCORE.c.id)
+        number = connection.execute(adding, record).scalar_one()
+        rescoring = _Rescoring(connection, number, basis.taxonomy, judge)
+        ended = "WHERE run_id = :run AND outcome <> ''"
+        for trial in list(read_rows(query, "trial", ended, run=run_id)):
+            rescoring.rescore_trial(trial)
+        write_changes(connection, "run", run, now | {"judged": dict(basis.judged)})
+    return Rescored(run_id, rescoring.calls, dict(rescoring.moves))
 
 
 @dataclass(slots=True)
 class _Rescoring:
     """A rescoring under way, with the judgements so far."""
 
-    session: Session
-    rescore_row: RescoreRow
+    connection: Connection
+    number: int  # of its row
+    taxonomy: str
     judge: Judge
     calls: int = 0
     moves: Counter[tuple[str, str]] = field(default_factory=Counter)
 
-    def trial(self, row: TrialRow) -> None:
-        turns, calls = self._rows(TurnRow, row), self._rows(CallRow, row)
+    def rescore_trial(self, trial: Any) -> None:
+        turns = self._rows("turn", trial.id)
+        calls = self._rows("call", trial.id)
         written = {(turn.agent, turn.number): turn.calls for turn in turns}
         for call in calls:
             meant = written_call(written[call.agent, call.turn][call.position])
-            place = Place(row.scenario, row.seed, call.agent.rpartition("/")[0], row.id or 0)
-            verdict, call.policy = self.judge(place, meant, call_value(call))
-            call.taxonomy = self.rescore_row.taxonomy
+            place = Place(trial.scenario, trial.seed, call.agent.rpartition("/")[0], trial.id)
+            verdict, policy = self.judge(place, meant, call_value(call))
+            basis = {"policy": policy, "taxonomy": self.taxonomy}
+            write_changes(self.connection, "call", call, basis)
             self._set_verdict(call, verdict)
-        for name, value in summary_values(summarize(trial_value(row, turns, calls))).items():
-            setattr(row, name, value)
+        summary = summarize(trial_value(trial, turns, calls))
+        write_changes(self.connection, "trial", trial, summary_values(summary))
 
-    def _set_verdict(self, row: CallRow, verdict: Verdict) -> None:
+    def _set_verdict(self, call: Any, verdict: Verdict) -> None:
         """Put the verdict in force, and keep the one before it where they differ."""
         self.calls += 1
         new = verdict_values(verdict)
-        before = {name: getattr(row, name) for name in new}
-        if new == before:
+        before = {name: getattr(call, name) for name in new}
+        if not write_changes(self.connection, "call", call, new):
             return
-        self.session.add(JudgementRow(rescore_id=self.rescore_row.id, call_id=row.id, **before))
-        for name, value in new.items():
-            setattr(row, name, value)
+        judgement = {"rescore_id": self.number, "call_id": call.id, **before}
+        self.connection.execute(insert(_JUDGEMENT), judgement)
         self.moves[before["failure_class"] or ALLOWED, new["failure_class"] or ALLOWED] += 1
 
-    def _rows(self, table: type[Any], trial: TrialRow) -> list[Any]:
-        query = select_rows(table).where(table.trial_id == trial.id).order_by(col(table.id))
-        return list(self.session.exec(query).all())
+    def _rows(self, table: str, trial: int) -> list[Any]:
+        own = "WHERE trial_id = :trial ORDER BY id"
+        return list(read_rows(query_on(self.connection), table, own, trial=trial))

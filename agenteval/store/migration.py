@@ -14,22 +14,20 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, Engine, Inspector, inspect
 from sqlalchemy.exc import OperationalError
-from sqlmodel import Session, SQLModel, col, select
 
 from agenteval.store.location import SCHEMA, check_version
-from agenteval.store.older import back_up
-from agenteval.store.read import trial_value
-from agenteval.store.schema import CallRow, RunRow, TrialRow, TurnRow
+from agenteval.store.older import back_up, judges_by_calls
+from agenteval.store.read import trial_of_row
+from agenteval.store.schema import METADATA, query_on, write_changes
 from agenteval.store.summaries import summary_values
+from agenteval.store.tables import read_rows
 from agenteval.trial.recovery import COUNTING
-from agenteval.trial.run import judged_by
 from agenteval.trial.summary import summarize
 
 if TYPE_CHECKING:
     from alembic.operations import Operations
-TRIALS = SQLModel.metadata.tables[str(TrialRow.__tablename__)]
-CALLS = SQLModel.metadata.tables[str(CallRow.__tablename__)]
-TURNS = SQLModel.metadata.tables[str(TurnRow.__tablename__)]
+TRIALS = METADATA.tables["trial"]
+_INDEXED = (TRIALS, METADATA.tables["turn"], METADATA.tables["call"])
 # Its place is taken by one that has the class too, so that calls are counted without being read.
 _CALLS_BY_TRIAL = "DROP INDEX IF EXISTS ix_call_trial_id"
 # Once there was no outcome of this name; what ended the trial was always kept.
@@ -37,6 +35,7 @@ _TIMED_OUT = """UPDATE trial SET outcome = 'timed-out'
     WHERE outcome = 'out-of-turns' AND ending = 'time'"""
 # Nothing of a trial without sub-agents was counted differently by the third way to count.
 _COUNTED = "UPDATE trial SET counting = 4 WHERE counting = 3 AND CAST(agent_calls AS TEXT) = '{}'"
+_UNCOUNTED = "WHERE counting <> :counting AND outcome <> '' AND NOT replaced"
 ALONE_SECONDS = 3600.0  # to wait for another process that upgrades the same file
 
 
@@ -155,15 +154,16 @@ def _begun(connection: Connection, version: int, store: str) -> Upgrade:
 
 
 def _widen(connection: Connection) -> None:
-    SQLModel.metadata.create_all(connection)
-    for table in SQLModel.metadata.sorted_tables:
+    METADATA.create_all(connection)
+    for table in METADATA.sorted_tables:
         there = {column["name"] for column in inspect(connection).get_columns(table.name)}
         for column in table.columns:
             if column.name not in there:
                 _altering(connection).add_column(table.name, column)
     _free_numbers(connection)
-    for index in (*TRIALS.indexes, *TURNS.indexes, *CALLS.indexes):
-        index.create(connection, checkfirst=True)
+    for table in _INDEXED:
+        for index in table.indexes:
+            index.create(connection, checkfirst=True)
     for change in (_CALLS_BY_TRIAL, _TIMED_OUT, _COUNTED):
         connection.exec_driver_sql(change)
     _summarize(connection)
@@ -178,27 +178,19 @@ def _widen(connection: Connection) -> None:
 
 def _summarize(connection: Connection) -> None:
     """Count the trials of a version that counted none, or counted them differently."""
-    ended = TrialRow.outcome != "", col(TrialRow.replaced).is_(False)
-    with Session(connection) as session:
-        for row in session.exec(select(TrialRow).where(TrialRow.counting != COUNTING, *ended)):
-            turns = select(TurnRow).where(TurnRow.trial_id == row.id).order_by(col(TurnRow.id))
-            calls = select(CallRow).where(CallRow.trial_id == row.id).order_by(col(CallRow.id))
-            trial = trial_value(row, [*session.exec(turns)], [*session.exec(calls)])
-            for name, value in summary_values(summarize(trial)).items():
-                setattr(row, name, value)
-        session.flush()
+    query = query_on(connection)
+    rows = list(read_rows(query, "trial", _UNCOUNTED, counting=COUNTING))
+    for row in rows:
+        summary = summarize(trial_of_row(query, row.id))
+        write_changes(connection, "trial", row, summary_values(summary))
 
 
 def _tell_judges(connection: Connection) -> None:
-    """Put down who was judged by which allow list, for runs of a time when calls alone told it."""
-    told = select(TrialRow.run_id, TrialRow.scenario, CallRow.agent, CallRow.policy).distinct()
-    with Session(connection) as session:
-        runs = {row.id: row for row in session.exec(select(RunRow)) if not row.judged | row.source}
-        for run, scenario, agent, digest in session.exec(told.join(CallRow)) if runs else ():
-            if row := runs.get(run):
-                whose = judged_by(scenario, agent.rpartition("/")[0])
-                row.judged = {**row.judged, whose: digest}
-        session.flush()
+    """Record which allow list judged whom, for runs of a time when calls alone told it."""
+    query = query_on(connection)
+    for run in list(read_rows(query, "run", "")):
+        if not run.judged and not run.source:
+            write_changes(connection, "run", run, {"judged": judges_by_calls(query, run.id)})
 
 
 def _free_numbers(connection: Connection) -> None:

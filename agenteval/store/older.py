@@ -28,11 +28,11 @@ from agenteval.store.location import (
     is_current,
     no_store,
     size_of,
-    statements,
     unopened,
     version_of,
 )
 from agenteval.store.summaries import summary_values
+from agenteval.store.tables import TABLES, Column
 from agenteval.trial.recovery import COUNTING
 from agenteval.trial.run import judged_by
 from agenteval.trial.summary import summarize
@@ -155,13 +155,21 @@ def put_views(connection: sqlite3.Connection) -> None:
         return connection.execute(sql, named).fetchall()
 
     # Columns of one row are asked for one after another: each trial is counted once.
-    counts, judges = lru_cache(maxsize=64)(_counts), cache(_judges)
+    counts = lru_cache(maxsize=64)(_counts)
     connection.create_function("counted", 2, lambda trial, name: counts(query, trial)[name])
-    connection.create_function("judges", 1, lambda run: judges(query, run))
+
+    @cache
+    def judges(run: str) -> str:
+        return json.dumps(judges_by_calls(query, run))
+
+    connection.create_function("judges", 1, judges)
     of_old = version_of(connection.execute) != SCHEMA
-    for table, columns in _tables_of_today().items():
+    for table, columns in TABLES.items():
         there = {row[1] for row in query(_COLUMNS.format(table))}
-        values = {name: f'"{name}"' if name in there else columns[name] for name in columns}
+        values = {
+            name: f'"{name}"' if name in there else _default(column)
+            for name, column in columns.items()
+        }
         listed = ", ".join(
             f'{value} AS "{name}"'
             for name, value in _with_derived(table, values, of_old=of_old).items()
@@ -187,25 +195,13 @@ def _with_derived(table: str, values: Mapping[str, str], *, of_old: bool) -> dic
     return {**values, **counted, "outcome": _TIMED_OUT.format(**values), "counting": str(COUNTING)}
 
 
-@cache
-def _tables_of_today() -> Mapping[str, Mapping[str, str]]:
-    """Each table's columns with their defaults, as SQL."""
-    with closing(sqlite3.connect(":memory:")) as connection:
-        for statement in statements():
-            connection.execute(statement)
-        names = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
-        return {
-            name: {row[1]: _default(*row[2:5]) for row in connection.execute(_COLUMNS.format(name))}
-            for (name,) in names
-        }
-
-
-def _default(kind: str, _required: int, written: str | None) -> str:
-    """Return a column's default as the column keeps it: SQLAlchemy writes numbers as texts."""
-    value = written or "NULL"
-    if kind == "FLOAT" and written:
-        return f"CAST({value} AS REAL)"
-    return value.strip("'") if kind in {"INTEGER", "BOOLEAN"} else value
+def _default(column: Column) -> str:
+    """Return a column's default as SQL, of the type that the column keeps."""
+    if column.default is None:
+        return "NULL"
+    if column.kind == "FLOAT":
+        return f"CAST('{column.default}' AS REAL)"
+    return column.default if column.kind in {"INTEGER", "BOOLEAN"} else f"'{column.default}'"
 
 
 def _counts(query: Query, trial: int) -> dict[str, Any]:
@@ -218,12 +214,12 @@ def _column(value: Any) -> Any:
     return value if isinstance(value, int) or value is None else json.dumps(value)
 
 
-def _judges(query: Query, run: str) -> str:
-    """Return the allow list that judged each agent, of a run of a time when calls alone said so."""
-    rows = query(_WHO_JUDGED, run=run)
-    return json.dumps(
-        {judged_by(scenario, agent.rpartition("/")[0]): digest for scenario, agent, digest in rows}
-    )
+def judges_by_calls(query: Query, run: str) -> dict[str, str]:
+    """Return the allow list that judged each agent, as the calls of a run say."""
+    return {
+        judged_by(scenario, agent.rpartition("/")[0]): digest
+        for scenario, agent, digest in query(_WHO_JUDGED, run=run)
+    }
 
 
 @contextmanager

@@ -3,11 +3,10 @@
 import logging
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import JSON, URL, Column, Connection, Engine, TextClause, create_engine, event, text
+from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.exc import (
     DatabaseError,
     InterfaceError,
@@ -16,10 +15,8 @@ from sqlalchemy.exc import (
     SQLAlchemyError,
 )
 from sqlalchemy.pool import NullPool, StaticPool
-from sqlmodel import Field, SQLModel
 
 from agenteval.errors import UsageError, fault
-from agenteval.store import ingesting  # noqa: F401 -- whose tables are to be made too  # noqa: F401 -- whose tables are to be made too  # noqa: F401 -- whose tables are to be made too  # noqa: F401 -- whose tables are to be made too  # noqa: F401 -- whose tables are to be made too  # noqa: F401 -- whose tables are to be made too  # noqa: F401 -- whose tables are to be made too  # noqa: F401 -- whose tables are to be made too  # noqa: F401 -- whose tables are to be made too
 from agenteval.store.location import (
     WAIT_SECONDS,
     Bound,
@@ -33,36 +30,8 @@ from agenteval.store.location import (
 )
 from agenteval.store.migration import Upgrade, is_current, make_tables, show_as_today
 from agenteval.store.older import connection_to_read
-from agenteval.store.schema import ExactText
+from agenteval.store.schema import query_on, rows_of
 from agenteval.trial.text import visible
-
-
-class ImportedRow(SQLModel, table=True):
-    """A table of counts that no run stands behind."""
-
-    __tablename__ = "imported"
-
-    id: str = Field(primary_key=True)
-    imported: str
-    source: str
-    card: dict[str, Any] = Field(sa_column=Column(JSON, nullable=False))
-    trials: list[Any] = Field(sa_column=Column(JSON, nullable=False))
-    by_trial: bool
-    calls: list[int] = Field(sa_column=Column(JSON, nullable=False))
-    by_class: dict[str, Any] = Field(sa_column=Column(JSON, nullable=False))
-
-
-class ReviewRow(SQLModel, table=True):
-    """At most one of a call. `label` is a failure class, "allowed", or empty for a note alone."""
-
-    __tablename__ = "review"
-
-    id: int | None = Field(default=None, primary_key=True)
-    trial_id: int = Field(foreign_key="trial.id", index=True)
-    call_id: int = Field(foreign_key="call.id", unique=True)
-    label: str
-    note: str = Field(sa_type=ExactText)
-    at: str  # ISO 8601, UTC
 
 
 def engine_of(where: Location) -> Engine:
@@ -157,7 +126,7 @@ def _reading_engine(where: Location, stack: ExitStack) -> Engine:
 def connected_query(store: str) -> Iterator[Query]:
     """Connect as `connected_to_read` does, for plain SQL."""
     with connected_to_read(store) as connection:
-        yield lambda sql, **named: _rows(connection.execute(_read(sql), named))
+        yield query_on(connection)
 
 
 def is_older(where: Location) -> bool:
@@ -180,10 +149,10 @@ class UrlConnection:
         return self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
 
     def ask(self, sql: str, /, **named: Any) -> list[Any]:
-        return _rows(self._usable().execute(_read(sql), named))
+        return list(query_on(self._usable())(sql, **named))
 
     def execute(self, sql: str, values: Bound, /) -> list[Any]:
-        return _rows(self._usable().exec_driver_sql(sql, values))
+        return rows_of(self._usable().exec_driver_sql(sql, values))
 
     def together(self) -> AbstractContextManager[None]:
         return all_or_none(self, "BEGIN IMMEDIATE" if self.database == "sqlite" else "BEGIN")
@@ -197,15 +166,6 @@ class UrlConnection:
             lost, self._connection = self._connection, self._connect()
             lost.close()
         return self._connection
-
-
-@cache
-def _read(sql: str) -> TextClause:
-    return text(sql)
-
-
-def _rows(result: Any) -> list[Any]:
-    return list(result.fetchall()) if result.returns_rows else []
 
 
 def _prepare_sqlite(engine: Engine) -> None:

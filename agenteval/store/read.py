@@ -7,15 +7,13 @@ The mapping of rows to trials, turns and calls: every field comes back as it was
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, fields, replace
-from string import ascii_lowercase, digits
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from agenteval.errors import Cause, UsageError
 from agenteval.shell.gate import Span
-from agenteval.store.location import Query, Values, decoded, resolve_name
+from agenteval.store.location import Query, Values, resolve_name
 from agenteval.store.summaries import (
     INTERRUPTED,
     known_runs,
@@ -23,12 +21,12 @@ from agenteval.store.summaries import (
     summary_values,
     tables_known,
 )
+from agenteval.store.tables import read_rows
 from agenteval.store.texts import (
     NO_PROMPTS,
     Prompts,
     as_written,
     call_fields,
-    from_column,
     messages_of,
     prompts_of,
     written_call,
@@ -61,24 +59,20 @@ from agenteval.trial.trial import (
     Usage,
 )
 
-if TYPE_CHECKING:
-    from agenteval.store.schema import CallRow, TrialRow, TurnRow
+Row = Any  # with an attribute for each column that was read
 _UNDERIVED = dict.fromkeys(("derived", "offending", "shape"), "")  # as all but calls out of logs
 _GAPS = ("gap_mean", "gap_median", "gap_p95", "gap_longest")
 
 
 def turn_values(trial_id: int, number: int, turn: Turn, *, agent: str) -> Values:
-    usage, timing = turn.usage, turn.timing
+    timing = turn.timing
     return {
         "trial_id": trial_id,
         "agent": agent,
         "number": number,
         "text": turn.text,
         "finish_reason": turn.finish_reason,
-        "prompt_tokens": usage.prompt_tokens,
-        "completion_tokens": usage.completion_tokens,
-        "reasoning_tokens": usage.reasoning_tokens,
-        "cached_tokens": usage.cached_tokens,
+        **asdict(turn.usage),
         "seconds": turn.seconds,
         "first_piece": timing.first if timing else None,
         "pieces": timing.pieces if timing else 0,
@@ -94,7 +88,7 @@ def turn_values(trial_id: int, number: int, turn: Turn, *, agent: str) -> Values
     }
 
 
-def _turn_value(row: "TurnRow") -> Turn:
+def _turn_value(row: Row) -> Turn:
     return Turn(
         text=row.text,
         calls=tuple(map(written_call, row.calls)),
@@ -102,7 +96,7 @@ def _turn_value(row: "TurnRow") -> Turn:
         usage=Usage(
             row.prompt_tokens, row.completion_tokens, row.reasoning_tokens, row.cached_tokens
         ),
-        raw=row.raw,
+        raw=getattr(row, "raw", ""),  # which is not always read
         seconds=row.seconds,
         timing=_timing(row),
         malformed=tuple(map(malformed_value, row.garbles)),
@@ -114,7 +108,7 @@ def _turn_value(row: "TurnRow") -> Turn:
     )
 
 
-def _timing(row: "TurnRow") -> Timing | None:
+def _timing(row: Row) -> Timing | None:
     if row.first_piece is None:
         return None
     gaps = (row.gap_mean, row.gap_median, row.gap_p95, row.gap_longest)
@@ -157,7 +151,7 @@ def call_values(
     }
 
 
-def call_value(row: "CallRow") -> CallRecord:
+def call_value(row: Row) -> CallRecord:
     return CallRecord(
         turn=row.turn,
         position=row.position,
@@ -184,7 +178,7 @@ def _finding_fields(finding: Finding) -> Values:
     return finding._asdict() | shown
 
 
-def _verdict(row: "CallRow") -> Verdict:
+def _verdict(row: Row) -> Verdict:
     return Allowed() if row.allowed else Denied.explained([*map(_finding, row.findings)])
 
 
@@ -198,7 +192,7 @@ def _finding(stored: dict[str, Any]) -> Finding:
     )
 
 
-def _execution(row: "CallRow") -> Execution | None:
+def _execution(row: Row) -> Execution | None:
     if row.output is None or row.seconds is None:
         return None
     output = row.reply if row.output_is_reply or row.output == row.reply else row.output
@@ -207,7 +201,7 @@ def _execution(row: "CallRow") -> Execution | None:
 
 @as_written()
 def trial_value(
-    row: "TrialRow", turns: "list[TurnRow]", calls: "list[CallRow]", prompts: Prompts = NO_PROMPTS
+    row: Row, turns: Sequence[Row], calls: Sequence[Row], prompts: Prompts = NO_PROMPTS
 ) -> Trial:
     """A stored trial; one that was in flight when the run died comes back void, with the reason."""
     ended = bool(row.outcome)
@@ -257,7 +251,7 @@ def _agent_fields(part: AgentPart) -> Values:
 
 
 def _agents(
-    row: "TrialRow", turns: "list[TurnRow]", calls: "list[CallRow]", prompts: Prompts
+    row: Row, turns: Sequence[Row], calls: Sequence[Row], prompts: Prompts
 ) -> Iterator[AgentPart]:
     for part in _kept_agents(row) if row.outcome else _agents_in_flight(turns):
         yield replace(
@@ -268,12 +262,12 @@ def _agents(
         )
 
 
-def _kept_agents(row: "TrialRow") -> Iterator[AgentPart]:
+def _kept_agents(row: Row) -> Iterator[AgentPart]:
     for stored in row.agents:
         yield AgentPart(**(stored | {"ending": Ending(stored["ending"])}))
 
 
-def _agents_in_flight(turns: "list[TurnRow]") -> Iterator[AgentPart]:
+def _agents_in_flight(turns: Sequence[Row]) -> Iterator[AgentPart]:
     """Yield the sub-agents of a trial that never ended; nobody knows who called them."""
     for label in dict.fromkeys(turn.agent for turn in turns if turn.agent):
         name, _, number = label.rpartition("/")
@@ -287,34 +281,22 @@ def _cause_of(outcome: str, cause: str) -> Cause | None:
     return Cause(cause) if cause else None
 
 
-# Columns, those marked: {} of JSON, * of any text, ? of truth.
-RUN = """id started seed trials_planned max_turns concurrency sandbox prefork? protocol taxonomy
-    complete? seconds joules second_reader{} card{} policies{} judged{} options{} scenarios{} arm{}
-    source{} per_token"""
-TRIAL = """id scenario number seed ending outcome reason* cause retries stretched seconds
-    handshake{} goal{} goal_turn agents{} prompts{}"""
-TURN = """trial_id agent number text* finish_reason* prompt_tokens completion_tokens
-    reasoning_tokens cached_tokens seconds first_piece pieces gap_mean gap_median gap_p95
-    gap_longest garbles{} repairs{} repeats* model* raw* ended
-    reasoning* calls{}"""
-CALL = """trial_id agent turn position call_id* name* raw* arguments{} garbled* allowed? findings{}
-    objection* reply* exit_code output* output_is_reply? seconds limit cut? harness"""
-_MARKS, _NAMES = "{}*?", f"{ascii_lowercase}{digits}_"
-_READ: dict[str, Callable[[Any], Any]] = {
-    "{}": decoded,
-    "*": lambda text: None if text is None else from_column(text),
-    "?": bool,
-}
-_OF_RUN = 'FROM "{}" AS one JOIN trial ON trial.id = one.trial_id WHERE trial.run_id = :run'
-_TABLE = """SELECT id, imported, source, card, trials, by_trial, calls, by_class
-    FROM imported WHERE id = :run"""
+# Columns of a run that are not the field of the same name.
+RUN_OTHERWISE = ("model", "simulated", "seconds", "joules", "card", "options", "arm", "source")
+# A trial without what only its summary has.
+_NOT_OF_A_TRIAL = (
+    *("run_id", "shard", "replaced", "calls", "errors", "executed", "crashed", "prompt_tokens"),
+    *("agent_calls", "agent_errors", "counting", "recovery"),
+)
+_IN_FORCE = "WHERE run_id = :run AND NOT replaced"
+_OF_NUMBER = f"{_IN_FORCE} AND scenario = :scenario AND number = :number"
 _LOOKS = """SELECT number, planned, trials, level, verdict, baseline, rules, at, data, judged
     FROM look WHERE run_id = :run ORDER BY number"""
 _CRASHES = "SELECT at, said FROM crash WHERE run_id = :run ORDER BY id"
 _REPLACED = "SELECT cause, count(*) FROM trial WHERE run_id = :run AND replaced GROUP BY cause"
-RAW = "raw*"  # of a turn, its largest column
 TOGETHER = 200  # trials whose rows are read at a time
-_TURNS = f"SELECT count(*) {_OF_RUN.format('turn')}"
+_TURNS = """SELECT count(*) FROM turn JOIN trial ON trial.id = turn.trial_id
+    WHERE trial.run_id = :run"""
 _TRIALS = "SELECT cause, retries FROM trial WHERE run_id = :run"
 _ENDLESS = 2**31 - 1  # as far as both databases count
 OPTIONS = tuple(one.name for one in fields(Options))
@@ -350,7 +332,7 @@ def summarized(query: Query, word: str, *, where: str) -> tuple[Run, tuple[Trial
 def load(query: Query, word: str, *, where: str, raw: bool = True) -> Run:
     """A whole run, by what names it; the bytes of its replies only if `raw`. Raises UsageError."""
     found = named(query, word, where=where)
-    return replace(without_trials(query, found), trials=tuple(_trials(query, found, raw=raw)))
+    return replace(without_trials(query, found), trials=tuple(_trials(query, found, has_raw=raw)))
 
 
 def named(query: Query, word: str, *, where: str) -> str:
@@ -377,11 +359,10 @@ def without_trials(query: Query, run: str) -> Run:
 
 @as_written()
 def _run(query: Query, run: str) -> Run:
-    (row,) = _rows(query, RUN, "FROM run AS one WHERE id = :run", run)
+    (row,) = read_rows(query, "run", "WHERE id = :run", run=run)
     columns = vars(row)
     _check_shapes(columns)
-    apart = map(columns.pop, ("seconds", "joules", "card", "options", "arm", "source"))
-    seconds, joules, card, options, arm, source = apart
+    _, _, seconds, joules, card, options, arm, source = map(columns.pop, RUN_OTHERWISE)
     return Run(
         **columns,
         model=ModelCard(**card),
@@ -419,123 +400,88 @@ def _requests(query: Query, run: str) -> int:
 
 def transcripts(query: Query, run: str, worlds: Sequence[World]) -> Iterator[Trial]:
     """Yield the trials in force of the run with this id, in the order of these task instances."""
-    from_trial = (
-        "FROM trial AS one WHERE run_id = :run AND scenario = :scenario AND number = :number"
-    )
     for start in range(0, len(worlds), TOGETHER):
-        rows = [
-            row
-            for scenario, number, _ in worlds[start : start + TOGETHER]
-            for row in _rows(
-                query,
-                TRIAL,
-                f"{from_trial} AND NOT replaced",
-                run,
-                scenario=scenario,
-                number=number,
-            )
-        ]
-        wanted = {digest for row in rows for of in row.prompts.values() for digest in of}
-        yield from _build_trials(query, rows, messages_of(query, run, wanted), raw=False)
+        rows: list[Any] = []
+        for scenario, number, _ in worlds[start : start + TOGETHER]:
+            rows += _trial_rows(query, _OF_NUMBER, run=run, scenario=scenario, number=number)
+        messages = messages_of(query, run, _digests(rows))
+        yield from _build_trials(query, rows, messages, has_raw=False)
 
 
-def _trials(query: Query, run: str, *, raw: bool) -> Iterator[Trial]:
-    of_run = "FROM trial AS one WHERE run_id = :run AND NOT replaced ORDER BY scenario, number"
-    rows = list(_rows(query, TRIAL, of_run, run))
-    return _build_trials(query, rows, messages_of(query, run), raw=raw)
+def _trials(query: Query, run: str, *, has_raw: bool) -> Iterator[Trial]:
+    rows = _trial_rows(query, f"{_IN_FORCE} ORDER BY scenario, number", run=run)
+    return _build_trials(query, rows, messages_of(query, run), has_raw=has_raw)
+
+
+def _trial_rows(query: Query, condition: str, **values: Any) -> list[Any]:
+    return list(read_rows(query, "trial", condition, but=_NOT_OF_A_TRIAL, **values))
+
+
+def _digests(rows: Sequence[Any]) -> set[str]:
+    """Return the digests of the messages that agents of these trials began with."""
+    digests: set[str] = set()
+    for row in rows:
+        digests.update(*row.prompts.values())
+    return digests
 
 
 def trial_of_row(query: Query, number: int) -> Trial:
-    """The trial of the row with this number, without its prompts and the bytes of its replies."""
-    rows = list(_rows(query, TRIAL, "FROM trial AS one WHERE id = :run", number))
-    (trial,) = _build_trials(query, [_unprompted(row) for row in rows], {}, raw=False)
+    """Return the trial of the row with this number, without prompts and the bytes of replies."""
+    (row,) = _trial_rows(query, "WHERE id = :number", number=number)
+    row.prompts = {}
+    (trial,) = _build_trials(query, [row], {}, has_raw=False)
     return trial
 
 
-def _unprompted(row: Any) -> Any:
-    row.prompts = {}
-    return row
-
-
 def _build_trials(
-    query: Query, rows: Sequence[Any], messages: Mapping[str, Message], *, raw: bool
+    query: Query, rows: Sequence[Any], messages: Mapping[str, Message], *, has_raw: bool
 ) -> Iterator[Trial]:
     """Build the trials, some at a time: their rows are three times as large as the trials."""
-    turn = TURN if raw else " ".join(one for one in TURN.split() if one != RAW)
+    unread = () if has_raw else ("raw",)  # the largest column
     for start in range(0, len(rows), TOGETHER):
-        some = rows[start : start + TOGETHER]
-        ids = ", ".join(str(trial.id) for trial in some)
-        turns, calls = (
-            _by_trial(query, columns, table, ids)
-            for columns, table in ((turn, "turn"), (CALL, "call"))
-        )
-        for trial in some:
-            prompts = prompts_of(trial.prompts, messages)
-            made = turns.pop(trial.id, [])
-            for one in () if raw else made:
-                one.raw = ""
-            yield trial_value(trial, made, calls.pop(trial.id, []), prompts)
+        batch = rows[start : start + TOGETHER]
+        ids = [row.id for row in batch]
+        turns = _rows_by_trial(query, "turn", ids, but=unread)
+        calls = _rows_by_trial(query, "call", ids)
+        for row in batch:
+            prompts = prompts_of(row.prompts, messages)
+            yield trial_value(row, turns.pop(row.id, []), calls.pop(row.id, []), prompts)
 
 
 def load_trial(
     query: Query, run: str, scenario: str, number: int, part: Part = WHOLE
 ) -> Trial | None:
-    """One trial in force of the run with this id, or a part of it; None where there is none."""
-    from_trial = (
-        "FROM trial AS one WHERE run_id = :run AND scenario = :scenario AND number = :number"
-    )
-    place: dict[str, Any] = {"scenario": scenario, "number": number}
-    for trial in _rows(query, TRIAL, f"{from_trial} AND NOT replaced", run, **place):
-        named = {"low": part.first, "high": part.end, "most": part.most}
-        some = 'FROM "{}" AS one WHERE trial_id = :run AND "{}" >= :low AND "{}" < :high'
-        turns, calls = (
-            list(
-                _rows(
-                    query,
-                    columns,
-                    f"{some.format(table, of, of)} ORDER BY id LIMIT :most",
-                    trial.id,
-                    **named,
-                )
-            )
-            for columns, table, of in ((TURN, "turn", "number"), (CALL, "call", "turn"))
-        )
-        wanted = {digest for digests in trial.prompts.values() for digest in digests}
-        prompts = prompts_of(trial.prompts, messages_of(query, run, wanted))
-        return trial_value(trial, turns, calls, prompts)
-    return None
+    """Return a trial in force of the run with this id, or a part of it; None if there is none."""
+    rows = _trial_rows(query, _OF_NUMBER, run=run, scenario=scenario, number=number)
+    if not rows:
+        return None
+    row = rows[0]
+    limits = {"trial": row.id, "low": part.first, "high": part.end, "most": part.most}
+    within = "WHERE trial_id = :trial AND {0} >= :low AND {0} < :high ORDER BY id LIMIT :most"
+    turns = list(read_rows(query, "turn", within.format("number"), **limits))
+    calls = list(read_rows(query, "call", within.format("turn"), **limits))
+    prompts = prompts_of(row.prompts, messages_of(query, run, _digests(rows)))
+    return trial_value(row, turns, calls, prompts)
 
 
-def _by_trial(query: Query, columns: str, table: str, trials: str) -> dict[int, list[Any]]:
+def _rows_by_trial(
+    query: Query, table: str, trials: Sequence[int], *, but: Sequence[str] = ()
+) -> dict[int, list[Any]]:
     grouped: dict[int, list[Any]] = defaultdict(list)
-    source = f'FROM "{table}" AS one WHERE trial_id IN ({trials}) ORDER BY one.id'
-    for row in _rows(query, columns, source):
+    condition = f"WHERE trial_id IN ({', '.join(map(str, trials))}) ORDER BY id"
+    for row in read_rows(query, table, condition, but=but):
         grouped[row.trial_id].append(row)
     return grouped
-
-
-def _rows(query: Query, columns: str, source: str, run: Any = None, **named: Any) -> Iterator[Any]:
-    """Rows by the names of their columns, with the values that the ORM gives."""
-    names = [column.rstrip(_MARKS) for column in columns.split()]
-    marks = [column.lstrip(_NAMES) for column in columns.split()]
-    reads = [(at, _READ[mark]) for at, mark in enumerate(marks) if mark]
-    asked = ", ".join(f'one."{name}"' for name in names)
-    of_run = {} if run is None else {"run": run}
-    for row in query(f"SELECT {asked} {source}", **of_run, **named):
-        values = list(row)
-        for at, read in reads:
-            values[at] = read(values[at])
-        yield SimpleNamespace(**dict(zip(names, values, strict=True)))
 
 
 @as_written()
 def imported(query: Query, table: str) -> ImportedCounts:
     """The imported counts of this id."""
-    name, when, source, card, trials, by_trial, calls, by_class = query(_TABLE, run=table)[0]
-    classes = {key: tuple(errors) for key, errors in decoded(by_class).items()}
-    named = tuple((scenario, trial) for scenario, trial in decoded(trials))
-    counts = ErrorCounts(tuple(decoded(calls)), classes, by_trial=bool(by_trial))
-    return ImportedCounts(name, ModelCard(**decoded(card)), when, source, named, counts)
+    (row,) = read_rows(query, "imported", "WHERE id = :id", id=table)
+    classes = {name: tuple(errors) for name, errors in row.by_class.items()}
+    counts = ErrorCounts(tuple(row.calls), classes, by_trial=row.by_trial)
+    trials = tuple((scenario, trial) for scenario, trial in row.trials)
+    return ImportedCounts(row.id, ModelCard(**row.card), row.imported, row.source, trials, counts)
 
 
 def _of_table(table: ImportedCounts) -> RunSummary:

@@ -34,13 +34,10 @@ from agenteval.store.location import (
 from agenteval.store.older import connection_to_read
 from agenteval.store.search import save_review
 from agenteval.store.summaries import INTERRUPTED, known_runs, tables_known
+from agenteval.store.tables import TableWriter
 from agenteval.store.write import (
-    IMPORTED,
-    RUN,
-    TAGS,
     Hold,
     RunRecorder,
-    TableWriter,
     claimed,
     imported_values,
     run_values,
@@ -343,34 +340,34 @@ class SqlStore:
         """For questions by SQLAlchemy."""
         return self.engine.connect()
 
-    def _add(self, table: str, columns: str, values: Values, more: str = "") -> bool:
+    def _add(self, table: str, values: Values, more: str) -> bool:
         """Insert a row; return True if `more` made the statement return one."""
-        written = TableWriter(table, columns, self._connection.mark)
+        written = TableWriter(table, self._connection.mark)
         return bool(self._connection.execute(written.insert + more, written.bind(values)))
 
-    def _update_run(self, run_id: str, columns: str, values: Values) -> None:
-        written = TableWriter("run", columns, self._connection.mark)
+    def _update_run(self, run_id: str, values: Values) -> None:
+        written = TableWriter("run", self._connection.mark, values)
         self._connection.execute(written.update, (*written.bind(values), run_id))
 
     def add(self, run: Run) -> Run:
         """Store a new run; return it as stored: another one may just have taken its id."""
-        return replace(run, id=self._added("run", RUN, run_values(run)))
+        return replace(run, id=self._added("run", run_values(run)))
 
     def exists(self, run_id: str) -> bool:
         """Return True if a run, or imported counts, have this id."""
         return bool(self.ask(_THERE, id=run_id))
 
-    def _added(self, table: str, columns: str, values: Values) -> str:
+    def _added(self, table: str, values: Values) -> str:
         """The id that it has now: its own, or with the first number behind it that is free."""
         ident, number = str(values["id"]), 1
-        while self.exists(ident) or not self._add(table, columns, values | {"id": ident}, _NEW):
+        while self.exists(ident) or not self._add(table, values | {"id": ident}, _NEW):
             number += 1
             ident = f"{values['id']}-{number}"
         return ident
 
     def add_imported(self, imported: ImportedCounts) -> ImportedCounts:
         """Store imported counts as `add` does a run."""
-        return replace(imported, id=self._added("imported", IMPORTED, imported_values(imported)))
+        return replace(imported, id=self._added("imported", imported_values(imported)))
 
     def tag(self, run_id: str, labels: Sequence[str], note: str | None, *, off: bool) -> None:
         """Give the run labels, or take them `off`, and a note where there is one."""
@@ -381,14 +378,14 @@ class SqlStore:
             had, noted = before[0] if before else ("[]", "")
             kept = [one for one in decoded(had) if one not in labels]
             values = {"labels": kept if off else [*kept, *labels], "run_id": run_id}
-            self._add("tags", TAGS, values | {"note": noted if note is None else note}, _TAG)
+            self._add("tags", values | {"note": noted if note is None else note}, _TAG)
 
     def served_at(self, run_id: str, base_url: str) -> None:
         """Add servers, by their URLs with a space between, to those that the run names."""
         with self._connection.together():
             card = decoded(self.ask("SELECT card FROM run WHERE id = :run", run=run_id)[0][0])
             each = dict.fromkeys(f"{card.get('base_url', '')} {base_url}".split())
-            self._update_run(run_id, "card{}", {"card": card | {"base_url": " ".join(each)}})
+            self._update_run(run_id, {"card": card | {"base_url": " ".join(each)}})
 
     def close_run(
         self,
@@ -405,7 +402,7 @@ class SqlStore:
         values = {"complete": complete, "second_reader": dict(second_reader)} | (
             asdict(effort) if effort else {"seconds": None, "joules": None}
         )
-        self._update_run(run_id, "complete second_reader{} seconds joules", values)
+        self._update_run(run_id, values)
 
     def close_part(
         self,
@@ -429,8 +426,7 @@ class SqlStore:
                 end(self._connection, shard.id)
             counts = Counter(decoded(answers)) + Counter(second_reader)
             values = {"complete": bool(was or complete), "second_reader": dict(counts)}
-            columns = "complete second_reader{} seconds"
-            self._update_run(run_id, columns, values | {"seconds": seconds})
+            self._update_run(run_id, values | {"seconds": seconds})
 
     def look(self, run_id: str, look: Look) -> bool:
         """Keep what a gate saw of a run under way; False where there is a look of that number."""

@@ -9,9 +9,9 @@ Runs, their trials and imported counts as a list has them: each in a few figures
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import msgspec
@@ -30,66 +30,47 @@ _KNOWN = """SELECT run.id, run.model, tags.labels, run.simulated, EXISTS (SELECT
     WHERE run_id = run.id AND NOT replaced AND outcome NOT IN ('', 'void'))
     FROM run LEFT JOIN tags ON tags.run_id = run.id ORDER BY started DESC, run.id DESC"""
 _TABLES = "SELECT id FROM imported ORDER BY imported DESC"
-_TRIALS = """SELECT scenario, number, seed, outcome, calls, errors, executed, crashed, handshake,
-    recovery, prompt_tokens, agent_calls, agent_errors, reason, cause, retries, stretched, goal,
-    goal_turn FROM trial WHERE run_id = :run AND NOT replaced ORDER BY scenario, number"""
+# Columns of a trial that are the field of the same name of its summary, but for `agents`.
+_FIELDS = tuple(field.name for field in fields(TrialSummary))
+_BEGUN = 3  # fields that are known when a trial begins: scenario, number and seed
+_COLUMNS = ", ".join("agent_calls" if name == "agents" else name for name in _FIELDS)
+_TRIALS = f"""SELECT {_COLUMNS} FROM trial
+    WHERE run_id = :run AND NOT replaced ORDER BY scenario, number"""  # noqa: S608 -- our own columns
 
 
 def summary_values(summary: TrialSummary) -> Values:
     """Return the columns that a trial's row gets from its summary when it has ended."""
-    return {
-        "outcome": summary.outcome,
-        "calls": summary.calls,
+    values = {name: getattr(summary, name) for name in _FIELDS[_BEGUN:]}
+    del values["agents"]
+    return values | {
         "errors": dict(summary.errors),
-        "executed": summary.executed,
-        "crashed": summary.crashed,
         "handshake": [msgspec.to_builtins(step) for step in summary.handshake],
         "recovery": msgspec.to_builtins(summary.recovery),
         "counting": COUNTING,
-        "prompt_tokens": summary.prompt_tokens,
         "agent_calls": {name: list(counts) for name, counts in summary.agents.items()},
         "agent_errors": dict(summary.agent_errors),
-        "reason": summary.reason,
         "cause": summary.cause or "",
-        "retries": summary.retries,
-        "stretched": summary.stretched,
         "goal": [msgspec.to_builtins(check) for check in summary.goal],
-        "goal_turn": summary.goal_turn,
     }
 
 
 def summaries(query: Query, run_id: str) -> tuple[TrialSummary, ...]:
     """Return the summaries of all trials in force, in the order of `SqlStore.load`."""
-    return tuple(_summary(*row) for row in query(_TRIALS, run=run_id))
+    return tuple(_summary(row) for row in query(_TRIALS, run=run_id))
 
 
 @as_written()
-def _summary(scenario: str, number: int, seed: int, outcome: str, *counted: Any) -> TrialSummary:
-    """Without an outcome it was in flight when the run died: void, and nothing of it counted."""
-    if not outcome:
+def _summary(row: Sequence[Any]) -> TrialSummary:
+    values = dict(zip(_FIELDS, row, strict=True))
+    if not values["outcome"]:
+        # It was in flight when the run died: nothing of it is counted.
+        scenario, number, seed = row[:_BEGUN]
         return TrialSummary(
             scenario, number, seed, Outcome.VOID, reason=INTERRUPTED, cause=Cause.INTERRUPTED
         )
-    calls, errors, executed, crashed, steps, recovery, tokens, agents, *rest = counted
-    agent_errors, reason, cause, retries, stretched, goal, goal_turn = rest
-    return TrialSummary(
-        *(scenario, number, seed, Outcome(outcome)),
-        calls=calls,
-        errors=_shared(dict, errors),
-        executed=executed,
-        crashed=crashed,
-        handshake=_shared(_handshake, steps),
-        recovery=_recovery(recovery) if recovery else NO_DENIALS,
-        prompt_tokens=tokens,
-        agents=_shared(_agents, agents),
-        agent_errors=_shared(dict, agent_errors),
-        reason=from_column(reason),
-        cause=Cause(cause) if cause else None,
-        retries=retries,
-        stretched=stretched,
-        goal=_shared(_goal, goal),
-        goal_turn=goal_turn,
-    )
+    for name, decode in _DECODERS.items():
+        values[name] = decode(values[name])
+    return TrialSummary(**values)
 
 
 def _handshake(steps: Any) -> tuple[HandshakeStep, ...]:
@@ -97,7 +78,7 @@ def _handshake(steps: Any) -> tuple[HandshakeStep, ...]:
 
 
 def _agents(counted: Any) -> dict[str, Cluster]:
-    return {name: (denied, made) for name, (denied, made) in counted.items()}
+    return {name: (denied, calls) for name, (denied, calls) in counted.items()}
 
 
 def _goal(checks: Any) -> tuple[GoalCheck, ...]:
@@ -113,14 +94,29 @@ def _shared(build: Callable[[Any], Value], column: Any) -> Value:
 
 
 @lru_cache(maxsize=4096)
-def _of_text(made: Callable[[Any], Value], column: str) -> Value:
-    return made(decoded(column))
+def _of_text(build: Callable[[Any], Value], column: str) -> Value:
+    return build(decoded(column))
 
 
 def _recovery(column: Any) -> TrialRecovery:
+    if not column:
+        return NO_DENIALS
     if isinstance(column, str):
         return msgspec.json.decode(column, type=TrialRecovery)
     return msgspec.convert(column, TrialRecovery)
+
+
+_DECODERS: Mapping[str, Callable[[Any], Any]] = {
+    "outcome": Outcome,
+    "errors": partial(_shared, dict),
+    "handshake": partial(_shared, _handshake),
+    "recovery": _recovery,
+    "agents": partial(_shared, _agents),
+    "agent_errors": partial(_shared, dict),
+    "reason": from_column,
+    "cause": lambda cause: Cause(cause) if cause else None,
+    "goal": partial(_shared, _goal),
+}
 
 
 def known_runs(query: Query) -> list[Known]:
@@ -257,16 +253,18 @@ def listed(query: Query, ids: Sequence[str] | None = None) -> list[Listed]:
     among = ", ".join(f":{name}" for name in named)
     conditions = ("", "") if ids is None else (f"WHERE id IN ({among})", f"AND run_id IN ({among})")
     trials: dict[str, list[_Ended]] = defaultdict(list)
-    known: dict[str, int] = {}  # most trials have the errors of many others, to the letter
     for run, scenario, outcome, calls, errors in query(_ENDED.format(conditions[1]), **named):
-        if (denied := known.get(written := str(errors))) is None:
-            denied = known[written] = sum(decoded(errors).values())
+        denied = _shared(_sum_errors, errors)
         trials[run].append(_Ended(scenario, outcome, (denied, calls)))
     verdicts = {run: verdict for run, verdict in query(_VERDICTS)}  # noqa: C416 -- rows are no pairs
     return [
         _listed(*row, trials=trials[row[0]], verdicts=verdicts)
         for row in query(_LISTED.format(conditions[0]), **named)
     ]
+
+
+def _sum_errors(errors: Mapping[str, int]) -> int:
+    return sum(errors.values())
 
 
 def verdicts_of_others(query: Query, run: str, *, model: str, over: str) -> Mapping[str, int]:

@@ -6,22 +6,19 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import JSON, Connection, Table, bindparam, delete, insert, select, text, update
-from sqlmodel import SQLModel
 
 from agenteval.errors import HostError, UsageError
-from agenteval.store.ingesting import LogFileRow, SessionRow
 from agenteval.store.location import Location, size_of
 from agenteval.store.orm import connected_to_read
-from agenteval.store.schema import ExactText, TurnRow
+from agenteval.store.schema import METADATA, ExactText
 from agenteval.store.sql import SqlStore
 from agenteval.store.texts import PACKED
 
 BATCH = 500  # rows held at a time: a turn keeps a whole reply
 SHOWN = 5  # lines of what a database says itself
-_TURN = SQLModel.metadata.tables[str(TurnRow.__tablename__)]
-_SESSION, _LOG = (
-    SQLModel.metadata.tables[str(row.__tablename__)] for row in (SessionRow, LogFileRow)
-)
+_TURN = METADATA.tables["turn"]
+_SESSION = METADATA.tables["session"]
+_LOG = METADATA.tables["log_file"]
 _NEXT = (
     select(_TURN.c.id, _TURN.c.raw)
     .where(_TURN.c.id > bindparam("last"), text(f"raw NOT LIKE '{PACKED}%'"))
@@ -45,7 +42,7 @@ _AMISS = {
 
 def tables() -> Iterator[Table]:
     """Yield the tables that runs have rows in, each after those that its rows name."""
-    return (table for table in SQLModel.metadata.sorted_tables if _belongs(table) is not None)
+    return (table for table in METADATA.sorted_tables if _belongs(table) is not None)
 
 
 def _belongs(table: Table) -> Any:
@@ -64,7 +61,7 @@ def _rows_of(table: Table, run_id: str) -> Any:
     above = _ABOVE.get(column.name, "run")
     if above == "run":
         return column == run_id
-    parent = SQLModel.metadata.tables[above]
+    parent = METADATA.tables[above]
     return column.in_(select(parent.c.id).where(parent.c.run_id == run_id))
 
 
@@ -132,7 +129,7 @@ def faults(connection: Connection) -> Iterator[str]:
     if connection.dialect.name == "sqlite":
         said = [str(row[0]) for row in connection.execute(text("PRAGMA integrity_check"))]
         yield from (f"the file is damaged: {line}" for line in said[:SHOWN] if line != "ok")
-    for table in SQLModel.metadata.sorted_tables:
+    for table in METADATA.sorted_tables:
         for key in table.foreign_keys:
             above = key.column.table
             lost = select(key.parent).outerjoin(above, key.parent == key.column)

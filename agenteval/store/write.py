@@ -9,99 +9,39 @@ Writing one run as it happens, by one process: a row for each turn and call, at 
 
 import fcntl
 import hashlib
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, field
 from enum import Enum
-from operator import itemgetter
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import msgspec
+from typing import NamedTuple
 
 from agenteval.errors import HostError, UsageError
 from agenteval.protocols import TrialKey
 from agenteval.store import read
 from agenteval.store.location import Bound, Connection, Location, Values
-from agenteval.store.texts import packed, prompt_values, to_column
+from agenteval.store.tables import TableWriter, blank_row, columns_but
+from agenteval.store.texts import prompt_values
 from agenteval.trial.run import Run, judged_by
 from agenteval.trial.session import Session
 from agenteval.trial.summary import ImportedCounts
 from agenteval.trial.trial import CallRecord, Trial, Turn
 
-# Columns but a row's own number, those marked: {} of JSON, * of any text, ~ of text that is packed.
-RUN = """id model simulated started seed trials_planned max_turns concurrency sandbox prefork
-    protocol taxonomy complete seconds joules second_reader{} card{} policies{} judged{} options{}
-    scenarios{} arm{} source{} per_token"""
-ENDED = """ending outcome reason* cause retries stretched seconds handshake{} goal{} goal_turn
-    prompts{} agents{} calls errors{} executed crashed prompt_tokens agent_calls{} agent_errors{}
-    counting"""
-TRIAL = f"run_id scenario number seed shard replaced {ENDED}"
-COUNTED = "recovery{}"  # nothing, until the trial has ended
-TURN = """trial_id agent number text* finish_reason* prompt_tokens completion_tokens
-    reasoning_tokens cached_tokens seconds first_piece pieces gap_mean gap_median gap_p95
-    gap_longest garbles{} repairs{} repeats* model* reasoning* raw~ ended calls{}"""
-CALL = """trial_id agent turn position call_id* name* raw* arguments{} garbled* allowed
-    failure_class findings{} objection* policy taxonomy reply* exit_code output* output_is_reply
-    seconds limit cut harness derived offending* shape"""
-SESSION = """run_id trial_id session* part agent* version* project* parent* path* began ended size{}
-    outcomes{} policy* differ"""
-IMPORTED = "id imported source card{} trials{} by_trial calls{} by_class{}"
-REVIEW = "trial_id call_id label note* at"
-TAGS = "run_id labels{} note"
-NEW_TRIAL: Values = {
-    "shard": None,
-    "replaced": False,
-    "ending": "",
-    "outcome": "",
-    "reason": "",
-    "cause": "",
-    "retries": 0,
-    "stretched": 1.0,
-    "seconds": 0.0,
-    "handshake": [],
-    "goal": [],
-    "goal_turn": None,
-    "prompts": {},
-    "agents": [],
-    "calls": 0,
-    "errors": {},
-    "executed": 0,
-    "crashed": 0,
-    "prompt_tokens": 0,
-    "agent_calls": {},
-    "agent_errors": {},
-    "counting": 0,
-}
+_PLACE = ("run_id", "number", "scenario", "seed")  # of a trial; known when it begins
 
 
 def run_values(run: Run) -> Values:
-    return {
-        "id": run.id,
+    effort, options, arm, source = run.effort, run.options, run.arm, run.source
+    values = {name: getattr(run, name) for name in columns_but("run", *read.RUN_OTHERWISE)}
+    return values | {
         "model": run.model.name,
         "simulated": run.model.simulated,
-        "started": run.started,
-        "seed": run.seed,
-        "trials_planned": run.trials_planned,
-        "max_turns": run.max_turns,
-        "concurrency": run.concurrency,
-        "sandbox": run.sandbox,
-        "prefork": run.prefork,
-        "protocol": run.protocol,
-        "taxonomy": run.taxonomy,
-        "complete": run.complete,
-        "seconds": run.effort.seconds if run.effort else None,
-        "joules": run.effort.joules if run.effort else None,
-        "second_reader": dict(run.second_reader),
+        "seconds": effort.seconds if effort else None,
+        "joules": effort.joules if effort else None,
         "card": asdict(run.model),
-        "policies": dict(run.policies),
-        "judged": dict(run.judged),
-        "options": asdict(run.options) if run.options else {},
-        "scenarios": dict(run.scenarios),
-        "arm": asdict(run.arm) if run.arm else {},
-        "source": asdict(run.source) if run.source else {},
-        "per_token": run.per_token,
+        "options": asdict(options) if options else {},
+        "arm": asdict(arm) if arm else {},
+        "source": asdict(source) if source else {},
     }
 
 
@@ -112,66 +52,12 @@ def imported_values(imported: ImportedCounts) -> Values:
         "imported": imported.imported,
         "source": imported.source,
         "card": asdict(imported.model),
-        "trials": [list(trial) for trial in imported.trials],
+        "trials": imported.trials,
         "by_trial": counts.by_trial,
-        "calls": list(counts.calls),
-        "by_class": {name: list(errors) for name, errors in counts.by_class.items()},
+        "calls": counts.calls,
+        "by_class": counts.by_class,
     }
 
-
-class TableWriter:
-    """The statements that write a table: columns that are `given` on writing, then those bound.
-
-    `mark` is what a database's driver has in the place of a value. `update` is of the row whose id
-    stands behind what is bound.
-    """
-
-    def __init__(
-        self, table: str, columns: str, mark: str, set_on_insert: Sequence[str] = ()
-    ) -> None:
-        kinds = {column.rstrip("{}*~"): column for column in columns.split()}
-        news = [name for name in kinds if name not in set_on_insert]
-        self._taken = itemgetter(*news, news[-1])  # of one column it would give no row
-        self._binders = [
-            (at, _BINDERS[kinds[name].removeprefix(name)])
-            for at, name in enumerate(news)
-            if kinds[name] != name
-        ]
-        quoted = [f'"{name}"' for name in (*set_on_insert, *news)]  # one is called limit
-        marks = ", ".join([mark] * len(quoted))
-        self.insert = f'INSERT INTO "{table}" ({", ".join(quoted)}) VALUES ({marks})'  # noqa: S608 -- our own columns
-        put = ", ".join(f"{name} = {mark}" for name in quoted[len(set_on_insert) :])
-        self.update = f'UPDATE "{table}" SET {put} WHERE id = {mark}'  # noqa: S608 -- likewise
-
-    def bind(self, values: Values) -> Bound:
-        *row, _ = self._taken(values)
-        for at, bind in self._binders:
-            row[at] = bind(row[at])
-        return tuple(row)
-
-
-def _json(value: Any) -> str:
-    """JSON in a tenth of the time that the standard library takes.
-
-    That one writes what msgspec cannot: lone surrogates, and a NaN, for which msgspec has null.
-    """
-    if not value:
-        return _EMPTY.get(type(value)) or json.dumps(value)
-    try:
-        text = msgspec.json.encode(value)
-    except (ValueError, OverflowError):
-        return json.dumps(value)
-    return json.dumps(value) if b"null" in text else text.decode()
-
-
-_EMPTY: dict[type, str] = {dict: "{}", list: "[]"}
-
-
-def _exact(value: str | None) -> str | None:
-    return to_column(value) if value else value
-
-
-_BINDERS: dict[str, Callable[[Any], Any]] = {"{}": _json, "*": _exact, "~": packed}
 
 _OF_SESSION = ("agent", "version", "project", "parent", "path", "part", "began", "ended")
 
@@ -221,11 +107,10 @@ class SessionTables:
 
     def __init__(self, mark: str, taxonomy: str) -> None:
         self._taxonomy = taxonomy
-        named = ("run_id", "number", "scenario", "seed")
-        self.trial = TableWriter("trial", f"{TRIAL} {COUNTED}", mark, named)
-        self.turn = TableWriter("turn", TURN, mark, ("trial_id",))
-        self.call = TableWriter("call", CALL, mark, ("trial_id",))
-        self.session = TableWriter("session", SESSION, mark, ("run_id", "trial_id"))
+        self.trial = TableWriter("trial", mark, set_on_insert=_PLACE)
+        self.turn = TableWriter("turn", mark, set_on_insert=("trial_id",))
+        self.call = TableWriter("call", mark, set_on_insert=("trial_id",))
+        self.session = TableWriter("session", mark, set_on_insert=("run_id", "trial_id"))
 
     def entry(self, judged: Judged) -> Entry:
         session, trial = judged.session, judged.trial
@@ -237,7 +122,7 @@ class SessionTables:
             size=session.size,
             scenario=trial.scenario,
             seed=trial.seed,
-            trial=self.trial.bind(NEW_TRIAL | read.ended_values(trial)),
+            trial=self.trial.bind(blank_row("trial") | read.ended_values(trial)),
             about=self.session.bind(_about(judged)),
             turns=[self.turn.bind(one) for one in turns],
             calls=self._calls(judged),
@@ -298,14 +183,16 @@ class RunRecorder:
 
     def __post_init__(self) -> None:
         mark = self.connection.mark
-        self._trials = TableWriter("trial", TRIAL, mark)
-        self._ends = TableWriter("trial", f"{ENDED} {COUNTED}", mark)
-        self._turns = TableWriter("turn", TURN, mark)
-        self._calls = TableWriter("call", CALL, mark)
+        # The column `recovery` stays NULL until the trial has ended.
+        self._trials = TableWriter("trial", mark, columns_but("trial", "id", "recovery"))
+        ended = columns_but("trial", "id", *_PLACE, "shard", "replaced")
+        self._ends = TableWriter("trial", mark, ended)
+        self._turns = TableWriter("turn", mark)
+        self._calls = TableWriter("call", mark)
 
     def begin(self, key: TrialKey) -> bool:
         """Claim the trial; return False if another process has claimed it before."""
-        values = NEW_TRIAL | {"run_id": self.run_id, "shard": self.shard, **asdict(key)}
+        values = blank_row("trial") | {"run_id": self.run_id, "shard": self.shard, **asdict(key)}
         claim = "" if self.shard is None else " ON CONFLICT DO NOTHING"
         begins = f"{self._trials.insert}{claim} RETURNING id"
         made = self.connection.execute(begins, self._trials.bind(values))

@@ -14,7 +14,7 @@ from sqlalchemy import update
 
 from agenteval.errors import HostError
 from agenteval.protocols import TrialKey
-from agenteval.store.schema import TurnRow
+from agenteval.store.schema import METADATA
 from agenteval.store.sql import SqlStore
 from agenteval.store.texts import PACKED
 from agenteval.testing import run, trial
@@ -63,7 +63,7 @@ def test_a_reply_is_kept_compressed_and_comes_back_as_it_was(project) -> None:
 def test_whatever_a_server_sent_comes_back(project, reply) -> None:
     filled()
     with closing(SqlStore(STORE)) as store, store.connect() as connection, connection.begin():
-        connection.execute(update(TurnRow).values(raw=reply))
+        connection.execute(update(METADATA.tables["turn"]).values(raw=reply))
     assert raws() == {reply}
 
 

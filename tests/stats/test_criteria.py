@@ -6,10 +6,11 @@ from summaries_of import run, trial
 
 from agenteval.config.files import shipped
 from agenteval.config.gate import load_rules
-from agenteval.stats.criteria import CRITERIA, TRIALS, Criterion, Rules, as_it_ended, errors_of
+from agenteval.stats.criteria import CRITERIA, TRIALS, Criterion, Drawn, Rules, errors_of
 from agenteval.stats.promotion import GateVerdict, judge_gate
 from agenteval.trial.call import Outcome
 
+OUTCOME, DENIED = Drawn.OUTCOME, Drawn.DENIED_CALLS
 SHIPPED = load_rules(shipped() / "gate.toml")
 GOOD_OR_UNKNOWN = {Outcome.COMPLETED, Outcome.NOT_OBSERVABLE}
 BAD_ENDS = [end for end in Outcome if end not in GOOD_OR_UNKNOWN]
@@ -80,31 +81,37 @@ def test_each_criterion_counts_its_own_and_is_simulated_at_its_share():
 
 
 @pytest.mark.parametrize(
-    "never",
+    ("counts", "moved_by", "reason"),
     [
-        lambda one: (one.outcome == "cheated", 1),
-        lambda one: (one.retries > 3, 1),
+        (lambda one: one.outcome == "cheated", OUTCOME, "moved by the outcome, and counts trials"),
+        (lambda one: one.retries > 3, OUTCOME, "moved by the outcome, and counts trials alike"),
+        (lambda _: False, DENIED, "moved by denied calls, and counts trials alike"),
+        (lambda one: one.calls > 20, DENIED, "moved by denied calls, and counts trials alike"),
+        (lambda one: one.void, OUTCOME | DENIED, "moved by denied calls, and counts trials"),
+        (lambda one: one.completed or one.calls > 5, OUTCOME, "moved by calls too, which it does"),
+        (lambda one: one.completed or one.errors, OUTCOME, "moved by denied calls too, which it"),
+        (lambda one: one.errors or one.void, DENIED, "moved by the outcome too, which it does"),
+        (lambda one: one.errors or one.retries, DENIED, "moved by retries too, which it"),
+        (lambda one: one.void or one.turns > 9, OUTCOME, "moved by recovery too, which it does"),
     ],
-    ids=["an outcome that there is not", "what no outcome tells"],
 )
-def test_a_criterion_that_no_end_of_a_trial_meets_is_not_simulated_as_what_never_happens(never):
-    with pytest.raises(
-        ValueError, match="criterion 'cheated' is simulated as_it_ended, and counts no"
-    ):
-        Criterion("cheated", TRIALS, "trials that cheat, per 100", never, as_it_ended)
+def test_a_criterion_that_misstates_what_moves_it_is_refused(counts, moved_by, reason):
+    with pytest.raises(ValueError, match=f"criterion 'mine' is (said to be )?({reason})"):
+        Criterion("mine", TRIALS, "of mine", lambda one: (bool(counts(one)), 1), moved_by)
 
 
 @pytest.mark.parametrize(
-    "ends",
+    ("counts", "moved_by"),
     [
-        lambda one: (one.outcome == "looped", 1),
-        lambda one: (not one.calls, 1),
-        lambda one: (one.errors != {} and one.outcome is Outcome.GAVE_UP, 1),
+        (lambda one: one.outcome == "looped", OUTCOME),
+        (lambda one: one.errors != {}, DENIED),
+        (lambda one: sum(one.errors.values()) * 2 > one.calls, DENIED),
+        (lambda one: one.errors != {} and one.outcome is Outcome.GAVE_UP, OUTCOME | DENIED),
     ],
-    ids=["an outcome", "a trial without calls", "an outcome behind a denial"],
+    ids=["an outcome", "any denial", "half of the calls denied", "an outcome behind a denial"],
 )
-def test_a_criterion_that_an_end_of_a_trial_meets_is_simulated_as_it_ended(ends):
-    one = Criterion("mine", TRIALS, "trials of mine, per 100", ends, as_it_ended)
+def test_what_a_rehearsal_draws_is_simulated_as_it_was_drawn(counts, moved_by):
+    one = Criterion("mine", TRIALS, "of mine", lambda one: (counts(one), 1), moved_by)
     assert one.simulate(trial(2, 10), 0.5, np.random.default_rng(1)) == trial(2, 10)
 
 

@@ -13,7 +13,7 @@ from summaries_of import run, trial
 
 from agenteval.config.files import shipped
 from agenteval.config.gate import load_rules
-from agenteval.stats.fewer_errors import Group, evenest, least_between_strata, widest
+from agenteval.stats.fewer_errors import Group, _least_between_strata, evenest, widest
 from agenteval.stats.limits import comparison, lower_bound, rate_test, upper_bound
 from agenteval.stats.promotion import GateVerdict, judge_gate
 from agenteval.stats.rates import Estimand, strata
@@ -80,7 +80,7 @@ def test_strata_differ_by_no_less_than_is_told_at_any_rate(chance, many):
         ends = [(-shift - rate * size, errors, slack) for errors, shift, size, slack in sums]
         return [(min(max(price * of, low), low + errors), of) for low, errors, of in ends]
 
-    for rate, told in zip(rates, least_between_strata(sums, rates), strict=True):
+    for rate, told in zip(rates, _least_between_strata(sums, rates), strict=True):
         low, high = -200.0, 200.0
         for _ in range(100):
             price = (low + high) / 2

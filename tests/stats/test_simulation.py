@@ -8,7 +8,7 @@ from agenteval.stats.planning import (
     Clustering,
     Design,
     Truth,
-    clustering_of,
+    _clustering_of,
     design_of,
     simulated_pairs,
     truth_of,
@@ -57,7 +57,7 @@ def test_a_simulated_run_is_laid_out_like_its_design():
     [(2_000, 1, 0.0, 0.2), (500, 12, 0.1, 0.1), (500, 12, 0.0, 0.15), (500, 12, 0.2, 0.0)],
 )
 def test_the_clustering_of_a_run_is_found_again(scenarios, each, scenario, within):
-    found = clustering_of(drawn(design(scenarios, each, scenario, within))[0], icc=0.5)
+    found = _clustering_of(drawn(design(scenarios, each, scenario, within))[0], icc=0.5)
     assert (found.scenario, found.trial) == pytest.approx((scenario, within), abs=0.04)
 
 
@@ -69,12 +69,12 @@ def test_a_scenario_is_as_hard_for_both():
 
 def test_few_errors_show_no_clustering_and_the_planned_one_is_used():
     few = run(*(trial(at < 9, 8, seed=at) for at in range(40)))
-    assert clustering_of(few, icc=0.07) == Clustering(0.0, 0.07)
+    assert _clustering_of(few, icc=0.07) == Clustering(0.0, 0.07)
 
 
 def test_single_calls_have_no_clustering():
     single = run(*(trial(at % 2, 1, seed=at) for at in range(40)))
-    assert clustering_of(single, icc=0.07) == Clustering(0.0, 0.0)
+    assert _clustering_of(single, icc=0.07) == Clustering(0.0, 0.0)
 
 
 def test_without_errors_none_are_drawn():

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 from schemas import OLDEST, VERSIONS, sqlite_schema
-from sqlmodel import SQLModel
 
 from agenteval.errors import UsageError
 from agenteval.protocols import TrialKey
@@ -19,6 +18,7 @@ from agenteval.store import summaries as summaries_summaries
 from agenteval.store.location import _UNCOUNTED, SCHEMA
 from agenteval.store.search import _GARBLED
 from agenteval.store.sql import SqlStore
+from agenteval.store.tables import TABLES
 from agenteval.testing import denied, run, sub_agent, trial
 from agenteval.trial.call import Allowed, Ending, Outcome, ToolCall
 from agenteval.trial.run import ModelCard, Options, Run
@@ -107,7 +107,7 @@ def columns(path: str) -> dict[str, set[str]]:
     with sqlite3.connect(path) as connection:
         found = {
             table: {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
-            for table in SQLModel.metadata.tables
+            for table in TABLES
         }
     connection.close()
     return found
@@ -127,7 +127,7 @@ def test_a_run_of_an_older_schema_is_read_as_it_was_and_its_columns_are_added(
     old = made(tmp_path, older)
     assert (opened(old), columns(old), version(old)) == (
         RUN,
-        {name: set(table.columns.keys()) for name, table in SQLModel.metadata.tables.items()},
+        {name: set(table) for name, table in TABLES.items()},
         SCHEMA,
     )
 

@@ -10,7 +10,6 @@ import pytest
 from postgres import FAST, AbsentError, Server, serving
 from schemas import VERSIONS, postgres_schema
 from sqlalchemy.exc import DBAPIError
-from sqlmodel import SQLModel
 from test_migration import RUN
 from test_sql_store import KEY, TRIAL, commits, play
 from test_sql_store import RUN as NEW_RUN
@@ -20,6 +19,7 @@ from agenteval.store.location import SCHEMA
 from agenteval.store.read import load_summary
 from agenteval.store.sql import SqlStore, opened
 from agenteval.store.summaries import known_runs
+from agenteval.store.tables import TABLES
 from agenteval.trial.call import Ending, Outcome
 from agenteval.trial.summary import summarize
 
@@ -65,11 +65,7 @@ def test_every_older_schema_is_widened_in_place_and_its_trials_can_be_played_aga
         {"crashed": 1},
         (TRIAL,),
     )
-    assert columns == {
-        (name, column.name)
-        for name, table in SQLModel.metadata.tables.items()
-        for column in table.columns
-    }
+    assert columns == {(name, column) for name, table in TABLES.items() for column in table}
 
 
 @pytest.mark.parametrize(("given", "at_the_end"), [("off", "on"), ("remote_apply", "remote_apply")])

@@ -12,7 +12,6 @@ from agenteval.shell.gate import Span
 from agenteval.store import read as loading
 from agenteval.store import sql as summaries
 from agenteval.store.location import Bound, Connection, unopened
-from agenteval.store.schema import CallRow, RunRow, TrialRow, TurnRow
 from agenteval.store.sql import SqlStore, keep_look
 from agenteval.store.summaries import INTERRUPTED, Listed, listed
 from agenteval.trial.call import Allowed, Denied, Ending, Finding, Outcome, ToolCall
@@ -490,26 +489,6 @@ def test_a_query_that_cannot_be_asked_is_a_fault_of_ours(store: SqlStore, ours, 
         connection.exec_driver_sql(ours)
     with pytest.raises(sqlite3.OperationalError, match=told):
         store.ask(ours)
-
-
-# Counted from calls.
-COUNTED = "calls errors executed crashed prompt_tokens agent_calls agent_errors recovery counting"
-
-
-@pytest.mark.parametrize(
-    ("read", "table", "beside"),
-    [  # `beside`: what is read in other ways, or only searched for
-        (loading.RUN, RunRow, "model simulated"),
-        (loading.TRIAL, TrialRow, f"run_id replaced shard {COUNTED}"),
-        (loading.TURN, TurnRow, "id"),
-        (loading.CALL, CallRow, "id failure_class policy taxonomy derived offending shape"),
-    ],
-)
-def test_every_column_is_read(read, table, beside) -> None:
-    columns = [column.rstrip("{}*?") for column in read.split()]
-    assert sorted([*columns, *beside.split()]) == sorted(
-        one.name for one in table.__table__.columns
-    )
 
 
 @dataclass

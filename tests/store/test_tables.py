@@ -1,4 +1,4 @@
-"""What plain SQL writes is what SQLAlchemy's tables are, and a new file is made like any other."""
+"""`tables.sql` is read whole, and SQLAlchemy's tables are those that it makes."""
 
 import sqlite3
 import subprocess
@@ -8,47 +8,33 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from sqlalchemy import JSON, create_engine
-from sqlmodel import SQLModel
+from sqlalchemy import create_engine
 
-from agenteval.store import write as bound_rows
-from agenteval.store.location import SCHEMA, Connection, FileConnection
+from agenteval.store.location import SCHEMA, Connection, FileConnection, statements
 from agenteval.store.orm import UrlConnection
-from agenteval.store.schema import ExactText, PackedText
+from agenteval.store.schema import METADATA
 from agenteval.store.sql import SqlStore
-
-WRITTEN = {
-    "run": bound_rows.RUN,
-    "trial": f"{bound_rows.TRIAL} {bound_rows.COUNTED}",
-    "turn": bound_rows.TURN,
-    "call": bound_rows.CALL,
-    "session": bound_rows.SESSION,
-    "imported": bound_rows.IMPORTED,
-    "review": bound_rows.REVIEW,
-    "tags": bound_rows.TAGS,
-}
-
-
-@pytest.mark.parametrize("table", WRITTEN)
-def test_every_column_is_written_as_its_kind(table: str) -> None:
-    marks = {JSON: "{}", PackedText: "~", ExactText: "*"}
-    columns = {
-        f"{one.name}{marks.get(type(one.type), '')}"
-        for one in SQLModel.metadata.tables[table].columns
-        if not (one.primary_key and one.autoincrement is True) and one.name != "id"
-    }
-    own = {"id"} if table in {"run", "imported"} else set()
-    assert {*WRITTEN[table].split()} == columns | own
-
-
-def test_a_new_trial_has_a_value_for_each_column() -> None:
-    names = {one.rstrip("{}*~") for one in bound_rows.TRIAL.split()}
-    assert names == {*bound_rows.NEW_TRIAL, "run_id", "scenario", "number", "seed"}
+from agenteval.store.tables import TABLES, TableWriter, blank_row
 
 
 def test_nothing_is_counted_of_a_trial_that_has_begun() -> None:
-    counted = {name: value for name, value in bound_rows.NEW_TRIAL.items() if value}
+    counted = {name: value for name, value in blank_row("trial").items() if value}
     assert counted == {"stretched": 1.0}
+
+
+def test_each_column_is_known_with_its_kind_and_default() -> None:
+    """A line of `tables.sql` that is not understood would be a column that nobody writes."""
+    with closing(sqlite3.connect(":memory:")) as there:
+        for statement in statements():
+            there.execute(statement)
+        for table, columns in TABLES.items():
+            listed = there.execute(f"PRAGMA table_info('{table}')").fetchall()
+            assert [
+                (one.name, one.kind, one.is_required, one.default) for one in columns.values()
+            ] == [
+                (name, kind, bool(required), default and default.strip("'"))
+                for _, name, kind, required, default, _ in listed
+            ]
 
 
 @pytest.mark.parametrize(
@@ -56,11 +42,11 @@ def test_nothing_is_counted_of_a_trial_that_has_begun() -> None:
     [({}, "{}"), ([], "[]"), ((), "[]"), (None, "null"), ("", '""'), (0, "0"), (["é"], '["é"]')],
 )
 def test_what_is_empty_is_json_too(value: object, text: str) -> None:
-    assert bound_rows.TableWriter("run", "card{}", "?").bind({"card": value}) == (text,)
+    assert TableWriter("run", "?", ["card"]).bind({"card": value}) == (text,)
 
 
 def test_a_row_of_one_column_is_a_row() -> None:
-    written = bound_rows.TableWriter("run", "card{}", "?")
+    written = TableWriter("run", "?", ["card"])
     assert written.bind({"card": {"base_url": "x"}}) == ('{"base_url":"x"}',)
 
 
@@ -78,7 +64,7 @@ def test_a_new_file_has_the_tables_that_sqlalchemy_makes(tmp_path: Path) -> None
     with closing(FileConnection(str(tmp_path / "plain.db"), "")) as made:
         assert made.is_current()
     engine = create_engine(f"sqlite:///{tmp_path / 'orm.db'}")
-    SQLModel.metadata.create_all(engine)
+    METADATA.create_all(engine)
     engine.dispose()
     assert shape(tmp_path / "plain.db") == shape(tmp_path / "orm.db")
 

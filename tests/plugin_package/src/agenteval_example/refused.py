@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from agenteval.stats.criteria import TRIALS, Criterion, as_it_ended
+from agenteval.stats.criteria import TRIALS, Criterion, Drawn
 from agenteval_example.criteria import SILENT
 
 TAKEN = replace(SILENT, name="errors")
@@ -13,4 +13,4 @@ def __getattr__(name: str) -> Criterion:
     """CHEATED, made only when it is asked for, as it fails."""
     if name != "CHEATED":
         raise AttributeError(name)
-    return Criterion("cheated", TRIALS, "-", lambda one: (one.outcome == "cheated", 1), as_it_ended)
+    return Criterion("cheated", TRIALS, "-", lambda one: (one.outcome == "-", 1), Drawn.OUTCOME)
