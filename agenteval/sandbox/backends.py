@@ -46,6 +46,7 @@ from agenteval.sandbox.launch import (
 )
 from agenteval.sandbox.launch import world as describe
 from agenteval.sandbox.probe import Probe, probe
+from agenteval.sandbox.seccomp import ARCH, sandbox_filter
 from agenteval.sandbox.session import Link, Plan, Session, greet, launched
 from agenteval.temporary import temporary_folder
 from agenteval.trial.redaction import is_secret
@@ -190,7 +191,9 @@ def _engine_options(engine: str, limits: Limits, programs: str) -> Iterator[str]
 def _contained_runner(limits: Limits, *, prefork: bool) -> dict[str, Any]:
     rules = [("/", "read"), *((path, "write") for path in (WORKSPACE, *WRITABLE))]
     spec = runner_spec(limits, own_user=True, prefork=prefork, rules=rules)
-    return spec | {"filter": {"loopback": limits.loopback}}
+    # The container may be on another machine than this one, as with an engine on macOS.
+    filters = {machine: sandbox_filter(machine, loopback=limits.loopback) for machine in ARCH}
+    return spec | {"filters": filters}
 
 
 _RUNTIME_FAILED = re.compile(r" failed: exit status \d+$")

@@ -27,8 +27,8 @@ from typing import Any, Final
 
 from agenteval.errors import UsageError
 from agenteval.protocols import Guest
+from agenteval.sandbox import seccomp
 from agenteval.sandbox.inside import launcher, usage, wire
-from agenteval.sandbox.inside import limits as seccomp
 from agenteval.trial.trial import Limits
 
 
@@ -167,13 +167,11 @@ INSIDE: Final = "agenteval.sandbox.inside"
 SHIPPED: Final = (
     "wire",
     "usage",
-    "limits",
+    "kernel",
     "prefork",
-    "hidden",
     "inquiry",
     "process",
     "runner",
-    "namespace",
     "launcher",
 )
 # Loads the modules from a descriptor: nothing of ours needs to be visible where it runs.
@@ -516,4 +514,4 @@ def counts_processes_apart() -> bool:
 @cache
 def syscall_filter(*, loopback: bool) -> str:
     """The seccomp filter of this machine, as text that survives JSON."""
-    return seccomp.program(platform.machine(), loopback=loopback).decode("latin-1")
+    return seccomp.sandbox_filter(platform.machine(), loopback=loopback).decode("latin-1")

@@ -33,7 +33,8 @@ from agenteval.prompt.prompt import (
     one_line,
     script,
 )
-from agenteval.sandbox.inside import inquiry, limits, wire
+from agenteval.sandbox import seccomp
+from agenteval.sandbox.inside import inquiry, kernel, wire
 from agenteval.trial.trial import Agent, Scenario, Schema
 
 CPU_SECONDS: Final = float(inquiry.CPU_SECONDS)  # of one request
@@ -374,13 +375,15 @@ def confine() -> list[str]:
     for kind, most in {resource.RLIMIT_AS: _address_space(), **bounds}.items():
         with suppress(ValueError, OSError):  # a system that bounds no address space
             resource.setrlimit(kind, (most, most))
+    # Read while a file still opens.
+    filters = [seccomp.only(kernel.MACHINE, _CALLS)] if kernel.MACHINE in seccomp.ARCH else []
     layers = ["limits"]
-    if sys.platform == "linux" and limits.landlock_version():
-        limits.landlock([], loopback=False)
+    if sys.platform == "linux" and kernel.landlock_version():
+        kernel.landlock([], loopback=False)
         layers.append("Landlock")
     resource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))
-    if sys.platform == "linux" and limits.MACHINE in limits.ARCH:
-        limits.install_filter(limits.only(limits.MACHINE, _CALLS))
+    if sys.platform == "linux" and filters:
+        kernel.install_filter(filters[0])
         layers.append("seccomp")
     return layers
 

@@ -21,7 +21,7 @@ from time import perf_counter
 from typing import Any, Final, Literal, Self
 
 from agenteval.errors import AgentevalError, InfrastructureError, UsageError
-from agenteval.sandbox.inside import hidden, program_help, subject, usage, wire
+from agenteval.sandbox.inside import prefork, program_help, subject, usage, wire
 from agenteval.sandbox.inside.inquiry import WALL_SECONDS
 from agenteval.sandbox.launch import Launcher, bounds
 from agenteval.trial.trial import Answer, Answers, Execution, Limit, Limits, Question, Schema
@@ -172,7 +172,7 @@ class Order:
     content: bytes
 
     def opened(self, said: bytes) -> bytes:
-        return hidden.sealed(self.key, said)
+        return prefork.sealed(self.key, said)
 
 
 def _order(content: dict[str, Any]) -> Order:
@@ -187,7 +187,7 @@ def question_order(database: str, questions: Sequence[Question], schema: Schema)
 
 
 def program_order(source: str, argument: str, word: str) -> Order:
-    """Return the order that inside/hidden.py acts on."""
+    """Return the order that inside/prefork.py acts on."""
     return _order({"source": source, "argument": argument, "word": word} | _texts())
 
 

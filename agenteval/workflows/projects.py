@@ -34,7 +34,7 @@ from agenteval.config.trust import SCENARIO_FILE, find_project
 from agenteval.errors import UsageError
 from agenteval.play.second_reader import SecondReader
 from agenteval.sandbox.backends import AUTOMATIC, BACKENDS, automatic, groups_of, probe_all
-from agenteval.sandbox.inside.limits import landlock_version
+from agenteval.sandbox.inside.kernel import landlock_version
 from agenteval.sandbox.launch import cure
 from agenteval.sandbox.probe import Probe
 from agenteval.trial.call import BashRun

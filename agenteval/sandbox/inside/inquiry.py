@@ -11,8 +11,7 @@ import resource
 import stat
 import sys
 
-from agenteval.sandbox.inside import limits as linux
-from agenteval.sandbox.inside import wire
+from agenteval.sandbox.inside import kernel, wire
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ DEFENSIVE, NO_EXTENSION = (1010, True), (1005, False)  # of sqlite3_db_config
 # function may take its arguments otherwise: what is opened to be read only is safe without it.
 _OWN = hasattr(sqlite.Connection, "setconfig")
 _CONFIGURE = (
-    linux.foreign(sqlite.__file__, "sqlite3_db_config")
+    kernel.foreign(sqlite.__file__, "sqlite3_db_config")
     if not _OWN and sys.platform == "linux"
     else None
 )
@@ -165,7 +164,7 @@ def _defend(connection: Any) -> None:
         if _OWN:
             connection.setconfig(option, value)
         elif _CONFIGURE is not None:
-            linux.configure_sqlite(_CONFIGURE, connection, option, value)
+            kernel.configure_sqlite(_CONFIGURE, connection, option, value)
 
 
 def allowed(action: int, first: str, second: str, *_where: str) -> int:

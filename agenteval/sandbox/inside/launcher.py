@@ -7,14 +7,17 @@ forked from it carries nothing of the evaluator: no environment, no memory, no o
 
 from __future__ import annotations
 
+import fcntl
 import marshal
 import os
 import resource
 import signal
 import socket
+import stat
+import struct
 import time
 
-from agenteval.sandbox.inside import limits, namespace, prefork, runner, usage, wire
+from agenteval.sandbox.inside import kernel, prefork, runner, usage, wire
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -110,10 +113,10 @@ def _forked(namespaces: int, fds: list[int]) -> int:
     """
     for group in fds[1:]:
         try:
-            return limits.clone_into(namespaces, group)
+            return kernel.clone_into(namespaces, group)
         except OSError:
             continue
-    return limits.clone(namespaces)
+    return kernel.clone(namespaces)
 
 
 def _in_child(
@@ -155,7 +158,7 @@ def _refused(peer: int, error: OSError, at: str = "") -> None:
 def _namespaces(control: socket.socket, fds: list[int], _code: bytes) -> None:
     wait, go = os.pipe()
     try:
-        child = _forked(namespace.ALL, fds)
+        child = _forked(ALL, fds)
     except OSError:
         os.close(wait)
         os.close(go)
@@ -177,8 +180,8 @@ def _enter(spec: wire.Message, peer: int, wait: int) -> None:
     if os.read(wait, 1) != b"!":
         os._exit(1)
     os.close(wait)
-    limits.prctl(limits.PDEATHSIG, signal.SIGKILL)
-    namespace.build(spec, drop=_drop_to_inside)
+    kernel.prctl(kernel.PDEATHSIG, signal.SIGKILL)
+    _build_world(spec, drop=_drop_to_inside)
     runner.serve(peer, peer)
 
 
@@ -202,7 +205,7 @@ def _drop_to_inside() -> None:
         os.setgroups([])
         os.setresgid(INSIDE, INSIDE, INSIDE)
         os.setresuid(INSIDE, INSIDE, INSIDE)
-        limits.prctl(limits.PDEATHSIG, signal.SIGKILL)  # a change of user forgets it
+        kernel.prctl(kernel.PDEATHSIG, signal.SIGKILL)  # a change of user forgets it
 
 
 def stranger(pid: int) -> int:
@@ -222,12 +225,12 @@ def _program(control: socket.socket, fds: list[int], code: bytes) -> None:
 def _exec(spec: wire.Message, peer: int, code: bytes) -> None:
     """Become the program that builds the sandbox, as a user of its own."""
     if os.geteuid() == 0:
-        namespace.uncover(spec["prefixes"])
+        uncover(spec["prefixes"])
         uid = stranger(os.getpid())
         os.setgroups([])
         os.setresgid(uid, uid, uid)
         os.setresuid(uid, uid, uid)
-    limits.prctl(limits.PDEATHSIG, signal.SIGKILL)
+    kernel.prctl(kernel.PDEATHSIG, signal.SIGKILL)
     argv = spec["argv"]
     contents = {name: text.encode("latin-1") for name, text in spec["contents"].items()}
     numbers = {"PEER": str(peer)}
@@ -246,7 +249,127 @@ def _bare(control: socket.socket, fds: list[int], _code: bytes) -> None:
 
 
 def _serve_bare(_spec: wire.Message, peer: int) -> None:
-    limits.prctl(
-        limits.SUBREAPER, 1
+    kernel.prctl(
+        kernel.SUBREAPER, 1
     )  # no parent-death signal: it must live to kill what it started
     runner.serve(peer, peer)
+
+
+ALL = (
+    kernel.NEWUSER | kernel.NEWNS | kernel.NEWPID | kernel.NEWNET | kernel.NEWIPC | kernel.NEWUTS
+)  # and that of control groups, whose root is to be the world's own
+STAGE = "/tmp"  # noqa: S108 - any folder will do: what we mount on it, nobody else sees
+DEVICES = ("null", "zero", "full", "random", "urandom")
+SIOCSIFFLAGS = 0x8914
+LO_UP = struct.pack("16sh", b"lo", 1)
+KEPT = {
+    "ro": kernel.RDONLY, "nosuid": kernel.NOSUID, "nodev": kernel.NODEV, "noexec": kernel.NOEXEC,
+    "noatime": kernel.NOATIME, "nodiratime": kernel.NODIRATIME, "relatime": kernel.RELATIME,
+}  # fmt: skip
+
+
+def _build_world(spec: wire.Message, drop: Callable[[], None]) -> None:
+    """Become the first process of the world that `spec` describes; `drop` makes us its only user.
+
+    Sources are opened before the drop: root's own interpreter may lie below a closed folder.
+    """
+    kernel.unshare(kernel.NEWCGROUP)
+    sources = {path: os.open(path, os.O_PATH | os.O_CLOEXEC) for path in spec["binds"]}
+    devices = {f"/dev/{name}": os.open(f"/dev/{name}", os.O_PATH) for name in DEVICES}
+    drop()
+    kernel.mount("", "/", "", kernel.REC | kernel.PRIVATE)
+    kernel.mount("tmpfs", STAGE, "tmpfs", kernel.NOSUID | kernel.NODEV, "mode=0755,size=4m")
+    os.chdir(STAGE)
+    _furnish(spec)
+    for path, fd in (sources | devices).items():
+        _bind(fd, path)
+    for path in spec["masked"]:
+        if os.path.isdir(f".{path}"):
+            kernel.mount("tmpfs", f".{path}", "tmpfs", kernel.NOSUID | kernel.NODEV, "size=4096")
+        else:
+            kernel.mount("./dev/null", f".{path}", "", kernel.BIND)
+    kernel.pivot_root_here()
+    _freeze(keep={"/proc", *spec["tmpfs"]})
+    _settle(spec)
+
+
+def _bind(fd: int, path: str) -> None:
+    if stat.S_ISDIR(os.fstat(fd).st_mode):
+        os.makedirs(f".{path}", exist_ok=True)
+    else:
+        _write_file(path, "")
+    kernel.mount(f"/proc/self/fd/{fd}", f".{path}", "", kernel.BIND | kernel.REC)
+    os.close(fd)
+
+
+def _write_file(path: str, text: str) -> None:
+    os.makedirs(os.path.dirname(f".{path}"), exist_ok=True)
+    with open(f".{path}", "w") as file:
+        file.write(text)
+    os.chmod(f".{path}", 0o755 if text.startswith("#!") else 0o644)
+
+
+def _furnish(spec: wire.Message) -> None:
+    for path, text in spec["files"].items():
+        _write_file(path, text)
+    for path, target in spec["links"].items():
+        os.makedirs(os.path.dirname(f".{path}"), exist_ok=True)
+        os.symlink(target, f".{path}")
+    for path, (size, inodes, mode) in spec["tmpfs"].items():
+        os.makedirs(f".{path}", exist_ok=True)
+        options = f"size={size},nr_inodes={inodes},mode={mode:o}"
+        kernel.mount("tmpfs", f".{path}", "tmpfs", kernel.NOSUID | kernel.NODEV, options)
+    os.makedirs("./proc", exist_ok=True)
+    flags = kernel.NOSUID | kernel.NODEV | kernel.NOEXEC
+    kernel.mount("proc", "./proc", "proc", flags)
+    kernel.mount("./proc/sys", "./proc/sys", "", kernel.BIND)  # a mount of its own can be frozen
+
+
+def _freeze(keep: set[str]) -> None:
+    """Make every mount but `keep` read-only. A less privileged remount must repeat its flags."""
+    with open("/proc/self/mountinfo") as file:
+        mounts = [line.split()[4:6] for line in file]
+    for escaped, options in mounts:
+        path = escaped.encode().decode("unicode_escape")
+        if path not in keep and not path.startswith("/dev/"):  # a device is not made safer by it
+            flags = sum({KEPT.get(word, 0) for word in options.split(",")})
+            flags |= kernel.RDONLY | kernel.NOSUID | kernel.NODEV
+            kernel.mount("", path, "", kernel.REMOUNT | kernel.BIND | flags)
+
+
+def _settle(spec: wire.Message) -> None:
+    """Give up what only the building needed."""
+    kernel.sethostname(spec["hostname"])
+    if spec["loopback"]:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+            fcntl.ioctl(any_socket, SIOCSIFFLAGS, LO_UP)
+    kernel.empty_the_bounding_set()
+    kernel.drop_capabilities()
+    kernel.prctl(kernel.DUMPABLE, 0)
+    kernel.install_filter(spec["seccomp"].encode("latin-1"))
+
+
+def uncover(prefixes: list[str]) -> None:
+    """Open a way to each of these folders for other users, in a mount namespace of our own.
+
+    The first folder on a way that is closed to them is covered; nothing else below it is seen.
+    """
+    covers = {prefix: closed for prefix in prefixes if (closed := _closed(prefix))}
+    if not covers:
+        return
+    kernel.unshare(kernel.NEWNS)
+    kernel.mount("", "/", "", kernel.REC | kernel.PRIVATE)
+    ways = {prefix: os.open(prefix, os.O_PATH) for prefix in covers}
+    for closed in set(covers.values()):
+        kernel.mount("tmpfs", closed, "tmpfs", kernel.NOSUID | kernel.NODEV, "mode=0755,size=64k")
+    for prefix, way in ways.items():
+        os.makedirs(prefix, exist_ok=True)
+        flags = kernel.BIND | kernel.REC | kernel.RDONLY
+        kernel.mount(f"/proc/self/fd/{way}", prefix, "", flags)
+        os.close(way)
+
+
+def _closed(prefix: str) -> str:
+    """The first folder on the way to this one that is closed to other users."""
+    steps = [prefix[:place] for place, mark in enumerate(prefix) if mark == "/" and place]
+    return next((step for step in steps if not os.stat(step).st_mode & 0o001), "")

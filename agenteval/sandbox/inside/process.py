@@ -8,7 +8,7 @@ import os
 import select
 import time
 
-from agenteval.sandbox.inside import hidden, inquiry, prefork, usage, wire
+from agenteval.sandbox.inside import inquiry, prefork, usage, wire
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class Runner:
         """Query the trial's database; the queries are the next bytes of the peer."""
         inquiry.prepare()
         return self._followed(
-            lambda nothing, sink: hidden.start(self.peer, size, nothing, sink, inquiry.act),
+            lambda nothing, sink: prefork.start_judge(self.peer, size, nothing, sink, inquiry.act),
             inquiry.WALL_SECONDS,
             look=inquiry.WALL_SECONDS,  # what it may use, the kernel keeps
         )
@@ -58,8 +58,8 @@ class Runner:
     def judge(self, size: int) -> tuple[wire.Message, bytes]:
         """Run a program of the scenario's; it is the next bytes of the peer."""
         return self._followed(
-            lambda nothing, sink: hidden.start(
-                self.peer, size, nothing, sink, lambda order: hidden.act(order, self.env)
+            lambda nothing, sink: prefork.start_judge(
+                self.peer, size, nothing, sink, lambda order: prefork.run_test(order, self.env)
             ),
             self.limits["call_seconds"],
         )

@@ -7,7 +7,7 @@ import errno
 import os
 import resource
 
-from agenteval.sandbox.inside import limits, process, wire
+from agenteval.sandbox.inside import kernel, process, wire
 
 
 def serve(inlet: int, outlet: int) -> None:
@@ -43,16 +43,17 @@ def _remove(folder: str) -> None:
 
 
 def _set_up(inlet: int, outlet: int, spec: wire.Message) -> None:
-    limits.prctl(limits.DUMPABLE, 0)  # else a command could write our memory through /proc/1/mem
+    kernel.prctl(kernel.DUMPABLE, 0)  # else a command could write our memory through /proc/1/mem
     os.set_inheritable(inlet, False)
     os.set_inheritable(outlet, False)
     os.umask(0o022)
     _signal.signal(_signal.SIGINT, _signal.SIG_IGN)  # a handler would let commands signal us
     os.chdir(spec["workspace"])
-    if "filter" in spec:  # whoever built this world has not installed one
-        limits.install_filter(limits.program(limits.MACHINE, loopback=spec["filter"]["loopback"]))
+    # Only in a container: elsewhere the builder of the sandbox has installed one.
+    if "filters" in spec:
+        kernel.install_filter(spec["filters"][kernel.MACHINE])
     if spec["rules"]:
-        limits.landlock(spec["rules"], loopback=spec["limits"]["loopback"])
+        kernel.landlock(spec["rules"], loopback=spec["limits"]["loopback"])
     for name, value in spec["rlimits"].items():
         resource.setrlimit(getattr(resource, name), (value, value))
 
