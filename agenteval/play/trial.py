@@ -37,8 +37,18 @@ from agenteval.protocols import (
     until,
 )
 from agenteval.sandbox.maker import MakerError, render_agent
-from agenteval.trial import call, tally
-from agenteval.trial.call import Allowed, BashRun, Denied, Ending, Note, Outcome, ToolCall
+from agenteval.trial import tally
+from agenteval.trial.call import (
+    CUT,
+    Allowed,
+    BashRun,
+    Denied,
+    Ending,
+    Note,
+    Outcome,
+    ToolCall,
+    outcome,
+)
 from agenteval.trial.claims import claims_done
 from agenteval.trial.recovery import looped
 from agenteval.trial.tally import Counted, Sent
@@ -100,13 +110,13 @@ class TrialRunner:
         goal = await self.monitor.judge(self._turn_number())
         # The agent that ended last ended the trial: the others were waited for, or played before.
         loop = self.loops[self.last]
-        outcome = call.outcome(
+        result = outcome(
             self.parts[self.last].ending,
             goal_met=all(check.held for check in goal),
             last_denied=last_denied(loop.calls),
             claimed=bool(loop.turns) and claims_done(loop.turns[-1].text),
         )
-        trial = self._trial(outcome, self._reason(loop, goal))
+        trial = self._trial(result, self._reason(loop, goal))
         return replace(trial, goal=goal)
 
     def broken(self, error: InfrastructureError) -> Trial:
@@ -251,7 +261,7 @@ class TrialRunner:
         reasons += [f"not met: {check.failure}" for check in goal if not check.held]
         return "; ".join(filter(None, reasons))
 
-    def _trial(self, outcome: Outcome, reason: str) -> Trial:
+    def _trial(self, result: Outcome, reason: str) -> Trial:
         parts = self.parts or {"": _FIRST}
         first, *others = [self._with_turns(part) for part in parts.values()]
         return Trial(
@@ -261,7 +271,7 @@ class TrialRunner:
             turns=first.turns,
             calls=first.calls,
             ending=first.ending,
-            outcome=outcome,
+            outcome=result,
             reason=reason,
             handshake=self.monitor.handshake,
             seconds=sum(turn.seconds for turn in self._turns()),
@@ -338,10 +348,10 @@ class AgentLoop:
         for number in range(self.max_turns):
             turn = await self.model.ask(self.messages, schemas, seed=self.seed)
             await self._record_turn(number, turn)
-            for position, requested in enumerate(turn.calls):
+            for position, call in enumerate(turn.calls):
                 if position and self._skips_the_rest():
                     break
-                record = await self.executor.handle(number, position, requested)
+                record = await self.executor.handle(number, position, call)
                 await self._record_call(record)
             if ending := await self._ending(turn):
                 return ending
@@ -421,9 +431,7 @@ class ToolExecutor:
 
         A call of another tool stays as it was written.
         """
-        world = replace(
-            self.world, written=frozenset(self.written), saved=frozenset(self.saved)
-        )
+        world = replace(self.world, written=frozenset(self.written), saved=frozenset(self.saved))
         own_call = self.arm.profile.as_own_call(call, tuple(self.policy.tools))
         if own_call is None:
             # A tool of ours may have the name that the model wrote: it was not offered as such.
@@ -524,7 +532,7 @@ class RetryingModel:
 
     async def cut(self, turn: Turn, prompt: float) -> tuple[Ending | None, str]:
         """Return how a reply that a length limit cut ends, as `protocols.TrialContext.cut`."""
-        if turn.finish_reason not in call.CUT:
+        if turn.finish_reason not in CUT:
             return None, ""
         return tally.cut_reply(turn, prompt, await self.health.context())
 

@@ -1,6 +1,8 @@
-"""The backends on this machine: bubblewrap, namespaces that Python makes, and none at all.
+"""The backends that build sandboxes, and the choice of one.
 
-The backend for machines that forbid namespaces: one container of podman or docker per trial.
+`Bubblewrap`, `Namespaces` (made by Python) and `Bare` (no isolation) are forked by a launcher on
+this machine. `Container` is for machines that forbid namespaces: one container of podman or docker
+per trial. `choose` returns the first that passes its probe.
 """
 
 import asyncio
@@ -19,7 +21,8 @@ from typing import IO, Any
 
 from agenteval import host, plugins
 from agenteval.errors import InfrastructureError, UsageError
-from agenteval.protocols import Guest, Sandbox, SandboxBackend
+from agenteval.host import temporary_folder
+from agenteval.protocols import HostedProgram, Sandbox, SandboxBackend
 from agenteval.sandbox.inside import wire
 from agenteval.sandbox.launch import (
     BIN,
@@ -48,7 +51,6 @@ from agenteval.sandbox.launch import world as describe
 from agenteval.sandbox.probe import Probe, probe
 from agenteval.sandbox.seccomp import ARCH, sandbox_filter
 from agenteval.sandbox.session import Link, Plan, Session, greet, launched
-from agenteval.temporary import temporary_folder
 from agenteval.trial.redaction import is_secret
 from agenteval.trial.trial import Limits
 
@@ -86,24 +88,23 @@ class Container:
 
     @asynccontextmanager
     async def _world(self, limits: Limits) -> AsyncGenerator[Link]:
-        engine = next(filter(None, map(shutil.which, self._engines)), None)
+        engines = filter(None, map(shutil.which, self._engines))
+        engine = next(engines, None)
         if engine is None:
             raise InfrastructureError(f"sandbox: no program {' or '.join(self._engines)} on PATH")
         own_end, peer = socket.socketpair()
         own_end.setblocking(False)  # noqa: FBT003 - as the socket module has it
         link = Link(own_end)
         with tempfile.TemporaryFile() as complaints, _programs() as programs:
-            runtime = _of_runtime(self._runtime, engine, limits) if self._runtime else ()
-            options = [*_engine_options(engine, limits, programs), *runtime]
+            options = [*_engine_options(engine, limits, programs)]
+            if self._runtime:
+                options += _runtime_options(self._runtime, engine, limits)
             words = [engine, "run", *options, self._image, *COMMAND]
             with peer:
                 process = await _start(words, peer.fileno(), complaints, Path(programs).parent)
             code = shipped(until="runner", compiled=False)
-            first = (
-                len(code).to_bytes(4, "big")
-                + code
-                + wire.request(_contained_runner(limits, prefork=self._prefork))
-            )
+            spec = wire.request(_contained_runner(limits, prefork=self._prefork))
+            first = len(code).to_bytes(4, "big") + code + spec
             try:
                 await greet(link, first, lambda: _reason(complaints))
                 yield link
@@ -124,11 +125,15 @@ def _programs() -> Iterator[str]:
     with temporary_folder() as folder:
         programs = folder / "bin"
         programs.mkdir()
-        for name, text in {"uv": UV, "python": '#!/bin/sh\nexec python3 "$@"\n'}.items():
-            (programs / name).write_text(text)
-            (programs / name).chmod(0o755)
+        _write_program(programs / "uv", UV)
+        _write_program(programs / "python", '#!/bin/sh\nexec python3 "$@"\n')
         programs.chmod(0o755)
         yield str(programs)
+
+
+def _write_program(path: Path, text: str) -> None:
+    path.write_text(text)
+    path.chmod(0o755)
 
 
 async def _start(
@@ -158,8 +163,8 @@ def _variables(environment: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _of_runtime(name: str, engine: str, limits: Limits) -> Iterator[str]:
-    """Yield options that override `_options`: a kernel of its own has threads and memory too."""
+def _runtime_options(name: str, engine: str, limits: Limits) -> Iterator[str]:
+    """Yield options that override `_engine_options`: a kernel of its own needs threads and memory."""
     yield from (f"--runtime={name}", f"--pids-limit={limits.processes + KERNEL_THREADS}")
     yield from (f"--memory={limits.memory + KERNEL}", f"--memory-swap={limits.memory + KERNEL}")
     if Path(name).name == "runsc" and engine.endswith(ENGINES[0]):
@@ -200,14 +205,14 @@ _RUNTIME_FAILED = re.compile(r" failed: exit status \d+$")
 
 
 def _reason(complaints: IO[bytes]) -> str:
-    """The last thing the engine said, but for docker's advice to read its help.
+    """Return the engine's last line, but for docker's advice to read its help.
 
-    Where that is only that its runtime failed, what was said before it too: the runtime's reason.
+    If that is only that its runtime failed, the line before comes with it: the runtime's reason.
     """
     text = os.pread(complaints.fileno(), 1 << 16, 0).decode(errors="replace")
     lines = [line for line in text.splitlines() if line and "docker run --help" not in line]
-    told = 2 if lines and _RUNTIME_FAILED.search(lines[-1]) else 1
-    return "; ".join(reversed(lines[-told:]))
+    count = 2 if lines and _RUNTIME_FAILED.search(lines[-1]) else 1
+    return "; ".join(reversed(lines[-count:]))
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
@@ -220,60 +225,77 @@ async def _end(process: asyncio.subprocess.Process) -> None:
         await process.wait()
 
 
-NOBODY = Guest({}, {})
-NAMESPACES = ("user", "pid", "net", "ipc", "uts", "cgroup-try")
+# Sandboxes that a launcher on this machine forks.
 
 
-class Bubblewrap:
-    """`bwrap`, once for each trial; started by root, it first becomes an unused user."""
+class _Local:
+    """A backend on this machine. The launcher may load what pre-forked scripts share."""
 
-    name = "bubblewrap"
+    name: str
+    _is_forked = True  # from the launcher, which a script then is as well
 
     def __init__(self, *, prefork: bool = False) -> None:
         self._prefork = prefork
         self._python = interpreter()
-        self.launcher = Launcher(self._python)
-        self._plans: dict[Limits, Plan] = {}  # the machine is looked at once, not for each trial
+        self.launcher = Launcher(self._python, warm=prefork and self._is_forked)
+        self._plans: dict[Limits, Plan] = {}
 
     def open(
         self, files: Mapping[str, bytes], limits: Limits
     ) -> AbstractAsyncContextManager[Sandbox]:
+        return Session(partial(self._sandbox, limits), files, limits)
+
+    def _sandbox(self, limits: Limits) -> AbstractAsyncContextManager[Link]:
+        # This machine is examined once, not for each trial.
         if limits not in self._plans:
-            self._plans[limits] = self._plan(NOBODY, limits)
-        return Session(partial(launched, self.launcher, self._plans[limits]), files, limits)
+            self._plans[limits] = self._plan(limits)
+        return launched(self.launcher, self._plans[limits])
+
+    def _plan(self, limits: Limits) -> Plan:
+        raise NotImplementedError
+
+    def _runner(self, world: World, limits: Limits) -> dict[str, Any]:
+        return runner_spec(
+            limits,
+            own_user=counts_processes_apart(),
+            prefork=self._prefork,
+            rules=world.rules,
+            hosts_program=bool(world.shown),
+        )
+
+
+NO_PROGRAM = HostedProgram({}, {})
+NAMESPACES = ("user", "pid", "net", "ipc", "uts", "cgroup-try")
+
+
+class Bubblewrap(_Local):
+    """`bwrap`, once for each trial; started by root, it first becomes an unused user."""
+
+    name = "bubblewrap"
+    _is_forked = False  # bwrap starts another Python
 
     def open_with(
-        self, guest: Guest, files: Mapping[str, bytes], limits: Limits
+        self, program: HostedProgram, files: Mapping[str, bytes], limits: Limits
     ) -> AbstractAsyncContextManager[Sandbox]:
         """Implements `protocols.Host`."""
-        return Session(partial(launched, self.launcher, self._plan(guest, limits)), files, limits)
+        plan = self._plan(limits, program)
+        return Session(partial(launched, self.launcher, plan), files, limits)
 
-    def _plan(self, hosted: Guest, limits: Limits) -> Plan:
-        program = shutil.which("bwrap")
-        if program is None:
+    def _plan(self, limits: Limits, hosted: HostedProgram = NO_PROGRAM) -> Plan:
+        bwrap = shutil.which("bwrap")
+        if bwrap is None:
             raise InfrastructureError("sandbox: no program bwrap on PATH")
         world = describe(self._python, limits).hosting(hosted, limits)
+        contents = {f"FD {path}": text for path, text in world.files.items()}
+        contents["SECCOMP"] = syscall_filter(loopback=limits.loopback)
+        prefixes = [self._python.prefix] if self._python.prefix else []
+        prefixes += filter(os.path.isdir, hosted.shown.values())
         build = {
-            "argv": [program, *_bwrap_options(world), *_command(self._python)],
-            "contents": {f"FD {path}": text for path, text in world.files.items()}
-            | {"SECCOMP": syscall_filter(loopback=limits.loopback)},
-            "prefixes": [
-                *filter(None, [self._python.prefix]),
-                *filter(os.path.isdir, hosted.shown.values()),
-            ],
+            "argv": [bwrap, *_bwrap_options(world), *_command(self._python)],
+            "contents": contents,
+            "prefixes": prefixes,
         }
-        return Plan("program", build, _runner(world, limits, prefork=self._prefork))
-
-
-def _runner(world: World, limits: Limits, *, prefork: bool) -> dict[str, Any]:
-    own = counts_processes_apart()
-    return runner_spec(
-        limits,
-        own_user=own,
-        prefork=prefork,
-        rules=world.rules,
-        hosts_program=bool(world.shown),
-    )
+        return Plan("program", build, self._runner(world, limits))
 
 
 def _bwrap_options(world: World) -> Iterator[str]:
@@ -308,19 +330,12 @@ def _command(python: Interpreter) -> Iterator[str]:
     yield from ("CODE", "PEER")
 
 
-class Namespaces:
+class Namespaces(_Local):
     """User, mount, process, network, IPC, host-name and cgroup namespaces, and a private root."""
 
     name = "namespaces"
 
-    def __init__(self, *, prefork: bool = False) -> None:
-        self._prefork = prefork
-        self._python = interpreter()
-        self.launcher = Launcher(self._python, warm=prefork)
-
-    def open(
-        self, files: Mapping[str, bytes], limits: Limits
-    ) -> AbstractAsyncContextManager[Sandbox]:
+    def _plan(self, limits: Limits) -> Plan:
         world = describe(self._python, limits)
         build = asdict(world) | {
             "hostname": HOSTNAME,
@@ -328,30 +343,18 @@ class Namespaces:
             "loopback": limits.loopback,
             "seccomp": syscall_filter(loopback=limits.loopback),
         }
-        runner = _runner(world, limits, prefork=self._prefork)
-        plan = Plan("namespaces", build, runner)
-        return Session(partial(launched, self.launcher, plan), files, limits)
+        return Plan("namespaces", build, self._runner(world, limits))
 
 
-class Bare:
+class Bare(_Local):
     """Commands run as the user, with all he may read, write and reach. Limits are watched only."""
 
     name = "none"
 
-    def __init__(self, *, prefork: bool = False) -> None:
-        self._prefork = prefork
-        self._python = interpreter()
-        self.launcher = Launcher(self._python, warm=prefork)
-
-    def open(
-        self, files: Mapping[str, bytes], limits: Limits
-    ) -> AbstractAsyncContextManager[Sandbox]:
-        return Session(partial(self._world, limits), files, limits)
-
     @asynccontextmanager
-    async def _world(self, limits: Limits) -> AsyncGenerator[Link]:
-        made = tempfile.TemporaryDirectory(prefix="agenteval-", ignore_cleanup_errors=True)
-        with made as folder:
+    async def _sandbox(self, limits: Limits) -> AsyncGenerator[Link]:
+        temporary = tempfile.TemporaryDirectory(prefix="agenteval-", ignore_cleanup_errors=True)
+        with temporary as folder:
             spec = runner_spec(limits, own_user=False, prefork=self._prefork)
             plan = Plan("none", {}, _furnish(Path(folder), self._python, spec))
             async with launched(self.launcher, plan) as link:
@@ -365,12 +368,15 @@ def _furnish(folder: Path, python: Interpreter, spec: dict[str, Any]) -> dict[st
     programs.mkdir()
     for name in ("python3", "python"):
         (programs / name).symlink_to(python.executable)
-    (programs / "uv").write_text(UV)
-    (programs / "uv").chmod(0o755)
-    home = {"HOME": str(workspace), "PWD": str(workspace)}
-    path = f"{programs}:{ENVIRONMENT['PATH'].removeprefix(f'{BIN}:')}"
+    _write_program(programs / "uv", UV)
+    system_path = ENVIRONMENT["PATH"].removeprefix(f"{BIN}:")
+    own = {
+        "HOME": str(workspace),
+        "PWD": str(workspace),
+        "PATH": f"{programs}:{system_path}",
+    }
     return spec | {
-        "env": ENVIRONMENT | home | {"PATH": path},
+        "env": ENVIRONMENT | own,
         "folder": str(folder),
         "places": [],
         "workspace": str(workspace),
@@ -386,8 +392,8 @@ BACKENDS: dict[str, Backend] = {
     "none": Bare,
 }
 AUTOMATIC = ("bubblewrap", "namespaces")
-# Those whose probe passed in this process: what they stand on is the same in its next run.
-_HELD: set[tuple[str, str, str | None, int]] = set()
+# The backends whose probe passed in this process: what they stand on is the same in its next run.
+_WORKING: set[tuple[str, str, str | None, int]] = set()
 
 
 def automatic() -> tuple[str, ...]:
@@ -412,11 +418,11 @@ async def choose(name: str | None = None, *, prefork: bool = False) -> SandboxBa
     for candidate in automatic() if name is None else (name,):
         backend = backends[candidate](prefork=prefork)
         place = sys.platform, candidate, shutil.which("bwrap"), os.geteuid()
-        if place in _HELD:
+        if place in _WORKING:
             return backend
         result = await _probed(backend)
         if result.works:
-            _HELD.update({place} if candidate in AUTOMATIC else ())
+            _WORKING.update({place} if candidate in AUTOMATIC else ())
             return backend
         failed.append(result)
     raise UsageError(f"no sandbox works here; nothing is run. {' | '.join(map(str, failed))}")

@@ -9,7 +9,6 @@ import marshal
 import math
 import os
 import platform
-import re
 import shutil
 import socket
 import subprocess
@@ -26,7 +25,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from agenteval.errors import UsageError
-from agenteval.protocols import Guest
+from agenteval.protocols import HostedProgram
 from agenteval.sandbox import seccomp
 from agenteval.sandbox.inside import launcher, usage, wire
 from agenteval.trial.trial import Limits
@@ -62,34 +61,6 @@ def scope() -> tuple[list[str], dict[str, str]]:
     options = ["--scope", "--quiet", "--collect", "--property=Delegate=yes", "--"]
     variables = {"XDG_RUNTIME_DIR": own, "PATH": os.environ.get("PATH", os.defpath)}
     return [program, *(["--user"] if user else []), *options], variables
-
-
-CURES = (
-    (
-        r"has no controller|no control groups",
-        (
-            "version 2 with its controllers is needed: start the machine with "
-            "systemd.unified_cgroup_hierarchy=1, or without what still uses version 1"
-        ),
-    ),
-    (
-        r"Failed to (connect|start)|no answer",
-        "this user's systemd does not answer: log in by it, or sudo loginctl enable-linger $USER",
-    ),
-    (
-        r"\S",
-        (
-            "start agenteval in a group of its own: systemd-run --user --scope -p Delegate=yes "
-            "agenteval ... (as root without --user); in a container, as the first program of one "
-            "whose /sys/fs/cgroup it may write"
-        ),
-    ),
-)
-
-
-def cure(lacking: str) -> str:
-    """Return how to give sandboxes a control group where `lacking` is in the way."""
-    return next((text for pattern, text in CURES if re.search(pattern, lacking)), "")
 
 
 class Groups:
@@ -410,7 +381,7 @@ class World:
     masked: tuple[str, ...]
     shown: dict[str, str] = field(default_factory=dict)
 
-    def hosting(self, hosted: Guest, limits: Limits) -> "World":
+    def hosting(self, hosted: HostedProgram, limits: Limits) -> "World":
         """Return the same sandbox, with the places of a hosted program."""
         places = {path: (size, limits.inodes + 1, 0o755) for path, size in hosted.places.items()}
         return replace(self, shown=dict(hosted.shown), tmpfs=self.tmpfs | places)

@@ -13,10 +13,13 @@ import signal
 import socket
 import sys
 import time
+import tomllib
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Any, Final, NoReturn
 
 import msgspec
@@ -50,38 +53,6 @@ LIMITS: Final = inquiry.LIMITS | {
     sqlite.SQLITE_LIMIT_VDBE_OP: 5_000_000,
     sqlite.SQLITE_LIMIT_TRIGGER_DEPTH: 20,
 }
-# What a script may do beside reading. The rest is denied: ATTACH, and with it VACUUM; DETACH;
-# virtual tables; every pragma and function that stands in no list.
-_CHANGES: Final = frozenset({
-    *(sqlite.SQLITE_CREATE_TABLE, sqlite.SQLITE_CREATE_INDEX, sqlite.SQLITE_CREATE_VIEW),
-    *(sqlite.SQLITE_CREATE_TRIGGER, sqlite.SQLITE_CREATE_TEMP_TABLE),
-    *(sqlite.SQLITE_CREATE_TEMP_INDEX, sqlite.SQLITE_CREATE_TEMP_VIEW),
-    *(sqlite.SQLITE_CREATE_TEMP_TRIGGER, sqlite.SQLITE_DROP_TABLE, sqlite.SQLITE_DROP_INDEX),
-    *(sqlite.SQLITE_DROP_VIEW, sqlite.SQLITE_DROP_TRIGGER, sqlite.SQLITE_DROP_TEMP_TABLE),
-    *(sqlite.SQLITE_DROP_TEMP_INDEX, sqlite.SQLITE_DROP_TEMP_VIEW),
-    *(sqlite.SQLITE_DROP_TEMP_TRIGGER, sqlite.SQLITE_INSERT, sqlite.SQLITE_UPDATE),
-    *(sqlite.SQLITE_DELETE, sqlite.SQLITE_TRANSACTION, sqlite.SQLITE_SAVEPOINT),
-    *(sqlite.SQLITE_ALTER_TABLE, sqlite.SQLITE_REINDEX, sqlite.SQLITE_ANALYZE),
-})  # fmt: skip
-PRAGMAS: Final = frozenset(
-    {"application_id", "defer_foreign_keys", "encoding", "foreign_keys", "user_version"}
-)
-# `random` is none: the same seed makes the same world.
-_FUNCTIONS: Final = inquiry.FUNCTIONS | {
-    *("changes", "last_insert_rowid", "total_changes", "sqlite_version"),
-    *("current_date", "current_time", "current_timestamp"),
-    *("sqlite_rename_column", "sqlite_rename_table", "sqlite_rename_test"),  # ALTER TABLE's own
-    *("sqlite_drop_column", "sqlite_rename_quotefix", "sqlite_fail", "sqlite_add_constraint"),
-    *("sqlite_drop_constraint", "sqlite_find_constraint"),
-}
-# The kernel calls of a process that computes and answers.
-_CALLS: Final = (
-    *("brk", "clock_getres", "clock_gettime", "exit", "exit_group", "fstat", "futex", "getpid"),
-    *("getrandom", "getrusage", "gettid", "gettimeofday", "madvise", "mmap", "mprotect", "mremap"),
-    *("munmap", "read", "recvfrom", "restart_syscall", "rt_sigaction", "rt_sigprocmask"),
-    *("rt_sigreturn", "sched_yield", "sendto", "setitimer", "time", "write"),
-)
-
 SPENT: Final = f"it needs more than {MEMORY >> 20} MB of memory"
 _TEXT: Final = 2000  # characters of what is said of a fault
 
@@ -97,6 +68,25 @@ class Sent:
     number: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Rules:
+    """What `maker_child.toml` allows; `changes` are SQLite's numbers of actions."""
+
+    changes: frozenset[int]
+    pragmas: frozenset[str]
+    functions: frozenset[str]
+    kernel_calls: tuple[str, ...]
+
+
+@cache
+def _rules() -> _Rules:
+    lists = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+    actions = [getattr(sqlite, f"SQLITE_{name}") for name in lists["changes"]]
+    functions = inquiry.FUNCTIONS.union(lists["functions"], lists["own_functions"])
+    pragmas = frozenset(lists["pragmas"])
+    return _Rules(frozenset(actions), pragmas, functions, tuple(lists["kernel_calls"]))
+
+
 @dataclass(slots=True)
 class Authorizer:
     """SQLite's authorizer for a database's script, and for queries of a fresh database.
@@ -107,14 +97,18 @@ class Authorizer:
     denied: str = ""
 
     def __call__(self, action: int, first: str | None, second: str | None, *_: str | None) -> int:
-        if action in _CHANGES or action in inquiry.READS:
+        rules = _rules()
+        if action in rules.changes or action in inquiry.READS:
             return inquiry.OK
         if action == sqlite.SQLITE_FUNCTION:
-            is_known, self.denied = (second or "").lower() in _FUNCTIONS, f"the function {second}"
+            is_known = (second or "").lower() in rules.functions
+            self.denied = f"the function {second}"
         elif action == sqlite.SQLITE_PRAGMA:
-            is_known, self.denied = (first or "").lower() in PRAGMAS, f"PRAGMA {first}"
+            is_known = (first or "").lower() in rules.pragmas
+            self.denied = f"PRAGMA {first}"
         else:
-            is_known, self.denied = False, _DENIED.get(action, "what it asks for")
+            is_known = False
+            self.denied = _DENIED.get(action, "what it asks for")
         return inquiry.OK if is_known else inquiry.DENY
 
 
@@ -376,7 +370,11 @@ def confine() -> list[str]:
         with suppress(ValueError, OSError):  # a system that bounds no address space
             resource.setrlimit(kind, (most, most))
     # Read while a file still opens.
-    filters = [seccomp.only(kernel.MACHINE, _CALLS)] if kernel.MACHINE in seccomp.ARCH else []
+    filters = (
+        [seccomp.only(kernel.MACHINE, _rules().kernel_calls)]
+        if kernel.MACHINE in seccomp.ARCH
+        else []
+    )
     layers = ["limits"]
     if sys.platform == "linux" and kernel.landlock_version():
         kernel.landlock([], loopback=False)

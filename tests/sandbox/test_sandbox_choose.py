@@ -18,10 +18,9 @@ from agenteval.cli.machine import doctor
 from agenteval.errors import UsageError
 from agenteval.sandbox.backends import AUTOMATIC, Bare, Namespaces, choose, probe_all
 from agenteval.sandbox.inside import kernel
-from agenteval.sandbox.launch import cure as group_cure
 from agenteval.sandbox.launch import runner_spec, syscall_filter
 from agenteval.sandbox.launch import world as describe
-from agenteval.sandbox.probe import cure, probe
+from agenteval.sandbox.probe import cure, group_cure, probe
 from agenteval.sandbox.session import Plan, Session, launched
 from agenteval.workflows import projects
 from agenteval.workflows.hostile import Tried
