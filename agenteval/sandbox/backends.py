@@ -164,7 +164,7 @@ def _variables(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def _runtime_options(name: str, engine: str, limits: Limits) -> Iterator[str]:
-    """Yield options that override `_engine_options`: a kernel of its own needs threads and memory."""
+    """Yield options that override `_engine_options`: its kernel needs threads and memory too."""
     yield from (f"--runtime={name}", f"--pids-limit={limits.processes + KERNEL_THREADS}")
     yield from (f"--memory={limits.memory + KERNEL}", f"--memory-swap={limits.memory + KERNEL}")
     if Path(name).name == "runsc" and engine.endswith(ENGINES[0]):
