@@ -16,8 +16,6 @@ from agenteval.sandbox.inside import kernel, wire
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-if TYPE_CHECKING:
-    from typing import Any
 
     Row = tuple[Any, ...]
 WALL_SECONDS, CPU_SECONDS = 10.0, 2  # on a busy machine the first is long before the second
@@ -120,7 +118,7 @@ def _run_order(order: wire.Message) -> wire.Message:
 
 
 def opened(path: str) -> Any:
-    """The database, to be read only. Raises OSError, and what is among FAULTS."""
+    """Return the database, to be read only. Raises OSError, and what is among FAULTS."""
     image = bytearray(wire.read_file(path, LARGEST))
     if _is_log(f"{path}-wal"):
         # Read without locks and with its index in memory, so that no file is made beside it.
@@ -138,7 +136,7 @@ def opened(path: str) -> Any:
 
 
 def defended(name: str, limits: dict[int, int]) -> Any:
-    """A stranger's database, open; the authorizer `allowed` is to be set before it is asked."""
+    """Open a stranger's database; the authorizer `allowed` is to be set before it is queried."""
     connection = sqlite.connect(name, uri=True, isolation_level=None)
     try:
         _defend(connection)

@@ -26,7 +26,10 @@ SIGCHLD = 17
 PDEATHSIG, DUMPABLE, SECCOMP, NO_NEW_PRIVS, SUBREAPER = 1, 4, 22, 38, 36
 DROP_BOUNDING = 24
 LANDLOCK = 444  # and the two calls after it, on both machines
-LIST, READ, MAKE_DEVICE = 1 << 3, 1 << 0 | 1 << 2 | 1 << 3, 1 << 6 | 1 << 11  # its rights
+# Its rights: to list folders; to execute, read and list; to make devices.
+LIST = 1 << 3
+READ = 1 << 0 | 1 << 2 | 1 << 3
+MAKE_DEVICE = 1 << 6 | 1 << 11
 CAPSET_VERSION = 0x20080522
 CLONE = {"x86_64": 56, "aarch64": 220}
 OPENAT2, NO_LINKS, BENEATH = 437, 0x04, 0x08  # on both machines
@@ -121,13 +124,20 @@ def landlock(rules: Iterable[tuple[str, str]], *, loopback: bool) -> None:
     """
     if not (version := landlock_version()):
         return
-    files = (1 << (13, 13, 14, 15, 15, 16)[min(version, 5)]) - 1
-    network = 0 if loopback or version < 4 else 3  # neither bind nor connect
-    scopes = 3 if version >= 6 else 0  # abstract sockets and signals stay among us
+    # Each version handles more rights of files, and its structure may be longer.
+    rights_of_files = (13, 13, 14, 15, 15, 16)[min(version, 5)]
+    files = (1 << rights_of_files) - 1
+    network = scopes = 0
+    size = 8
+    if version >= 4:
+        size = 16
+        network = 0 if loopback else 3  # neither bind nor connect
+    if version >= 6:
+        size = 24
+        scopes = 3  # abstract sockets and signals stay within the sandbox
     rights = {"list": LIST, "read": READ, "write": files & ~MAKE_DEVICE}
-    size = 8 if version < 4 else 16 if version < 6 else 24
-    wanted = (ctypes.c_uint64 * 3)(files, network, scopes)
-    ruleset = _syscall(LANDLOCK, "landlock", wanted, ctypes.c_long(size), ctypes.c_long(0))
+    handled = (ctypes.c_uint64 * 3)(files, network, scopes)
+    ruleset = _syscall(LANDLOCK, "landlock", handled, ctypes.c_long(size), ctypes.c_long(0))
     for path, kind in rules:
         place = os.open(path, os.O_PATH | os.O_CLOEXEC)
         rule = struct.pack("=Qi", rights[kind], place)
@@ -150,13 +160,13 @@ def install_filter(program: bytes) -> None:
     _check(_libc.prctl(SECCOMP, ctypes.c_ulong(2), ctypes.byref(argument), 0, 0), "seccomp filter")
 
 
-def hold(kept: object) -> None:
+def hold(value: object) -> None:
     """Keep it for as long as this process lives, past the end of Python."""
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(value))
 
 
 def foreign(library: str, name: str) -> Function:
-    """A function of a library that is loaded already, or of what it depends on."""
+    """Return a function of a library that is loaded already, or of what it depends on."""
     function: Function = getattr(ctypes.CDLL(library), name)
     return function
 
@@ -167,9 +177,9 @@ def configure_sqlite(configure: Function, connection: object, option: int, value
     The structure of its connection begins with SQLite's own handle.
     """
     handle = ctypes.c_void_p.from_address(id(connection) + object.__basicsize__)
-    now = ctypes.c_int(-1)
-    configure(handle, option, ctypes.c_int(value), ctypes.byref(now))
-    if now.value != value:
+    current = ctypes.c_int(-1)
+    configure(handle, option, ctypes.c_int(value), ctypes.byref(current))
+    if current.value != value:
         raise OSError(0, f"SQLite does not take its option {option}")
 
 

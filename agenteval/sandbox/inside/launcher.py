@@ -1,5 +1,8 @@
 """The launcher: a small process of one thread that forks the sandbox of each trial.
 
+There are three kinds of sandbox: `_namespaces` builds one of namespaces alone (the second half of
+this file), `_program` becomes a program that builds one, and `_bare` builds none.
+
 It stands between the evaluator and the sandboxes because forking a program that has threads is not
 safe, because a parent-death signal fires when the *thread* that forked ends, and because what is
 forked from it carries nothing of the evaluator: no environment, no memory, no open file.
@@ -54,10 +57,11 @@ def main(fd: int, code: bytes, group: str, *, warm: bool) -> None:
         start = {b"namespaces": _namespaces, b"program": _program, b"none": _bare}[kind]
         try:
             start(control, fds, runner_code)
-        except OSError as error:  # as where there are as many processes as may be
-            _refused(fds[0], error)
-        for one in fds:
-            os.close(one)
+        except OSError as error:
+            # As when there are as many processes as may be.
+            _report_fault(fds[0], error)
+        for number in fds:
+            os.close(number)
 
 
 def _reap(*_: object) -> int:
@@ -75,7 +79,7 @@ def _reap(*_: object) -> int:
 
 
 def _wait_for_worlds() -> None:
-    """The last ones are ending: their sockets have closed."""
+    """Wait for the last ones, which are ending: their sockets have closed."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     until = time.monotonic() + WORLDS_SECONDS
     while _reap() == 0 and time.monotonic() < until:
@@ -106,7 +110,7 @@ def _leave(group: str, killed: int) -> NoReturn:
         os._exit(0)  # the parent-death signal takes along what is left of worlds
 
 
-def _forked(namespaces: int, fds: list[int]) -> int:
+def _fork(namespaces: int, fds: list[int]) -> int:
     """Fork a child into the sandbox's control group, or without one if the kernel refuses.
 
     The evaluator looks into that group, and finds no process there.
@@ -134,7 +138,7 @@ def _in_child(
         if frame is not None:
             build(frame[0], peer, *arguments)
     except OSError as error:
-        _refused(peer, error)
+        _report_fault(peer, error)
     finally:
         os._exit(1)
 
@@ -147,7 +151,7 @@ def _die_before_the_evaluator() -> None:
         return
 
 
-def _refused(peer: int, error: OSError, at: str = "") -> None:
+def _report_fault(peer: int, error: OSError, at: str = "") -> None:
     """Report the fault to the evaluator, unless it is gone."""
     try:
         wire.reply(peer, {"errno": error.errno, "error": at + (error.strerror or str(error))})
@@ -158,7 +162,7 @@ def _refused(peer: int, error: OSError, at: str = "") -> None:
 def _namespaces(control: socket.socket, fds: list[int], _code: bytes) -> None:
     wait, go = os.pipe()
     try:
-        child = _forked(ALL, fds)
+        child = _fork(ALL, fds)
     except OSError:
         os.close(wait)
         os.close(go)
@@ -171,7 +175,7 @@ def _namespaces(control: socket.socket, fds: list[int], _code: bytes) -> None:
         _map_user(child)
         os.write(go, b"!")
     except OSError as error:
-        _refused(fds[0], error, "user map: ")
+        _report_fault(fds[0], error, "user map: ")
     finally:
         os.close(go)
 
@@ -181,15 +185,17 @@ def _enter(spec: wire.Message, peer: int, wait: int) -> None:
         os._exit(1)
     os.close(wait)
     kernel.prctl(kernel.PDEATHSIG, signal.SIGKILL)
-    _build_world(spec, drop=_drop_to_inside)
+    _build(spec)
     runner.serve(peer, peer)
 
 
 def _map_user(child: int) -> None:
     """Inside, the only user is 1000: outside he is us or, when we are root, nobody else."""
-    uid = stranger(child) if os.geteuid() == 0 else os.geteuid()
-    gid = uid if os.geteuid() == 0 else os.getegid()
-    if gid != uid or os.geteuid() != 0:
+    if os.geteuid() == 0:
+        uid = gid = stranger(child)
+    else:
+        uid, gid = os.geteuid(), os.getegid()
+        # The kernel lets an ordinary user map a group only so.
         _write(f"/proc/{child}/setgroups", "deny")
     _write(f"/proc/{child}/uid_map", f"{INSIDE} {uid} 1")
     _write(f"/proc/{child}/gid_map", f"{INSIDE} {gid} 1")
@@ -200,16 +206,14 @@ def _write(path: str, text: str) -> None:
         file.write(text)
 
 
-def _drop_to_inside() -> None:
-    if os.getuid() != INSIDE:
-        os.setgroups([])
-        os.setresgid(INSIDE, INSIDE, INSIDE)
-        os.setresuid(INSIDE, INSIDE, INSIDE)
-        kernel.prctl(kernel.PDEATHSIG, signal.SIGKILL)  # a change of user forgets it
+def _become_user(uid: int) -> None:
+    os.setgroups([])
+    os.setresgid(uid, uid, uid)
+    os.setresuid(uid, uid, uid)
 
 
 def stranger(pid: int) -> int:
-    """A user id that no account and no other living trial has; `pid` is the trial's."""
+    """Return a user id that no account and no other living trial has; `pid` is the trial's."""
     with open("/proc/self/uid_map") as file:
         start, _, length = map(int, file.read().split()[-3:])
     if start + length > FIRST_UID + (1 << 22):
@@ -218,7 +222,7 @@ def stranger(pid: int) -> int:
 
 
 def _program(control: socket.socket, fds: list[int], code: bytes) -> None:
-    if _forked(0, fds) == 0:
+    if _fork(0, fds) == 0:
         _in_child(control, fds, _exec, code)
 
 
@@ -226,71 +230,83 @@ def _exec(spec: wire.Message, peer: int, code: bytes) -> None:
     """Become the program that builds the sandbox, as a user of its own."""
     if os.geteuid() == 0:
         uncover(spec["prefixes"])
-        uid = stranger(os.getpid())
-        os.setgroups([])
-        os.setresgid(uid, uid, uid)
-        os.setresuid(uid, uid, uid)
+        _become_user(stranger(os.getpid()))
     kernel.prctl(kernel.PDEATHSIG, signal.SIGKILL)
     argv = spec["argv"]
-    contents = {name: text.encode("latin-1") for name, text in spec["contents"].items()}
-    numbers = {"PEER": str(peer)}
-    for name, content in (contents | {"CODE": code}).items():
-        fd = os.memfd_create(name, 0)
-        os.write(fd, content)
-        os.lseek(fd, 0, os.SEEK_SET)
-        numbers[name] = str(fd)
+    # Words of its command line stand for descriptors: of the socket, of our code, of its files.
+    numbers = {"PEER": str(peer), "CODE": _memory_file("CODE", code)}
+    for name, text in spec["contents"].items():
+        numbers[name] = _memory_file(name, text.encode("latin-1"))
     os.set_inheritable(peer, True)
     os.execve(argv[0], [numbers.get(word, word) for word in argv], {})
 
 
+def _memory_file(name: str, content: bytes) -> str:
+    fd = os.memfd_create(name, 0)
+    os.write(fd, content)
+    os.lseek(fd, 0, os.SEEK_SET)
+    return str(fd)
+
+
 def _bare(control: socket.socket, fds: list[int], _code: bytes) -> None:
-    if _forked(0, fds) == 0:
+    if _fork(0, fds) == 0:
         _in_child(control, fds, _serve_bare)
 
 
 def _serve_bare(_spec: wire.Message, peer: int) -> None:
-    kernel.prctl(
-        kernel.SUBREAPER, 1
-    )  # no parent-death signal: it must live to kill what it started
+    # No parent-death signal: it must live to kill what it started.
+    kernel.prctl(kernel.SUBREAPER, 1)
     runner.serve(peer, peer)
 
 
-ALL = (
-    kernel.NEWUSER | kernel.NEWNS | kernel.NEWPID | kernel.NEWNET | kernel.NEWIPC | kernel.NEWUTS
-)  # and that of control groups, whose root is to be the world's own
+# A sandbox of namespaces alone: its file system, mounted from inside them.
+
+# And that of control groups, later: its root is to be the sandbox's own.
+ALL = kernel.NEWUSER | kernel.NEWNS | kernel.NEWPID | kernel.NEWNET | kernel.NEWIPC | kernel.NEWUTS
 STAGE = "/tmp"  # noqa: S108 - any folder will do: what we mount on it, nobody else sees
 DEVICES = ("null", "zero", "full", "random", "urandom")
 SIOCSIFFLAGS = 0x8914
 LO_UP = struct.pack("16sh", b"lo", 1)
-KEPT = {
-    "ro": kernel.RDONLY, "nosuid": kernel.NOSUID, "nodev": kernel.NODEV, "noexec": kernel.NOEXEC,
-    "noatime": kernel.NOATIME, "nodiratime": kernel.NODIRATIME, "relatime": kernel.RELATIME,
-}  # fmt: skip
+MOUNT_FLAGS = {
+    "ro": kernel.RDONLY,
+    "nosuid": kernel.NOSUID,
+    "nodev": kernel.NODEV,
+    "noexec": kernel.NOEXEC,
+    "noatime": kernel.NOATIME,
+    "nodiratime": kernel.NODIRATIME,
+    "relatime": kernel.RELATIME,
+}
 
 
-def _build_world(spec: wire.Message, drop: Callable[[], None]) -> None:
-    """Become the first process of the world that `spec` describes; `drop` makes us its only user.
-
-    Sources are opened before the drop: root's own interpreter may lie below a closed folder.
-    """
+def _build(spec: wire.Message) -> None:
+    """Become the first process of the sandbox that `spec` describes, and its only user."""
     kernel.unshare(kernel.NEWCGROUP)
-    sources = {path: os.open(path, os.O_PATH | os.O_CLOEXEC) for path in spec["binds"]}
-    devices = {f"/dev/{name}": os.open(f"/dev/{name}", os.O_PATH) for name in DEVICES}
-    drop()
+    # Opened before the change of user: root's own interpreter may lie below a closed folder.
+    sources = {}
+    for path in [*spec["binds"], *(f"/dev/{name}" for name in DEVICES)]:
+        sources[path] = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    if os.getuid() != INSIDE:
+        _become_user(INSIDE)
+        # A change of user forgets it.
+        kernel.prctl(kernel.PDEATHSIG, signal.SIGKILL)
     kernel.mount("", "/", "", kernel.REC | kernel.PRIVATE)
-    kernel.mount("tmpfs", STAGE, "tmpfs", kernel.NOSUID | kernel.NODEV, "mode=0755,size=4m")
+    _mount_tmpfs(STAGE, "mode=0755,size=4m")
     os.chdir(STAGE)
     _furnish(spec)
-    for path, fd in (sources | devices).items():
+    for path, fd in sources.items():
         _bind(fd, path)
     for path in spec["masked"]:
         if os.path.isdir(f".{path}"):
-            kernel.mount("tmpfs", f".{path}", "tmpfs", kernel.NOSUID | kernel.NODEV, "size=4096")
+            _mount_tmpfs(f".{path}", "size=4096")
         else:
             kernel.mount("./dev/null", f".{path}", "", kernel.BIND)
     kernel.pivot_root_here()
     _freeze(keep={"/proc", *spec["tmpfs"]})
     _settle(spec)
+
+
+def _mount_tmpfs(path: str, options: str) -> None:
+    kernel.mount("tmpfs", path, "tmpfs", kernel.NOSUID | kernel.NODEV, options)
 
 
 def _bind(fd: int, path: str) -> None:
@@ -318,11 +334,12 @@ def _furnish(spec: wire.Message) -> None:
     for path, (size, inodes, mode) in spec["tmpfs"].items():
         os.makedirs(f".{path}", exist_ok=True)
         options = f"size={size},nr_inodes={inodes},mode={mode:o}"
-        kernel.mount("tmpfs", f".{path}", "tmpfs", kernel.NOSUID | kernel.NODEV, options)
+        _mount_tmpfs(f".{path}", options)
     os.makedirs("./proc", exist_ok=True)
     flags = kernel.NOSUID | kernel.NODEV | kernel.NOEXEC
     kernel.mount("proc", "./proc", "proc", flags)
-    kernel.mount("./proc/sys", "./proc/sys", "", kernel.BIND)  # a mount of its own can be frozen
+    # A mount of its own, which can be frozen.
+    kernel.mount("./proc/sys", "./proc/sys", "", kernel.BIND)
 
 
 def _freeze(keep: set[str]) -> None:
@@ -331,10 +348,13 @@ def _freeze(keep: set[str]) -> None:
         mounts = [line.split()[4:6] for line in file]
     for escaped, options in mounts:
         path = escaped.encode().decode("unicode_escape")
-        if path not in keep and not path.startswith("/dev/"):  # a device is not made safer by it
-            flags = sum({KEPT.get(word, 0) for word in options.split(",")})
-            flags |= kernel.RDONLY | kernel.NOSUID | kernel.NODEV
-            kernel.mount("", path, "", kernel.REMOUNT | kernel.BIND | flags)
+        # A device is not made safer by it.
+        if path in keep or path.startswith("/dev/"):
+            continue
+        flags = kernel.REMOUNT | kernel.BIND | kernel.RDONLY | kernel.NOSUID | kernel.NODEV
+        for word in options.split(","):
+            flags |= MOUNT_FLAGS.get(word, 0)
+        kernel.mount("", path, "", flags)
 
 
 def _settle(spec: wire.Message) -> None:
@@ -354,14 +374,15 @@ def uncover(prefixes: list[str]) -> None:
 
     The first folder on a way that is closed to them is covered; nothing else below it is seen.
     """
-    covers = {prefix: closed for prefix in prefixes if (closed := _closed(prefix))}
+    covers = {prefix: _first_closed(prefix) for prefix in prefixes}
+    covers = {prefix: closed for prefix, closed in covers.items() if closed}
     if not covers:
         return
     kernel.unshare(kernel.NEWNS)
     kernel.mount("", "/", "", kernel.REC | kernel.PRIVATE)
     ways = {prefix: os.open(prefix, os.O_PATH) for prefix in covers}
     for closed in set(covers.values()):
-        kernel.mount("tmpfs", closed, "tmpfs", kernel.NOSUID | kernel.NODEV, "mode=0755,size=64k")
+        _mount_tmpfs(closed, "mode=0755,size=64k")
     for prefix, way in ways.items():
         os.makedirs(prefix, exist_ok=True)
         flags = kernel.BIND | kernel.REC | kernel.RDONLY
@@ -369,7 +390,11 @@ def uncover(prefixes: list[str]) -> None:
         os.close(way)
 
 
-def _closed(prefix: str) -> str:
-    """The first folder on the way to this one that is closed to other users."""
-    steps = [prefix[:place] for place, mark in enumerate(prefix) if mark == "/" and place]
-    return next((step for step in steps if not os.stat(step).st_mode & 0o001), "")
+def _first_closed(prefix: str) -> str:
+    """Return the first folder on the way to this one that is closed to other users; or ""."""
+    way = ""
+    for name in prefix.split("/")[1:-1]:
+        way += f"/{name}"
+        if not os.stat(way).st_mode & 0o001:
+            return way
+    return ""

@@ -53,6 +53,7 @@ class Scripts:
     def __init__(self, env: dict[str, str]) -> None:
         self.env = env
         self.pinned: dict[str, bytes] = {}
+        # Top-level names of the modules that are imported already, once they are.
         self.loaded: set[str] = set()
 
     def pin(self, path: str, content: bytes) -> None:
@@ -60,33 +61,37 @@ class Scripts:
             self.pinned[path] = content
 
     def words(self, argv: list[str]) -> list[str] | None:
-        """The script and its arguments, as they would arrive; None when an exec must run them."""
-        words = next((argv[len(call) :] for call in CALLS if argv[: len(call)] == call), [])
+        """Return the script and its arguments, as they would arrive; None if an exec must run."""
+        words: list[str] = []
+        for call in CALLS:
+            if argv[: len(call)] == call:
+                words = argv[len(call) :]
+                break
         if not words or words[0] not in self.pinned:
             return None
         try:
             raw = [os.fsencode(word) for word in words]
-            same = self._unchanged(words[0])
+            is_same = self._runs_the_same(words[0])
         except (OSError, ValueError):
             return None
-        if not same or sum(map(len, raw)) > LARGEST or any(b"\0" in word for word in raw):
+        arguments = b"".join(raw)
+        if not is_same or len(arguments) > LARGEST or b"\0" in arguments:
             return None
         return [os.fsdecode(word) for word in raw]
 
-    def _unchanged(self, path: str) -> bool:
+    def _runs_the_same(self, path: str) -> bool:
         content = self.pinned[path]
-        if (
-            not stat.S_ISREG(os.lstat(path).st_mode)
-            or wire.read_file(path, len(content)) != content
-        ):
+        if not stat.S_ISREG(os.lstat(path).st_mode):
             return False
-        if os.path.lexists(f"{self.env['HOME']}/.local"):  # a user's site, with its start-up files
+        if wire.read_file(path, len(content)) != content:
+            return False
+        # A user's site, with its start-up files.
+        if os.path.lexists(f"{self.env['HOME']}/.local"):
             return False
         self._load()
-        beside = os.listdir(os.path.dirname(path) or ".")
-        return bool(self.pinned) and self.loaded.isdisjoint(
-            name.partition(".")[0] for name in beside
-        )
+        neighbours = os.listdir(os.path.dirname(path) or ".")
+        stems = {name.partition(".")[0] for name in neighbours}
+        return bool(self.pinned) and self.loaded.isdisjoint(stems)
 
     def _load(self) -> None:
         if self.loaded:
@@ -99,8 +104,9 @@ class Scripts:
         texts = b"".join(self.pinned.values())
         warm(name for name in PRELOADED if name.encode() in texts)
         spared |= {name: sys.modules[name] for name in sys.modules if name not in OF_EACH}
+        # A site file of this machine may have started a thread: then no fork is safe.
         if len(sys._current_frames()) > 1:  # noqa: SLF001
-            self.pinned.clear()  # a site file of this machine started a thread: no safe fork
+            self.pinned.clear()
         self.loaded = {name.partition(".")[0] for name in sys.modules}
 
     def start(self, words: list[str], streams: list[int]) -> int:
@@ -124,7 +130,12 @@ def _spare_at_exit() -> dict[str, object]:
     """
     spared: dict[str, object] = {}
     kernel.hold(spared)
-    atexit.register(lambda: [sys.modules.pop(name, None) for name in spared])
+
+    def forget_modules() -> None:
+        for name in spared:
+            sys.modules.pop(name, None)
+
+    atexit.register(forget_modules)
     return spared
 
 
@@ -163,13 +174,12 @@ def _which(program: str, path: str) -> str:
 
 
 def _open_streams() -> None:
-    for fd, (name, mode, errors) in enumerate(
-        [
-            ("stdin", "r", "surrogateescape"),
-            ("stdout", "w", "surrogateescape"),
-            ("stderr", "w", "backslashreplace"),
-        ]
-    ):
+    streams = (
+        ("stdin", "r", "surrogateescape"),
+        ("stdout", "w", "surrogateescape"),
+        ("stderr", "w", "backslashreplace"),
+    )
+    for fd, (name, mode, errors) in enumerate(streams):
         binary = open(fd, f"{mode}b", closefd=False)  # noqa: SIM115 - as long as we live
         binary.raw.name = f"<{name}>"  # type: ignore[attr-defined]
         stream = io.TextIOWrapper(binary, "utf-8", errors, "\n", line_buffering=fd == 2)
@@ -189,8 +199,9 @@ def _renew_main() -> None:
 
 
 # Judges.
-TAKEN = b"!"
-OUTLET = 3  # what the child says; its own streams are empty
+
+READ = b"!"  # a child has its order
+OUTLET = 3  # the descriptor of a child's report; its own streams are empty
 
 
 def start_judge(peer: int, size: int, nothing: int, sink: int, act: Act) -> int:
@@ -200,7 +211,7 @@ def start_judge(peer: int, size: int, nothing: int, sink: int, act: Act) -> int:
     runner is. If it cannot be made or does not read to the end, the socket is of no use any more,
     and everything ends.
     """
-    report, tell = os.pipe2(os.O_CLOEXEC)
+    source, sign = os.pipe2(os.O_CLOEXEC)
     try:
         child = os.fork()
     except OSError:
@@ -209,23 +220,23 @@ def start_judge(peer: int, size: int, nothing: int, sink: int, act: Act) -> int:
         try:
             order = wire.exactly(peer, size)
             if order is not None:
-                os.write(tell, TAKEN)
+                os.write(sign, READ)
                 detach([nothing, nothing, nothing, sink])
                 os.set_inheritable(OUTLET, False)
                 _do(act, marshal.loads(order))
         finally:
             os._exit(CRASHED)
-    os.close(tell)
-    taken = os.read(report, 1)
-    os.close(report)
-    if taken != TAKEN:
+    os.close(sign)
+    answer = os.read(source, 1)
+    os.close(source)
+    if answer != READ:
         raise SystemExit
     return child
 
 
 def _do(act: Act, order: wire.Message) -> None:
-    code, said = act(order)
-    wire.write(OUTLET, sealed(order["key"], said))
+    code, report = act(order)
+    wire.write(OUTLET, sealed(order["key"], report))
     os._exit(code)
 
 
@@ -247,8 +258,10 @@ def run_test(order: wire.Message, env: dict[str, str]) -> tuple[int, bytes]:
     furnish(env)
     sys.argv, sys.orig_argv = ["-c", order["argument"]], ["python3", "-c"]
     output = sys.stdout = sys.stderr = io.StringIO()
-    made = sys.modules[HELP] = type(sys)(HELP)
-    exec(compile(order["help"], HELP, "exec"), made.__dict__)  # noqa: S102 - our own
-    held = made.begin(order)
-    text = output.getvalue() + (order["word"] if held else "")
-    return 0 if held else 1, text.encode(errors="replace")
+    module = sys.modules[HELP] = type(sys)(HELP)
+    exec(compile(order["help"], HELP, "exec"), module.__dict__)  # noqa: S102 - our own
+    has_ended = module.begin(order)
+    text = output.getvalue()
+    if has_ended:
+        text += order["word"]
+    return 0 if has_ended else 1, text.encode(errors="replace")
