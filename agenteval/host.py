@@ -61,7 +61,8 @@ def struck(error: BaseException) -> str:
     """Return a line about the limit that caused this error, with its fix; "" without one."""
     if (name := _name(error)) is None:
         return ""
-    limit, allowed = _LIMITS[name], _soft(name)
+    limit = _LIMITS[name]
+    allowed = _soft(name)
     if allowed is None:  # the machine itself has no more of it
         return f"this machine has no more {limit.what.removeprefix('kB of ')}: end what uses it"
     return (

@@ -317,7 +317,8 @@ class _Until:
     __slots__ = ("_deadline", "_limit", "_looks", "_loop", "_timer")
 
     def __init__(self, deadline: Callable[[], float], looks: float) -> None:
-        self._deadline, self._looks = deadline, looks
+        self._deadline = deadline
+        self._looks = looks
 
     async def __aenter__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -337,7 +338,8 @@ class _Until:
         await self._limit.__aexit__(kind, error, trace)
 
     def _look(self) -> None:
-        end, now = self._deadline(), self._loop.time()
+        end = self._deadline()
+        now = self._loop.time()
         if end > now:
             self._timer = self._loop.call_at(min(end, now + self._looks), self._look)
         else:

@@ -68,7 +68,8 @@ def denial(call: ToolCall, verdict: Denied, arm: Arm, policy: Policy) -> str:
             text = texts.malformed if call.malformed else texts.invalid
         case "malformed-arguments" | "hallucinated-tool":
             # Its name as it was written, which may be one of ours and none of the profile's.
-            text, tool = texts.unknown, call.name
+            text = texts.unknown
+            tool = call.name
         case _:
             text = texts.denied if call.name == BASH else texts.denied_path
     hint = finding.hint
@@ -204,7 +205,8 @@ def _both_ends(lines: Sequence[str], cut: Cut) -> tuple[str, str]:
         half = cut.lines // 2
         first = lines[: cut.lines - half]
         last = lines[len(lines) - half :]
-    begin, end = "".join(first), "".join(last)
+    begin = "".join(first)
+    end = "".join(last)
     half = cut.characters // 2
     return begin[:half], end[max(0, len(end) - half) :]
 
@@ -437,7 +439,8 @@ class Database:
         is_same = stamp and (stamp, batch) == (self.stamp, self.last_questions)
         if self.answers is None or not is_same:
             self.answers = await self.sandbox.ask(self.path, batch, self.schema)
-            self.last_questions, self.stamp = batch, stamp
+            self.last_questions = batch
+            self.stamp = stamp
         return self.answers
 
     async def _stamp(self) -> str:
@@ -545,7 +548,8 @@ class WorldMonitor:
 
     async def _run_tests(self) -> tuple[GoalCheck, ...]:
         if self.tested is None:
-            sandbox, variables = self.database.sandbox, self.prompt.variables
+            sandbox = self.database.sandbox
+            variables = self.prompt.variables
             tests = [await _run_test(sandbox, test, variables) for test in self.scenario.tests]
             self.tested = tuple(tests)
         return self.tested

@@ -54,7 +54,7 @@ from agenteval.sandbox.session import Link, Plan, Session, greet, launched
 from agenteval.trial.redaction import is_secret
 from agenteval.trial.trial import Limits
 
-WRITABLE = ("/tmp", "/dev")  # noqa: S108 - its own
+WRITABLE = (WORKSPACE, "/tmp", "/dev")  # noqa: S108 - its own
 ENGINES = ("podman", "docker")
 IMAGE = "docker.io/library/python:3.12-slim"
 FIRST_UID, UIDS = 20_000, 40_000  # within what a rootless engine maps
@@ -121,7 +121,7 @@ _OF_ENGINES = re.compile(
 
 @contextmanager
 def _programs() -> Iterator[str]:
-    """A folder of what the image lacks; bound read-only, so that no command can replace it."""
+    """Yield a folder of what the image lacks; bound read-only, so that no command replaces it."""
     with temporary_folder() as folder:
         programs = folder / "bin"
         programs.mkdir()
@@ -173,9 +173,11 @@ def _runtime_options(name: str, engine: str, limits: Limits) -> Iterator[str]:
 
 def _engine_options(engine: str, limits: Limits, programs: str) -> Iterator[str]:
     user = FIRST_UID + int.from_bytes(os.urandom(4), "big") % UIDS
-    memory, processes = limits.memory + SPARE, limits.processes + 8
+    memory = limits.memory + SPARE
+    processes = limits.processes + 8
     podman = engine.endswith(ENGINES[0])
-    own = ",notmpcopyup" if podman else ""  # else a folder of the image lends its mode
+    # Otherwise a folder of the image lends its mode.
+    own = ",notmpcopyup" if podman else ""
     yield from ("--rm", "--interactive", "--pull=never", "--entrypoint=python3", "--workdir=/")
     yield from ("--network=none", f"--hostname={HOSTNAME}", "--read-only", f"--user={user}:{user}")
     yield from ("--cap-drop=ALL", "--security-opt=no-new-privileges")
@@ -184,7 +186,8 @@ def _engine_options(engine: str, limits: Limits, programs: str) -> Iterator[str]
     yield from (f"--pids-limit={processes}", f"--shm-size={SHARED_MEMORY}")
     yield f"--ulimit=nofile={limits.open_files}:{limits.open_files}"
     yield f"--ulimit=nproc={processes}:{processes}"
-    for path, size in ((WORKSPACE, limits.workspace), ("/tmp", TEMPORARY)):  # noqa: S108
+    places = {WORKSPACE: limits.workspace, "/tmp": TEMPORARY}  # noqa: S108 - its own
+    for path, size in places.items():
         yield f"--tmpfs={path}:rw,exec,nosuid,nodev,size={size},mode=1777{own}"
     yield "--tmpfs=/dev/mqueue:ro,size=4096"  # else files there are message queues
     yield f"--volume={programs}:{BIN}:ro,z"
@@ -194,7 +197,7 @@ def _engine_options(engine: str, limits: Limits, programs: str) -> Iterator[str]
 
 
 def _contained_runner(limits: Limits, *, prefork: bool) -> dict[str, Any]:
-    rules = [("/", "read"), *((path, "write") for path in (WORKSPACE, *WRITABLE))]
+    rules = [("/", "read"), *((path, "write") for path in WRITABLE)]
     spec = runner_spec(limits, own_user=True, prefork=prefork, rules=rules)
     # The container may be on another machine than this one, as with an engine on macOS.
     filters = {machine: sandbox_filter(machine, loopback=limits.loopback) for machine in ARCH}
@@ -216,7 +219,7 @@ def _reason(complaints: IO[bytes]) -> str:
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    """It ends by itself once its runner has; a stuck one is killed."""
+    """Wait for its end, which follows its runner's; a stuck one is killed."""
     try:
         async with asyncio.timeout(END_SECONDS):
             await process.wait()
@@ -363,7 +366,8 @@ class Bare(_Local):
 
 def _furnish(folder: Path, python: Interpreter, spec: dict[str, Any]) -> dict[str, Any]:
     """Make the folders of one trial, and return the settings of its runner."""
-    workspace, programs = folder / "workspace", folder / "bin"
+    workspace = folder / "workspace"
+    programs = folder / "bin"
     workspace.mkdir()
     programs.mkdir()
     for name in ("python3", "python"):
@@ -402,7 +406,7 @@ def automatic() -> tuple[str, ...]:
 
 
 async def choose(name: str | None = None, *, prefork: bool = False) -> SandboxBackend:
-    """The backend of this name, or the first that works here; `prefork`: see README.md.
+    """Return the backend of this name, or the first that works; `prefork`: see README.md.
 
     Raises UsageError, with the reason and the cure, when its probe fails; one that passed is not
     probed again by this process. `none` isolates nothing and is never chosen but by name.
@@ -420,9 +424,10 @@ async def choose(name: str | None = None, *, prefork: bool = False) -> SandboxBa
         place = sys.platform, candidate, shutil.which("bwrap"), os.geteuid()
         if place in _WORKING:
             return backend
-        result = await _probed(backend)
+        result = await _probe(backend)
         if result.works:
-            _WORKING.update({place} if candidate in AUTOMATIC else ())
+            if candidate in AUTOMATIC:
+                _WORKING.add(place)
             return backend
         failed.append(result)
     raise UsageError(f"no sandbox works here; nothing is run. {' | '.join(map(str, failed))}")
@@ -440,11 +445,12 @@ def _check_host() -> None:
 
 async def probe_all() -> list[Probe]:
     """Probe every backend that isolates, in the order of choice."""
-    known = [*(BACKENDS[name] for name in (*AUTOMATIC, Container.name)), *_plugged().values()]
-    return [await _probed(backend()) for backend in known]
+    isolating = [BACKENDS[name] for name in (*AUTOMATIC, Container.name)]
+    isolating += _plugged().values()
+    return [await _probe(backend()) for backend in isolating]
 
 
-async def _probed(backend: SandboxBackend) -> Probe:
+async def _probe(backend: SandboxBackend) -> Probe:
     if backend.name in automatic() or backend.name not in AUTOMATIC:
         return await probe(backend)
     why = f"it is made of Linux's namespaces, and this is {sys.platform}"

@@ -142,7 +142,8 @@ class _Maker:
                 stdout=subprocess.DEVNULL,
                 stderr=number,  # until it serves: why it cannot
             )
-        self._peer, self._owner = own_end, os.getpid()
+        self._peer = own_end
+        self._owner = os.getpid()
         weakref.finalize(own_end, _kill, self._process)
         self._greet(own_end)
         return own_end
@@ -196,7 +197,8 @@ class _Maker:
         process, self._process = self._process, None
         if process is not None and self._owner == os.getpid():
             _kill(process)
-        self._numbers, self._values = {}, []
+        self._numbers = {}
+        self._values = []
 
 
 def _complaint(peer: socket.socket) -> str:

@@ -100,12 +100,12 @@ async def _probe(backend: SandboxBackend) -> Probe:
                 return Probe(backend.name, works=False, reason=broken)
             report = await sandbox.run(["python3", "battery.py", "bait.json"])
     try:
-        tried: dict[str, str] = json.loads(report.output)
+        attempts: dict[str, str] = json.loads(report.output)
     except ValueError:
         return Probe(backend.name, works=False, reason=f"battery: {report.output.strip()[-200:]}")
-    blocked = tuple((name, why) for name, why in tried.items() if why)
-    if through := [name for name, why in tried.items() if not why]:
-        reason = f"got through: {', '.join(through)}"
+    blocked = tuple((name, why) for name, why in attempts.items() if why)
+    if succeeded := [name for name, why in attempts.items() if not why]:
+        reason = f"got through: {', '.join(succeeded)}"
         return Probe(backend.name, works=False, reason=reason, blocked=blocked)
     return Probe(backend.name, works=True, blocked=blocked)
 
@@ -148,10 +148,12 @@ def _bait(stack: ExitStack) -> bytes:
 
 def _private_names() -> set[str]:
     """Return the names in the user's home, without the first steps to what a sandbox shows."""
-    home, prefix = Path.home(), interpreter().prefix
-    shown = (Path(path) for path in (*SHOWN, prefix) if path)
-    steps = {path.relative_to(home).parts[0] for path in shown if home in path.parents}
+    home = Path.home()
     try:
-        return {path.name for path in home.iterdir()} - steps
+        names = {path.name for path in home.iterdir()}
     except OSError:
         return set()
+    for path in map(Path, (*SHOWN, interpreter().prefix)):
+        if home in path.parents:
+            names.discard(path.relative_to(home).parts[0])
+    return names

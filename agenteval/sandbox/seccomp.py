@@ -35,9 +35,17 @@ SOL_SOCKET, BUFFERS = 1, (7, 8)  # SO_SNDBUF and SO_RCVBUF: how much a socket ma
 UNIX, INET, INET6 = 1, 2, 10  # families of sockets
 X32 = 0x40000000
 # Instructions of BPF, the offsets of `struct seccomp_data`, and answers.
-LOAD, EQUAL, AT_LEAST, ANY_BIT, AND, RETURN = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06
-NUMBER, ARCHITECTURE, ARGUMENTS = 0, 4, 16
-KILL, ALLOW = 0x80000000, 0x7FFF0000
+LOAD = 0x20
+EQUAL = 0x15
+AT_LEAST = 0x35
+ANY_BIT = 0x45
+AND = 0x54
+RETURN = 0x06
+NUMBER = 0
+ARCHITECTURE = 4
+ARGUMENTS = 16
+KILL = 0x80000000
+ALLOW = 0x7FFF0000
 
 # The number of a call on this machine by its name; None where the machine has no such call.
 Numbers = Mapping[str, int | None]

@@ -52,7 +52,9 @@ _CONFIGURE = (
     if not _OWN and sys.platform == "linux"
     else None
 )
-OK, DENY, IGNORE = sqlite.SQLITE_OK, sqlite.SQLITE_DENY, sqlite.SQLITE_IGNORE
+OK = sqlite.SQLITE_OK
+DENY = sqlite.SQLITE_DENY
+IGNORE = sqlite.SQLITE_IGNORE
 READS = {sqlite.SQLITE_SELECT, sqlite.SQLITE_READ, sqlite.SQLITE_RECURSIVE}
 # Scalar; of dates; aggregate and window; of numbers; of JSON.
 KNOWN = """
@@ -183,7 +185,8 @@ def deviation(objects: list[Row], declared: list[Row]) -> str:
     """Return how the objects differ from the fixture's; "" if only tables and indexes came."""
     if len(objects) > OBJECTS:
         return f"it holds more than {OBJECTS} tables, indexes and views"
-    there, expected = set(objects), set(declared)
+    there = set(objects)
+    expected = set(declared)
     if lost := sorted(str(row[1]) for row in expected - there):
         return f"{lost[0]} is not as it was declared"
     own = {str(row[1]).lower() for row in expected}

@@ -16,14 +16,31 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
     Function = Callable[..., Any]
-NEWNS, NEWCGROUP, NEWUTS, NEWIPC = 0x20000, 0x2000000, 0x4000000, 0x8000000
-NEWUSER, NEWPID, NEWNET = 0x10000000, 0x20000000, 0x40000000
-RDONLY, NOSUID, NODEV, NOEXEC = 1, 2, 4, 8
-REMOUNT, NOATIME, NODIRATIME = 0x20, 0x400, 0x800
-BIND, REC, PRIVATE, RELATIME = 0x1000, 0x4000, 0x40000, 0x200000
+NEWNS = 0x20000
+NEWCGROUP = 0x2000000
+NEWUTS = 0x4000000
+NEWIPC = 0x8000000
+NEWUSER = 0x10000000
+NEWPID = 0x20000000
+NEWNET = 0x40000000
+RDONLY = 1
+NOSUID = 2
+NODEV = 4
+NOEXEC = 8
+REMOUNT = 0x20
+NOATIME = 0x400
+NODIRATIME = 0x800
+BIND = 0x1000
+REC = 0x4000
+PRIVATE = 0x40000
+RELATIME = 0x200000
 DETACH = 2
 SIGCHLD = 17
-PDEATHSIG, DUMPABLE, SECCOMP, NO_NEW_PRIVS, SUBREAPER = 1, 4, 22, 38, 36
+PDEATHSIG = 1
+DUMPABLE = 4
+SECCOMP = 22
+NO_NEW_PRIVS = 38
+SUBREAPER = 36
 DROP_BOUNDING = 24
 LANDLOCK = 444  # and the two calls after it, on both machines
 # Its rights: to list folders; to execute, read and list; to make devices.
@@ -62,7 +79,8 @@ def clone(namespaces: int) -> int:
 
 def clone_into(namespaces: int, group: int) -> int:
     """The same, in the control group whose folder this descriptor is (Linux 5.7)."""
-    flags, stack = [namespaces | INTO_GROUP, 0, 0, 0, SIGCHLD], [0, 0, 0, 0, 0]
+    flags = [namespaces | INTO_GROUP, 0, 0, 0, SIGCHLD]
+    stack = [0, 0, 0, 0, 0]
     arguments = struct.pack("=11Q", *flags, *stack, group)
     size = ctypes.c_size_t(len(arguments))
     return _syscall(CLONE3, "clone into a control group", arguments, size)

@@ -26,7 +26,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import NoReturn
-FIRST_UID, INSIDE = 2_000_000_000, 1000
+FIRST_UID = 2_000_000_000
+INSIDE = 1000
 SCOPE, END = "scope", b"end"  # a group that is made for us; the sender's last word
 WORLDS_SECONDS = 0.5  # for the last worlds to end by themselves
 _FIRST_TO_DIE = "1000"  # the highest oom_score_adj; children inherit it
@@ -194,7 +195,8 @@ def _map_user(child: int) -> None:
     if os.geteuid() == 0:
         uid = gid = stranger(child)
     else:
-        uid, gid = os.geteuid(), os.getegid()
+        uid = os.geteuid()
+        gid = os.getegid()
         # The kernel lets an ordinary user map a group only so.
         _write(f"/proc/{child}/setgroups", "deny")
     _write(f"/proc/{child}/uid_map", f"{INSIDE} {uid} 1")

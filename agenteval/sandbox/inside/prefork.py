@@ -153,7 +153,8 @@ def detach(streams: list[int]) -> None:
 def _become(words: list[str], env: dict[str, str]) -> NoReturn:
     """Do what Python does between its start and the first line of a script, and all after that."""
     path = f"{os.getcwd()}/{words[0]}"
-    sys.argv, sys.orig_argv = words, ["python3", *words]
+    sys.argv = words
+    sys.orig_argv = ["python3", *words]
     sys.path.insert(0, os.path.dirname(os.path.realpath(path)))
     furnish(env)
     kernel.run_main(os.fsencode(path))
@@ -256,7 +257,8 @@ def run_test(order: wire.Message, env: dict[str, str]) -> tuple[int, bytes]:
     word.
     """
     furnish(env)
-    sys.argv, sys.orig_argv = ["-c", order["argument"]], ["python3", "-c"]
+    sys.argv = ["-c", order["argument"]]
+    sys.orig_argv = ["python3", "-c"]
     output = sys.stdout = sys.stderr = io.StringIO()
     module = sys.modules[HELP] = type(sys)(HELP)
     exec(compile(order["help"], HELP, "exec"), module.__dict__)  # noqa: S102 - our own

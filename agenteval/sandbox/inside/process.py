@@ -13,7 +13,8 @@ from agenteval.sandbox.inside import inquiry, prefork, usage, wire
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-LOOK_FIRST, LOOK_EVERY = 0.01, 0.05
+LOOK_FIRST = 0.01
+LOOK_EVERY = 0.05
 NORMAL = [_signal.SIGPIPE, _signal.SIGXFSZ, _signal.SIGINT, _signal.SIGCHLD]
 
 
@@ -169,7 +170,8 @@ class Call:
                 look = time.perf_counter() + LOOK_EVERY
 
     def _look(self, deadline: float) -> str:
-        limits, places = self.runner.limits, self.runner.places
+        limits = self.runner.limits
+        places = self.runner.places
         try:
             if limit := usage.struck(limits, places, self.meter, deadline):
                 return limit

@@ -23,7 +23,10 @@ SOCKETS = "/proc/self/net/sockstat"
 # Bytes of the kernel's memory, which no other figure counts. Of a socket: its buffer's default size
 # and the overhead; of an open file, its inode and name; of one piece of address space, its part of
 # the tree; of one file that one epoll watches.
-SOCKET, FILE, MAPPING, WATCH = 256 << 10, 1 << 10, 240, 208
+SOCKET = 256 << 10
+FILE = 1 << 10
+MAPPING = 240
+WATCH = 208
 TABLES = 512  # bytes of address space for each byte of page table
 MAPPINGS = 65_530  # a process may have, as kernels come
 
@@ -94,7 +97,8 @@ class Meter:
             else:
                 ended += before.own + before.waited
         self.lost += max(0.0, ended - waited_for)
-        self.last, self.reaped = processes, reaped
+        self.last = processes
+        self.reaped = reaped
         spent = sum(process.own + process.waited for process in alive)
         return spent + self.lost + reaped - self.reaped_before
 
@@ -153,7 +157,8 @@ def _mapped(process: Process) -> int:
 
 def _watched(process: Process) -> int:
     """Return the number of watches of its epolls; the most there can be if that is unreadable."""
-    here, count = f"/proc/{process.pid}", 0
+    here = f"/proc/{process.pid}"
+    count = 0
     try:
         for fd in os.listdir(f"{here}/fd"):
             if os.readlink(f"{here}/fd/{fd}") == "anon_inode:[eventpoll]":
@@ -235,9 +240,12 @@ def _read_size(pid: int, name: str, start: bytes) -> int | None:
 
 # Control groups.
 
-MOUNTS, SYSTEMD = "/proc/self/mountinfo", "/run/systemd/system"
-OURS, HOME = "agenteval-", "agenteval-home-"
-NEEDED, WANTED = ("memory", "pids"), ("memory", "pids", "cpu")
+MOUNTS = "/proc/self/mountinfo"
+SYSTEMD = "/run/systemd/system"
+OURS = "agenteval-"
+HOME = "agenteval-home-"
+NEEDED = ("memory", "pids")
+WANTED = ("memory", "pids", "cpu")
 KEYS = ("cgroup.procs", "cgroup.subtree_control", "cgroup.threads")
 PERIOD = 20_000  # microseconds: who has used up his share waits no longer than this
 SPARE = 64 << 20  # of memory, so that the watch names the limit before the kernel kills

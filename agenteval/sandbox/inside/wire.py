@@ -36,7 +36,8 @@ def lengths(header: bytes) -> tuple[int, int]:
 
     Raises ValueError for an absurd number.
     """
-    text, body = int.from_bytes(header[:4], "big"), int.from_bytes(header[4:], "big")
+    text = int.from_bytes(header[:4], "big")
+    body = int.from_bytes(header[4:], "big")
     if text + body > LARGEST:
         raise ValueError(f"a frame of {text + body} bytes")
     return text, body
