@@ -151,7 +151,8 @@ class UnservedError(InfrastructureError):
         self, said: str, cause: Cause, *, after: float | None = None, works: bool = True
     ) -> None:
         super().__init__(said, cause)
-        self.after, self.works = after, works
+        self.after = after
+        self.works = works
 
 
 @contextmanager

@@ -1,12 +1,19 @@
-"""The limits of this process (`ulimit`) in words: which one is too small, which one struck.
+"""This process on its machine: its limits in words, files within bounds, folders of its own.
 
-Text files that a person writes: read no further than a bound, and written whole or not.
+First the limits (`ulimit`): which one is too small, which one struck. Then text files that a person
+writes: read no further than a bound, and written whole or not at all. Last, temporary folders that
+are removed, and folders that are locked for a change.
 """
 
 import errno
+import fcntl
+import os
 import resource
-from collections.abc import Mapping
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -54,7 +61,8 @@ def struck(error: BaseException) -> str:
     """Return a line about the limit that caused this error, with its fix; "" without one."""
     if (name := _name(error)) is None:
         return ""
-    limit, allowed = _LIMITS[name], _soft(name)
+    limit = _LIMITS[name]
+    allowed = _soft(name)
     if allowed is None:  # the machine itself has no more of it
         return f"this machine has no more {limit.what.removeprefix('kB of ')}: end what uses it"
     return (
@@ -91,6 +99,8 @@ def _number(value: int) -> int | None:
     return None if value == resource.RLIM_INFINITY else value
 
 
+# Files that a person writes.
+
 LARGEST = 4 << 20  # bytes; the largest allow list that was ever derived has a tenth
 
 
@@ -122,3 +132,65 @@ def write_whole(path: Path, text: str) -> None:
         if path.is_file():  # and no device
             path.unlink()
         raise OSError(error.errno, error.strerror, str(path)) from error
+
+
+# Folders.
+
+PREFIX: Final = "agenteval-temporary-"
+
+
+@contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """Yield a folder that is removed at the end; of a killed process, by the user's next process.
+
+    Its owner holds a lock on it. A folder without one is of a process that was killed.
+    """
+    import tempfile  # noqa: PLC0415 -- start-up: this module is loaded first, and before a limit bites
+
+    _sweep(tempfile.gettempdir())
+    folder, descriptor = _locked_folder(tempfile.mkdtemp)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(descriptor)
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Be the only process that changes what lies in this folder; others wait. It is made."""
+    folder.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _locked_folder(make: Callable[..., str]) -> tuple[Path, int]:
+    """Return a new folder and the descriptor that locks it; another if it was just swept away."""
+    while True:
+        folder = Path(make(prefix=PREFIX))
+        try:
+            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        except FileNotFoundError:
+            continue
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if folder.exists():
+            return folder, descriptor
+        os.close(descriptor)
+
+
+@cache
+def _sweep(place: str) -> None:
+    """Remove, once a process, what killed processes of this user have left there."""
+    for folder in Path(place).glob(f"{PREFIX}*"):
+        with suppress(OSError):  # another's, or another is at it
+            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if os.fstat(descriptor).st_uid == os.geteuid():
+                    shutil.rmtree(folder)
+            finally:
+                os.close(descriptor)

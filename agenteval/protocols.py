@@ -1,8 +1,16 @@
-"""The seams: what the engine is handed, on one screen."""
+"""The seams: what the engine is handed. At the end `until`, an adaptive timeout for its waits.
 
+`Model`, `Judge`, `Sandbox` and `Recorder` are what a trial is played with; `Health` and `Pace` look
+after the server meanwhile. `SandboxBackend` and `Host` build sandboxes. `Loop` is what
+plays an agent, and `TrialContext` what it reports to. `Observer` and `Progress` watch a run.
+"""
+
+import asyncio
+import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
+from types import TracebackType
 from typing import Any, Protocol
 
 from agenteval.errors import InfrastructureError
@@ -35,7 +43,7 @@ class Model(Protocol):
 
         Raises InfrastructureError when the server fails (UnservedError when it did not accept the
         request at all), OutgrownError when the messages do not fit into its context any more, and
-        UsageError when it refuses the request in a way only the user can mend (wrong key, unknown
+        UsageError when it refuses the request in a way only the user can fix (wrong key, unknown
         model).
         """
         ...
@@ -146,7 +154,7 @@ class Sandbox(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Guest:
+class HostedProgram:
     """The files of a third-party program that is to run in a sandbox.
 
     `shown` are files and folders of this machine, to be read only, by their place in the sandbox.
@@ -161,7 +169,7 @@ class Host(Protocol):
     """A backend whose sandboxes can run such a program. No limit of a command counts its use."""
 
     def open_with(
-        self, guest: Guest, files: Mapping[str, bytes], limits: Limits
+        self, program: HostedProgram, files: Mapping[str, bytes], limits: Limits
     ) -> AbstractAsyncContextManager[Sandbox]: ...
 
 
@@ -289,3 +297,50 @@ class Progress(Protocol):
     def run(self, model: str, *, trials: int, simulated: bool) -> Observer: ...
 
     def note(self, line: str) -> None: ...
+
+
+# The adaptive timeout, which reads its deadline again before it strikes.
+
+
+def until(deadline: Callable[[], float], *, looks: float = math.inf) -> "_Until":
+    """Raises TimeoutError at the deadline (by the clock of the loop), as it stands at that time.
+
+    What is waited for may show meanwhile that it is only slow. A deadline that may come nearer is
+    read every `looks` seconds.
+    """
+    return _Until(deadline, looks)
+
+
+class _Until:
+    """Written out, as each request is within two: a generator would take twice the time."""
+
+    __slots__ = ("_deadline", "_limit", "_looks", "_loop", "_timer")
+
+    def __init__(self, deadline: Callable[[], float], looks: float) -> None:
+        self._deadline = deadline
+        self._looks = looks
+
+    async def __aenter__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._timer: asyncio.TimerHandle | None = None
+        self._limit = asyncio.timeout(None)
+        await self._limit.__aenter__()
+        self._look()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        await self._limit.__aexit__(kind, error, trace)
+
+    def _look(self) -> None:
+        end = self._deadline()
+        now = self._loop.time()
+        if end > now:
+            self._timer = self._loop.call_at(min(end, now + self._looks), self._look)
+        else:
+            self._limit.reschedule(end)

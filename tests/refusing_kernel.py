@@ -11,12 +11,13 @@ import struct
 import sys
 from collections.abc import Sequence
 
-from agenteval.sandbox.inside import limits
+from agenteval.sandbox import seccomp
+from agenteval.sandbox.inside import kernel
 
 LANDLOCK = ((444, 445, 446), (444, 445, 446))
 PWRITE, WRITE = (18, 68), (1, 64)  # x86_64, aarch64
 OFFSET, COUNT = 3, 2  # which argument
-LOAD, EQUAL, AT_LEAST, RETURN = limits.LOAD, limits.EQUAL, limits.AT_LEAST, limits.RETURN
+LOAD, EQUAL, AT_LEAST, RETURN = seccomp.LOAD, seccomp.EQUAL, seccomp.AT_LEAST, seccomp.RETURN
 
 
 def step(what: int, value: int, then: int = 0, otherwise: int = 0) -> bytes:
@@ -24,19 +25,19 @@ def step(what: int, value: int, then: int = 0, otherwise: int = 0) -> bytes:
 
 
 def without_landlock(column: int, number: int) -> bytes:
-    refused = step(RETURN, limits.refuse(number))
+    refused = step(RETURN, seccomp.refuse(number))
     calls = (step(EQUAL, call, 0, 1) + refused for call in LANDLOCK[column])
-    return b"".join([step(LOAD, limits.NUMBER), *calls, step(RETURN, limits.ALLOW)])
+    return b"".join([step(LOAD, seccomp.NUMBER), *calls, step(RETURN, seccomp.ALLOW)])
 
 
 def with_quota(column: int, size: int) -> bytes:
     """Refuse what begins beyond the size, and what is larger by itself."""
-    refused = step(RETURN, limits.refuse(errno.EDQUOT))
-    code = [step(LOAD, limits.NUMBER)]
+    refused = step(RETURN, seccomp.refuse(errno.EDQUOT))
+    code = [step(LOAD, seccomp.NUMBER)]
     for call, argument in ((PWRITE[column], OFFSET), (WRITE[column], COUNT)):
-        code += [step(EQUAL, call, 0, 4), step(LOAD, limits.ARGUMENTS + 8 * argument)]
-        code += [step(AT_LEAST, size, 0, 1), refused, step(RETURN, limits.ALLOW)]
-    return b"".join([*code, step(RETURN, limits.ALLOW)])
+        code += [step(EQUAL, call, 0, 4), step(LOAD, seccomp.ARGUMENTS + 8 * argument)]
+        code += [step(AT_LEAST, size, 0, 1), refused, step(RETURN, seccomp.ALLOW)]
+    return b"".join([*code, step(RETURN, seccomp.ALLOW)])
 
 
 def before(how: str, number: int) -> tuple[str, ...]:
@@ -46,8 +47,8 @@ def before(how: str, number: int) -> tuple[str, ...]:
 
 def main(how: str, number: str, *words: str) -> None:
     filters = {"landlock": without_landlock, "quota": with_quota}
-    column = [*limits.ARCH].index(limits.MACHINE)
-    limits.install_filter(filters[how](column, int(number)))
+    column = [*seccomp.ARCH].index(kernel.MACHINE)
+    kernel.install_filter(filters[how](column, int(number)))
     os.execvp(words[0], words)
 
 

@@ -275,10 +275,10 @@ def _open_beneath(path: Path, base: Path) -> int:
 def by_kernel(folder: int, relative: str) -> int:
     """By openat2 where the kernel has it (Linux 5.6), else step by step."""
     if sys.platform == "linux":
-        from agenteval.sandbox.inside import limits as linux  # noqa: PLC0415 -- ctypes, where it serves
+        from agenteval.sandbox.inside import kernel  # noqa: PLC0415 -- ctypes, where it serves
 
         try:
-            return linux.open_beneath(folder, relative, _FLAGS)
+            return kernel.open_beneath(folder, relative, _FLAGS)
         except OSError as error:  # a container's filter may answer for a kernel that has it
             if error.errno not in {errno.ENOSYS, errno.EPERM, errno.EINVAL}:
                 raise OSError(error.errno, os.strerror(error.errno or 0)) from None

@@ -19,8 +19,8 @@ from typing import Final
 
 from agenteval.errors import UsageError
 from agenteval.harness.recipes import CHAT, FOLDER, MODEL, PROGRAMS, Program
+from agenteval.host import locked
 from agenteval.lazily import OWN_SAFE_PATH
-from agenteval.temporary import locked
 from agenteval.trial.redaction import is_secret
 
 SECONDS: Final = 900

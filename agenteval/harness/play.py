@@ -29,10 +29,9 @@ from agenteval.harness.http import Answer, Request, UnreadableError, read_reques
 from agenteval.harness.install import Installed
 from agenteval.harness.recipes import FOLDER, HOME, PORT, Allows, AppServer, SetUp, Task
 from agenteval.harness.translation import ModelRequest, Passage, answer_other_request, parse_request
-from agenteval.patience import until
+from agenteval.host import temporary_folder
 from agenteval.prompt.prompt import Prompt
-from agenteval.protocols import Guest, Host, Relay, Sandbox, TrialContext
-from agenteval.temporary import temporary_folder
+from agenteval.protocols import Host, HostedProgram, Relay, Sandbox, TrialContext, until
 from agenteval.trial.call import Ending, ToolCall, Verdict
 from agenteval.trial.recovery import looped
 from agenteval.trial.trial import CallRecord, Execution, Limits, Turn
@@ -207,7 +206,7 @@ class Hosting:
     async def open(self, files: Mapping[str, bytes], limits: Limits) -> AsyncIterator[Sandbox]:
         async with opened() as way:
             shown = {INSIDE: way.path, FOLDER: str(self.installed.folder)}
-            program = Guest(shown, {HOME: HOME_BYTES})
+            program = HostedProgram(shown, {HOME: HOME_BYTES})
             async with self.host.open_with(program, files, _limits_of_program(limits)) as sandbox:
                 self.ways[id(sandbox)] = way
                 try:

@@ -22,8 +22,8 @@ from typing import Any, Final
 from agenteval.config.allowlists import find, load_any
 from agenteval.config.trust import roots
 from agenteval.errors import UsageError, unwritten
+from agenteval.host import locked
 from agenteval.shell.gate import quoted
-from agenteval.temporary import locked
 
 _TOKEN: Final = re.compile(
     r'(?P<text>"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*")'

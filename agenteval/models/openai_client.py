@@ -33,8 +33,7 @@ from agenteval.models.request import (
 )
 from agenteval.models.servers import key_of
 from agenteval.models.stream import FAILURES, Reply, ServerPace, StreamReader, Transport, failed
-from agenteval.patience import until
-from agenteval.protocols import ToolSchema
+from agenteval.protocols import ToolSchema, until
 from agenteval.replies.arrival import ReplyError
 from agenteval.trial.call import Asked, Received, ReceivedCall
 from agenteval.trial.redaction import KnownKeys

@@ -1,4 +1,7 @@
-"""Many trials at once: one TaskGroup, one semaphore, and a void for what the machine broke."""
+"""Many trials at once: `Orchestrator` plays stages, and a trial that broke is recorded as void.
+
+One trial is told in `play/trial`. `trial_keys` says which trials a run has, and with which seeds.
+"""
 
 import asyncio
 import hashlib
@@ -6,7 +9,6 @@ import os
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 from agenteval.errors import (
     Cause,
@@ -46,56 +48,8 @@ from agenteval.trial.call import Ending, Outcome
 from agenteval.trial.text import legible
 from agenteval.trial.trial import Trial
 
-T = TypeVar("T")
-LONGEST = 20_000  # characters of a traceback, from its end: there it says what happened
-
-
-def _make_for_seed(key: TrialKey, make: Callable[[], T]) -> T:
-    """Make a scenario's part for this seed. Raises InfrastructureError if it cannot be made.
-
-    A scenario that fails for every seed was reported before the run began: this is the seed's.
-    """
-    try:
-        return make()
-    except (UsageError, ValueError) as error:
-        raise _slip(key, error) from error
-
-
-def void_of(key: TrialKey, error: Exception) -> InfrastructureError:
-    """Return the error that broke the trial, with its traceback if it was not foreseen."""
-    if isinstance(error, ExceptionGroup):
-        return void_of(key, first_error(error))
-    if isinstance(error, InfrastructureError):
-        return error
-    if isinstance(error, MakerError):
-        return _slip(key, error)
-    if isinstance(error, OSError):
-        return InfrastructureError(legible(str(error)))
-    summary = traceback.format_exception_only(error)[-1].strip()
-    trace = "".join(traceback.format_exception(error))[-LONGEST:]
-    return InfrastructureError(legible(f"{summary}\n{trace}").strip(), Cause.AGENTEVAL)
-
-
-def _slip(key: TrialKey, error: Exception) -> InfrastructureError:
-    message = f"scenario {key.scenario!r}, seed {key.seed}: {error}"
-    return InfrastructureError(legible(message), Cause.SCENARIO)
-
-
-def broken(key: TrialKey, begun: Sequence[TrialRunner], error: InfrastructureError) -> Trial:
-    """Return the trial as far as it came, as void."""
-    for play in begun:
-        return play.broken(error)
-    return Trial(
-        scenario=key.scenario,
-        number=key.number,
-        seed=key.seed,
-        turns=(),
-        calls=(),
-        ending=Ending.BROKEN,
-        outcome=Outcome.VOID,
-        reason=str(error),
-        cause=error.cause,
-    )
+# Characters of a traceback, from its end: there it says what happened.
+LONGEST = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +70,7 @@ class Orchestrator:
     pace: Pace = field(default_factory=Replies)
     reading: Reading = field(default_factory=Reading)
     make_loop: Callable[..., Loop] | None = None
-    ended: Callable[[int], None] = lambda _seed: None  # told of each trial's seed at its end
+    ended: Callable[[int], None] | None = None  # called with the seed of each trial at its end
 
     async def play(self, stages: Sequence[Stage], keys: Sequence[TrialKey]) -> None:
         """Play one trial for each key, at most `concurrency` at a time.
@@ -128,6 +82,7 @@ class Orchestrator:
         """
         by_name = {stage.scenario.name: stage for stage in stages}
         free = asyncio.Semaphore(self.concurrency)
+        # Commands use processors, trials mostly wait for the server: hence a bound of their own.
         running = asyncio.Semaphore(2 * (os.cpu_count() or 1))
         with unwrapped(UsageError, HostError):
             async with asyncio.TaskGroup() as group:
@@ -139,28 +94,33 @@ class Orchestrator:
     async def _trial(self, stage: Stage, key: TrialKey, running: asyncio.Semaphore) -> None:
         if not self.recorder.begin(key):
             return
-        begun: list[TrialRunner] = []
+        runners: list[TrialRunner] = []
         try:
-            trial = await self._played(stage, key, running, begun)
+            trial = await self._play(stage, key, running, runners)
             self.recorder.finish(key, trial)
         except (UsageError, HostError):
             raise
         except Exception as error:  # noqa: BLE001 -- what nobody foresaw costs one trial, no run
-            trial = broken(key, begun, void_of(key, error))
+            trial = _void_trial(key, runners, _cause_of_void(key, error))
             self.recorder.finish(key, trial)
         finally:
-            self.ended(key.seed)
-        void = trial.outcome is Outcome.VOID
-        self.observer.finished(key, void=str(trial.cause or "unknown") if void else "")
+            if self.ended:
+                self.ended(key.seed)
+        is_void = trial.outcome is Outcome.VOID
+        self.observer.finished(key, void=str(trial.cause or "unknown") if is_void else "")
 
-    async def _played(
-        self, stage: Stage, key: TrialKey, running: asyncio.Semaphore, begun: list[TrialRunner]
+    async def _play(
+        self, stage: Stage, key: TrialKey, running: asyncio.Semaphore, runners: list[TrialRunner]
     ) -> Trial:
-        """Return the trial at its end; `begun` gets its runner as soon as there is one."""
-        files, prompt = _make_for_seed(
-            key, lambda: (stage.files(key.seed), posed(stage.scenario, key.seed, self.setting))
-        )
-        limits = stage.scenario.limits
+        """Return the trial at its end; `runners` gets its runner as soon as there is one."""
+        scenario = stage.scenario
+        try:
+            files = stage.files(key.seed)
+            prompt = posed(scenario, key.seed, self.setting)
+        except (UsageError, ValueError) as error:
+            # A scenario that fails for every seed was reported before the run began.
+            raise _fault_of_scenario(key, error) from error
+        limits = scenario.limits
         async with self.backend.open(files, limits) as sandbox:
             executor = ToolExecutor(
                 self.setting.arm,
@@ -172,19 +132,20 @@ class Orchestrator:
                 limits,
                 running,
             )
-            path = stage.scenario.database
-            database = Database(sandbox, path, declared(files.get(path, b"")))
-            watch = WorldMonitor(stage.scenario, prompt, database)
-            begun.append(self._play(stage, key, executor, watch))
-            return await begun[0].play()
+            schema = declared(files.get(scenario.database, b""))
+            database = Database(sandbox, scenario.database, schema)
+            monitor = WorldMonitor(scenario, prompt, database)
+            runner = self._runner(stage, key, executor, monitor)
+            runners.append(runner)
+            return await runner.play()
 
-    def _play(
-        self, stage: Stage, key: TrialKey, executor: ToolExecutor, watch: WorldMonitor
+    def _runner(
+        self, stage: Stage, key: TrialKey, executor: ToolExecutor, monitor: WorldMonitor
     ) -> TrialRunner:
         seconds = stage.scenario.limits.trial_seconds
         return TrialRunner(
             scenario=stage.scenario,
-            prompt=watch.prompt,
+            prompt=monitor.prompt,
             key=key,
             setting=self.setting,
             max_turns=self.max_turns,
@@ -193,10 +154,53 @@ class Orchestrator:
             policies=stage.agents,
             recorder=self.recorder,
             observer=self.observer,
-            watch=watch,
-            make_loop=self.make_loop,
+            monitor=monitor,
             reading=self.reading,
+            make_loop=self.make_loop,
         )
+
+
+# What broke a trial.
+
+
+def _cause_of_void(key: TrialKey, error: Exception) -> InfrastructureError:
+    """Return the error that broke the trial, with its traceback if it was not foreseen."""
+    if isinstance(error, ExceptionGroup):
+        return _cause_of_void(key, first_error(error))
+    if isinstance(error, InfrastructureError):
+        return error
+    if isinstance(error, MakerError):
+        return _fault_of_scenario(key, error)
+    if isinstance(error, OSError):
+        return InfrastructureError(legible(str(error)))
+    summary = traceback.format_exception_only(error)[-1].strip()
+    trace = "".join(traceback.format_exception(error))[-LONGEST:]
+    return InfrastructureError(legible(f"{summary}\n{trace}").strip(), Cause.AGENTEVAL)
+
+
+def _fault_of_scenario(key: TrialKey, error: Exception) -> InfrastructureError:
+    message = f"scenario {key.scenario!r}, seed {key.seed}: {error}"
+    return InfrastructureError(legible(message), Cause.SCENARIO)
+
+
+def _void_trial(key: TrialKey, runners: Sequence[TrialRunner], error: InfrastructureError) -> Trial:
+    """Return the trial as far as it came, as void."""
+    if runners:
+        return runners[0].broken(error)
+    return Trial(
+        scenario=key.scenario,
+        number=key.number,
+        seed=key.seed,
+        turns=(),
+        calls=(),
+        ending=Ending.BROKEN,
+        outcome=Outcome.VOID,
+        reason=str(error),
+        cause=error.cause,
+    )
+
+
+# The trials of a run.
 
 
 def trial_keys(scenarios: Sequence[str], trials: int, seed: int) -> tuple[TrialKey, ...]:

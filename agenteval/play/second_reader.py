@@ -11,7 +11,7 @@ import sys
 from asyncio import StreamReader, StreamWriter
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol, Self, cast
@@ -67,9 +67,9 @@ class SecondReader:
             self.counts["known faults"] += 1
             return ""
         self.counts["objected"] += 1
-        return (
-            f"the gate reads {_as_json(gate_commands)}; bashlex reads {_as_json(bashlex_commands)}"
-        )
+        gate = _as_json(gate_commands)
+        bashlex = _as_json(bashlex_commands)
+        return f"the gate reads {gate}; bashlex reads {bashlex}"
 
     async def _is_known_fault(self, run: BashRun) -> bool:
         """Return True if it agrees once the text is rewritten to avoid its known faults."""
@@ -78,10 +78,7 @@ class SecondReader:
             return False
         answer = self._known.get(other) or await self._read(other)
         bashlex_commands = answer.get("commands", ())
-        gate_commands = (
-            [_without_lines(word) if "$(" in word else word for word in words]
-            for words in run.commands
-        )
+        gate_commands = map(_without_lines_inside, run.commands)
         return sorted(gate_commands) == sorted(bashlex_commands)
 
     async def _read(self, text: str) -> dict[str, Any]:
@@ -105,7 +102,8 @@ class SecondReader:
             return {"late": True}
         except (OSError, EOFError):
             return {}
-        finally:  # an answer that is still to come would be taken for that to the next question
+        finally:
+            # An answer that is still to come would be taken for that to the next question.
             if not is_answered:
                 await self.stop()
         return answer
@@ -169,20 +167,28 @@ def in_other_words(text: str) -> str:
     In `$( )` it drops what follows the end of a line and miscounts behind a joined one; it reads a
     here-document in a group as commands. A body in which something is expanded stays.
     """
-    other, hidden = without_heredocs(text)
-    if any(one.expanded and _LIVE.search(text, *one.body) for one in hidden):
-        other = text
-    return _without_lines(other)
+    without_bodies, heredocs = without_heredocs(text)
+    for heredoc in heredocs:
+        if heredoc.expanded and _LIVE.search(text, *heredoc.body):
+            return _without_lines(text)
+    return _without_lines(without_bodies)
+
+
+def _without_lines_inside(words: Sequence[str]) -> list[str]:
+    return [_without_lines(word) if "$(" in word else word for word in words]
 
 
 def _without_lines(text: str) -> str:
     """Return it without joined lines and comments; lines that end within `$( )` end by `;`."""
     written: list[str] = []
-    inside: list[str] = []  # the $(, brackets and double quotes that are open
+    # The $(, brackets and double quotes that are open.
+    inside: list[str] = []
     at = 0
     while match := _TOKEN.search(text, at):
         written.append(text[at : match.start()])
-        at, kind, piece = match.end(), match.lastgroup, match[0]
+        at = match.end()
+        kind = match.lastgroup
+        piece = match[0]
         is_quoted = inside[-1:] == ['"']
         if kind == "double":
             inside.pop() if is_quoted else inside.append(piece)
@@ -190,7 +196,8 @@ def _without_lines(text: str) -> str:
             inside.append(piece)
         elif kind == "bracket" and inside and not is_quoted:
             inside.pop()
-        elif is_quoted and kind in {"single", "comment"}:  # a quote, or a #, as it stands
+        elif is_quoted and kind in {"single", "comment"}:
+            # Within double quotes a quote or a # is a plain character.
             at, piece = match.start() + 1, piece[0]
         elif kind == "joined" or (kind == "comment" and "$(" in inside):
             piece = ""

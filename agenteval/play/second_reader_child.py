@@ -52,7 +52,10 @@ def _answer(text: str) -> dict[str, Any]:
         trees = bashlex.parse(text)
     except _FAILURES as error:
         return {"failed": f"{type(error).__name__}: {error}"}
-    return {"commands": [words for tree in trees for words in _commands(tree, text)]}
+    commands: list[list[str]] = []
+    for tree in trees:
+        commands += _commands(tree, text)
+    return {"commands": commands}
 
 
 def _commands(tree: Any, text: str) -> Iterator[list[str]]:
@@ -60,16 +63,22 @@ def _commands(tree: Any, text: str) -> Iterator[list[str]]:
     waiting = [tree]
     while waiting:
         node = waiting.pop()
-        if node.kind == "word" and not _is_live(text[slice(*node.pos)]):
-            continue  # bashlex finds `x` in -e'a `x` b', where all is quoted
+        # bashlex finds `x` in -e'a `x` b', where all is quoted.
+        if node.kind == "word" and not _is_live(_text_of(node, text)):
+            continue
         if node.kind == "command":
-            words = [unquote(text[slice(*part.pos)]) for part in node.parts if part.kind == "word"]
+            words = [unquote(_text_of(part, text)) for part in node.parts if part.kind == "word"]
             if words:
                 yield words
         for name in ("parts", "list", "command", "output", "heredoc"):
             inside = getattr(node, name, None)
-            several = inside if isinstance(inside, list) else [inside]
-            waiting.extend(each for each in several if hasattr(each, "kind"))
+            nodes = inside if isinstance(inside, list) else [inside]
+            waiting.extend(node for node in nodes if hasattr(node, "kind"))
+
+
+def _text_of(node: Any, text: str) -> str:
+    start, end = node.pos
+    return text[start:end]
 
 
 _QUOTED = compiled(r"""'[^']*+'|\\.|("(?:[^"\\]++|\\.)*+")""", re.DOTALL)
@@ -111,8 +120,9 @@ def unquote(word: str) -> str:
 
 
 def _substitution_end(word: str, at: int) -> int:
-    """The place behind the parenthesis that closes a $( ."""
-    depth, quote = 1, ""
+    """Return the place behind the parenthesis that closes a $( ."""
+    depth = 1
+    quote = ""
     while depth and at < len(word):
         character = word[at]
         if character == "\\" and quote != "'":

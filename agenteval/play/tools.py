@@ -1,12 +1,9 @@
-"""The texts that a model reads of its tools: their schemas, and the text after each call.
+"""A model's tools: the texts that it reads of them, the file tools, and what they have changed.
 
-The words are the arm's (prompt/arm.py); only what a limit says is the same for all.
-
-The file tools: read, write, edit and search, inside the sandbox.
-
-Queries of a trial's sandbox: its SQLite database, read inside the sandbox, and its files.
-
-The world monitor: a trial's sandbox from outside: goal, handshake, requested agents.
+First the texts: schemas, denials, and answers to calls. Their words are the arm's (prompt/arm.py);
+only the sentence about a limit is the same for all. Then the file tools (read, write, edit and
+search), which work inside the sandbox. Last the world monitor, which looks at the trial's sandbox
+from outside: the goal, the handshake and the requested agents, through queries of the database.
 """
 
 import json
@@ -61,22 +58,29 @@ def denial(call: ToolCall, verdict: Denied, arm: Arm, policy: Policy) -> str:
 
     `call` is one of our own tools when its name is one of the policy's.
     """
-    finding, profile = verdict.primary, arm.profile
+    finding = verdict.primary
+    profile = arm.profile
     names = profile.names([tool for tool in policy.tools if tool in profile.forms])
-    texts, tool = profile.texts, names.get(call.name, call.name)
+    texts = profile.texts
+    tool = names.get(call.name, call.name)
     match finding.failure_class:
         case "malformed-arguments" if call.malformed or call.name.strip():
             text = texts.malformed if call.malformed else texts.invalid
         case "malformed-arguments" | "hallucinated-tool":
-            text, tool = texts.unknown, call.name  # which may be one of ours, and none of theirs
+            # Its name as it was written, which may be one of ours and none of the profile's.
+            text = texts.unknown
+            tool = call.name
         case _:
             text = texts.denied if call.name == BASH else texts.denied_path
+    hint = finding.hint
+    if call.name in profile.forms:
+        hint = profile.retold(call.name, hint)
     return text.format(
         tool=tool,
         tools=", ".join(names.values()),
         command=call.command or path_argument(call.arguments or {}) or call.raw,
         evidence=_faults(verdict),
-        reason=call.malformed or _hint(call, finding.hint, profile),
+        reason=call.malformed or hint,
         rules=_rules(call, policy) if "{rules}" in text else "",
         rule=_json([_denying(call.name)])[1:-1] if "{rule}" in text else "",
     )
@@ -86,15 +90,17 @@ def _faults(verdict: Denied) -> str:
     """Return all parts at fault, the worst first; a part within another one is not repeated."""
     spans: list[Span] = []
     for finding in verdict.findings:
-        evidence = finding.evidence
-        if not any(at.start <= evidence.start and evidence.end <= at.end for at in spans):
-            spans.append(evidence)
-    *others, last = (span.text.strip() for span in spans)
-    return f"{'`, `'.join(others)}` and `{last}" if others else last
+        if not any(_contains(span, finding.evidence) for span in spans):
+            spans.append(finding.evidence)
+    *others, last = [span.text.strip() for span in spans]
+    if not others:
+        return last
+    # The arm's text sets the backticks before the first and behind the last part.
+    return f"{'`, `'.join(others)}` and `{last}"
 
 
-def _hint(call: ToolCall, hint: str, profile: Profile) -> str:
-    return profile.retold(call.name, hint) if call.name in profile.forms else hint
+def _contains(outer: Span, inner: Span) -> bool:
+    return outer.start <= inner.start and inner.end <= outer.end
 
 
 def _rules(call: ToolCall, policy: Policy) -> str:
@@ -104,29 +110,29 @@ def _rules(call: ToolCall, policy: Policy) -> str:
     """
     if isinstance(policy.engine, Quoting):
         return _json(policy.engine.quoted(call.name, call.arguments or {}, World().root))
-    allowed = {
-        BASH: [
-            *(rule.text for rule in policy.bash.patterns),
-            *(" ".join((*script.runner, script.path, "*")) for script in policy.bash.scripts),
-        ],
-        "read": policy.read.allow,
-        "write": policy.write.allow,
-    }.get(call.name, ())
     subject = call.command or path_argument(call.arguments or {}) or ""
-    return _json(
-        [
-            {"permission": "*", "action": "deny", "pattern": "*"},
-            _denying(call.name),
-            *(
-                {"permission": call.name, "pattern": pattern, "action": "allow"}
-                for pattern in allowed
-                if not _permits(pattern, subject)
-            ),
-        ]
-    )
+    rules = [{"permission": "*", "action": "deny", "pattern": "*"}, _denying(call.name)]
+    rules += [
+        {"permission": call.name, "pattern": pattern, "action": "allow"}
+        for pattern in _allowed_patterns(call.name, policy)
+        if not _permits(pattern, subject)
+    ]
+    return _json(rules)
 
 
-def _denying(tool: str) -> Mapping[str, str]:
+def _allowed_patterns(tool: str, policy: Policy) -> Sequence[str]:
+    if tool == "read":
+        return policy.read.allow
+    if tool == "write":
+        return policy.write.allow
+    if tool != BASH:
+        return ()
+    patterns = [rule.text for rule in policy.bash.patterns]
+    patterns += [" ".join((*script.runner, script.path, "*")) for script in policy.bash.scripts]
+    return patterns
+
+
+def _denying(tool: str) -> dict[str, str]:
     return {"permission": tool, "pattern": "*", "action": "deny"}
 
 
@@ -140,7 +146,8 @@ def _permits(pattern: str, subject: str) -> bool:
     return start in subject
 
 
-KEPT = 32 << 20  # characters; many times what any model's context holds
+# Characters; many times what any model's context holds.
+KEPT = 32 << 20
 
 
 @dataclass(slots=True)
@@ -155,55 +162,62 @@ class TextBudget:
     def take(self, text: str) -> None:
         self.remaining -= len(text)
 
-    def fitted(self, execution: Execution) -> Execution:
+    def fit(self, execution: Execution) -> Execution:
         """Return it as kept. Its output counts twice: as it came, and as a model reads it."""
         fitting = execution.output[: max(0, self.remaining)]
         self.take(2 * fitting)
-        is_whole = fitting == execution.output
-        return execution if is_whole else replace(execution, output=fitting, cut=True)
+        if fitting == execution.output:
+            return execution
+        return replace(execution, output=fitting, cut=True)
 
     @property
     def outgrown(self) -> str:
         return "" if self.remaining > 0 else "replies and outputs have filled the room of a trial"
 
 
-SAVED = "/tmp/agent/tool-output/{}.txt"  # noqa: S108 -- outside the workspace, and no real file
+# Outside the workspace: no file is there, `saved` has it.
+SAVED = "/tmp/agent/tool-output/{}.txt"  # noqa: S108 -- no real file
 
 
-def shortened_output(output: str, cut: Cut | None, place: str) -> tuple[str, str]:
+def shorten_output(output: str, cut: Cut | None, place: str) -> tuple[str, str]:
     """Return the part of an output that a model is shown; and all of it if it is to be saved."""
-    lines = StringIO(output).readlines() if cut else []
-    if cut is None or (len(output) <= cut.characters and len(lines) <= cut.lines):
+    if cut is None:
+        return output, ""
+    lines = StringIO(output).readlines()
+    if len(output) <= cut.characters and len(lines) <= cut.lines:
         return output, ""
     if cut.keep == "end":
         end = "".join(lines[-cut.lines :])[-cut.characters :]
-        where = f" All of it is in {place}." if cut.saved else ""
-        notice = f"[{len(output) - len(end)} characters before this are not shown.{where}]"
-        return f"{notice}\n{end}", output if cut.saved else ""
-    begin, end = _ends(lines, cut)
+        notice = f"{len(output) - len(end)} characters before this are not shown."
+        if cut.saved:
+            return f"[{notice} All of it is in {place}.]\n{end}", output
+        return f"[{notice}]\n{end}", ""
+    begin, end = _both_ends(lines, cut)
     left_out = len(output) - len(begin) - len(end)
     notice = f"\n[{left_out} characters are not shown: use head, tail or grep to see less]\n"
     return f"{begin}{notice}{end}", ""
 
 
-def _ends(lines: Sequence[str], cut: Cut) -> tuple[str, str]:
+def _both_ends(lines: Sequence[str], cut: Cut) -> tuple[str, str]:
     """Return half of what may be shown from the beginning, and half from the end."""
     first = last = lines
     if len(lines) > cut.lines:
         half = cut.lines // 2
-        first, last = lines[: cut.lines - half], lines[len(lines) - half :]
-    begin, end = "".join(first), "".join(last)
+        first = lines[: cut.lines - half]
+        last = lines[len(lines) - half :]
+    begin = "".join(first)
+    end = "".join(last)
     half = cut.characters // 2
     return begin[:half], end[max(0, len(end) - half) :]
 
 
-def kept_of(output: str, cut: Cut | None, saved: dict[str, str]) -> str:
+def shown_part(output: str, cut: Cut | None, saved: dict[str, str]) -> str:
     """Return the shown part of an output; all of it is added to `saved` if the notice says so."""
     place = SAVED.format(len(saved) + 1)
-    read, rest = shortened_output(output, cut, place)
-    if rest:
-        saved[place] = rest
-    return read
+    shown, whole = shorten_output(output, cut, place)
+    if whole:
+        saved[place] = whole
+    return shown
 
 
 def answer(
@@ -218,29 +232,30 @@ def answer(
     An output of a command that is not shown in full may be added to `saved`.
     """
     output = execution.output
+    command = ""
     if isinstance(ran, BashRun):
-        output = kept_of(output, arm.cut, saved)
+        command = ran.text
+        output = shown_part(output, arm.cut, saved)
     if execution.cut:
-        output += (
-            f"\n[output cut here{_line_range(output, ran) if isinstance(ran, FileRead) else ''}]"
-        )
+        note = _line_range(output, ran) if isinstance(ran, FileRead) else ""
+        output += f"\n[output cut here{note}]"
     if execution.limit:
-        return f"{output}\n[{_struck(execution.limit, limits)}]".lstrip("\n")
+        return f"{output}\n[{_limit_sentence(execution.limit, limits)}]".lstrip("\n")
     texts = arm.profile.texts
     template = texts.failed if execution.exit_code else texts.ran
     if "{command}" in texts.empty and not (output or execution.exit_code):
         template = texts.empty
-    command = ran.text if isinstance(ran, BashRun) else ""
-    if "{command}" in template and not command:  # what names the command is about no other tool
+    # A text that names the command is about no other tool.
+    if "{command}" in template and not command:
         template = "{output}"
-    template = template.format(
+    text = template.format(
         command=command,
         output=output,
         quoted=json.dumps(output),
         code=execution.exit_code,
         seconds=f"{execution.seconds:.1f}",
     )
-    return template.lstrip("\n") or texts.empty
+    return text.lstrip("\n") or texts.empty
 
 
 def _line_range(output: str, ran: FileRead) -> str:
@@ -251,7 +266,7 @@ def _line_range(output: str, ran: FileRead) -> str:
     return f": it shows lines {ran.first} to {ran.first + lines - 1} of the file, which goes on"
 
 
-def _struck(limit: str, limits: Limits) -> str:
+def _limit_sentence(limit: str, limits: Limits) -> str:
     """Return one plain sentence about the limit that struck the command."""
     return {
         Limit.WALL_TIME: f"The command was stopped: it ran longer than {limits.call_seconds:g} s.",
@@ -267,7 +282,9 @@ def _struck(limit: str, limits: Limits) -> str:
     }[Limit(limit)]
 
 
-FOUND = 100  # files or lines that a search shows
+# The file tools.
+
+MATCHES = 100  # files or lines that a search shows
 _LONGEST = 400  # characters of a line that was found
 # Runs in the sandbox: files below a folder, or their lines in which a pattern is, as JSON.
 _WALK = """\
@@ -291,11 +308,13 @@ for base, folders, names in os.walk(folder):
             except OSError:
                 continue  # what cannot be read
 """
-FileTask = FileRead | FileWrite | FileEdit | FileSearch
 
 
-async def carried_out(
-    task: FileTask, sandbox: Sandbox, readable: PathRules, saved: Mapping[str, str]
+async def carry_out(
+    task: FileRead | FileWrite | FileEdit | FileSearch,
+    sandbox: Sandbox,
+    readable: PathRules,
+    saved: Mapping[str, str],
 ) -> Execution:
     """Carry out the task; a file that cannot be accessed is a failure of the call.
 
@@ -303,37 +322,38 @@ async def carried_out(
     """
     started = time.perf_counter()
     if isinstance(task, FileSearch):
-        return await _searched(task, sandbox, readable)
+        return await _search(task, sandbox, readable)
+    is_cut = False
     try:
         match task:
             case FileRead():
-                text, cut = await _read(task, sandbox, saved)
+                text, is_cut = await _read(task, sandbox, saved)
             case FileWrite():
-                text, cut = await _written(task, sandbox), False
+                text = await _write(task, sandbox)
             case FileEdit():
-                text, cut = await _edited(task, sandbox), False
+                text = await _edit(task, sandbox)
     except OSError as error:
-        said = f"{task.path}: {error.strerror or error}"
-        return Execution(1, said, time.perf_counter() - started)
-    return Execution(0, text, time.perf_counter() - started, cut=cut)
+        text = f"{task.path}: {error.strerror or error}"
+        return Execution(1, text, time.perf_counter() - started)
+    return Execution(0, text, time.perf_counter() - started, cut=is_cut)
 
 
 async def _read(task: FileRead, sandbox: Sandbox, saved: Mapping[str, str]) -> tuple[str, bool]:
     """Return the text, and if it was cut: then behind a whole line, where `offset` can go on."""
-    if (saved_text := saved.get(task.path)) is not None:
-        lines = StringIO(saved_text).readlines()[task.first - 1 :]
+    if task.path in saved:
+        lines = StringIO(saved[task.path]).readlines()[task.first - 1 :]
         return "".join(lines[: task.lines]), False
     content, cut = await sandbox.read_lines(*task)
     whole = content[: content.rfind(b"\n") + 1] if cut else b""
     return (whole or content).decode("utf-8", "replace"), cut
 
 
-async def _written(task: FileWrite, sandbox: Sandbox) -> str:
+async def _write(task: FileWrite, sandbox: Sandbox) -> str:
     await sandbox.write(task.path, task.content.encode("utf-8", "surrogatepass"))
     return f"wrote {len(task.content.splitlines())} lines to {task.path}"
 
 
-async def _edited(task: FileEdit, sandbox: Sandbox) -> str:
+async def _edit(task: FileEdit, sandbox: Sandbox) -> str:
     """Raises OSError, also where the old text stands nowhere or in several places."""
     try:
         before = (await sandbox.read(task.path)).decode("utf-8", "replace")
@@ -349,35 +369,41 @@ async def _edited(task: FileEdit, sandbox: Sandbox) -> str:
     return f"edited {task.path}"
 
 
-async def _searched(task: FileSearch, sandbox: Sandbox, readable: PathRules) -> Execution:
+async def _search(task: FileSearch, sandbox: Sandbox, readable: PathRules) -> Execution:
     pattern = "" if task.tool == GLOB else task.pattern
     # Isolated: modules beside the files are not imported, whoever wrote them.
     ran = await sandbox.run(("python3", "-I", "-S", "-c", _WALK, task.folder, pattern))
     if ran.exit_code != 0:
         return Execution(1, ran.output.strip().rpartition("\n")[2], ran.seconds, ran.limit)
-    matches = [*_matching(task, readable, ran.output)]
-    more = [f"({len(matches) - FOUND} more are not shown)"] if len(matches) > FOUND else []
-    text = "\n".join([*matches[:FOUND], *more]) or "nothing was found"
-    return Execution(0, text, ran.seconds)
+    matches = list(_matches(task, readable, ran.output))
+    lines = matches[:MATCHES]
+    if len(matches) > MATCHES:
+        lines.append(f"({len(matches) - MATCHES} more are not shown)")
+    return Execution(0, "\n".join(lines) or "nothing was found", ran.seconds)
 
 
-def _matching(task: FileSearch, readable: PathRules, listed: str) -> Iterator[str]:
+def _matches(task: FileSearch, readable: PathRules, listing: str) -> Iterator[str]:
     """Yield the entries of the listing that match the task and may be read."""
-    named = task.pattern if task.tool == GLOB else task.include or "**"
+    pattern = task.pattern if task.tool == GLOB else task.include or "**"
+    # A pattern without a folder fits a name at any depth.
+    regexes = [path_regex(pattern), path_regex(f"**/{pattern}")]
     below = "" if task.folder == "." else f"{task.folder}/"
-    for entry in listed.splitlines():
+    for entry in listing.splitlines():
         try:
             path, number, line = json.loads(entry)
         except ValueError:  # the last one, where the output was cut
             continue
         inner = path.removeprefix(below)
-        fits = any(path_regex(each).fullmatch(inner) for each in (named, f"**/{named}"))
-        if fits and readable.admits(path):
+        is_match = any(regex.fullmatch(inner) for regex in regexes)
+        if is_match and readable.admits(path):
             yield f"{path}:{number}: {line[:_LONGEST]}" if number else path
 
 
-SUFFIXES = ("", "-wal")
-SAID = 200  # characters of what a test says of its failure, or a check found
+# The world monitor.
+
+SUFFIXES = ("", "-wal")  # of the database's files
+# Characters of a test's report of its failure, or of a value that a check found.
+LONGEST_REPORT = 200
 
 
 @dataclass(slots=True)
@@ -410,9 +436,11 @@ class Database:
         """Return the answers: the same value as before while nothing was changed."""
         batch = tuple(questions)
         stamp = await self._stamp()
-        if self.answers is None or not stamp or (stamp, batch) != (self.stamp, self.last_questions):
+        is_same = stamp and (stamp, batch) == (self.stamp, self.last_questions)
+        if self.answers is None or not is_same:
             self.answers = await self.sandbox.ask(self.path, batch, self.schema)
-            self.last_questions, self.stamp = batch, stamp
+            self.last_questions = batch
+            self.stamp = stamp
         return self.answers
 
     async def _stamp(self) -> str:
@@ -422,26 +450,31 @@ class Database:
 def evaluate(check: Check, answer: Answer) -> GoalCheck:
     """Return the check with the value found in the database."""
     value = answer.first
-    held = not answer.error and bool(answer.rows) and value == check.expect
-    shown_value = shortened(value, SAID) if isinstance(value, str) else value
-    return GoalCheck(check.name, held, check.expect, shown_value, answer.error)
+    is_met = not answer.error and bool(answer.rows) and value == check.expect
+    if isinstance(value, str):
+        value = shortened(value, LONGEST_REPORT)
+    return GoalCheck(check.name, is_met, check.expect, value, answer.error)
 
 
 def evaluate_trace(trace: Trace, commands: Iterable[str]) -> GoalCheck:
     """Return the check that a successful call is one of those that the trace requires."""
-    ways = [call.split() for call in trace.calls]
-    held = any(all(word in call for word in words) for call in commands for words in ways)
-    said = f"no call that ran well has {' or '.join(map(repr, trace.calls))}"
-    return GoalCheck(trace.name, held, said="" if held else said)
+    required_words = [call.split() for call in trace.calls]
+    for command in commands:
+        for words in required_words:
+            if all(word in command for word in words):
+                return GoalCheck(trace.name, held=True)
+    missing = f"no call that ran well has {' or '.join(map(repr, trace.calls))}"
+    return GoalCheck(trace.name, held=False, said=missing)
 
 
-async def run_test(sandbox: Sandbox, test: CodeTest, variables: Variables) -> GoalCheck:
+async def _run_test(sandbox: Sandbox, test: CodeTest, variables: Variables) -> GoalCheck:
     """Run a test and return its check; if it fails, with the last line of its output."""
     ran = await run_program(sandbox, test, variables)
     if ran.exit_code == 0:
         return GoalCheck(test.name, held=True)
-    said = ran.output.strip().rpartition("\n")[2] or f"exit code {ran.exit_code}"
-    return GoalCheck(test.name, held=False, said=(ran.limit or said)[:SAID])
+    last_line = ran.output.strip().rpartition("\n")[2]
+    report = ran.limit or last_line or f"exit code {ran.exit_code}"
+    return GoalCheck(test.name, held=False, said=report[:LONGEST_REPORT])
 
 
 async def run_program(sandbox: Sandbox, program: CodeTest, variables: Variables) -> Execution:
@@ -450,12 +483,13 @@ async def run_program(sandbox: Sandbox, program: CodeTest, variables: Variables)
 
 
 Row = Mapping[str, Value]
-FEW = 100  # rows; a world that asks for more agents than that is refused them anyway
+# Rows of requests for agents; more than that are refused anyway.
+FEW = 100
 
 
 @dataclass(slots=True)
 class WorldMonitor:
-    """Records first observations; `goal_turn` is the turn after which the goal first held.
+    """Records when goal and handshake first held; `goal_turn` is the turn after which the goal did.
 
     `answers` and `tested` are valid while nothing has run since.
     """
@@ -470,55 +504,65 @@ class WorldMonitor:
     reached: dict[str, HandshakeStep] = field(default_factory=dict)
     requested: set[tuple[str, str]] = field(default_factory=set)
 
-    def ran(self, call: ToolCall, execution: Execution) -> None:
+    def record(self, call: ToolCall, execution: Execution) -> None:
         if execution.exit_code == 0:
             self.succeeded.append(call.raw if call.command is None else call.command)
 
-    async def after(self, agent: str, turn: int, position: int) -> list[tuple[Agent, Row]]:
+    async def follow(self, agent: str, turn: int, position: int) -> list[tuple[Agent, Row]]:
         """Check the effects of this call; return the requests for agents that are new."""
         self.answers = self.tested = None
         if not self.prompt.handshake and not self.scenario.agents:
             return []
-        _, steps, requests = self._split(await self._now())
+        _, steps, requests = self._split(await self._current_answers())
         self._note_steps(steps, agent, turn, position)
-        return [
-            (spawned, row)
-            for spawned, answer in zip(self.scenario.agents, requests, strict=True)
-            for row in answer.named
-            if self._is_new(spawned.name, str(next(iter(row.values()))))
-        ]
+        new_requests = []
+        for spawned, answer in zip(self.scenario.agents, requests, strict=True):
+            for row in answer.named:
+                # The first column is the request's own id.
+                request = spawned.name, str(next(iter(row.values())))
+                if request not in self.requested:
+                    self.requested.add(request)
+                    new_requests.append((spawned, row))
+        return new_requests
 
     async def note_goal(self, turn: int) -> None:
         """Check the goal after this turn, unless it held before or the database is untouched."""
-        is_known = self.goal_turn is not None or not await self.database.is_touched()
-        if not is_known and all(check.held for check in await self._checked()):
-            await self.judged(turn)
+        if self.goal_turn is not None or not await self.database.is_touched():
+            return
+        # Tests are programs, and dear: they run once the queries hold.
+        if all(check.held for check in await self._check_queries()):
+            await self.judge(turn)
 
-    async def judged(self, turn: int) -> tuple[GoalCheck, ...]:
+    async def judge(self, turn: int) -> tuple[GoalCheck, ...]:
         """Return every check of the goal, every trace and every test, as of this turn."""
-        traced = (evaluate_trace(trace, self.succeeded) for trace in self.prompt.traces)
-        checks = (*await self._checked(), *traced, *await self._tested())
+        queries = await self._check_queries()
+        traces = [evaluate_trace(trace, self.succeeded) for trace in self.prompt.traces]
+        checks = (*queries, *traces, *await self._run_tests())
         if self.goal_turn is None and all(check.held for check in checks):
             self.goal_turn = turn
         return checks
 
-    async def _checked(self) -> tuple[GoalCheck, ...]:
-        goal, *_ = self._split(await self._now())
+    async def _check_queries(self) -> tuple[GoalCheck, ...]:
+        goal, *_ = self._split(await self._current_answers())
         return tuple(map(evaluate, self.prompt.goal, goal))
 
-    async def _tested(self) -> tuple[GoalCheck, ...]:
+    async def _run_tests(self) -> tuple[GoalCheck, ...]:
         if self.tested is None:
-            sandbox, variables = self.database.sandbox, self.prompt.variables
-            tests = [await run_test(sandbox, test, variables) for test in self.scenario.tests]
+            sandbox = self.database.sandbox
+            variables = self.prompt.variables
+            tests = [await _run_test(sandbox, test, variables) for test in self.scenario.tests]
             self.tested = tuple(tests)
         return self.tested
 
     @property
     def handshake(self) -> tuple[HandshakeStep, ...]:
-        names = (step.name for step in self.prompt.handshake)
-        return tuple(self.reached.get(name) or HandshakeStep(name, reached=False) for name in names)
+        steps = []
+        for step in self.prompt.handshake:
+            missed = HandshakeStep(step.name, reached=False)
+            steps.append(self.reached.get(step.name, missed))
+        return tuple(steps)
 
-    async def _now(self) -> Answers:
+    async def _current_answers(self) -> Answers:
         """Return the answers to all queries of this database, made at once."""
         if self.answers is None:
             checks = (*self.prompt.goal, *self.prompt.handshake)
@@ -529,21 +573,25 @@ class WorldMonitor:
 
     def _split(self, answers: Answers) -> tuple[Sequence[Answer], ...]:
         """Return the answers for the goal, for the handshake and for the agents."""
-        goal, steps = len(self.prompt.goal), len(self.prompt.handshake)
-        none = Answer(error=answers.broken)
-        by_query = answers.answers or (none,) * (goal + steps + len(self.scenario.agents))
-        return by_query[:goal], by_query[goal : goal + steps], by_query[goal + steps :]
+        steps_at = len(self.prompt.goal)
+        agents_at = steps_at + len(self.prompt.handshake)
+        by_query = answers.answers
+        if not by_query:
+            queries = agents_at + len(self.scenario.agents)
+            by_query = (Answer(error=answers.broken),) * queries
+        return by_query[:steps_at], by_query[steps_at:agents_at], by_query[agents_at:]
 
     def _note_steps(self, answers: Sequence[Answer], agent: str, turn: int, position: int) -> None:
         """Record new steps; in order are those after all earlier ones, or by the same call."""
         in_order = True
         for step, answer in zip(self.prompt.handshake, answers, strict=True):
             if step.name not in self.reached and evaluate(step, answer).held:
-                done = HandshakeStep(step.name, True, agent, turn, position, in_order)  # noqa: FBT003
-                self.reached[step.name] = done
+                self.reached[step.name] = HandshakeStep(
+                    step.name,
+                    reached=True,
+                    agent=agent,
+                    turn=turn,
+                    position=position,
+                    in_order=in_order,
+                )
             in_order = in_order and step.name in self.reached
-
-    def _is_new(self, agent: str, request: str) -> bool:
-        new = (agent, request) not in self.requested
-        self.requested.add((agent, request))
-        return new

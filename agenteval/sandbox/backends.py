@@ -1,6 +1,8 @@
-"""The backends on this machine: bubblewrap, namespaces that Python makes, and none at all.
+"""The backends that build sandboxes, and the choice of one.
 
-The backend for machines that forbid namespaces: one container of podman or docker per trial.
+`Bubblewrap`, `Namespaces` (made by Python) and `Bare` (no isolation) are forked by a launcher on
+this machine. `Container` is for machines that forbid namespaces: one container of podman or docker
+per trial. `choose` returns the first that passes its probe.
 """
 
 import asyncio
@@ -19,7 +21,8 @@ from typing import IO, Any
 
 from agenteval import host, plugins
 from agenteval.errors import InfrastructureError, UsageError
-from agenteval.protocols import Guest, Sandbox, SandboxBackend
+from agenteval.host import temporary_folder
+from agenteval.protocols import HostedProgram, Sandbox, SandboxBackend
 from agenteval.sandbox.inside import wire
 from agenteval.sandbox.launch import (
     BIN,
@@ -46,12 +49,12 @@ from agenteval.sandbox.launch import (
 )
 from agenteval.sandbox.launch import world as describe
 from agenteval.sandbox.probe import Probe, probe
+from agenteval.sandbox.seccomp import ARCH, sandbox_filter
 from agenteval.sandbox.session import Link, Plan, Session, greet, launched
-from agenteval.temporary import temporary_folder
 from agenteval.trial.redaction import is_secret
 from agenteval.trial.trial import Limits
 
-WRITABLE = ("/tmp", "/dev")  # noqa: S108 - its own
+WRITABLE = (WORKSPACE, "/tmp", "/dev")  # noqa: S108 - its own
 ENGINES = ("podman", "docker")
 IMAGE = "docker.io/library/python:3.12-slim"
 FIRST_UID, UIDS = 20_000, 40_000  # within what a rootless engine maps
@@ -85,24 +88,23 @@ class Container:
 
     @asynccontextmanager
     async def _world(self, limits: Limits) -> AsyncGenerator[Link]:
-        engine = next(filter(None, map(shutil.which, self._engines)), None)
+        engines = filter(None, map(shutil.which, self._engines))
+        engine = next(engines, None)
         if engine is None:
             raise InfrastructureError(f"sandbox: no program {' or '.join(self._engines)} on PATH")
         own_end, peer = socket.socketpair()
         own_end.setblocking(False)  # noqa: FBT003 - as the socket module has it
         link = Link(own_end)
         with tempfile.TemporaryFile() as complaints, _programs() as programs:
-            runtime = _of_runtime(self._runtime, engine, limits) if self._runtime else ()
-            options = [*_engine_options(engine, limits, programs), *runtime]
+            options = [*_engine_options(engine, limits, programs)]
+            if self._runtime:
+                options += _runtime_options(self._runtime, engine, limits)
             words = [engine, "run", *options, self._image, *COMMAND]
             with peer:
                 process = await _start(words, peer.fileno(), complaints, Path(programs).parent)
             code = shipped(until="runner", compiled=False)
-            first = (
-                len(code).to_bytes(4, "big")
-                + code
-                + wire.request(_contained_runner(limits, prefork=self._prefork))
-            )
+            spec = wire.request(_contained_runner(limits, prefork=self._prefork))
+            first = len(code).to_bytes(4, "big") + code + spec
             try:
                 await greet(link, first, lambda: _reason(complaints))
                 yield link
@@ -119,15 +121,19 @@ _OF_ENGINES = re.compile(
 
 @contextmanager
 def _programs() -> Iterator[str]:
-    """A folder of what the image lacks; bound read-only, so that no command can replace it."""
+    """Yield a folder of what the image lacks; bound read-only, so that no command replaces it."""
     with temporary_folder() as folder:
         programs = folder / "bin"
         programs.mkdir()
-        for name, text in {"uv": UV, "python": '#!/bin/sh\nexec python3 "$@"\n'}.items():
-            (programs / name).write_text(text)
-            (programs / name).chmod(0o755)
+        _write_program(programs / "uv", UV)
+        _write_program(programs / "python", '#!/bin/sh\nexec python3 "$@"\n')
         programs.chmod(0o755)
         yield str(programs)
+
+
+def _write_program(path: Path, text: str) -> None:
+    path.write_text(text)
+    path.chmod(0o755)
 
 
 async def _start(
@@ -157,8 +163,8 @@ def _variables(environment: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _of_runtime(name: str, engine: str, limits: Limits) -> Iterator[str]:
-    """Yield options that override `_options`: a kernel of its own has threads and memory too."""
+def _runtime_options(name: str, engine: str, limits: Limits) -> Iterator[str]:
+    """Yield options that override `_engine_options`: its kernel needs threads and memory too."""
     yield from (f"--runtime={name}", f"--pids-limit={limits.processes + KERNEL_THREADS}")
     yield from (f"--memory={limits.memory + KERNEL}", f"--memory-swap={limits.memory + KERNEL}")
     if Path(name).name == "runsc" and engine.endswith(ENGINES[0]):
@@ -167,9 +173,11 @@ def _of_runtime(name: str, engine: str, limits: Limits) -> Iterator[str]:
 
 def _engine_options(engine: str, limits: Limits, programs: str) -> Iterator[str]:
     user = FIRST_UID + int.from_bytes(os.urandom(4), "big") % UIDS
-    memory, processes = limits.memory + SPARE, limits.processes + 8
+    memory = limits.memory + SPARE
+    processes = limits.processes + 8
     podman = engine.endswith(ENGINES[0])
-    own = ",notmpcopyup" if podman else ""  # else a folder of the image lends its mode
+    # Otherwise a folder of the image lends its mode.
+    own = ",notmpcopyup" if podman else ""
     yield from ("--rm", "--interactive", "--pull=never", "--entrypoint=python3", "--workdir=/")
     yield from ("--network=none", f"--hostname={HOSTNAME}", "--read-only", f"--user={user}:{user}")
     yield from ("--cap-drop=ALL", "--security-opt=no-new-privileges")
@@ -178,7 +186,8 @@ def _engine_options(engine: str, limits: Limits, programs: str) -> Iterator[str]
     yield from (f"--pids-limit={processes}", f"--shm-size={SHARED_MEMORY}")
     yield f"--ulimit=nofile={limits.open_files}:{limits.open_files}"
     yield f"--ulimit=nproc={processes}:{processes}"
-    for path, size in ((WORKSPACE, limits.workspace), ("/tmp", TEMPORARY)):  # noqa: S108
+    places = {WORKSPACE: limits.workspace, "/tmp": TEMPORARY}  # noqa: S108 - its own
+    for path, size in places.items():
         yield f"--tmpfs={path}:rw,exec,nosuid,nodev,size={size},mode=1777{own}"
     yield "--tmpfs=/dev/mqueue:ro,size=4096"  # else files there are message queues
     yield f"--volume={programs}:{BIN}:ro,z"
@@ -188,27 +197,29 @@ def _engine_options(engine: str, limits: Limits, programs: str) -> Iterator[str]
 
 
 def _contained_runner(limits: Limits, *, prefork: bool) -> dict[str, Any]:
-    rules = [("/", "read"), *((path, "write") for path in (WORKSPACE, *WRITABLE))]
+    rules = [("/", "read"), *((path, "write") for path in WRITABLE)]
     spec = runner_spec(limits, own_user=True, prefork=prefork, rules=rules)
-    return spec | {"filter": {"loopback": limits.loopback}}
+    # The container may be on another machine than this one, as with an engine on macOS.
+    filters = {machine: sandbox_filter(machine, loopback=limits.loopback) for machine in ARCH}
+    return spec | {"filters": filters}
 
 
 _RUNTIME_FAILED = re.compile(r" failed: exit status \d+$")
 
 
 def _reason(complaints: IO[bytes]) -> str:
-    """The last thing the engine said, but for docker's advice to read its help.
+    """Return the engine's last line, but for docker's advice to read its help.
 
-    Where that is only that its runtime failed, what was said before it too: the runtime's reason.
+    If that is only that its runtime failed, the line before comes with it: the runtime's reason.
     """
     text = os.pread(complaints.fileno(), 1 << 16, 0).decode(errors="replace")
     lines = [line for line in text.splitlines() if line and "docker run --help" not in line]
-    told = 2 if lines and _RUNTIME_FAILED.search(lines[-1]) else 1
-    return "; ".join(reversed(lines[-told:]))
+    count = 2 if lines and _RUNTIME_FAILED.search(lines[-1]) else 1
+    return "; ".join(reversed(lines[-count:]))
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    """It ends by itself once its runner has; a stuck one is killed."""
+    """Wait for its end, which follows its runner's; a stuck one is killed."""
     try:
         async with asyncio.timeout(END_SECONDS):
             await process.wait()
@@ -217,60 +228,77 @@ async def _end(process: asyncio.subprocess.Process) -> None:
         await process.wait()
 
 
-NOBODY = Guest({}, {})
-NAMESPACES = ("user", "pid", "net", "ipc", "uts", "cgroup-try")
+# Sandboxes that a launcher on this machine forks.
 
 
-class Bubblewrap:
-    """`bwrap`, once for each trial; started by root, it first becomes an unused user."""
+class _Local:
+    """A backend on this machine. The launcher may load what pre-forked scripts share."""
 
-    name = "bubblewrap"
+    name: str
+    _is_forked = True  # from the launcher, which a script then is as well
 
     def __init__(self, *, prefork: bool = False) -> None:
         self._prefork = prefork
         self._python = interpreter()
-        self.launcher = Launcher(self._python)
-        self._plans: dict[Limits, Plan] = {}  # the machine is looked at once, not for each trial
+        self.launcher = Launcher(self._python, warm=prefork and self._is_forked)
+        self._plans: dict[Limits, Plan] = {}
 
     def open(
         self, files: Mapping[str, bytes], limits: Limits
     ) -> AbstractAsyncContextManager[Sandbox]:
+        return Session(partial(self._sandbox, limits), files, limits)
+
+    def _sandbox(self, limits: Limits) -> AbstractAsyncContextManager[Link]:
+        # This machine is examined once, not for each trial.
         if limits not in self._plans:
-            self._plans[limits] = self._plan(NOBODY, limits)
-        return Session(partial(launched, self.launcher, self._plans[limits]), files, limits)
+            self._plans[limits] = self._plan(limits)
+        return launched(self.launcher, self._plans[limits])
+
+    def _plan(self, limits: Limits) -> Plan:
+        raise NotImplementedError
+
+    def _runner(self, world: World, limits: Limits) -> dict[str, Any]:
+        return runner_spec(
+            limits,
+            own_user=counts_processes_apart(),
+            prefork=self._prefork,
+            rules=world.rules,
+            hosts_program=bool(world.shown),
+        )
+
+
+NO_PROGRAM = HostedProgram({}, {})
+NAMESPACES = ("user", "pid", "net", "ipc", "uts", "cgroup-try")
+
+
+class Bubblewrap(_Local):
+    """`bwrap`, once for each trial; started by root, it first becomes an unused user."""
+
+    name = "bubblewrap"
+    _is_forked = False  # bwrap starts another Python
 
     def open_with(
-        self, guest: Guest, files: Mapping[str, bytes], limits: Limits
+        self, program: HostedProgram, files: Mapping[str, bytes], limits: Limits
     ) -> AbstractAsyncContextManager[Sandbox]:
         """Implements `protocols.Host`."""
-        return Session(partial(launched, self.launcher, self._plan(guest, limits)), files, limits)
+        plan = self._plan(limits, program)
+        return Session(partial(launched, self.launcher, plan), files, limits)
 
-    def _plan(self, hosted: Guest, limits: Limits) -> Plan:
-        program = shutil.which("bwrap")
-        if program is None:
+    def _plan(self, limits: Limits, hosted: HostedProgram = NO_PROGRAM) -> Plan:
+        bwrap = shutil.which("bwrap")
+        if bwrap is None:
             raise InfrastructureError("sandbox: no program bwrap on PATH")
         world = describe(self._python, limits).hosting(hosted, limits)
+        contents = {f"FD {path}": text for path, text in world.files.items()}
+        contents["SECCOMP"] = syscall_filter(loopback=limits.loopback)
+        prefixes = [self._python.prefix] if self._python.prefix else []
+        prefixes += filter(os.path.isdir, hosted.shown.values())
         build = {
-            "argv": [program, *_bwrap_options(world), *_command(self._python)],
-            "contents": {f"FD {path}": text for path, text in world.files.items()}
-            | {"SECCOMP": syscall_filter(loopback=limits.loopback)},
-            "prefixes": [
-                *filter(None, [self._python.prefix]),
-                *filter(os.path.isdir, hosted.shown.values()),
-            ],
+            "argv": [bwrap, *_bwrap_options(world), *_command(self._python)],
+            "contents": contents,
+            "prefixes": prefixes,
         }
-        return Plan("program", build, _runner(world, limits, prefork=self._prefork))
-
-
-def _runner(world: World, limits: Limits, *, prefork: bool) -> dict[str, Any]:
-    own = counts_processes_apart()
-    return runner_spec(
-        limits,
-        own_user=own,
-        prefork=prefork,
-        rules=world.rules,
-        hosts_program=bool(world.shown),
-    )
+        return Plan("program", build, self._runner(world, limits))
 
 
 def _bwrap_options(world: World) -> Iterator[str]:
@@ -305,19 +333,12 @@ def _command(python: Interpreter) -> Iterator[str]:
     yield from ("CODE", "PEER")
 
 
-class Namespaces:
+class Namespaces(_Local):
     """User, mount, process, network, IPC, host-name and cgroup namespaces, and a private root."""
 
     name = "namespaces"
 
-    def __init__(self, *, prefork: bool = False) -> None:
-        self._prefork = prefork
-        self._python = interpreter()
-        self.launcher = Launcher(self._python, warm=prefork)
-
-    def open(
-        self, files: Mapping[str, bytes], limits: Limits
-    ) -> AbstractAsyncContextManager[Sandbox]:
+    def _plan(self, limits: Limits) -> Plan:
         world = describe(self._python, limits)
         build = asdict(world) | {
             "hostname": HOSTNAME,
@@ -325,30 +346,18 @@ class Namespaces:
             "loopback": limits.loopback,
             "seccomp": syscall_filter(loopback=limits.loopback),
         }
-        runner = _runner(world, limits, prefork=self._prefork)
-        plan = Plan("namespaces", build, runner)
-        return Session(partial(launched, self.launcher, plan), files, limits)
+        return Plan("namespaces", build, self._runner(world, limits))
 
 
-class Bare:
+class Bare(_Local):
     """Commands run as the user, with all he may read, write and reach. Limits are watched only."""
 
     name = "none"
 
-    def __init__(self, *, prefork: bool = False) -> None:
-        self._prefork = prefork
-        self._python = interpreter()
-        self.launcher = Launcher(self._python, warm=prefork)
-
-    def open(
-        self, files: Mapping[str, bytes], limits: Limits
-    ) -> AbstractAsyncContextManager[Sandbox]:
-        return Session(partial(self._world, limits), files, limits)
-
     @asynccontextmanager
-    async def _world(self, limits: Limits) -> AsyncGenerator[Link]:
-        made = tempfile.TemporaryDirectory(prefix="agenteval-", ignore_cleanup_errors=True)
-        with made as folder:
+    async def _sandbox(self, limits: Limits) -> AsyncGenerator[Link]:
+        temporary = tempfile.TemporaryDirectory(prefix="agenteval-", ignore_cleanup_errors=True)
+        with temporary as folder:
             spec = runner_spec(limits, own_user=False, prefork=self._prefork)
             plan = Plan("none", {}, _furnish(Path(folder), self._python, spec))
             async with launched(self.launcher, plan) as link:
@@ -357,17 +366,21 @@ class Bare:
 
 def _furnish(folder: Path, python: Interpreter, spec: dict[str, Any]) -> dict[str, Any]:
     """Make the folders of one trial, and return the settings of its runner."""
-    workspace, programs = folder / "workspace", folder / "bin"
+    workspace = folder / "workspace"
+    programs = folder / "bin"
     workspace.mkdir()
     programs.mkdir()
     for name in ("python3", "python"):
         (programs / name).symlink_to(python.executable)
-    (programs / "uv").write_text(UV)
-    (programs / "uv").chmod(0o755)
-    home = {"HOME": str(workspace), "PWD": str(workspace)}
-    path = f"{programs}:{ENVIRONMENT['PATH'].removeprefix(f'{BIN}:')}"
+    _write_program(programs / "uv", UV)
+    system_path = ENVIRONMENT["PATH"].removeprefix(f"{BIN}:")
+    own = {
+        "HOME": str(workspace),
+        "PWD": str(workspace),
+        "PATH": f"{programs}:{system_path}",
+    }
     return spec | {
-        "env": ENVIRONMENT | home | {"PATH": path},
+        "env": ENVIRONMENT | own,
         "folder": str(folder),
         "places": [],
         "workspace": str(workspace),
@@ -383,8 +396,8 @@ BACKENDS: dict[str, Backend] = {
     "none": Bare,
 }
 AUTOMATIC = ("bubblewrap", "namespaces")
-# Those whose probe passed in this process: what they stand on is the same in its next run.
-_HELD: set[tuple[str, str, str | None, int]] = set()
+# The backends whose probe passed in this process: what they stand on is the same in its next run.
+_WORKING: set[tuple[str, str, str | None, int]] = set()
 
 
 def automatic() -> tuple[str, ...]:
@@ -393,7 +406,7 @@ def automatic() -> tuple[str, ...]:
 
 
 async def choose(name: str | None = None, *, prefork: bool = False) -> SandboxBackend:
-    """The backend of this name, or the first that works here; `prefork`: see README.md.
+    """Return the backend of this name, or the first that works; `prefork`: see README.md.
 
     Raises UsageError, with the reason and the cure, when its probe fails; one that passed is not
     probed again by this process. `none` isolates nothing and is never chosen but by name.
@@ -409,11 +422,12 @@ async def choose(name: str | None = None, *, prefork: bool = False) -> SandboxBa
     for candidate in automatic() if name is None else (name,):
         backend = backends[candidate](prefork=prefork)
         place = sys.platform, candidate, shutil.which("bwrap"), os.geteuid()
-        if place in _HELD:
+        if place in _WORKING:
             return backend
-        result = await _probed(backend)
+        result = await _probe(backend)
         if result.works:
-            _HELD.update({place} if candidate in AUTOMATIC else ())
+            if candidate in AUTOMATIC:
+                _WORKING.add(place)
             return backend
         failed.append(result)
     raise UsageError(f"no sandbox works here; nothing is run. {' | '.join(map(str, failed))}")
@@ -431,11 +445,12 @@ def _check_host() -> None:
 
 async def probe_all() -> list[Probe]:
     """Probe every backend that isolates, in the order of choice."""
-    known = [*(BACKENDS[name] for name in (*AUTOMATIC, Container.name)), *_plugged().values()]
-    return [await _probed(backend()) for backend in known]
+    isolating = [BACKENDS[name] for name in (*AUTOMATIC, Container.name)]
+    isolating += _plugged().values()
+    return [await _probe(backend()) for backend in isolating]
 
 
-async def _probed(backend: SandboxBackend) -> Probe:
+async def _probe(backend: SandboxBackend) -> Probe:
     if backend.name in automatic() or backend.name not in AUTOMATIC:
         return await probe(backend)
     why = f"it is made of Linux's namespaces, and this is {sys.platform}"

@@ -1,8 +1,9 @@
-"""The start of the launcher under the right interpreter, and requests for sandboxes.
+"""The launcher as the evaluator sees it, its control groups, and the content of a sandbox.
 
-The evaluator's side of control groups: our own group, and one below it for each sandbox.
-
-The content of a trial's sandbox: the one description that every backend builds from.
+`own_group` and `Groups` are the evaluator's side of control groups: our own, and one below it for
+each sandbox. `Launcher` starts that process under the right interpreter and asks it for sandboxes.
+`World` is the content of a sandbox, the one description that every backend builds from;
+`runner_spec` and `bounds` are its limits.
 """
 
 import marshal
@@ -17,7 +18,7 @@ import sys
 import tempfile
 import weakref
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from importlib import import_module
@@ -26,15 +27,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from agenteval.errors import UsageError
-from agenteval.protocols import Guest
+from agenteval.protocols import HostedProgram
+from agenteval.sandbox import seccomp
 from agenteval.sandbox.inside import launcher, usage, wire
-from agenteval.sandbox.inside import limits as seccomp
 from agenteval.trial.trial import Limits
 
 
 @cache
 def own_group() -> tuple[str, str]:
-    """The control group of this process, divided until it ends; or "" and the reason."""
+    """Return the control group of this process, divided until it ends; or "" and the reason."""
     group = usage.of(os.getpid())
     try:
         if lacking := usage.lacking(group, _family):
@@ -42,54 +43,33 @@ def own_group() -> tuple[str, str]:
         usage.divide(group)
     except OSError as error:
         return "", f"{error.filename}: {error.strerror}"
-    weakref.finalize(_family, usage.restore, group, os.getpid())  # after the launchers
+    # Registered before any launcher is: so it runs after all of them have ended.
+    weakref.finalize(_family, usage.restore, group, os.getpid())
     return group, ""
 
 
 def _family() -> set[int]:
-    return {os.getpid(), *(process.pid for process in usage.processes())}
+    children = {process.pid for process in usage.processes()}
+    return children | {os.getpid()}
 
 
 def scope() -> tuple[list[str], dict[str, str]]:
-    """Words that start a program in a group of its own, by systemd; none where that is not there.
+    """Return words that start a program in a group of its own, by systemd, and their variables.
 
-    Root asks the machine's systemd, anybody else his own. The variables are for these words.
+    Root asks the machine's systemd, anybody else his own. Without systemd there are no words.
     """
-    program, user = shutil.which("systemd-run"), os.geteuid()
-    own = os.environ.get("XDG_RUNTIME_DIR", f"/run/user/{user}") if user else usage.SYSTEMD
-    if program is None or not Path(usage.SYSTEMD).is_dir() or not Path(own).is_dir():
+    words = ["--scope", "--quiet", "--collect", "--property=Delegate=yes", "--"]
+    program = shutil.which("systemd-run")
+    user = os.geteuid()
+    folder = usage.SYSTEMD
+    if user:
+        words.insert(0, "--user")
+        folder = os.environ.get("XDG_RUNTIME_DIR", f"/run/user/{user}")
+    folders = {Path(usage.SYSTEMD), Path(folder)}
+    if program is None or not all(map(Path.is_dir, folders)):
         return [], {}
-    options = ["--scope", "--quiet", "--collect", "--property=Delegate=yes", "--"]
-    variables = {"XDG_RUNTIME_DIR": own, "PATH": os.environ.get("PATH", os.defpath)}
-    return [program, *(["--user"] if user else []), *options], variables
-
-
-CURES = (
-    (
-        r"has no controller|no control groups",
-        (
-            "version 2 with its controllers is needed: start the machine with "
-            "systemd.unified_cgroup_hierarchy=1, or without what still uses version 1"
-        ),
-    ),
-    (
-        r"Failed to (connect|start)|no answer",
-        "this user's systemd does not answer: log in by it, or sudo loginctl enable-linger $USER",
-    ),
-    (
-        r"\S",
-        (
-            "start agenteval in a group of its own: systemd-run --user --scope -p Delegate=yes "
-            "agenteval ... (as root without --user); in a container, as the first program of one "
-            "whose /sys/fs/cgroup it may write"
-        ),
-    ),
-)
-
-
-def cure(lacking: str) -> str:
-    """Return how to give sandboxes a control group where `lacking` is in the way."""
-    return next((text for pattern, text in CURES if re.search(pattern, lacking)), "")
+    path = os.environ.get("PATH", os.defpath)
+    return [program, *words], {"XDG_RUNTIME_DIR": folder, "PATH": path}
 
 
 class Groups:
@@ -99,7 +79,9 @@ class Groups:
     """
 
     def __init__(self, group: str = "", launcher: int = 0, lacking: str = "") -> None:
-        self.group, self._launcher, self._made = group, launcher, 0
+        self.group = group
+        self._launcher = launcher
+        self._number = 0
         self._dying: list[str] = []
         self.held = usage.controllers(group) if group else ()
         self.lacking = "" if group else lacking
@@ -109,30 +91,32 @@ class Groups:
         self.sweep()
         if not self.group:
             return ""
-        self._made += 1
+        self._number += 1
         try:
-            return usage.make(self.group, f"{self._launcher}-{self._made}", bounds)
+            return usage.make(self.group, f"{self._launcher}-{self._number}", bounds)
         except OSError as error:
             self.give_up(f"{error.filename}: {error.strerror}")
             return ""
 
-    def began(self, made: str) -> None:
+    def began(self, group: str) -> None:
         """Give up on control groups if a new sandbox is not in its group."""
-        if made and not usage.count(made, "cgroup.events", "populated"):
+        if group and not usage.count(group, "cgroup.events", "populated"):
             self.give_up("this kernel starts no process in a control group (Linux 5.7 does)")
 
-    def ended(self, made: str) -> None:
+    def ended(self, group: str) -> None:
         """Remove the group of a sandbox that has ended, now or once its processes are dead."""
-        if made and not usage.remove(made):
-            self._dying.append(made)
+        if group and not usage.remove(group):
+            self._dying.append(group)
 
     def sweep(self) -> None:
         """Remove those whose processes were still dying."""
-        self._dying = [made for made in self._dying if not usage.remove(made)]
+        self._dying = [group for group in self._dying if not usage.remove(group)]
 
     def give_up(self, reason: str) -> None:
         """Make no more."""
-        self.group, self.held, self.lacking = "", (), reason
+        self.group = ""
+        self.held = ()
+        self.lacking = reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,13 +128,14 @@ class Interpreter:
 
 
 def interpreter() -> Interpreter:
-    """The base interpreter behind any virtual environment.
+    """Return the base interpreter behind any virtual environment.
 
     It is bound at its own path, where its program looks for its libraries. Raises UsageError when
     binding its folder would show the user's home.
     """
     base: str = getattr(sys, "_base_executable", "") or sys.executable
-    executable, prefix = os.path.realpath(base), os.path.realpath(sys.base_prefix)
+    executable = os.path.realpath(base)
+    prefix = os.path.realpath(sys.base_prefix)
     if Path(executable).is_relative_to("/usr"):
         return Interpreter(executable, "")
     home = Path.home().resolve()
@@ -167,13 +152,11 @@ INSIDE: Final = "agenteval.sandbox.inside"
 SHIPPED: Final = (
     "wire",
     "usage",
-    "limits",
+    "kernel",
     "prefork",
-    "hidden",
     "inquiry",
     "process",
     "runner",
-    "namespace",
     "launcher",
 )
 # Loads the modules from a descriptor: nothing of ours needs to be visible where it runs.
@@ -217,12 +200,13 @@ SCOPE_SECONDS: Final = 5.0
 
 @cache
 def shipped(*, until: str, compiled: bool) -> bytes:
-    """The modules up to this one, in the order in which they import each other."""
-    names = SHIPPED[: SHIPPED.index(until) + 1]
-    modules = [(name, getsource(import_module(f"{INSIDE}.{name}"))) for name in names]
-    if not compiled:
-        return marshal.dumps(modules, wire.PORTABLE)
-    return marshal.dumps([(name, compile(text, name, "exec")) for name, text in modules])
+    """Return the modules up to this one, in the order in which they import each other."""
+    modules: list[tuple[str, object]] = []
+    for name in SHIPPED[: SHIPPED.index(until) + 1]:
+        source = getsource(import_module(f"{INSIDE}.{name}"))
+        modules.append((name, compile(source, name, "exec") if compiled else source))
+    # Code can be read by this very Python alone, text by any.
+    return marshal.dumps(modules) if compiled else marshal.dumps(modules, wire.PORTABLE)
 
 
 class Launcher:
@@ -233,7 +217,8 @@ class Launcher:
 
     def __init__(self, python: Interpreter, *, warm: bool = False) -> None:
         """Set up the launcher; `warm` loads the modules that pre-forked scripts share, once."""
-        self._python, self._warm = python, warm
+        self._python = python
+        self._warm = warm
         self.groups = Groups()
         self._control: socket.socket | None = None
         self._complaints = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the launcher
@@ -246,19 +231,21 @@ class Launcher:
             own_end.setblocking(False)  # noqa: FBT003 - as the socket module has it
             try:
                 return own_end, self._send(kind, peer, bounds)
-            except BrokenPipeError:  # it was killed, and all its worlds with it
+            except BrokenPipeError:
+                # The launcher was killed, and all its sandboxes with it.
                 self._control = None
                 return own_end, self._send(kind, peer, bounds)
 
     def _send(self, kind: str, peer: socket.socket, bounds: Mapping[str, int]) -> str:
         control = self._control = self._control or self._start()
         group = self.groups.make(bounds)
-        folders = [os.open(group, os.O_RDONLY | os.O_DIRECTORY)] if group else []
-        try:
-            socket.send_fds(control, [kind.encode()], [peer.fileno(), *folders])
-        finally:
-            for folder in folders:
-                os.close(folder)
+        with ExitStack() as stack:
+            descriptors = [peer.fileno()]
+            if group:
+                folder = os.open(group, os.O_RDONLY | os.O_DIRECTORY)
+                stack.callback(os.close, folder)
+                descriptors.append(folder)
+            socket.send_fds(control, [kind.encode()], descriptors)
         return group
 
     def complaints(self) -> str:
@@ -268,7 +255,7 @@ class Launcher:
         return tail.decode(errors="replace").strip().rpartition("\n")[2]
 
     def _start(self) -> socket.socket:
-        """In a group of our own, else in one of systemd's, else in none."""
+        """Start the launcher in a group of our own, else in one of systemd's, else in none."""
         group, lacking = own_group()
         before, environment = ([], {}) if group else scope()
         if before:
@@ -301,7 +288,9 @@ class Launcher:
         own_end, peer = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         source, sink = os.pipe()
         words = [*before, self._python.executable, "-I", "-S", "-c", START_LAUNCHER]
-        words += [str(source), str(peer.fileno()), group, *(["warm"] if self._warm else [])]
+        words += [str(source), str(peer.fileno()), group]
+        if self._warm:
+            words.append("warm")
         with peer, suppress(BrokenPipeError), os.fdopen(sink, "wb") as pipe:
             process = subprocess.Popen(
                 words,
@@ -352,7 +341,8 @@ COVERED = (
     "/usr/src",
     *(f"/usr/local/{name}" for name in ("etc", "games", "share", "src")),
 )
-TEMPORARY, SHARED_MEMORY = 32 << 20, 16 << 20
+TEMPORARY = 32 << 20
+SHARED_MEMORY = 16 << 20
 ENVIRONMENT = {
     "HOME": WORKSPACE,
     "LANG": "C.UTF-8",
@@ -412,7 +402,7 @@ class World:
     masked: tuple[str, ...]
     shown: dict[str, str] = field(default_factory=dict)
 
-    def hosting(self, hosted: Guest, limits: Limits) -> "World":
+    def hosting(self, hosted: HostedProgram, limits: Limits) -> "World":
         """Return the same sandbox, with the places of a hosted program."""
         places = {path: (size, limits.inodes + 1, 0o755) for path, size in hosted.places.items()}
         return replace(self, shown=dict(hosted.shown), tmpfs=self.tmpfs | places)
@@ -420,21 +410,33 @@ class World:
     @property
     def rules(self) -> Rules:
         """The same for Landlock, the second layer."""
-        shown = [path for path in self.binds if Path(path).is_dir()]
-        shown += [place for place, path in self.shown.items() if Path(path).is_dir()]
-        read = [(path, "read") for path in (*shown, "/etc", "/run", "/proc")]
-        return [("/", "list"), *read, *((path, "write") for path in (*self.tmpfs, "/dev"))]
+        sources = {path: path for path in self.binds} | self.shown
+        readable = [place for place, path in sources.items() if Path(path).is_dir()]
+        rules = [("/", "list")]
+        rules += [(path, "read") for path in (*readable, "/etc", "/run", "/proc")]
+        rules += [(path, "write") for path in (*self.tmpfs, "/dev")]
+        return rules
 
 
 @cache
 def world(python: Interpreter, limits: Limits) -> World:
-    """The system read-only, an interpreter, a minimal /etc, and places to write of fixed size."""
-    system = [path for path in (*SYSTEM, *ETC) if Path(path).exists()]
-    links = {path: str(Path(path).readlink()) for path in system if Path(path).is_symlink()}
-    inodes = limits.inodes + 1  # the watch names the limit before the kernel refuses
+    """Return the system read-only, an interpreter, a minimal /etc, and places of fixed size."""
+    binds = []
+    links = {}
+    for path in filter(Path.exists, map(Path, (*SYSTEM, *ETC))):
+        if path.is_symlink():
+            links[str(path)] = str(path.readlink())
+        else:
+            binds.append(str(path))
+    if python.prefix:
+        binds.append(python.prefix)
+    for name in ("python3", "python"):
+        links[f"{BIN}/{name}"] = python.executable
+    # One more, so that the watch names the limit before the kernel refuses.
+    inodes = limits.inodes + 1
     return World(
-        binds=(*(path for path in system if path not in links), *filter(None, [python.prefix])),
-        links=links | {f"{BIN}/python3": python.executable, f"{BIN}/python": python.executable},
+        binds=tuple(binds),
+        links=links,
         files={
             f"{BIN}/uv": UV,
             "/etc/passwd": f"agent:x:1000:1000::{WORKSPACE}:/bin/sh\n",
@@ -452,8 +454,9 @@ def world(python: Interpreter, limits: Limits) -> World:
 
 
 def _is_to_cover(path: str, python: Interpreter) -> bool:
-    own = Path(python.prefix or python.executable).is_relative_to(path)
-    return Path(path).exists() and os.path.realpath(path) == path and not own
+    if Path(python.prefix or python.executable).is_relative_to(path):
+        return False
+    return Path(path).exists() and os.path.realpath(path) == path
 
 
 def runner_spec(
@@ -469,15 +472,17 @@ def runner_spec(
     `own_user`: the kernel counts this sandbox's processes apart. With `hosts_program` an address
     space may have any size: its use of memory is watched as ever.
     """
-    memory, processes = 2 * limits.memory, limits.processes + 2
+    memory = 2 * limits.memory
     rlimits = {
         "RLIMIT_CORE": 0,
         "RLIMIT_FSIZE": limits.file_size,
         "RLIMIT_NOFILE": limits.open_files,
     }
     if not hosts_program:
-        # above the limit: the watch names it before malloc fails
+        # Above the limit: the watch names it before malloc fails.
         rlimits |= {"RLIMIT_AS": max(4 << 30, memory), "RLIMIT_DATA": memory}
+    if own_user:
+        rlimits["RLIMIT_NPROC"] = limits.processes + 2
     return {
         "env": ENVIRONMENT,
         "kill_seconds": KILL_SECONDS,
@@ -485,7 +490,7 @@ def runner_spec(
         "prefork": prefork,
         "rules": list(rules),
         "places": [WORKSPACE, "/tmp", "/dev/shm"],  # noqa: S108 - the world's own
-        "rlimits": rlimits | ({"RLIMIT_NPROC": processes} if own_user else {}),
+        "rlimits": rlimits,
         "workspace": WORKSPACE,
     }
 
@@ -508,12 +513,12 @@ def bounds(limits: Mapping[str, Any]) -> dict[str, int]:
 
 def counts_processes_apart() -> bool:
     """Return True if RLIMIT_NPROC counts by user namespace (Linux 5.14), or does not count us."""
-    release = platform.release().split(".")
-    numbers = [int("".join(filter(str.isdigit, part[:3])) or 0) for part in release[:2]]
-    return os.geteuid() == 0 or numbers >= [5, 14]
+    version = re.match(r"(\d+)\.(\d+)", platform.release())
+    is_new = version is not None and (int(version[1]), int(version[2])) >= (5, 14)
+    return os.geteuid() == 0 or is_new
 
 
 @cache
 def syscall_filter(*, loopback: bool) -> str:
-    """The seccomp filter of this machine, as text that survives JSON."""
-    return seccomp.program(platform.machine(), loopback=loopback).decode("latin-1")
+    """Return the seccomp filter of this machine, as text that survives JSON."""
+    return seccomp.sandbox_filter(platform.machine(), loopback=loopback).decode("latin-1")

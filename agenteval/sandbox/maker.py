@@ -72,20 +72,25 @@ class _Maker:
         self.layers: tuple[str, ...] = ()
 
     def ask(self, act: str, kind: str, *arguments: object) -> bytes:
-        """The result of an act: a database, or any other value as msgpack. Raises MakerError."""
+        """Return the result of an act: a database, or another value as msgpack.
+
+        Raises MakerError.
+        """
         with self._lock:
             peer = self._started()
             is_answered = False
             try:
                 peer.sendall(self._request(act, arguments))
-                head, body = _received(peer)
+                head, body = _receive(peer)
                 fault, text = msgspec.msgpack.decode(head, type=tuple[str, str])
-                is_answered = text != SPENT  # such a child ends, and makes room
+                # A child whose memory is spent ends by itself.
+                is_answered = text != SPENT
             except TimeoutError:
                 raise _KINDS[kind](f"it takes more than {WALL_SECONDS:g} s") from None
             except (OSError, EOFError, ValueError):
                 raise self._fault(kind) from None
-            finally:  # half an answer would be taken for that to the next question
+            finally:
+                # Half an answer would be taken for that to the next question.
                 if not is_answered:
                     self.stop()
         if fault:
@@ -94,7 +99,7 @@ class _Maker:
 
     def _request(self, act: str, arguments: Sequence[object]) -> bytes:
         fresh: dict[int, object] = {}
-        sent = [self._numbered(one, fresh) for one in arguments]
+        sent = [self._numbered(argument, fresh) for argument in arguments]
         return wire.frame(pickle.dumps((fresh, act, sent), pickle.HIGHEST_PROTOCOL), b"")
 
     def _numbered(self, value: object, fresh: dict[int, object]) -> object:
@@ -104,25 +109,31 @@ class _Maker:
         """
         if not isinstance(value, Scenario | Agent | Setting):
             return value
-        number = self._numbers.get(id(value))
-        if number is None:
-            number = self._numbers[id(value)] = len(self._values)
-            self._values.append(value)  # as long as it lives, nothing else has its id
-            fresh[number] = _lean(value) if isinstance(value, Setting) else value
+        if id(value) in self._numbers:
+            return Sent(self._numbers[id(value)])
+        number = self._numbers[id(value)] = len(self._values)
+        # As long as it lives, nothing else has its id.
+        self._values.append(value)
+        if isinstance(value, Setting):
+            # Without the tasks that were played before, which go before the prompt outside.
+            value = Setting(value.arm, value.rules, value.rules_name, value.place)
+        fresh[number] = value
         return Sent(number)
 
     def _started(self) -> socket.socket:
-        """The socket to the child, and a new child where there is none, or only a parent's."""
+        """Return the socket to the child; start one if there is none, or only a parent's."""
         is_ours = self._owner == os.getpid() and len(self._values) < _REMEMBERED
         is_alive = self._process is not None and self._process.poll() is None
         if self._peer is not None and is_ours and is_alive:
             return self._peer
         self.stop()
+        # Where this process finds its packages: absolute folders, so not the working folder.
+        folders = filter(os.path.isabs, sys.path)
         own_end, peer = socket.socketpair()
         with peer:
             number = peer.fileno()
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", "-c", _PROGRAM, str(number), *_path()],
+                [sys.executable, "-I", "-S", "-c", _PROGRAM, str(number), *folders],
                 cwd="/",
                 env={"LANG": "C.UTF-8"},
                 pass_fds=(number,),
@@ -131,8 +142,9 @@ class _Maker:
                 stdout=subprocess.DEVNULL,
                 stderr=number,  # until it serves: why it cannot
             )
-        self._peer, self._owner = own_end, os.getpid()
-        weakref.finalize(own_end, _ended, self._process)
+        self._peer = own_end
+        self._owner = os.getpid()
+        weakref.finalize(own_end, _kill, self._process)
         self._greet(own_end)
         return own_end
 
@@ -140,7 +152,7 @@ class _Maker:
         """Raises HostError where the child does not begin."""
         peer.settimeout(_START_SECONDS)
         try:
-            layers, _ = _received(peer)
+            layers, _ = _receive(peer)
             self.layers = msgspec.msgpack.decode(layers, type=tuple[str, ...])
         except (OSError, EOFError, ValueError) as error:
             reason = _complaint(peer) or self._end()
@@ -154,9 +166,10 @@ class _Maker:
     def _fault(self, kind: str) -> MakerError | HostError:
         """Return the error for a child that ended: the author's, unless somebody killed it."""
         reason = self._end()
+        # Its own limits end it by other signals.
         if self._process is None or self._process.returncode != -signal.SIGKILL:
             return _KINDS[kind](reason)
-        return HostError(  # its own limits end it by other signals
+        return HostError(
             "the process in which worlds are made was killed (signal 9), as by a kernel that is "
             "out of memory: make room and ask again; a run goes on with --resume"
         )
@@ -171,7 +184,9 @@ class _Maker:
         if process.returncode == -signal.SIGPROF:
             return f"it takes more than {CPU_SECONDS:g} s of CPU time"
         code = process.returncode
-        how = f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
+        how = f"exit code {code}"
+        if code is not None and code < 0:
+            how = f"signal {-code}"
         return f"it ends the process that is to make it ({how})"
 
     def stop(self) -> None:
@@ -181,22 +196,13 @@ class _Maker:
             peer.close()
         process, self._process = self._process, None
         if process is not None and self._owner == os.getpid():
-            _ended(process)
-        self._numbers, self._values = {}, []
-
-
-def _lean(setting: Setting) -> Setting:
-    """Without the tasks that were played before, which go before the prompt outside."""
-    return Setting(setting.arm, setting.rules, setting.rules_name, setting.place)
-
-
-def _path() -> list[str]:
-    """Return where this process finds its packages: absolute folders, so not the working folder."""
-    return [folder for folder in sys.path if os.path.isabs(folder)]  # noqa: PTH117 -- texts
+            _kill(process)
+        self._numbers = {}
+        self._values = []
 
 
 def _complaint(peer: socket.socket) -> str:
-    """The last line that a child wrote instead of a greeting."""
+    """Return the last line that a child wrote instead of a greeting."""
     peer.settimeout(1)
     text = b""
     with suppress(OSError):
@@ -205,14 +211,14 @@ def _complaint(peer: socket.socket) -> str:
     return text.decode("utf-8", "replace").strip().rpartition("\n")[2]
 
 
-def _ended(process: "subprocess.Popen[bytes]") -> None:
+def _kill(process: "subprocess.Popen[bytes]") -> None:
     with suppress(OSError):
         process.kill()
     process.wait()
 
 
-def _received(peer: socket.socket) -> tuple[bytes, bytes]:
-    """A frame of the child. Raises EOFError, OSError, and ValueError for one that is too large."""
+def _receive(peer: socket.socket) -> tuple[bytes, bytes]:
+    """Return a frame of the child. Raises EOFError, OSError, and ValueError if it is too large."""
     head, body = wire.lengths(bytes(_exactly(peer, wire.HEADER)))
     if head > _HEAD or body > LARGEST:
         raise ValueError("a frame beyond what is taken")
@@ -241,37 +247,38 @@ def _decoder(result: Hashable) -> msgspec.msgpack.Decoder[Any]:
 
 
 def _call(result: type[Result], act: str, kind: str, *arguments: object) -> Result:
-    """The result of this type. Raises MakerError, of this kind where the child just ended."""
+    """Return the result, of this type. Raises MakerError, of this kind if the child just ended."""
+    answer = _MAKER.ask(act, kind, *arguments)
     try:
-        value: Result = _decoder(cast("Hashable", result)).decode(_MAKER.ask(act, kind, *arguments))
+        value: Result = _decoder(cast("Hashable", result)).decode(answer)
     except msgspec.MsgspecError as error:
         raise _KINDS[kind](f"the confined child's answer is none ({error})") from error
     return value
 
 
 def confined_by() -> tuple[str, ...]:
-    """The layers that hold the child on this machine, found out by using it."""
+    """Return the layers that confine the child on this machine, found out by using it."""
     forget()
     return _MAKER.layers
 
 
 def forget() -> None:
-    """Have every database made anew, to see whether it comes out the same."""
+    """Have every database made anew, so that a check sees if it comes out the same."""
     _MAKER.ask("forget", "value")
 
 
 def fill(text: str, known: Mapping[str, Any]) -> str:
-    """`text` as a template. Raises TemplateError."""
+    """Return `text` filled as a template. Raises TemplateError."""
     return _call(str, "fill", "template", text, known) if "{" in text else text
 
 
 def rules_for(setting: Setting, tools: Sequence[str]) -> str:
-    """The rules as the model reads them whose scenario offers these tools of ours."""
+    """Return the rules as a model reads them whose scenario offers these tools of ours."""
     return _call(str, "rules_for", "template", setting, tools)
 
 
 def variables(scenario: Scenario, seed: int) -> Variables:
-    """Everything that the templates of this scenario may name, for the trial with this seed."""
+    """Return all that the templates of this scenario may name, for the trial with this seed."""
     return _call(dict[str, Value], "variables", "value", scenario, seed)
 
 
@@ -281,7 +288,7 @@ def database(scenario: Scenario, seed: int) -> bytes:
 
 
 def render(scenario: Scenario, seed: int, setting: Setting = DEFAULT) -> Prompt:
-    """The scenario as the trial with this seed sees it.
+    """Return the scenario as the trial with this seed sees it.
 
     Raises MakerError; for a scenario that `config.scenario_files` loaded, only where it makes
     another world the second time.
@@ -290,11 +297,12 @@ def render(scenario: Scenario, seed: int, setting: Setting = DEFAULT) -> Prompt:
 
 
 def render_all(scenarios: Sequence[Scenario], seed: int) -> tuple[Prompt, ...]:
-    """Each of the scenarios as the trial with this seed sees it, in fewer questions."""
-    several = tuple[Prompt, ...]
-    parts = (scenarios[at : at + _AT_ONCE] for at in range(0, len(scenarios), _AT_ONCE))
-    asked = (_call(several, "render_all", "template", seed, *part) for part in parts)
-    return tuple(prompt for prompts in asked for prompt in prompts)
+    """Render each of the scenarios, in fewer questions to the child."""
+    prompts: list[Prompt] = []
+    for at in range(0, len(scenarios), _AT_ONCE):
+        batch = scenarios[at : at + _AT_ONCE]
+        prompts += _call(tuple[Prompt, ...], "render_all", "template", seed, *batch)
+    return tuple(prompts)
 
 
 def posed(scenario: Scenario, seed: int, setting: Setting) -> Prompt:
@@ -310,8 +318,7 @@ def render_agent(agent: Agent, known: Variables, setting: Setting = DEFAULT) -> 
 
 def requested(scenario: Scenario, agent: Agent, seed: int, known: Variables) -> tuple[str, ...]:
     """Return the columns of a request for this agent; a fresh database must yield no row."""
-    columns = tuple[str, ...]
-    return _call(columns, "requested", "value", scenario, agent, seed, known)
+    return _call(tuple[str, ...], "requested", "value", scenario, agent, seed, known)
 
 
 def outline(
@@ -325,11 +332,10 @@ def recognised(
     scenario: Scenario, agent: Agent, seed: int, trial_variables: Variables, transcript: str
 ) -> Prompt | None:
     """Return the prompt of the agent whose task comes last there, by the request that it shows."""
-    wanted: Any = Prompt | None
-    prompt: Prompt | None = _call(
-        wanted, "recognised", "template", scenario, agent, seed, trial_variables, transcript
-    )
-    return prompt
+    # No type of one value stands for a union: hence a list of at most one prompt.
+    arguments = scenario, agent, seed, trial_variables, transcript
+    prompts = _call(list[Prompt], "recognised", "template", *arguments)
+    return prompts[0] if prompts else None
 
 
 @lru_cache(maxsize=4)
@@ -342,12 +348,10 @@ def declared(image: bytes) -> Schema:
 
 
 def rows(image: bytes, queries: Sequence[str], most: int = 1) -> list[Answer]:
-    """Answers of a database of a fixture, at most so many rows each.
+    """Return the answers of a fixture's database, with at most so many rows each.
 
-    Raises MakerError where it is none, or where it takes too much.
+    Raises MakerError if it is none, or if a query takes too much.
     """
-    answers = list[tuple[str, tuple[str, ...], tuple[tuple[Any, ...], ...]]]
-    return [
-        Answer(names, found, error)
-        for error, names, found in _call(answers, "rows", "value", image, queries, most)
-    ]
+    fields = list[tuple[tuple[str, ...], tuple[tuple[Any, ...], ...], str]]
+    answers = _call(fields, "rows", "value", image, queries, most)
+    return [Answer(*answer) for answer in answers]

@@ -13,10 +13,14 @@ import signal
 import socket
 import sys
 import time
+import tomllib
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
+from functools import cache
+from operator import attrgetter
+from pathlib import Path
 from typing import Any, Final, NoReturn
 
 import msgspec
@@ -33,14 +37,16 @@ from agenteval.prompt.prompt import (
     one_line,
     script,
 )
-from agenteval.sandbox.inside import inquiry, limits, wire
+from agenteval.sandbox import seccomp
+from agenteval.sandbox.inside import inquiry, kernel, wire
 from agenteval.trial.trial import Agent, Scenario, Schema
 
 CPU_SECONDS: Final = float(inquiry.CPU_SECONDS)  # of one request
 MEMORY: Final = inquiry.MEMORY  # of address space, beyond what the child has when it begins
 LARGEST: Final = inquiry.LARGEST  # of a world's database
 LONGEST: Final = 8 << 20  # of any other reply: no model reads a prompt of that size
-_KEPT: Final = 32 << 20  # of worlds that were made: a trial asks for its files and for its prompt
+# Of databases that were made: a trial asks for its files and for its prompt.
+_CACHE_BYTES: Final = 32 << 20
 _PAGE: Final = 4096
 LIMITS: Final = inquiry.LIMITS | {
     sqlite.SQLITE_LIMIT_LENGTH: 16 << 20,
@@ -49,43 +55,11 @@ LIMITS: Final = inquiry.LIMITS | {
     sqlite.SQLITE_LIMIT_VDBE_OP: 5_000_000,
     sqlite.SQLITE_LIMIT_TRIGGER_DEPTH: 20,
 }
-# What a script may do beside reading. The rest is denied: ATTACH, and with it VACUUM; DETACH;
-# virtual tables; every pragma and function that stands in no list.
-_CHANGES: Final = frozenset({
-    *(sqlite.SQLITE_CREATE_TABLE, sqlite.SQLITE_CREATE_INDEX, sqlite.SQLITE_CREATE_VIEW),
-    *(sqlite.SQLITE_CREATE_TRIGGER, sqlite.SQLITE_CREATE_TEMP_TABLE),
-    *(sqlite.SQLITE_CREATE_TEMP_INDEX, sqlite.SQLITE_CREATE_TEMP_VIEW),
-    *(sqlite.SQLITE_CREATE_TEMP_TRIGGER, sqlite.SQLITE_DROP_TABLE, sqlite.SQLITE_DROP_INDEX),
-    *(sqlite.SQLITE_DROP_VIEW, sqlite.SQLITE_DROP_TRIGGER, sqlite.SQLITE_DROP_TEMP_TABLE),
-    *(sqlite.SQLITE_DROP_TEMP_INDEX, sqlite.SQLITE_DROP_TEMP_VIEW),
-    *(sqlite.SQLITE_DROP_TEMP_TRIGGER, sqlite.SQLITE_INSERT, sqlite.SQLITE_UPDATE),
-    *(sqlite.SQLITE_DELETE, sqlite.SQLITE_TRANSACTION, sqlite.SQLITE_SAVEPOINT),
-    *(sqlite.SQLITE_ALTER_TABLE, sqlite.SQLITE_REINDEX, sqlite.SQLITE_ANALYZE),
-})  # fmt: skip
-PRAGMAS: Final = frozenset(
-    {"application_id", "defer_foreign_keys", "encoding", "foreign_keys", "user_version"}
-)
-# `random` is none: the same seed makes the same world.
-_FUNCTIONS: Final = inquiry.FUNCTIONS | {
-    *("changes", "last_insert_rowid", "total_changes", "sqlite_version"),
-    *("current_date", "current_time", "current_timestamp"),
-    *("sqlite_rename_column", "sqlite_rename_table", "sqlite_rename_test"),  # ALTER TABLE's own
-    *("sqlite_drop_column", "sqlite_rename_quotefix", "sqlite_fail", "sqlite_add_constraint"),
-    *("sqlite_drop_constraint", "sqlite_find_constraint"),
-}
-# The kernel calls of a process that computes and answers.
-_CALLS: Final = (
-    *("brk", "clock_getres", "clock_gettime", "exit", "exit_group", "fstat", "futex", "getpid"),
-    *("getrandom", "getrusage", "gettid", "gettimeofday", "madvise", "mmap", "mprotect", "mremap"),
-    *("munmap", "read", "recvfrom", "restart_syscall", "rt_sigaction", "rt_sigprocmask"),
-    *("rt_sigreturn", "sched_yield", "sendto", "setitimer", "time", "write"),
-)
-
 SPENT: Final = f"it needs more than {MEMORY >> 20} MB of memory"
 _TEXT: Final = 2000  # characters of what is said of a fault
 
 
-class WorldFaultError(ValueError):
+class _WorldFaultError(ValueError):
     """A script that makes no database."""
 
 
@@ -96,8 +70,27 @@ class Sent:
     number: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Rules:
+    """What `maker_child.toml` allows; `changes` are SQLite's numbers of actions."""
+
+    changes: frozenset[int]
+    pragmas: frozenset[str]
+    functions: frozenset[str]
+    kernel_calls: tuple[str, ...]
+
+
+@cache
+def _rules() -> _Rules:
+    lists = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+    actions = [getattr(sqlite, f"SQLITE_{name}") for name in lists["changes"]]
+    functions = inquiry.FUNCTIONS.union(lists["functions"], lists["own_functions"])
+    pragmas = frozenset(lists["pragmas"])
+    return _Rules(frozenset(actions), pragmas, functions, tuple(lists["kernel_calls"]))
+
+
 @dataclass(slots=True)
-class Authorizer:
+class _Authorizer:
     """SQLite's authorizer for a database's script, and for queries of a fresh database.
 
     `denied` is what it denied last.
@@ -106,14 +99,18 @@ class Authorizer:
     denied: str = ""
 
     def __call__(self, action: int, first: str | None, second: str | None, *_: str | None) -> int:
-        if action in _CHANGES or action in inquiry.READS:
+        rules = _rules()
+        if action in rules.changes or action in inquiry.READS:
             return inquiry.OK
         if action == sqlite.SQLITE_FUNCTION:
-            is_known, self.denied = (second or "").lower() in _FUNCTIONS, f"the function {second}"
+            is_known = (second or "").lower() in rules.functions
+            self.denied = f"the function {second}"
         elif action == sqlite.SQLITE_PRAGMA:
-            is_known, self.denied = (first or "").lower() in PRAGMAS, f"PRAGMA {first}"
+            is_known = (first or "").lower() in rules.pragmas
+            self.denied = f"PRAGMA {first}"
         else:
-            is_known, self.denied = False, _DENIED.get(action, "what it asks for")
+            is_known = False
+            self.denied = _DENIED.get(action, "what it asks for")
         return inquiry.OK if is_known else inquiry.DENY
 
 
@@ -128,8 +125,8 @@ _DENIED: Final = {
 def variables(scenario: Scenario, seed: int) -> Variables:
     """Return everything that the templates of this scenario may name.
 
-    A fresh database answers an `[ask]`. Raises WorldFaultError, and ValueError if an `[ask]` cannot
-    be answered.
+    A fresh database answers an `[ask]`. Raises _WorldFaultError, and ValueError if an `[ask]` has
+    no answer.
     """
     chosen = drawn(scenario, seed)
     if scenario.asks:
@@ -150,34 +147,35 @@ def _answer(world: Any, name: str, query: str, chosen: Variables) -> str | int |
     return row[0]
 
 
-_MADE: deque[tuple[Scenario, int, bytes]] = deque()
+# The databases that were made last, with their scenarios and seeds.
+_CACHE: deque[tuple[Scenario, int, bytes]] = deque()
 
 
 def database(scenario: Scenario, seed: int) -> bytes:
-    """Return the SQLite file that the fixture's script makes. Raises WorldFaultError."""
-    for other, at, image in _MADE:
-        if at == seed and (other is scenario or _makes_as(other, scenario)):
+    """Return the SQLite file that the fixture's script makes. Raises _WorldFaultError."""
+    for other, other_seed, image in _CACHE:
+        if other_seed == seed and _make_the_same(other, scenario):
             return image
     image = _build(scenario, seed)
-    _MADE.append((scenario, seed, image))
-    while sum(len(image) for *_, image in _MADE) > _KEPT:
-        _MADE.popleft()
+    _CACHE.append((scenario, seed, image))
+    while sum(len(image) for *_, image in _CACHE) > _CACHE_BYTES:
+        _CACHE.popleft()
     return image
 
 
-def _makes_as(other: Scenario, scenario: Scenario) -> bool:
-    """Return True if both, read from their files at different times, make the same databases."""
-    parts = "name", "world", "words", "variants", "draws"
-    return all(getattr(other, part) == getattr(scenario, part) for part in parts)
+def _make_the_same(other: Scenario, scenario: Scenario) -> bool:
+    """Return True if both, perhaps read from their files twice, make the same databases."""
+    parts = attrgetter("name", "world", "words", "variants", "draws")
+    return other is scenario or parts(other) == parts(scenario)
 
 
 def forget() -> None:
     """Make every database anew from here on, to see whether it is the same."""
-    _MADE.clear()
+    _CACHE.clear()
 
 
 def _build(scenario: Scenario, seed: int) -> bytes:
-    authorizer = Authorizer()
+    authorizer = _Authorizer()
     with closing(_fresh(authorizer)) as world:
         try:
             world.executescript(script(scenario, seed))
@@ -190,7 +188,7 @@ def _build(scenario: Scenario, seed: int) -> bytes:
             text = _message(error)
             if "authorized" in text or "prohibited" in text:
                 text += f" (a world may not use {authorizer.denied})"
-            raise WorldFaultError(f"makes no database: {text}") from error
+            raise _WorldFaultError(f"makes no database: {text}") from error
     return image
 
 
@@ -202,7 +200,7 @@ def _message(error: BaseException) -> str:
     return text
 
 
-def _fresh(authorizer: Authorizer) -> Any:
+def _fresh(authorizer: _Authorizer) -> Any:
     """An empty database in memory, for a stranger's script."""
     world = inquiry.defended(":memory:", LIMITS)
     pages = f"PRAGMA max_page_count={LARGEST // _PAGE};"
@@ -218,14 +216,14 @@ def _opened(image: bytes) -> Any:
     # Bytes 18 and 19 of the header say that there may be a log; here is none.
     world.deserialize(image[:18] + b"\x01\x01" + image[20:])
     world.executescript(inquiry.HEAPS)
-    world.set_authorizer(Authorizer())
+    world.set_authorizer(_Authorizer())
     return world
 
 
 def columns(scenario: Scenario, seed: int, query: str) -> tuple[str, ...]:
     """Return the names of the columns of a query to the fresh database.
 
-    Raises WorldFaultError, and ValueError for a query that cannot be run or asks for something now.
+    Raises _WorldFaultError, and ValueError for a query that cannot be run or has rows already.
     """
     with closing(_opened(database(scenario, seed))) as world:
         try:
@@ -257,8 +255,10 @@ def outline(
 
 def recognised(
     scenario: Scenario, agent: Agent, seed: int, known: Variables, transcript: str
-) -> Prompt | None:
-    return prompt.recognised(agent, requested(scenario, agent, seed, known), known, transcript)
+) -> list[Prompt]:
+    columns = requested(scenario, agent, seed, known)
+    own_prompt = prompt.recognised(agent, columns, known, transcript)
+    return [own_prompt] if own_prompt else []
 
 
 def requested(scenario: Scenario, agent: Agent, seed: int, known: Variables) -> tuple[str, ...]:
@@ -275,8 +275,8 @@ def schema(image: bytes) -> Schema:
         return ()
 
 
-def rows(image: bytes, queries: Sequence[str], most: int) -> list[tuple[str, list[str], list[Any]]]:
-    """Return for each query why it failed, the names of its columns, and the first of its rows.
+def rows(image: bytes, queries: Sequence[str], most: int) -> list[tuple[list[str], list[Any], str]]:
+    """Return for each query the names of its columns, its first rows, and why it failed.
 
     Raises ValueError if the image is no database.
     """
@@ -289,13 +289,13 @@ def rows(image: bytes, queries: Sequence[str], most: int) -> list[tuple[str, lis
         return [_query_rows(world, query, most) for query in queries]
 
 
-def _query_rows(world: Any, query: str, most: int) -> tuple[str, list[str], list[Any]]:
+def _query_rows(world: Any, query: str, most: int) -> tuple[list[str], list[Any], str]:
     try:
         cursor = world.execute(query)
         names = [name for name, *_ in cursor.description or ()]
-        return "", names, [list(row) for row in cursor.fetchmany(most)]
+        return names, [list(row) for row in cursor.fetchmany(most)], ""
     except inquiry.FAULTS as error:
-        return str(error) or type(error).__name__, [], []
+        return [], [], str(error) or type(error).__name__
 
 
 ACTS: Final[Mapping[str, Callable[..., Any]]] = {
@@ -334,14 +334,19 @@ def _serve_request(request: bytes, values: dict[int, Any]) -> tuple[str, str, by
     try:
         numbered, act, arguments = pickle.loads(request)  # noqa: S301 -- the evaluator's own
         values |= numbered
-        known = [values[one.number] if type(one) is Sent else one for one in arguments]
-        result = ACTS[act](*known)
+        for place, argument in enumerate(arguments):
+            if isinstance(argument, Sent):
+                arguments[place] = values[argument.number]
+        result = ACTS[act](*arguments)
         if isinstance(result, bytes):
             return "", "", result
         content = msgspec.msgpack.encode(result)
     except _FAULTS as error:
-        kind = "template" if isinstance(error, TemplateError) else "value"
-        kind = "world" if isinstance(error, WorldFaultError) else kind
+        kind = "value"
+        if isinstance(error, TemplateError):
+            kind = "template"
+        elif isinstance(error, _WorldFaultError):
+            kind = "world"
         text = str(error)[:_TEXT] or type(error).__name__
         return kind, SPENT if _is_memory(error) else text, b""
     if len(content) > LONGEST:
@@ -361,7 +366,7 @@ def _warm() -> None:
     for faulty in ("{{ unknown }}", "{% for %}", "{% include 'a' %}", "{{ 1 / 0 }}"):
         with suppress(TemplateError):
             fill(faulty, {})
-    with closing(_fresh(Authorizer())) as world:
+    with closing(_fresh(_Authorizer())) as world:
         world.execute("SELECT datetime('now', 'localtime')").fetchone()
 
 
@@ -374,13 +379,19 @@ def confine() -> list[str]:
     for kind, most in {resource.RLIMIT_AS: _address_space(), **bounds}.items():
         with suppress(ValueError, OSError):  # a system that bounds no address space
             resource.setrlimit(kind, (most, most))
+    # Read while a file still opens.
+    filters = (
+        [seccomp.only(kernel.MACHINE, _rules().kernel_calls)]
+        if kernel.MACHINE in seccomp.ARCH
+        else []
+    )
     layers = ["limits"]
-    if sys.platform == "linux" and limits.landlock_version():
-        limits.landlock([], loopback=False)
+    if sys.platform == "linux" and kernel.landlock_version():
+        kernel.landlock([], loopback=False)
         layers.append("Landlock")
     resource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))
-    if sys.platform == "linux" and limits.MACHINE in limits.ARCH:
-        limits.install_filter(limits.only(limits.MACHINE, _CALLS))
+    if sys.platform == "linux" and filters:
+        kernel.install_filter(filters[0])
         layers.append("seccomp")
     return layers
 

@@ -1,160 +1,65 @@
-"""The probe of a backend: real commands, and a small battery of escapes that must all fail."""
+"""The probe of a backend: real commands, and a small battery of escapes that must all fail.
+
+A backend that fails its probe is not used. `fixes.toml` has what a user can do about it.
+"""
 
 import asyncio
 import json
 import os
 import re
 import socket
-from collections.abc import Sequence
+import tomllib
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import cache
 from inspect import getsource
 from pathlib import Path
 
 from agenteval.errors import InfrastructureError
+from agenteval.host import temporary_folder
 from agenteval.protocols import Sandbox, SandboxBackend
 from agenteval.sandbox.inside import battery
 from agenteval.sandbox.launch import SHOWN, interpreter
-from agenteval.temporary import temporary_folder
 from agenteval.trial.trial import Limits
 
-APPARMOR = (
-    "AppArmor keeps user namespaces from programs without a profile (Ubuntu since 23.10). Give "
-    "bubblewrap one: printf 'abi <abi/4.0>,\\nprofile bwrap /usr/bin/bwrap flags=(unconfined) "
-    "{ userns, }\\n' | sudo tee /etc/apparmor.d/bwrap && sudo apparmor_parser -r "
-    "/etc/apparmor.d/bwrap . Or lift it for all: "
-    "sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0"
-)
-# file, the value that forbids, what to do
-SETTINGS = (
-    ("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1", APPARMOR),
-    (
-        "/proc/sys/kernel/unprivileged_userns_clone",
-        "0",
-        "user namespaces are off: sudo sysctl kernel.unprivileged_userns_clone=1",
-    ),
-    (
-        "/proc/sys/user/max_user_namespaces",
-        "0",
-        "user namespaces are off: sudo sysctl user.max_user_namespaces=10000",
-    ),
-)
-PROGRAMS = (
-    (
-        r"Permission denied: '[^']*python",
-        "this user cannot execute that Python: use one below /usr, or make it readable",
-    ),
-    (r"no program bwrap", "install bubblewrap (apt install bubblewrap, dnf install bubblewrap)"),
-    (
-        r"[Uu]nknown option",
-        (
-            "this bubblewrap is too old: install 0.7 or later (Debian 12, Ubuntu 23.04 and Fedora "
-            "37 have it); the sandbox `namespaces` needs none"
-        ),
-    ),
-)
-REFUSALS = (
-    (
-        r"ENOSPC|No space left|Too many users",
-        (
-            "so many namespaces are in use that the kernel gives no more: end what holds them, or "
-            "raise the sysctls user.max_*_namespaces"
-        ),
-    ),
-    (
-        r"ermitted|ermission|not implemented|/proc",
-        (
-            "whoever started this forbids new namespaces or masks /proc, as container engines do, "
-            "and systemd units, snaps and other sandboxes: run outside of it, or start the "
-            "container with --security-opt seccomp=unconfined --security-opt apparmor=unconfined "
-            "--security-opt systempaths=unconfined (for podman the last is unmask=ALL). That costs "
-            "the outer container these walls for all that runs in it, agenteval too: what gets out "
-            "of our sandbox has the host's kernel before it, so keep to a machine of its own"
-        ),
-    ),
-    (
-        r"does not support user namespaces|Invalid argument",
-        "this kernel has no user namespaces: use --sandbox container",
-    ),
-)
-ENGINES = (
-    (r"no program", "install podman (apt install podman uidmap, dnf install podman) or docker"),
-    (
-        r"image not known|No such image",
-        (
-            "fetch the image (podman pull IMAGE, docker pull IMAGE), or name another: "
-            "AGENTEVAL_CONTAINER_IMAGE=..."
-        ),
-    ),
-    (
-        r'"python3": executable file|python3.*not found in \$PATH|SyntaxError',
-        (
-            "that image has no python3 of 3.11 or later on its PATH: name another by "
-            "AGENTEVAL_CONTAINER_IMAGE=..."
-        ),
-    ),
-    (
-        r"OCI runtime .*(not found|invalid argument)|unknown or invalid runtime name",
-        (
-            "the engine has no runtime of that name: install it (https://gvisor.dev has runsc) and "
-            "name it to the engine, or unset AGENTEVAL_CONTAINER_RUNTIME"
-        ),
-    ),
-    (
-        r'"new[ug]idmap": executable',
-        "install what gives an ordinary user more user ids (apt install uidmap)",
-    ),
-    (
-        r"unable to setup user|no sub[ug]id ranges|doesn't map UID",
-        (
-            "this user has no user ids to lend to a container: sudo usermod --add-subuids "
-            "100000-165535 --add-subgids 100000-165535 $USER && podman system migrate"
-        ),
-    ),
-    (
-        r"permission denied while trying to connect",
-        "let this user reach the engine: sudo usermod -aG docker $USER, and log in again",
-    ),
-    (r"[Cc]annot connect to", "start the engine (systemctl start docker, podman machine start)"),
-    (
-        r"cgroups in hybrid mode",
-        (
-            'crun cannot use the cgroups of this machine: install runc, and write runtime = "runc" '
-            "below [engine] in /etc/containers/containers.conf"
-        ),
-    ),
-    (
-        r"cgroup controller|controller .* is not available",
-        (
-            "this user may not limit memory and processes: log in through systemd (loginctl "
-            "enable-linger $USER), with Delegate=cpu memory pids in user@.service"
-        ),
-    ),
-    (
-        r"cannot re-exec|ermission denied|not permitted",
-        "the engine cannot work for this user here, as inside another container: run outside of it",
-    ),
-)
+# How to make a backend work.
 
 
 def cure(backend: str, reason: str) -> str:
     """Return the fix for this failure of a backend; "" if none is known."""
     if backend == "container":
-        return _first_fix(ENGINES, reason)
-    if known := _first_fix(PROGRAMS, reason):
-        return known
-    refused = _first_fix(REFUSALS, reason)
-    forbidden = (text for path, value, text in SETTINGS if _holds(Path(path), value))
-    return next(forbidden, refused) if refused else ""
+        return _first_fix("engines", reason)
+    if fix := _first_fix("programs", reason):
+        return fix
+    refusal = _first_fix("refusals", reason)
+    if not refusal:
+        return ""
+    # A setting of this machine says more than the kernel's word of refusal.
+    for setting in _fixes()["settings"]:
+        path = Path(setting["file"])
+        if path.exists() and path.read_text().strip() == setting["forbids"]:
+            return setting["fix"]
+    return refusal
 
 
-def _first_fix(words: Sequence[tuple[str, str]], reason: str) -> str:
-    return next((text for pattern, text in words if re.search(pattern, reason)), "")
+def group_cure(lacking: str) -> str:
+    """Return how to give sandboxes a control group where `lacking` is in the way."""
+    return _first_fix("groups", lacking)
 
 
-def _holds(path: Path, value: str) -> bool:
-    return path.exists() and path.read_text().strip() == value
+def _first_fix(section: str, reason: str) -> str:
+    for entry in _fixes()[section]:
+        if re.search(entry["pattern"], reason):
+            return entry["fix"]
+    return ""
 
+
+@cache
+def _fixes() -> dict[str, list[dict[str, str]]]:
+    return tomllib.loads(Path(__file__).with_name("fixes.toml").read_text("utf-8"))
+
+
+# The probe.
 
 SECONDS = 60.0
 
@@ -195,12 +100,12 @@ async def _probe(backend: SandboxBackend) -> Probe:
                 return Probe(backend.name, works=False, reason=broken)
             report = await sandbox.run(["python3", "battery.py", "bait.json"])
     try:
-        tried: dict[str, str] = json.loads(report.output)
+        attempts: dict[str, str] = json.loads(report.output)
     except ValueError:
         return Probe(backend.name, works=False, reason=f"battery: {report.output.strip()[-200:]}")
-    blocked = tuple((name, why) for name, why in tried.items() if why)
-    if through := [name for name, why in tried.items() if not why]:
-        reason = f"got through: {', '.join(through)}"
+    blocked = tuple((name, why) for name, why in attempts.items() if why)
+    if succeeded := [name for name, why in attempts.items() if not why]:
+        reason = f"got through: {', '.join(succeeded)}"
         return Probe(backend.name, works=False, reason=reason, blocked=blocked)
     return Probe(backend.name, works=True, blocked=blocked)
 
@@ -243,10 +148,12 @@ def _bait(stack: ExitStack) -> bytes:
 
 def _private_names() -> set[str]:
     """Return the names in the user's home, without the first steps to what a sandbox shows."""
-    home, prefix = Path.home(), interpreter().prefix
-    shown = (Path(path) for path in (*SHOWN, prefix) if path)
-    steps = {path.relative_to(home).parts[0] for path in shown if home in path.parents}
+    home = Path.home()
     try:
-        return {path.name for path in home.iterdir()} - steps
+        names = {path.name for path in home.iterdir()}
     except OSError:
         return set()
+    for path in map(Path, (*SHOWN, interpreter().prefix)):
+        if home in path.parents:
+            names.discard(path.relative_to(home).parts[0])
+    return names

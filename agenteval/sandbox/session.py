@@ -1,6 +1,8 @@
 """A sandbox as the engine sees it: commands and files, through the runner of one trial.
 
-The evaluator's end of a runner's socket: one question, one answer, always within a time.
+`Session` is that sandbox; every backend here makes one. It speaks through a `Link`, the evaluator's
+end of the runner's socket: one question, one answer, always within a time. In between stand the
+orders for judges, and what a command's end says of its limits.
 """
 
 import asyncio
@@ -21,7 +23,7 @@ from time import perf_counter
 from typing import Any, Final, Literal, Self
 
 from agenteval.errors import AgentevalError, InfrastructureError, UsageError
-from agenteval.sandbox.inside import hidden, program_help, subject, usage, wire
+from agenteval.sandbox.inside import prefork, program_help, subject, usage, wire
 from agenteval.sandbox.inside.inquiry import WALL_SECONDS
 from agenteval.sandbox.launch import Launcher, bounds
 from agenteval.trial.trial import Answer, Answers, Execution, Limit, Limits, Question, Schema
@@ -35,33 +37,36 @@ EVENTS: Final = {
 Reply = dict[str, Any]
 
 
-class StuckError(InfrastructureError):
+class _StuckError(InfrastructureError):
     """The other side lives, and does not answer."""
 
 
 class Link:
-    """After a failure, a timeout or a cancellation it is closed: half a frame is no frame.
+    """The evaluator's end of a runner's socket. `group` is the sandbox's control group, or "".
 
-    `group` is the control group of the world, "" for none. The loop listens from the first question
-    on: to begin and end that with each would take as long as the answer's reading.
+    After a failure, a timeout or a cancellation it is closed: half a frame is no frame. The loop
+    listens from the first question on: to begin and end that with each question would take as long
+    as reading the answer.
     """
 
     def __init__(self, peer: socket.socket, group: str = "") -> None:
-        self._peer, self.group = peer, group
-        self._loop: asyncio.AbstractEventLoop | None = None  # that which listens
-        self._next: asyncio.Future[bytes] | None = None  # whoever waits for what comes next
+        self._peer = peer
+        self.group = group
+        # The loop that listens, and the future of who waits for the next bytes.
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._next: asyncio.Future[bytes] | None = None
         self._events = dict.fromkeys(EVENTS, 0)
 
     def struck(self) -> str:
         """Return the limit that the kernel enforced on this sandbox since the last check."""
-        before, self._events = self._events, self._counted()
-        grown = (limit for limit in EVENTS if self._events[limit] > before[limit])
-        return next(grown, "")
-
-    def _counted(self) -> dict[Limit, int]:
         if not self.group:
-            return self._events
-        return {limit: usage.count(self.group, *place) for limit, place in EVENTS.items()}
+            return ""
+        before = self._events
+        self._events = {limit: usage.count(self.group, *place) for limit, place in EVENTS.items()}
+        for limit, count in self._events.items():
+            if count > before[limit]:
+                return limit
+        return ""
 
     async def ask(self, frames: bytes, *, seconds: float) -> tuple[Reply, bytes]:
         """Send the frames, read one. Raises InfrastructureError; StuckError when it takes long."""
@@ -71,7 +76,7 @@ class Link:
                 return await self._receive()
         except TimeoutError:
             self._hang_up()
-            raise StuckError(f"the sandbox did not answer in {seconds:g} s") from None
+            raise _StuckError(f"the sandbox did not answer in {seconds:g} s") from None
         except (OSError, EOFError, ValueError) as error:
             self._hang_up()
             raise InfrastructureError(f"the sandbox ended: {error}") from error
@@ -116,23 +121,25 @@ class Link:
         return message, frame[end:]
 
     async def _filled(self, begun: bytes, count: int) -> bytes:
-        """With all that comes until it has so many bytes: an answer is seldom in two parts."""
-        parts, have = [begun] if begun else [], len(begun)
-        while have < count:
+        """Return it with all that comes until it has this many bytes."""
+        parts = [begun]
+        length = len(begun)
+        while length < count:
             part = await self._part()
             if not part:
                 raise EOFError("it closed its socket")
             parts.append(part)
-            have += len(part)
+            length += len(part)
         return b"".join(parts)
 
     async def _part(self) -> bytes:
         try:
-            return await self._come()
-        except ConnectionResetError:  # told once, when it left something of ours unread
-            return await self._come()
+            return await self._next_part()
+        except ConnectionResetError:
+            # Reported once, if the other side left something of ours unread; its words are behind.
+            return await self._next_part()
 
-    def _come(self) -> asyncio.Future[bytes]:
+    def _next_part(self) -> asyncio.Future[bytes]:
         loop = asyncio.get_running_loop()
         self._next = loop.create_future()
         if self._loop is None:
@@ -141,7 +148,7 @@ class Link:
         return self._next
 
     def _read(self) -> None:
-        """Pass on what has come. If nobody waits for it now, leave it to the next who asks."""
+        """Pass on what has come. If nobody waits for it now, leave it to the next question."""
         waiting, self._next = self._next, None
         if waiting is None or waiting.done():
             self._listen_no_more()
@@ -159,56 +166,37 @@ class Link:
             self._loop = None
 
 
-# What any process of a test may show: it tells nothing of the test.
+# Orders for judges: queries of the database, and programs of a scenario.
+
+# The source of what any process of a test may show: it says nothing about the test.
 PUBLIC: Final = getsource(subject)
 FLAT = int | float | str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
+class _Order:
     """An order that goes past the runner to a judge, and the key that opens the judge's words."""
 
-    key: bytes
-    content: bytes
+    def __init__(self, content: dict[str, Any]) -> None:
+        self._key = secrets.token_bytes(32)
+        self.content = marshal.dumps(content | {"key": self._key}, wire.PORTABLE)
 
-    def opened(self, said: bytes) -> bytes:
-        return hidden.sealed(self.key, said)
-
-
-def _order(content: dict[str, Any]) -> Order:
-    key = secrets.token_bytes(32)
-    return Order(key, marshal.dumps(content | {"key": key}, wire.PORTABLE))
-
-
-def question_order(database: str, questions: Sequence[Question], schema: Schema) -> Order:
-    """Return the order that inside/inquiry.py acts on."""
-    asked = [(question.query, question.rows) for question in questions]
-    return _order({"database": database, "questions": asked, "schema": list(schema)})
-
-
-def program_order(source: str, argument: str, word: str) -> Order:
-    """Return the order that inside/hidden.py acts on."""
-    return _order({"source": source, "argument": argument, "word": word} | _texts())
+    def open(self, report: bytes) -> bytes:
+        return prefork.sealed(self._key, report)
 
 
 @cache
-def _texts() -> dict[str, str]:
+def _sources() -> dict[str, str]:
     return {"help": getsource(program_help), "subject": getsource(subject)}
 
 
-def new_word() -> str:
-    """Return a random word that only a program that came to its end can print."""
-    return f"\n{secrets.token_hex(16)}\n"
-
-
-def vouched(execution: Execution, word: str) -> Execution:
-    """The execution without the word; one that did not say it has failed, whatever its code."""
-    code, output = execution.exit_code, execution.output
+def _without_word(execution: Execution, word: str) -> Execution:
+    """Return the execution without the word; without the word it has failed, whatever its code."""
+    output = execution.output
     if output.endswith(word):
-        output = output.removesuffix(word)
-    elif code == 0:
-        code, output = 1, f"{output}\nit ended before its last line"
-    return Execution(code, output, execution.seconds, execution.limit, cut=execution.cut)
+        return replace(execution, output=output.removesuffix(word))
+    if execution.exit_code != 0:
+        return execution
+    return replace(execution, exit_code=1, output=f"{output}\nit ended before its last line")
 
 
 def answers(execution: Execution, count: int) -> Answers:
@@ -222,7 +210,7 @@ def answers(execution: Execution, count: int) -> Answers:
         message = json.loads(execution.output)
         if broken := message.get("broken"):
             return Answers(broken=str(broken)[:500])
-        replies = tuple(_answer(**one) for one in message["answers"])
+        replies = tuple(_answer(**reply) for reply in message["answers"])
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         replies = ()
     if len(replies) != count:
@@ -250,9 +238,11 @@ def _ending(execution: Execution) -> str:
     return f"signal {code - 128}" if code > 128 else f"exit code {code}"
 
 
+# What a command's end says of its limits.
+
 TAIL = 4096
 # The C library's words for ENOSPC, EMFILE, EFBIG, ENOMEM and, from a fork, EAGAIN.
-SAID = (
+MESSAGES = (
     (Limit.WORKSPACE, re.compile(r"No space left on device")),
     (Limit.OPEN_FILES, re.compile(r"Too many open files")),
     (Limit.FILE_SIZE, re.compile(r"File too large|File size limit exceeded")),
@@ -268,11 +258,11 @@ SAID = (
 
 
 def reported(code: int, output: str) -> str:
-    """The limit that a failed command names at the end of its output, or nothing."""
+    """Return the limit that a failed command names at the end of its output; "" for none."""
     if code == 0:
         return ""
     tail = output[-TAIL:]
-    return next((str(limit) for limit, words in SAID if words.search(tail)), "")
+    return next((str(limit) for limit, words in MESSAGES if words.search(tail)), "")
 
 
 _KILLED = 128 + signal.SIGKILL
@@ -290,6 +280,8 @@ def _oom_kills() -> int:
         return 0
     return next((int(line.split()[1]) for line in lines if line.startswith(b"oom_kill ")), 0)
 
+
+# The sandbox.
 
 START_SECONDS = 20.0
 GRACE_SECONDS = 15.0  # beyond the runner's own limits, before we call it stuck
@@ -318,12 +310,16 @@ class Session:
     """
 
     def __init__(self, world: OpenWorld, files: Mapping[str, bytes], limits: Limits) -> None:
-        self._world, self._files, self._limits = world, files, limits
+        self._world = world
+        self._files = files
+        self._limits = limits
         self._lock = asyncio.Lock()
         self._stack = AsyncExitStack()
         self._link: Link
-        self._watched: list[str] = []  # of which files each command tells the stamp at its end
-        self._stamped = ""  # theirs, while nothing may have changed them since
+        # The files whose stamp each command reports at its end; and that stamp, while nothing can
+        # have changed them since.
+        self._watched: list[str] = []
+        self._stamped = ""
 
     async def __aenter__(self) -> Self:
         """Raise InfrastructureError if no sandbox comes up, UsageError if the files are big."""
@@ -355,44 +351,51 @@ class Session:
         return await self._run(request | {"watched": self._watched}, within=allowed)
 
     async def ask(self, database: str, questions: Sequence[Question], schema: Schema) -> Answers:
-        order = question_order(database, questions, schema)
+        queries = [(question.query, question.rows) for question in questions]
+        order = _Order({"database": database, "questions": queries, "schema": list(schema)})
         return answers(await self._run({"do": "ask"}, order), len(questions))
 
     async def judge(self, source: str, argument: str) -> Execution:
-        word = new_word()
-        order = program_order(source, argument, word)
-        return vouched(await self._run({"do": "judge"}, order), word)
+        # Only a program that came to its end can print this word.
+        word = f"\n{secrets.token_hex(16)}\n"
+        program = {"source": source, "argument": argument, "word": word}
+        execution = await self._run({"do": "judge"}, _Order(program | _sources()))
+        return _without_word(execution, word)
 
     async def _run(
-        self, request: dict[str, Any], order: Order | None = None, within: float = 0.0
+        self, request: dict[str, Any], order: _Order | None = None, within: float = 0.0
     ) -> Execution:
-        """An order goes past the runner, to the process that it starts."""
+        """Have the runner start a process; an order goes past the runner to that."""
         seconds = max(within, self._limits.call_seconds, WALL_SECONDS) + GRACE_SECONDS
-        beyond = order.content if order else b""
-        frames = wire.request(request | {"size": len(beyond)}) + beyond
+        content = order.content if order else b""
+        frames = wire.request(request | {"size": len(content)}) + content
         async with self._lock:
-            began, self._stamped = perf_counter(), ""
+            self._stamped = ""
+            began = perf_counter()
             kills_before = _oom_kills()
             try:
                 reply, body = await self._link.ask(frames, seconds=seconds)
-            except StuckError:
+            except _StuckError:
                 return await self._replace(Execution(None, "", seconds))
-            except InfrastructureError:  # the kernel may have killed the runner for the memory
-                if (limit := self._link.struck()) != Limit.MEMORY:
-                    if _oom_kills() > kills_before:
-                        raise InfrastructureError(_OUT_OF_MEMORY) from None
-                    raise
-                return await self._replace(Execution(None, "", perf_counter() - began), limit)
+            except InfrastructureError:
+                # The kernel may have killed the runner for the memory: this sandbox's or all.
+                limit = self._link.struck()
+                if limit == Limit.MEMORY:
+                    return await self._replace(Execution(None, "", perf_counter() - began), limit)
+                if _oom_kills() > kills_before:
+                    raise InfrastructureError(_OUT_OF_MEMORY) from None
+                raise
             if "error" in reply:
                 raise InfrastructureError(f"sandbox: {reply['error']}")
-            output = order.opened(body) if order else body
-            done = _execution(reply, output.decode(errors="replace"), self._link.struck())
-            if done.exit_code == _KILLED and not done.limit and _oom_kills() > kills_before:
+            output = order.open(body) if order else body
+            execution = _execution(reply, output.decode(errors="replace"), self._link.struck())
+            is_killed = execution.exit_code == _KILLED and not execution.limit
+            if is_killed and _oom_kills() > kills_before:
                 raise InfrastructureError(_OUT_OF_MEMORY)
             if not reply.get("clean", True):
-                return await self._replace(done)
+                return await self._replace(execution)
             self._stamped = str(reply.get("stamp", ""))
-            return done
+            return execution
 
     async def read(self, path: str) -> bytes:
         reply, content = await self._ask({"do": "read", "path": path}, seconds=GRACE_SECONDS)
@@ -417,14 +420,11 @@ class Session:
         return str(reply["stamp"])
 
     async def write(self, path: str, content: bytes) -> None:
-        await self.write_all({path: content}, fixture=False)
-
-    async def write_all(self, files: Mapping[str, bytes], *, fixture: bool) -> None:
-        """Write them all; a script of the fixture may, while it is unchanged, be pre-forked."""
         async with self._lock:
-            await self._write_all(files, fixture=fixture)
+            await self._write_all({path: content}, fixture=False)
 
     async def _write_all(self, files: Mapping[str, bytes], *, fixture: bool) -> None:
+        """Write them all; a script of the fixture may, while it is unchanged, be pre-forked."""
         self._stamped = ""
         sizes = [(path, len(content)) for path, content in files.items()]
         frame = wire.request(
@@ -439,16 +439,18 @@ class Session:
 
 
 def _execution(reply: Reply, output: str, struck: str) -> Execution:
-    """`struck` is the limit that the kernel named. A fork refused counts if the command failed."""
+    """Return the runner's report; `struck` is the limit that the kernel named."""
     code: int | None = reply["code"]
     limit: str = reply["limit"]
     if reply.get("killed"):
         code = None
     elif code is not None:
-        code = code if code >= 0 else 128 - code  # as a shell tells of a signal
-        limit = (
-            limit or (struck if code or struck == Limit.MEMORY else "") or reported(code, output)
-        )
+        if code < 0:  # a signal, as a shell reports it
+            code = 128 - code
+        # A refused fork counts only if the command failed of it.
+        if not limit and (code or struck == Limit.MEMORY):
+            limit = struck
+        limit = limit or reported(code, output)
     return Execution(code, output, reply["seconds"], limit=limit, cut=reply["cut"])
 
 
@@ -469,7 +471,7 @@ def _unfilled(error: OSError, files: Mapping[str, bytes], limits: Limits) -> Age
 
 @asynccontextmanager
 async def launched(launcher: Launcher, plan: Plan) -> AsyncGenerator[Link]:
-    """Start a sandbox of the launcher's after this plan. Raises as `greet`."""
+    """Start a sandbox by this plan, and end it with the context. Raises as `greet`."""
     try:
         link = Link(*launcher.world(plan.kind, bounds(plan.runner["limits"])))
     except OSError as error:

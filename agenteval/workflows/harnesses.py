@@ -99,7 +99,7 @@ class Harness:
             way=hosting.ways[id(executor.sandbox)],
             relay=relay,
             insist=trial.model.insist,
-            judge=executor.judged,
+            judge=executor.decide,
             trial=trial,
             starts=self.starts,
         )

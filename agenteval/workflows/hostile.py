@@ -24,6 +24,7 @@ from typing import Final
 from agenteval.classes.judge import judge
 from agenteval.config.models import ModelEntry
 from agenteval.errors import InfrastructureError
+from agenteval.host import temporary_folder
 from agenteval.models.failures import RefusedError
 from agenteval.models.request import read_reply, request_body, turn_of
 from agenteval.models.stream import StreamReader
@@ -36,7 +37,6 @@ from agenteval.report.build import build_view
 from agenteval.report.view import View
 from agenteval.sandbox.maker import declared
 from agenteval.store.sql import SqlStore
-from agenteval.temporary import temporary_folder
 from agenteval.testing import Part, denied, run, says, tool, trial
 from agenteval.trial.call import BASH, Asked
 from agenteval.trial.run import Run

@@ -22,7 +22,7 @@ from agenteval.config.files import shipped
 from agenteval.config.prompts import arms
 from agenteval.config.scenarios import load_fixture, load_scenarios
 from agenteval.errors import UsageError
-from agenteval.temporary import temporary_folder
+from agenteval.host import temporary_folder
 from agenteval.workflows.author import tables, write_skeleton
 from agenteval.workflows.hostile import Tried
 

@@ -34,9 +34,8 @@ from agenteval.config.trust import SCENARIO_FILE, find_project
 from agenteval.errors import UsageError
 from agenteval.play.second_reader import SecondReader
 from agenteval.sandbox.backends import AUTOMATIC, BACKENDS, automatic, groups_of, probe_all
-from agenteval.sandbox.inside.limits import landlock_version
-from agenteval.sandbox.launch import cure
-from agenteval.sandbox.probe import Probe
+from agenteval.sandbox.inside.kernel import landlock_version
+from agenteval.sandbox.probe import Probe, group_cure
 from agenteval.trial.call import BashRun
 from agenteval.workflows.hostile import Tried, try_texts, try_worlds
 from agenteval.workflows.hostile_projects import try_projects
@@ -289,7 +288,7 @@ async def _kernel_limits(probes: Sequence[Probe]) -> KernelLimits:
     if name not in AUTOMATIC:
         return KernelLimits(lacking="of our own, as the container engine makes them")
     groups = await groups_of(name)
-    return KernelLimits(groups.held, groups.lacking, cure(groups.lacking))
+    return KernelLimits(groups.held, groups.lacking, group_cure(groups.lacking))
 
 
 async def _inbound(probes: Sequence[Probe]) -> Sequence[Tried]:

@@ -11,7 +11,7 @@ from agenteval.classes.judge import deny, judge
 from agenteval.config.allowlists import FOLDER, load_any
 from agenteval.config.trust import roots
 from agenteval.errors import UsageError
-from agenteval.play.tools import kept_of
+from agenteval.play.tools import shown_part
 from agenteval.policy.policy import UNKNOWN_WORLD, Policy, World, files_written
 from agenteval.prompt.arm import STRICT, Arm
 from agenteval.protocols import Stage
@@ -221,7 +221,7 @@ def _after(world: World, call: ToolCall, done: Execution, arm: Arm) -> World:
     """The world with what this call wrote, and with the file that keeps what was not shown."""
     saved, written = dict.fromkeys(world.saved, ""), world.written
     if call.name == BASH:
-        kept_of(done.output, arm.cut, saved)
+        shown_part(done.output, arm.cut, saved)
     if done.exit_code == 0:
         written = written | {*files_written(call, world.root)}
     return replace(world, saved=frozenset(saved), written=written)

@@ -16,7 +16,7 @@ import refusing_kernel
 from stored import stored
 from test_resume import asked
 
-from agenteval.sandbox.inside import limits
+from agenteval.sandbox.inside import kernel
 from agenteval.testing import run, trial
 
 RUN = ("run", "-m", "sim/qwen3.6-35b", "ralf/handshake", "--trials", "12", "--concurrency", "2")
@@ -321,7 +321,7 @@ def test_a_store_that_may_not_be_read_is_the_users_fault(tmp_path, words, writab
     ended = subprocess.run(
         [sys.executable, "-m", "agenteval", *words],
         cwd=tmp_path,
-        preexec_fn=limits.empty_the_bounding_set if os.geteuid() == 0 else None,
+        preexec_fn=kernel.empty_the_bounding_set if os.geteuid() == 0 else None,
         capture_output=True,
         text=True,
         timeout=60,

@@ -10,7 +10,7 @@ from agenteval.harness import http
 from agenteval.harness.forwarder import LONGEST
 from agenteval.harness.play import FORWARDER, INSIDE, MOST_REQUESTS, opened
 from agenteval.harness.recipes import PORT, SetUp
-from agenteval.protocols import Guest
+from agenteval.protocols import HostedProgram
 from agenteval.sandbox.backends import Bubblewrap
 from agenteval.trial.trial import Limits
 
@@ -63,7 +63,7 @@ async def play(code: str, *, end_at: str = "") -> tuple[list[str], list[dict[str
         await answer.whole(f"heard {asked[-1]}".encode())
 
     async with opened() as way:
-        guest = Guest({INSIDE: way.path}, {"/home/agent": 1 << 20})
+        guest = HostedProgram({INSIDE: way.path}, {"/home/agent": 1 << 20})
 
         def tell(told) -> None:
             news.append(dict(told))
@@ -110,7 +110,7 @@ async def test_a_program_that_does_not_want_to_end_is_made_to() -> None:
 
 async def test_a_program_that_is_not_there_is_told_by_its_name() -> None:
     async with opened() as way:
-        guest = Guest({INSIDE: way.path}, {"/home/agent": 1 << 20})
+        guest = HostedProgram({INSIDE: way.path}, {"/home/agent": 1 << 20})
         news: list[object] = []
         async with (
             Bubblewrap().open_with(guest, {}, LIMITS) as sandbox,

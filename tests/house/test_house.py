@@ -63,7 +63,7 @@ def test_no_module_is_a_drawer_for_odds_and_ends(house: House) -> None:
 
 # What somebody of the field would search for; each is said, in these words, where it is.
 TERMS = {
-    "adaptive timeout": "agenteval.patience",
+    "adaptive timeout": "agenteval.protocols",
     "agent loop": "agenteval.play.trial",
     "arm": "agenteval.prompt.arm",
     "alpha spending": "agenteval.stats.promotion",

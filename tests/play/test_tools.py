@@ -260,7 +260,7 @@ LINES = "".join(f"{number}\n" for number in range(1, 10))
     ],
 )
 def test_a_long_result_is_cut_as_the_arm_says(cut, read, kept):
-    assert tools.shortened_output(LINES, cut, "/out") == (read, kept)
+    assert tools.shorten_output(LINES, cut, "/out") == (read, kept)
 
 
 LESS = "characters are not shown: use head, tail or grep to see less"
@@ -282,7 +282,7 @@ LESS = "characters are not shown: use head, tail or grep to see less"
     ],
 )  # fmt: skip
 def test_a_cut_result_tells_what_is_not_shown(output, cut, read):
-    assert tools.shortened_output(output, cut, "/out")[0] == read
+    assert tools.shorten_output(output, cut, "/out")[0] == read
 
 
 def test_the_shells_result_is_json_whatever_it_holds():

@@ -20,7 +20,7 @@ async def test_a_defect_makes_one_trial_void_and_the_run_goes_on(play) -> None:
         (Outcome.VOID, Cause.AGENTEVAL, 1),
         (Outcome.COMPLETED, None, 2),
     ]
-    assert (first.reason.partition("\n")[0], "in _played" in first.reason) == (
+    assert (first.reason.partition("\n")[0], "in _play" in first.reason) == (
         r"KeyError: '\ud83d'",
         True,
     )

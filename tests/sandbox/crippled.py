@@ -9,38 +9,39 @@ import sys
 from pathlib import Path
 
 from agenteval.errors import UsageError
+from agenteval.sandbox import seccomp
 from agenteval.sandbox.backends import choose
-from agenteval.sandbox.inside import limits
+from agenteval.sandbox.inside import kernel
 
-MOUNT = limits.REFUSED["mount"][list(limits.ARCH).index(platform.machine())]
+MOUNT = seccomp.calls(platform.machine())["refused"]["mount"]
 NO_MOUNT = b"".join(
     struct.pack("=HBBI", *step)
     for step in (
-        (limits.LOAD, 0, 0, limits.NUMBER),
-        (limits.EQUAL, 0, 1, MOUNT),
-        (limits.RETURN, 0, 0, limits.refuse(errno.EPERM)),
-        (limits.RETURN, 0, 0, limits.ALLOW),
+        (seccomp.LOAD, 0, 0, seccomp.NUMBER),
+        (seccomp.EQUAL, 0, 1, MOUNT),
+        (seccomp.RETURN, 0, 0, seccomp.refuse(errno.EPERM)),
+        (seccomp.RETURN, 0, 0, seccomp.ALLOW),
     )
 )
 
 
 def no_new_namespaces() -> None:
     """As the default filter of docker."""
-    limits.install_filter(limits.program(platform.machine(), loopback=True))
+    kernel.install_filter(seccomp.sandbox_filter(platform.machine(), loopback=True))
 
 
 def masked_proc() -> None:
     """As a container engine masks /proc."""
     own_mounts()
-    limits.mount("/dev/null", "/proc/meminfo", "", limits.BIND)
+    kernel.mount("/dev/null", "/proc/meminfo", "", kernel.BIND)
 
 
 def apparmor() -> None:
     """As on Ubuntu 24.04: a namespace is given, and no right within it."""
     own_mounts()
-    limits.mount("tmpfs", "/proc/sys/kernel", "tmpfs", 0)
+    kernel.mount("tmpfs", "/proc/sys/kernel", "tmpfs", 0)
     Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns").write_text("1\n")
-    limits.install_filter(NO_MOUNT)
+    kernel.install_filter(NO_MOUNT)
 
 
 def none_left() -> None:
@@ -51,7 +52,7 @@ def none_left() -> None:
 
 def own_mounts() -> None:
     uid, gid = os.geteuid(), os.getegid()
-    limits.unshare(limits.NEWUSER | limits.NEWNS)
+    kernel.unshare(kernel.NEWUSER | kernel.NEWNS)
     Path("/proc/self/setgroups").write_text("deny")
     Path("/proc/self/uid_map").write_text(f"{uid} {uid} 1")
     Path("/proc/self/gid_map").write_text(f"{gid} {gid} 1")

@@ -17,11 +17,10 @@ from users import start
 from agenteval.cli.machine import doctor
 from agenteval.errors import UsageError
 from agenteval.sandbox.backends import AUTOMATIC, Bare, Namespaces, choose, probe_all
-from agenteval.sandbox.inside import limits as linux
-from agenteval.sandbox.launch import cure as group_cure
+from agenteval.sandbox.inside import kernel
 from agenteval.sandbox.launch import runner_spec, syscall_filter
 from agenteval.sandbox.launch import world as describe
-from agenteval.sandbox.probe import cure, probe
+from agenteval.sandbox.probe import cure, group_cure, probe
 from agenteval.sandbox.session import Plan, Session, launched
 from agenteval.workflows import projects
 from agenteval.workflows.hostile import Tried
@@ -87,7 +86,7 @@ async def test_a_backend_that_shows_a_folder_of_the_host_does_not_pass(shown_fol
 
 
 async def test_the_second_layer_holds_where_the_first_shows_a_folder(monkeypatch):
-    if not linux.landlock_version():
+    if not kernel.landlock_version():
         pytest.skip("this kernel has no Landlock")
     with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:  # /tmp is the world's own
         os.chmod(folder, 0o755)
@@ -101,15 +100,15 @@ async def test_the_second_layer_holds_where_the_first_shows_a_folder(monkeypatch
 
 @pytest.mark.parametrize("version", range(1, 7))
 def test_the_second_layer_is_laid_in_the_words_of_every_kernel(monkeypatch, tmp_path, version):
-    if linux.landlock_version() < version:
+    if kernel.landlock_version() < version:
         pytest.skip(f"this kernel has no Landlock of version {version}")
-    monkeypatch.setattr(linux, "landlock_version", lambda: version)
+    monkeypatch.setattr(kernel, "landlock_version", lambda: version)
     inside, outside = tmp_path / "inside", tmp_path / "outside"
     inside.mkdir()
     child = os.fork()
     if child == 0:
         try:
-            linux.landlock([("/", "read"), (str(inside), "write")], loopback=False)
+            kernel.landlock([("/", "read"), (str(inside), "write")], loopback=False)
             (inside / "file").write_text("made")
             outside.write_text("made")
         except PermissionError:
@@ -208,7 +207,7 @@ def test_doctor_prints_what_works_what_was_blocked_and_how_many_hostile_texts_he
     assert f"only when asked for: --sandbox NAME\nA run uses: {as_json['chosen']}" in printed.output
     kept = as_json["control_groups"]
     assert bool(kept["held"]) != bool(kept["lacking"] and kept["cure"])
-    assert as_json["landlock"] == linux.landlock_version()
+    assert as_json["landlock"] == kernel.landlock_version()
     assert f"second layer (Landlock): {layer(as_json['landlock'])}\n" in printed.output
     assert f"inbound: {count} of {count} held: " in printed.output
     assert {one["part"].partition(",")[0] for one in as_json["inbound"]} == {

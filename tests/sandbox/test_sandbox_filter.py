@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agenteval.sandbox.inside import limits
+from agenteval.sandbox import seccomp
 
 ALLOWED = "allowed"
 KILLED = "killed"
@@ -23,69 +23,60 @@ CLONES = {
 
 def verdict(machine, number, *arguments, arch=None, loopback=False):
     """What the kernel would answer to this call under the filter."""
-    code = list(struct.iter_unpack("=HBBI", limits.program(machine, loopback=loopback)))
+    code = list(struct.iter_unpack("=HBBI", seccomp.sandbox_filter(machine, loopback=loopback)))
     words = [*arguments, *[0] * (6 - len(arguments))]
-    data = struct.pack("<IIQ6Q", number, arch or limits.ARCH[machine], 0, *words)
+    data = struct.pack("<IIQ6Q", number, arch or seccomp.ARCH[machine], 0, *words)
     at, loaded = 0, 0
     while True:
         what, then, otherwise, value = code[at]
         at += 1
         match what:
-            case limits.LOAD:
+            case seccomp.LOAD:
                 (loaded,) = struct.unpack_from("<I", data, value)
-            case limits.EQUAL:
+            case seccomp.EQUAL:
                 at += then if loaded == value else otherwise
-            case limits.AT_LEAST:
+            case seccomp.AT_LEAST:
                 at += then if loaded >= value else otherwise
-            case limits.ANY_BIT:
+            case seccomp.ANY_BIT:
                 at += then if loaded & value else otherwise
-            case limits.AND:
+            case seccomp.AND:
                 loaded &= value
-            case limits.RETURN:
-                if value == limits.ALLOW:
+            case seccomp.RETURN:
+                if value == seccomp.ALLOW:
                     return ALLOWED
                 number = value & 0xFFFF
-                return KILLED if value == limits.KILL else errno.errorcode.get(number, IGNORED)
+                return KILLED if value == seccomp.KILL else errno.errorcode.get(number, IGNORED)
 
 
-MACHINES = list(limits.ARCH)
-
-
-BY_ARGUMENTS = {
-    "clone": limits.CLONES,
-    "ioctl": limits.IOCTL,
-    "setsockopt": limits.SETSOCKOPT,
-    "socket": limits.SOCKETS[0],
-    "socketpair": limits.SOCKETS[1],
-    **{name: numbers for name, (numbers, _) in limits.OF_PROCESS_1.items()},
-}
-TABLES = (limits.ALLOWED, limits.REFUSED, limits.UNSUPPORTED, BY_ARGUMENTS)
+MACHINES = list(seccomp.ARCH)
 
 
 @pytest.mark.parametrize("machine", MACHINES)
 def test_what_stands_in_no_table_is_unknown(machine):
-    column = MACHINES.index(machine)
+    sections = seccomp.calls(machine)
     answers = {
         number: answer
-        for table, answer in zip(TABLES, (ALLOWED, "EPERM", "ENOTSUP"), strict=False)
-        for numbers in table.values()
-        if (number := numbers[column]) is not None
+        for section, answer in (
+            ("allowed", ALLOWED),
+            ("refused", "EPERM"),
+            ("unsupported", "ENOTSUP"),
+        )
+        for number in sections[section].values()
     }
     expected = {
         number: answers.get(number, "ENOSYS")
-        for number in (*range(700), 5000, limits.X32 - 1)
-        if number not in {numbers[column] for numbers in BY_ARGUMENTS.values()}
+        for number in (*range(700), 5000, seccomp.X32 - 1)
+        if number not in sections["by_arguments"].values()
     }
     assert {number: verdict(machine, number) for number in expected} == expected
 
 
 @pytest.mark.parametrize("machine", MACHINES)
 def test_no_name_and_no_number_stands_twice(machine):
-    column = MACHINES.index(machine)
-    names = [name for table in TABLES for name in table]
-    numbers = [pair[column] for table in TABLES for pair in table.values()]
-    known = [number for number in numbers if number is not None]
-    assert (len(set(names)), len(set(known))) == (len(names), len(known))
+    sections = seccomp.calls(machine).values()
+    names = [name for section in sections for name in section]
+    numbers = [number for section in sections for number in section.values() if number is not None]
+    assert (len(set(names)), len(set(numbers))) == (len(names), len(numbers))
 
 
 @pytest.mark.parametrize(
@@ -98,8 +89,11 @@ def test_numbers_are_those_of_the_kernels_headers(machine, header):
         pytest.skip(f"{path} is not installed")
     found = re.findall(r"#define __NR(?:3264)?_(\w+)\s+(\d+)", path.read_text())
     numbers = {name: int(number) for name, number in found}
-    column = MACHINES.index(machine)
-    ours = {name: pair[column] for table in TABLES for name, pair in table.items()}
+    ours = {
+        name: number
+        for section in seccomp.calls(machine).values()
+        for name, number in section.items()
+    }
     assert len(ours.keys() & numbers.keys()) > 250
     assert {name: numbers[name] for name in ours if name in numbers} == {
         name: number for name, number in ours.items() if name in numbers
@@ -108,9 +102,9 @@ def test_numbers_are_those_of_the_kernels_headers(machine, header):
 
 @pytest.mark.parametrize("machine", MACHINES)
 def test_what_decides_by_its_arguments(machine):
-    column = MACHINES.index(machine)
-    clone, ioctl = limits.CLONES[column], limits.IOCTL[column]
-    sockets = [numbers[column] for numbers in limits.SOCKETS]
+    number = seccomp.calls(machine)["by_arguments"]
+    clone, ioctl = number["clone"], number["ioctl"]
+    sockets = [number["socket"], number["socketpair"]]
     families = {"unix": 1, "inet": 2, "inet6": 10, "netlink": 16, "packet": 17, "vsock": 40}
     assert {
         "clone": {name: verdict(machine, clone, flags) for name, flags in CLONES.items()},
@@ -137,29 +131,26 @@ def test_what_decides_by_its_arguments(machine):
 
 @pytest.mark.parametrize("machine", MACHINES)
 def test_what_a_process_may_change_of_itself_it_may_not_change_of_the_runner(machine):
-    column = MACHINES.index(machine)
-    for name, (numbers, index) in limits.OF_PROCESS_1.items():
-        kind = limits.ONE_PROCESS.get(name, 0)
-        said = [
-            verdict(machine, numbers[column], *[kind] * index, pid)
-            for pid in (0, 1, 1 << 32 | 1, 7)
-        ]
-        assert said == [ALLOWED, "EPERM", "EPERM", ALLOWED]
+    for name, index in seccomp.OF_PROCESS_1.items():
+        number = seccomp.calls(machine)["by_arguments"][name]
+        kind = seccomp.ONE_PROCESS.get(name, 0)
+        pids = (0, 1, 1 << 32 | 1, 7)
+        answers = [verdict(machine, number, *[kind] * index, pid) for pid in pids]
+        assert answers == [ALLOWED, "EPERM", "EPERM", ALLOWED]
 
 
 @pytest.mark.parametrize("machine", MACHINES)
 def test_a_group_or_a_user_that_the_runner_belongs_to_is_not_changed(machine):
-    column = MACHINES.index(machine)
+    number = seccomp.calls(machine)["by_arguments"]
     assert {
-        name: {kind for kind in range(5) if verdict(machine, call[column], kind, 7) == ALLOWED}
-        for name, (call, _) in limits.OF_PROCESS_1.items()
-        if name in limits.ONE_PROCESS
+        name: {kind for kind in range(5) if verdict(machine, number[name], kind, 7) == ALLOWED}
+        for name in seccomp.ONE_PROCESS
     } == {"setpriority": {0}, "ioprio_set": {1}}
 
 
 @pytest.mark.parametrize("machine", MACHINES)
 def test_the_size_of_a_sockets_buffer_stays_and_its_other_options_do_not(machine):
-    call = limits.SETSOCKOPT[MACHINES.index(machine)]
+    call = seccomp.calls(machine)["by_arguments"]["setsockopt"]
     options = [(1, 7), (1, 8), (1, 2), (0, 8), (6, 7)]
     assert [verdict(machine, call, 3, *option) for option in options] == [
         IGNORED,
@@ -174,5 +165,5 @@ def test_calls_of_another_machine_kill_and_x32_is_unknown():
     assert [
         verdict("x86_64", 39, arch=0x40000003),
         verdict("aarch64", 39, arch=0x40000028),
-        verdict("x86_64", limits.X32 + 39),
+        verdict("x86_64", seccomp.X32 + 39),
     ] == [KILLED, KILLED, "ENOSYS"]

@@ -51,7 +51,7 @@ def test_a_reply_is_json_that_any_reader_takes():
 # A launcher in a full kernel: it is asked for worlds of a kind, and tells how many files it holds.
 FULL = """
 import errno, marshal, os, socket, sys
-from agenteval.sandbox.inside import launcher, limits, runner
+from agenteval.sandbox.inside import kernel, launcher, runner
 
 def full(*_):
     raise OSError(errno.EAGAIN, "no more processes")
@@ -60,7 +60,7 @@ def ended(*_):
     print(len(os.listdir("/proc/self/fd")) - before)
     os._exit(0)
 
-limits.clone, launcher._leave = full, ended
+kernel.clone, launcher._leave = full, ended
 ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 for _ in range(3):
     socket.send_fds(ours, [sys.argv[1].encode()], [2])

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from agenteval.sandbox.inside import limits, namespace
+from agenteval.sandbox.inside import kernel, launcher
 from agenteval.sandbox.launch import interpreter
 
 NOBODY = 65534
@@ -50,7 +50,7 @@ def start_words(
         prepare()
         if user == "ordinary" and os.geteuid() == 0:
             if prefix:
-                namespace.uncover([prefix])
+                launcher.uncover([prefix])
             if (folder / IDS).exists():
                 _lend(folder / IDS)
             os.setgroups([])
@@ -75,17 +75,17 @@ def start_words(
 
 def _lend(ids: Path) -> None:
     """Let the kernel's helpers read there who may have more user ids; for nobody but us."""
-    limits.unshare(limits.NEWNS)
-    limits.mount("", "/", "", limits.REC | limits.PRIVATE)
+    kernel.unshare(kernel.NEWNS)
+    kernel.mount("", "/", "", kernel.REC | kernel.PRIVATE)
     for path in ("/etc/subuid", "/etc/subgid"):
-        limits.mount(str(ids), path, "", limits.BIND)
+        kernel.mount(str(ids), path, "", kernel.BIND)
 
 
 def hide_processes() -> None:
     """Mount /proc with hidepid=2, which shows a user no process of another; for nobody but us."""
-    limits.unshare(limits.NEWNS)
-    limits.mount("", "/", "", limits.REC | limits.PRIVATE)
-    limits.mount("proc", "/proc", "proc", 0, "hidepid=2")
+    kernel.unshare(kernel.NEWNS)
+    kernel.mount("", "/", "", kernel.REC | kernel.PRIVATE)
+    kernel.mount("proc", "/proc", "proc", 0, "hidepid=2")
 
 
 def engine_of_the_ordinary(folder: Path, image: str) -> dict[str, str]:

@@ -11,12 +11,9 @@ import resource
 import stat
 import sys
 
-from agenteval.sandbox.inside import limits as linux
-from agenteval.sandbox.inside import wire
+from agenteval.sandbox.inside import kernel, wire
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 if TYPE_CHECKING:
     from typing import Any
 
@@ -51,11 +48,13 @@ DEFENSIVE, NO_EXTENSION = (1010, True), (1005, False)  # of sqlite3_db_config
 # function may take its arguments otherwise: what is opened to be read only is safe without it.
 _OWN = hasattr(sqlite.Connection, "setconfig")
 _CONFIGURE = (
-    linux.foreign(sqlite.__file__, "sqlite3_db_config")
+    kernel.foreign(sqlite.__file__, "sqlite3_db_config")
     if not _OWN and sys.platform == "linux"
     else None
 )
-OK, DENY, IGNORE = sqlite.SQLITE_OK, sqlite.SQLITE_DENY, sqlite.SQLITE_IGNORE
+OK = sqlite.SQLITE_OK
+DENY = sqlite.SQLITE_DENY
+IGNORE = sqlite.SQLITE_IGNORE
 READS = {sqlite.SQLITE_SELECT, sqlite.SQLITE_READ, sqlite.SQLITE_RECURSIVE}
 # Scalar; of dates; aggregate and window; of numbers; of JSON.
 KNOWN = """
@@ -121,7 +120,7 @@ def _run_order(order: wire.Message) -> wire.Message:
 
 
 def opened(path: str) -> Any:
-    """The database, to be read only. Raises OSError, and what is among FAULTS."""
+    """Return the database, to be read only. Raises OSError, and what is among FAULTS."""
     image = bytearray(wire.read_file(path, LARGEST))
     if _is_log(f"{path}-wal"):
         # Read without locks and with its index in memory, so that no file is made beside it.
@@ -139,7 +138,7 @@ def opened(path: str) -> Any:
 
 
 def defended(name: str, limits: dict[int, int]) -> Any:
-    """A stranger's database, open; the authorizer `allowed` is to be set before it is asked."""
+    """Open a stranger's database; the authorizer `allowed` is to be set before it is queried."""
     connection = sqlite.connect(name, uri=True, isolation_level=None)
     try:
         _defend(connection)
@@ -165,7 +164,7 @@ def _defend(connection: Any) -> None:
         if _OWN:
             connection.setconfig(option, value)
         elif _CONFIGURE is not None:
-            linux.configure_sqlite(_CONFIGURE, connection, option, value)
+            kernel.configure_sqlite(_CONFIGURE, connection, option, value)
 
 
 def allowed(action: int, first: str, second: str, *_where: str) -> int:
@@ -186,7 +185,8 @@ def deviation(objects: list[Row], declared: list[Row]) -> str:
     """Return how the objects differ from the fixture's; "" if only tables and indexes came."""
     if len(objects) > OBJECTS:
         return f"it holds more than {OBJECTS} tables, indexes and views"
-    there, expected = set(objects), set(declared)
+    there = set(objects)
+    expected = set(declared)
     if lost := sorted(str(row[1]) for row in expected - there):
         return f"{lost[0]} is not as it was declared"
     own = {str(row[1]).lower() for row in expected}

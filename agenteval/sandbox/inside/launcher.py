@@ -1,5 +1,8 @@
 """The launcher: a small process of one thread that forks the sandbox of each trial.
 
+There are three kinds of sandbox: `_namespaces` builds one of namespaces alone (the second half of
+this file), `_program` becomes a program that builds one, and `_bare` builds none.
+
 It stands between the evaluator and the sandboxes because forking a program that has threads is not
 safe, because a parent-death signal fires when the *thread* that forked ends, and because what is
 forked from it carries nothing of the evaluator: no environment, no memory, no open file.
@@ -7,20 +10,24 @@ forked from it carries nothing of the evaluator: no environment, no memory, no o
 
 from __future__ import annotations
 
+import fcntl
 import marshal
 import os
 import resource
 import signal
 import socket
+import stat
+import struct
 import time
 
-from agenteval.sandbox.inside import limits, namespace, prefork, runner, usage, wire
+from agenteval.sandbox.inside import kernel, prefork, runner, usage, wire
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import NoReturn
-FIRST_UID, INSIDE = 2_000_000_000, 1000
+FIRST_UID = 2_000_000_000
+INSIDE = 1000
 SCOPE, END = "scope", b"end"  # a group that is made for us; the sender's last word
 WORLDS_SECONDS = 0.5  # for the last worlds to end by themselves
 _FIRST_TO_DIE = "1000"  # the highest oom_score_adj; children inherit it
@@ -51,10 +58,11 @@ def main(fd: int, code: bytes, group: str, *, warm: bool) -> None:
         start = {b"namespaces": _namespaces, b"program": _program, b"none": _bare}[kind]
         try:
             start(control, fds, runner_code)
-        except OSError as error:  # as where there are as many processes as may be
-            _refused(fds[0], error)
-        for one in fds:
-            os.close(one)
+        except OSError as error:
+            # As when there are as many processes as may be.
+            _report_fault(fds[0], error)
+        for number in fds:
+            os.close(number)
 
 
 def _reap(*_: object) -> int:
@@ -72,7 +80,7 @@ def _reap(*_: object) -> int:
 
 
 def _wait_for_worlds() -> None:
-    """The last ones are ending: their sockets have closed."""
+    """Wait for the last ones, which are ending: their sockets have closed."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     until = time.monotonic() + WORLDS_SECONDS
     while _reap() == 0 and time.monotonic() < until:
@@ -103,17 +111,17 @@ def _leave(group: str, killed: int) -> NoReturn:
         os._exit(0)  # the parent-death signal takes along what is left of worlds
 
 
-def _forked(namespaces: int, fds: list[int]) -> int:
+def _fork(namespaces: int, fds: list[int]) -> int:
     """Fork a child into the sandbox's control group, or without one if the kernel refuses.
 
     The evaluator looks into that group, and finds no process there.
     """
     for group in fds[1:]:
         try:
-            return limits.clone_into(namespaces, group)
+            return kernel.clone_into(namespaces, group)
         except OSError:
             continue
-    return limits.clone(namespaces)
+    return kernel.clone(namespaces)
 
 
 def _in_child(
@@ -131,7 +139,7 @@ def _in_child(
         if frame is not None:
             build(frame[0], peer, *arguments)
     except OSError as error:
-        _refused(peer, error)
+        _report_fault(peer, error)
     finally:
         os._exit(1)
 
@@ -144,7 +152,7 @@ def _die_before_the_evaluator() -> None:
         return
 
 
-def _refused(peer: int, error: OSError, at: str = "") -> None:
+def _report_fault(peer: int, error: OSError, at: str = "") -> None:
     """Report the fault to the evaluator, unless it is gone."""
     try:
         wire.reply(peer, {"errno": error.errno, "error": at + (error.strerror or str(error))})
@@ -155,7 +163,7 @@ def _refused(peer: int, error: OSError, at: str = "") -> None:
 def _namespaces(control: socket.socket, fds: list[int], _code: bytes) -> None:
     wait, go = os.pipe()
     try:
-        child = _forked(namespace.ALL, fds)
+        child = _fork(ALL, fds)
     except OSError:
         os.close(wait)
         os.close(go)
@@ -168,7 +176,7 @@ def _namespaces(control: socket.socket, fds: list[int], _code: bytes) -> None:
         _map_user(child)
         os.write(go, b"!")
     except OSError as error:
-        _refused(fds[0], error, "user map: ")
+        _report_fault(fds[0], error, "user map: ")
     finally:
         os.close(go)
 
@@ -177,16 +185,19 @@ def _enter(spec: wire.Message, peer: int, wait: int) -> None:
     if os.read(wait, 1) != b"!":
         os._exit(1)
     os.close(wait)
-    limits.prctl(limits.PDEATHSIG, signal.SIGKILL)
-    namespace.build(spec, drop=_drop_to_inside)
+    kernel.prctl(kernel.PDEATHSIG, signal.SIGKILL)
+    _build(spec)
     runner.serve(peer, peer)
 
 
 def _map_user(child: int) -> None:
     """Inside, the only user is 1000: outside he is us or, when we are root, nobody else."""
-    uid = stranger(child) if os.geteuid() == 0 else os.geteuid()
-    gid = uid if os.geteuid() == 0 else os.getegid()
-    if gid != uid or os.geteuid() != 0:
+    if os.geteuid() == 0:
+        uid = gid = stranger(child)
+    else:
+        uid = os.geteuid()
+        gid = os.getegid()
+        # The kernel lets an ordinary user map a group only so.
         _write(f"/proc/{child}/setgroups", "deny")
     _write(f"/proc/{child}/uid_map", f"{INSIDE} {uid} 1")
     _write(f"/proc/{child}/gid_map", f"{INSIDE} {gid} 1")
@@ -197,16 +208,14 @@ def _write(path: str, text: str) -> None:
         file.write(text)
 
 
-def _drop_to_inside() -> None:
-    if os.getuid() != INSIDE:
-        os.setgroups([])
-        os.setresgid(INSIDE, INSIDE, INSIDE)
-        os.setresuid(INSIDE, INSIDE, INSIDE)
-        limits.prctl(limits.PDEATHSIG, signal.SIGKILL)  # a change of user forgets it
+def _become_user(uid: int) -> None:
+    os.setgroups([])
+    os.setresgid(uid, uid, uid)
+    os.setresuid(uid, uid, uid)
 
 
 def stranger(pid: int) -> int:
-    """A user id that no account and no other living trial has; `pid` is the trial's."""
+    """Return a user id that no account and no other living trial has; `pid` is the trial's."""
     with open("/proc/self/uid_map") as file:
         start, _, length = map(int, file.read().split()[-3:])
     if start + length > FIRST_UID + (1 << 22):
@@ -215,38 +224,179 @@ def stranger(pid: int) -> int:
 
 
 def _program(control: socket.socket, fds: list[int], code: bytes) -> None:
-    if _forked(0, fds) == 0:
+    if _fork(0, fds) == 0:
         _in_child(control, fds, _exec, code)
 
 
 def _exec(spec: wire.Message, peer: int, code: bytes) -> None:
     """Become the program that builds the sandbox, as a user of its own."""
     if os.geteuid() == 0:
-        namespace.uncover(spec["prefixes"])
-        uid = stranger(os.getpid())
-        os.setgroups([])
-        os.setresgid(uid, uid, uid)
-        os.setresuid(uid, uid, uid)
-    limits.prctl(limits.PDEATHSIG, signal.SIGKILL)
+        uncover(spec["prefixes"])
+        _become_user(stranger(os.getpid()))
+    kernel.prctl(kernel.PDEATHSIG, signal.SIGKILL)
     argv = spec["argv"]
-    contents = {name: text.encode("latin-1") for name, text in spec["contents"].items()}
-    numbers = {"PEER": str(peer)}
-    for name, content in (contents | {"CODE": code}).items():
-        fd = os.memfd_create(name, 0)
-        os.write(fd, content)
-        os.lseek(fd, 0, os.SEEK_SET)
-        numbers[name] = str(fd)
+    # Words of its command line stand for descriptors: of the socket, of our code, of its files.
+    numbers = {"PEER": str(peer), "CODE": _memory_file("CODE", code)}
+    for name, text in spec["contents"].items():
+        numbers[name] = _memory_file(name, text.encode("latin-1"))
     os.set_inheritable(peer, True)
     os.execve(argv[0], [numbers.get(word, word) for word in argv], {})
 
 
+def _memory_file(name: str, content: bytes) -> str:
+    fd = os.memfd_create(name, 0)
+    os.write(fd, content)
+    os.lseek(fd, 0, os.SEEK_SET)
+    return str(fd)
+
+
 def _bare(control: socket.socket, fds: list[int], _code: bytes) -> None:
-    if _forked(0, fds) == 0:
+    if _fork(0, fds) == 0:
         _in_child(control, fds, _serve_bare)
 
 
 def _serve_bare(_spec: wire.Message, peer: int) -> None:
-    limits.prctl(
-        limits.SUBREAPER, 1
-    )  # no parent-death signal: it must live to kill what it started
+    # No parent-death signal: it must live to kill what it started.
+    kernel.prctl(kernel.SUBREAPER, 1)
     runner.serve(peer, peer)
+
+
+# A sandbox of namespaces alone: its file system, mounted from inside them.
+
+# And that of control groups, later: its root is to be the sandbox's own.
+ALL = kernel.NEWUSER | kernel.NEWNS | kernel.NEWPID | kernel.NEWNET | kernel.NEWIPC | kernel.NEWUTS
+STAGE = "/tmp"  # noqa: S108 - any folder will do: what we mount on it, nobody else sees
+DEVICES = ("null", "zero", "full", "random", "urandom")
+SIOCSIFFLAGS = 0x8914
+LO_UP = struct.pack("16sh", b"lo", 1)
+MOUNT_FLAGS = {
+    "ro": kernel.RDONLY,
+    "nosuid": kernel.NOSUID,
+    "nodev": kernel.NODEV,
+    "noexec": kernel.NOEXEC,
+    "noatime": kernel.NOATIME,
+    "nodiratime": kernel.NODIRATIME,
+    "relatime": kernel.RELATIME,
+}
+
+
+def _build(spec: wire.Message) -> None:
+    """Become the first process of the sandbox that `spec` describes, and its only user."""
+    kernel.unshare(kernel.NEWCGROUP)
+    # Opened before the change of user: root's own interpreter may lie below a closed folder.
+    sources = {}
+    for path in [*spec["binds"], *(f"/dev/{name}" for name in DEVICES)]:
+        sources[path] = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    if os.getuid() != INSIDE:
+        _become_user(INSIDE)
+        # A change of user forgets it.
+        kernel.prctl(kernel.PDEATHSIG, signal.SIGKILL)
+    kernel.mount("", "/", "", kernel.REC | kernel.PRIVATE)
+    _mount_tmpfs(STAGE, "mode=0755,size=4m")
+    os.chdir(STAGE)
+    _furnish(spec)
+    for path, fd in sources.items():
+        _bind(fd, path)
+    for path in spec["masked"]:
+        if os.path.isdir(f".{path}"):
+            _mount_tmpfs(f".{path}", "size=4096")
+        else:
+            kernel.mount("./dev/null", f".{path}", "", kernel.BIND)
+    kernel.pivot_root_here()
+    _freeze(keep={"/proc", *spec["tmpfs"]})
+    _settle(spec)
+
+
+def _mount_tmpfs(path: str, options: str) -> None:
+    kernel.mount("tmpfs", path, "tmpfs", kernel.NOSUID | kernel.NODEV, options)
+
+
+def _bind(fd: int, path: str) -> None:
+    if stat.S_ISDIR(os.fstat(fd).st_mode):
+        os.makedirs(f".{path}", exist_ok=True)
+    else:
+        _write_file(path, "")
+    kernel.mount(f"/proc/self/fd/{fd}", f".{path}", "", kernel.BIND | kernel.REC)
+    os.close(fd)
+
+
+def _write_file(path: str, text: str) -> None:
+    os.makedirs(os.path.dirname(f".{path}"), exist_ok=True)
+    with open(f".{path}", "w") as file:
+        file.write(text)
+    os.chmod(f".{path}", 0o755 if text.startswith("#!") else 0o644)
+
+
+def _furnish(spec: wire.Message) -> None:
+    for path, text in spec["files"].items():
+        _write_file(path, text)
+    for path, target in spec["links"].items():
+        os.makedirs(os.path.dirname(f".{path}"), exist_ok=True)
+        os.symlink(target, f".{path}")
+    for path, (size, inodes, mode) in spec["tmpfs"].items():
+        os.makedirs(f".{path}", exist_ok=True)
+        options = f"size={size},nr_inodes={inodes},mode={mode:o}"
+        _mount_tmpfs(f".{path}", options)
+    os.makedirs("./proc", exist_ok=True)
+    flags = kernel.NOSUID | kernel.NODEV | kernel.NOEXEC
+    kernel.mount("proc", "./proc", "proc", flags)
+    # A mount of its own, which can be frozen.
+    kernel.mount("./proc/sys", "./proc/sys", "", kernel.BIND)
+
+
+def _freeze(keep: set[str]) -> None:
+    """Make every mount but `keep` read-only. A less privileged remount must repeat its flags."""
+    with open("/proc/self/mountinfo") as file:
+        mounts = [line.split()[4:6] for line in file]
+    for escaped, options in mounts:
+        path = escaped.encode().decode("unicode_escape")
+        # A device is not made safer by it.
+        if path in keep or path.startswith("/dev/"):
+            continue
+        flags = kernel.REMOUNT | kernel.BIND | kernel.RDONLY | kernel.NOSUID | kernel.NODEV
+        for word in options.split(","):
+            flags |= MOUNT_FLAGS.get(word, 0)
+        kernel.mount("", path, "", flags)
+
+
+def _settle(spec: wire.Message) -> None:
+    """Give up what only the building needed."""
+    kernel.sethostname(spec["hostname"])
+    if spec["loopback"]:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+            fcntl.ioctl(any_socket, SIOCSIFFLAGS, LO_UP)
+    kernel.empty_the_bounding_set()
+    kernel.drop_capabilities()
+    kernel.prctl(kernel.DUMPABLE, 0)
+    kernel.install_filter(spec["seccomp"].encode("latin-1"))
+
+
+def uncover(prefixes: list[str]) -> None:
+    """Open a way to each of these folders for other users, in a mount namespace of our own.
+
+    The first folder on a way that is closed to them is covered; nothing else below it is seen.
+    """
+    covers = {prefix: _first_closed(prefix) for prefix in prefixes}
+    covers = {prefix: closed for prefix, closed in covers.items() if closed}
+    if not covers:
+        return
+    kernel.unshare(kernel.NEWNS)
+    kernel.mount("", "/", "", kernel.REC | kernel.PRIVATE)
+    ways = {prefix: os.open(prefix, os.O_PATH) for prefix in covers}
+    for closed in set(covers.values()):
+        _mount_tmpfs(closed, "mode=0755,size=64k")
+    for prefix, way in ways.items():
+        os.makedirs(prefix, exist_ok=True)
+        flags = kernel.BIND | kernel.REC | kernel.RDONLY
+        kernel.mount(f"/proc/self/fd/{way}", prefix, "", flags)
+        os.close(way)
+
+
+def _first_closed(prefix: str) -> str:
+    """Return the first folder on the way to this one that is closed to other users; or ""."""
+    way = ""
+    for name in prefix.split("/")[1:-1]:
+        way += f"/{name}"
+        if not os.stat(way).st_mode & 0o001:
+            return way
+    return ""

@@ -1,22 +1,34 @@
-"""The fixture's own scripts, run by a fork of the runner: a Python that is warm already."""
+"""Forks of the runner: a fixture's own scripts and a scenario's judges, in a warm Python.
+
+A fork that runs a script does what `python3 SCRIPT` would do, without Python's start.
+
+A fork that judges takes its order off the socket itself: the runner never holds it. A pre-forked
+script is a copy of the runner's memory, and may run what a model wrote. So a judge's order
+(queries, programs, the right answer) and its report must never have been there: the order goes past
+the runner, and the report goes through it in a form that it cannot read.
+"""
 
 from __future__ import annotations
 
+import _sha3  # type: ignore[import-not-found]  # hashlib loads OpenSSL
 import _signal  # type: ignore[import-not-found]  # as signal, which loads enum first
 import atexit
 import builtins
 import gc
 import io
+import marshal
 import os
 import stat
 import sys
 
-from agenteval.sandbox.inside import limits, wire
+from agenteval.sandbox.inside import kernel, wire
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from typing import NoReturn
+
+    Act = Callable[[wire.Message], tuple[int, bytes]]
 CALLS = (["uv", "run", "--script"], ["uv", "run"], ["python3"], ["python"])
 # What scripts import most, and what argparse and sqlite3 import when they are used.
 PRELOADED = ("argparse", "datetime", "json", "math", "pathlib", "re", "shutil", "sqlite3")
@@ -41,6 +53,7 @@ class Scripts:
     def __init__(self, env: dict[str, str]) -> None:
         self.env = env
         self.pinned: dict[str, bytes] = {}
+        # Top-level names of the modules that are imported already, once they are.
         self.loaded: set[str] = set()
 
     def pin(self, path: str, content: bytes) -> None:
@@ -48,33 +61,37 @@ class Scripts:
             self.pinned[path] = content
 
     def words(self, argv: list[str]) -> list[str] | None:
-        """The script and its arguments, as they would arrive; None when an exec must run them."""
-        words = next((argv[len(call) :] for call in CALLS if argv[: len(call)] == call), [])
+        """Return the script and its arguments, as they would arrive; None if an exec must run."""
+        words: list[str] = []
+        for call in CALLS:
+            if argv[: len(call)] == call:
+                words = argv[len(call) :]
+                break
         if not words or words[0] not in self.pinned:
             return None
         try:
             raw = [os.fsencode(word) for word in words]
-            same = self._unchanged(words[0])
+            is_same = self._runs_the_same(words[0])
         except (OSError, ValueError):
             return None
-        if not same or sum(map(len, raw)) > LARGEST or any(b"\0" in word for word in raw):
+        arguments = b"".join(raw)
+        if not is_same or len(arguments) > LARGEST or b"\0" in arguments:
             return None
         return [os.fsdecode(word) for word in raw]
 
-    def _unchanged(self, path: str) -> bool:
+    def _runs_the_same(self, path: str) -> bool:
         content = self.pinned[path]
-        if (
-            not stat.S_ISREG(os.lstat(path).st_mode)
-            or wire.read_file(path, len(content)) != content
-        ):
+        if not stat.S_ISREG(os.lstat(path).st_mode):
             return False
-        if os.path.lexists(f"{self.env['HOME']}/.local"):  # a user's site, with its start-up files
+        if wire.read_file(path, len(content)) != content:
+            return False
+        # A user's site, with its start-up files.
+        if os.path.lexists(f"{self.env['HOME']}/.local"):
             return False
         self._load()
-        beside = os.listdir(os.path.dirname(path) or ".")
-        return bool(self.pinned) and self.loaded.isdisjoint(
-            name.partition(".")[0] for name in beside
-        )
+        neighbours = os.listdir(os.path.dirname(path) or ".")
+        stems = {name.partition(".")[0] for name in neighbours}
+        return bool(self.pinned) and self.loaded.isdisjoint(stems)
 
     def _load(self) -> None:
         if self.loaded:
@@ -87,8 +104,9 @@ class Scripts:
         texts = b"".join(self.pinned.values())
         warm(name for name in PRELOADED if name.encode() in texts)
         spared |= {name: sys.modules[name] for name in sys.modules if name not in OF_EACH}
+        # A site file of this machine may have started a thread: then no fork is safe.
         if len(sys._current_frames()) > 1:  # noqa: SLF001
-            self.pinned.clear()  # a site file of this machine started a thread: no safe fork
+            self.pinned.clear()
         self.loaded = {name.partition(".")[0] for name in sys.modules}
 
     def start(self, words: list[str], streams: list[int]) -> int:
@@ -98,7 +116,7 @@ class Scripts:
             return child
         try:
             detach(streams)
-            limits.prctl(limits.DUMPABLE, 1)
+            kernel.prctl(kernel.DUMPABLE, 1)
             _become(words, self.env)
         finally:
             os._exit(CRASHED)
@@ -111,8 +129,13 @@ def _spare_at_exit() -> dict[str, object]:
     last, when nothing but finalizers is left to run.
     """
     spared: dict[str, object] = {}
-    limits.hold(spared)
-    atexit.register(lambda: [sys.modules.pop(name, None) for name in spared])
+    kernel.hold(spared)
+
+    def forget_modules() -> None:
+        for name in spared:
+            sys.modules.pop(name, None)
+
+    atexit.register(forget_modules)
     return spared
 
 
@@ -130,10 +153,11 @@ def detach(streams: list[int]) -> None:
 def _become(words: list[str], env: dict[str, str]) -> NoReturn:
     """Do what Python does between its start and the first line of a script, and all after that."""
     path = f"{os.getcwd()}/{words[0]}"
-    sys.argv, sys.orig_argv = words, ["python3", *words]
+    sys.argv = words
+    sys.orig_argv = ["python3", *words]
     sys.path.insert(0, os.path.dirname(os.path.realpath(path)))
     furnish(env)
-    limits.run_main(os.fsencode(path))
+    kernel.run_main(os.fsencode(path))
 
 
 def furnish(env: dict[str, str]) -> None:
@@ -151,13 +175,12 @@ def _which(program: str, path: str) -> str:
 
 
 def _open_streams() -> None:
-    for fd, (name, mode, errors) in enumerate(
-        [
-            ("stdin", "r", "surrogateescape"),
-            ("stdout", "w", "surrogateescape"),
-            ("stderr", "w", "backslashreplace"),
-        ]
-    ):
+    streams = (
+        ("stdin", "r", "surrogateescape"),
+        ("stdout", "w", "surrogateescape"),
+        ("stderr", "w", "backslashreplace"),
+    )
+    for fd, (name, mode, errors) in enumerate(streams):
         binary = open(fd, f"{mode}b", closefd=False)  # noqa: SIM115 - as long as we live
         binary.raw.name = f"<{name}>"  # type: ignore[attr-defined]
         stream = io.TextIOWrapper(binary, "utf-8", errors, "\n", line_buffering=fd == 2)
@@ -174,3 +197,73 @@ def _renew_main() -> None:
     sys.modules["__main__"] = main
     for name in [name for name in sys.modules if name.startswith("agenteval.")]:
         del sys.modules[name]
+
+
+# Judges.
+
+READ = b"!"  # a child has its order
+OUTLET = 3  # the descriptor of a child's report; its own streams are empty
+
+
+def start_judge(peer: int, size: int, nothing: int, sink: int, act: Act) -> int:
+    """Fork a child that reads `size` bytes and acts on them; return once they are read.
+
+    `act` returns its exit code and its output. The child stays as unreadable for others as the
+    runner is. If it cannot be made or does not read to the end, the socket is of no use any more,
+    and everything ends.
+    """
+    source, sign = os.pipe2(os.O_CLOEXEC)
+    try:
+        child = os.fork()
+    except OSError:
+        raise SystemExit from None
+    if child == 0:
+        try:
+            order = wire.exactly(peer, size)
+            if order is not None:
+                os.write(sign, READ)
+                detach([nothing, nothing, nothing, sink])
+                os.set_inheritable(OUTLET, False)
+                _do(act, marshal.loads(order))
+        finally:
+            os._exit(CRASHED)
+    os.close(sign)
+    answer = os.read(source, 1)
+    os.close(source)
+    if answer != READ:
+        raise SystemExit
+    return child
+
+
+def _do(act: Act, order: wire.Message) -> None:
+    code, report = act(order)
+    wire.write(OUTLET, sealed(order["key"], report))
+    os._exit(code)
+
+
+def sealed(key: bytes, content: bytes) -> bytes:
+    """XOR with a one-time pad from the key; applying it twice gives the text back."""
+    pad = int.from_bytes(_sha3.shake_256(key).digest(len(content)), "little")
+    return (int.from_bytes(content, "little") ^ pad).to_bytes(len(content), "little")
+
+
+HELP = "agenteval_test"  # what programs import
+
+
+def run_test(order: wire.Message, env: dict[str, str]) -> tuple[int, bytes]:
+    """Run the program as a Python that was just started would.
+
+    Only one that comes to its end prints `order["word"]`, which nobody else knows, as its last
+    word.
+    """
+    furnish(env)
+    sys.argv = ["-c", order["argument"]]
+    sys.orig_argv = ["python3", "-c"]
+    output = sys.stdout = sys.stderr = io.StringIO()
+    module = sys.modules[HELP] = type(sys)(HELP)
+    exec(compile(order["help"], HELP, "exec"), module.__dict__)  # noqa: S102 - our own
+    has_ended = module.begin(order)
+    text = output.getvalue()
+    if has_ended:
+        text += order["word"]
+    return 0 if has_ended else 1, text.encode(errors="replace")

@@ -8,12 +8,13 @@ import os
 import select
 import time
 
-from agenteval.sandbox.inside import hidden, inquiry, prefork, usage, wire
+from agenteval.sandbox.inside import inquiry, prefork, usage, wire
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-LOOK_FIRST, LOOK_EVERY = 0.01, 0.05
+LOOK_FIRST = 0.01
+LOOK_EVERY = 0.05
 NORMAL = [_signal.SIGPIPE, _signal.SIGXFSZ, _signal.SIGINT, _signal.SIGCHLD]
 
 
@@ -42,48 +43,56 @@ class Runner:
         _signal.set_wakeup_fd(ringer, warn_on_full_buffer=False)
 
     def run(self, argv: list[str], seconds: float) -> tuple[wire.Message, bytes]:
-        return self._followed(
-            lambda nothing, sink: self._start(argv, [nothing, sink, sink]), seconds
-        )
+        def start_program(nothing: int, sink: int) -> int:
+            return self._start(argv, [nothing, sink, sink])
+
+        return self._follow(start_program, seconds)
 
     def ask(self, size: int) -> tuple[wire.Message, bytes]:
         """Query the trial's database; the queries are the next bytes of the peer."""
         inquiry.prepare()
-        return self._followed(
-            lambda nothing, sink: hidden.start(self.peer, size, nothing, sink, inquiry.act),
-            inquiry.WALL_SECONDS,
-            look=inquiry.WALL_SECONDS,  # what it may use, the kernel keeps
-        )
+
+        def start_inquiry(nothing: int, sink: int) -> int:
+            return prefork.start_judge(self.peer, size, nothing, sink, inquiry.act)
+
+        # The kernel limits what it may use: there is nothing to look for.
+        return self._follow(start_inquiry, inquiry.WALL_SECONDS, look=inquiry.WALL_SECONDS)
 
     def judge(self, size: int) -> tuple[wire.Message, bytes]:
         """Run a program of the scenario's; it is the next bytes of the peer."""
-        return self._followed(
-            lambda nothing, sink: hidden.start(
-                self.peer, size, nothing, sink, lambda order: hidden.act(order, self.env)
-            ),
-            self.limits["call_seconds"],
-        )
 
-    def _followed(
+        def run_test(order: wire.Message) -> tuple[int, bytes]:
+            return prefork.run_test(order, self.env)
+
+        def start_test(nothing: int, sink: int) -> int:
+            return prefork.start_judge(self.peer, size, nothing, sink, run_test)
+
+        return self._follow(start_test, self.limits["call_seconds"])
+
+    def _follow(
         self, start_child: Callable[[int, int], int], seconds: float, look: float = LOOK_FIRST
     ) -> tuple[wire.Message, bytes]:
-        """Start a child that has no input and this output; what became of it."""
+        """Start a child that has no input; return what became of it, and its output."""
         started = time.perf_counter()
         source, sink = os.pipe2(os.O_CLOEXEC)
         os.set_blocking(source, False)
-        nothing = os.open(
-            "/dev/null", os.O_RDWR | os.O_CLOEXEC
-        )  # anew: a command can mark or lock it
+        # Opened anew each time: a command can mark or lock it.
+        nothing = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
         try:
             child = start_child(nothing, sink)
         except RefusedError as refused:
             os.close(source)
-            reply = {"code": refused.code, "limit": "", "cut": False}
-            return reply | {"seconds": time.perf_counter() - started}, str(refused).encode()
+            reply = {
+                "code": refused.code,
+                "limit": "",
+                "cut": False,
+                "seconds": time.perf_counter() - started,
+            }
+            return reply, str(refused).encode()
         finally:
             os.close(sink)
             os.close(nothing)
-        call = Call(self, child, source, started)
+        call = Call(self, child, source)
         try:
             limit = call.watch(started + seconds, started + look)
             clean = call.kill_all()
@@ -92,9 +101,15 @@ class Runner:
             os.close(source)
         status = call.statuses.get(child)
         code = None if status is None else os.waitstatus_to_exitcode(status)
-        reply = {"code": code, "cut": call.total > len(call.kept), "clean": clean}
-        reply |= {"killed": bool(limit), "limit": limit or call.struck_unnoticed(code)}
-        return reply | {"seconds": time.perf_counter() - started}, bytes(call.kept)
+        reply = {
+            "code": code,
+            "cut": call.total > len(call.output),
+            "clean": clean,
+            "killed": bool(limit),
+            "limit": limit or call.struck_unnoticed(code),
+            "seconds": time.perf_counter() - started,
+        }
+        return reply, bytes(call.output)
 
     def _start(self, argv: list[str], streams: list[int]) -> int:
         words = self.scripts.words(argv)
@@ -107,12 +122,17 @@ class Runner:
 
 
 class Call:
-    """One running command. `statuses` holds what was reaped, `kept` the output so far."""
+    """One running command. `statuses` holds what was reaped, `output` what is kept of its output.
 
-    def __init__(self, runner: Runner, child: int, source: int, started: float) -> None:
-        self.runner, self.child, self.source, self.started = runner, child, source, started
+    `total` are all bytes that it wrote. `full` is a limit of the disks that it met.
+    """
+
+    def __init__(self, runner: Runner, child: int, source: int) -> None:
+        self.runner = runner
+        self.child = child
+        self.source = source
         self.statuses: dict[int, int] = {}
-        self.kept = bytearray()
+        self.output = bytearray()
         self.total = 0
         self.full = ""
         self.inodes_before = usage.inodes(runner.places)
@@ -120,7 +140,10 @@ class Call:
         self.meter = usage.Meter()
 
     def watch(self, deadline: float, look: float) -> str:
-        """Until the child has ended, or a limit strikes: then its name. `look`: the first time."""
+        """Wait until the child has ended or a limit strikes; return the limit, or "".
+
+        `look` is the time of the first look at what it uses.
+        """
         limits = self.runner.limits
         poll = select.poll()
         for fd in (self.source, self.runner.bell, self.runner.peer):
@@ -128,7 +151,8 @@ class Call:
         while True:
             wait = max(0.0, min(deadline, look) - time.perf_counter())
             ready = {fd for fd, _ in poll.poll(wait * 1000 + 0.5)}
-            if self.runner.peer in ready:  # nobody speaks during a call: the evaluator is gone
+            # Nobody speaks during a call: the evaluator is gone.
+            if self.runner.peer in ready:
                 self.kill_all()
                 raise SystemExit
             if self.source in ready and not self._gather():
@@ -146,27 +170,29 @@ class Call:
                 look = time.perf_counter() + LOOK_EVERY
 
     def _look(self, deadline: float) -> str:
-        limits, places = self.runner.limits, self.runner.places
+        limits = self.runner.limits
+        places = self.runner.places
         try:
             if limit := usage.struck(limits, places, self.meter, deadline):
                 return limit
         except (OSError, MemoryError):  # the kernel has no more for us either
             return "memory"
         self.full = usage.full(limits, places) or self.full
-        # not every backend can have the kernel refuse more inodes
-        return self.full if self.full == "inodes" and self._makes_files() else ""
+        # Not every backend can have the kernel refuse more inodes.
+        return self.full if self._is_out_of_inodes() else ""
 
     def struck_unnoticed(self, code: int | None) -> str:
-        """The limit that the kernel held against a command which then ended by itself."""
+        """Return the limit that the kernel enforced on a command, which then ended by itself."""
         if code in {-_signal.SIGXFSZ, 128 + _signal.SIGXFSZ}:
             return "file-size"
         if code and usage.kernel_kills(self.runner.memory_group) > self.kills_before:
             return "memory"  # before we looked
-        full = usage.full(self.runner.limits, self.runner.places) or self.full
-        return full if code or (full == "inodes" and self._makes_files()) else ""
+        self.full = usage.full(self.runner.limits, self.runner.places) or self.full
+        return self.full if code or self._is_out_of_inodes() else ""
 
-    def _makes_files(self) -> bool:
-        return usage.inodes(self.runner.places) > self.inodes_before
+    def _is_out_of_inodes(self) -> bool:
+        """Return True if inodes are used up, and this command used some."""
+        return self.full == "inodes" and usage.inodes(self.runner.places) > self.inodes_before
 
     def _gather(self) -> bool:
         """Read what is there; False at the end of it."""
@@ -175,16 +201,16 @@ class Call:
         except BlockingIOError:
             return True
         self.total += len(part)
-        self.kept += part[: max(0, self.runner.limits["output_kept"] - len(self.kept))]
+        space = self.runner.limits["output_kept"] - len(self.output)
+        self.output += part[: max(0, space)]
         return bool(part)
 
     def drain(self) -> None:
         """Read what stood in the pipe when its writers died: at most one pipe's buffer."""
-        left = self.runner.limits["output_killed"]
-        before = self.total
-        while self.total - before < left:
-            seen = self.total
-            if not self._gather() or self.total == seen:
+        end = self.total + self.runner.limits["output_killed"]
+        while self.total < end:
+            before = self.total
+            if not self._gather() or self.total == before:
                 return
 
     def _reap(self) -> bool:
@@ -205,23 +231,22 @@ class Call:
                 return True
             if pid == 0:
                 return False
-            self.statuses.setdefault(pid, status)  # the first is ours: numbers come round again
+            # The first of a number is ours: numbers come round again.
+            self.statuses.setdefault(pid, status)
 
     def kill_all(self) -> bool:
         """Kill and reap everything that this trial runs; False when something would not die."""
         until = time.perf_counter() + self.runner.kill_seconds
         while not self._wait_for_all():
-            if os.getpid() == 1:
+            # As process 1, -1 is all of the namespace but ourselves.
+            pids = [-1]
+            if os.getpid() != 1:
+                pids = [process.pid for process in usage.processes()]
+            for pid in pids:
                 try:
-                    os.kill(-1, _signal.SIGKILL)  # all of the namespace but ourselves
+                    os.kill(pid, _signal.SIGKILL)
                 except ProcessLookupError:
                     pass
-            else:
-                for process in usage.processes():
-                    try:
-                        os.kill(process.pid, _signal.SIGKILL)
-                    except ProcessLookupError:
-                        pass
             if time.perf_counter() > until:
                 return False
             select.select([self.runner.bell], [], [], 0.005)
@@ -256,7 +281,7 @@ def start(argv: list[str], env: dict[str, str], streams: list[int]) -> int:
 
 
 def locate(program: str, path: str) -> str:
-    """The file that bash would execute for this word."""
+    """Return the file that bash would execute for this word. Raises RefusedError."""
     here = "/" in program
     names = [program] if here else [f"{folder}/{program}" for folder in path.split(":")]
     for name in names if program else ():

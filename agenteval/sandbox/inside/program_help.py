@@ -56,14 +56,14 @@ def call_in_place(path: str, function: str, *arguments: Any) -> tuple[Any, list[
 
 
 def select(sql: str, *, database: str, before: Any = ()) -> tuple[list[str], list[list[Any]]]:
-    """Columns and rows of a query on a copy of the database, after these (statement, values).
+    """Return columns and rows of a query on a copy of the database, after the (statement, values).
 
     Each has a process and a copy of its own: a query that changes something spoils no other.
     """
-    asked = {"do": "select", "database": database, "before": list(before), "sql": sql}
+    question = {"do": "select", "database": database, "before": list(before), "sql": sql}
     process = _Subject()
     try:
-        names, rows = process.answer(asked)["value"]
+        names, rows = process.answer(question)["value"]
     finally:
         process.end()
     return names, rows
@@ -90,8 +90,14 @@ def run(*words: str, seconds: float = SECONDS, given: str = "") -> Ran:
 def _called(path: str, function: str, arguments: Any, options: Any) -> Any:
     if path not in _modules:
         _modules[path] = _Subject()
-    asked = {"path": path, "function": function, "arguments": arguments, "options": options}
-    answer = _modules[path].answer({"do": "call", **asked})
+    question = {
+        "do": "call",
+        "path": path,
+        "function": function,
+        "arguments": arguments,
+        "options": options,
+    }
+    answer = _modules[path].answer(question)
     if answer.keys() != {"value", "arguments"}:
         raise Broken("an answer of another form")
     return answer
@@ -115,9 +121,9 @@ class _Subject:
 
     def answer(self, question: dict[str, Any]) -> Any:
         try:
-            left = json.dumps(question).encode() + b"\n"
-            while left:
-                left = left[os.write(self._to, left) :]
+            rest = json.dumps(question).encode() + b"\n"
+            while rest:
+                rest = rest[os.write(self._to, rest) :]
             answer = json.loads(self._line())
         except (OSError, ValueError, RecursionError) as error:
             raise Broken(f"no answer: {error}") from None
@@ -128,7 +134,8 @@ class _Subject:
         return answer
 
     def _line(self) -> bytes:
-        line, until = b"", time.monotonic() + SECONDS
+        line = b""
+        until = time.monotonic() + SECONDS
         while not line.endswith(b"\n"):
             ready, _, _ = waiting.select([self._from], [], [], max(0.0, until - time.monotonic()))
             if not ready:
@@ -147,11 +154,12 @@ class _Subject:
 
 
 def begin(order: dict[str, Any]) -> bool:
-    """Run the program; whether it came to its end."""
+    """Run the program; return True if it came to its end."""
     global _subject  # noqa: PLW0603 - what came with the order
     _subject = order["subject"]
     known.update(json.loads(order["argument"]))
-    source, name = order["source"], "<program>"
+    source = order["source"]
+    name = "<program>"
     linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
     try:
         exec(compile(source, name, "exec"), sys.modules["__main__"].__dict__)  # noqa: S102

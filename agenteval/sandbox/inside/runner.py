@@ -7,7 +7,7 @@ import errno
 import os
 import resource
 
-from agenteval.sandbox.inside import limits, process, wire
+from agenteval.sandbox.inside import kernel, process, wire
 
 
 def serve(inlet: int, outlet: int) -> None:
@@ -43,16 +43,19 @@ def _remove(folder: str) -> None:
 
 
 def _set_up(inlet: int, outlet: int, spec: wire.Message) -> None:
-    limits.prctl(limits.DUMPABLE, 0)  # else a command could write our memory through /proc/1/mem
+    # Else a command could write our memory through /proc/1/mem.
+    kernel.prctl(kernel.DUMPABLE, 0)
     os.set_inheritable(inlet, False)
     os.set_inheritable(outlet, False)
     os.umask(0o022)
-    _signal.signal(_signal.SIGINT, _signal.SIG_IGN)  # a handler would let commands signal us
+    # A handler would let commands signal us.
+    _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
     os.chdir(spec["workspace"])
-    if "filter" in spec:  # whoever built this world has not installed one
-        limits.install_filter(limits.program(limits.MACHINE, loopback=spec["filter"]["loopback"]))
+    # Only in a container: elsewhere the builder of the sandbox has installed one.
+    if "filters" in spec:
+        kernel.install_filter(spec["filters"][kernel.MACHINE])
     if spec["rules"]:
-        limits.landlock(spec["rules"], loopback=spec["limits"]["loopback"])
+        kernel.landlock(spec["rules"], loopback=spec["limits"]["loopback"])
     for name, value in spec["rlimits"].items():
         resource.setrlimit(getattr(resource, name), (value, value))
 
@@ -61,7 +64,7 @@ def _answer(
     runner: process.Runner, request: wire.Message, body: bytes
 ) -> tuple[wire.Message, bytes]:
     try:
-        return _done(runner, request, body)
+        return _act(runner, request, body)
     except OSError as error:
         reason = {"errno": error.errno or 5, "error": error.strerror or str(error)}
         return reason | {"path": error.filename or ""}, b""
@@ -69,21 +72,32 @@ def _answer(
         return {"errno": errno.EINVAL, "error": str(error), "path": ""}, b""
 
 
-def _done(runner: process.Runner, request: wire.Message, body: bytes) -> tuple[wire.Message, bytes]:
+def _act(runner: process.Runner, request: wire.Message, body: bytes) -> tuple[wire.Message, bytes]:
+    reply: wire.Message = {}
+    content = b""
     match request["do"]:
         case "run":
-            reply, output = runner.run(request["argv"], request["seconds"])
-            return reply | _stamped(reply, request["watched"]), output
-        case "ask" | "judge":
-            return (runner.ask if request["do"] == "ask" else runner.judge)(request["size"])
+            reply, content = runner.run(request["argv"], request["seconds"])
+            reply |= _stamp_at_end(reply, request["watched"])
+        case "ask":
+            reply, content = runner.ask(request["size"])
+        case "judge":
+            reply, content = runner.judge(request["size"])
         case "write":
-            return _write_all(runner, request, body), b""
-        case _:
-            return _looked(runner, request)
+            _write_all(runner, request, body)
+        case "read":
+            content = wire.read_file(request["path"], runner.limits["file_size"])
+        case "read lines":
+            reply, content = _read_lines(runner, request)
+        case "stamp":
+            reply = {"stamp": wire.stamp(request["paths"])}
+        case other:
+            reply = {"error": f"no request {other!r}"}
+    return reply, content
 
 
-def _stamped(reply: wire.Message, watched: list[str]) -> wire.Message:
-    """The stamp of these files, where nothing can change them before the next request.
+def _stamp_at_end(reply: wire.Message, watched: list[str]) -> wire.Message:
+    """Return the stamp of these files, if nothing can change them before the next request.
 
     What a command leaves running is dead. Only where no namespace of processes is ours may it have
     asked somebody else to go on.
@@ -92,27 +106,18 @@ def _stamped(reply: wire.Message, watched: list[str]) -> wire.Message:
     return {"stamp": wire.stamp(watched)} if is_last else {}
 
 
-def _looked(runner: process.Runner, request: wire.Message) -> tuple[wire.Message, bytes]:
-    """The answer to what changes nothing."""
-    match request["do"]:
-        case "read":
-            return {}, wire.read_file(str(request["path"]), int(runner.limits["file_size"]))
-        case "read lines":
-            return _read_lines(runner, request)
-        case "stamp":
-            return {"stamp": wire.stamp(request["paths"])}, b""
-        case other:
-            return {"error": f"no request {other!r}"}, b""
-
-
 def _read_lines(runner: process.Runner, request: wire.Message) -> tuple[wire.Message, bytes]:
-    keep, most = int(runner.limits["output_kept"]), int(runner.limits["file_size"])
-    path, first, count = request["path"], request["first"], request["count"]
-    content, cut = wire.read_lines(path, first, count, keep=keep, most=most)
+    content, cut = wire.read_lines(
+        request["path"],
+        request["first"],
+        request["count"],
+        keep=runner.limits["output_kept"],
+        most=runner.limits["file_size"],
+    )
     return {"cut": cut}, content
 
 
-def _write_all(runner: process.Runner, request: wire.Message, body: bytes) -> wire.Message:
+def _write_all(runner: process.Runner, request: wire.Message, body: bytes) -> None:
     start = 0
     for path, size in request["files"]:
         content = body[start : start + size]
@@ -120,4 +125,3 @@ def _write_all(runner: process.Runner, request: wire.Message, body: bytes) -> wi
         if request["fixture"] and runner.prefork:
             runner.scripts.pin(path, content)
         start += size
-    return {}

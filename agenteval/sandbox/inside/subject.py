@@ -16,7 +16,8 @@ def serve() -> None:
     """A question a line from the standard input, an answer a line to the standard output."""
     answers = os.fdopen(os.dup(1), "w")
     nothing = os.open(os.devnull, os.O_RDWR)
-    os.dup2(nothing, 1)  # what the module prints is no answer
+    # What the module prints is no answer.
+    os.dup2(nothing, 1)
     questions = os.fdopen(os.dup(0))
     os.dup2(nothing, 0)
     for line in questions:
@@ -25,14 +26,15 @@ def serve() -> None:
 
 def _answer(question: Answer) -> str:
     try:
-        ask = _called if question.pop("do") == "call" else _selected
-        return json.dumps(ask(**question))
+        kind = question.pop("do")
+        answer = _call(**question) if kind == "call" else _select(**question)
+        return json.dumps(answer)
     except BaseException as error:  # noqa: BLE001 - whatever a module of somebody else's raises
         kinds = [kind.__name__ for kind in type(error).__mro__]
         return json.dumps({"raised": kinds, "said": str(error)})
 
 
-def _called(path: str, function: str, arguments: list[Any], options: Answer) -> Answer:
+def _call(path: str, function: str, arguments: list[Any], options: Answer) -> Answer:
     value = _module(path)[function](*arguments, **options)
     return {"value": value, "arguments": arguments}
 
@@ -53,8 +55,8 @@ def _module(path: str) -> Answer:
     return _LOADED[path]
 
 
-def _selected(database: str, before: list[tuple[str, list[Any]]], sql: str) -> Answer:
-    """On a copy in memory: what the statements change there, nobody else sees."""
+def _select(database: str, before: list[tuple[str, list[Any]]], sql: str) -> Answer:
+    """Query a copy in memory: what the statements change there, nobody else sees."""
     copy = sqlite3.connect(":memory:")
     stored = sqlite3.connect(f"file:{database}?mode=ro", uri=True)
     with stored:

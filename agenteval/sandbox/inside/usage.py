@@ -1,10 +1,11 @@
-"""The resources that the processes of a trial use now, and the limit that they break.
+"""The resources that a trial may use: what its processes use now, and the kernel's own limits.
 
-Control groups of version 2: the limits that the kernel itself sets for a sandbox.
+First the watch: `struck` measures all processes of a sandbox and names the limit that they break.
 
-They need a group that was delegated to us, in which no other process lives: a group that gives
-controllers to those below it may hold no process itself. Only groups called as ours are made or
-removed, and only below that one.
+Then control groups of version 2, by which the kernel limits a sandbox itself. They need a group
+that was delegated to us, in which no other process lives: a group that gives controllers to those
+below it may hold no process itself. Only groups called as ours are made or removed, and only below
+that one.
 """
 
 from __future__ import annotations
@@ -18,13 +19,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 TICK = os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
-SOCKET = 256 << 10  # what the kernel keeps for one: its buffer's default size, and the overhead
 SOCKETS = "/proc/self/net/sockstat"
+# Bytes of the kernel's memory, which no other figure counts. Of a socket: its buffer's default size
+# and the overhead; of an open file, its inode and name; of one piece of address space, its part of
+# the tree; of one file that one epoll watches.
+SOCKET = 256 << 10
+FILE = 1 << 10
+MAPPING = 240
+WATCH = 208
 TABLES = 512  # bytes of address space for each byte of page table
-FILE = 1 << 10  # of an open file, with its inode and name
-MAPPING = 240  # of one piece of address space, with its part of the tree
 MAPPINGS = 65_530  # a process may have, as kernels come
-WATCH = 208  # of one file that one epoll watches
 
 
 class Process:
@@ -49,7 +53,7 @@ class Process:
 
 
 def processes() -> list[Process]:
-    """Every process below this one."""
+    """Return every process below this one."""
     by_pid = {}
     for name in os.listdir("/proc"):
         if name.isdigit():
@@ -63,8 +67,10 @@ def processes() -> list[Process]:
         by_pid.pop(me, None)
         return list(by_pid.values())
     family = {me}
-    while grown := {p.pid for p in by_pid.values() if p.parent in family} - family:
-        family |= grown
+    size = 0
+    while size < len(family):
+        size = len(family)
+        family |= {process.pid for process in by_pid.values() if process.parent in family}
     return [process for process in by_pid.values() if process.pid in family - {me}]
 
 
@@ -76,19 +82,24 @@ class Meter:
 
     def __init__(self) -> None:
         self.reaped_before = self.reaped = _reaped()
-        self.seen: dict[int, Process] = {}
+        self.last: dict[int, Process] = {}
         self.lost = 0.0
 
     def seconds(self, alive: list[Process]) -> float:
-        now = {process.pid: process for process in alive}
+        processes = {process.pid: process for process in alive}
         reaped = _reaped()
-        gone = sum(one.own + one.waited for pid, one in self.seen.items() if pid not in now)
-        told = sum(
-            one.waited - self.seen[pid].waited for pid, one in now.items() if pid in self.seen
-        )
-        self.lost += max(0.0, gone - told - (reaped - self.reaped))
-        self.seen, self.reaped = now, reaped
-        spent = sum(one.own + one.waited for one in alive)
+        # What has ended since was either waited for, by us or by its parent, or is lost.
+        ended = 0.0
+        waited_for = reaped - self.reaped
+        for pid, before in self.last.items():
+            if pid in processes:
+                waited_for += processes[pid].waited - before.waited
+            else:
+                ended += before.own + before.waited
+        self.lost += max(0.0, ended - waited_for)
+        self.last = processes
+        self.reaped = reaped
+        spent = sum(process.own + process.waited for process in alive)
         return spent + self.lost + reaped - self.reaped_before
 
 
@@ -98,24 +109,27 @@ def _reaped() -> float:
 
 
 def struck(limits: dict[str, int], places: list[str], meter: Meter, until: float) -> str:
-    """The limit that the running call breaks, or nothing; its time is over at `until`."""
+    """Return the limit that the running call breaks, or ""; its time is over at `until`."""
     alive = processes()
     if sum(process.threads for process in alive) > limits["processes"]:
         return "processes"
     if meter.seconds(alive) > limits["cpu_seconds"]:
         return "cpu"
-    stored = sum(_stored(place) for place in places) + _sockets() * SOCKET
-    stored += FILE * (files := sum(map(_files, alive)))
-    # all are upper bounds: resident counts a shared page once for each process, few programs use
-    # all their address space, and fewer watch files; so ask again, exactly, before killing
-    atmost = stored + WATCH * (files // 2) ** 2
-    atmost += sum(one.resident + one.space // TABLES + MAPPING * one.mappings for one in alive)
-    if atmost <= limits["memory"]:
+    files = sum(map(_files, alive))
+    stored = sum(map(_stored, places)) + SOCKET * _sockets() + FILE * files
+    # All are upper bounds: resident counts a shared page once for each process, few programs use
+    # all their address space, and fewer watch files. So measure again, exactly, before killing.
+    most = stored + WATCH * (files // 2) ** 2
+    for process in alive:
+        most += process.resident + process.space // TABLES + MAPPING * process.mappings
+    if most <= limits["memory"]:
         return ""
-    for one in alive:  # how much there is to read of it is the command's to choose
-        stored += _proportional(one) + MAPPING * _mapped(one) + WATCH * _watched(one)
+    for process in alive:
+        stored += _proportional(process)
+        stored += MAPPING * _mapped(process) + WATCH * _watched(process)
         if stored > limits["memory"]:
             return "memory"
+        # How much there is to read of a process is the command's to choose.
         if time.perf_counter() > until:
             return "wall-time"
     return ""
@@ -130,7 +144,7 @@ def _files(process: Process) -> int:
 
 
 def _mapped(process: Process) -> int:
-    """The pieces of its address space; as many as there may be where it cannot be read."""
+    """Return the pieces of its address space; the most there can be if that is unreadable."""
     count = 0
     try:
         with open(f"/proc/{process.pid}/maps", "rb", 1 << 16) as file:
@@ -143,7 +157,8 @@ def _mapped(process: Process) -> int:
 
 def _watched(process: Process) -> int:
     """Return the number of watches of its epolls; the most there can be if that is unreadable."""
-    here, count = f"/proc/{process.pid}", 0
+    here = f"/proc/{process.pid}"
+    count = 0
     try:
         for fd in os.listdir(f"{here}/fd"):
             if os.readlink(f"{here}/fd/{fd}") == "anon_inode:[eventpoll]":
@@ -169,7 +184,7 @@ def _sockets() -> int:
 
 
 def memory_group() -> str:
-    """The file in which a control group of our own counts; "" where we see none."""
+    """Return the file in which a control group of our own counts; "" if we see none."""
     if os.getpid() != 1:
         return ""
     groups = ("memory.events", "memory/memory.oom_control")  # of version 2, of version 1
@@ -204,26 +219,33 @@ def _stored(place: str) -> int:
 
 
 def _proportional(process: Process) -> int:
-    """Its share of what it has in memory, and the page tables for that."""
+    """Return its share of what it has in memory, and the page tables for that."""
+    share = _read_size(process.pid, "smaps_rollup", b"Pss:")
+    if share is None:
+        share = process.resident
+    return share + (_read_size(process.pid, "status", b"VmPTE:") or 0)
+
+
+def _read_size(pid: int, name: str, start: bytes) -> int | None:
+    """Return the bytes in a line of a file of /proc; None if it ended or made itself unreadable."""
     try:
-        shares = _lines(process.pid, "smaps_rollup", b"Pss:")
+        with open(f"/proc/{pid}/{name}", "rb") as file:
+            for line in file:
+                if line.startswith(start):
+                    return int(line.split()[1]) * 1024
     except OSError:
-        shares = []  # it ended, or it made itself unreadable; then what it shares counts in full
-    try:
-        tables = _lines(process.pid, "status", b"VmPTE:")
-    except OSError:
-        tables = []
-    return sum(shares or [process.resident]) + sum(tables)
+        return None
+    return None
 
 
-def _lines(pid: int, name: str, start: bytes) -> list[int]:
-    with open(f"/proc/{pid}/{name}", "rb") as file:
-        return [int(line.split()[1]) * 1024 for line in file if line.startswith(start)]
+# Control groups.
 
-
-MOUNTS, SYSTEMD = "/proc/self/mountinfo", "/run/systemd/system"
-OURS, HOME = "agenteval-", "agenteval-home-"
-NEEDED, WANTED = ("memory", "pids"), ("memory", "pids", "cpu")
+MOUNTS = "/proc/self/mountinfo"
+SYSTEMD = "/run/systemd/system"
+OURS = "agenteval-"
+HOME = "agenteval-home-"
+NEEDED = ("memory", "pids")
+WANTED = ("memory", "pids", "cpu")
 KEYS = ("cgroup.procs", "cgroup.subtree_control", "cgroup.threads")
 PERIOD = 20_000  # microseconds: who has used up his share waits no longer than this
 SPARE = 64 << 20  # of memory, so that the watch names the limit before the kernel kills
@@ -232,15 +254,16 @@ END_SECONDS = 3.0
 
 
 def of(pid: int) -> str:
-    """The folder of the group that this process is in; "" where there are none of version 2."""
+    """Return the folder of the group that this process is in; "" if it is in none of version 2."""
     with open(f"/proc/{pid}/cgroup") as file:
         path = next((line[3:-1] for line in file if line.startswith("0::")), "")
     with open(MOUNTS) as file:
         for line in file:
             where, _, kind = line.partition(" - ")
             root, point = where.split()[3:5]
-            if kind.startswith("cgroup2 ") and f"{path}/".startswith(f"{root.rstrip('/')}/"):
-                return f"{point}{path.removeprefix(root.rstrip('/'))}".rstrip("/")
+            root = root.rstrip("/")
+            if kind.startswith("cgroup2 ") and f"{path}/".startswith(f"{root}/"):
+                return f"{point}{path.removeprefix(root)}".rstrip("/")
     return ""
 
 
@@ -252,8 +275,9 @@ def lacking(group: str, family: Callable[[], set[int]], *, is_delegated: bool = 
     """
     if not group:
         return "this machine has no control groups of version 2"
-    missing = [name for name in NEEDED if name not in _words(group, "cgroup.controllers")]
-    keys = (group, *(f"{group}/{key}" for key in KEYS))
+    controllers = _words(group, "cgroup.controllers")
+    missing = [name for name in NEEDED if name not in controllers]
+    keys = [group] + [f"{group}/{key}" for key in KEYS]
     if missing:
         why = f"has no controller {' and '.join(missing)}"
     elif "domain" not in _words(group, "cgroup.type"):
@@ -300,8 +324,9 @@ def divide(group: str) -> None:
     try:
         for pid in _words(group, "cgroup.procs"):
             _write(home, "cgroup.procs", pid)
-        there = _words(group, "cgroup.controllers")
-        _write(group, "cgroup.subtree_control", " ".join(f"+{x}" for x in WANTED if x in there))
+        controllers = _words(group, "cgroup.controllers")
+        signs = [f"+{name}" for name in WANTED if name in controllers]
+        _write(group, "cgroup.subtree_control", " ".join(signs))
     except OSError:
         restore(group, os.getpid())
         raise
@@ -320,12 +345,11 @@ def restore(group: str, owner: int) -> None:
 
 
 def _abandoned(group: str, also: int = 0) -> Iterator[str]:
-    """Groups called as ours, whose owner has ended."""
+    """Yield the groups called as ours, whose owner has ended or is `also`."""
     for name in os.listdir(group):
         owner = name.removeprefix(HOME).removeprefix(OURS).partition("-")[0]
-        if not name.startswith(OURS) or not owner.isdigit():
-            continue
-        if int(owner) == also or not os.path.exists(f"/proc/{owner}"):
+        is_ours = name.startswith(OURS) and owner.isdigit()
+        if is_ours and (int(owner) == also or not os.path.exists(f"/proc/{owner}")):
             yield name
 
 
@@ -335,8 +359,10 @@ def make(group: str, name: str, limits: Mapping[str, int]) -> str:
     os.mkdir(folder)
     try:
         for key, value in limits.items():
-            if os.path.exists(f"{folder}/{key}"):  # no swap, or no controller for processors
-                _write(folder, key, f"{value} {PERIOD}" if key == "cpu.max" else str(value))
+            # Some machines have no swap, or no controller for processors.
+            if os.path.exists(f"{folder}/{key}"):
+                text = f"{value} {PERIOD}" if key == "cpu.max" else str(value)
+                _write(folder, key, text)
     except OSError:
         _removed(folder)
         raise
@@ -354,9 +380,9 @@ def remove(folder: str) -> bool:
     return _removed(folder)
 
 
-def _removed(made: str) -> bool:
+def _removed(folder: str) -> bool:
     try:
-        os.rmdir(made)
+        os.rmdir(folder)
     except FileNotFoundError:
         return True
     except OSError:
@@ -367,11 +393,10 @@ def _removed(made: str) -> bool:
 def remove_all(group: str, owner: int) -> None:
     """Remove every sandbox's group of this launcher, once its sandboxes are dead."""
     until = time.monotonic() + END_SECONDS
-    names = [name for name in os.listdir(group) if name.startswith(f"{OURS}{owner}-")]
-    while names := [name for name in names if not remove(f"{group}/{name}")]:
-        if time.monotonic() > until:
-            return
-        time.sleep(0.005)
+    for name in os.listdir(group):
+        if name.startswith(f"{OURS}{owner}-"):
+            while not remove(f"{group}/{name}") and time.monotonic() < until:
+                time.sleep(0.005)
 
 
 def controllers(group: str) -> tuple[str, ...]:
@@ -379,9 +404,9 @@ def controllers(group: str) -> tuple[str, ...]:
     return tuple(_words(group, "cgroup.subtree_control"))
 
 
-def count(made: str, name: str, key: str) -> int:
+def count(group: str, name: str, key: str) -> int:
     """Return how often something happened in a group."""
-    words = _words(made, name)
+    words = _words(group, name)
     return int(words[words.index(key) + 1]) if key in words else 0
 
 

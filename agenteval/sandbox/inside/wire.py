@@ -1,9 +1,9 @@
-"""Frames between the evaluator and a runner: two lengths, a message, then raw bytes.
+"""What passes between the evaluator and a runner: frames, and the files of the workspace.
 
-Requests are marshalled: the runner trusts the evaluator, and loading json would cost a third of its
-start. Replies are JSON: the evaluator trusts nobody.
-
-Files of the workspace, put and read from within, so that no link or FIFO leads to the host.
+A frame is two lengths, a message, then raw bytes. Requests are marshalled: the runner trusts the
+evaluator, and loading json would cost a third of its start. Replies are JSON: the evaluator trusts
+nobody. Files are written and read from within the sandbox, so that no link or FIFO leads to the
+host.
 """
 
 from __future__ import annotations
@@ -18,8 +18,6 @@ from _json import encode_basestring_ascii as quoted
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, BinaryIO
-if TYPE_CHECKING:
-    from typing import Any
 
     Message = dict[str, Any]
 HEADER = 8
@@ -29,7 +27,7 @@ PORTABLE = 2  # a version of marshal that every Python 3 reads
 
 
 def request(message: Message, body: bytes = b"") -> bytes:
-    """A frame for the runner; the message holds plain values only."""
+    """Return a frame for the runner; the message holds plain values only."""
     return frame(marshal.dumps(message, PORTABLE), body)
 
 
@@ -38,7 +36,8 @@ def lengths(header: bytes) -> tuple[int, int]:
 
     Raises ValueError for an absurd number.
     """
-    text, body = int.from_bytes(header[:4], "big"), int.from_bytes(header[4:], "big")
+    text = int.from_bytes(header[:4], "big")
+    body = int.from_bytes(header[4:], "big")
     if text + body > LARGEST:
         raise ValueError(f"a frame of {text + body} bytes")
     return text, body
@@ -57,13 +56,11 @@ def write(fd: int, content: bytes) -> None:
 
 
 def receive(fd: int) -> tuple[Message, bytes] | None:
-    """The next request, or None when the peer is gone."""
-    header = exactly(fd, HEADER)
-    if header is None:
+    """Return the next request, or None when the peer is gone."""
+    if (header := exactly(fd, HEADER)) is None:
         return None
     text, body = lengths(header)
-    payload = exactly(fd, text + body)
-    if payload is None:
+    if (payload := exactly(fd, text + body)) is None:
         return None
     return marshal.loads(payload[:text]), payload[text:]
 
@@ -80,13 +77,15 @@ def json(value: Any) -> str:
     if isinstance(value, str):
         return quoted(value)
     if isinstance(value, dict):
-        return f"{{{','.join(f'{quoted(name)}:{json(one)}' for name, one in value.items())}}}"
+        pairs = [f"{quoted(key)}:{json(item)}" for key, item in value.items()]
+        return f"{{{','.join(pairs)}}}"
     if isinstance(value, list | tuple):
         return f"[{','.join(map(json, value))}]"
     if isinstance(value, bool):
         return str(value).lower()
-    plain = isinstance(value, int) or (isinstance(value, float) and abs(value) <= GREATEST)
-    return repr(value) if plain else "null"
+    if isinstance(value, int) or (isinstance(value, float) and abs(value) <= GREATEST):
+        return repr(value)
+    return "null"
 
 
 def exactly(fd: int, count: int) -> bytes | None:
@@ -101,24 +100,31 @@ def exactly(fd: int, count: int) -> bytes | None:
     return b"".join(parts)
 
 
+# Files of the workspace.
+
 SETTLED = 0.05  # seconds; several ticks of the clock that stamps files
 OPEN = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
 _CHUNK = 1 << 16
 
 
 def read_file(path: str, limit: int) -> bytes:
-    """A regular file's bytes. Raises OSError for anything else, and for more than `limit` bytes."""
+    """Return a regular file's bytes. Raises OSError for anything else, and beyond the limit."""
     fd = os.open(path, os.O_RDONLY | OPEN)
     try:
         size = _must_be_regular(fd, path)
-        content = os.read(fd, min(size, limit) + 1)  # a buffer of `limit` would cost a judge 0.1 ms
+        # A buffer of `limit` would cost a judge 0.1 ms.
+        content = os.read(fd, min(size, limit) + 1)
         if len(content) != size:
             content += _rest(fd, limit + 1 - len(content))
     finally:
         os.close(fd)
     if len(content) > limit:
-        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), path)
+        raise _error(errno.EFBIG, path)
     return content
+
+
+def _error(number: int, path: str) -> OSError:
+    return OSError(number, os.strerror(number), path)
 
 
 def _rest(fd: int, most: int) -> bytes:
@@ -135,7 +141,7 @@ def _rest(fd: int, most: int) -> bytes:
 def read_lines(
     path: str, first: int, count: int | None, *, keep: int, most: int
 ) -> tuple[bytes, bool]:
-    """`count` lines (None: all) from the `first` on, counted from 1, and whether they had more.
+    """Return `count` lines (None: all) from the `first` on, counted from 1, and if there is more.
 
     At most `keep` bytes are kept, and at most `most` are stepped over: beyond that it raises
     OSError, as it does for anything that is not a regular file.
@@ -164,11 +170,14 @@ def _step_over(file: BinaryIO, lines: int, path: str, most: int) -> bytes:
         if not chunk:
             return b""
         lines -= ends
-    raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), path)
+    raise _error(errno.EFBIG, path)
 
 
 def stamp(paths: list[str]) -> str:
-    """Changes when one of the files does; empty while one is so new that its times may not."""
+    """Return a text that changes when one of the files does.
+
+    It is empty while a file is so new that its times may not change with it.
+    """
     parts = []
     for path in paths:
         try:
@@ -217,10 +226,10 @@ def _enter(folder: int, step: str) -> int:
 
 
 def _must_be_regular(fd: int, path: str) -> int:
-    """Its size."""
+    """Return its size. Raises OSError."""
     status = os.fstat(fd)
     if stat.S_ISDIR(status.st_mode):
-        raise OSError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+        raise _error(errno.EISDIR, path)
     if not stat.S_ISREG(status.st_mode):
         raise OSError(errno.EINVAL, "not a regular file", path)
     return status.st_size

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from clocks import in_no_time
 
-from agenteval.patience import until
+from agenteval.protocols import until
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,13 @@
 import os
 import subprocess
 import sys
+import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from agenteval import temporary
+from agenteval import host
 
 SOCKET_OF_A_TRIAL = """
 import asyncio, sys
@@ -54,16 +55,16 @@ def test_the_folder_of_a_killed_run_with_a_harness_goes_at_the_next_and_no_other
 def test_a_link_of_another_is_not_followed(tmp_path, monkeypatch) -> None:
     (kept := tmp_path / "kept").mkdir()
     (place := tmp_path / "place").mkdir()
-    (place / f"{temporary.PREFIX}x").symlink_to(kept)
+    (place / f"{host.PREFIX}x").symlink_to(kept)
     monkeypatch.setattr("tempfile.tempdir", str(place))
-    with temporary.temporary_folder() as folder:
+    with host.temporary_folder() as folder:
         assert folder.is_dir()
     assert kept.is_dir()
 
 
 def test_a_folder_that_was_swept_before_it_was_opened_is_made_again(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    made, make = [], temporary.tempfile.mkdtemp
+    made, make = [], tempfile.mkdtemp
 
     def swept(prefix: str) -> str:
         made.append(make(prefix=prefix))
@@ -71,14 +72,14 @@ def test_a_folder_that_was_swept_before_it_was_opened_is_made_again(tmp_path, mo
             Path(made[0]).rmdir()
         return made[-1]
 
-    monkeypatch.setattr(temporary.tempfile, "mkdtemp", swept)
-    with temporary.temporary_folder() as folder:
+    monkeypatch.setattr(tempfile, "mkdtemp", swept)
+    with host.temporary_folder() as folder:
         assert (len(made), made[-1]) == (2, str(folder))
 
 
 def test_a_folder_that_was_swept_before_it_was_locked_is_made_again(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    made, lock = [], temporary.fcntl.flock
+    made, lock = [], host.fcntl.flock
 
     def swept(held: int, how: int) -> None:
         lock(held, how)
@@ -86,24 +87,24 @@ def test_a_folder_that_was_swept_before_it_was_locked_is_made_again(tmp_path, mo
         if len(made) == 1:
             made[0].rmdir()
 
-    monkeypatch.setattr(temporary.fcntl, "flock", swept)
-    with temporary.temporary_folder() as folder:
+    monkeypatch.setattr(host.fcntl, "flock", swept)
+    with host.temporary_folder() as folder:
         assert (len(made), made[-1]) == (2, folder)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="a folder of another user is made by root")
 def test_a_folder_of_another_user_stays(tmp_path, monkeypatch) -> None:
-    (other := tmp_path / f"{temporary.PREFIX}other").mkdir()
+    (other := tmp_path / f"{host.PREFIX}other").mkdir()
     os.chown(other, 12345, 12345)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    with temporary.temporary_folder():
+    with host.temporary_folder():
         assert other.is_dir()
 
 
 ADDS = """
 import sys, time
 from pathlib import Path
-from agenteval.temporary import locked
+from agenteval.host import locked
 folder = Path(sys.argv[1])
 for _ in range(20):
     with locked(folder):
