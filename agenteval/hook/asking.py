@@ -12,12 +12,16 @@ import posix
 import sys
 import time
 
-TIMEOUT = 8.0  # seconds for all, of which a first start of the resident takes some tenths
-LOOK_AFTER = 0.25  # seconds without an answer after which it is seen whether the resident runs
-MOST = 1 << 24  # bytes of a call: no harness sends as much
+# Seconds for all, of which a first start of the resident takes some tenths
+TIMEOUT = 8.0
+# Seconds without an answer after which it is seen whether the resident runs
+LOOK_AFTER = 0.25
+# Bytes of a call: no harness sends as much
+MOST = 1 << 24
 # Who is at the other end: its user stands at the same place of both structures.
 PEER = (
-    (_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)  # struct ucred
+    # Struct ucred
+    (_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
     if hasattr(_socket, "SO_PEERCRED")
     else (0, 1, 76)  # of macOS: SOL_LOCAL, LOCAL_PEERCRED, struct xucred
 )
@@ -47,7 +51,8 @@ def _variable(name: str) -> str:
 def main(words: list[str]) -> int:
     """Ask about the call on standard input, or behind `--` for a guard."""
     cut = words.index("--") if "--" in words else len(words)
-    options, shell = words[:cut], words[cut + 1 :]
+    options = words[:cut]
+    shell = words[cut + 1 :]
     is_guard = _option(options, "--for") == "guard"
     try:
         if is_guard:
@@ -100,9 +105,12 @@ def _places(program: str) -> list[str]:
 
 def ask(options: list[str], payload: bytes) -> tuple[int, bytes, bytes]:
     """Return the resident's exit code, and the texts for standard output and error."""
-    here, place, until = posix.getcwd(), folder(), time.monotonic() + TIMEOUT
+    here = posix.getcwd()
+    place = folder()
+    until = time.monotonic() + TIMEOUT
     check_folder(place)
-    posix.chdir(place)  # a socket's path may have no more than 107 bytes
+    # A socket's path may have no more than 107 bytes
+    posix.chdir(place)
     try:
         talk, pid = _connected(place, until)
     finally:
@@ -149,7 +157,8 @@ def _connected(place: str, until: float) -> "tuple[_socket.socket, int]":
     started = False
     while time.monotonic() < until:
         talk = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
-        talk.settimeout(LOOK_AFTER)  # without it a full queue is waited for without an end
+        # Without it a full queue is waited for without an end
+        talk.settimeout(LOOK_AFTER)
         try:
             talk.connect("socket")
         except (FileNotFoundError, ConnectionRefusedError):
@@ -157,7 +166,8 @@ def _connected(place: str, until: float) -> "tuple[_socket.socket, int]":
                 started = True
                 _start(place)
         except (BlockingIOError, TimeoutError):
-            _check_running(_kept_number())  # as many wait as may
+            # As many wait as may
+            _check_running(_kept_number())
         else:
             return talk, _number(talk)
         time.sleep(0.01)
@@ -221,7 +231,8 @@ def _check_in_time(pid: int, until: float) -> None:
 
 def _start(place: str) -> None:
     """Start the resident process, which belongs to nobody's session and holds nobody's files."""
-    null, kept = (posix.POSIX_SPAWN_OPEN, 0, "/dev/null", posix.O_RDONLY, 0), posix.O_WRONLY
+    null = (posix.POSIX_SPAWN_OPEN, 0, "/dev/null", posix.O_RDONLY, 0)
+    kept = posix.O_WRONLY
     opened = kept | posix.O_CREAT | posix.O_APPEND
     files = (null, (posix.POSIX_SPAWN_OPEN, 1, "/dev/null", kept, 0),
              (posix.POSIX_SPAWN_OPEN, 2, "resident.err", opened, 0o600))  # fmt: skip

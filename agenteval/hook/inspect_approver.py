@@ -22,7 +22,8 @@ from agenteval.hook.judging import decide
 from agenteval.hook.tool_inputs import read_call
 from agenteval.policy.policy import Policy
 
-KEPT: Final = "agenteval:calls"  # where a sample keeps the class of each call, "" of an allowed one
+# Where a sample keeps the class of each call, "" of an allowed one
+KEPT: Final = "agenteval:calls"
 
 
 @approver

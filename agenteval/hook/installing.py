@@ -66,7 +66,8 @@ class _Reader:
             if kind == "mark":
                 raise self._fault(at)
             return _Value(begin, at, at + len(text), key)
-        closing, members = {"{": "}", "[": "]"}[text], []
+        closing = {"{": "}", "[": "]"}[text]
+        members = []
         while self._peek() != closing:
             members.append(self._member(is_table=text == "{"))
             if self._peek() != closing and self._next()[1] != ",":
@@ -113,7 +114,8 @@ def with_hook(text: str, entry: Mapping[str, Any], *, mark: str, where: str) -> 
     text = without_hook(text, mark=mark, where=where)
     text = text if text.strip() else "{}\n"
     step = found[1] if (found := _INDENT.search(text)) else "  "
-    inside, ways = _root(text, where), list(WAY)
+    inside = _root(text, where)
+    ways = list(WAY)
     while ways and (member := _member(inside, ways[0])):
         if text[member.value] != ("{" if len(ways) > 1 else "["):
             raise UsageError(f"{where}: {ways[0]} has another form than it should: mend it first")
@@ -162,7 +164,8 @@ def _cut(text: str, outer: _Value, inner: _Value, depth: int) -> str:
     place = outer.members.index(inner)
     if place:
         return text[: outer.members[place - 1].end] + text[inner.end :]
-    start, end = outer.value + 1, inner.end
+    start = outer.value + 1
+    end = inner.end
     if len(outer.members) > 1:
         return text[:start] + text[text.index(",", end) + 1 :]
     blanks = inner.start - start - 1
@@ -184,7 +187,8 @@ def _names(text: str, entry: _Value, mark: str) -> bool:
 
 
 BACKUP: Final = ".before-agenteval"
-SECONDS: Final = 30  # after which a harness goes on without an answer; our client ends long before
+# After which a harness goes on without an answer; our client ends long before
+SECONDS: Final = 30
 _CLIENT: Final = str(Path(__file__).resolve().with_name("client.py"))
 _MARK: Final = "/hook/client.py"
 _NOTES: Final = {
@@ -200,7 +204,8 @@ _FILES: Final = {
     "opencode": (".config/opencode/plugin/agenteval.js", ".opencode/plugin/agenteval.js"),
 }
 NAMES: Final = tuple(_FILES)
-_TAKES_OBJECTS: Final = (1, 18, 29)  # the OpenCode from which on a plug-in may be an object
+# The OpenCode from which on a plug-in may be an object
+_TAKES_OBJECTS: Final = (1, 18, 29)
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +243,8 @@ class Change:
                 self._write_locked()
         if self.after is None:
             with contextlib.suppress(OSError):
-                self.file.parent.rmdir()  # where it was made for this file
+                # Where it was made for this file
+                self.file.parent.rmdir()
 
     def _write_locked(self) -> None:
         backup = Path(f"{self.file}{BACKUP}")

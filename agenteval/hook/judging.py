@@ -38,7 +38,8 @@ from agenteval.trial.call import BASH, Denied, ToolCall, Verdict
 from agenteval.trial.redaction import KEYS, KnownKeys, Redactor, secrets_of
 from agenteval.trial.text import is_json, visible
 
-TAIL: Final = 1 << 16  # bytes of a transcript in which the model that speaks is looked for
+# Bytes of a transcript in which the model that speaks is looked for
+TAIL: Final = 1 << 16
 
 
 class UnreadableCallError(ValueError):
@@ -81,7 +82,8 @@ class Harness:
 def _hooked(payload: bytes, variables: Mapping[str, str]) -> HookedCall:
     """Claude Code and Codex send the same keys; the root is where the session began."""
     sent = _object(payload)
-    tool, arguments = sent.get("tool_name"), sent.get("tool_input")
+    tool = sent.get("tool_name")
+    arguments = sent.get("tool_input")
     if not isinstance(tool, str):
         raise UnreadableCallError("it has no tool_name")
     tool_input = _arguments(arguments)
@@ -102,7 +104,8 @@ def _hooked(payload: bytes, variables: Mapping[str, str]) -> HookedCall:
 def _plugged(payload: bytes, variables: Mapping[str, str]) -> HookedCall:
     """Read what our plug-in of OpenCode sends."""
     sent = _object(payload)
-    tool, arguments = sent.get("tool"), sent.get("args")
+    tool = sent.get("tool")
+    arguments = sent.get("args")
     if not isinstance(tool, str):
         raise UnreadableCallError("it has no tool")
     tool_input = _arguments(arguments)
@@ -188,16 +191,21 @@ HARNESSES: Final[Mapping[str, Harness]] = {
 
 LOG: Final = "calls.jsonl"
 FORMAT: Final = 1
-NOT_JUDGED: Final = "not-judged"  # the verdict where no policy stands for that tool
-MOST: Final = 16 << 20  # bytes of a log before the next is begun
-KEPT: Final = 4  # older logs
+# The verdict where no policy stands for that tool
+NOT_JUDGED: Final = "not-judged"
+# Bytes of a log before the next is begun
+MOST: Final = 16 << 20
+# Older logs
+KEPT: Final = 4
 
 
 class ProductionLog:
     """A log file of one user and the older ones next to it: calls.jsonl.1 is the newest of them."""
 
     def __init__(self, path: Path, *, most: int = MOST, kept: int = KEPT) -> None:
-        self.path, self.most, self.kept = path, most, kept
+        self.path = path
+        self.most = most
+        self.kept = kept
 
     def write(self, line: Mapping[str, Any]) -> None:
         """Append a line. Where that cannot be, a verdict is answered all the same."""
@@ -261,7 +269,8 @@ _REPEATS: Final = Repeats()
 
 def tell(line: str) -> None:
     """Write a line to resident.err, if that is not full: once a minute while it repeats."""
-    if text := _REPEATS.line(line):
+    text = _REPEATS.line(line)
+    if text:
         with contextlib.suppress(OSError):
             print(text, file=sys.stderr, flush=True)  # noqa: T201 -- the resident's own log
 
@@ -272,7 +281,8 @@ def tell_fault() -> None:
 
 
 Line = dict[str, Any]
-LONGEST: Final = 64 << 10  # characters of an argument in the log; of longer ones it has the begin
+# Characters of an argument in the log; of longer ones it has the begin
+LONGEST: Final = 64 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,7 +298,8 @@ class _HookOptions:
 
 def _parse_options(words: Sequence[str]) -> _HookOptions:
     """Parse the client's words. Raises ValueError for words that no installation of ours has."""
-    options, queue = {}, list(words)
+    options = {}
+    queue = list(words)
     while queue:
         name = queue.pop(0)
         if name == "--observe":
@@ -299,7 +310,8 @@ def _parse_options(words: Sequence[str]) -> _HookOptions:
             raise ValueError(f"unknown word {name!r} in the hook's command")
     if options.get("--for") not in HARNESSES or not options.get("--allowlist"):
         raise ValueError(f"expected --allowlist FILE and --for one of {', '.join(HARNESSES)}")
-    fail, log = options.get("--fail", "closed"), options.get("--log", "")
+    fail = options.get("--fail", "closed")
+    log = options.get("--log", "")
     return _HookOptions(
         options["--for"], options["--allowlist"], "--observe" in options, fail == "open", log
     )
@@ -331,7 +343,8 @@ class Judging:
     folder: Path
     loaded: dict[str, _Loaded] = field(default_factory=dict)
     keys: KnownKeys = field(default_factory=lambda: KnownKeys.of(secrets_of(os.environ)))
-    turn: Lock = field(default_factory=Lock)  # tree-sitter's parser is one
+    # Tree-sitter's parser is one
+    turn: Lock = field(default_factory=Lock)
 
     def reply(self, words: Sequence[str], variables: Mapping[str, str], payload: bytes) -> Answer:
         """The answer to a client with these options, once its line is in the log if it can be."""
@@ -470,7 +483,8 @@ def _unlisted(reading: Reading, policy: Policy, root: str) -> Decision:
     return unknown if unknown.denial else decision
 
 
-_POWERSHELL: Final = "powershell"  # has rules of its own in Claude Code's settings
+# Has rules of its own in Claude Code's settings
+_POWERSHELL: Final = "powershell"
 
 
 def _opens_all(listed_name: str, policy: Policy) -> bool:

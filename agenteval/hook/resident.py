@@ -30,8 +30,10 @@ from agenteval.hook import asking
 from agenteval.hook.judging import LOG, Judging, ProductionLog, tell, tell_fault
 from agenteval.serving.bounds import Connections, Listener, bounds
 
-IDLE: Final = 1800.0  # seconds without a call after which the process ends
-FULL: Final = 0.02  # seconds between two looks while all connections wait for their answers
+# Seconds without a call after which the process ends
+IDLE: Final = 1800.0
+# Seconds between two looks while all connections wait for their answers
+FULL: Final = 0.02
 PART: Final = 1 << 16
 
 
@@ -57,9 +59,11 @@ class Clients:
     """The clients of one listening socket, until none asks any more or the code has changed."""
 
     def __init__(self, listener: Listener, judging: Judging) -> None:
-        limits = bounds()  # of which the share of one peer is all: they are one user's
+        # Of which the share of one peer is all: they are one user's
+        limits = bounds()
         self._bounds = replace(limits, per_peer=limits.connections)
-        self._listener, self._judging = listener, judging
+        self._listener = listener
+        self._judging = judging
         self._connections: Connections[_Client] = Connections(self._bounds)
         self._selector = selectors.DefaultSelector()
         self._whole: SimpleQueue[_Client] = SimpleQueue()
@@ -69,10 +73,12 @@ class Clients:
     def serve(self) -> str:
         """Answer them; return the reason why there is an end."""
         self._listener.settimeout(0)
-        code, end = _code(), time.monotonic() + IDLE
+        code = _code()
+        end = time.monotonic() + IDLE
         while True:
             self._fill_pool()
-            is_new = code != _code()  # the calls in hand are answered by the old one
+            # The calls in hand are answered by the old one
+            is_new = code != _code()
             if is_new and not len(self._connections):
                 return "new code"
             self._listen(accepts=not is_new and not self._is_full())
@@ -168,10 +174,12 @@ class Clients:
             try:
                 self._answer(client)
             except OSError:
-                pass  # it has gone, or does not read
+                # It has gone, or does not read
+                pass
             finally:
                 with contextlib.suppress(OSError):
-                    client.talk.shutdown(socket.SHUT_RDWR)  # the reading thread closes it
+                    # The reading thread closes it
+                    client.talk.shutdown(socket.SHUT_RDWR)
                 client.received.clear()
                 client.is_answered = True
 
@@ -221,12 +229,14 @@ def main(folder: str) -> int:
         tell(str(error))
         return 1
     os.chdir(folder)
-    os.closerange(3, 1 << 10)  # what a harness left open: whoever waits for its end would wait
+    # What a harness left open: whoever waits for its end would wait
+    os.closerange(3, 1 << 10)
     os.umask(0o077)
     lock = os.open("lock", os.O_RDWR | os.O_CREAT, 0o600)
     if not _take_lock(lock):
         return 0
-    judging, log = Judging(Path(folder)), ProductionLog(Path(folder, LOG))
+    judging = Judging(Path(folder))
+    log = ProductionLog(Path(folder, LOG))
     signal.signal(signal.SIGTERM, _ended)
     _begin(log)
     why = "idle"
@@ -271,7 +281,8 @@ def _ended(number: int, frame: FrameType | None) -> None:
 
 
 def _begin(log: ProductionLog) -> None:
-    if left := _leftover_process():
+    left = _leftover_process()
+    if left:
         log.write({"event": "stop", "pid": left, "why": "killed"})
     try:
         Path(PID).write_text(f"{os.getpid()}\n", encoding="utf-8")

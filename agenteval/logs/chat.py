@@ -36,12 +36,16 @@ from agenteval.trial.session import Building, LoggedCall, LoggedTurn, Recorded, 
 from agenteval.trial.trial import Usage
 
 Object = Mapping[str, Any]
-_Spoken = tuple[Object, Object | None]  # a message, and what it is a reply in
+# A message, and what it is a reply in
+_Spoken = tuple[Object, Object | None]
 _KEYS = frozenset(("messages", "choices", "role", "request", "response"))
-_RESULTS = frozenset(("tool", "function"))  # roles
+# Roles
+_RESULTS = frozenset(("tool", "function"))
 _SHARED = ("session_id", "conversation_id")
-_AT_ONCE = 1_000  # sessions of which turns are held
-_LONG = 16  # characters of an id that no other file has too, as "7" may stand in many
+# Sessions of which turns are held
+_AT_ONCE = 1_000
+# Characters of an id that no other file has too, as "7" may stand in many
+_LONG = 16
 
 
 def read(path: Path) -> Iterator[Session | Skipped]:
@@ -102,13 +106,16 @@ class _Conversation:
     """A session of one line or more; a line may repeat earlier messages or not."""
 
     building: Building
-    is_shared: bool  # other lines may repeat what stands in one
-    _places: set[int] = field(default_factory=set)  # messages, each with all that are before it
+    # Other lines may repeat what stands in one
+    is_shared: bool
+    # Messages, each with all that are before it
+    _places: set[int] = field(default_factory=set)
     # What waits for results behind the last one of each line that none has continued.
     _ends: dict[int, dict[str, list[LoggedCall]]] = field(default_factory=dict)
 
     def whole(self) -> Iterator[Session]:
-        if (found := self.building.whole()) is not None:
+        found = self.building.whole()
+        if found is not None:
             self._ends.clear()
             yield found
 
@@ -119,9 +126,11 @@ class _Conversation:
 
     def take(self, value: Object) -> bool:
         """Take a line; return True if anything was found in it."""
-        session, turns = self.building.session, len(self.building.session.turns)
+        session = self.building.session
+        turns = len(self.building.session.turns)
         inner = [part for key in ("request", "response", "body") for part in _nested(value, key)]
-        inner += [part for outer in inner for part in _nested(outer, "body")]  # of a batch's output
+        # Of a batch's output
+        inner += [part for outer in inner for part in _nested(outer, "body")]
         parts = (value, *inner)
         for part in parts:
             session.agent = session.agent or text_at(part, "agent")
@@ -138,9 +147,11 @@ class _Conversation:
 
     def _messages(self, spoken: Sequence[_Spoken], shared: _Beside) -> None:
         """Add the new messages: a prefix that an earlier line had is not counted again."""
-        place, is_new = 0, False
+        place = 0
+        is_new = False
         for message, reply in spoken:
-            before, place = place, hash((place, _identity(message))) if self.is_shared else 0
+            before = place
+            place = hash((place, _identity(message))) if self.is_shared else 0
             if not is_new and place not in self._places:
                 is_new = True
                 self.building.waits = self._ends.pop(before, {})
@@ -153,7 +164,8 @@ class _Conversation:
 
 def _identity(message: Object) -> tuple[object, ...]:
     """Return what identifies a message, both as a reply and as it is sent in later requests."""
-    role, result = text_at(message, "role"), name_at(message, "tool_call_id")
+    role = text_at(message, "role")
+    result = name_at(message, "tool_call_id")
     calls = tuple(
         (
             name_at(one, "id"),
@@ -175,7 +187,8 @@ def _shared_fields(parts: Sequence[Object]) -> _Beside:
 
 def _replies(one: Object) -> Iterator[_Spoken]:
     for choice in objects(one.get("choices"))[:1]:
-        if isinstance(reply := choice.get("message"), dict):
+        reply = choice.get("message")
+        if isinstance(reply, dict):
             yield {**choice, **reply, "role": "assistant"}, one
 
 
@@ -190,7 +203,8 @@ def _alone(building: Building, value: Object, shared: _Beside) -> None:
         _message(building, value, shared)
     elif "choices" not in value and (found := tool_calls(value)):
         turn = building.turn()
-        turn.at, turn.model = shared.moment, shared.model
+        turn.at = shared.moment
+        turn.model = shared.model
         for call in found:
             building.called(turn, LoggedCall(call))
 
@@ -216,7 +230,8 @@ def _message(
             building.set_reply(call, words(message.get("content")))
     elif role == "assistant":
         turn = building.turn()
-        turn.text, turn.at = words(message.get("content")), shared.moment
+        turn.text = words(message.get("content"))
+        turn.at = shared.moment
         turn.finish = text_at(message, "finish_reason")
         turn.model = text_at(message, "model") or shared.model
         turn.usage = Usage(
@@ -228,7 +243,8 @@ def _message(
 
 def _calls_of(message: Object) -> list[dict[str, Any]]:
     given = objects(message.get("tool_calls"))
-    if isinstance(message.get("function_call"), dict):  # before there were tools
+    # Before there were tools
+    if isinstance(message.get("function_call"), dict):
         given.append({"function": message["function_call"]})
     return given
 
@@ -241,7 +257,8 @@ def _calls(building: Building, turn: LoggedTurn, message: Object, schemas: Objec
         if isinstance(function, dict):
             building.needs(function, "name")
             building.may_have(function, "arguments")
-        name, arguments = text_at(function, "name"), at(function, "arguments")
+        name = text_at(function, "name")
+        arguments = at(function, "arguments")
         call = called(name_at(item, "id"), name, "" if arguments is None else arguments)
         bad = Recorded.MALFORMED if call.malformed else Recorded.UNKNOWN
         building.called(turn, LoggedCall(call, bad))
@@ -266,14 +283,16 @@ def read_hook_log(path: Path) -> Iterator[Session | Skipped]:
             continue
         key = (name_at(value, "session"), name_at(value, "agent"), text_at(value, "harness"))
         building = sessions.setdefault(key, Building(_begun(value, path)))
-        if (whole := building.whole()) is not None:
+        whole = building.whole()
+        if whole is not None:
             yield whole
         _call(building, value)
     yield from (one.session for one in sessions.values())
 
 
 def _begun(value: Mapping[str, Any], path: Path) -> Session:
-    session, agent = name_at(value, "session"), name_at(value, "agent")
+    session = name_at(value, "session")
+    agent = name_at(value, "agent")
     return Session(
         id="/".join(filter(None, (session, agent, text_at(value, "at")))),
         agent=agent or "main",
@@ -286,7 +305,8 @@ def _begun(value: Mapping[str, Any], path: Path) -> Session:
 
 def _call(building: Building, value: Mapping[str, Any]) -> None:
     turn = building.turn()
-    turn.at, turn.model = when(value.get("at")), text_at(value, "model")
+    turn.at = when(value.get("at"))
+    turn.model = text_at(value, "model")
     given = value.get("arguments")
     call = called(name_at(value, "call"), text_at(value, "tool"), {} if given is None else given)
     denied = text_at(value, "verdict") == "denied"

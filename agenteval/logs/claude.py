@@ -69,9 +69,11 @@ class _Reading:
 
     path: Path
     sessions: dict[str, Building] = field(default_factory=dict)
-    last: Building = field(default_factory=lambda: Building(Session("")))  # that took a line
+    # That took a line
+    last: Building = field(default_factory=lambda: Building(Session("")))
     _line_ids: set[int] = field(default_factory=set)
-    _named: str = ""  # the session of the line before
+    # The session of the line before
+    _named: str = ""
 
     def take(self, line: Mapping[str, Any]) -> Iterator[Session]:
         kind = text_at(line, "type")
@@ -81,7 +83,8 @@ class _Reading:
         building = self.last = self._building(line)
         building.may_have(line, "uuid", "timestamp")
         if kind == "assistant":
-            if (whole := building.whole()) is not None:
+            whole = building.whole()
+            if whole is not None:
                 yield whole
             _assistant(building, line)
         elif kind == "tool_use":
@@ -91,7 +94,8 @@ class _Reading:
 
     def _again(self, line: Mapping[str, Any]) -> bool:
         identifier = line.get("uuid")
-        if not isinstance(identifier, str):  # a number may be another line's in another session
+        # A number may be another line's in another session
+        if not isinstance(identifier, str):
             return False
         known = hash(identifier) in self._line_ids
         self._line_ids.add(hash(identifier))
@@ -123,7 +127,8 @@ class _Reading:
 
     def _agent(self, line: Mapping[str, Any]) -> str:
         """Return the kind of sub-agent, from the line or from a file next to the log."""
-        if told := text_at(line, "attributionAgent"):
+        told = text_at(line, "attributionAgent")
+        if told:
             return told
         try:
             beside = small(self.path.with_suffix(".meta.json"))
@@ -136,7 +141,8 @@ def _assistant(building: Building, line: Mapping[str, Any]) -> None:
     building.needs(line, "message")
     message = line.get("message")
     model = text_at(message, "model")
-    if model == _SYNTHETIC:  # the program's own words, such as those on an error of the API
+    # The program's own words, such as those on an error of the API
+    if model == _SYNTHETIC:
         return
     turn = building.turn(name_at(message, "id"))
     turn.model = model or turn.model
@@ -188,7 +194,8 @@ def _tool_use(building: Building, line: Mapping[str, Any], block: Mapping[str, A
 
 def _results(building: Building, line: Mapping[str, Any]) -> None:
     if line.get("type") == "tool_result":
-        if (last := building.waiting()) is not None:
+        last = building.waiting()
+        if last is not None:
             output = words(line.get("output"))
             building.set_reply(last, output)
             _record(last, line, output, is_error=line.get("is_error") is True)
@@ -212,7 +219,8 @@ def _record(call: LoggedCall, line: Mapping[str, Any], output: str, *, is_error:
     call.recorded = _kept_from(line, call.call.id) or next(
         (recorded for recorded, fits in _EXPRESSIONS if fits.match(output)), Recorded.TOOL_ERROR
     )
-    if (match := _EXIT.match(output)) and call.recorded is Recorded.TOOL_ERROR:
+    match = _EXIT.match(output)
+    if match and call.recorded is Recorded.TOOL_ERROR:
         call.exit_code = int(match[1][:9])
 
 

@@ -50,14 +50,16 @@ _NEEDED = {
     "function_call_output": ("call_id", "output"),
 }
 _ENVELOPES = {"session_meta", "turn_context", "response_item"}
-_ASKS = re.compile(r"\btools\.exec_command\(\s*\{")  # in JavaScript that a model wrote
+# In JavaScript that a model wrote
+_ASKS = re.compile(r"\btools\.exec_command\(\s*\{")
 _TOKEN = re.compile(r"""\s+|(["'`])(?:(?!\1)[^\\]|\\.)*\1|[\w$]+|\S""", re.DOTALL)
 _HEX = r"u(?i:([\da-f]{4})|\{0*([\da-f]{1,5}|10[\da-f]{4})\})|x(?i:([\da-f]{2}))"
 _ESCAPE = re.compile(rf"\\(?:{_HEX}|(\r?\n|.))", re.DOTALL)
 _NAMED = dict(zip("ntrbfv0", "\n\t\r\b\f\v\0", strict=True)) | {"\n": "", "\r\n": ""}
 _HEAD = re.compile(r"Script (\w+)[^\n]*\nWall time[^\n]*\nOutput:\s*(?:Script error:\s*)?")
 _CODE = re.compile(r'"exit_code":\s*(-?\d{1,9})')
-_FIRST = 600  # characters of a result in which its outcome stands
+# Characters of a result in which its outcome stands
+_FIRST = 600
 
 
 def read(path: Path) -> Iterator[Session | Skipped]:
@@ -67,19 +69,23 @@ def read(path: Path) -> Iterator[Session | Skipped]:
         if isinstance(line, Skipped):
             yield line
             continue
-        kind, payload = text_at(line.value, "type"), line.value.get("payload")
+        kind = text_at(line.value, "type")
+        payload = line.value.get("payload")
         if kind in _ENVELOPES:
             building.needs(line.value, "payload")
         elif "payload" in line.value:
             building.needs(line.value, "type")
         if not isinstance(payload, dict):
-            payload, kind = line.value, "response_item"  # older rollouts have no envelope
+            # Older rollouts have no envelope
+            payload = line.value
+            kind = "response_item"
         if kind == "session_meta":
             _begin(building.session, payload)
         elif kind in _BESIDE:
             _BESIDE[kind](reading, payload)
         elif kind == "response_item":
-            if (whole := building.whole()) is not None:
+            whole = building.whole()
+            if whole is not None:
                 yield whole
                 reading.last = None
             reading.item(payload, when(line.value.get("timestamp")))
@@ -107,9 +113,12 @@ class _Reading:
     building: Building
     model: str = ""
     last: LoggedTurn | None = None
-    _own: set[int] = field(default_factory=set)  # the calls of the last turn
-    _together: dict[str, int] = field(default_factory=dict)  # calls that one script makes, by id
-    _total: object = None  # tokens of the session so far, as they are told
+    # The calls of the last turn
+    _own: set[int] = field(default_factory=set)
+    # Calls that one script makes, by id
+    _together: dict[str, int] = field(default_factory=dict)
+    # Tokens of the session so far, as they are told
+    _total: object = None
 
     def context(self, item: Object) -> None:
         session = self.building.session
@@ -119,11 +128,13 @@ class _Reading:
 
     def counted(self, event: Object) -> None:
         """Add the tokens of a reply, reported behind it; some are repeated, with the same total."""
-        total, last = at(event, "info", "total_token_usage"), at(event, "info", "last_token_usage")
+        total = at(event, "info", "total_token_usage")
+        last = at(event, "info", "last_token_usage")
         turns = self.building.session.turns
         if not last or not turns or (total and total == self._total):
             return
-        self._total, usage = total, turns[-1].usage
+        self._total = total
+        usage = turns[-1].usage
         turns[-1].usage = Usage(
             usage.prompt_tokens + count_at(last, "input_tokens"),
             usage.completion_tokens + count_at(last, "output_tokens"),
@@ -150,7 +161,8 @@ class _Reading:
             self.building.needs(item, *_NEEDED.get(kind, ("call_id",)))
             number = self._together.pop(name := name_at(item, "call_id"), 1)
             for _ in range(number):
-                if one := self.building.take_call(name):
+                one = self.building.take_call(name)
+                if one:
                     _result(self.building, one, item, is_alone=number == 1)
                     if id(one) in self._own:
                         self.last = None
@@ -160,7 +172,8 @@ class _Reading:
         if turn is None:
             turn = self.last = self.building.turn()
             self._own.clear()
-        turn.at, turn.model = moment, self.model
+        turn.at = moment
+        turn.model = self.model
         return turn
 
     def _call(self, turn: LoggedTurn, item: Object, kind: str) -> None:
@@ -199,7 +212,8 @@ def _result(building: Building, call: LoggedCall, item: Object, *, is_alone: boo
     output = _unwrapped(item.get("output"))
     if isinstance(output, dict):
         building.may_have(output, "metadata", "content", "success")
-        if isinstance(metadata := output.get("metadata"), dict):
+        metadata = output.get("metadata")
+        if isinstance(metadata, dict):
             building.may_have(metadata, "exit_code")
     text = words(output if isinstance(output, str | list) else [output])
     building.set_reply(call, text or text_at(output, "content"))
@@ -219,7 +233,8 @@ def _unwrapped(output: object) -> object:
 
 
 def _record(call: LoggedCall, output: object, *, is_alone: bool) -> None:
-    head, code = _HEAD.match(call.said), code_at(output, "metadata", "exit_code")
+    head = _HEAD.match(call.said)
+    code = code_at(output, "metadata", "exit_code")
     start = call.said[head.end() if head else 0 :][:_FIRST]
     match = _EXIT.search(start) or (_CODE.search(start) if head else None)
     if is_alone:
@@ -247,7 +262,8 @@ def _command(script: str, begin: int, end: int) -> str | None:
     for token in _TOKEN.finditer(script, begin, end):
         if not token[0].isspace():
             tokens.append(token[0])
-        if token[0] in {"}", '"', "'", "`"}:  # its end, or a literal without one
+        # Its end, or a literal without one
+        if token[0] in {"}", '"', "'", "`"}:
             break
     for place in range(len(tokens) - 4):
         before, key, colon, text, after = tokens[place : place + 5]

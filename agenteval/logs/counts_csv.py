@@ -31,15 +31,20 @@ from agenteval.logs.packed import UNREADABLE, opened
 from agenteval.trial.recovery import Access, EngineLine, Entry
 from agenteval.trial.trial import ErrorCounts
 
-Trial = tuple[str, str]  # scenario and trial
+# Scenario and trial
+Trial = tuple[str, str]
 COLUMNS = "model, calls, class, errors; trial and scenario where they are known"
-_LARGEST = 16 << 20  # bytes: some 400,000 lines
+# Bytes: some 400,000 lines
+_LARGEST = 16 << 20
 _NEEDED = ("model", "calls", "errors")
 _KNOWN = (*_NEEDED, "class", "trial", "scenario")
 _DELIMITERS = ",;\t|"
-_MOST = 10_000_000  # the exact test of two counts visits every count there is
-_SLIP = 0.85  # how alike: `pip` and `pipe` are 0.86
-_LONGEST = 80  # characters of a class that may be a slip for one of ours
+# The exact test of two counts visits every count there is
+_MOST = 10_000_000
+# How alike: `pip` and `pipe` are 0.86
+_SLIP = 0.85
+# Characters of a class that may be a slip for one of ours
+_LONGEST = 80
 _TOTALS = frozenset(("total", "totals", "all", "sum", "overall", "subtotal", "grand total"))
 
 
@@ -96,7 +101,8 @@ def read_counts(lines: Sequence[str], *, where: str) -> Mapping[str, Table]:
     if any(line.failure_class in _class_names() for _, line in found):
         _refuse_slips(found, where)
     for number, line in found:
-        table, trial = tables.setdefault(line.model, Table()), (line.scenario, line.trial)
+        table = tables.setdefault(line.model, Table())
+        trial = (line.scenario, line.trial)
         if table.calls.setdefault(trial, line.calls) != line.calls:
             raise UsageError(
                 f"{where}:{number}: calls: {line.calls}, but {table.calls[trial]} in a line above; "
@@ -184,7 +190,8 @@ def _line(columns: Sequence[str], cells: Sequence[str], at: str) -> _CsvLine:
 def _refuse_slips(lines: Sequence[tuple[int, _CsvLine]], where: str) -> None:
     """In a table of our classes; a table of other people's may name them as they like."""
     for number, line in lines:
-        if near := _nearest_class(line.failure_class[:_LONGEST]):
+        near = _nearest_class(line.failure_class[:_LONGEST])
+        if near:
             raise UsageError(
                 f"{where}:{number}: class: {line.failure_class!r} is none of ours; "
                 f"did you mean {near}?"
@@ -219,8 +226,10 @@ def _count(text: str, at: str) -> int:
     raise UsageError(f"{at}: expected a count, {cure}, got {got}")
 
 
-LONGEST = 1 << 16  # bytes of a line that are looked at: logged prompts can have megabytes
-_COLOUR = re.compile(rb"\x1b\[[0-9;]*[A-Za-z]|\0")  # and the zeros of UTF-16
+# Bytes of a line that are looked at: logged prompts can have megabytes
+LONGEST = 1 << 16
+# And the zeros of UTF-16
+_COLOUR = re.compile(rb"\x1b\[[0-9;]*[A-Za-z]|\0")
 # The first head of a line is vLLM's own: what a logged prompt holds comes after one.
 _HEAD = re.compile(
     r"(?:INFO|DEBUG) +(?:\d{4}-)?(\d\d)-(\d\d)[ T](\d\d):(\d\d):(\d\d)(?:[.,]\d+)? "
@@ -246,7 +255,8 @@ _OTHERS = {
     "Ollama": re.compile(r"\[GIN\] \d{4}"),
     "LMDeploy": re.compile(r"Avg thr \(in/out\): "),
 }
-_DAYS = (0, 31, 60, 91, 121, 152, 182, 213, 244, 274, 305, 335)  # before a month of a leap year
+# Before a month of a leap year
+_DAYS = (0, 31, 60, 91, 121, 152, 182, 213, 244, 274, 305, 335)
 
 
 @dataclass(slots=True)
@@ -266,7 +276,8 @@ class VllmLog:
 
     def entries(self, lines: Iterable[bytes]) -> Iterator[Entry]:
         for raw in lines:
-            for part in raw.split(b"\r"):  # progress bars have no line ends of their own
+            # Progress bars have no line ends of their own
+            for part in raw.split(b"\r"):
                 self.lines += bool(part.strip())
                 entry = self._entry(_COLOUR.sub(b"", part).decode("ascii", "replace"))
                 if entry is not None:

@@ -139,7 +139,8 @@ _KNOWN = (
         "hook",
         "our own hook: calls.jsonl, and the older ones beside it",
         chat.read_hook_log,
-        ("calls.jsonl", "calls.jsonl[.-][!l]*"),  # not calls.jsonl.lock
+        # Not calls.jsonl.lock
+        ("calls.jsonl", "calls.jsonl[.-][!l]*"),
         (("XDG_STATE_HOME", "~/.local/state", "agenteval/hook"),),
         (Fact.MALFORMED, Fact.EXIT_CODES),
     ),

@@ -41,13 +41,15 @@ def read(path: Path) -> Iterator[Session | Skipped]:
     if path.suffix == ".jsonl":
         yield from _of_lines(path)
         return
-    building, number = Building(Session(by_place(path), agent="main", path=str(path))), 0
+    building = Building(Session(by_place(path), agent="main", path=str(path)))
+    number = 0
     for item in walked(path, "messages"):
         if isinstance(item, Skipped):
             yield item
         elif item[0] == "messages" and isinstance(item[1], dict):
             number += 1
-            if (whole := building.whole()) is not None:
+            whole = building.whole()
+            if whole is not None:
                 yield whole
             _message(building, item[1])
             yield from take_faults(building, path, f"message {number}")
@@ -73,7 +75,8 @@ def _of_lines(path: Path) -> Iterator[Session | Skipped]:
         _change(messages, number, value)
     building = Building(session)
     for number, message in enumerate(messages.values(), 1):
-        if (whole := building.whole()) is not None:
+        whole = building.whole()
+        if whole is not None:
             yield whole
         _message(building, message)
         yield from take_faults(building, path, f"message {number}")
@@ -106,11 +109,13 @@ def _message(building: Building, message: Object) -> None:
     building.may_have(message, "toolCalls", "content")
     if text_at(message, "type") not in {"gemini", "model", "assistant"}:
         return
-    if not message.keys() & {"toolCalls", "content"}:  # as of another program
+    # As of another program
+    if not message.keys() & {"toolCalls", "content"}:
         building.needs(message, "content")
         return
     turn = building.turn()
-    turn.text, turn.model = words(message.get("content")), text_at(message, "model")
+    turn.text = words(message.get("content"))
+    turn.model = text_at(message, "model")
     turn.at = when(message.get("timestamp"))
     turn.usage = Usage(
         prompt_tokens=count_at(message, "tokens", "input"),
@@ -130,14 +135,17 @@ def _message(building: Building, message: Object) -> None:
 
 def _has_response(building: Building, part: Object) -> None:
     building.may_have(part, "functionResponse")
-    if isinstance(whole := part.get("functionResponse"), dict):
+    whole = part.get("functionResponse")
+    if isinstance(whole, dict):
         building.may_have(whole, "response")
-        if isinstance(response := whole.get("response"), dict):
+        response = whole.get("response")
+        if isinstance(response, dict):
             building.may_have(response, "output", "error")
 
 
 def _status(item: Object) -> Recorded:
-    output, status = _result(item), item.get("status")
+    output = _result(item)
+    status = item.get("status")
     error_type = text_at(item, "errorType") or text_at(item, "result", "errorType")
     if error_type in _TYPES:
         return _TYPES[error_type]
@@ -157,7 +165,8 @@ def _result(item: Object) -> str:
     for part in objects(parts if isinstance(parts, list) else [parts]):
         response = at(part, "functionResponse", "response")
         for name in ("output", "error"):
-            if output := text_at(response, name):
+            output = text_at(response, name)
+            if output:
                 return output
     return text_at(item, "resultDisplay")
 
@@ -172,7 +181,8 @@ def read_qwen(path: Path) -> Iterator[Session | Skipped]:
         value = line.value
         _qwen_begin(building.session, value)
         if value.get("type") == "assistant":
-            if (whole := building.whole()) is not None:
+            whole = building.whole()
+            if whole is not None:
                 yield whole
             _qwen_turn(building, value)
         elif value.get("type") == "tool_result":
@@ -190,14 +200,16 @@ def _qwen_begin(session: Session, value: Object) -> None:
 
 def _qwen_turn(building: Building, value: Object) -> None:
     building.needs(value, "message")
-    if isinstance(message := value.get("message"), dict):
+    message = value.get("message")
+    if isinstance(message, dict):
         building.needs(message, "parts")
         if "parts" not in message:
             return
     turn = building.turn()
     parts = objects(at(value, "message", "parts"))
     turn.text = "\n".join(text_at(one, "text") for one in parts if not one.get("thought")).strip()
-    turn.model, turn.at = text_at(value, "model"), when(value.get("timestamp"))
+    turn.model = text_at(value, "model")
+    turn.at = when(value.get("timestamp"))
     turn.usage = Usage(
         prompt_tokens=count_at(value, "usageMetadata", "promptTokenCount"),
         completion_tokens=count_at(value, "usageMetadata", "candidatesTokenCount"),
@@ -223,7 +235,8 @@ def _qwen_result(building: Building, value: Object) -> None:
     name = name_at(result, "callId") or next(
         (name_at(call, "functionResponse", "id") for call in parts), ""
     )
-    if (call := building.take_call(name)) is not None:
+    call = building.take_call(name)
+    if call is not None:
         shown = text_at(result, "resultDisplay")
         building.set_reply(call, _result({"result": parts, "resultDisplay": shown}))
         call.recorded = _status({**result, "result": parts} if isinstance(result, dict) else {})

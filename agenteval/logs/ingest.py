@@ -88,7 +88,8 @@ def _places(format_name: str, paths: Sequence[str]) -> list[tuple[LogFormat, Pat
     """Return the formats and places in which to look for logs. Raises UsageError."""
     if format_name != AUTO:
         log = format_named(format_name)
-        if not (places := [Path(path) for path in paths] or [*log.places()]):
+        places = [Path(path) for path in paths] or [*log.places()]
+        if not places:
             raise UsageError(f"{log.name}: no logs in its own place here. Name a file or a folder")
         return [(log, place) for place in places]
     if paths:
@@ -118,8 +119,11 @@ class _Taking:
         note: Note,
     ) -> None:
         self.intake = Intake()
-        self._store, self._allowlist, self._filters = store, allowlist, filters
-        self._redactor, self._note = redactor, note
+        self._store = store
+        self._allowlist = allowlist
+        self._filters = filters
+        self._redactor = redactor
+        self._note = note
         self._writer = store.log_writer(TAXONOMY_VERSION)
         self._runs = {run.id: run for run in store.runs() if run.source}
 
@@ -127,7 +131,8 @@ class _Taking:
         self.intake.file_count = len(files)
         new = [*self._new(files)]
         sized = [(log.name, path, _size(path)) for log, path, *_ in new]
-        if self._redactor:  # the same thing has the same mark in all of them
+        # The same thing has the same mark in all of them
+        if self._redactor:
             workers = 0
         workers = workers_for(sum(size for *_, size in sized), workers)
         reading = Reading(self._allowlist, self._filters, self._redactor, self._writer.tables)
@@ -160,7 +165,8 @@ class _Taking:
     ) -> Iterator[tuple[LogFormat, Path, str, str]]:
         """Yield the files that changed since they were read, with the name and state to store."""
         for log, path in files:
-            name, state = self._key_of(log, path), _state(path)
+            name = self._key_of(log, path)
+            state = _state(path)
             if self._writer.has_read(name, state):
                 self.intake.files += 1
                 self.intake.unchanged += 1
@@ -240,7 +246,8 @@ def _size(path: Path) -> int:
     try:
         return path.stat().st_size
     except OSError:
-        return 0  # whoever opens it is told
+        # Whoever opens it is told
+        return 0
 
 
 def _state(path: Path) -> str:
@@ -255,6 +262,7 @@ def _state(path: Path) -> str:
         except OSError:
             continue
         stamps.append(f"{status.st_size} {status.st_mtime_ns}")
-    if path.parent.parent.name == "session":  # OpenCode's tree: its parts are files of their own
+    # OpenCode's tree: its parts are files of their own
+    if path.parent.parent.name == "session":
         return ""
     return "\n".join(stamps)

@@ -33,9 +33,11 @@ _ERRORS = {
     "parsing": Recorded.MALFORMED,
 }
 _LISTS = ("messages", "events")
-_MOST = 20_000  # turns of a sample, and events that are held of it
+# Turns of a sample, and events that are held of it
+_MOST = 20_000
 _ATTACHED = "attachment://"
-_ZSTD = 93  # as a ZIP names it
+# As a ZIP names it
+_ZSTD = 93
 _PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, _ZSTD)
 _UNPACK = (
     "packed by zstd, which Python reads from 3.14 on: "
@@ -51,7 +53,8 @@ def read(path: Path) -> Iterator[Session | Skipped]:
 
 
 def _of_json(path: Path) -> Iterator[Session | Skipped]:
-    head, top = dict[str, Any](), Building(Session(""))
+    head = dict[str, Any]()
+    top = Building(Session(""))
     for item in walked(path, "samples"):
         if isinstance(item, Skipped):
             yield item
@@ -104,7 +107,8 @@ def _member(
     """The keys of one file of an archive, unpacked as they are read: it may be large."""
     packing = archive.getinfo(name).compress_type
     try:
-        if packing not in _PACKINGS:  # unpacked at once by Python, whatever comes of it
+        # Unpacked at once by Python, whatever comes of it
+        if packing not in _PACKINGS:
             raise NotImplementedError(f"packed in a way ({packing}) that Inspect does not use")
         with BufferedReader(Bounded(archive.open(name), allowance), AT_ONCE) as file:
             for item in walked_bytes(file, str(path), f"{name}: ", *_LISTS):
@@ -121,7 +125,8 @@ def _sample(head: Object, members: Iterable[tuple[str, Any]], path: Path) -> Bui
     """Build one sample from its keys as they come; the items of a list come one by one."""
     building = Building(Session("", path=str(path)))
     ids: dict[str, Any] = {}
-    events, attached = _Events(), dict[str, str]()
+    events = _Events()
+    attached = dict[str, str]()
     for key, value in members:
         if key == "messages" and isinstance(value, dict):
             _message(building, value)
@@ -136,7 +141,8 @@ def _sample(head: Object, members: Iterable[tuple[str, Any]], path: Path) -> Bui
     session = building.session
     named = f"{name_at(head, 'run_id') or by_place(path)}/{ids.get('id')}/{ids.get('epoch')}"
     session.id = name_at(ids, "uuid") or named
-    session.agent, session.model = text_at(head, "solver") or "main", text_at(head, "model")
+    session.agent = text_at(head, "solver") or "main"
+    session.model = text_at(head, "model")
     session.version = text_at(head, "packages", "inspect_ai")
     session.project = text_at(head, "task")
     events.tell(building, when(head.get("created")), attached)
@@ -155,7 +161,8 @@ def _message(building: Building, message: Object) -> None:
             recorded = Recorded.MALFORMED if one.get("parse_error") else Recorded.PENDING
             building.called(turn, LoggedCall(_call(one), recorded))
     elif role == "tool" and (found := building.take_call(name_at(message, "tool_call_id"))):
-        if isinstance(error := message.get("error"), dict):
+        error = message.get("error")
+        if isinstance(error, dict):
             building.needs(error, "type")
         _record(building, found, message.get("error"), words(message.get("content")))
 
@@ -166,7 +173,8 @@ def _call(one: Object) -> ToolCall:
 
 
 def _record(building: Building, call: LoggedCall, error: object, result: str) -> None:
-    kind, message = text_at(error, "type"), text_at(error, "message")
+    kind = text_at(error, "type")
+    message = text_at(error, "message")
     building.set_reply(call, message or result)
     if call.recorded is Recorded.PENDING:
         call.recorded = _ERRORS.get(kind, Recorded.TOOL_ERROR) if kind else Recorded.RAN
@@ -181,9 +189,11 @@ class _Events:
     Calls of sub-agents, and those that were removed from a long conversation, stand here alone.
     """
 
-    replies: dict[str, Object] = field(default_factory=dict)  # by the id of the message
+    # By the id of the message
+    replies: dict[str, Object] = field(default_factory=dict)
     calls: list[Object] = field(default_factory=list)
-    decided: dict[str, str] = field(default_factory=dict)  # by a person, of calls
+    # By a person, of calls
+    decided: dict[str, str] = field(default_factory=dict)
 
     def take(self, event: Object) -> None:
         kind = event.get("event")
@@ -210,7 +220,8 @@ class _Events:
         for call in building.session.calls:
             calls_by_id.setdefault(call.call.id, []).append(call)
         for event in self.calls:
-            if own := calls_by_id.get(name_at(event, "id")):
+            own = calls_by_id.get(name_at(event, "id"))
+            if own:
                 own.pop(0).seconds = _seconds(event.get("working_time"))
             else:
                 self._alone(building, event, attached)

@@ -20,8 +20,10 @@ from agenteval.logs.packed import UNREADABLE, opened_log
 from agenteval.logs.tool_calls import DEEPEST, MOST_VALUES, TOO_DEEP, TOO_MANY, excess, is_deep
 from agenteval.trial.session import Building, Skipped
 
-LONGEST = 1 << 25  # bytes of one line, or of one value of a document
-DEEP: Any = object()  # stands for a value that is nested too deep
+# Bytes of one line, or of one value of a document
+LONGEST = 1 << 25
+# Stands for a value that is nested too deep
+DEEP: Any = object()
 DECODER = json.JSONDecoder(strict=False)
 
 _BLANKS_AND_COMMAS = re.compile(r"[\s,]*+")
@@ -78,7 +80,10 @@ class _Document:
     """A document of which a part is held, as text."""
 
     def __init__(self, file: BinaryIO) -> None:
-        self._file, self._held, self._from, self._before = file, "", 0, 0
+        self._file = file
+        self._held = ""
+        self._from = 0
+        self._before = 0
         self._decoder = getincrementaldecoder("utf-8")("surrogateescape")
 
     def place(self, within: str) -> str:
@@ -87,7 +92,8 @@ class _Document:
     def next(self) -> str:
         """Return the next character that is no space; empty at the end."""
         while True:
-            if blanks := _BLANKS_AND_COMMAS.match(self._held, self._from):
+            blanks = _BLANKS_AND_COMMAS.match(self._held, self._from)
+            if blanks:
                 self._from = blanks.end()
             if self._from < len(self._held):
                 return self._held[self._from]
@@ -95,7 +101,8 @@ class _Document:
                 return ""
 
     def skip(self, mark: str) -> None:
-        if (character := self.next()) != mark:
+        character = self.next()
+        if character != mark:
             raise _BadJsonError(f"expected {mark}, got {character or 'the end: cut off'}")
         self._from += 1
 
@@ -113,8 +120,10 @@ class _Document:
                 if len(self._held) - self._from > _AT_ONCE or not self._read_on():
                     break
                 continue
-            if end < len(self._held) or not self._read_on():  # a number may go on
-                begin, self._from = self._from, end
+            # A number may go on
+            if end < len(self._held) or not self._read_on():
+                begin = self._from
+                self._from = end
                 marks = self._held.count("{", begin, end) + self._held.count("[", begin, end)
                 return DEEP if marks > DEEPEST and is_deep(value) else value
         return self._large_value()
@@ -124,7 +133,8 @@ class _Document:
         self._before += _size(self._held[: self._from])
         content = bytearray(self._held[self._from :].encode("utf-8", "surrogateescape"))
         content += self._decoder.getstate()[0]
-        self._held, self._from = "", 0
+        self._held = ""
+        self._from = 0
         end = _Scan(self._file, content).end()
         rest = bytes(content[end:])
         del content[end:]
@@ -147,7 +157,8 @@ class _Scan:
     """The search for the end of a value, in bytes that are read on as it goes."""
 
     def __init__(self, file: BinaryIO, content: bytearray) -> None:
-        self._file, self._content = file, content
+        self._file = file
+        self._content = content
 
     def end(self) -> int:
         """Return the offset at which the value at the head of the content ends.
@@ -165,19 +176,22 @@ class _Scan:
         return scalar.end() if scalar else len(first)
 
     def _end_of_nest(self, at: int) -> int:
-        depth, count = 1, 0
+        depth = 1
+        count = 0
         while depth:
             mark = _MARK.search(self._content, at)
             if mark is None:
                 at = len(self._content)
                 self._need_more()
                 continue
-            at, count = mark.end(), count + 1
+            at = mark.end()
+            count = count + 1
             if mark[0] == b'"':
                 at = self._end_of_string(at)
             else:
                 depth += 1 if mark[0] in b"[{" else -1
-            if count > 4 * MOST_VALUES:  # keys, and both brackets of each
+            # Keys, and both brackets of each
+            if count > 4 * MOST_VALUES:
                 raise _BadJsonError(TOO_MANY)
         return at
 
@@ -202,7 +216,8 @@ class _Scan:
 
 
 def _whole(content: bytes) -> Any:
-    if why := excess(content):
+    why = excess(content)
+    if why:
         raise _BadJsonError(why)
     try:
         return _decoded(content)
@@ -243,7 +258,8 @@ _BLANKS = re.compile(r"[\s,]*")
 
 
 class Line(NamedTuple):
-    number: int  # from 1
+    # From 1
+    number: int
     value: Mapping[str, Any]
 
 
@@ -260,7 +276,8 @@ def lines(path: Path) -> Iterator[Line | Skipped]:
                 elif why := excess(content):
                     yield Skipped(str(path), f"line {number}", why)
                 elif (value := _object(content)) is not None:
-                    content = b""  # not held beside the value
+                    # Not held beside the value
+                    content = b""
                     yield Line(number, value)
                 elif not content.isspace():
                     yield from _line(path, number, content.decode("utf-8", "surrogateescape"))

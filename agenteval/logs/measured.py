@@ -32,7 +32,8 @@ from agenteval.trial.summary import ImportedCounts
 from agenteval.trial.text import visible
 from agenteval.trial.trial import ErrorCounts
 
-ARTICLE = "article"  # the allow list that the published calls are judged by, and their taxonomy
+# The allow list that the published calls are judged by, and their taxonomy
+ARTICLE = "article"
 CALLS = Path("fixtures", "article", "calls.jsonl")
 Sessions = tuple[tuple[ToolCall, ...], ...]
 
@@ -40,7 +41,8 @@ Sessions = tuple[tuple[ToolCall, ...], ...]
 def import_counts(file: Path, store: str) -> Iterator[ImportedCounts]:
     """Store a published table, one entry for each of its models. Raises UsageError."""
     Location(store).check_ours()
-    tables, now = load_counts(file), datetime.now(UTC)
+    tables = load_counts(file)
+    now = datetime.now(UTC)
     model_cards = cards(tables)
     with closing(sql.SqlStore(store)) as there:
         for model, table in tables.items():
@@ -164,7 +166,8 @@ def view_of_article() -> View:
     }  # which calls belong to one trial was not published: the sessions were made up
     counts = {model: replace(of, by_trial=False) for model, of in counts_of.items()}
     title = "The published comparison, judged again from calls written after it"
-    texts, rows = build.class_texts(), catalogue.fold(ARTICLE)
+    texts = build.class_texts()
+    rows = catalogue.fold(ARTICLE)
     return build_counts_view(title, counts, classes=texts, fold=rows)
 
 

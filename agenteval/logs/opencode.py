@@ -47,14 +47,16 @@ from agenteval.trial.trial import Usage
 Object = Mapping[str, Any]
 _DENIED = re.compile(
     r"specifically restricted access|rule which prevents|PermissionDeniedError"
-    r"|Permission denied: |\A(?:Error: )?Denied by the allow list "  # the last one is our hook's
+    # The last one is our hook's
+    r"|Permission denied: |\A(?:Error: )?Denied by the allow list "
 )
 _REJECTED = re.compile(r"PermissionRejectedError|user rejected permission|PermissionCorrectedError")
 _INVALID = re.compile(r"call unavailable tool|NoSuchToolError")
 _MALFORMED = re.compile(
     r"was called with invalid arguments|Invalid input for tool|JSON parsing failed"
 )
-_RULES = 1_000  # that are kept of a session: each is looked for among the others
+# That are kept of a session: each is looked for among the others
+_RULES = 1_000
 _ACTIONS = {"allow", "ask", "deny"}
 
 
@@ -105,14 +107,16 @@ def part_of(building: Building, turn: LoggedTurn, part: Object) -> None:
         turn.says(text_at(part, "text"))
     elif part.get("type") == "tool":
         building.needs(part, "tool", "state")
-        if isinstance(state := part.get("state"), dict):
+        state = part.get("state")
+        if isinstance(state, dict):
             building.needs(state, "status", "input")
             building.may_have(state, "error", "output", "metadata", "time")
             if part.get("tool") == "invalid" and isinstance(given := state.get("input"), dict):
                 building.may_have(given, "tool", "error")
         call = call_of(part)
         if call.recorded is Recorded.PENDING and not building.first(turn, call):
-            return  # one malformed call can leave many parts behind
+            # One malformed call can leave many parts behind
+            return
         rules = rules_in(call)
         building.called(turn, call)
         for rule in rules:
@@ -122,17 +126,20 @@ def part_of(building: Building, turn: LoggedTurn, part: Object) -> None:
 
 def call_of(part: Object) -> LoggedCall:
     state: Object = part["state"] if isinstance(part.get("state"), dict) else {}
-    arguments, output = state.get("input"), text_at(state, "error") or text_at(state, "output")
+    arguments = state.get("input")
+    output = text_at(state, "error") or text_at(state, "output")
     recorded = _recorded(part, state)
     name = text_at(part, "tool")
     if name == "invalid" and isinstance(arguments, dict):
-        name, output = text_at(arguments, "tool") or name, text_at(arguments, "error") or output
+        name = text_at(arguments, "tool") or name
+        output = text_at(arguments, "error") or output
         arguments = _text_in(output) if recorded is Recorded.MALFORMED else {}
     elif recorded is Recorded.MALFORMED and isinstance(at(arguments, "value"), str):
         arguments = (
             arguments["value"] if isinstance(arguments, dict) and len(arguments) == 1 else arguments
         )
-    began, ended = when(at(state, "time", "start")), when(at(state, "time", "end"))
+    began = when(at(state, "time", "start"))
+    ended = when(at(state, "time", "end"))
     return LoggedCall(
         call=called(name_at(part, "callID"), name, {} if arguments is None else arguments),
         recorded=recorded,
@@ -143,7 +150,8 @@ def call_of(part: Object) -> LoggedCall:
 
 
 def _recorded(part: Object, state: Object) -> Recorded:
-    status, error = text_at(state, "status"), text_at(state, "error")
+    status = text_at(state, "status")
+    error = text_at(state, "error")
     if part.get("tool") == "invalid":
         error = text_at(state, "input", "error") or error
         return Recorded.INVALID_TOOL if _INVALID.search(error) else Recorded.MALFORMED
@@ -174,7 +182,8 @@ def _text_in(error: str) -> str:
 
 def _quoted(said: str, opens: str, closes: str) -> str:
     """From the first mark to the last; a pattern would look for the end from each of the firsts."""
-    begin, end = said.find(opens), said.rfind(closes)
+    begin = said.find(opens)
+    end = said.rfind(closes)
     return said[begin : end + len(closes)] if 0 <= begin < end else ""
 
 
@@ -214,9 +223,12 @@ _LIMITS = LIMITS | {
 }
 # The limits of the process: beside what is read, our own store is written.
 _HEAPS = "PRAGMA soft_heap_limit=268435456; PRAGMA hard_heap_limit=536870912;"
-_BUSY_TIMEOUT = 5_000  # milliseconds for who writes in it
-_STEPS = 20_000_000  # of SQLite's machine, and one for each byte; a good store takes a tenth
-_STRIDE = 100_000  # of them, after which they are counted
+# Milliseconds for who writes in it
+_BUSY_TIMEOUT = 5_000
+# Of SQLite's machine, and one for each byte; a good store takes a tenth
+_STEPS = 20_000_000
+# Of them, after which they are counted
+_STRIDE = 100_000
 _DECLARED = "SELECT sql FROM sqlite_master WHERE type = 'table' AND name = ?"
 _SESSIONS = "SELECT id FROM session ORDER BY id"
 _SESSIONS_2 = "SELECT id FROM session_v2 ORDER BY id"
@@ -237,7 +249,8 @@ def read_database(path: Path, *, is_logged: bool) -> Iterator[Session | Skipped]
     """
     wal, *others = (path.with_name(path.name + end) for end in ("-wal", "-shm", "-journal"))
     for beside in (wal, *others):
-        if beside.exists():  # SQLite would wait for a pipe without end
+        # SQLite would wait for a pipe without end
+        if beside.exists():
             regular(beside).close()
     # A store without its -shm, in a folder that cannot be written, is read as it lies there.
     how = "&immutable=1" if is_logged and not wal.exists() else ""
@@ -313,7 +326,8 @@ class _Reading:
         building = Building(Session("")) if info is None else begun(info, self.path)
         query = _MESSAGES if table == "session" else _MESSAGES_2
         for message in self._ids(store, f"session {name}", query, name):
-            if (whole := building.whole()) is not None:
+            whole = building.whole()
+            if whole is not None:
                 yield whole
             if table == "session":
                 payload = self._payload(store, "message", message)
@@ -329,7 +343,8 @@ class _Reading:
 
     def _parts(self, store: Any, message: object) -> Iterator[Object]:
         for part in self._ids(store, f"message {message}", _PART_IDS, message):
-            if (found := self._payload(store, "part", part)) is not None:
+            found = self._payload(store, "part", part)
+            if found is not None:
                 yield found
 
     def _ids(self, store: Any, where: str, query: str, *of: object) -> dict[Any, None]:
@@ -356,7 +371,8 @@ class _Reading:
         return {**known, "parentID": known.get("parent_id")}
 
     def _payload(self, store: Any, table: str, name: object) -> Object | None:
-        if (row := self._row(store, table, name)) is None:
+        row = self._row(store, table, name)
+        if row is None:
             return None
         try:
             if isinstance(row["data"], str) and has_too_many(row["data"]):
@@ -392,8 +408,10 @@ def _part_of_second(part: Object) -> Object:
     converted: Object = {**part, "callID": part.get("id")}
     if "name" in part:
         converted = {**converted, "tool": part["name"]}
-    if isinstance(state := part.get("state"), dict):
-        error, output = state.get("error"), state.get("output")
+    state = part.get("state")
+    if isinstance(state, dict):
+        error = state.get("error")
+        output = state.get("output")
         if isinstance(error, dict):
             error = ": ".join(filter(None, (text_at(error, "type"), text_at(error, "message"))))
         texts = {"error": error, "output": output or words(state.get("content"))}
@@ -428,7 +446,9 @@ def read(path: Path) -> Iterator[Session | Skipped]:
 
 
 def _of_export(path: Path) -> Iterator[Session | Skipped]:
-    building, has_info, number = Building(Session("", path=str(path))), False, 0
+    building = Building(Session("", path=str(path)))
+    has_info = False
+    number = 0
     for item in walked(path, "messages"):
         if isinstance(item, Skipped):
             yield item
@@ -441,7 +461,8 @@ def _of_export(path: Path) -> Iterator[Session | Skipped]:
             building.may_have({key: None}, "messages")
             yield from take_faults(building, path, "the file")
         elif key == "messages" and isinstance(value, dict):
-            if has_info and (whole := building.whole()) is not None:  # no part without its name
+            # No part without its name
+            if has_info and (whole := building.whole()) is not None:
                 yield whole
             number += 1
             building.needs(value, "info", "parts")
@@ -472,7 +493,8 @@ def _of_run(path: Path) -> Iterator[Session | Skipped]:
             continue
         building = buildings.setdefault(name, Building(Session(name, path=str(path))))
         if text_at(part, "type") in {"tool", "text"}:
-            if (whole := building.whole()) is not None:
+            whole = building.whole()
+            if whole is not None:
                 yield whole
             building.may_have(part, "messageID")
             turn = building.turn(name_at(part, "messageID"))
@@ -496,13 +518,15 @@ def _unnamed(line: Line, path: Path) -> Iterator[Skipped]:
 
 def _of_tree(path: Path) -> Iterator[Session | Skipped]:
     """One session of a tree: its messages and their parts are files, named in their order."""
-    root, faults = path.parent.parent.parent, list[Skipped]()
+    root = path.parent.parent.parent
+    faults = list[Skipped]()
     info = _file(path, faults)
     building = begun(info, path)
     if building.session.id:
         loose = [_file(part, faults) for part in sorted((root / "part").glob("*.json"))]
         for file in sorted((root / "message" / building.session.id).glob("*.json")):
-            if (whole := building.whole()) is not None:
+            whole = building.whole()
+            if whole is not None:
                 yield whole
             message = _file(file, faults)
             name = name_at(message, "id") or file.stem

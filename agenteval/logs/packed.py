@@ -32,9 +32,13 @@ if TYPE_CHECKING:
 STDIN = "-"
 # What reading such a file can raise.
 UNREADABLE = (OSError, EOFError, zlib.error, lzma.LZMAError)
-AT_ONCE = 1 << 17  # bytes
-_ALWAYS, _RATIO = 1 << 30, 200  # bytes that any file may unpack to; bytes for each packed one
-_DICTIONARY = 256 << 20  # bytes of memory; `xz -9` wants 65 MiB
+# Bytes
+AT_ONCE = 1 << 17
+# Bytes that any file may unpack to; bytes for each packed one
+_ALWAYS = 1 << 30
+_RATIO = 200
+# Bytes of memory; `xz -9` wants 65 MiB
+_DICTIONARY = 256 << 20
 _XZ = b"\xfd7zXZ"
 
 
@@ -62,7 +66,9 @@ class Bounded(RawIOBase):
 
     def __init__(self, unpacker: IO[bytes], allowance: Allowance, *packed: BinaryIO) -> None:
         super().__init__()
-        self._unpacker, self._allowance, self._packed = unpacker, allowance, packed
+        self._unpacker = unpacker
+        self._allowance = allowance
+        self._packed = packed
 
     def readable(self) -> bool:
         return True
@@ -93,7 +99,8 @@ class _Xz(RawIOBase):
         return True
 
     def readinto(self, buffer: "WriteableBuffer") -> int:
-        view, part = memoryview(buffer), b""
+        view = memoryview(buffer)
+        part = b""
         while not part:
             if self._stream is None and not self._begin():
                 return 0
@@ -149,7 +156,8 @@ def opened(path: str, stack: ExitStack) -> BinaryIO:
     return stack.enter_context(unpacked(file, Path(path).stat().st_size))
 
 
-SMALL = 1 << 24  # bytes of a file that is read at once
+# Bytes of a file that is read at once
+SMALL = 1 << 24
 _ENCODINGS = {
     b"\xff\xfe": "utf-16",
     b"\xfe\xff": "utf-16",
@@ -219,7 +227,8 @@ def small(path: Path) -> Any:
         content = file.read(SMALL + 1)
     if len(content) > SMALL:
         raise ValueError(f"more than {SMALL:,} bytes")
-    if why := excess(content):
+    why = excess(content)
+    if why:
         raise ValueError(why)
     try:
         document = json.loads(content)

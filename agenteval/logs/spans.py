@@ -58,7 +58,8 @@ _MALFORMED = ("parsing", "invalid_argument", "validation", "jsondecode", "malfor
 def read(path: Path) -> Iterator[Session | Skipped]:
     """Read a file. All its spans are held by trace, as those of one trace may stand anywhere."""
     spans: dict[str, list[Object]] = {}
-    reading, unnamed = Building(Session("")), by_place(path)
+    reading = Building(Session(""))
+    unnamed = by_place(path)
     for item in _resources(path, reading):
         if isinstance(item, Skipped):
             yield item
@@ -98,10 +99,11 @@ def _kept_fields(reading: Building, span: Object, resource: dict[str, Any]) -> O
     reading.needs(span, "traceId", "name")
     reading.may_have(span, *_FIELDS, "attributes")
     attributes = resource | _attributes(reading, span)
-    if wrong := next(
+    wrong = next(
         (key for key in attributes if _intended_key(key) and _intended_key(key) not in attributes),
         "",
-    ):
+    )
+    if wrong:
         reading.may_have(attributes, _intended_key(wrong))
     fields = {key: span[key] for key in _FIELDS if key in span}
     fields["known"] = {key: value for key, value in attributes.items() if key in _KEPT}

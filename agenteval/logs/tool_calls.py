@@ -24,7 +24,8 @@ class _Shape(NamedTuple):
 
     name: str
     arguments: str
-    our_names: Mapping[str, str] = {}  # our names of tools that are called otherwise there
+    # Our names of tools that are called otherwise there
+    our_names: Mapping[str, str] = {}
     type: str = ""
 
 
@@ -38,17 +39,27 @@ _SHELLS = dict.fromkeys(
 )
 _ALL = _CLAUDE | _SHELLS
 _SHAPES = (
-    _Shape("function.name", "function.arguments"),  # chat completions
-    _Shape("name", "arguments", _SHELLS, type="function_call"),  # Responses, Codex
-    _Shape("type", "action", _SHELLS, type="local_shell_call"),  # Responses
-    _Shape("tool", "state.input", _SHELLS),  # OpenCode
-    _Shape("name", "input", _CLAUDE | _SHELLS),  # Anthropic, Claude Code
-    _Shape("tool_name", "tool_input", _CLAUDE),  # a hook of Claude Code
-    _Shape("name", "args", _SHELLS),  # Gemini, Qwen Code
-    _Shape("toolName", "input", _SHELLS),  # AI SDK
+    # Chat completions
+    _Shape("function.name", "function.arguments"),
+    # Responses, Codex
+    _Shape("name", "arguments", _SHELLS, type="function_call"),
+    # Responses
+    _Shape("type", "action", _SHELLS, type="local_shell_call"),
+    # OpenCode
+    _Shape("tool", "state.input", _SHELLS),
+    # Anthropic, Claude Code
+    _Shape("name", "input", _CLAUDE | _SHELLS),
+    # A hook of Claude Code
+    _Shape("tool_name", "tool_input", _CLAUDE),
+    # Gemini, Qwen Code
+    _Shape("name", "args", _SHELLS),
+    # AI SDK
+    _Shape("toolName", "input", _SHELLS),
     _Shape("toolName", "args", _SHELLS),
-    _Shape("function_name", "arguments", _SHELLS),  # ATIF
-    _Shape("name", "arguments"),  # a call alone
+    # ATIF
+    _Shape("function_name", "arguments", _SHELLS),
+    # A call alone
+    _Shape("name", "arguments"),
 )
 _IDS = ("id", "call_id", "callID", "tool_call_id", "toolCallId", "tool_use_id")
 # Where messages, replies and lines of sessions hold calls, and what else such a line has.
@@ -57,15 +68,18 @@ _HOLDERS = (
     *("output", "candidates", "tool_calls", "toolCalls", "function_call", "functionCall"),
 )
 _RECORD = frozenset((*_HOLDERS, "role", "type", "timestamp"))
-_RIGHTS = ("sandbox_permissions", "with_escalated_permissions")  # that Codex is asked for
+# That Codex is asked for
+_RIGHTS = ("sandbox_permissions", "with_escalated_permissions")
 
 
 def tool_calls(content: Mapping[str, Any]) -> list[ToolCall] | None:
     """The calls in the object of a line; None when it neither is one nor could hold any."""
     identifier = str(content.get("id", ""))
-    if (command := _command(content)) is not None:
+    command = _command(content)
+    if command is not None:
         return [bash_call(command, identifier)]
-    if calls := list(_find_calls(content)) or list(_plugged(content)):
+    calls = list(_find_calls(content)) or list(_plugged(content))
+    if calls:
         return calls
     name = _at(content, "function.name") or content.get("name")
     if isinstance(name, str) and not content.keys() & {"role", "content", "output"}:
@@ -96,7 +110,8 @@ def _find_calls(content: object) -> Iterator[ToolCall]:
             yield from _find_calls(each)
     elif isinstance(content, dict):
         for shape in _SHAPES:
-            name, arguments = _at(content, shape.name), _at(content, shape.arguments)
+            name = _at(content, shape.name)
+            arguments = _at(content, shape.arguments)
             fits = not shape.type or shape.type == content.get("type")
             if fits and isinstance(name, str) and arguments is not None:
                 yield _in_our_names(_call(content, name, arguments), shape.our_names)
@@ -117,7 +132,8 @@ def _call(content: Mapping[str, Any], name: str, arguments: object) -> ToolCall:
     return _tool_call(identifier, name, arguments)
 
 
-DEEPEST = 200  # lists and objects within each other; Python can walk and write a few times as many
+# Lists and objects within each other; Python can walk and write a few times as many
+DEEPEST = 200
 TOO_DEEP = "nested too deep"
 
 _NESTS = frozenset((dict, list))
@@ -135,15 +151,19 @@ def is_deep(value: object) -> bool:
     return bool(level)
 
 
-MOST_VALUES = 1 << 20  # in one text: each may take a hundred times the bytes that it is written in
+# In one text: each may take a hundred times the bytes that it is written in
+MOST_VALUES = 1 << 20
 TOO_MANY = f"more than {MOST_VALUES:,} values"
-LONGEST = 1 << 22  # characters of the text of one call's arguments: a million tokens
+# Characters of the text of one call's arguments: a million tokens
+LONGEST = 1 << 22
 TOO_LONG = f"more than {LONGEST:,} characters"
-MOST_HELD = 1 << 25  # bytes of all strings in one text, as Python holds them
+# Bytes of all strings in one text, as Python holds them
+MOST_HELD = 1 << 25
 TOO_WIDE = f"strings that take more than {MOST_HELD:,} bytes of memory"
 _STRING = re.compile(r'"[^"]*"?')
 _STRING_OF_BYTES = re.compile(_STRING.pattern.encode())
-_FOUR_BYTES = re.compile(rb"[\xf0-\xff]|\\u[dD][89abAB]")  # a character beyond U+FFFF
+# A character beyond U+FFFF
+_FOUR_BYTES = re.compile(rb"[\xf0-\xff]|\\u[dD][89abAB]")
 
 
 def has_too_many(text: Json) -> bool:
@@ -175,7 +195,8 @@ def _is_too_wide(content: bytes) -> bool:
     """
     if 4 * len(content) <= MOST_HELD or (content.isascii() and b"\\u" not in content):
         return len(content) > MOST_HELD
-    content, held = _without_escapes(content), 0
+    content = _without_escapes(content)
+    held = 0
     for string in _STRING_OF_BYTES.finditer(content):
         held += (string.end() - string.start()) * _width(content, *string.span())
         if held > MOST_HELD:
@@ -261,7 +282,8 @@ def _in_our_names(call: ToolCall, names: Mapping[str, str]) -> ToolCall:
     Where a command started is left out: the workspace of a log is not known.
     """
     arguments = call.arguments or {}
-    if isinstance(arguments.get("command"), list):  # as Codex has it, in whatever message
+    # As Codex has it, in whatever message
+    if isinstance(arguments.get("command"), list):
         names = _SHELLS
     name = names.get(call.name)
     command = _command(arguments) if name == BASH else None

@@ -37,7 +37,8 @@ _LISTS = ("steps", "subagent_trajectories")
 
 def read_atif(path: Path) -> Iterator[Session | Skipped]:
     """The trajectory of a file, and those of sub-agents that are embedded in it."""
-    reading, skips = _Reading(path, "", Building(_session(path))), 0
+    reading = _Reading(path, "", Building(_session(path)))
+    skips = 0
     for item in walked(path, *_LISTS):
         if isinstance(item, Skipped):
             skips += 1
@@ -63,7 +64,8 @@ def _session(path: Path) -> Session:
     except (OSError, ValueError):
         return session
     known = at(result, "agent_info")
-    session.agent, session.version = text_at(known, "name"), text_at(known, "version")
+    session.agent = text_at(known, "name")
+    session.version = text_at(known, "version")
     session.model = text_at(known, "model_info", "name")
     session.project = text_at(result, "task_name")
     return session
@@ -87,7 +89,8 @@ class _Reading:
         if key in _LISTS and isinstance(value, dict):
             number = self._count[key] = self._count.get(key, 0) + 1
             if key == "steps":
-                if (whole := self.building.whole()) is not None:
+                whole = self.building.whole()
+                if whole is not None:
                     yield whole
                 place = f"{self.prefix}step {number}"
                 _atif_step(self.building, value)
@@ -131,12 +134,14 @@ def _atif_step(building: Building, step: Object) -> None:
     building.may_have(step, "tool_calls", "observation", "metrics", "is_copied_context")
     if step.get("is_copied_context") is True:
         return
-    if isinstance(observation := step.get("observation"), dict):
+    observation = step.get("observation")
+    if isinstance(observation, dict):
         building.may_have(observation, "results")
     calls: list[LoggedCall] = []
     if step.get("source") == "agent":
         turn = building.turn()
-        turn.text, turn.model = words(step.get("message")), text_at(step, "model_name")
+        turn.text = words(step.get("message"))
+        turn.model = text_at(step, "model_name")
         turn.at = when(step.get("timestamp"))
         turn.usage = _atif_usage(step)
         for item in objects(step.get("tool_calls")):
@@ -154,10 +159,12 @@ def _atif_step(building: Building, step: Object) -> None:
 
 def _call(item: Object) -> LoggedCall:
     """By Harbor's own names: Terminus types, and what ends with a new line is a command."""
-    arguments, name = at(item, "arguments"), text_at(item, "function_name")
+    arguments = at(item, "arguments")
+    name = text_at(item, "function_name")
     typed = text_at(arguments, "keystrokes")
     if name == "bash_command" and typed.endswith("\n") and typed.strip():
-        name, arguments = BASH, {"command": typed.strip("\n")}
+        name = BASH
+        arguments = {"command": typed.strip("\n")}
     elif name == "bash_command" and text_at(arguments, "command"):
         name = BASH
     call = called(name_at(item, "tool_call_id"), name, {} if arguments is None else arguments)
@@ -169,11 +176,13 @@ def _atif_usage(step: Object) -> Usage:
     return Usage(*(count_at(step, "metrics", name) for name in names))
 
 
-_MOST = 20_000  # turns: a trajectory is one task
+# Turns: a trajectory is one task
+_MOST = 20_000
 # Where the messages stand; `history` and `trajectory` tell of one session, the first with ids.
 _WAYS = ("messages", "", "history", "trajectory")
 _OPENS = re.compile(r"```(\w*)\s*$")
-_TAGS = ("mswea_bash_command", "bash", "sh", "shell")  # of commands: the first that is there counts
+# Of commands: the first that is there counts
+_TAGS = ("mswea_bash_command", "bash", "sh", "shell")
 _CODE = re.compile(r"<returncode>\s*(-?\d{1,9})\s*</returncode>")
 # Of messages without one, as mini-swe-agent keeps what the Responses API says.
 _ROLES = {"response": "assistant", "function_call_output": "tool"}
@@ -190,7 +199,8 @@ def read_swe(path: Path) -> Iterator[Session | Skipped]:
     Old trajectories of SWE-agent have `trajectory` alone, a step each.
     """
     session = Session(by_place(path), agent="mini-swe-agent", path=str(path))
-    top, ways = Building(session), dict[str, Building]()
+    top = Building(session)
+    ways = dict[str, Building]()
     for item in walked(path, "messages", "history", "trajectory"):
         if isinstance(item, Skipped):
             yield item
@@ -211,7 +221,8 @@ def read_swe(path: Path) -> Iterator[Session | Skipped]:
         if "history" in ways or "trajectory" in ways:
             session.agent = "swe-agent"
         session.turns = chosen.turns
-        for call in session.calls:  # a trajectory is written when all is over
+        # A trajectory is written when all is over
+        for call in session.calls:
             if call.recorded is Recorded.PENDING:
                 call.recorded = Recorded.UNKNOWN
         yield session
@@ -244,10 +255,12 @@ def _message(building: Building, message: Object) -> None:
         building.needs(message, "role")
     building.may_have(message, "tool_calls", "content", "action", "extra", "tool_call_ids")
     building.may_have(message, "is_demo")
-    if isinstance(extra := message.get("extra"), dict):
+    extra = message.get("extra")
+    if isinstance(extra, dict):
         building.may_have(extra, "interrupt_type", "response")
     if message.get("is_demo") is True:
-        return  # what somebody else did once, shown to the model
+        # What somebody else did once, shown to the model
+        return
     if role == "assistant":
         _reply(building, message)
     elif role in {"user", "tool"}:
@@ -259,7 +272,8 @@ def _reply(building: Building, message: Object) -> None:
     turn.text = words(message.get("content")) or _response_text(message)
     for item in objects(message.get("tool_calls")):
         building.needs(item, "function")
-        if isinstance(function := item.get("function"), dict):
+        function = item.get("function")
+        if isinstance(function, dict):
             building.needs(function, "name", "arguments")
         arguments = at(item, "function", "arguments")
         name = text_at(item, "function", "name")
@@ -274,7 +288,8 @@ def _answer(turn: LoggedTurn, message: Object) -> LoggedTurn:
     """Return the turn with the server's figures from next to its reply."""
     turn.at = when(message.get("timestamp")) or when(at(message, "extra", "timestamp"))
     response = message if "output" in message else at(message, "extra", "response")
-    turn.model, turn.usage = text_at(response, "model"), _usage(response)
+    turn.model = text_at(response, "model")
+    turn.usage = _usage(response)
     return turn
 
 
@@ -295,9 +310,11 @@ def _response_text(response: Object) -> str:
 def _commands(message: Object, text: str) -> list[str]:
     """Return the commands of a reply without tool calls: as the log has them, else as written."""
     understood = [text_at(one, "command") for one in objects(at(message, "extra", "actions"))]
-    if understood := [command for command in understood if command]:
+    understood = [command for command in understood if command]
+    if understood:
         return understood
-    if action := text_at(message, "action"):
+    action = text_at(message, "action")
+    if action:
         return [action]
     fences = _fenced(text)
     found = next((fences[tag] for tag in (*_TAGS, "") if tag in fences), [])
@@ -310,11 +327,13 @@ def _fenced(text: str) -> dict[str, list[str]]:
     A fence with a command's tag opens one in a block of other code as well, as for mini-swe-agent.
     """
     texts: dict[str, list[str]] = {}
-    tag, body = None, list[str]()
+    tag = None
+    body = list[str]()
     for line in text.split("\n"):
         opens = _OPENS.search(line)
         if opens and (tag is None or (tag not in _TAGS and opens[1] in _TAGS)):
-            tag, body = opens[1], []
+            tag = opens[1]
+            body = []
         elif tag is not None and line.startswith("```"):
             texts.setdefault(tag, []).append("\n".join(body))
             tag = None
@@ -334,7 +353,8 @@ def _observation(building: Building, message: Object) -> None:
     turns = building.session.turns
     if call is None:
         has_reply = bool(turns) and not turns[-1].calls
-        if is_told or (bad and has_reply):  # a reply in which no call could be read
+        # A reply in which no call could be read
+        if is_told or (bad and has_reply):
             turn = turns[-1] if has_reply else _answer(building.turn(), message)
             turn.calls.append(LoggedCall(called("", "bash", _unread(message) or turn.text)))
             turn.calls[-1].recorded = Recorded.MALFORMED

@@ -34,13 +34,16 @@ from agenteval.trial.session import (
 )
 from agenteval.trial.trial import CallRecord, Execution, Trial, Turn
 
-QUOTED, BESIDE, GIVEN = "quoted in denials", "beside the log", "--allowlist"
+QUOTED = "quoted in denials"
+BESIDE = "beside the log"
+GIVEN = "--allowlist"
 MODE = "of the mode that the log names"
 # Where programs without a dialect of their own keep rules, by the reader of those they come of:
 # they are of commands alone, as other tools have other names there.
 _ALIKE = {"qwen-code": ("claude-code:.qwen/settings.json", "claude-code:{home}/settings.json")}
 _COMMANDS = frozenset((BASH,))
-_LOGS = frozenset(("sessions", "archived_sessions", "projects"))  # folders in a program's home
+# Folders in a program's home
+_LOGS = frozenset(("sessions", "archived_sessions", "projects"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +89,8 @@ def _rules_next_to(format_name: str, project: str, agent: str, home: str) -> Kno
                 policy = load_any(f"{reader}:{path}", roots=roots())
                 return Known(policy, f"{BESIDE}: {path}", None if dialect else _COMMANDS)
         except (UsageError, OSError, ValueError):
-            continue  # another version's file: what was recorded still counts
+            # Another version's file: what was recorded still counts
+            continue
     return None
 
 
@@ -105,7 +109,8 @@ def in_mode(policy: Policy, mode: str) -> Policy:
     return _in_mode(policy, mode) if mode else policy
 
 
-@lru_cache(maxsize=8)  # each session may quote a list of its own
+# Each session may quote a list of its own
+@lru_cache(maxsize=8)
 def _in_mode(policy: Policy, mode: str) -> Policy:
     dialect = dialect_of(policy)
     return dialect.in_mode(policy, mode) if dialect else policy
@@ -125,14 +130,16 @@ def stops_at(policy: Policy, call: ToolCall, verdict: Verdict, root: str) -> str
     return policy.engine.stops_at(call.command, start, start) or primary.evidence.text
 
 
-KEPT = 4_000  # characters of what the model read of a call
+# Characters of what the model read of a call
+KEPT = 4_000
 _NOTHING = Policy("as recorded", tools={BASH: ToolRule(BASH)})
 _NO_TOOL = Policy("as recorded")
 # The classes that a command shows by itself, whatever the list: the taxonomy has them in a row.
 _IDS = [each.id for each in failure_classes()]
 _SHAPES = frozenset(_IDS[_IDS.index("template-residue") : _IDS.index("tool-as-command")])
 PLAIN = "plain"
-DISTINCT = 1 << 16  # commands whose verdicts are kept: agents repeat theirs
+# Commands whose verdicts are kept: agents repeat theirs
+DISTINCT = 1 << 16
 
 
 @dataclass(slots=True)
@@ -184,7 +191,8 @@ class LogJudge:
         shape = _shape(call)
         in_force = self._in_force(call, logged.recorded, verdict, allow_list)
         stopped = stops_at(allow_list.policy, call, verdict, root) if verdict and allow_list else ""
-        reply, cut = logged.said[:KEPT], len(logged.said) > KEPT
+        reply = logged.said[:KEPT]
+        cut = len(logged.said) > KEPT
         ran = logged.recorded in CARRIED_OUT and logged.exit_code is not None
         record = CallRecord(
             *place,
@@ -290,7 +298,8 @@ def _trial(session: Session, turns: Sequence[Turn], records: Sequence[CallRecord
 
 def _redacted(judged: Judged, redactor: Redactor) -> Judged:
     """Return everything that is stored of a session, redacted."""
-    original, text = judged.session, redactor.text
+    original = judged.session
+    text = redactor.text
     session = replace(
         original,
         agent=text(original.agent),

@@ -52,7 +52,8 @@ class Wanted:
                 moment(option, given)
 
     def fits(self, session: Session) -> bool:
-        ended, began = session.ended or 0, session.began or 0
+        ended = session.ended or 0
+        began = session.began or 0
         return (
             (self.since is None or ended >= moment("--since", self.since).timestamp())
             and (self.until is None or began < moment("--until", self.until).timestamp())
@@ -64,7 +65,8 @@ class Wanted:
 
 EVERYTHING = Wanted()
 
-SHOWN = 10  # calls of which list and record differ
+# Calls of which list and record differ
+SHOWN = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,8 @@ class Counted:
     entry: Entry
     recorded: Counter[str]
     derived: Counter[str]
-    policy: str  # what kind of place its list is from
+    # What kind of place its list is from
+    policy: str
     differ: Sequence[str]
     differing: Counter[str]
 
@@ -86,12 +89,16 @@ class Taken:
     run: str
     model: str
     format: str
-    sessions: Counter[str] = field(default_factory=Counter)  # added, grown, unchanged
+    # Added, grown, unchanged
+    sessions: Counter[str] = field(default_factory=Counter)
     recorded: Counter[str] = field(default_factory=Counter)
     derived: Counter[str] = field(default_factory=Counter)
-    policies: Counter[str] = field(default_factory=Counter)  # where the lists of sessions are from
-    differ: list[str] = field(default_factory=list)  # as many as are shown
-    differing: Counter[str] = field(default_factory=Counter)  # by what was recorded
+    # Where the lists of sessions are from
+    policies: Counter[str] = field(default_factory=Counter)
+    # As many as are shown
+    differ: list[str] = field(default_factory=list)
+    # By what was recorded
+    differing: Counter[str] = field(default_factory=Counter)
 
     def add(self, how: str, session: Counted) -> None:
         self.sessions[how] += 1
@@ -104,7 +111,8 @@ class Taken:
         self.differ.extend(session.differ[: SHOWN - len(self.differ)])
 
 
-NAMED = 1_000  # skipped parts: a file of garbage has millions
+# Skipped parts: a file of garbage has millions
+NAMED = 1_000
 
 
 @dataclass(slots=True)
@@ -112,16 +120,25 @@ class Intake:
     """All that one command took in."""
 
     runs: dict[str, Taken] = field(default_factory=dict)
-    file_count: int = 0  # files that there are
-    files: int = 0  # that were come to
-    unchanged: int = 0  # files
-    left_out: int = 0  # sessions that were not wanted
-    empty: int = 0  # sessions in which the model said nothing
-    skipped: list[Skipped] = field(default_factory=list)  # as many as are named
-    skips: int = 0  # all that were skipped
+    # Files that there are
+    file_count: int = 0
+    # That were come to
+    files: int = 0
+    # Files
+    unchanged: int = 0
+    # Sessions that were not wanted
+    left_out: int = 0
+    # Sessions in which the model said nothing
+    empty: int = 0
+    # As many as are named
+    skipped: list[Skipped] = field(default_factory=list)
+    # All that were skipped
+    skips: int = 0
     redacted: Sequence[str] = ()
-    lost_workers: int = 0  # worker processes that died
-    bare: str = ""  # the first file in which there was no session
+    # Worker processes that died
+    lost_workers: int = 0
+    # The first file in which there was no session
+    bare: str = ""
 
     def skip(self, one: Skipped) -> None:
         self.skips += 1
@@ -135,9 +152,11 @@ class Intake:
         )
 
 
-EMPTY, LEFT_OUT = "empty", "left out"
+EMPTY = "empty"
+LEFT_OUT = "left out"
 Item = Counted | Skipped | str
-Found = list[Item]  # of one thing in a file: several where a session changed its model
+# Of one thing in a file: several where a session changed its model
+Found = list[Item]
 
 
 class Unread(NamedTuple):
@@ -157,8 +176,10 @@ class Unit(NamedTuple):
 
 # What an odd value does where nobody foresaw it: it is not read, and everything else is.
 _ODD = (ValueError, RecursionError, MemoryError)
-_FIRST = 20  # things in a file by which its format is told
-_SMALL = 1 << 24  # bytes of a file that each format may read for that
+# Things in a file by which its format is told
+_FIRST = 20
+# Bytes of a file that each format may read for that
+_SMALL = 1 << 24
 
 
 @dataclass(slots=True)
@@ -245,10 +266,14 @@ def _call_text(call: ToolCall) -> str:
     return call.command or f"{call.name} {call.raw}"
 
 
-WORTH = 1 << 24  # bytes of logs from which on workers are worth their start
-SPLIT = 1 << 25  # bytes of a file of which each worker judges a share
-HELD = 1 << 26  # bytes that wait to be written
-AT_ONCE = 500  # calls, or things in a file, that are handed over together, about
+# Bytes of logs from which on workers are worth their start
+WORTH = 1 << 24
+# Bytes of a file of which each worker judges a share
+SPLIT = 1 << 25
+# Bytes that wait to be written
+HELD = 1 << 26
+# Calls, or things in a file, that are handed over together, about
+AT_ONCE = 500
 MOST = 8
 _END = b""
 
@@ -298,9 +323,14 @@ class Workers:
         self, reading: Reading, files: Sequence[tuple[str, Path, int]], count: int
     ) -> None:
         """`files` are each a format's name, a path and a size."""
-        self.lost_workers = 0  # workers that died
-        self._reading, self._files, self._held = reading, list[list[_Stream]](), 0
-        self._first, self._any = deque[_Stream](), deque[_Stream]()  # for the first worker alone
+        # Workers that died
+        self.lost_workers = 0
+        self._reading = reading
+        self._files = list[list[_Stream]]()
+        self._held = 0
+        # For the first worker alone
+        self._first = deque[_Stream]()
+        self._any = deque[_Stream]()
         number = 0
         for name, path, size in files:
             remembers = reading.remembers(name)
@@ -321,10 +351,12 @@ class Workers:
         streams = self._files[file]
         shares = [self._things(stream) for stream in streams]
         for share in cycle(shares):
-            if (found := next(share, None)) is None:
+            found = next(share, None)
+            if found is None:
                 break
             yield found
-        for stream in streams:  # of a file that grows, one share may have more than another
+        # Of a file that grows, one share may have more than another
+        for stream in streams:
             stream.unwanted = stream.ended = True
             self._held -= sum(map(len, stream.waiting))
             stream.waiting.clear()
@@ -343,7 +375,8 @@ class Workers:
             target=_work, args=(self._reading, worker_end, inherited), daemon=True
         )
         process.start()
-        worker_end.close()  # else nobody would see that it died
+        # Else nobody would see that it died
+        worker_end.close()
         self._workers.append(_Worker(process, own_end))
 
     def _things(self, stream: _Stream) -> Iterator[Found | Unread]:
@@ -411,7 +444,8 @@ class Workers:
         if stream is None:
             return
         if content == _END:
-            stream.ended, worker.stream = True, None
+            stream.ended = True
+            worker.stream = None
         elif not stream.unwanted:
             stream.waiting.append(content)
             self._held += len(content)
@@ -435,8 +469,10 @@ def _work(reading: Reading, pipe: Connection, inherited: Sequence[Connection]) -
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     for connection in inherited:
         connection.close()
-    gc.freeze()  # what was there before is never looked through
-    with suppress(EOFError, OSError, UsageError):  # nobody takes it any more
+    # What was there before is never looked through
+    gc.freeze()
+    # Nobody takes it any more
+    with suppress(EOFError, OSError, UsageError):
         while True:
             _send(reading, pipe.recv(), pipe)
 
@@ -449,7 +485,8 @@ def _send(reading: Reading, unit: Unit, pipe: Connection) -> None:
         size += 1 + sum(len(one.entry.calls) for one in found if isinstance(one, Counted))
         if size >= AT_ONCE:
             pipe.send_bytes(dumps(batch))
-            batch, size = [], 0
+            batch = []
+            size = 0
     if batch:
         pipe.send_bytes(dumps(batch))
     pipe.send_bytes(_END)

@@ -19,7 +19,8 @@ MOST_CONNECTIONS: Final = 128
 FEWEST_CONNECTIONS: Final = 4
 MINUTE: Final = 60.0
 _EXHAUSTED: Final = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
-_PAUSE: Final = 0.05  # seconds, where not even the spare descriptor is left: accept would spin
+# Seconds, where not even the spare descriptor is left: accept would spin
+_PAUSE: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,16 +29,23 @@ class Bounds:
 
     connections: int = MOST_CONNECTIONS
     per_peer: int = MOST_CONNECTIONS // 2
-    streams: int = MOST_CONNECTIONS // 8  # of events, which hold a connection
+    # Of events, which hold a connection
+    streams: int = MOST_CONNECTIONS // 8
     threads: int = 8
-    head: float = 5.0  # from the first byte of a request, or the begin of the connection
+    # From the first byte of a request, or the begin of the connection
+    head: float = 5.0
     body: float = 10.0
-    idle: float = 10.0  # between two requests
-    answer: float = 60.0  # until the peer has read its answer
-    stream: float = 50.0  # of one stream of events, within its answer; a browser asks again
-    lifetime: float = 300.0  # of a connection; an answer under way is still given
+    # Between two requests
+    idle: float = 10.0
+    # Until the peer has read its answer
+    answer: float = 60.0
+    # Of one stream of events, within its answer; a browser asks again
+    stream: float = 50.0
+    # Of a connection; an answer under way is still given
+    lifetime: float = 300.0
     head_bytes: int = 16 << 10
-    held_bytes: int = 64 << 20  # of all requests that are not whole yet
+    # Of all requests that are not whole yet
+    held_bytes: int = 64 << 20
 
 
 def bounds() -> Bounds:
@@ -64,7 +72,8 @@ class Repeats:
 
     def line(self, text: str, kind: str = "") -> str:
         """Return the line as it is to be written; "" where it is left out."""
-        kind, now = kind or text, self._clock()
+        kind = kind or text
+        now = self._clock()
         if kind not in self._next and len(self._next) >= self.MOST_KINDS:
             self._next = {known: end for known, end in self._next.items() if end > now}
             kind = kind if len(self._next) < self.MOST_KINDS else ""

@@ -20,7 +20,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from agenteval.serving.bounds import Bounds, Connections, Listener, Repeats
 
-LINGER: Final = 2.0  # seconds for a peer to read an answer given before its request was whole
+# Seconds for a peer to read an answer given before its request was whole
+LINGER: Final = 2.0
 
 
 class Phase(Enum):
@@ -38,7 +39,8 @@ class BoundedProtocol(H11Protocol):
 
     def __init__(self, connections: "Connections[BoundedProtocol]", **given: Any) -> None:
         super().__init__(**given)
-        self._connections, self._bounds = connections, connections.bounds
+        self._connections = connections
+        self._bounds = connections.bounds
         self._phase: tuple[Phase, object] | None = None
         self._since, self._begin = 0.0, self.loop.time()
         self._timer: asyncio.TimerHandle | None = None
@@ -150,7 +152,8 @@ def peer_of(address: object) -> str:
     try:
         parsed = ipaddress.ip_address(str(host).partition("%")[0])
     except ValueError:
-        return ""  # a socket of this machine has no address
+        # A socket of this machine has no address
+        return ""
     if parsed.version == 4:
         return str(parsed)
     if parsed.ipv4_mapped:
@@ -167,10 +170,13 @@ def server(app: ASGIApp, limits: Bounds) -> uvicorn.Server:
         loop="asyncio",
         lifespan="off",
         log_config=None,
-        backlog=max(2, limits.connections // 8),  # are taken before the first is counted
+        # Are taken before the first is counted
+        backlog=max(2, limits.connections // 8),
         h11_max_incomplete_event_size=limits.head_bytes,
-        timeout_keep_alive=math.ceil(limits.idle),  # ours is set beside it
-        timeout_graceful_shutdown=1,  # a stream of events would be waited for
+        # Ours is set beside it
+        timeout_keep_alive=math.ceil(limits.idle),
+        # A stream of events would be waited for
+        timeout_graceful_shutdown=1,
     )
     return uvicorn.Server(config)
 
@@ -207,7 +213,8 @@ class _Sparse(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         text = record.getMessage()
         kind = type(record.exc_info[1]).__name__ if record.exc_info else ""
-        record.msg, record.args = self._repeats.line(text, kind and f"{kind} {record.msg}"), ()
+        record.msg = self._repeats.line(text, kind and f"{kind} {record.msg}")
+        record.args = ()
         return bool(record.msg)
 
 
