@@ -45,7 +45,10 @@ def folder() -> str:
 
 
 def _variable(name: str) -> str:
-    return posix.environ.get(name.encode(), b"").decode("utf-8", "surrogateescape")
+    return posix.environ.get(name.encode(), b"").decode(
+        "utf-8",
+        "surrogateescape",
+    )
 
 
 def main(words: list[str]) -> int:
@@ -74,7 +77,11 @@ def _option(options: list[str], name: str) -> str:
     return options[options.index(name) + 1] if name in options[:-1] else ""
 
 
-def _unanswered(options: list[str], shell: list[str], why: str) -> int:
+def _unanswered(
+    options: list[str],
+    shell: list[str],
+    why: str,
+) -> int:
     way = "--observe" if "--observe" in options else f"--fail {_option(options, '--fail')}"
     is_open = way in {"--observe", "--fail open"}
     done = f"this call is not judged ({way})" if is_open else "denied (--fail closed)"
@@ -117,7 +124,12 @@ def ask(options: list[str], payload: bytes) -> tuple[int, bytes, bytes]:
         posix.chdir(here)
     words = [f"cwd={here}", *(f"{name}={_variable(name)}" for name in _VARIABLES), *options]
     head = "\0".join(words).encode("utf-8", "surrogateescape")
-    _send(talk, b"%d\n%b%b" % (len(head), head, payload), pid, until)
+    _send(
+        talk,
+        b"%d\n%b%b" % (len(head), head, payload),
+        pid,
+        until,
+    )
     talk.shutdown(_socket.SHUT_WR)
     answer = b""
     while part := _received(talk, pid, until):
@@ -204,7 +216,12 @@ def _check_running(pid: int) -> None:
         raise NoAnswerError(f"the resident process {pid} is stopped: `agenteval hook stop` ends it")
 
 
-def _send(talk: "_socket.socket", question: bytes, pid: int, until: float) -> None:
+def _send(
+    talk: "_socket.socket",
+    question: bytes,
+    pid: int,
+    until: float,
+) -> None:
     rest = memoryview(question)
     while rest:
         talk.settimeout(LOOK_AFTER)
@@ -214,7 +231,11 @@ def _send(talk: "_socket.socket", question: bytes, pid: int, until: float) -> No
             _check_in_time(pid, until)
 
 
-def _received(talk: "_socket.socket", pid: int, until: float) -> bytes:
+def _received(
+    talk: "_socket.socket",
+    pid: int,
+    until: float,
+) -> bytes:
     talk.settimeout(LOOK_AFTER)
     while True:
         try:
@@ -237,4 +258,10 @@ def _start(place: str) -> None:
     files = (null, (posix.POSIX_SPAWN_OPEN, 1, "/dev/null", kept, 0),
              (posix.POSIX_SPAWN_OPEN, 2, "resident.err", opened, 0o600))  # fmt: skip
     words = [sys.executable, "-P", "-E", "-m", "agenteval.hook.resident", place]
-    posix.posix_spawn(sys.executable, words, posix.environ, file_actions=files, setsid=True)
+    posix.posix_spawn(
+        sys.executable,
+        words,
+        posix.environ,
+        file_actions=files,
+        setsid=True,
+    )

@@ -42,13 +42,22 @@ def allow_list(
         message: str, call: ToolCall, view: ToolCallView, history: list[ChatMessage]
     ) -> Approval:
         del message, view, history
-        reading = read_call(call.id, call.function, _arguments(call), root, root)
+        reading = read_call(
+            call.id,
+            call.function,
+            _arguments(call),
+            root,
+            root,
+        )
         decision = decide(reading, policy, root)
         failure_class = ""
         if decision.verdict is not None:
             primary = decision.verdict.primary
             failure_class = primary.failure_class if primary else ""
-            store().set(KEPT, [*store().get(KEPT, []), failure_class])
+            store().set(
+                KEPT,
+                [*store().get(KEPT, []), failure_class],
+            )
         metadata = {"class": failure_class, "effect": str(decision.effect)}
         if decision.denial and not observe:
             return Approval(decision="reject", explanation=decision.denial, metadata=metadata)
@@ -79,7 +88,11 @@ def errors_per_100() -> Metric:
             classes.update(each.get("classes", {}))
         per = 100 / calls if calls else 0.0
         by_class = {name: count * per for name, count in sorted(classes.items())}
-        return {"calls": calls, "errors_per_100": classes.total() * per, **by_class}
+        return {
+            "calls": calls,
+            "errors_per_100": classes.total() * per,
+            **by_class,
+        }
 
     return rates
 
@@ -94,6 +107,10 @@ def tool_call_errors() -> Scorer:
         classes = Counter(each for each in kept if each)
         told = ", ".join(f"{name} {count}" for name, count in sorted(classes.items()))
         metadata = {"calls": len(kept), "classes": dict(classes)}
-        return Score(value=classes.total(), explanation=told or "no errors", metadata=metadata)
+        return Score(
+            value=classes.total(),
+            explanation=told or "no errors",
+            metadata=metadata,
+        )
 
     return score

@@ -55,11 +55,21 @@ class _Reader:
             if match is None:
                 raise UsageError(f"{where}: no JSON from character {at} on: mend it first")
             if match.lastgroup != "blank":
-                self.tokens.append((match.lastgroup or "", match[0], at))
+                self.tokens.append(
+                    (
+                        match.lastgroup or "",
+                        match[0],
+                        at,
+                    )
+                )
             at = match.end()
         self.at = 0
 
-    def value(self, start: int = -1, key: str = "") -> _Value:
+    def value(
+        self,
+        start: int = -1,
+        key: str = "",
+    ) -> _Value:
         kind, text, at = self._next()
         begin = at if start < 0 else start
         if text not in {"{", "["}:
@@ -75,7 +85,13 @@ class _Reader:
         if any([one.key for one in members].count(key) > 1 for key in WAY):
             raise self._fault(at, f"{' or '.join(WAY)} stands twice in the object")
         _, _, end = self._next()
-        return _Value(begin, at, end + 1, key, tuple(members))
+        return _Value(
+            begin,
+            at,
+            end + 1,
+            key,
+            tuple(members),
+        )
 
     def _member(self, *, is_table: bool) -> _Value:
         if not is_table:
@@ -94,7 +110,11 @@ class _Reader:
     def _peek(self) -> str:
         return self.tokens[self.at][1] if self.at < len(self.tokens) else ""
 
-    def _fault(self, at: int, what: str = "no JSON") -> UsageError:
+    def _fault(
+        self,
+        at: int,
+        what: str = "no JSON",
+    ) -> UsageError:
         return UsageError(f"{self.where}: {what} at character {at}: mend it first")
 
 
@@ -109,7 +129,13 @@ def _root(text: str, where: str) -> _Value:
     return root
 
 
-def with_hook(text: str, entry: Mapping[str, Any], *, mark: str, where: str) -> str:
+def with_hook(
+    text: str,
+    entry: Mapping[str, Any],
+    *,
+    mark: str,
+    where: str,
+) -> str:
     """The settings with this entry, in the place of one that is there. Raises UsageError."""
     text = without_hook(text, mark=mark, where=where)
     text = text if text.strip() else "{}\n"
@@ -130,7 +156,12 @@ def with_hook(text: str, entry: Mapping[str, Any], *, mark: str, where: str) -> 
     return text[:at] + lead + key + body.replace("\n", lead) + after + text[at:]
 
 
-def without_hook(text: str, *, mark: str, where: str) -> str:
+def without_hook(
+    text: str,
+    *,
+    mark: str,
+    where: str,
+) -> str:
     """Return the settings without entries of ours, which name `mark`. Raises UsageError.
 
     What held nothing else goes with them.
@@ -142,7 +173,11 @@ def without_hook(text: str, *, mark: str, where: str) -> str:
         own_entries = [one for one in listed.members if _names(text, one, mark)] if listed else []
         if not own_entries or hooks is None or listed is None:
             break
-        chain = ((root, hooks), (hooks, listed), (listed, own_entries[0]))
+        chain = (
+            (root, hooks),
+            (hooks, listed),
+            (listed, own_entries[0]),
+        )
         depth, (outer, inner) = next(
             (at, pair) for at, pair in enumerate(chain, 1) if _only(pair[1], own_entries[0])
         )
@@ -159,7 +194,12 @@ def _only(value: _Value, entry: _Value) -> bool:
     return True
 
 
-def _cut(text: str, outer: _Value, inner: _Value, depth: int) -> str:
+def _cut(
+    text: str,
+    outer: _Value,
+    inner: _Value,
+    depth: int,
+) -> str:
     """Without the member: what `with_hook` put in where it stands first, else it and its comma."""
     place = outer.members.index(inner)
     if place:
@@ -174,10 +214,17 @@ def _cut(text: str, outer: _Value, inner: _Value, depth: int) -> str:
 
 
 def _member(value: _Value, key: str) -> _Value | None:
-    return next((one for one in value.members if one.key == key), None)
+    return next(
+        (one for one in value.members if one.key == key),
+        None,
+    )
 
 
-def _names(text: str, entry: _Value, mark: str) -> bool:
+def _names(
+    text: str,
+    entry: _Value,
+    mark: str,
+) -> bool:
     """Return True if an entry of a list runs our client, also where its path is escaped."""
     try:
         written: Any = json.loads(text[entry.value : entry.end])
@@ -258,9 +305,17 @@ class Change:
             backup.unlink()
 
 
-def _write(file: Path, text: str, *, like: Path) -> None:
+def _write(
+    file: Path,
+    text: str,
+    *,
+    like: Path,
+) -> None:
     mode = like.stat().st_mode & 0o777 if like.exists() else 0o600
-    handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
+    handle, name = tempfile.mkstemp(
+        dir=file.parent,
+        prefix=f".{file.name}.",
+    )
     try:
         with os.fdopen(handle, "w", encoding="utf-8", newline="") as new:
             new.write(text)
@@ -309,18 +364,34 @@ def _whole(allowlist: str) -> str:
     return str((find(allowlist, roots()) if is_name else Path(allowlist)).resolve())
 
 
-def installed(harness: str, words: Sequence[str], *, user: bool, fail: str) -> Change:
+def installed(
+    harness: str,
+    words: Sequence[str],
+    *,
+    user: bool,
+    fail: str,
+) -> Change:
     """The change that puts the hook in, or puts today's in the place of an older one."""
     file = file_of(harness, user=user)
     closed = fail == "closed" and "--observe" not in words
     before = _text(file)
     if harness == "opencode":
         source = Path(__file__).with_name("opencode_plugin.js").read_text(encoding="utf-8")
-        after = plugin(source, words, fails_closed=closed, is_old=_is_old_opencode())
+        after = plugin(
+            source,
+            words,
+            fails_closed=closed,
+            is_old=_is_old_opencode(),
+        )
     else:
         line = command_line(words, fails_closed=closed)
         entry = entry_of(line, seconds=SECONDS, matcher="*")
-        after = with_hook(before or "", entry, mark=_MARK, where=str(file))
+        after = with_hook(
+            before or "",
+            entry,
+            mark=_MARK,
+            where=str(file),
+        )
     return Change(file, before, after, _NOTES[harness])
 
 
@@ -336,7 +407,11 @@ def removed(harness: str, *, user: bool) -> Change:
     saved = _text(Path(f"{file}{BACKUP}"))
     if saved is not None and after != before and _equals_backup(saved, after, str(file)):
         return Change(file, before, saved)
-    return Change(file, before, None if saved is None and after.split() == ["{}"] else after)
+    return Change(
+        file,
+        before,
+        None if saved is None and after.split() == ["{}"] else after,
+    )
 
 
 def there(file: Path) -> str:
@@ -359,7 +434,11 @@ def write_shell(file: Path, words: Sequence[str]) -> None:
     file.chmod(0o755)
 
 
-def _equals_backup(saved: str, after: str, where: str) -> bool:
+def _equals_backup(
+    saved: str,
+    after: str,
+    where: str,
+) -> bool:
     """Return True if a backup equals what is left.
 
     Lists that were empty before the hook came make no difference.
@@ -384,7 +463,12 @@ def _text(file: Path) -> str | None:
         raise UsageError(f"{file}: cannot be read as UTF-8 text: mend it first") from error
 
 
-def entry_of(command: str, *, seconds: int, matcher: str) -> Mapping[str, Any]:
+def entry_of(
+    command: str,
+    *,
+    seconds: int,
+    matcher: str,
+) -> Mapping[str, Any]:
     """An entry as Claude Code and Codex take it: for these tools, run this."""
     run = {"type": "command", "command": command, "timeout": seconds}
     return {"matcher": matcher, "hooks": [run]}
@@ -399,7 +483,13 @@ def command_line(words: Sequence[str], *, fails_closed: bool) -> str:
     return f"{line} || exit 2" if fails_closed else line
 
 
-def plugin(text: str, words: Sequence[str], *, fails_closed: bool, is_old: bool = False) -> str:
+def plugin(
+    text: str,
+    words: Sequence[str],
+    *,
+    fails_closed: bool,
+    is_old: bool = False,
+) -> str:
     """The text of OpenCode's plug-in, with the command that it starts.
 
     Old ones call whatever a plug-in exports, so there it is a function that OpenCode 2 refuses.
@@ -416,7 +506,13 @@ def _is_old_opencode() -> bool:
     """Return True if the `opencode` found here is of a version that knows no object as plug-in."""
     try:
         words = ["opencode", "--version"]
-        done = subprocess.run(words, capture_output=True, text=True, timeout=20, check=False)
+        done = subprocess.run(
+            words,
+            capture_output=True,
+            text=True,
+            timeout=20,
+            check=False,
+        )
     except (OSError, subprocess.TimeoutExpired):
         return False
     match = re.match(r"(\d+)\.(\d+)\.(\d+)", done.stdout.strip())

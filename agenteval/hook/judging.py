@@ -79,44 +79,40 @@ class Harness:
     denied: Callable[[str], Answer]
 
 
-def _hooked(payload: bytes, variables: Mapping[str, str]) -> HookedCall:
-    """Claude Code and Codex send the same keys; the root is where the session began."""
+# The keys of a payload: of the tool, its input, the call, the session and the agent.
+_HOOK: Final = ("tool_name", "tool_input", "tool_use_id", "session_id", "agent_type")
+_PLUGIN: Final = ("tool", "args", "call", "session", "agent")
+
+
+def _read_hook(payload: bytes, variables: Mapping[str, str]) -> HookedCall:
+    """Read what Claude Code and Codex send; the root is where the session began."""
     sent = _object(payload)
-    tool = sent.get("tool_name")
-    arguments = sent.get("tool_input")
-    if not isinstance(tool, str):
-        raise UnreadableCallError("it has no tool_name")
-    tool_input = _arguments(arguments)
     cwd = str(sent.get("cwd") or variables["cwd"])
     root = variables.get("CLAUDE_PROJECT_DIR") or cwd
-    identifier = str(sent.get("tool_use_id") or "")
-    return HookedCall(
-        reading=read_call(identifier, tool, tool_input, cwd, root),
-        root=root,
-        arguments=tool_input,
-        session=str(sent.get("session_id") or ""),
-        agent=str(sent.get("agent_type") or ""),
-        model=str(sent.get("model") or _speaking(sent.get("transcript_path"))),
-        cwd=cwd,
-    )
+    hooked = _hooked(sent, _HOOK, cwd, root)
+    return replace(hooked, model=hooked.model or _last_model(sent.get("transcript_path")))
 
 
-def _plugged(payload: bytes, variables: Mapping[str, str]) -> HookedCall:
+def _read_plugin(payload: bytes, variables: Mapping[str, str]) -> HookedCall:
     """Read what our plug-in of OpenCode sends."""
     sent = _object(payload)
-    tool = sent.get("tool")
-    arguments = sent.get("args")
-    if not isinstance(tool, str):
-        raise UnreadableCallError("it has no tool")
-    tool_input = _arguments(arguments)
     root = str(sent.get("directory") or variables["cwd"])
-    cwd = str(tool_input.get("workdir") or root)
+    cwd = str(_arguments(sent.get("args")).get("workdir") or root)
+    return _hooked(sent, _PLUGIN, cwd, root)
+
+
+def _hooked(sent: Mapping[str, Any], keys: Sequence[str], cwd: str, root: str) -> HookedCall:
+    tool, arguments, *names = (sent.get(key) for key in keys)
+    if not isinstance(tool, str):
+        raise UnreadableCallError(f"it has no {keys[0]}")
+    call, session, agent = (str(name or "") for name in names)
+    tool_input = _arguments(arguments)
     return HookedCall(
-        reading=read_call(str(sent.get("call") or ""), tool, tool_input, cwd, root),
+        reading=read_call(call, tool, tool_input, cwd, root),
         root=root,
         arguments=tool_input,
-        session=str(sent.get("session") or ""),
-        agent=str(sent.get("agent") or ""),
+        session=session,
+        agent=agent,
         model=str(sent.get("model") or ""),
         cwd=cwd,
     )
@@ -154,7 +150,7 @@ def _arguments(sent: object) -> Mapping[str, Any]:
     return {} if sent is None else {"input": sent}
 
 
-def _speaking(transcript: object) -> str:
+def _last_model(transcript: object) -> str:
     """Return the model of the last reply in a session of Claude Code: its hook does not get it."""
     if not isinstance(transcript, str):
         return ""
@@ -182,9 +178,9 @@ def _decided(reason: str) -> Answer:
 
 
 HARNESSES: Final[Mapping[str, Harness]] = {
-    "claude-code": Harness(_hooked, _decided),
-    "codex": Harness(_hooked, _decided),
-    "opencode": Harness(_plugged, lambda reason: Answer(2, err=reason)),
+    "claude-code": Harness(_read_hook, _decided),
+    "codex": Harness(_read_hook, _decided),
+    "opencode": Harness(_read_plugin, lambda reason: Answer(2, err=reason)),
     # What a shell says of a command that it may not run.
     "guard": Harness(_guarded, lambda reason: Answer(126, err=f"{reason}\n")),
 }

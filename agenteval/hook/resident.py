@@ -91,7 +91,12 @@ class Clients:
         """Start the threads that answer, and another for one that a defect of ours has ended."""
         self._pool = [thread for thread in self._pool if thread.is_alive()]
         while len(self._pool) < self._bounds.threads:
-            self._pool.append(threading.Thread(target=self._answer_all, daemon=True))
+            self._pool.append(
+                threading.Thread(
+                    target=self._answer_all,
+                    daemon=True,
+                )
+            )
             self._pool[-1].start()
 
     def _is_full(self) -> bool:
@@ -125,7 +130,10 @@ class Clients:
             return FULL
         waiting = (one.since for one in self._connections if not one.is_whole)
         first = min(waiting, default=end) + self._bounds.head
-        return max(min(end, first) - time.monotonic(), 0.001)
+        return max(
+            min(end, first) - time.monotonic(),
+            0.001,
+        )
 
     def _take(self) -> bool:
         try:
@@ -189,7 +197,11 @@ class Clients:
             return
         words, payload = question
         variables = dict(word.partition("=")[::2] for word in words[:2])
-        answer = self._judging.reply(words[2:], variables, payload)
+        answer = self._judging.reply(
+            words[2:],
+            variables,
+            payload,
+        )
         # A reason quotes what a model wrote, and that may be no text.
         out = answer.out.encode("utf-8", "backslashreplace")
         err = answer.err.encode("utf-8", "backslashreplace")
@@ -283,12 +295,23 @@ def _ended(number: int, frame: FrameType | None) -> None:
 def _begin(log: ProductionLog) -> None:
     left = _leftover_process()
     if left:
-        log.write({"event": "stop", "pid": left, "why": "killed"})
+        log.write(
+            {
+                "event": "stop",
+                "pid": left,
+                "why": "killed",
+            }
+        )
     try:
         Path(PID).write_text(f"{os.getpid()}\n", encoding="utf-8")
     except OSError:  # as on a full disk
         tell_fault()
-    log.write({"event": "start", "pid": os.getpid()})
+    log.write(
+        {
+            "event": "start",
+            "pid": os.getpid(),
+        }
+    )
 
 
 def _leftover_process() -> int:

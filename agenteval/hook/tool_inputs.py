@@ -151,36 +151,38 @@ def read_call(
     if not _is_legible(tool):
         return Reading(identifier, tool, Effect.UNREADABLE, reason=f"{tool!r} is no tool's name")
     letters = _letters(tool)
+    is_shell = letters in _TOOLS["shells"]
+    is_typist = letters in _TOOLS["typists"]
     is_file_tool = letters in _TOOLS["writers"] | _TOOLS["readers"] | _TOOLS["editors"]
-    is_harmless = canonical(tool) in _HARMLESS or letters in _TOOLS["typists"]
-    has_known_keys = is_file_tool or canonical(tool) in _HARMLESS or letters in _TOOLS["shells"]
-    is_known = is_file_tool or letters in _TOOLS["shells"] | _TOOLS["typists"]
-    own = None if is_known else ToolCall(identifier, tool, json.dumps(arguments), arguments)
+    has_no_effect = canonical(tool) in _HARMLESS
+    own = None
+    if not (is_shell or is_typist or is_file_tool):
+        own = ToolCall(identifier, tool, json.dumps(arguments), arguments)
     reading = Reading(identifier, tool, Effect.JUDGED, own=own)
+    search = _Search(letters, is_known=is_file_tool or has_no_effect or is_typist)
     try:
-        search = _Search(letters, is_known=is_file_tool or is_harmless)
-        texts = tuple(search.texts(arguments, _Around(), DEPTH))
+        texts = [*search.texts(arguments, _Around(), DEPTH)]
         _check_language(letters, texts)
     except _UnreadableError as error:
         return replace(reading, effect=Effect.UNREADABLE, reason=str(error))
-    rights = {_RIGHTS[_letters(key)]: value for key, value in arguments.items()
-              if _letters(key) in _RIGHTS}  # fmt: skip
-    calls = [*_bash_calls(identifier, texts, rights, cwd, root)]
+    calls = [*_bash_calls(identifier, texts, arguments, cwd, root)]
     calls += _file_calls(identifier, letters, arguments, texts)
-    if not calls and letters in _TOOLS["shells"]:
-        calls.append(ToolCall(identifier, BASH, json.dumps(arguments), _without_command(arguments)))
+    if is_shell and not calls:
+        calls.append(_call_without_command(identifier, arguments))
     reading = replace(reading, calls=tuple(calls))
-    if search.unread and not has_known_keys:
+    if search.unread and not (is_file_tool or has_no_effect or is_shell):
         why = f"its key {search.unread[:40]!r} may hold a command too"
         return replace(reading, effect=Effect.UNKNOWN, reason=why if calls else "")
     if calls:
         return reading
+    is_harmless = has_no_effect or is_typist
     return replace(reading, effect=Effect.NONE if is_harmless else Effect.UNKNOWN)
 
 
-def _without_command(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The arguments of a shell that carry no command, none of which is to be taken for one."""
-    return {key: value for key, value in arguments.items() if key != "command"}
+def _call_without_command(identifier: str, arguments: Mapping[str, Any]) -> ToolCall:
+    """Return the call of a shell with arguments of which none is to be taken for a command."""
+    others = {key: value for key, value in arguments.items() if key != "command"}
+    return ToolCall(identifier, BASH, json.dumps(arguments), others)
 
 
 def _check_language(letters: str, texts: Sequence[_Text]) -> None:
@@ -190,18 +192,27 @@ def _check_language(letters: str, texts: Sequence[_Text]) -> None:
 
 
 def _bash_calls(
-    identifier: str, texts: Sequence[_Text], rights: Mapping[str, Any], cwd: str, root: str
+    identifier: str,
+    texts: Sequence[_Text],
+    arguments: Mapping[str, Any],
+    cwd: str,
+    root: str,
 ) -> Iterator[ToolCall]:
     """Yield the calls of bash; one that starts in another folder than the session names it."""
+    settings: dict[str, Any] = {}
+    for key, value in arguments.items():
+        right = _RIGHTS.get(_letters(key))
+        if right:
+            settings[right] = value
+    if normalise(cwd, root) != ".":
+        settings["cwd"] = cwd
     for command in texts:
         if command.is_patch:
             continue
-        more = dict(rights)
-        if normalise(cwd, root) != ".":
-            more["cwd"] = cwd
+        own = {"command": command.text, **settings}
         if command.folder is not None:
-            more["workdir"] = command.folder
-        yield ToolCall(identifier, BASH, command.text, {"command": command.text, **more})
+            own["workdir"] = command.folder
+        yield ToolCall(identifier, BASH, command.text, own)
 
 
 def _file_calls(
@@ -212,7 +223,12 @@ def _file_calls(
     if letters in _TOOLS["readers"] or is_view:
         others = {key: value for key, value in arguments.items() if not _is_path_key(_letters(key))}
         for one in [{"path": path} for path in paths] or [{}]:
-            yield ToolCall(identifier, READ, json.dumps(arguments), {**others, **one})
+            yield ToolCall(
+                identifier,
+                READ,
+                json.dumps(arguments),
+                {**others, **one},
+            )
     elif letters in _TOOLS["writers"] | _TOOLS["editors"]:
         patches = [each.text for each in texts if each.is_patch]
         paths += [path.strip() for text in patches for path in _PATCHED.findall(text)]
@@ -261,14 +277,24 @@ class _Search:
     is searched for JSON: a file's is no call.
     """
 
-    def __init__(self, letters: str, *, is_known: bool) -> None:
+    def __init__(
+        self,
+        letters: str,
+        *,
+        is_known: bool,
+    ) -> None:
         self.letters = letters
         self.is_known = is_known
         # A key whose texts are neither a command nor known to be harmless
         self.unread = ""
         self.is_shell = letters in _TOOLS["shells"] or _OF_SHELLS.search(letters) is not None
 
-    def texts(self, table: Mapping[str, Any], around: _Around, depth: int) -> Iterator[_Text]:
+    def texts(
+        self,
+        table: Mapping[str, Any],
+        around: _Around,
+        depth: int,
+    ) -> Iterator[_Text]:
         """Every command and patch in a table and in the tables within it."""
         if depth == 0:
             raise _UnreadableError("its input nests too deeply")
@@ -297,7 +323,12 @@ class _Search:
             raise _UnreadableError("its command is no text")
         yield from inner
 
-    def _own_texts(self, key: str, value: object, around: _Around) -> Iterator[_Text]:
+    def _own_texts(
+        self,
+        key: str,
+        value: object,
+        around: _Around,
+    ) -> Iterator[_Text]:
         if self.letters in _TOOLS["patchers"] and isinstance(value, str) and _is_patch(value):
             yield _Text(value, is_patch=True)
             return
@@ -307,7 +338,12 @@ class _Search:
             if text.strip():
                 yield _Text(_complete(text, around), around.folder)
 
-    def _is_command(self, key: str, value: str | list[Any], language: str) -> bool:
+    def _is_command(
+        self,
+        key: str,
+        value: str | list[Any],
+        language: str,
+    ) -> bool:
         if key in _SETTINGS["variables"] or (
             key == "command" and self.letters in _TOOLS["without_shell"]
         ):
@@ -344,7 +380,10 @@ def _around(keys: Sequence[tuple[str, object]], outer: _Around) -> _Around:
         ):
             around = replace(around, language=value.strip())
         elif key in _SETTINGS["variables"] and value:
-            around = replace(around, variables=(*around.variables, *_assignments(value)))
+            around = replace(
+                around,
+                variables=(*around.variables, *_assignments(value)),
+            )
         elif key in _SETTINGS["inputs"] and isinstance(value, str):
             around = replace(around, typed=value)
         elif key in _SETTINGS["more_words"]:
@@ -370,7 +409,11 @@ def _words(value: object) -> Iterator[str]:
         yield from (quoted(str(each)) for each in value if isinstance(each, str | int | float))
 
 
-def _commands(key: str, value: str | list[Any], more: Sequence[str]) -> Iterator[str]:
+def _commands(
+    key: str,
+    value: str | list[Any],
+    more: Sequence[str],
+) -> Iterator[str]:
     """The commands that a value may be: a text, the words of one, a list of some."""
     if isinstance(value, str):
         yield " ".join((value, *more)) if key != "argv" else value
@@ -432,7 +475,12 @@ def _tables(value: object, depth: int) -> Iterator[Mapping[str, Any]]:
         yield from _tables(inner, depth - 1)
 
 
-def describe(harness: str, allowlist: str, *, observe: bool) -> Iterator[str]:
+def describe(
+    harness: str,
+    allowlist: str,
+    *,
+    observe: bool,
+) -> Iterator[str]:
     """Yield what a user should know before the hook is installed, a line each.
 
     Raises UsageError.

@@ -11,21 +11,26 @@ only watched counts as denied if the list denies it. A log is begun anew when it
 of a session in one file is known by when that file began.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from agenteval.hook.judging import NOT_JUDGED
 from agenteval.logs.json import (
+    Found,
     Line,
+    Object,
     at,
-    count_at,
+    full_part,
     lines,
     name_at,
+    nested,
     objects,
+    read_lines,
     take_faults,
     text_at,
+    usage_in,
     when,
     words,
 )
@@ -33,9 +38,7 @@ from agenteval.logs.packed import by_place
 from agenteval.logs.tool_calls import called, tool_calls
 from agenteval.replies.text_calls import calls_left
 from agenteval.trial.session import Building, LoggedCall, LoggedTurn, Recorded, Session, Skipped
-from agenteval.trial.trial import Usage
 
-Object = Mapping[str, Any]
 # A message, and what it is a reply in
 _Spoken = tuple[Object, Object | None]
 _KEYS = frozenset(("messages", "choices", "role", "request", "response"))
@@ -48,7 +51,7 @@ _AT_ONCE = 1_000
 _LONG = 16
 
 
-def read(path: Path) -> Iterator[Session | Skipped]:
+def read(path: Path) -> Found:
     """Lines that name one session are gathered; every other line is a conversation by itself."""
     conversations, holding = (
         dict[str, _Conversation](),
@@ -128,9 +131,9 @@ class _Conversation:
         """Take a line; return True if anything was found in it."""
         session = self.building.session
         turns = len(self.building.session.turns)
-        inner = [part for key in ("request", "response", "body") for part in _nested(value, key)]
+        inner = [part for key in ("request", "response", "body") for part in nested(value, key)]
         # Of a batch's output
-        inner += [part for outer in inner for part in _nested(outer, "body")]
+        inner += [part for outer in inner for part in nested(outer, "body")]
         parts = (value, *inner)
         for part in parts:
             session.agent = session.agent or text_at(part, "agent")
@@ -138,14 +141,21 @@ class _Conversation:
         shared = _shared_fields(parts)
         session.model = session.model or shared.model
         messages = [(each, None) for part in parts for each in objects(part.get("messages"))]
-        spoken = [*messages, *(reply for part in parts for reply in _replies(part))]
+        spoken = [
+            *messages,
+            *(reply for part in parts for reply in _replies(part)),
+        ]
         self._messages(spoken, shared)
         has_spoken = any(text_at(message, "role") == "assistant" for message, _ in spoken)
         if not has_spoken and (value.get("role") == "assistant" or "messages" not in value):
             _alone(self.building, value, shared)
         return has_spoken or len(session.turns) > turns
 
-    def _messages(self, spoken: Sequence[_Spoken], shared: _Beside) -> None:
+    def _messages(
+        self,
+        spoken: Sequence[_Spoken],
+        shared: _Beside,
+    ) -> None:
         """Add the new messages: a prefix that an earlier line had is not counted again."""
         place = 0
         is_new = False
@@ -192,12 +202,11 @@ def _replies(one: Object) -> Iterator[_Spoken]:
             yield {**choice, **reply, "role": "assistant"}, one
 
 
-def _nested(value: Object, key: str) -> list[Object]:
-    found = value.get(key)
-    return [found] if isinstance(found, dict) else []
-
-
-def _alone(building: Building, value: Object, shared: _Beside) -> None:
+def _alone(
+    building: Building,
+    value: Object,
+    shared: _Beside,
+) -> None:
     """A line that is a message, or what a plug-in finds calls in."""
     if text_at(value, "role") in {"assistant", *_RESULTS}:
         _message(building, value, shared)
@@ -234,10 +243,7 @@ def _message(
         turn.at = shared.moment
         turn.finish = text_at(message, "finish_reason")
         turn.model = text_at(message, "model") or shared.model
-        turn.usage = Usage(
-            prompt_tokens=count_at(reply, "usage", "prompt_tokens"),
-            completion_tokens=count_at(reply, "usage", "completion_tokens"),
-        )
+        turn.usage = usage_in(at(reply, "usage"), "prompt_tokens", "completion_tokens")
         _calls(building, turn, message, shared.schemas)
 
 
@@ -249,7 +255,12 @@ def _calls_of(message: Object) -> list[dict[str, Any]]:
     return given
 
 
-def _calls(building: Building, turn: LoggedTurn, message: Object, schemas: Object) -> None:
+def _calls(
+    building: Building,
+    turn: LoggedTurn,
+    message: Object,
+    schemas: Object,
+) -> None:
     items = _calls_of(message)
     for item in items:
         function = item.get("function") if isinstance(item.get("function"), dict) else item
@@ -259,7 +270,11 @@ def _calls(building: Building, turn: LoggedTurn, message: Object, schemas: Objec
             building.may_have(function, "arguments")
         name = text_at(function, "name")
         arguments = at(function, "arguments")
-        call = called(name_at(item, "id"), name, "" if arguments is None else arguments)
+        call = called(
+            name_at(item, "id"),
+            name,
+            "" if arguments is None else arguments,
+        )
         bad = Recorded.MALFORMED if call.malformed else Recorded.UNKNOWN
         building.called(turn, LoggedCall(call, bad))
     if not items:
@@ -269,28 +284,36 @@ def _calls(building: Building, turn: LoggedTurn, message: Object, schemas: Objec
                 building.called(turn, LoggedCall(call, Recorded.MALFORMED))
 
 
-def read_hook_log(path: Path) -> Iterator[Session | Skipped]:
+def read_hook_log(path: Path) -> Found:
     sessions: dict[tuple[str, str, str], Building] = {}
-    building = Building(Session(""))
-    for line in lines(path):
-        if not isinstance(line, Line):
-            yield line
-            continue
+    unnamed = Building(Session(""))
+
+    def take(line: Line) -> Found:
         value = line.value
-        building.needs(value, *(() if "event" in value else ("verdict", "tool", "arguments")))
-        yield from take_faults(building, path, f"line {line.number}")
-        if "event" in value or text_at(value, "verdict") in {"", NOT_JUDGED}:
-            continue
-        key = (name_at(value, "session"), name_at(value, "agent"), text_at(value, "harness"))
-        building = sessions.setdefault(key, Building(_begun(value, path)))
-        whole = building.whole()
-        if whole is not None:
-            yield whole
+        is_event = "event" in value
+        if not is_event:
+            unnamed.needs(value, "verdict", "tool", "arguments")
+            yield from take_faults(unnamed, path, f"line {line.number}")
+        if is_event or text_at(value, "verdict") in {"", NOT_JUDGED}:
+            return
+        key = (
+            name_at(value, "session"),
+            name_at(value, "agent"),
+            text_at(value, "harness"),
+        )
+        building = sessions.setdefault(
+            key,
+            Building(_begun(value, path)),
+        )
+        yield from full_part(building)
         _call(building, value)
-    yield from (one.session for one in sessions.values())
+
+    yield from read_lines(path, take)
+    for building in sessions.values():
+        yield building.session
 
 
-def _begun(value: Mapping[str, Any], path: Path) -> Session:
+def _begun(value: Object, path: Path) -> Session:
     session = name_at(value, "session")
     agent = name_at(value, "agent")
     return Session(
@@ -303,12 +326,19 @@ def _begun(value: Mapping[str, Any], path: Path) -> Session:
     )
 
 
-def _call(building: Building, value: Mapping[str, Any]) -> None:
+def _call(building: Building, value: Object) -> None:
     turn = building.turn()
     turn.at = when(value.get("at"))
     turn.model = text_at(value, "model")
     given = value.get("arguments")
-    call = called(name_at(value, "call"), text_at(value, "tool"), {} if given is None else given)
+    call = called(
+        name_at(value, "call"),
+        text_at(value, "tool"),
+        {} if given is None else given,
+    )
     denied = text_at(value, "verdict") == "denied"
     recorded = Recorded.DENIED if denied else Recorded.UNKNOWN
-    building.called(turn, LoggedCall(call, recorded, said=text_at(value, "hint")))
+    building.called(
+        turn,
+        LoggedCall(call, recorded, said=text_at(value, "hint")),
+    )

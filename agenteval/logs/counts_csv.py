@@ -45,7 +45,17 @@ _MOST = 10_000_000
 _SLIP = 0.85
 # Characters of a class that may be a slip for one of ours
 _LONGEST = 80
-_TOTALS = frozenset(("total", "totals", "all", "sum", "overall", "subtotal", "grand total"))
+_TOTALS = frozenset(
+    (
+        "total",
+        "totals",
+        "all",
+        "sum",
+        "overall",
+        "subtotal",
+        "grand total",
+    )
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,9 +133,19 @@ def read_counts(lines: Sequence[str], *, where: str) -> Mapping[str, Table]:
 
 def _lines(lines: Sequence[str], where: str) -> Iterator[tuple[int, _CsvLine]]:
     """Every line that is not empty, with its number in the file."""
-    before = next((n for n, line in enumerate(lines) if _names_columns(line)), len(lines))
-    delimiter = max(_DELIMITERS, key=lambda each: "".join(lines[before : before + 1]).count(each))
-    reader = csv.reader(lines[before:], delimiter=delimiter, skipinitialspace=True)
+    before = next(
+        (n for n, line in enumerate(lines) if _names_columns(line)),
+        len(lines),
+    )
+    delimiter = max(
+        _DELIMITERS,
+        key=lambda each: "".join(lines[before : before + 1]).count(each),
+    )
+    reader = csv.reader(
+        lines[before:],
+        delimiter=delimiter,
+        skipinitialspace=True,
+    )
     try:
         columns = _columns(next(reader, []), where)
         for cells in reader:
@@ -142,8 +162,14 @@ def _names_columns(line: str) -> bool:
 
 def _columns(cells: Sequence[str], where: str) -> list[str]:
     columns = [cell.lower() for cell in _trimmed(cells)]
-    unknown = next((name for name in columns if name not in _KNOWN), None)
-    missing = next((name for name in _NEEDED if name not in columns), None)
+    unknown = next(
+        (name for name in columns if name not in _KNOWN),
+        None,
+    )
+    missing = next(
+        (name for name in _NEEDED if name not in columns),
+        None,
+    )
     if not columns:
         raise UsageError(f"{where}: no counts. The columns are {COLUMNS}")
     if missing is not None:
@@ -162,7 +188,11 @@ def _trimmed(cells: Sequence[str]) -> list[str]:
     return trimmed
 
 
-def _line(columns: Sequence[str], cells: Sequence[str], at: str) -> _CsvLine:
+def _line(
+    columns: Sequence[str],
+    cells: Sequence[str],
+    at: str,
+) -> _CsvLine:
     texts = _trimmed(cells)
     if len(texts) > len(columns):
         raise UsageError(
@@ -200,7 +230,12 @@ def _refuse_slips(lines: Sequence[tuple[int, _CsvLine]], where: str) -> None:
 
 @lru_cache(maxsize=1)
 def _class_names() -> frozenset[str]:
-    return frozenset((*(one.id for one in failure_classes()), *map(str, ArticleRow)))
+    return frozenset(
+        (
+            *(one.id for one in failure_classes()),
+            *map(str, ArticleRow),
+        )
+    )
 
 
 @lru_cache(maxsize=1024)
@@ -256,7 +291,20 @@ _OTHERS = {
     "LMDeploy": re.compile(r"Avg thr \(in/out\): "),
 }
 # Before a month of a leap year
-_DAYS = (0, 31, 60, 91, 121, 152, 182, 213, 244, 274, 305, 335)
+_DAYS = (
+    0,
+    31,
+    60,
+    91,
+    121,
+    152,
+    182,
+    213,
+    244,
+    274,
+    305,
+    335,
+)
 
 
 @dataclass(slots=True)
@@ -279,7 +327,12 @@ class VllmLog:
             # Progress bars have no line ends of their own
             for part in raw.split(b"\r"):
                 self.lines += bool(part.strip())
-                entry = self._entry(_COLOUR.sub(b"", part).decode("ascii", "replace"))
+                entry = self._entry(
+                    _COLOUR.sub(b"", part).decode(
+                        "ascii",
+                        "replace",
+                    )
+                )
                 if entry is not None:
                     yield entry
 
@@ -304,7 +357,10 @@ class VllmLog:
 
 
 def _other_server(line: str) -> str:
-    return next((name for name, mark in _OTHERS.items() if mark.search(line)), "")
+    return next(
+        (name for name, mark in _OTHERS.items() if mark.search(line)),
+        "",
+    )
 
 
 def _engine_line(found: re.Match[str], at: float | None) -> EngineLine:
@@ -321,7 +377,10 @@ def _engine_line(found: re.Match[str], at: float | None) -> EngineLine:
 
 def _seconds(head: re.Match[str]) -> float | None:
     """Since the year began, in a year of 366 days: stamps have no year. None for no real month."""
-    month, day, hour, minute, second = map(int, head.groups())
+    month, day, hour, minute, second = map(
+        int,
+        head.groups(),
+    )
     if not 1 <= month <= len(_DAYS):
         return None
     return float((((_DAYS[month - 1] + day) * 24 + hour) * 60 + minute) * 60 + second)

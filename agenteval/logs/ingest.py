@@ -4,9 +4,10 @@ import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agenteval.classes.catalogue import TAXONOMY_VERSION
 from agenteval.config.allowlists import load_any
@@ -37,6 +38,9 @@ from agenteval.store.write import Entry
 from agenteval.trial.redaction import KnownKeys, Redactor, secrets_of
 from agenteval.trial.run import ModelCard, Run, Source
 from agenteval.trial.session import Fact, Skipped
+
+if TYPE_CHECKING:
+    from agenteval.store.ingesting import LogWriter
 
 AUTO = "auto"
 Note = Callable[[Intake], None]
@@ -73,7 +77,15 @@ def take_in(  # noqa: PLR0913 -- each is an option of the command line
             "file: agenteval ingest FORMAT PATH"
         )
     with closing(sql.SqlStore(store)) as there:
-        taking = _Taking(there, policy, filters, _redactor() if redact else None, note)
+        writer = there.log_writer(TAXONOMY_VERSION)
+        taking = _Taking(
+            there,
+            policy,
+            filters,
+            _redactor() if redact else None,
+            note,
+            writer,
+        )
         try:
             for place in {place: None for _, place in places}:
                 for fault in closed_folders(place):
@@ -107,75 +119,77 @@ def _redactor() -> Redactor:
     return Redactor(known=KnownKeys.of(secrets_of(os.environ)))
 
 
+@dataclass(slots=True)
 class _Taking:
     """One command under way."""
 
-    def __init__(
-        self,
-        store: SqlStore,
-        allowlist: Policy | None,
-        filters: Wanted,
-        redactor: Redactor | None,
-        note: Note,
-    ) -> None:
-        self.intake = Intake()
-        self._store = store
-        self._allowlist = allowlist
-        self._filters = filters
-        self._redactor = redactor
-        self._note = note
-        self._writer = store.log_writer(TAXONOMY_VERSION)
-        self._runs = {run.id: run for run in store.runs() if run.source}
+    store: SqlStore
+    allowlist: Policy | None
+    filters: Wanted
+    redactor: Redactor | None
+    note: Note
+    writer: "LogWriter"
+    intake: Intake = field(default_factory=Intake)
+    runs: dict[str, Run] = field(default_factory=dict)
+
+    @property
+    def basis(self) -> str:
+        return self.allowlist.digest if self.allowlist else ""
 
     def files(self, files: Sequence[tuple[LogFormat, Path]], workers: int | None) -> None:
+        self.runs = {run.id: run for run in self.store.runs() if run.source}
         self.intake.file_count = len(files)
-        new = [*self._new(files)]
-        sized = [(log.name, path, _size(path)) for log, path, *_ in new]
-        # The same thing has the same mark in all of them
-        if self._redactor:
+        changed = [*self._changed(files)]
+        sized = [(log.name, path, _size(path)) for log, path, *_ in changed]
+        if self.redactor:
+            # The same thing has the same mark in all of them.
             workers = 0
-        workers = workers_for(sum(size for *_, size in sized), workers)
-        reading = Reading(self._allowlist, self._filters, self._redactor, self._writer.tables)
-        with closing(Workers(reading, sized, workers)) as reader:
-            for number, (log, path, name, state) in enumerate(new):
+        count = workers_for(sum(size for *_, size in sized), workers)
+        reading = Reading(self.allowlist, self.filters, self.redactor, self.writer.tables)
+        with closing(Workers(reading, sized, count)) as reader:
+            for number, (log, path, name, state) in enumerate(changed):
                 self.intake.files += 1
-                whole = bare = True
-                for batch in reader.of(number):
-                    if isinstance(batch, Unread):
-                        self.intake.skip(batch.skipped)
-                        whole = False
-                    else:
-                        self._take(log, batch)
-                        bare &= all(one == EMPTY or isinstance(one, Skipped) for one in batch)
-                if bare and whole:
-                    self.intake.bare = self.intake.bare or str(path)
-                if whole:
-                    self._writer.read(name, state)
+                if self._take_file(log, path, reader.of(number)):
+                    self.writer.read(name, state)
             self.intake.lost_workers = reader.lost_workers
+
+    def _take_file(self, log: LogFormat, path: Path, batches: Iterator[Found | Unread]) -> bool:
+        """Take the results of a file; return True if it was read to its end."""
+        is_whole = True
+        is_bare = True
+        for batch in batches:
+            if isinstance(batch, Unread):
+                self.intake.skip(batch.skipped)
+                is_whole = False
+                continue
+            self._take(log, batch)
+            is_bare &= all(item == EMPTY or isinstance(item, Skipped) for item in batch)
+        if is_bare and is_whole:
+            self.intake.bare = self.intake.bare or str(path)
+        return is_whole
 
     def close(self) -> None:
         """Whatever ended it: what is whole is kept."""
-        self._writer.flush()
-        self._writer.connection.close()
-        if self._redactor:
-            self.intake.redacted = self._redactor.listed()
+        self.writer.flush()
+        self.writer.connection.close()
+        if self.redactor:
+            self.intake.redacted = self.redactor.listed()
 
-    def _new(
+    def _changed(
         self, files: Sequence[tuple[LogFormat, Path]]
     ) -> Iterator[tuple[LogFormat, Path, str, str]]:
         """Yield the files that changed since they were read, with the name and state to store."""
         for log, path in files:
             name = self._key_of(log, path)
             state = _state(path)
-            if self._writer.has_read(name, state):
+            if self.writer.has_read(name, state):
                 self.intake.files += 1
                 self.intake.unchanged += 1
             else:
                 yield log, path, name, state
 
     def _key_of(self, log: LogFormat, path: Path) -> str:
-        basis = self._allowlist.digest if self._allowlist else ""
-        key = f"{log.name}\0{path.absolute()}\0{basis}\0{self._filters}"
+        key = f"{log.name}\0{path.absolute()}\0{self.basis}\0{self.filters}"
         return hashlib.sha256(key.encode(errors="surrogatepass")).hexdigest()[:32]
 
     def _take(self, log: LogFormat, things: Found) -> None:
@@ -188,36 +202,44 @@ class _Taking:
                 self.intake.left_out += 1
             elif isinstance(thing, Counted):
                 self._keep(log, thing)
-                self._note(self.intake)
+                self.note(self.intake)
 
     def _keep(self, log: LogFormat, one: Counted) -> None:
         run = self._run(log, one.entry)
-        how = self._writer.add(run.id, one.entry)
-        self.intake.runs.setdefault(run.id, Taken(run.id, run.model.name, log.name)).add(how, one)
+        how = self.writer.add(run.id, one.entry)
+        self.intake.runs.setdefault(run.id, Taken(run.id, run.model.name, log.name)).add(
+            how,
+            one,
+        )
 
     def _run(self, log: LogFormat, entry: Entry) -> Run:
         """The run that the session belongs to: of its format, its model and the list that judges.
 
         A copy of a session that does not name its model belongs where the session is.
         """
-        basis = self._allowlist.digest if self._allowlist else ""
         own = [
             run
-            for run in self._runs.values()
-            if run.source and (run.source.format, run.source.basis) == (log.name, basis)
+            for run in self.runs.values()
+            if run.source and (run.source.format, run.source.basis) == (log.name, self.basis)
         ]
         if not entry.model:
-            there = self._writer.run_of(entry.session, [run.id for run in own])
+            there = self.writer.run_of(
+                entry.session,
+                [run.id for run in own],
+            )
             if there is not None:
-                return self._runs[there]
+                return self.runs[there]
         name = entry.model or "unknown"
-        found = next((run for run in own if run.model.name == name), None)
-        return found or self._new_run(log, name, basis)
+        found = next(
+            (run for run in own if run.model.name == name),
+            None,
+        )
+        return found or self._new_run(log, name)
 
-    def _new_run(self, log: LogFormat, model: str, basis: str) -> Run:
+    def _new_run(self, log: LogFormat, model: str) -> Run:
         now = datetime.now(UTC)
         card: ModelCard = measured.cards([model])[model]
-        judged = self._allowlist is not None or Fact.DENIALS not in log.hidden
+        judged = self.allowlist is not None or Fact.DENIALS not in log.hidden
         run = Run(
             id=f"{now:%Y%m%d-%H%M%S}-{log.name}-{_plain(model[:60])}",
             model=replace(card, name=model),
@@ -229,12 +251,12 @@ class _Taking:
             sandbox="",
             protocol="",
             taxonomy=TAXONOMY_VERSION,
-            policies={self._allowlist.name: basis} if self._allowlist else {},
+            policies={self.allowlist.name: self.basis} if self.allowlist else {},
             complete=True,
-            source=Source(log.name, basis, tuple(map(str, log.hidden)), judged),
+            source=Source(log.name, self.basis, tuple(map(str, log.hidden)), judged),
         )
-        run = self._store.add(run)
-        self._runs[run.id] = run
+        run = self.store.add(run)
+        self.runs[run.id] = run
         return run
 
 

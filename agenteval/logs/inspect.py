@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from agenteval.logs.json import (
+    Found,
+    Object,
     at,
-    count_at,
     name_at,
     objects,
     take_faults,
     text_at,
+    usage_in,
     walked,
     walked_bytes,
     when,
@@ -25,9 +27,7 @@ from agenteval.logs.packed import AT_ONCE, Allowance, Bounded, by_place, regular
 from agenteval.logs.tool_calls import called
 from agenteval.trial.call import ToolCall
 from agenteval.trial.session import Building, LoggedCall, Recorded, Session, Skipped
-from agenteval.trial.trial import Usage
 
-Object = Mapping[str, Any]
 _ERRORS = {
     "approval": Recorded.DENIED,
     "parsing": Recorded.MALFORMED,
@@ -46,13 +46,13 @@ _UNPACK = (
 _BAD_ZIP = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
 
 
-def read(path: Path) -> Iterator[Session | Skipped]:
+def read(path: Path) -> Found:
     with regular(path) as file:
         is_archive = file.peek(2)[:2] == b"PK"
     yield from _of_archive(path) if is_archive else _of_json(path)
 
 
-def _of_json(path: Path) -> Iterator[Session | Skipped]:
+def _of_json(path: Path) -> Found:
     head = dict[str, Any]()
     top = Building(Session(""))
     for item in walked(path, "samples"):
@@ -74,7 +74,7 @@ def _of_json(path: Path) -> Iterator[Session | Skipped]:
             yield from take_faults(top, path, "the file")
 
 
-def _of_archive(path: Path) -> Iterator[Session | Skipped]:
+def _of_archive(path: Path) -> Found:
     """Without its end an archive has no list of its files: nothing of it can be read."""
     with regular(path) as file:
         try:
@@ -90,7 +90,10 @@ def _of_archive(path: Path) -> Iterator[Session | Skipped]:
             faults = list[Skipped]()
             members = _member(archive, name, path, faults, allowance)
             if name in starts:
-                head = next((value for key, value in members if key == "eval"), {})
+                head = next(
+                    (value for key, value in members if key == "eval"),
+                    {},
+                )
             else:
                 sample = _sample(head, members, path)
                 if sample.session.turns or not faults:
@@ -118,10 +121,20 @@ def _member(
                     yield item
     except (ValueError, KeyError, OSError, *_BAD_ZIP) as error:
         is_zstd = isinstance(error, NotImplementedError) and packing == _ZSTD
-        faults.append(Skipped(str(path), name, _UNPACK if is_zstd else str(error)))
+        faults.append(
+            Skipped(
+                str(path),
+                name,
+                _UNPACK if is_zstd else str(error),
+            )
+        )
 
 
-def _sample(head: Object, members: Iterable[tuple[str, Any]], path: Path) -> Building:
+def _sample(
+    head: Object,
+    members: Iterable[tuple[str, Any]],
+    path: Path,
+) -> Building:
     """Build one sample from its keys as they come; the items of a list come one by one."""
     building = Building(Session("", path=str(path)))
     ids: dict[str, Any] = {}
@@ -145,7 +158,11 @@ def _sample(head: Object, members: Iterable[tuple[str, Any]], path: Path) -> Bui
     session.model = text_at(head, "model")
     session.version = text_at(head, "packages", "inspect_ai")
     session.project = text_at(head, "task")
-    events.tell(building, when(head.get("created")), attached)
+    events.tell(
+        building,
+        when(head.get("created")),
+        attached,
+    )
     return building
 
 
@@ -164,15 +181,29 @@ def _message(building: Building, message: Object) -> None:
         error = message.get("error")
         if isinstance(error, dict):
             building.needs(error, "type")
-        _record(building, found, message.get("error"), words(message.get("content")))
+        _record(
+            building,
+            found,
+            message.get("error"),
+            words(message.get("content")),
+        )
 
 
 def _call(one: Object) -> ToolCall:
     given = at(one, "arguments")
-    return called(name_at(one, "id"), text_at(one, "function"), {} if given is None else given)
+    return called(
+        name_at(one, "id"),
+        text_at(one, "function"),
+        {} if given is None else given,
+    )
 
 
-def _record(building: Building, call: LoggedCall, error: object, result: str) -> None:
+def _record(
+    building: Building,
+    call: LoggedCall,
+    error: object,
+    result: str,
+) -> None:
     kind = text_at(error, "type")
     message = text_at(error, "message")
     building.set_reply(call, message or result)
@@ -206,16 +237,21 @@ class _Events:
             told = ("id", "function", "arguments", "result", "error", "timestamp", "working_time")
             self.calls.append({key: event.get(key) for key in told})
         elif (kind, event.get("approver")) == ("approval", "human"):
-            self.decided[name_at(event, "call", "id")] = text_at(event, "decision")
+            self.decided[name_at(event, "call", "id")] = text_at(
+                event,
+                "decision",
+            )
 
-    def tell(self, building: Building, began: float | None, attached: Mapping[str, str]) -> None:
+    def tell(
+        self,
+        building: Building,
+        began: float | None,
+        attached: Mapping[str, str],
+    ) -> None:
         for name, turn in building.named():
             reply = self.replies.get(name, {})
             turn.at = when(reply.get("at")) or began
-            turn.usage = Usage(
-                prompt_tokens=count_at(reply, "usage", "input_tokens"),
-                completion_tokens=count_at(reply, "usage", "output_tokens"),
-            )
+            turn.usage = usage_in(reply.get("usage"), "input_tokens", "output_tokens")
         calls_by_id: dict[str, list[LoggedCall]] = {}
         for call in building.session.calls:
             calls_by_id.setdefault(call.call.id, []).append(call)
@@ -230,10 +266,18 @@ class _Events:
             if call.recorded is Recorded.DENIED and by_person:
                 call.recorded = Recorded.REJECTED
 
-    def _alone(self, building: Building, event: Object, attached: Mapping[str, str]) -> None:
+    def _alone(
+        self,
+        building: Building,
+        event: Object,
+        attached: Mapping[str, str],
+    ) -> None:
         turn = building.turn()
         turn.at = when(event.get("timestamp"))
-        call = LoggedCall(_call(_with(attached, event)), Recorded.PENDING)
+        call = LoggedCall(
+            _call(_with(attached, event)),
+            Recorded.PENDING,
+        )
         call.seconds = _seconds(event.get("working_time"))
         said = words(_with(attached, event.get("result")))
         _record(building, call, event.get("error"), said)

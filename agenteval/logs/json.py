@@ -9,8 +9,9 @@ as they come and without a copy; only one that is whole and not too large is dec
 import json
 import re
 from codecs import getincrementaldecoder
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -18,7 +19,11 @@ import msgspec
 
 from agenteval.logs.packed import UNREADABLE, opened_log
 from agenteval.logs.tool_calls import DEEPEST, MOST_VALUES, TOO_DEEP, TOO_MANY, excess, is_deep
-from agenteval.trial.session import Building, Skipped
+from agenteval.trial.session import Building, Recorded, Session, Skipped
+from agenteval.trial.trial import Usage
+
+Object = Mapping[str, Any]
+Found = Iterator[Session | Skipped]
 
 # Bytes of one line, or of one value of a document
 LONGEST = 1 << 25
@@ -131,7 +136,12 @@ class _Document:
     def _large_value(self) -> Any:
         """The value, of which a part or nothing is held."""
         self._before += _size(self._held[: self._from])
-        content = bytearray(self._held[self._from :].encode("utf-8", "surrogateescape"))
+        content = bytearray(
+            self._held[self._from :].encode(
+                "utf-8",
+                "surrogateescape",
+            )
+        )
         content += self._decoder.getstate()[0]
         self._held = ""
         self._from = 0
@@ -285,13 +295,6 @@ def lines(path: Path) -> Iterator[Line | Skipped]:
             yield Skipped(str(path), f"line {number + 1}", f"cannot be read on: {error}")
 
 
-def take_faults(building: Building, path: Path, place: str) -> Iterator[Skipped]:
-    """Yield the faults of the thing at this place as skipped parts, and clear them."""
-    for fault in building.faults:
-        yield Skipped(str(path), place, fault)
-    building.faults.clear()
-
-
 def _drain(file: BinaryIO) -> None:
     while (rest := file.readline(_AT_ONCE)) and not rest.endswith(b"\n"):
         pass
@@ -309,7 +312,11 @@ def _object(content: bytes) -> dict[str, Any] | None:
     return None if brackets > DEEPEST and is_deep(value) else value
 
 
-def _line(path: Path, number: int, text: str) -> Iterator[Line | Skipped]:
+def _line(
+    path: Path,
+    number: int,
+    text: str,
+) -> Iterator[Line | Skipped]:
     """Mostly one object; two where one was written without the end of its line."""
     start = 0
     while (blank := _BLANKS.match(text, start)) and blank.end() < len(text):
@@ -353,6 +360,12 @@ def name_at(value: Any, key: str, *path: str) -> str:
     return str(found) if type(found) in {str, int} else ""
 
 
+def nested(value: Object, key: str) -> list[Object]:
+    """Return the object that stands there, alone in a list; an empty list where there is none."""
+    inner = value.get(key)
+    return [inner] if isinstance(inner, dict) else []
+
+
 def objects(value: Any) -> list[dict[str, Any]]:
     """The objects in a list; none where it is no list."""
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
@@ -389,3 +402,71 @@ def when(value: Any) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e20:
         return None
     return value / (1e9 if value > 1e17 else 1e3 if value > 1e11 else 1.0)
+
+
+# What readers share: the parts and the faults of a session that is being read, and its figures.
+
+
+def read_lines(path: Path, take: Callable[[Line], Found]) -> Found:
+    """Yield what `take` makes of each line, and the lines that cannot be read."""
+    for line in lines(path):
+        if isinstance(line, Line):
+            yield from take(line)
+        else:
+            yield line
+
+
+def read_members(path: Path, take: Callable[[str, Any], Found], *lists: str) -> Found:
+    """Yield what `take` makes of each key of a document, as `walked` gives it with its value."""
+    for member in walked(path, *lists):
+        if isinstance(member, Skipped):
+            yield member
+        else:
+            yield from take(*member)
+
+
+def full_part(building: Building) -> Iterator[Session]:
+    """Yield the part read so far once it is long enough to be counted by itself."""
+    part = building.whole()
+    if part is not None:
+        yield part
+
+
+def take_faults(
+    building: Building,
+    path: Path,
+    place: str,
+) -> Iterator[Skipped]:
+    """Yield the faults of the thing at this place as skipped parts, and clear them."""
+    for fault in building.faults:
+        yield Skipped(str(path), place, fault)
+    building.faults.clear()
+
+
+def usage_in(
+    tokens: object, prompt: str, completion: str, reasoning: str = "", cached: str = ""
+) -> Usage:
+    """Return the counts of tokens under these keys; 0 for one that is not there."""
+    keys = (prompt, completion, reasoning, cached)
+    return Usage(*(count_at(tokens, key) for key in keys))
+
+
+class _Phrase(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    outcome: Recorded
+    patterns: tuple[str, ...]
+
+
+@cache
+def _phrases(format_name: str) -> list[tuple[re.Pattern[str], Recorded]]:
+    """Return the patterns in phrases.toml that show what became of a call, in their order."""
+    content = Path(__file__).with_name("phrases.toml").read_bytes()
+    phrases = msgspec.toml.decode(content, type=dict[str, list[_Phrase]])[format_name]
+    return [
+        (re.compile(pattern), phrase.outcome) for phrase in phrases for pattern in phrase.patterns
+    ]
+
+
+def outcome_in(text: str, format_name: str) -> Recorded | None:
+    """Return the outcome that a result's text shows; None where no phrase of the program fits."""
+    fitting = (outcome for pattern, outcome in _phrases(format_name) if pattern.match(text))
+    return next(fitting, None)

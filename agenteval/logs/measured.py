@@ -86,7 +86,12 @@ def _configured() -> Mapping[str, ModelEntry]:
 def read_log(paths: Sequence[str], window: float) -> LogView:
     """Return the contents of the logs, the oldest file first. Raises UsageError."""
     log = VllmLog()
-    window_loads = loads(windows(log.entries(log_lines(paths)), window))
+    window_loads = loads(
+        windows(
+            log.entries(log_lines(paths)),
+            window,
+        )
+    )
     if not window_loads:
         raise UsageError(f"{', '.join(paths)}: {_why_none(log)}")
     return LogView(
@@ -130,7 +135,10 @@ class _CallLine(BaseModel):
 
 def load_article(*, roots: Sequence[Path]) -> Mapping[str, Sessions]:
     """Every model's sessions, each the calls of one sub-agent in order. Raises UsageError."""
-    path = next((root / CALLS for root in roots if (root / CALLS).is_file()), None)
+    path = next(
+        (root / CALLS for root in roots if (root / CALLS).is_file()),
+        None,
+    )
     if path is None:
         raise UsageError(f"{CALLS}: not found in {', '.join(map(str, roots))}. Install it again")
     models: dict[str, dict[str, list[ToolCall]]] = {}

@@ -64,7 +64,12 @@ class Allowance:
 class Bounded(RawIOBase):
     """The output of an unpacker, within the allowance. It closes the packed file too."""
 
-    def __init__(self, unpacker: IO[bytes], allowance: Allowance, *packed: BinaryIO) -> None:
+    def __init__(
+        self,
+        unpacker: IO[bytes],
+        allowance: Allowance,
+        *packed: BinaryIO,
+    ) -> None:
         super().__init__()
         self._unpacker = unpacker
         self._allowance = allowance
@@ -141,11 +146,17 @@ _UNPACKERS: Mapping[bytes, Callable[[BinaryIO], object]] = {
 def unpacked(file: BufferedReader, size: int) -> BufferedReader:
     """The bytes of a file of this size, unpacked as they are read where it is packed."""
     start = file.peek(8)
-    unpacker = next((each for magic, each in _UNPACKERS.items() if start.startswith(magic)), None)
+    unpacker = next(
+        (each for magic, each in _UNPACKERS.items() if start.startswith(magic)),
+        None,
+    )
     if unpacker is None:
         return file
     opened = cast("BinaryIO", unpacker(file))
-    return BufferedReader(Bounded(opened, Allowance.of(size), file), AT_ONCE)
+    return BufferedReader(
+        Bounded(opened, Allowance.of(size), file),
+        AT_ONCE,
+    )
 
 
 def opened(path: str, stack: ExitStack) -> BinaryIO:
@@ -153,7 +164,12 @@ def opened(path: str, stack: ExitStack) -> BinaryIO:
     if path == STDIN:
         return sys.stdin.buffer
     file = stack.enter_context(Path(path).open("rb"))  # noqa: SIM115 -- the stack closes it
-    return stack.enter_context(unpacked(file, Path(path).stat().st_size))
+    return stack.enter_context(
+        unpacked(
+            file,
+            Path(path).stat().st_size,
+        )
+    )
 
 
 # Bytes of a file that is read at once
@@ -190,14 +206,22 @@ class _Recoded(RawIOBase):
 
     def __init__(self, file: BufferedReader, encoding: str) -> None:
         super().__init__()
-        self._text = TextIOWrapper(file, encoding=encoding, errors="replace", newline="\n")
+        self._text = TextIOWrapper(
+            file,
+            encoding=encoding,
+            errors="replace",
+            newline="\n",
+        )
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: "WriteableBuffer") -> int:
         view = memoryview(buffer)
-        part = self._text.read(len(view) // 4).encode("utf-8", "surrogatepass")
+        part = self._text.read(len(view) // 4).encode(
+            "utf-8",
+            "surrogatepass",
+        )
         view[: len(part)] = part
         return len(part)
 
@@ -209,12 +233,18 @@ class _Recoded(RawIOBase):
 def unpacked_log(path: Path) -> BufferedReader:
     """The bytes of a file, unpacked as they are read where it is packed."""
     file = regular(path)
-    return unpacked(file, os.fstat(file.fileno()).st_size)
+    return unpacked(
+        file,
+        os.fstat(file.fileno()).st_size,
+    )
 
 
 def regular(path: Path) -> BufferedReader:
     """Opened without waiting, and looked at before anything is read. Raises OSError."""
-    file = os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY), "rb")
+    file = os.fdopen(
+        os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY),
+        "rb",
+    )
     if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         return file
     file.close()

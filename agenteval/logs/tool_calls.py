@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from agenteval import plugins
 from agenteval.shell.gate import quoted
@@ -16,7 +16,6 @@ from agenteval.trial.call import BASH, ToolCall
 from agenteval.trial.text import is_json
 
 GROUP = "agenteval.formats"
-Json = TypeVar("Json", str, bytes)
 
 
 class _Shape(NamedTuple):
@@ -91,7 +90,11 @@ def bash_call(command: str, identifier: str = "") -> ToolCall:
     return ToolCall(identifier, BASH, command, {"command": command})
 
 
-def called(identifier: str, name: str, arguments: object) -> ToolCall:
+def called(
+    identifier: str,
+    name: str,
+    arguments: object,
+) -> ToolCall:
     """The call with these arguments, an object or its text, by our own name of its tool."""
     return _in_our_names(_tool_call(identifier, name, arguments), _ALL)
 
@@ -99,7 +102,10 @@ def called(identifier: str, name: str, arguments: object) -> ToolCall:
 def _plugged(content: Mapping[str, Any]) -> Iterator[ToolCall]:
     for name, read in plugins.load(GROUP, callable).items():
         try:
-            yield from plugins.called(lambda found: list(found(content) or ()), read)
+            yield from plugins.called(
+                lambda found: list(found(content) or ()),
+                read,
+            )
         except plugins.PluginError as error:
             raise plugins.PluginError(f"plug-in {name} ({GROUP}): {error}") from error
 
@@ -127,8 +133,15 @@ def _at(content: Mapping[str, Any], path: str) -> Any:
     return found
 
 
-def _call(content: Mapping[str, Any], name: str, arguments: object) -> ToolCall:
-    identifier = next((str(content[key]) for key in _IDS if content.get(key)), "")
+def _call(
+    content: Mapping[str, Any],
+    name: str,
+    arguments: object,
+) -> ToolCall:
+    identifier = next(
+        (str(content[key]) for key in _IDS if content.get(key)),
+        "",
+    )
     return _tool_call(identifier, name, arguments)
 
 
@@ -160,25 +173,26 @@ TOO_LONG = f"more than {LONGEST:,} characters"
 # Bytes of all strings in one text, as Python holds them
 MOST_HELD = 1 << 25
 TOO_WIDE = f"strings that take more than {MOST_HELD:,} bytes of memory"
-_STRING = re.compile(r'"[^"]*"?')
-_STRING_OF_BYTES = re.compile(_STRING.pattern.encode())
-# A character beyond U+FFFF
+_STRING = re.compile(rb'"[^"]*"?')
 _FOUR_BYTES = re.compile(rb"[\xf0-\xff]|\\u[dD][89abAB]")
 
 
-def has_too_many(text: Json) -> bool:
+def has_too_many(text: str | bytes) -> bool:
     """Return True if JSON text would become too many values; counted without parsing it."""
-    if len(text) <= MOST_VALUES or _marks(text, 0, len(text)) <= MOST_VALUES:
+    if len(text) <= MOST_VALUES:
         return False
-    text = _without_escapes(text)
-    count = end = 0
-    strings = _STRING.finditer(text) if isinstance(text, str) else _STRING_OF_BYTES.finditer(text)
-    for string in strings:
-        count += _marks(text, end, string.start())
+    content = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
+    if _marks(content, 0, len(content)) <= MOST_VALUES:
+        return False
+    content = _without_escapes(content)
+    count = 0
+    end = 0
+    for string in _STRING.finditer(content):
+        count += _marks(content, end, string.start())
         end = string.end()
         if count > MOST_VALUES:
             return True
-    return count + _marks(text, end, len(text)) > MOST_VALUES
+    return count + _marks(content, end, len(content)) > MOST_VALUES
 
 
 def excess(content: bytes) -> str:
@@ -197,14 +211,18 @@ def _is_too_wide(content: bytes) -> bool:
         return len(content) > MOST_HELD
     content = _without_escapes(content)
     held = 0
-    for string in _STRING_OF_BYTES.finditer(content):
+    for string in _STRING.finditer(content):
         held += (string.end() - string.start()) * _width(content, *string.span())
         if held > MOST_HELD:
             return True
     return False
 
 
-def _width(content: bytes, start: int, end: int) -> int:
+def _width(
+    content: bytes,
+    start: int,
+    end: int,
+) -> int:
     """Return the bytes of each character of the string there, at most."""
     if _FOUR_BYTES.search(content, start, end):
         return 4
@@ -212,24 +230,28 @@ def _width(content: bytes, start: int, end: int) -> int:
     return 1 if part.isascii() and b"\\u" not in part else 2
 
 
-def _without_escapes(text: Json) -> Json:
-    r"""Return JSON text without its `\\` and `\"`, so that each quote begins or ends a string.
+def _without_escapes(content: bytes) -> bytes:
+    r"""Return JSON without its `\\` and `\"`, so that each quote begins or ends a string.
 
     A pattern that reads the escapes takes 80 bytes of memory for each of them.
     """
-    if isinstance(text, str):
-        return text.replace("\\\\", "").replace('\\"', "")
-    return text.replace(b"\\\\", b"").replace(b'\\"', b"")
+    return content.replace(b"\\\\", b"").replace(b'\\"', b"")
 
 
-def _marks(text: str | bytes, start: int, end: int) -> int:
+def _marks(
+    content: bytes,
+    start: int,
+    end: int,
+) -> int:
     """Return the number of commas and opening brackets there: about as many as values."""
-    if isinstance(text, str):
-        return sum(text.count(mark, start, end) for mark in ",[{")
-    return sum(text.count(mark, start, end) for mark in (b",", b"[", b"{"))
+    return sum(content.count(mark, start, end) for mark in (b",", b"[", b"{"))
 
 
-def _tool_call(identifier: str, name: str, arguments: object) -> ToolCall:
+def _tool_call(
+    identifier: str,
+    name: str,
+    arguments: object,
+) -> ToolCall:
     """Arguments may come as an object or as its JSON text; other text is malformed."""
     if is_deep(arguments):
         return ToolCall(identifier, name, "", None, TOO_DEEP)
@@ -289,7 +311,12 @@ def _in_our_names(call: ToolCall, names: Mapping[str, str]) -> ToolCall:
     command = _command(arguments) if name == BASH else None
     if command is not None:
         asked = {key: arguments[key] for key in _RIGHTS if arguments.get(key)}
-        return ToolCall(call.id, BASH, command, {"command": command, **asked})
+        return ToolCall(
+            call.id,
+            BASH,
+            command,
+            {"command": command, **asked},
+        )
     return replace(call, name=name) if name else call
 
 

@@ -8,19 +8,24 @@ Trajectories of SWE-agent and mini-swe-agent. Whether a rule denied a call they 
 
 import json
 import re
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from agenteval.logs.json import (
+    Found,
+    Object,
     at,
     code_at,
     count_at,
+    full_part,
     name_at,
+    nested,
     objects,
+    read_members,
     take_faults,
     text_at,
+    usage_in,
     walked,
     when,
     words,
@@ -31,11 +36,10 @@ from agenteval.trial.call import BASH
 from agenteval.trial.session import Building, LoggedCall, LoggedTurn, Recorded, Session, Skipped
 from agenteval.trial.trial import Usage
 
-Object = Mapping[str, Any]
 _LISTS = ("steps", "subagent_trajectories")
 
 
-def read_atif(path: Path) -> Iterator[Session | Skipped]:
+def read_atif(path: Path) -> Found:
     """The trajectory of a file, and those of sub-agents that are embedded in it."""
     reading = _Reading(path, "", Building(_session(path)))
     skips = 0
@@ -82,16 +86,14 @@ class _Reading:
     _names: dict[str, str] = field(default_factory=dict)
     _count: dict[str, int] = field(default_factory=dict)
 
-    def take(self, key: str, value: object) -> Iterator[Session | Skipped]:
+    def take(self, key: str, value: object) -> Found:
         """Take one key of the trajectory; for a list, one of its elements."""
         place = self.prefix.removesuffix(", ") or "the file"
         self.has_steps = self.has_steps or key == "steps"
         if key in _LISTS and isinstance(value, dict):
             number = self._count[key] = self._count.get(key, 0) + 1
             if key == "steps":
-                whole = self.building.whole()
-                if whole is not None:
-                    yield whole
+                yield from full_part(self.building)
                 place = f"{self.prefix}step {number}"
                 _atif_step(self.building, value)
             else:
@@ -101,7 +103,7 @@ class _Reading:
             self.building.may_have({key: None}, *_LISTS)
         yield from take_faults(self.building, self.path, place)
 
-    def _embedded(self, trajectory: Object, number: int) -> Iterator[Session | Skipped]:
+    def _embedded(self, trajectory: Object, number: int) -> Found:
         own = self.building.session
         name = name_at(trajectory, "trajectory_id") or str(number)
         session = Session(
@@ -121,7 +123,12 @@ class _Reading:
             # Several files of one session, continued or of sub-agents, bear one id.
             self._names[key] = name
             known = (self._names[one] for one in sorted(self._names))
-            session.id = "/".join([*known, self.path.name])
+            session.id = "/".join(
+                [
+                    *known,
+                    self.path.name,
+                ]
+            )
         elif key == "agent":
             session.agent = text_at(value, "name") or session.agent
             session.version = text_at(value, "version") or session.version
@@ -134,8 +141,7 @@ def _atif_step(building: Building, step: Object) -> None:
     building.may_have(step, "tool_calls", "observation", "metrics", "is_copied_context")
     if step.get("is_copied_context") is True:
         return
-    observation = step.get("observation")
-    if isinstance(observation, dict):
+    for observation in nested(step, "observation"):
         building.may_have(observation, "results")
     calls: list[LoggedCall] = []
     if step.get("source") == "agent":
@@ -143,7 +149,13 @@ def _atif_step(building: Building, step: Object) -> None:
         turn.text = words(step.get("message"))
         turn.model = text_at(step, "model_name")
         turn.at = when(step.get("timestamp"))
-        turn.usage = _atif_usage(step)
+        turn.usage = usage_in(
+            step.get("metrics"),
+            "prompt_tokens",
+            "completion_tokens",
+            "reasoning_tokens",
+            "cached_tokens",
+        )
         for item in objects(step.get("tool_calls")):
             building.needs(item, "function_name", "arguments")
             building.may_have(item, "tool_call_id")
@@ -167,16 +179,14 @@ def _call(item: Object) -> LoggedCall:
         arguments = {"command": typed.strip("\n")}
     elif name == "bash_command" and text_at(arguments, "command"):
         name = BASH
-    call = called(name_at(item, "tool_call_id"), name, {} if arguments is None else arguments)
+    call = called(
+        name_at(item, "tool_call_id"),
+        name,
+        {} if arguments is None else arguments,
+    )
     return LoggedCall(call, Recorded.UNKNOWN)
 
 
-def _atif_usage(step: Object) -> Usage:
-    names = ("prompt_tokens", "completion_tokens", "reasoning_tokens", "cached_tokens")
-    return Usage(*(count_at(step, "metrics", name) for name in names))
-
-
-# Turns: a trajectory is one task
 _MOST = 20_000
 # Where the messages stand; `history` and `trajectory` tell of one session, the first with ids.
 _WAYS = ("messages", "", "history", "trajectory")
@@ -193,42 +203,52 @@ _BAD_FORMAT = re.compile(
 )
 
 
-def read_swe(path: Path) -> Iterator[Session | Skipped]:
+def read_swe(path: Path) -> Found:
     """The messages of a trajectory: `messages` or a list of mini-swe-agent, else `history`.
 
     Old trajectories of SWE-agent have `trajectory` alone, a step each.
     """
-    session = Session(by_place(path), agent="mini-swe-agent", path=str(path))
+    session = Session(
+        by_place(path),
+        agent="mini-swe-agent",
+        path=str(path),
+    )
     top = Building(session)
-    ways = dict[str, Building]()
-    for item in walked(path, "messages", "history", "trajectory"):
-        if isinstance(item, Skipped):
-            yield item
-            continue
-        key, value = item
-        if key in _WAYS:
-            building = ways.setdefault(key, Building(Session(path.name, path=str(path))))
-            take = _step if key == "trajectory" else _message
-            if isinstance(value, dict) and len(building.session.turns) < _MOST:
-                take(building, value)
-                yield from take_faults(building, path, f"a part of {key or 'the list'}")
-        else:
+    ways: dict[str, Building] = {}
+
+    def take(key: str, value: Any) -> Found:
+        if key not in _WAYS:
             _begin(session, key, value)
             top.may_have({key: None}, *_WAYS)
             yield from take_faults(top, path, "the file")
-    chosen = next((ways[key].session for key in _WAYS if key in ways), None)
-    if chosen is not None:
+            return
+        building = ways.setdefault(
+            key,
+            Building(Session(path.name, path=str(path))),
+        )
+        if isinstance(value, dict) and len(building.session.turns) < _MOST:
+            add = _step if key == "trajectory" else _message
+            add(building, value)
+            yield from take_faults(building, path, f"a part of {key or 'the list'}")
+
+    yield from read_members(path, take, "messages", "history", "trajectory")
+    if ways:
         if "history" in ways or "trajectory" in ways:
             session.agent = "swe-agent"
-        session.turns = chosen.turns
-        # A trajectory is written when all is over
+        chosen = min(ways, key=_WAYS.index)
+        session.turns = ways[chosen].session.turns
+        # A trajectory is written when all is over: no call still waits.
         for call in session.calls:
             if call.recorded is Recorded.PENDING:
                 call.recorded = Recorded.UNKNOWN
         yield session
 
 
-def _begin(session: Session, key: str, value: object) -> None:
+def _begin(
+    session: Session,
+    key: str,
+    value: object,
+) -> None:
     if key == "info":
         session.version = text_at(value, "mini_version") or text_at(value, "swe_agent_version")
         session.model = text_at(value, "config", "model", "model_name") or session.model
@@ -255,11 +275,10 @@ def _message(building: Building, message: Object) -> None:
         building.needs(message, "role")
     building.may_have(message, "tool_calls", "content", "action", "extra", "tool_call_ids")
     building.may_have(message, "is_demo")
-    extra = message.get("extra")
-    if isinstance(extra, dict):
+    for extra in nested(message, "extra"):
         building.may_have(extra, "interrupt_type", "response")
+    # What somebody else did once is only shown to the model.
     if message.get("is_demo") is True:
-        # What somebody else did once, shown to the model
         return
     if role == "assistant":
         _reply(building, message)
@@ -268,36 +287,38 @@ def _message(building: Building, message: Object) -> None:
 
 
 def _reply(building: Building, message: Object) -> None:
-    turn = _answer(building.turn(), message)
+    turn = building.turn()
+    _set_figures(turn, message)
     turn.text = words(message.get("content")) or _response_text(message)
     for item in objects(message.get("tool_calls")):
         building.needs(item, "function")
-        function = item.get("function")
-        if isinstance(function, dict):
+        for function in nested(item, "function"):
             building.needs(function, "name", "arguments")
         arguments = at(item, "function", "arguments")
         name = text_at(item, "function", "name")
-        call = called(name_at(item, "id"), name, "" if arguments is None else arguments)
+        call = called(
+            name_at(item, "id"),
+            name,
+            "" if arguments is None else arguments,
+        )
         building.called(turn, LoggedCall(call, Recorded.PENDING))
     if not turn.calls:
         for command in _commands(message, turn.text):
-            building.called(turn, LoggedCall(bash_call(command.strip("\n")), Recorded.PENDING))
+            building.called(
+                turn,
+                LoggedCall(bash_call(command.strip("\n")), Recorded.PENDING),
+            )
 
 
-def _answer(turn: LoggedTurn, message: Object) -> LoggedTurn:
-    """Return the turn with the server's figures from next to its reply."""
+def _set_figures(turn: LoggedTurn, message: Object) -> None:
+    """Set the server's figures of a turn, which stand next to its reply."""
     turn.at = when(message.get("timestamp")) or when(at(message, "extra", "timestamp"))
     response = message if "output" in message else at(message, "extra", "response")
     turn.model = text_at(response, "model")
-    turn.usage = _usage(response)
-    return turn
-
-
-def _usage(response: object) -> Usage:
-    return Usage(
-        count_at(response, "usage", "prompt_tokens") or count_at(response, "usage", "input_tokens"),
-        count_at(response, "usage", "completion_tokens")
-        or count_at(response, "usage", "output_tokens"),
+    tokens = at(response, "usage")
+    turn.usage = Usage(
+        count_at(tokens, "prompt_tokens") or count_at(tokens, "input_tokens"),
+        count_at(tokens, "completion_tokens") or count_at(tokens, "output_tokens"),
     )
 
 
@@ -317,7 +338,10 @@ def _commands(message: Object, text: str) -> list[str]:
     if action:
         return [action]
     fences = _fenced(text)
-    found = next((fences[tag] for tag in (*_TAGS, "") if tag in fences), [])
+    found = next(
+        (fences[tag] for tag in (*_TAGS, "") if tag in fences),
+        [],
+    )
     return found if len(found) == 1 else []
 
 
@@ -344,28 +368,47 @@ def _fenced(text: str) -> dict[str, list[str]]:
 
 def _observation(building: Building, message: Object) -> None:
     output = words(message.get("content")) or text_at(message, "output")
-    is_told = text_at(message, "extra", "interrupt_type") == "FormatError"
-    bad = is_told or _BAD_FORMAT.search(output)
+    is_format_error = text_at(message, "extra", "interrupt_type") == "FormatError"
+    is_bad = is_format_error or _BAD_FORMAT.search(output) is not None
     names = message.get("tool_call_ids")
     name = name_at(message, "tool_call_id") or name_at(message, "call_id")
     name = str(names[0]) if isinstance(names, list) and names else name
     call = building.take_call(name) or building.waiting()
-    turns = building.session.turns
-    if call is None:
-        has_reply = bool(turns) and not turns[-1].calls
-        # A reply in which no call could be read
-        if is_told or (bad and has_reply):
-            turn = turns[-1] if has_reply else _answer(building.turn(), message)
-            turn.calls.append(LoggedCall(called("", "bash", _unread(message) or turn.text)))
-            turn.calls[-1].recorded = Recorded.MALFORMED
-            building.set_reply(turn.calls[-1], output)
+    if call is not None:
+        building.set_reply(call, output)
+        _record(call, message, output, is_bad=is_bad)
         return
-    building.set_reply(call, output)
+    # The reply before it has no call that could be read.
+    turns = building.session.turns
+    has_reply = bool(turns) and not turns[-1].calls
+    if is_format_error or (is_bad and has_reply):
+        if not has_reply:
+            _set_figures(building.turn(), message)
+        call = LoggedCall(
+            called(
+                "",
+                "bash",
+                _unread(message) or turns[-1].text,
+            )
+        )
+        call.recorded = Recorded.MALFORMED
+        turns[-1].calls.append(call)
+        building.set_reply(call, output)
+
+
+def _record(
+    call: LoggedCall,
+    message: Object,
+    output: str,
+    *,
+    is_bad: bool,
+) -> None:
     code = _CODE.search(output)
     stated = code_at(message, "extra", "returncode")
     call.exit_code = int(code[1]) if code and stated is None else stated
-    is_over = call.exit_code is not None
-    call.recorded = Recorded.RAN if is_over else Recorded.MALFORMED if bad else Recorded.UNKNOWN
+    call.recorded = Recorded.MALFORMED if is_bad else Recorded.UNKNOWN
+    if call.exit_code is not None:
+        call.recorded = Recorded.RAN
     if _BLOCKED.match(output):
         call.recorded = Recorded.DENIED
 
@@ -373,7 +416,10 @@ def _observation(building: Building, message: Object) -> None:
 def _unread(message: Object) -> str:
     """The reply that an error of its form is about; newer versions keep it there alone."""
     response = at(message, "extra", "response")
-    reply = at(next(iter(objects(at(response, "choices"))), {}), "message")
+    reply = at(
+        next(iter(objects(at(response, "choices"))), {}),
+        "message",
+    )
     made = [at(one, "function") for one in objects(at(reply, "tool_calls"))]
     made += [one for one in objects(at(response, "output")) if one.get("type") == "function_call"]
     return (
@@ -385,18 +431,18 @@ def _unread(message: Object) -> str:
 
 
 def _step(building: Building, step: Object) -> None:
-    action = text_at(step, "action")
+    action = text_at(step, "action").strip("\n")
     turn = building.turn()
     turn.text = text_at(step, "response")
-    if action.strip():
-        seconds = step.get("execution_time")
-        observation = words(step.get("observation"))
-        building.called(
-            turn,
-            LoggedCall(
-                bash_call(action.strip("\n")),
-                Recorded.DENIED if _BLOCKED.match(observation) else Recorded.UNKNOWN,
-                observation,
-                seconds=seconds if isinstance(seconds, float) and 0 <= seconds < 1e9 else None,
-            ),
-        )
+    if not action.strip():
+        return
+    call = LoggedCall(
+        bash_call(action),
+        said=words(step.get("observation")),
+    )
+    if _BLOCKED.match(call.said):
+        call.recorded = Recorded.DENIED
+    seconds = step.get("execution_time")
+    if isinstance(seconds, float) and 0 <= seconds < 1e9:
+        call.seconds = seconds
+    building.called(turn, call)

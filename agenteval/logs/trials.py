@@ -63,7 +63,11 @@ def quoted(session: Session, format_name: str) -> Known | None:
     dialect = dialects().get(format_name)
     if dialect is None or dialect.quoted is None:
         return None
-    policy = dialect.quoted(session.version, session.agent, session.rules)
+    policy = dialect.quoted(
+        session.version,
+        session.agent,
+        session.rules,
+    )
     tools = frozenset(rule["permission"] for rule in session.rules) - {"*"}
     return Known(policy, QUOTED, tools)
 
@@ -71,18 +75,29 @@ def quoted(session: Session, format_name: str) -> Known | None:
 def rules_next_to(session: Session, format_name: str) -> Known | None:
     """Return the first readable rules of the project's folder, or of the program's own."""
     above = Path(session.path).parents
-    home = next((str(one.parent) for one in above if one.name in _LOGS), "")
+    home = next(
+        (str(one.parent) for one in above if one.name in _LOGS),
+        "",
+    )
     return _rules_next_to(format_name, session.project, session.agent, home)
 
 
 @cache
-def _rules_next_to(format_name: str, project: str, agent: str, home: str) -> Known | None:
+def _rules_next_to(
+    format_name: str,
+    project: str,
+    agent: str,
+    home: str,
+) -> Known | None:
     if "/" in agent:
         return None
     dialect = dialects().get(format_name)
     for place in dialect.beside if dialect else _ALIKE.get(format_name, ()):
         reader, _, name = place.partition(":")
-        path = Path(project, name.format(agent=agent, home=home))
+        path = Path(
+            project,
+            name.format(agent=agent, home=home),
+        )
         is_known = bool(home) if "{home}" in name else PurePosixPath(project).is_absolute()
         try:
             if is_known and path.exists():
@@ -116,7 +131,12 @@ def _in_mode(policy: Policy, mode: str) -> Policy:
     return dialect.in_mode(policy, mode) if dialect else policy
 
 
-def stops_at(policy: Policy, call: ToolCall, verdict: Verdict, root: str) -> str:
+def stops_at(
+    policy: Policy,
+    call: ToolCall,
+    verdict: Verdict,
+    root: str,
+) -> str:
     """Return the part of a denied call that the list stops at, if its engine reports it.
 
     Otherwise return the evidence of the verdict.
@@ -166,7 +186,15 @@ class LogJudge:
             logged_calls = [call for call in turn.calls if call.recorded not in APART]
             for position, logged in enumerate(logged_calls):
                 by = allow_list if allow_list and allow_list.covers(logged.call) else None
-                records.append(self._record(logged, (len(turns), position), by, judge, root))
+                records.append(
+                    self._record(
+                        logged,
+                        (len(turns), position),
+                        by,
+                        judge,
+                        root,
+                    )
+                )
             turns.append(_turn(turn, logged_calls))
         judged = Judged(
             session=session,
@@ -220,7 +248,10 @@ class LogJudge:
         if recorded is Recorded.INVALID_TOOL:
             policy = _NO_TOOL
         elif call.name not in policy.tools:
-            policy = replace(policy, tools={**policy.tools, call.name: ToolRule(call.name)})
+            policy = replace(
+                policy,
+                tools={**policy.tools, call.name: ToolRule(call.name)},
+            )
         return deny(call, policy)
 
     def _allow_list(self, session: Session) -> Known | None:
@@ -232,7 +263,10 @@ class LogJudge:
         allow_list = self._pool.get(key) or rules_next_to(session, self.format)
         if allow_list is None:
             return alone(self.format, session.mode)
-        return replace(allow_list, policy=in_mode(allow_list.policy, session.mode))
+        return replace(
+            allow_list,
+            policy=in_mode(allow_list.policy, session.mode),
+        )
 
 
 def differs(logged: LoggedRecord) -> bool:
@@ -244,7 +278,11 @@ def differs(logged: LoggedRecord) -> bool:
 
 @lru_cache(maxsize=8)
 def _judge_of(policy: Policy, root: str) -> Callable[[ToolCall], Verdict]:
-    return judge_many(policy, World(root=root) if root else UNKNOWN_WORLD, distinct=DISTINCT)
+    return judge_many(
+        policy,
+        World(root=root) if root else UNKNOWN_WORLD,
+        distinct=DISTINCT,
+    )
 
 
 _ask_shape = judge_many(_NOTHING, distinct=DISTINCT)
@@ -262,7 +300,11 @@ def _as_recorded(logged: LoggedCall) -> ToolCall:
     call = logged.call
     if logged.recorded is not Recorded.MALFORMED or call.malformed:
         return call
-    return replace(call, arguments=None, malformed=logged.said[:200] or "invalid arguments")
+    return replace(
+        call,
+        arguments=None,
+        malformed=logged.said[:200] or "invalid arguments",
+    )
 
 
 def _turn(turn: LoggedTurn, kept: Sequence[LoggedCall]) -> Turn:
@@ -278,7 +320,11 @@ def _turn(turn: LoggedTurn, kept: Sequence[LoggedCall]) -> Turn:
     )
 
 
-def _trial(session: Session, turns: Sequence[Turn], records: Sequence[CallRecord]) -> Trial:
+def _trial(
+    session: Session,
+    turns: Sequence[Turn],
+    records: Sequence[CallRecord],
+) -> Trial:
     """Return the session as a trial.
 
     Its seed is negative, which no trial of a run has: so it is paired with no trial of another run.
@@ -355,4 +401,7 @@ def _clean_finding(finding: Finding, redactor: Redactor) -> Finding:
     span = finding.evidence
     if shown != span.text:
         span = Span(0, 0, shown)
-    return finding._replace(evidence=span, hint=redactor.text(finding.hint))
+    return finding._replace(
+        evidence=span,
+        hint=redactor.text(finding.hint),
+    )

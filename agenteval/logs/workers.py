@@ -198,7 +198,13 @@ class Reading:
             for one in islice(found, unit.share, None, unit.shares):
                 yield [one] if isinstance(one, Skipped) else self._judged(unit, one)
         except (*UNREADABLE, *_ODD) as error:
-            yield Unread(Skipped(str(unit.path), "the file", _why(error)))
+            yield Unread(
+                Skipped(
+                    str(unit.path),
+                    "the file",
+                    _why(error),
+                )
+            )
 
     def _judged(self, unit: Unit, session: Session) -> Found:
         """Return the results of a session; one that cannot be read stops no other."""
@@ -213,7 +219,11 @@ class Reading:
         dialect = dialects().get(format_name)
         return self.allowlist is None and dialect is not None and dialect.quoted is not None
 
-    def _session(self, format_name: str, session: Session) -> Iterator[Item]:
+    def _session(
+        self,
+        format_name: str,
+        session: Session,
+    ) -> Iterator[Item]:
         if not session.turns:
             yield EMPTY
             return
@@ -370,7 +380,10 @@ class Workers:
     def _fork(self) -> None:
         forking = get_context("fork")
         own_end, worker_end = forking.Pipe()
-        inherited = [own_end, *(worker.pipe for worker in self._workers)]
+        inherited = [
+            own_end,
+            *(worker.pipe for worker in self._workers),
+        ]
         process = forking.Process(
             target=_work, args=(self._reading, worker_end, inherited), daemon=True
         )
@@ -393,7 +406,11 @@ class Workers:
                 return
             elif stream.worker is None:  # there is none, or it died
                 stream.ended = True
-                yield from islice(self._reading.of(stream.unit), stream.taken_count, None)
+                yield from islice(
+                    self._reading.of(stream.unit),
+                    stream.taken_count,
+                    None,
+                )
                 return
             else:
                 self._receive(stream, None)
@@ -416,12 +433,20 @@ class Workers:
         for queue in queues:
             while queue and queue[0].ended:
                 queue.popleft()
-        return min((queue[0] for queue in queues if queue), key=_number, default=None)
+        return min(
+            (queue[0] for queue in queues if queue),
+            key=_number,
+            default=None,
+        )
 
     def _queue_of(self, stream: _Stream) -> deque[_Stream]:
         return self._any if self._any and self._any[0] is stream else self._first
 
-    def _receive(self, current: _Stream, timeout: float | None) -> None:
+    def _receive(
+        self,
+        current: _Stream,
+        timeout: float | None,
+    ) -> None:
         """Take what workers found; from those ahead no more than is to be held."""
         busy = [
             worker
@@ -462,7 +487,11 @@ def _number(stream: _Stream) -> int:
     return stream.number
 
 
-def _work(reading: Reading, pipe: Connection, inherited: Sequence[Connection]) -> None:
+def _work(
+    reading: Reading,
+    pipe: Connection,
+    inherited: Sequence[Connection],
+) -> None:
     """Run a worker. A mistake of the user's ends it: reading the file here then reports it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
@@ -477,7 +506,11 @@ def _work(reading: Reading, pipe: Connection, inherited: Sequence[Connection]) -
             _send(reading, pipe.recv(), pipe)
 
 
-def _send(reading: Reading, unit: Unit, pipe: Connection) -> None:
+def _send(
+    reading: Reading,
+    unit: Unit,
+    pipe: Connection,
+) -> None:
     batch: list[Found | Unread] = []
     size = 0
     for found in reading.of(unit):

@@ -18,7 +18,12 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 MOST_CONNECTIONS: Final = 128
 FEWEST_CONNECTIONS: Final = 4
 MINUTE: Final = 60.0
-_EXHAUSTED: Final = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
+_EXHAUSTED: Final = {
+    errno.EMFILE,
+    errno.ENFILE,
+    errno.ENOBUFS,
+    errno.ENOMEM,
+}
 # Seconds, where not even the spare descriptor is left: accept would spin
 _PAUSE: Final = 0.05
 
@@ -57,7 +62,11 @@ def bounds_under(descriptors: int) -> Bounds:
     """The bounds under a limit of open files; RLIM_INFINITY is negative."""
     share = descriptors // 4 if descriptors >= 0 else MOST_CONNECTIONS
     connections = max(FEWEST_CONNECTIONS, min(MOST_CONNECTIONS, share))
-    return Bounds(connections, connections // 2, streams=max(2, connections // 8))
+    return Bounds(
+        connections,
+        connections // 2,
+        streams=max(2, connections // 8),
+    )
 
 
 class Repeats:
@@ -70,7 +79,11 @@ class Repeats:
         self._next: dict[str, float] = {}
         self._omitted: Counter[str] = Counter()
 
-    def line(self, text: str, kind: str = "") -> str:
+    def line(
+        self,
+        text: str,
+        kind: str = "",
+    ) -> str:
         """Return the line as it is to be written; "" where it is left out."""
         kind = kind or text
         now = self._clock()
@@ -143,7 +156,10 @@ class Connections(Generic[C]):
         ]
         if not waiting:
             return False
-        _, oldest = min(waiting, key=lambda pair: pair[0])
+        _, oldest = min(
+            waiting,
+            key=lambda pair: pair[0],
+        )
         self.leave(oldest)
         oldest.drop()
         return True
@@ -161,10 +177,17 @@ class Listener(socket.socket):
     ) -> None:
         super().__init__(*words, **more)
         self._tell = tell
-        self._spare: int | None = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
+        self._spare: int | None = os.open(
+            "/dev/null",
+            os.O_RDONLY | os.O_CLOEXEC,
+        )
 
     @classmethod
-    def of(cls, listening: socket.socket, tell: Callable[[str], None]) -> "Listener":
+    def of(
+        cls,
+        listening: socket.socket,
+        tell: Callable[[str], None],
+    ) -> "Listener":
         """Take over a socket that listens already."""
         return cls(fileno=listening.detach(), tell=tell)
 
@@ -191,7 +214,10 @@ class Listener(socket.socket):
             with suppress(OSError):
                 super().accept()[0].close()
         with suppress(OSError):
-            self._spare = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
+            self._spare = os.open(
+                "/dev/null",
+                os.O_RDONLY | os.O_CLOEXEC,
+            )
 
     def close(self) -> None:
         if self._spare is not None:

@@ -158,7 +158,12 @@ def peer_of(address: object) -> str:
         return str(parsed)
     if parsed.ipv4_mapped:
         return str(parsed.ipv4_mapped)
-    return str(ipaddress.ip_network((parsed, 64), strict=False))
+    return str(
+        ipaddress.ip_network(
+            (parsed, 64),
+            strict=False,
+        )
+    )
 
 
 def server(app: ASGIApp, limits: Bounds) -> uvicorn.Server:
@@ -181,7 +186,11 @@ def server(app: ASGIApp, limits: Bounds) -> uvicorn.Server:
     return uvicorn.Server(config)
 
 
-async def serve(serves: uvicorn.Server, listening: socket.socket, limits: Bounds) -> None:
+async def serve(
+    serves: uvicorn.Server,
+    listening: socket.socket,
+    limits: Bounds,
+) -> None:
     """Serve on this socket, which is taken over, until the server is to exit."""
     repeats = Repeats()
     log = logging.getLogger("uvicorn.error")
@@ -224,4 +233,7 @@ def _tell_fault(
     """Log a fault as the loop does, but through a log that omits repeats."""
     del loop
     fault = context.get("exception")
-    log.error(str(context.get("message")), exc_info=fault if fault is not None else False)
+    log.error(
+        str(context.get("message")),
+        exc_info=fault if fault is not None else False,
+    )
