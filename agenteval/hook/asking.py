@@ -122,7 +122,11 @@ def ask(options: list[str], payload: bytes) -> tuple[int, bytes, bytes]:
         talk, pid = _connected(place, until)
     finally:
         posix.chdir(here)
-    words = [f"cwd={here}", *(f"{name}={_variable(name)}" for name in _VARIABLES), *options]
+    words = [
+        f"cwd={here}",
+        *(f"{name}={_variable(name)}" for name in _VARIABLES),
+        *options,
+    ]
     head = "\0".join(words).encode("utf-8", "surrogateescape")
     _send(
         talk,
@@ -252,12 +256,25 @@ def _check_in_time(pid: int, until: float) -> None:
 
 def _start(place: str) -> None:
     """Start the resident process, which belongs to nobody's session and holds nobody's files."""
-    null = (posix.POSIX_SPAWN_OPEN, 0, "/dev/null", posix.O_RDONLY, 0)
+    null = (
+        posix.POSIX_SPAWN_OPEN,
+        0,
+        "/dev/null",
+        posix.O_RDONLY,
+        0,
+    )
     kept = posix.O_WRONLY
     opened = kept | posix.O_CREAT | posix.O_APPEND
     files = (null, (posix.POSIX_SPAWN_OPEN, 1, "/dev/null", kept, 0),
              (posix.POSIX_SPAWN_OPEN, 2, "resident.err", opened, 0o600))  # fmt: skip
-    words = [sys.executable, "-P", "-E", "-m", "agenteval.hook.resident", place]
+    words = [
+        sys.executable,
+        "-P",
+        "-E",
+        "-m",
+        "agenteval.hook.resident",
+        place,
+    ]
     posix.posix_spawn(
         sys.executable,
         words,

@@ -105,11 +105,11 @@ def tool_call_errors() -> Scorer:
         del target
         kept = state.store.get(KEPT, [])
         classes = Counter(each for each in kept if each)
-        told = ", ".join(f"{name} {count}" for name, count in sorted(classes.items()))
+        counts = ", ".join(f"{name} {count}" for name, count in sorted(classes.items()))
         metadata = {"calls": len(kept), "classes": dict(classes)}
         return Score(
             value=classes.total(),
-            explanation=told or "no errors",
+            explanation=counts or "no errors",
             metadata=metadata,
         )
 

@@ -1,9 +1,8 @@
-"""Putting the hook into a harness's settings and taking it out: which file, with which backup.
-
-Settings of a harness with our hook in them, and without: edits of their text. Pure.
+"""The hook in a harness's settings: put in and taken out, which file, with which backup.
 
 Only what is ours is put in and taken out: order, indentation and comments stay, so that a hook put
-in and taken out leaves every byte as it was.
+in and taken out leaves every byte as it was. The first part edits a text and is pure; the second
+reads and writes files.
 """
 
 import contextlib
@@ -46,7 +45,11 @@ class _Value:
 
 
 class _Reader:
-    def __init__(self, text: str, where: str) -> None:
+    def __init__(
+        self,
+        text: str,
+        where: str,
+    ) -> None:
         self.where = where
         self.tokens: list[tuple[str, str, int]] = []
         at = 0
@@ -75,7 +78,12 @@ class _Reader:
         if text not in {"{", "["}:
             if kind == "mark":
                 raise self._fault(at)
-            return _Value(begin, at, at + len(text), key)
+            return _Value(
+                begin,
+                at,
+                at + len(text),
+                key,
+            )
         closing = {"{": "}", "[": "]"}[text]
         members = []
         while self._peek() != closing:
@@ -129,17 +137,16 @@ def _root(text: str, where: str) -> _Value:
     return root
 
 
-def with_hook(
+def _with_hook(
     text: str,
     entry: Mapping[str, Any],
-    *,
-    mark: str,
     where: str,
 ) -> str:
     """The settings with this entry, in the place of one that is there. Raises UsageError."""
-    text = without_hook(text, mark=mark, where=where)
+    text = _without_hook(text, where)
     text = text if text.strip() else "{}\n"
-    step = found[1] if (found := _INDENT.search(text)) else "  "
+    indent = _INDENT.search(text)
+    step = indent[1] if indent else "  "
     inside = _root(text, where)
     ways = list(WAY)
     while ways and (member := _member(inside, ways[0])):
@@ -148,21 +155,22 @@ def with_hook(
         inside = member
         ways.pop(0)
     lead = f"\n{step * (len(WAY) - len(ways) + 1)}"
-    nested = ({ways[1]: [entry]} if ways[1:] else [entry]) if ways else entry
-    body = json.dumps(nested, indent=step, ensure_ascii=False)
+    nested: Any = [entry] if ways else entry
+    if ways[1:]:
+        nested = {ways[1]: nested}
+    body = json.dumps(
+        nested,
+        indent=step,
+        ensure_ascii=False,
+    )
     key = f"{json.dumps(ways[0])}: " if ways else ""
     after = "," if inside.members else lead[: -len(step)]
     at = inside.value + 1
     return text[:at] + lead + key + body.replace("\n", lead) + after + text[at:]
 
 
-def without_hook(
-    text: str,
-    *,
-    mark: str,
-    where: str,
-) -> str:
-    """Return the settings without entries of ours, which name `mark`. Raises UsageError.
+def _without_hook(text: str, where: str) -> str:
+    """Return the settings without entries that run our client. Raises UsageError.
 
     What held nothing else goes with them.
     """
@@ -170,16 +178,22 @@ def without_hook(
         root = _root(text, where)
         hooks = _member(root, WAY[0])
         listed = _member(hooks, WAY[1]) if hooks else None
-        own_entries = [one for one in listed.members if _names(text, one, mark)] if listed else []
-        if not own_entries or hooks is None or listed is None:
+        if hooks is None or listed is None:
             break
+        entry = next(
+            (value for value in listed.members if _runs_client(text, value)),
+            None,
+        )
+        if entry is None:
+            break
+        # The outermost value that holds nothing else goes.
         chain = (
             (root, hooks),
             (hooks, listed),
-            (listed, own_entries[0]),
+            (listed, entry),
         )
         depth, (outer, inner) = next(
-            (at, pair) for at, pair in enumerate(chain, 1) if _only(pair[1], own_entries[0])
+            (depth, pair) for depth, pair in enumerate(chain, 1) if _only(pair[1], entry)
         )
         text = _cut(text, outer, inner, depth)
     return text
@@ -200,7 +214,7 @@ def _cut(
     inner: _Value,
     depth: int,
 ) -> str:
-    """Without the member: what `with_hook` put in where it stands first, else it and its comma."""
+    """Without the member: what `_with_hook` put in where it stands first, else it and its comma."""
     place = outer.members.index(inner)
     if place:
         return text[: outer.members[place - 1].end] + text[inner.end :]
@@ -220,18 +234,17 @@ def _member(value: _Value, key: str) -> _Value | None:
     )
 
 
-def _names(
-    text: str,
-    entry: _Value,
-    mark: str,
-) -> bool:
+def _runs_client(text: str, entry: _Value) -> bool:
     """Return True if an entry of a list runs our client, also where its path is escaped."""
+    written = text[entry.value : entry.end]
     try:
-        written: Any = json.loads(text[entry.value : entry.end])
+        content = json.loads(written)
     except ValueError:
-        return mark in text[entry.value : entry.end]
-    return mark in json.dumps(written, ensure_ascii=False)
+        return _MARK in written
+    return _MARK in json.dumps(content, ensure_ascii=False)
 
+
+# The files of a harness.
 
 BACKUP: Final = ".before-agenteval"
 # After which a harness goes on without an answer; our client ends long before
@@ -300,7 +313,11 @@ class Change:
             return
         if self.before is not None and not backup.exists():
             _write(backup, self.before, like=self.file)
-        _write(self.file, self.after, like=self.file)
+        _write(
+            self.file,
+            self.after,
+            like=self.file,
+        )
         if _text(backup) == self.after:
             backup.unlink()
 
@@ -384,14 +401,9 @@ def installed(
             is_old=_is_old_opencode(),
         )
     else:
-        line = command_line(words, fails_closed=closed)
-        entry = entry_of(line, seconds=SECONDS, matcher="*")
-        after = with_hook(
-            before or "",
-            entry,
-            mark=_MARK,
-            where=str(file),
-        )
+        line = _command_line(words, fails_closed=closed)
+        entry = _entry_of(line)
+        after = _with_hook(before or "", entry, str(file))
     return Change(file, before, after, _NOTES[harness])
 
 
@@ -403,7 +415,7 @@ def removed(harness: str, *, user: bool) -> Change:
         if before is not None and "agenteval hook install" not in before:
             raise UsageError(f"{file}: is not the plug-in that `agenteval hook install` writes")
         return Change(file, before, None)
-    after = without_hook(before, mark=_MARK, where=str(file))
+    after = _without_hook(before, str(file))
     saved = _text(Path(f"{file}{BACKUP}"))
     if saved is not None and after != before and _equals_backup(saved, after, str(file)):
         return Change(file, before, saved)
@@ -423,7 +435,7 @@ def there(file: Path) -> str:
 
 def write_shell(file: Path, words: Sequence[str]) -> None:
     """A program that is a guarded shell. Raises UsageError where something is in its place."""
-    line = command_line(words, fails_closed=False)
+    line = _command_line(words, fails_closed=False)
     try:
         with file.open("x", encoding="utf-8") as new:
             new.write(f'#!/bin/sh\nexec {line} "$@"\n')
@@ -443,8 +455,8 @@ def _equals_backup(
 
     Lists that were empty before the hook came make no difference.
     """
-    entry = entry_of(_MARK, seconds=SECONDS, matcher="*")
-    both = (with_hook(text, entry, mark=_MARK, where=where) for text in (saved, after))
+    entry = _entry_of(_MARK)
+    both = (_with_hook(text, entry, where) for text in (saved, after))
     return "".join(next(both).split()) == "".join(next(both).split())
 
 
@@ -463,18 +475,13 @@ def _text(file: Path) -> str | None:
         raise UsageError(f"{file}: cannot be read as UTF-8 text: mend it first") from error
 
 
-def entry_of(
-    command: str,
-    *,
-    seconds: int,
-    matcher: str,
-) -> Mapping[str, Any]:
-    """An entry as Claude Code and Codex take it: for these tools, run this."""
-    run = {"type": "command", "command": command, "timeout": seconds}
-    return {"matcher": matcher, "hooks": [run]}
+def _entry_of(command: str) -> Mapping[str, Any]:
+    """An entry as Claude Code and Codex take it: for all tools, run this."""
+    run = {"type": "command", "command": command, "timeout": SECONDS}
+    return {"matcher": "*", "hooks": [run]}
 
 
-def command_line(words: Sequence[str], *, fails_closed: bool) -> str:
+def _command_line(words: Sequence[str], *, fails_closed: bool) -> str:
     """The command that a harness gives to a shell.
 
     Whatever keeps it from answering, a Python that is gone too, is exit code 2: a denial.
@@ -515,5 +522,8 @@ def _is_old_opencode() -> bool:
         )
     except (OSError, subprocess.TimeoutExpired):
         return False
-    match = re.match(r"(\d+)\.(\d+)\.(\d+)", done.stdout.strip())
+    match = re.match(
+        r"(\d+)\.(\d+)\.(\d+)",
+        done.stdout.strip(),
+    )
     return match is not None and tuple(map(int, match.groups())) < _TAKES_OBJECTS

@@ -1,13 +1,9 @@
-"""The verdict on a call in production: by whose policy, what the model reads, and what is kept.
+"""The verdict on a call in production: what a harness sent, by whose policy, what the model reads.
 
-Payloads that each harness sends of a call, and the form of an answer that it takes.
-
-Pure, but for the model of Claude Code, which stands in its transcript only.
-
-The log of what agents asked for in production: a line of JSON a call; docs/hook.md has its keys.
-
-A line is one write to a file opened for appending, under a lock that also covers its turning over,
-so several processes may keep one log.
+First the payloads that each harness sends of a call, and the form of an answer that it takes; then
+the log of what agents asked for, a line of JSON a call (docs/hook.md has its keys); then `Judging`,
+which answers a client, and `decide`. Only the log, and the transcript of Claude Code that alone
+names its model, touch files.
 """
 
 import contextlib
@@ -42,12 +38,12 @@ from agenteval.trial.text import is_json, visible
 TAIL: Final = 1 << 16
 
 
-class UnreadableCallError(ValueError):
+class _UnreadableCallError(ValueError):
     """The payload is no call of that harness."""
 
 
 @dataclass(frozen=True, slots=True)
-class HookedCall:
+class _HookedCall:
     """A call that a harness sent, and what it would do; `arguments` are the harness's own."""
 
     reading: Reading
@@ -75,7 +71,7 @@ class Harness:
     `read` takes a payload and the client's variables; `denied` puts a reason in the harness's form.
     """
 
-    read: Callable[[bytes, Mapping[str, str]], HookedCall]
+    read: Callable[[bytes, Mapping[str, str]], _HookedCall]
     denied: Callable[[str], Answer]
 
 
@@ -84,7 +80,7 @@ _HOOK: Final = ("tool_name", "tool_input", "tool_use_id", "session_id", "agent_t
 _PLUGIN: Final = ("tool", "args", "call", "session", "agent")
 
 
-def _read_hook(payload: bytes, variables: Mapping[str, str]) -> HookedCall:
+def _read_hook(payload: bytes, variables: Mapping[str, str]) -> _HookedCall:
     """Read what Claude Code and Codex send; the root is where the session began."""
     sent = _object(payload)
     cwd = str(sent.get("cwd") or variables["cwd"])
@@ -93,7 +89,7 @@ def _read_hook(payload: bytes, variables: Mapping[str, str]) -> HookedCall:
     return replace(hooked, model=hooked.model or _last_model(sent.get("transcript_path")))
 
 
-def _read_plugin(payload: bytes, variables: Mapping[str, str]) -> HookedCall:
+def _read_plugin(payload: bytes, variables: Mapping[str, str]) -> _HookedCall:
     """Read what our plug-in of OpenCode sends."""
     sent = _object(payload)
     root = str(sent.get("directory") or variables["cwd"])
@@ -101,13 +97,13 @@ def _read_plugin(payload: bytes, variables: Mapping[str, str]) -> HookedCall:
     return _hooked(sent, _PLUGIN, cwd, root)
 
 
-def _hooked(sent: Mapping[str, Any], keys: Sequence[str], cwd: str, root: str) -> HookedCall:
+def _hooked(sent: Mapping[str, Any], keys: Sequence[str], cwd: str, root: str) -> _HookedCall:
     tool, arguments, *names = (sent.get(key) for key in keys)
     if not isinstance(tool, str):
-        raise UnreadableCallError(f"it has no {keys[0]}")
+        raise _UnreadableCallError(f"it has no {keys[0]}")
     call, session, agent = (str(name or "") for name in names)
     tool_input = _arguments(arguments)
-    return HookedCall(
+    return _HookedCall(
         reading=read_call(call, tool, tool_input, cwd, root),
         root=root,
         arguments=tool_input,
@@ -118,28 +114,28 @@ def _hooked(sent: Mapping[str, Any], keys: Sequence[str], cwd: str, root: str) -
     )
 
 
-def _guarded(payload: bytes, variables: Mapping[str, str]) -> HookedCall:
+def _guarded(payload: bytes, variables: Mapping[str, str]) -> _HookedCall:
     """The words of a shell: one command behind -c, and nothing that makes it something else."""
     words = payload.decode("utf-8", "surrogateescape").split("\0")
     command = command_of(words[1:])
     if command is None:
-        raise UnreadableCallError(
+        raise _UnreadableCallError(
             "a guarded shell takes one command behind -c, and neither a script, nor what comes on "
             "its standard input"
         )
     cwd = variables["cwd"]
     arguments = {"command": command}
     reading = replace(read_call("", BASH, arguments, cwd, cwd), tool=words[0])
-    return HookedCall(reading, cwd, arguments, cwd=cwd)
+    return _HookedCall(reading, cwd, arguments, cwd=cwd)
 
 
 def _object(payload: bytes) -> Mapping[str, Any]:
     try:
         sent = json.loads(payload)
     except (ValueError, RecursionError) as error:
-        raise UnreadableCallError(f"it is no JSON: {error}") from error
+        raise _UnreadableCallError(f"it is no JSON: {error}") from error
     if not isinstance(sent, dict):
-        raise UnreadableCallError("it is no JSON object")
+        raise _UnreadableCallError("it is no JSON object")
     return sent
 
 
@@ -368,7 +364,7 @@ class Judging:
         lines: list[Line] = []
         try:
             return self._judged(asking, variables, payload, lines), lines
-        except (UsageError, UnreadableCallError) as error:
+        except (UsageError, _UnreadableCallError) as error:
             why = str(error)
         except Exception as error:  # noqa: BLE001 -- without an answer, a call may go on unseen
             tell_fault()
@@ -389,7 +385,7 @@ class Judging:
         lines.append(_line(asking, hooked, policy, decision))
         return answer
 
-    def _decision(self, hooked: HookedCall, policy: Policy) -> Decision:
+    def _decision(self, hooked: _HookedCall, policy: Policy) -> Decision:
         """Deny a file tool our own files, and decide all else by the policy."""
         for call in hooked.reading.calls:
             if call.name == WRITE and self._is_ours(call, hooked):
@@ -397,7 +393,7 @@ class Judging:
                 return _judged(deny(call, closed, World(root=hooked.root)), closed)
         return decide(hooked.reading, policy, hooked.root)
 
-    def _is_ours(self, call: ToolCall, hooked: HookedCall) -> bool:
+    def _is_ours(self, call: ToolCall, hooked: _HookedCall) -> bool:
         """Return True if a file tool would write what the hook goes by, or what it keeps.
 
         A path that cannot be resolved counts as ours.
@@ -541,7 +537,7 @@ def _listed(name: str, policy: Policy) -> str:
     return next(own, name if policy.engine and policy.tool(name) else "")
 
 
-def _line(asking: _HookOptions, hooked: HookedCall, policy: Policy, decision: Decision) -> Line:
+def _line(asking: _HookOptions, hooked: _HookedCall, policy: Policy, decision: Decision) -> Line:
     verdict = decision.verdict
     line: Line = {
         "harness": asking.harness,

@@ -3,10 +3,8 @@
 The first client starts it, `agenteval hook stop` ends it, and so does half an hour without a call.
 It keeps the log: each call, its own start and its end. If it was killed, the next one records that.
 
-The clients of the resident process: one thread reads them all, a fixed number answers them.
-
-Each has one deadline for its whole request, whatever it sends meanwhile, and all together may
-have a bounded number of bytes under way.
+One thread reads all clients, a fixed number of threads answers them. Each client has one deadline
+for its whole request, whatever it sends meanwhile, and all together a bounded number of bytes.
 """
 
 import contextlib
@@ -55,7 +53,7 @@ class _Client:
         return None if self.is_whole else self.since
 
 
-class Clients:
+class _Clients:
     """The clients of one listening socket, until none asks any more or the code has changed."""
 
     def __init__(self, listener: Listener, judging: Judging) -> None:
@@ -257,7 +255,7 @@ def main(folder: str) -> int:
             Path("socket").unlink(missing_ok=True)
             listener.bind("socket")
             listener.listen(128)
-            why = Clients(listener, judging).serve()
+            why = _Clients(listener, judging).serve()
     except _EndedError:
         why = "SIGTERM"
     finally:
@@ -293,25 +291,14 @@ def _ended(number: int, frame: FrameType | None) -> None:
 
 
 def _begin(log: ProductionLog) -> None:
-    left = _leftover_process()
-    if left:
-        log.write(
-            {
-                "event": "stop",
-                "pid": left,
-                "why": "killed",
-            }
-        )
+    killed_pid = _leftover_process()
+    if killed_pid:
+        log.write({"event": "stop", "pid": killed_pid, "why": "killed"})
     try:
         Path(PID).write_text(f"{os.getpid()}\n", encoding="utf-8")
     except OSError:  # as on a full disk
         tell_fault()
-    log.write(
-        {
-            "event": "start",
-            "pid": os.getpid(),
-        }
-    )
+    log.write({"event": "start", "pid": os.getpid()})
 
 
 def _leftover_process() -> int:

@@ -1,9 +1,9 @@
 """Effects of a harness's tool call: read from its input, and from its name only where known.
 
 A tool is a shell when its input carries a command, whoever offers it: `Bash`, `Monitor`, a tool of
-an MCP server. Names and keys are compared as `canonical` and `_letters` fold them.
-
-The report of `hook install` on an allow list: which tools it judges, and which pass.
+an MCP server. Names and keys are compared as `canonical` and `_letters` fold them; tool_names.toml
+has those that are known. `describe` is the report of `hook install` on an allow list: which tools
+it judges, and which pass.
 """
 
 import json
@@ -222,20 +222,18 @@ def _file_calls(
     is_view = letters in _TOOLS["editors"] and {_VIEW} == _actions(arguments)
     if letters in _TOOLS["readers"] or is_view:
         others = {key: value for key, value in arguments.items() if not _is_path_key(_letters(key))}
-        for one in [{"path": path} for path in paths] or [{}]:
-            yield ToolCall(
-                identifier,
-                READ,
-                json.dumps(arguments),
-                {**others, **one},
-            )
+        raw = json.dumps(arguments)
+        for file in paths:
+            yield ToolCall(identifier, READ, raw, {**others, "path": file})
+        if not paths:
+            yield ToolCall(identifier, READ, raw, others)
     elif letters in _TOOLS["writers"] | _TOOLS["editors"]:
         patches = [each.text for each in texts if each.is_patch]
         paths += [path.strip() for text in patches for path in _PATCHED.findall(text)]
         for path in dict.fromkeys(paths) or (None,):
             # An edit opens what a write opens
-            given = {"path": path, "content": ""}
-            yield ToolCall(identifier, WRITE, json.dumps(arguments), given)
+            written = {"path": path, "content": ""}
+            yield ToolCall(identifier, WRITE, json.dumps(arguments), written)
 
 
 def _actions(arguments: Mapping[str, Any]) -> set[str]:

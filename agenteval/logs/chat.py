@@ -1,14 +1,13 @@
-"""Chat completions as JSONL: a conversation a line, or a request with its reply.
+"""Chat completions as JSONL, a conversation a line or a request with its reply; and our hook's log.
 
 Arguments come as text or as an object, ids are left out or repeat, and a call may stand in the
 content as text: what a server's parser did not take. Whether a call was denied no such log shows.
 A line in which nothing of this is found is a plug-in's, as for `agenteval classify`.
 
-The log of our own hook: a line for each call that it was asked about.
-
-It does not record what an allowed call then did, nor which calls were of one turn. A call that it
-only watched counts as denied if the list denies it. A log is begun anew when it is long: the part
-of a session in one file is known by when that file began.
+The log of the hook has a line for each call that it was asked about, and not what an allowed call
+then did, nor which calls were of one turn. A call that it only watched counts as denied if the list
+denies it. A log is begun anew when it is long: the part of a session in one file is known by when
+that file began.
 """
 
 from collections.abc import Iterator, Sequence
@@ -41,7 +40,15 @@ from agenteval.trial.session import Building, LoggedCall, LoggedTurn, Recorded, 
 
 # A message, and what it is a reply in
 _Spoken = tuple[Object, Object | None]
-_KEYS = frozenset(("messages", "choices", "role", "request", "response"))
+_KEYS = frozenset(
+    (
+        "messages",
+        "choices",
+        "role",
+        "request",
+        "response",
+    )
+)
 # Roles
 _RESULTS = frozenset(("tool", "function"))
 _SHARED = ("session_id", "conversation_id")
@@ -96,7 +103,7 @@ def _name(line: Line, path: Path) -> tuple[str, bool]:
     return f"{by_place(path)}:{line.number}", False
 
 
-class _Beside(NamedTuple):
+class _SharedFields(NamedTuple):
     """The fields of a line that hold for all messages in it."""
 
     schemas: Object
@@ -148,13 +155,13 @@ class _Conversation:
         self._messages(spoken, shared)
         has_spoken = any(text_at(message, "role") == "assistant" for message, _ in spoken)
         if not has_spoken and (value.get("role") == "assistant" or "messages" not in value):
-            _alone(self.building, value, shared)
+            _add_line(self.building, value, shared)
         return has_spoken or len(session.turns) > turns
 
     def _messages(
         self,
         spoken: Sequence[_Spoken],
-        shared: _Beside,
+        shared: _SharedFields,
     ) -> None:
         """Add the new messages: a prefix that an earlier line had is not counted again."""
         place = 0
@@ -164,7 +171,10 @@ class _Conversation:
             place = hash((place, _identity(message))) if self.is_shared else 0
             if not is_new and place not in self._places:
                 is_new = True
-                self.building.waits = self._ends.pop(before, {})
+                self.building.waits = self._ends.pop(
+                    before,
+                    {},
+                )
             if is_new:
                 self._places.add(place)
                 _message(self.building, message, shared, reply)
@@ -186,49 +196,49 @@ def _identity(message: Object) -> tuple[object, ...]:
     return role, words(message.get("content")), result, calls
 
 
-def _shared_fields(parts: Sequence[Object]) -> _Beside:
+def _shared_fields(parts: Sequence[Object]) -> _SharedFields:
     times = (when(parts[0].get(key)) for key in ("timestamp", "created", "created_at"))
-    return _Beside(
+    return _SharedFields(
         schemas=next((_schemas(one) for one in parts if one.get("tools")), {}),
         moment=next(filter(None, times), None),
         model=next((model for one in parts if (model := text_at(one, "model"))), ""),
     )
 
 
-def _replies(one: Object) -> Iterator[_Spoken]:
-    for choice in objects(one.get("choices"))[:1]:
+def _replies(part: Object) -> Iterator[_Spoken]:
+    for choice in objects(part.get("choices"))[:1]:
         reply = choice.get("message")
         if isinstance(reply, dict):
-            yield {**choice, **reply, "role": "assistant"}, one
+            yield {**choice, **reply, "role": "assistant"}, part
 
 
-def _alone(
+def _add_line(
     building: Building,
     value: Object,
-    shared: _Beside,
+    shared: _SharedFields,
 ) -> None:
     """A line that is a message, or what a plug-in finds calls in."""
     if text_at(value, "role") in {"assistant", *_RESULTS}:
         _message(building, value, shared)
-    elif "choices" not in value and (found := tool_calls(value)):
+    elif "choices" not in value and (calls := tool_calls(value)):
         turn = building.turn()
         turn.at = shared.moment
         turn.model = shared.model
-        for call in found:
+        for call in calls:
             building.called(turn, LoggedCall(call))
 
 
-def _schemas(one: Object) -> dict[str, Any]:
-    found = (tool.get("function", tool) for tool in objects(one.get("tools")))
+def _schemas(part: Object) -> dict[str, Any]:
+    tools = (tool.get("function", tool) for tool in objects(part.get("tools")))
     return {
         text_at(tool, "name"): at(tool, "parameters") or {}
-        for tool in found
+        for tool in tools
         if isinstance(tool, dict) and text_at(tool, "name")
     }
 
 
 def _message(
-    building: Building, message: Object, shared: _Beside, reply: Object | None = None
+    building: Building, message: Object, shared: _SharedFields, reply: Object | None = None
 ) -> None:
     building.needs(message, "role")
     building.may_have(message, "tool_calls", "tool_call_id", "content")
@@ -236,23 +246,30 @@ def _message(
     if role in _RESULTS:
         call = building.take_call(name_at(message, "tool_call_id")) or building.waiting()
         if call is not None:
-            building.set_reply(call, words(message.get("content")))
+            building.set_reply(
+                call,
+                words(message.get("content")),
+            )
     elif role == "assistant":
         turn = building.turn()
         turn.text = words(message.get("content"))
         turn.at = shared.moment
         turn.finish = text_at(message, "finish_reason")
         turn.model = text_at(message, "model") or shared.model
-        turn.usage = usage_in(at(reply, "usage"), "prompt_tokens", "completion_tokens")
+        turn.usage = usage_in(
+            at(reply, "usage"),
+            "prompt_tokens",
+            "completion_tokens",
+        )
         _calls(building, turn, message, shared.schemas)
 
 
 def _calls_of(message: Object) -> list[dict[str, Any]]:
-    given = objects(message.get("tool_calls"))
+    calls = objects(message.get("tool_calls"))
     # Before there were tools
     if isinstance(message.get("function_call"), dict):
-        given.append({"function": message["function_call"]})
-    return given
+        calls.append({"function": message["function_call"]})
+    return calls
 
 
 def _calls(
@@ -330,11 +347,11 @@ def _call(building: Building, value: Object) -> None:
     turn = building.turn()
     turn.at = when(value.get("at"))
     turn.model = text_at(value, "model")
-    given = value.get("arguments")
+    arguments = value.get("arguments")
     call = called(
         name_at(value, "call"),
         text_at(value, "tool"),
-        {} if given is None else given,
+        {} if arguments is None else arguments,
     )
     denied = text_at(value, "verdict") == "denied"
     recorded = Recorded.DENIED if denied else Recorded.UNKNOWN

@@ -186,7 +186,10 @@ def _usage(message: object) -> Usage:
     usage = usage_in(tokens, "input_tokens", "output_tokens", cached="cache_read_input_tokens")
     # The prompt is reported in three parts.
     created = count_at(tokens, "cache_creation_input_tokens")
-    return replace(usage, prompt_tokens=usage.prompt_tokens + created + usage.cached_tokens)
+    return replace(
+        usage,
+        prompt_tokens=usage.prompt_tokens + created + usage.cached_tokens,
+    )
 
 
 def _tool_use(building: Building, line: Object) -> None:
@@ -218,7 +221,13 @@ def _results(building: Building, line: Object) -> None:
         if block.get("type") == "tool_result":
             building.may_have(block, "tool_use_id", "content", "is_error")
             call = building.take_call(name_at(block, "tool_use_id"))
-            _record(building, call, line, block, block.get("content"))
+            _record(
+                building,
+                call,
+                line,
+                block,
+                block.get("content"),
+            )
 
 
 def _record(

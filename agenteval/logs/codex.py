@@ -125,7 +125,10 @@ class _Reading:
             for part in full_part(self.building):
                 yield part
                 self.last = None
-            self._item(payload, when(value.get("timestamp")))
+            self._item(
+                payload,
+                when(value.get("timestamp")),
+            )
 
     def _context(self, item: Object) -> None:
         session = self.building.session
@@ -189,7 +192,12 @@ class _Reading:
             call = self.building.take_call(identifier)
             if call is None:
                 continue
-            _result(self.building, call, item, is_alone=number == 1)
+            _result(
+                self.building,
+                call,
+                item,
+                is_alone=number == 1,
+            )
             if id(call) in self._own:
                 self.last = None
 

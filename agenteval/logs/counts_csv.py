@@ -1,15 +1,17 @@
-"""Published tables as CSV: model, calls, class, errors; trial and scenario where they are known.
+"""Figures measured elsewhere: published tables of counts as CSV, and the log of a vLLM server.
 
-Spreadsheets write them in many ways: any of four delimiters, headers in any case, a line that names
+A table has the columns model, calls, class and errors; trial and scenario where they are known.
+Spreadsheets write CSV in many ways: any of four delimiters, headers in any case, a line that names
 the delimiter, empty lines. What could be read in two ways is refused: rates, separators, totals.
 
-vLLM's log: the line that each engine writes every ten seconds, and uvicorn's access log.
+Of vLLM's log two kinds of lines count: the one that each engine writes every ten seconds, in the
+form of V0 or of V1, and those of uvicorn's access log.
 
     INFO 11-21 10:13:11 [loggers.py:271] Engine 000: Avg prompt throughput: 5.1 tokens/s, Avg ...
     INFO:     10.0.0.5:53422 - "POST /v1/chat/completions HTTP/1.1" 200 OK
 
-The engine's line of V0 and of V1 is read, whatever a container or a journal puts before it, and
-also where another format of logging stands around it.
+They are found whatever a container or a journal puts before them, and also where another format of
+logging stands around them.
 """
 
 import csv
@@ -102,10 +104,13 @@ def load_counts(path: Path) -> Mapping[str, Table]:
         raise UsageError(
             f"{path}: cannot be read: not UTF-8 text (byte {error.start}): save it as CSV in UTF-8"
         ) from error
-    return read_counts(text.splitlines(), where=str(path))
+    return _read_counts(
+        text.splitlines(),
+        where=str(path),
+    )
 
 
-def read_counts(lines: Sequence[str], *, where: str) -> Mapping[str, Table]:
+def _read_counts(lines: Sequence[str], *, where: str) -> Mapping[str, Table]:
     tables: dict[str, Table] = {}
     found = list(_lines(lines, where))
     if any(line.failure_class in _class_names() for _, line in found):
@@ -260,6 +265,8 @@ def _count(text: str, at: str) -> int:
         cure = "only digits, no separators"
     raise UsageError(f"{at}: expected a count, {cure}, got {got}")
 
+
+# The log of a vLLM server.
 
 # Bytes of a line that are looked at: logged prompts can have megabytes
 LONGEST = 1 << 16

@@ -66,11 +66,7 @@ def take_in(  # noqa: PLR0913 -- each is an option of the command line
     Location(store).check_ours()
     policy = load_any(allowlist, roots=roots()) if allowlist else None
     places = _places(format_name, paths)
-    files = [
-        (log, file)
-        for log, place in places
-        for file in log.find_files(place, by_ending=bool(paths))
-    ]
+    files = [*_files(places, by_ending=bool(paths))]
     if format_name == AUTO and not files:
         raise UsageError(
             f"auto: no logs of {', '.join(FORMATS)} in their own places here. Name a format and a "
@@ -78,14 +74,7 @@ def take_in(  # noqa: PLR0913 -- each is an option of the command line
         )
     with closing(sql.SqlStore(store)) as there:
         writer = there.log_writer(TAXONOMY_VERSION)
-        taking = _Taking(
-            there,
-            policy,
-            filters,
-            _redactor() if redact else None,
-            note,
-            writer,
-        )
+        taking = _Taking(there, policy, filters, _redactor() if redact else None, note, writer)
         try:
             for place in {place: None for _, place in places}:
                 for fault in closed_folders(place):
@@ -107,6 +96,14 @@ def _places(format_name: str, paths: Sequence[str]) -> list[tuple[LogFormat, Pat
     if paths:
         raise UsageError("auto finds each program's own place. Name a format to read other files")
     return [(log, place) for log in FORMATS.values() for place in log.places()]
+
+
+def _files(
+    places: Sequence[tuple[LogFormat, Path]], *, by_ending: bool
+) -> Iterator[tuple[LogFormat, Path]]:
+    for log, place in places:
+        for file in log.find_files(place, by_ending=by_ending):
+            yield log, file
 
 
 def looked_for(name: str) -> str:
@@ -204,12 +201,12 @@ class _Taking:
                 self._keep(log, thing)
                 self.note(self.intake)
 
-    def _keep(self, log: LogFormat, one: Counted) -> None:
-        run = self._run(log, one.entry)
-        how = self.writer.add(run.id, one.entry)
+    def _keep(self, log: LogFormat, session: Counted) -> None:
+        run = self._run(log, session.entry)
+        how = self.writer.add(run.id, session.entry)
         self.intake.runs.setdefault(run.id, Taken(run.id, run.model.name, log.name)).add(
             how,
-            one,
+            session,
         )
 
     def _run(self, log: LogFormat, entry: Entry) -> Run:
@@ -230,11 +227,11 @@ class _Taking:
             if there is not None:
                 return self.runs[there]
         name = entry.model or "unknown"
-        found = next(
+        same_model = next(
             (run for run in own if run.model.name == name),
             None,
         )
-        return found or self._new_run(log, name)
+        return same_model or self._new_run(log, name)
 
     def _new_run(self, log: LogFormat, model: str) -> Run:
         now = datetime.now(UTC)

@@ -43,7 +43,13 @@ _UNPACK = (
     "packed by zstd, which Python reads from 3.14 on: "
     "`inspect log convert --to json --output-dir DIR FILE` unpacks"
 )
-_BAD_ZIP = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
+_BAD_ZIP = (
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    NotImplementedError,
+    RuntimeError,
+)
 
 
 def read(path: Path) -> Found:
@@ -70,7 +76,11 @@ def _of_json(path: Path) -> Found:
         elif item[0] == "eval" and isinstance(item[1], dict):
             head = item[1]
         else:
-            top.may_have({item[0]: None}, "samples", "eval")
+            top.may_have(
+                {item[0]: None},
+                "samples",
+                "eval",
+            )
             yield from take_faults(top, path, "the file")
 
 
@@ -136,7 +146,12 @@ def _sample(
     path: Path,
 ) -> Building:
     """Build one sample from its keys as they come; the items of a list come one by one."""
-    building = Building(Session("", path=str(path)))
+    building = Building(
+        Session(
+            "",
+            path=str(path),
+        )
+    )
     ids: dict[str, Any] = {}
     events = _Events()
     attached = dict[str, str]()
@@ -158,7 +173,7 @@ def _sample(
     session.model = text_at(head, "model")
     session.version = text_at(head, "packages", "inspect_ai")
     session.project = text_at(head, "task")
-    events.tell(
+    events.complete(
         building,
         when(head.get("created")),
         attached,
@@ -173,28 +188,31 @@ def _message(building: Building, message: Object) -> None:
     if role == "assistant" and len(building.session.turns) < _MOST:
         turn = building.turn(name_at(message, "id"))
         turn.says(words(message.get("content")))
-        for one in objects(message.get("tool_calls")):
-            building.needs(one, "id", "function", "arguments")
-            recorded = Recorded.MALFORMED if one.get("parse_error") else Recorded.PENDING
-            building.called(turn, LoggedCall(_call(one), recorded))
-    elif role == "tool" and (found := building.take_call(name_at(message, "tool_call_id"))):
+        for item in objects(message.get("tool_calls")):
+            building.needs(item, "id", "function", "arguments")
+            recorded = Recorded.MALFORMED if item.get("parse_error") else Recorded.PENDING
+            building.called(
+                turn,
+                LoggedCall(_call(item), recorded),
+            )
+    elif role == "tool" and (call := building.take_call(name_at(message, "tool_call_id"))):
         error = message.get("error")
         if isinstance(error, dict):
             building.needs(error, "type")
         _record(
             building,
-            found,
+            call,
             message.get("error"),
             words(message.get("content")),
         )
 
 
-def _call(one: Object) -> ToolCall:
-    given = at(one, "arguments")
+def _call(item: Object) -> ToolCall:
+    arguments = item.get("arguments")
     return called(
-        name_at(one, "id"),
-        text_at(one, "function"),
-        {} if given is None else given,
+        name_at(item, "id"),
+        text_at(item, "function"),
+        {} if arguments is None else arguments,
     )
 
 
@@ -234,15 +252,23 @@ class _Events:
             for choice in objects(at(event, "output", "choices")):
                 self.replies[name_at(choice, "message", "id")] = known
         elif kind == "tool" and len(self.calls) < _MOST:
-            told = ("id", "function", "arguments", "result", "error", "timestamp", "working_time")
-            self.calls.append({key: event.get(key) for key in told})
+            keys = (
+                "id",
+                "function",
+                "arguments",
+                "result",
+                "error",
+                "timestamp",
+                "working_time",
+            )
+            self.calls.append({key: event.get(key) for key in keys})
         elif (kind, event.get("approver")) == ("approval", "human"):
             self.decided[name_at(event, "call", "id")] = text_at(
                 event,
                 "decision",
             )
 
-    def tell(
+    def complete(
         self,
         building: Building,
         began: float | None,
@@ -251,7 +277,11 @@ class _Events:
         for name, turn in building.named():
             reply = self.replies.get(name, {})
             turn.at = when(reply.get("at")) or began
-            turn.usage = usage_in(reply.get("usage"), "input_tokens", "output_tokens")
+            turn.usage = usage_in(
+                reply.get("usage"),
+                "input_tokens",
+                "output_tokens",
+            )
         calls_by_id: dict[str, list[LoggedCall]] = {}
         for call in building.session.calls:
             calls_by_id.setdefault(call.call.id, []).append(call)
@@ -260,13 +290,13 @@ class _Events:
             if own:
                 own.pop(0).seconds = _seconds(event.get("working_time"))
             else:
-                self._alone(building, event, attached)
+                self._add_call(building, event, attached)
         for call in building.session.calls:
             by_person = self.decided.get(call.call.id) in {"reject", "terminate"}
             if call.recorded is Recorded.DENIED and by_person:
                 call.recorded = Recorded.REJECTED
 
-    def _alone(
+    def _add_call(
         self,
         building: Building,
         event: Object,
@@ -275,12 +305,17 @@ class _Events:
         turn = building.turn()
         turn.at = when(event.get("timestamp"))
         call = LoggedCall(
-            _call(_with(attached, event)),
+            _call(_with_attachments(attached, event)),
             Recorded.PENDING,
         )
         call.seconds = _seconds(event.get("working_time"))
-        said = words(_with(attached, event.get("result")))
-        _record(building, call, event.get("error"), said)
+        result = words(
+            _with_attachments(
+                attached,
+                event.get("result"),
+            )
+        )
+        _record(building, call, event.get("error"), result)
         turn.calls.append(call)
 
 
@@ -288,12 +323,12 @@ def _seconds(value: object) -> float | None:
     return float(value) if isinstance(value, int | float) and 0 <= value < 1e9 else None
 
 
-def _with(attached: Mapping[str, str], value: Any) -> Any:
+def _with_attachments(attached: Mapping[str, str], value: Any) -> Any:
     """The value with the long texts that stand elsewhere in the sample."""
     if isinstance(value, dict):
-        return {key: _with(attached, one) for key, one in value.items()}
+        return {key: _with_attachments(attached, one) for key, one in value.items()}
     if isinstance(value, list):
-        return [_with(attached, one) for one in value]
+        return [_with_attachments(attached, one) for one in value]
     if isinstance(value, str) and value.startswith(_ATTACHED):
         return attached.get(value.removeprefix(_ATTACHED), value)
     return value

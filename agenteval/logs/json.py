@@ -1,9 +1,11 @@
-"""JSON as programs leave it behind: half-written, mixed, huge; a line at a time.
+"""JSON as programs leave it behind, half-written, mixed or huge, and what readers take from it.
 
-JSON documents that are read value by value, and in no more memory than one value needs.
+`lines` gives the object of each line of a file, and `walked` the keys of a document, one value at a
+time and in no more memory than one value needs. A value that is not whole in the part that is held
+is looked through for its end first, in the bytes as they come and without a copy; only one that is
+whole and not too large is decoded, once. What cannot be read comes as `Skipped`.
 
-A value that is not whole in the part that is held is looked through for its end first, in the bytes
-as they come and without a copy; only one that is whole and not too large is decoded, once.
+The functions at the end read a value at a path, and do for all readers what is the same in each.
 """
 
 import json
@@ -43,7 +45,12 @@ def walked(path: Path, *lists: str) -> Iterator[tuple[str, Any] | Skipped]:
     A document that is a list gives its elements under the key "". What stands before a cut comes.
     """
     with opened_log(path) as file:
-        yield from walked_bytes(file, str(path), "", *lists)
+        yield from walked_bytes(
+            file,
+            str(path),
+            "",
+            *lists,
+        )
 
 
 def walked_bytes(
@@ -58,7 +65,11 @@ def walked_bytes(
             yield member if is_whole else Skipped(path, document.place(place), TOO_DEEP)
         document.check_end()
     except (_BadJsonError, *UNREADABLE) as error:
-        yield Skipped(path, document.place(place), str(error))
+        yield Skipped(
+            path,
+            document.place(place),
+            str(error),
+        )
 
 
 def _decoded(content: bytes) -> Any:
@@ -120,7 +131,10 @@ class _Document:
         self.next()
         for _ in range(3):
             try:
-                value, end = DECODER.raw_decode(self._held, self._from)
+                value, end = DECODER.raw_decode(
+                    self._held,
+                    self._from,
+                )
             except (ValueError, RecursionError):
                 if len(self._held) - self._from > _AT_ONCE or not self._read_on():
                     break
@@ -166,7 +180,11 @@ class _Document:
 class _Scan:
     """The search for the end of a value, in bytes that are read on as it goes."""
 
-    def __init__(self, file: BinaryIO, content: bytearray) -> None:
+    def __init__(
+        self,
+        file: BinaryIO,
+        content: bytearray,
+    ) -> None:
         self._file = file
         self._content = content
 
@@ -290,7 +308,11 @@ def lines(path: Path) -> Iterator[Line | Skipped]:
                     content = b""
                     yield Line(number, value)
                 elif not content.isspace():
-                    yield from _line(path, number, content.decode("utf-8", "surrogateescape"))
+                    yield from _line(
+                        path,
+                        number,
+                        content.decode("utf-8", "surrogateescape"),
+                    )
         except UNREADABLE as error:
             yield Skipped(str(path), f"line {number + 1}", f"cannot be read on: {error}")
 
@@ -321,7 +343,10 @@ def _line(
     start = 0
     while (blank := _BLANKS.match(text, start)) and blank.end() < len(text):
         try:
-            value, start = DECODER.raw_decode(text, blank.end())
+            value, start = DECODER.raw_decode(
+                text,
+                blank.end(),
+            )
         except (ValueError, RecursionError, MemoryError) as error:
             cut = "cut off, or half written: " if not text.endswith("\n") else ""
             yield Skipped(str(path), f"line {number}", f"{cut}{_why(error)}")

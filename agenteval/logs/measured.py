@@ -79,7 +79,10 @@ def _configured() -> Mapping[str, ModelEntry]:
         return load_models(roots())
     except UsageError as error:
         said = str(error).partition("\n")[0]
-        logging.getLogger(__name__).warning("agenteval: %s; it is left out", visible(said))
+        logging.getLogger(__name__).warning(
+            "agenteval: %s; it is left out",
+            visible(said),
+        )
         return {}
 
 
@@ -133,7 +136,7 @@ class _CallLine(BaseModel):
     call: _Call
 
 
-def load_article(*, roots: Sequence[Path]) -> Mapping[str, Sessions]:
+def _load_article(*, roots: Sequence[Path]) -> Mapping[str, Sessions]:
     """Every model's sessions, each the calls of one sub-agent in order. Raises UsageError."""
     path = next(
         (root / CALLS for root in roots if (root / CALLS).is_file()),
@@ -170,7 +173,7 @@ def view_of_article() -> View:
     policy = load_policy(ARTICLE, roots=where)
     counts_of = {
         model: ErrorCounts.of([[_primary(call, policy) for call in calls] for calls in sessions])
-        for model, sessions in load_article(roots=where).items()
+        for model, sessions in _load_article(roots=where).items()
     }  # which calls belong to one trial was not published: the sessions were made up
     counts = {model: replace(of, by_trial=False) for model, of in counts_of.items()}
     title = "The published comparison, judged again from calls written after it"

@@ -1,16 +1,12 @@
-"""OpenCode's database, from 1.2 on: a stranger's, whose views, triggers and damage do no harm.
+"""OpenCode's sessions: its database, its older tree of files, `export`, and `run --format json`.
 
-OpenCode 2 writes into tables of its own, next to those of 1. It is opened as a trial's database is.
+A tool part means the same in all four, and differs by version. A name that is not known, and
+arguments that are no JSON, become a call of a tool `invalid`, which counts as completed; where
+every tool is denied, that one is denied too.
+
+The database (from 1.2 on) is a stranger's: it is opened as a trial's database is, so that its
+views, triggers and damage do no harm. OpenCode 2 writes into tables of its own, next to those of 1.
 What cannot be read is reported by its row, and the rest is read on.
-
-OpenCode's records of a session, a message and a call: a tool part, whose words differ.
-
-A name that is not known, and arguments that are no JSON, become a call of a tool `invalid`, which
-counts as completed; where every tool is denied, that one is denied too.
-
-OpenCode's sessions: its database, its older tree of files, `export`, and `run --format json`.
-
-What a tool part means is the same in all of them, and differs by version: `opencode_parts` knows.
 """
 
 import json

@@ -1,10 +1,9 @@
-"""Files packed by gzip, bzip2, xz or ZIP: unpacked as they are read, and no further than a bound.
-
-Logs shrink to a tenth, repeated conversations to a hundredth; a thousandth is no accident.
-
-The bytes of a log: of a regular file and of nothing else, unpacked, and as text.
+"""The bytes of a log: of a regular file and of nothing else, unpacked, and as text in UTF-8.
 
 A folder of logs can hold a pipe that nobody writes to, or a link to a device that never ends.
+
+Files packed by gzip, bzip2, xz or ZIP are unpacked as they are read, and no further than a bound:
+logs shrink to a tenth, repeated conversations to a hundredth; a thousandth is no accident.
 """
 
 import bz2
@@ -120,7 +119,10 @@ class _Xz(RawIOBase):
             if not self._given:
                 return False
         self._given = content
-        self._stream = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_DICTIONARY)
+        self._stream = lzma.LZMADecompressor(
+            lzma.FORMAT_XZ,
+            memlimit=_DICTIONARY,
+        )
         return True
 
     def _unpack(self, count: int) -> bytes:
@@ -204,7 +206,11 @@ def opened_log(path: Path) -> BufferedReader:
 class _Recoded(RawIOBase):
     """The bytes of a text in another encoding, in UTF-8."""
 
-    def __init__(self, file: BufferedReader, encoding: str) -> None:
+    def __init__(
+        self,
+        file: BufferedReader,
+        encoding: str,
+    ) -> None:
         super().__init__()
         self._text = TextIOWrapper(
             file,

@@ -120,7 +120,10 @@ def _find_calls(content: object) -> Iterator[ToolCall]:
             arguments = _at(content, shape.arguments)
             fits = not shape.type or shape.type == content.get("type")
             if fits and isinstance(name, str) and arguments is not None:
-                yield _in_our_names(_call(content, name, arguments), shape.our_names)
+                yield _in_our_names(
+                    _call(content, name, arguments),
+                    shape.our_names,
+                )
                 return
         for key in _HOLDERS:
             yield from _find_calls(content.get(key))
@@ -235,7 +238,10 @@ def _without_escapes(content: bytes) -> bytes:
 
     A pattern that reads the escapes takes 80 bytes of memory for each of them.
     """
-    return content.replace(b"\\\\", b"").replace(b'\\"', b"")
+    return content.replace(b"\\\\", b"").replace(
+        b'\\"',
+        b"",
+    )
 
 
 def _marks(
@@ -257,12 +263,30 @@ def _tool_call(
         return ToolCall(identifier, name, "", None, TOO_DEEP)
     raw = _written(arguments)
     if len(raw) > LONGEST:
-        return ToolCall(identifier, name, raw[:LONGEST], None, TOO_LONG)
+        return ToolCall(
+            identifier,
+            name,
+            raw[:LONGEST],
+            None,
+            TOO_LONG,
+        )
     if isinstance(arguments, dict):
         odd = _odd(raw, arguments)
-        return ToolCall(identifier, name, raw, None if odd else arguments, odd)
+        return ToolCall(
+            identifier,
+            name,
+            raw,
+            None if odd else arguments,
+            odd,
+        )
     parsed, odd = _parsed(raw)
-    return ToolCall(identifier, name, raw, None if odd else parsed, odd)
+    return ToolCall(
+        identifier,
+        name,
+        raw,
+        None if odd else parsed,
+        odd,
+    )
 
 
 def _parsed(raw: str) -> tuple[Any, str]:
@@ -310,12 +334,12 @@ def _in_our_names(call: ToolCall, names: Mapping[str, str]) -> ToolCall:
     name = names.get(call.name)
     command = _command(arguments) if name == BASH else None
     if command is not None:
-        asked = {key: arguments[key] for key in _RIGHTS if arguments.get(key)}
+        rights = {key: arguments[key] for key in _RIGHTS if arguments.get(key)}
         return ToolCall(
             call.id,
             BASH,
             command,
-            {"command": command, **asked},
+            {"command": command, **rights},
         )
     return replace(call, name=name) if name else call
 

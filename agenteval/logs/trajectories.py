@@ -1,9 +1,8 @@
-"""ATIF trajectories, as Harbor writes them of every agent that it runs.
+"""Trajectories: ATIF, as Harbor writes them of every agent that it runs; SWE-agent, mini-swe-agent.
 
-They have no field for errors: a call with a result may have been denied, one without may have run.
-In a job of Harbor each trial has a folder, with `agent/trajectory.json` and a result beside that.
-
-Trajectories of SWE-agent and mini-swe-agent. Whether a rule denied a call they do not show.
+None of them shows whether a rule denied a call. ATIF has no field for errors: a call with a result
+may have been denied, one without may have run. In a job of Harbor each trial has a folder, with
+`agent/trajectory.json` and a result next to that.
 """
 
 import json
@@ -41,7 +40,11 @@ _LISTS = ("steps", "subagent_trajectories")
 
 def read_atif(path: Path) -> Found:
     """The trajectory of a file, and those of sub-agents that are embedded in it."""
-    reading = _Reading(path, "", Building(_session(path)))
+    reading = _Reading(
+        path,
+        "",
+        Building(_session(path)),
+    )
     skips = 0
     for item in walked(path, *_LISTS):
         if isinstance(item, Skipped):
@@ -61,7 +64,10 @@ def _is_source(path: Path) -> bool:
 
 def _session(path: Path) -> Session:
     """Return the session as the trial's own result names it: a trajectory may lack its model."""
-    session = Session(by_place(path), path=str(path))
+    session = Session(
+        by_place(path),
+        path=str(path),
+    )
     folder = path.parent
     try:
         result = small(folder.parent / "result.json") if folder.name == "agent" else None
@@ -86,7 +92,11 @@ class _Reading:
     _names: dict[str, str] = field(default_factory=dict)
     _count: dict[str, int] = field(default_factory=dict)
 
-    def take(self, key: str, value: object) -> Found:
+    def take(
+        self,
+        key: str,
+        value: object,
+    ) -> Found:
         """Take one key of the trajectory; for a list, one of its elements."""
         place = self.prefix.removesuffix(", ") or "the file"
         self.has_steps = self.has_steps or key == "steps"
@@ -103,7 +113,11 @@ class _Reading:
             self.building.may_have({key: None}, *_LISTS)
         yield from take_faults(self.building, self.path, place)
 
-    def _embedded(self, trajectory: Object, number: int) -> Found:
+    def _embedded(
+        self,
+        trajectory: Object,
+        number: int,
+    ) -> Found:
         own = self.building.session
         name = name_at(trajectory, "trajectory_id") or str(number)
         session = Session(
@@ -116,7 +130,11 @@ class _Reading:
                 yield from inner.take(key, one)
         yield inner.building.session
 
-    def _begin(self, key: str, value: object) -> None:
+    def _begin(
+        self,
+        key: str,
+        value: object,
+    ) -> None:
         session = self.building.session
         is_name = key in {"session_id", "trajectory_id"} and not self.prefix
         if is_name and (name := name_at({key: value}, key)):
@@ -166,7 +184,10 @@ def _atif_step(building: Building, step: Object) -> None:
         name = name_at(result, "source_call_id")
         call = building.take_call(name) if name else next(reversed(calls), None)
         if call:
-            building.set_reply(call, words(result.get("content")))
+            building.set_reply(
+                call,
+                words(result.get("content")),
+            )
 
 
 def _call(item: Object) -> LoggedCall:
@@ -273,7 +294,14 @@ def _message(building: Building, message: Object) -> None:
     role = text_at(message, "role") or _ROLES.get(str(message.get("object") or message.get("type")))
     if role is None:
         building.needs(message, "role")
-    building.may_have(message, "tool_calls", "content", "action", "extra", "tool_call_ids")
+    building.may_have(
+        message,
+        "tool_calls",
+        "content",
+        "action",
+        "extra",
+        "tool_call_ids",
+    )
     building.may_have(message, "is_demo")
     for extra in nested(message, "extra"):
         building.may_have(extra, "interrupt_type", "response")
@@ -338,11 +366,11 @@ def _commands(message: Object, text: str) -> list[str]:
     if action:
         return [action]
     fences = _fenced(text)
-    found = next(
+    commands = next(
         (fences[tag] for tag in (*_TAGS, "") if tag in fences),
         [],
     )
-    return found if len(found) == 1 else []
+    return commands if len(commands) == 1 else []
 
 
 def _fenced(text: str) -> dict[str, list[str]]:

@@ -1,8 +1,7 @@
 """A session of a log as a trial: what was recorded, what an allow list decides, and its shape.
 
-The known allow lists of a session.
-
-They are given, quoted in denials, found next to the log, or implied by a mode alone.
+The allow list of a session is given, quoted in its denials, found next to the log, or implied by a
+mode alone; `Known` says which. `LogJudge` judges by it.
 """
 
 import json
@@ -72,18 +71,18 @@ def quoted(session: Session, format_name: str) -> Known | None:
     return Known(policy, QUOTED, tools)
 
 
-def rules_next_to(session: Session, format_name: str) -> Known | None:
+def _rules_next_to(session: Session, format_name: str) -> Known | None:
     """Return the first readable rules of the project's folder, or of the program's own."""
     above = Path(session.path).parents
     home = next(
         (str(one.parent) for one in above if one.name in _LOGS),
         "",
     )
-    return _rules_next_to(format_name, session.project, session.agent, home)
+    return _rules_at(format_name, session.project, session.agent, home)
 
 
 @cache
-def _rules_next_to(
+def _rules_at(
     format_name: str,
     project: str,
     agent: str,
@@ -152,7 +151,10 @@ def stops_at(
 
 # Characters of what the model read of a call
 KEPT = 4_000
-_NOTHING = Policy("as recorded", tools={BASH: ToolRule(BASH)})
+_NOTHING = Policy(
+    "as recorded",
+    tools={BASH: ToolRule(BASH)},
+)
 _NO_TOOL = Policy("as recorded")
 # The classes that a command shows by itself, whatever the list: the taxonomy has them in a row.
 _IDS = [each.id for each in failure_classes()]
@@ -217,7 +219,12 @@ class LogJudge:
         call = _as_recorded(logged)
         verdict = judge(call) if judge and allow_list else None
         shape = _shape(call)
-        in_force = self._in_force(call, logged.recorded, verdict, allow_list)
+        in_force = self._in_force(
+            call,
+            logged.recorded,
+            verdict,
+            allow_list,
+        )
         stopped = stops_at(allow_list.policy, call, verdict, root) if verdict and allow_list else ""
         reply = logged.said[:KEPT]
         cut = len(logged.said) > KEPT
@@ -256,11 +263,14 @@ class LogJudge:
 
     def _allow_list(self, session: Session) -> Known | None:
         if self.allowlist is not None:
-            return Known(in_mode(self.allowlist, session.mode), GIVEN)
+            return Known(
+                in_mode(self.allowlist, session.mode),
+                GIVEN,
+            )
         key = (session.project, session.agent)
         if session.rules and (quoted_list := quoted(session, self.format)):
             self._pool[key] = quoted_list
-        allow_list = self._pool.get(key) or rules_next_to(session, self.format)
+        allow_list = self._pool.get(key) or _rules_next_to(session, self.format)
         if allow_list is None:
             return alone(self.format, session.mode)
         return replace(

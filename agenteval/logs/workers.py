@@ -1,9 +1,7 @@
-"""Worker processes that read and judge logs for one that writes; results come in order.
+"""Logs read and judged: the filter of sessions, the results, and the workers that share the work.
 
-They are forked, so that they begin with everything that is loaded. They end with this process:
-they ignore Ctrl-C, and stop when nothing takes their results.
-
-Files of logs read and judged: the filter of sessions, and the results.
+Workers are forked, so that they begin with everything that is loaded. Results come in the order of
+the files. Workers end with this process: they ignore Ctrl-C, and stop when nothing takes results.
 """
 
 import gc
@@ -100,7 +98,11 @@ class Taken:
     # By what was recorded
     differing: Counter[str] = field(default_factory=Counter)
 
-    def add(self, how: str, session: Counted) -> None:
+    def add(
+        self,
+        how: str,
+        session: Counted,
+    ) -> None:
         self.sessions[how] += 1
         if how == "unchanged":
             return
@@ -165,7 +167,7 @@ class Unread(NamedTuple):
     skipped: Skipped
 
 
-class Unit(NamedTuple):
+class _Unit(NamedTuple):
     """A file, or every `shares`-th of the things in it, from the one numbered `share` on."""
 
     format: str
@@ -192,7 +194,7 @@ class Reading:
     tables: SessionTables
     _judges: dict[str, LogJudge] = field(default_factory=dict)
 
-    def of(self, unit: Unit) -> Iterator[Found | Unread]:
+    def of(self, unit: _Unit) -> Iterator[Found | Unread]:
         try:
             found = FORMATS[unit.format].read(unit.path)
             for one in islice(found, unit.share, None, unit.shares):
@@ -206,7 +208,11 @@ class Reading:
                 )
             )
 
-    def _judged(self, unit: Unit, session: Session) -> Found:
+    def _judged(
+        self,
+        unit: _Unit,
+        session: Session,
+    ) -> Found:
         """Return the results of a session; one that cannot be read stops no other."""
         try:
             return [*self._session(unit.format, session)]
@@ -307,7 +313,7 @@ class _Stream:
     """The results of one unit: messages that wait, and the number of things taken from it."""
 
     number: int
-    unit: Unit
+    unit: _Unit
     worker: "_Worker | None" = None
     waiting: deque[bytes] = field(default_factory=deque)
     taken_count: int = 0
@@ -345,7 +351,7 @@ class Workers:
         for name, path, size in files:
             remembers = reading.remembers(name)
             shares = max(1, count) if size >= SPLIT and not remembers else 1
-            units = [Unit(name, path, share, shares) for share in range(shares)]
+            units = [_Unit(name, path, share, shares) for share in range(shares)]
             self._files.append([_Stream(number + at, unit) for at, unit in enumerate(units)])
             (self._first if remembers else self._any).extend(self._files[-1])
             number += shares
@@ -464,7 +470,11 @@ class Workers:
             except (EOFError, OSError):
                 self._bury(worker)
 
-    def _take(self, worker: _Worker, content: bytes) -> None:
+    def _take(
+        self,
+        worker: _Worker,
+        content: bytes,
+    ) -> None:
         stream = worker.stream
         if stream is None:
             return
@@ -508,7 +518,7 @@ def _work(
 
 def _send(
     reading: Reading,
-    unit: Unit,
+    unit: _Unit,
     pipe: Connection,
 ) -> None:
     batch: list[Found | Unread] = []

@@ -55,10 +55,10 @@ class Bounds:
 
 def bounds() -> Bounds:
     """The bounds of this process: a quarter of its descriptors at most are for connections."""
-    return bounds_under(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+    return _bounds_under(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 
 
-def bounds_under(descriptors: int) -> Bounds:
+def _bounds_under(descriptors: int) -> Bounds:
     """The bounds under a limit of open files; RLIM_INFINITY is negative."""
     share = descriptors // 4 if descriptors >= 0 else MOST_CONNECTIONS
     connections = max(FEWEST_CONNECTIONS, min(MOST_CONNECTIONS, share))
