@@ -42,25 +42,20 @@ def allow_list(
         message: str, call: ToolCall, view: ToolCallView, history: list[ChatMessage]
     ) -> Approval:
         del message, view, history
-        reading = read_call(
-            call.id,
-            call.function,
-            _arguments(call),
-            root,
-            root,
-        )
+        reading = read_call(call.id, call.function, _arguments(call), root, root)
         decision = decide(reading, policy, root)
         failure_class = ""
         if decision.verdict is not None:
             primary = decision.verdict.primary
             failure_class = primary.failure_class if primary else ""
-            store().set(
-                KEPT,
-                [*store().get(KEPT, []), failure_class],
-            )
+            store().set(KEPT, [*store().get(KEPT, []), failure_class])
         metadata = {"class": failure_class, "effect": str(decision.effect)}
         if decision.denial and not observe:
-            return Approval(decision="reject", explanation=decision.denial, metadata=metadata)
+            return Approval(
+                decision="reject",
+                explanation=decision.denial,
+                metadata=metadata,
+            )
         return Approval(decision="approve", metadata=metadata)
 
     return approve
@@ -103,10 +98,13 @@ def tool_call_errors() -> Scorer:
 
     async def score(state: TaskState, target: Target) -> Score:
         del target
-        kept = state.store.get(KEPT, [])
-        classes = Counter(each for each in kept if each)
+        classes_of_calls = state.store.get(KEPT, [])
+        classes = Counter(each for each in classes_of_calls if each)
         counts = ", ".join(f"{name} {count}" for name, count in sorted(classes.items()))
-        metadata = {"calls": len(kept), "classes": dict(classes)}
+        metadata = {
+            "calls": len(classes_of_calls),
+            "classes": dict(classes),
+        }
         return Score(
             value=classes.total(),
             explanation=counts or "no errors",

@@ -90,7 +90,8 @@ class _Reader:
             members.append(self._member(is_table=text == "{"))
             if self._peek() != closing and self._next()[1] != ",":
                 raise self._fault(at)
-        if any([one.key for one in members].count(key) > 1 for key in WAY):
+        keys = [member.key for member in members]
+        if any(keys.count(key) > 1 for key in WAY):
             raise self._fault(at, f"{' or '.join(WAY)} stands twice in the object")
         _, _, end = self._next()
         return _Value(
@@ -288,7 +289,9 @@ class Change:
             str(self.file) if self.before is not None else "/dev/null",
             str(self.file) if self.after is not None else "/dev/null",
         )
-        return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
+        # The last line of a file may have no end.
+        ended = (line.removesuffix("\n") for line in lines)
+        return "".join(f"{line}\n" for line in ended)
 
     def make(self) -> None:
         """Write it whole or not at all, and keep the earlier file next to it while they differ.

@@ -172,11 +172,15 @@ def read_call(
     reading = replace(reading, calls=tuple(calls))
     if search.unread and not (is_file_tool or has_no_effect or is_shell):
         why = f"its key {search.unread[:40]!r} may hold a command too"
-        return replace(reading, effect=Effect.UNKNOWN, reason=why if calls else "")
+        return replace(
+            reading,
+            effect=Effect.UNKNOWN,
+            reason=why if calls else "",
+        )
     if calls:
         return reading
-    is_harmless = has_no_effect or is_typist
-    return replace(reading, effect=Effect.NONE if is_harmless else Effect.UNKNOWN)
+    effect = Effect.NONE if has_no_effect or is_typist else Effect.UNKNOWN
+    return replace(reading, effect=effect)
 
 
 def _call_without_command(identifier: str, arguments: Mapping[str, Any]) -> ToolCall:
@@ -224,7 +228,12 @@ def _file_calls(
         others = {key: value for key, value in arguments.items() if not _is_path_key(_letters(key))}
         raw = json.dumps(arguments)
         for file in paths:
-            yield ToolCall(identifier, READ, raw, {**others, "path": file})
+            yield ToolCall(
+                identifier,
+                READ,
+                raw,
+                {**others, "path": file},
+            )
         if not paths:
             yield ToolCall(identifier, READ, raw, others)
     elif letters in _TOOLS["writers"] | _TOOLS["editors"]:

@@ -201,7 +201,7 @@ def _shared_fields(parts: Sequence[Object]) -> _SharedFields:
     return _SharedFields(
         schemas=next((_schemas(one) for one in parts if one.get("tools")), {}),
         moment=next(filter(None, times), None),
-        model=next((model for one in parts if (model := text_at(one, "model"))), ""),
+        model=next(filter(None, (text_at(part, "model") for part in parts)), ""),
     )
 
 

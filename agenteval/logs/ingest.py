@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -74,7 +75,8 @@ def take_in(  # noqa: PLR0913 -- each is an option of the command line
         )
     with closing(sql.SqlStore(store)) as there:
         writer = there.log_writer(TAXONOMY_VERSION)
-        taking = _Taking(there, policy, filters, _redactor() if redact else None, note, writer)
+        redactor = _redactor() if redact else None
+        taking = _Taking(there, policy, filters, redactor, note, writer)
         try:
             for place in {place: None for _, place in places}:
                 for fault in closed_folders(place):
@@ -133,7 +135,11 @@ class _Taking:
     def basis(self) -> str:
         return self.allowlist.digest if self.allowlist else ""
 
-    def files(self, files: Sequence[tuple[LogFormat, Path]], workers: int | None) -> None:
+    def files(
+        self,
+        files: Sequence[tuple[LogFormat, Path]],
+        workers: int | None,
+    ) -> None:
         self.runs = {run.id: run for run in self.store.runs() if run.source}
         self.intake.file_count = len(files)
         changed = [*self._changed(files)]
@@ -141,8 +147,16 @@ class _Taking:
         if self.redactor:
             # The same thing has the same mark in all of them.
             workers = 0
-        count = workers_for(sum(size for *_, size in sized), workers)
-        reading = Reading(self.allowlist, self.filters, self.redactor, self.writer.tables)
+        count = workers_for(
+            sum(size for *_, size in sized),
+            workers,
+        )
+        reading = Reading(
+            self.allowlist,
+            self.filters,
+            self.redactor,
+            self.writer.tables,
+        )
         with closing(Workers(reading, sized, count)) as reader:
             for number, (log, path, name, state) in enumerate(changed):
                 self.intake.files += 1
@@ -150,7 +164,12 @@ class _Taking:
                     self.writer.read(name, state)
             self.intake.lost_workers = reader.lost_workers
 
-    def _take_file(self, log: LogFormat, path: Path, batches: Iterator[Found | Unread]) -> bool:
+    def _take_file(
+        self,
+        log: LogFormat,
+        path: Path,
+        batches: Iterator[Found | Unread],
+    ) -> bool:
         """Take the results of a file; return True if it was read to its end."""
         is_whole = True
         is_bare = True
@@ -185,11 +204,19 @@ class _Taking:
             else:
                 yield log, path, name, state
 
-    def _key_of(self, log: LogFormat, path: Path) -> str:
+    def _key_of(
+        self,
+        log: LogFormat,
+        path: Path,
+    ) -> str:
         key = f"{log.name}\0{path.absolute()}\0{self.basis}\0{self.filters}"
         return hashlib.sha256(key.encode(errors="surrogatepass")).hexdigest()[:32]
 
-    def _take(self, log: LogFormat, things: Found) -> None:
+    def _take(
+        self,
+        log: LogFormat,
+        things: Found,
+    ) -> None:
         for thing in things:
             if isinstance(thing, Skipped):
                 self.intake.skip(thing)
@@ -201,15 +228,26 @@ class _Taking:
                 self._keep(log, thing)
                 self.note(self.intake)
 
-    def _keep(self, log: LogFormat, session: Counted) -> None:
+    def _keep(
+        self,
+        log: LogFormat,
+        session: Counted,
+    ) -> None:
         run = self._run(log, session.entry)
-        how = self.writer.add(run.id, session.entry)
+        how = self.writer.add(
+            run.id,
+            session.entry,
+        )
         self.intake.runs.setdefault(run.id, Taken(run.id, run.model.name, log.name)).add(
             how,
             session,
         )
 
-    def _run(self, log: LogFormat, entry: Entry) -> Run:
+    def _run(
+        self,
+        log: LogFormat,
+        entry: Entry,
+    ) -> Run:
         """The run that the session belongs to: of its format, its model and the list that judges.
 
         A copy of a session that does not name its model belongs where the session is.
@@ -233,7 +271,11 @@ class _Taking:
         )
         return same_model or self._new_run(log, name)
 
-    def _new_run(self, log: LogFormat, model: str) -> Run:
+    def _new_run(
+        self,
+        log: LogFormat,
+        model: str,
+    ) -> Run:
         now = datetime.now(UTC)
         card: ModelCard = measured.cards([model])[model]
         judged = self.allowlist is not None or Fact.DENIALS not in log.hidden
@@ -258,7 +300,7 @@ class _Taking:
 
 
 def _plain(name: str) -> str:
-    return "".join(one if one.isascii() and (one.isalnum() or one in "._") else "-" for one in name)
+    return re.sub(r"[^A-Za-z0-9._]", "-", name)
 
 
 def _size(path: Path) -> int:

@@ -65,12 +65,7 @@ def _of_json(path: Path) -> Found:
         if isinstance(item, Skipped):
             yield item
         elif item[0] == "samples" and isinstance(item[1], dict):
-            whole = [
-                (key, part)
-                for key, value in item[1].items()
-                for part in (value if key in _LISTS and isinstance(value, list) else [value])
-            ]
-            sample = _sample(head, whole, path)
+            sample = _sample(head, _members(item[1]), path)
             yield sample.session
             yield from take_faults(sample, path, f"sample {sample.session.id}")
         elif item[0] == "eval" and isinstance(item[1], dict):
@@ -82,6 +77,14 @@ def _of_json(path: Path) -> Found:
                 "eval",
             )
             yield from take_faults(top, path, "the file")
+
+
+def _members(sample: Object) -> Iterator[tuple[str, Any]]:
+    """Yield the keys of a sample with their values, and of its lists each element by itself."""
+    for key, value in sample.items():
+        is_list = key in _LISTS and isinstance(value, list)
+        for part in value if is_list else [value]:
+            yield key, part
 
 
 def _of_archive(path: Path) -> Found:

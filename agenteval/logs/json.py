@@ -411,9 +411,8 @@ def words(content: Any) -> str:
     """The text of a message: a text itself, or that of its blocks."""
     if isinstance(content, str):
         return content
-    return "\n".join(
-        text for one in objects(content) if (text := text_at(one, "text") or text_at(one, "output"))
-    )
+    texts = (text_at(block, "text") or text_at(block, "output") for block in objects(content))
+    return "\n".join(filter(None, texts))
 
 
 def when(value: Any) -> float | None:

@@ -59,18 +59,19 @@ def cards(models: Iterable[str]) -> Mapping[str, ModelCard]:
     """Return the card of each model in agenteval.toml, found by its name or its served id."""
     configured = _configured()
     served = {entry.model: entry for entry in configured.values()} | dict(configured)
-    return {
-        model: ModelCard(
-            name=model,
-            served_id=served[model].model,
-            architecture=served[model].architecture,
-            total_parameters=served[model].total_parameters,
-            active_parameters=served[model].active_parameters,
-        )
-        if model in served
-        else ModelCard(name=model, served_id=model)
-        for model in models
-    }
+    return {model: _card(model, served.get(model)) for model in models}
+
+
+def _card(name: str, entry: ModelEntry | None) -> ModelCard:
+    if entry is None:
+        return ModelCard(name=name, served_id=name)
+    return ModelCard(
+        name=name,
+        served_id=entry.model,
+        architecture=entry.architecture,
+        total_parameters=entry.total_parameters,
+        active_parameters=entry.active_parameters,
+    )
 
 
 def _configured() -> Mapping[str, ModelEntry]:
@@ -148,10 +149,7 @@ def _load_article(*, roots: Sequence[Path]) -> Mapping[str, Sessions]:
     for number, text in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         line, call = _read(f"{path}:{number}", text)
         models.setdefault(line.model, {}).setdefault(line.session, []).append(call)
-    return {
-        model: tuple(tuple(calls) for calls in sessions.values())
-        for model, sessions in models.items()
-    }
+    return {model: tuple(map(tuple, sessions.values())) for model, sessions in models.items()}
 
 
 def _read(where: str, text: str) -> tuple[_CallLine, ToolCall]:
@@ -171,11 +169,14 @@ def view_of_article() -> View:
     """The published comparison, judged again from its calls."""
     where = roots()
     policy = load_policy(ARTICLE, roots=where)
-    counts_of = {
-        model: ErrorCounts.of([[_primary(call, policy) for call in calls] for calls in sessions])
-        for model, sessions in _load_article(roots=where).items()
-    }  # which calls belong to one trial was not published: the sessions were made up
-    counts = {model: replace(of, by_trial=False) for model, of in counts_of.items()}
+    counts: dict[str, ErrorCounts] = {}
+    for model, sessions in _load_article(roots=where).items():
+        classes = [[_primary(call, policy) for call in calls] for calls in sessions]
+        # Which calls belong to one trial was not published: the sessions were made up.
+        counts[model] = replace(
+            ErrorCounts.of(classes),
+            by_trial=False,
+        )
     title = "The published comparison, judged again from calls written after it"
     texts = build.class_texts()
     rows = catalogue.fold(ARTICLE)

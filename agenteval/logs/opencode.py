@@ -59,6 +59,7 @@ _MALFORMED = re.compile(
 # That are kept of a session: each is looked for among the others
 _RULES = 1_000
 _ACTIONS = {"allow", "ask", "deny"}
+_RULE = ("permission", "pattern", "action")
 
 
 def _begun(info: Object, path: Path) -> Building:
@@ -199,18 +200,17 @@ def _rules_in(call: LoggedCall) -> list[Mapping[str, str]]:
         return []
     listed = _between(call.said, "[{", "}]")
     table = _between(call.said.partition("settings configured: ")[2], "{", "}")
+    rules: list[Mapping[str, str]] = []
     try:
         if listed:
-            rules = [
-                {name: text_at(one, name) for name in ("permission", "pattern", "action")}
-                for one in objects(json.loads(listed))
-            ]
+            for quoted in objects(json.loads(listed)):
+                values = [text_at(quoted, name) for name in _RULE]
+                rules.append(dict(zip(_RULE, values, strict=True)))
         else:
             settings = json.loads(table or "{}")
-            rules = [
-                {"permission": call.call.name, "pattern": str(key), "action": str(action)}
-                for key, action in settings.items()
-            ]
+            for key, action in settings.items():
+                rule = (call.call.name, str(key), str(action))
+                rules.append(dict(zip(_RULE, rule, strict=True)))
     except (ValueError, RecursionError, AttributeError):
         return []
     return [rule for rule in rules if rule["action"] in _ACTIONS]

@@ -162,8 +162,11 @@ def is_deep(value: object) -> bool:
     for _ in range(DEEPEST):
         if not level:
             return False
-        inner = (each.values() if type(each) is dict else each for each in level)
-        level = [one for each in inner for one in each if type(one) in _NESTS]
+        next_level: list[Any] = []
+        for nest in level:
+            values = nest.values() if type(nest) is dict else nest
+            next_level += [value for value in values if type(value) in _NESTS]
+        level = next_level
     return bool(level)
 
 

@@ -354,39 +354,49 @@ def _trial(
 
 def _redacted(judged: Judged, redactor: Redactor) -> Judged:
     """Return everything that is stored of a session, redacted."""
-    original = judged.session
     text = redactor.text
     session = replace(
-        original,
-        agent=text(original.agent),
-        project=text(original.project),
-        path=text(original.path),
+        judged.session,
+        agent=text(judged.session.agent),
+        project=text(judged.session.project),
+        path=text(judged.session.path),
         rules=[],
     )
     trial = replace(
         judged.trial,
         scenario=text(judged.trial.scenario),
-        turns=tuple(
-            replace(
-                turn, text=text(turn.text), calls=tuple(_clean(c, redactor) for c in turn.calls)
-            )
-            for turn in judged.trial.turns
-        ),
+        turns=tuple(_clean_turn(turn, redactor) for turn in judged.trial.turns),
     )
-    records = [
-        one._replace(
-            record=replace(
-                one.record,
-                call=_clean(one.record.call, redactor),
-                reply=text(one.record.reply),
-                verdict=_clean_verdict(one.record.verdict, redactor),
-            ),
-            offending=text(one.offending),
-        )
-        for one in judged.records
-    ]
+    records = [_clean_record(record, redactor) for record in judged.records]
+    policy = text(judged.policy)
     return replace(
-        judged, session=session, trial=trial, records=records, policy=text(judged.policy)
+        judged,
+        session=session,
+        trial=trial,
+        records=records,
+        policy=policy,
+    )
+
+
+def _clean_turn(turn: Turn, redactor: Redactor) -> Turn:
+    calls = tuple(_clean(call, redactor) for call in turn.calls)
+    return replace(
+        turn,
+        text=redactor.text(turn.text),
+        calls=calls,
+    )
+
+
+def _clean_record(logged: LoggedRecord, redactor: Redactor) -> LoggedRecord:
+    record = replace(
+        logged.record,
+        call=_clean(logged.record.call, redactor),
+        reply=redactor.text(logged.record.reply),
+        verdict=_clean_verdict(logged.record.verdict, redactor),
+    )
+    return logged._replace(
+        record=record,
+        offending=redactor.text(logged.offending),
     )
 
 

@@ -454,13 +454,7 @@ class Workers:
         timeout: float | None,
     ) -> None:
         """Take what workers found; from those ahead no more than is to be held."""
-        busy = [
-            worker
-            for worker in self._workers
-            if worker.alive
-            and (stream := worker.stream) is not None
-            and (stream is current or stream.unwanted or self._held < HELD)
-        ]
+        busy = [worker for worker in self._workers if self._may_receive(worker, current)]
         ready = set(wait([worker.pipe for worker in busy], timeout)) if busy else ()
         for worker in busy:
             if worker.pipe not in ready:
@@ -469,6 +463,12 @@ class Workers:
                 self._take(worker, worker.pipe.recv_bytes())
             except (EOFError, OSError):
                 self._bury(worker)
+
+    def _may_receive(self, worker: _Worker, current: _Stream) -> bool:
+        stream = worker.stream
+        if not worker.alive or stream is None:
+            return False
+        return stream is current or stream.unwanted or self._held < HELD
 
     def _take(
         self,

@@ -149,17 +149,14 @@ class Connections(Generic[C]):
         self._open.pop(connection, None)
 
     def _drop_from(self, peer: str) -> bool:
-        waiting = [
-            (since, other)
-            for other in self._open
-            if other.peer == peer and (since := other.waits_since) is not None
-        ]
+        waiting: list[tuple[float, C]] = []
+        for other in self._open:
+            since = other.waits_since
+            if other.peer == peer and since is not None:
+                waiting.append((since, other))
         if not waiting:
             return False
-        _, oldest = min(
-            waiting,
-            key=lambda pair: pair[0],
-        )
+        _, oldest = min(waiting, key=lambda pair: pair[0])
         self.leave(oldest)
         oldest.drop()
         return True
