@@ -1,6 +1,5 @@
 """A policy where agents really run: begin with `resident`, which answers, and `asking`.
 
-`client` is what a harness starts to ask. `payloads` knows what each harness sends and takes,
-`tool_inputs` what a call would do, `judging` gives the verdict, and `installing` tells a harness of
-the hook, by the edits of `settings_text`; `coverage` says which tools it then judges.
+`client` is what a harness starts to ask. `tool_inputs` reads what a call would do, `judging` gives
+the verdict in the harness's own form, and `installing` tells a harness of the hook.
 """

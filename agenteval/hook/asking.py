@@ -12,12 +12,16 @@ import posix
 import sys
 import time
 
-TIMEOUT = 8.0  # seconds for all, of which a first start of the resident takes some tenths
-LOOK_AFTER = 0.25  # seconds without an answer after which it is seen whether the resident runs
-MOST = 1 << 24  # bytes of a call: no harness sends as much
+# Seconds for all, of which a first start of the resident takes some tenths
+TIMEOUT = 8.0
+# Seconds without an answer after which it is seen whether the resident runs
+LOOK_AFTER = 0.25
+# Bytes of a call: no harness sends as much
+MOST = 1 << 24
 # Who is at the other end: its user stands at the same place of both structures.
 PEER = (
-    (_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)  # struct ucred
+    # Struct ucred
+    (_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
     if hasattr(_socket, "SO_PEERCRED")
     else (0, 1, 76)  # of macOS: SOL_LOCAL, LOCAL_PEERCRED, struct xucred
 )
@@ -41,13 +45,17 @@ def folder() -> str:
 
 
 def _variable(name: str) -> str:
-    return posix.environ.get(name.encode(), b"").decode("utf-8", "surrogateescape")
+    return posix.environ.get(name.encode(), b"").decode(
+        "utf-8",
+        "surrogateescape",
+    )
 
 
 def main(words: list[str]) -> int:
     """Ask about the call on standard input, or behind `--` for a guard."""
     cut = words.index("--") if "--" in words else len(words)
-    options, shell = words[:cut], words[cut + 1 :]
+    options = words[:cut]
+    shell = words[cut + 1 :]
     is_guard = _option(options, "--for") == "guard"
     try:
         if is_guard:
@@ -69,7 +77,11 @@ def _option(options: list[str], name: str) -> str:
     return options[options.index(name) + 1] if name in options[:-1] else ""
 
 
-def _unanswered(options: list[str], shell: list[str], why: str) -> int:
+def _unanswered(
+    options: list[str],
+    shell: list[str],
+    why: str,
+) -> int:
     way = "--observe" if "--observe" in options else f"--fail {_option(options, '--fail')}"
     is_open = way in {"--observe", "--fail open"}
     done = f"this call is not judged ({way})" if is_open else "denied (--fail closed)"
@@ -100,16 +112,28 @@ def _places(program: str) -> list[str]:
 
 def ask(options: list[str], payload: bytes) -> tuple[int, bytes, bytes]:
     """Return the resident's exit code, and the texts for standard output and error."""
-    here, place, until = posix.getcwd(), folder(), time.monotonic() + TIMEOUT
+    here = posix.getcwd()
+    place = folder()
+    until = time.monotonic() + TIMEOUT
     check_folder(place)
-    posix.chdir(place)  # a socket's path may have no more than 107 bytes
+    # A socket's path may have no more than 107 bytes
+    posix.chdir(place)
     try:
         talk, pid = _connected(place, until)
     finally:
         posix.chdir(here)
-    words = [f"cwd={here}", *(f"{name}={_variable(name)}" for name in _VARIABLES), *options]
+    words = [
+        f"cwd={here}",
+        *(f"{name}={_variable(name)}" for name in _VARIABLES),
+        *options,
+    ]
     head = "\0".join(words).encode("utf-8", "surrogateescape")
-    _send(talk, b"%d\n%b%b" % (len(head), head, payload), pid, until)
+    _send(
+        talk,
+        b"%d\n%b%b" % (len(head), head, payload),
+        pid,
+        until,
+    )
     talk.shutdown(_socket.SHUT_WR)
     answer = b""
     while part := _received(talk, pid, until):
@@ -149,7 +173,8 @@ def _connected(place: str, until: float) -> "tuple[_socket.socket, int]":
     started = False
     while time.monotonic() < until:
         talk = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
-        talk.settimeout(LOOK_AFTER)  # without it a full queue is waited for without an end
+        # Without it a full queue is waited for without an end
+        talk.settimeout(LOOK_AFTER)
         try:
             talk.connect("socket")
         except (FileNotFoundError, ConnectionRefusedError):
@@ -157,7 +182,8 @@ def _connected(place: str, until: float) -> "tuple[_socket.socket, int]":
                 started = True
                 _start(place)
         except (BlockingIOError, TimeoutError):
-            _check_running(_kept_number())  # as many wait as may
+            # As many wait as may
+            _check_running(_kept_number())
         else:
             return talk, _number(talk)
         time.sleep(0.01)
@@ -194,7 +220,12 @@ def _check_running(pid: int) -> None:
         raise NoAnswerError(f"the resident process {pid} is stopped: `agenteval hook stop` ends it")
 
 
-def _send(talk: "_socket.socket", question: bytes, pid: int, until: float) -> None:
+def _send(
+    talk: "_socket.socket",
+    question: bytes,
+    pid: int,
+    until: float,
+) -> None:
     rest = memoryview(question)
     while rest:
         talk.settimeout(LOOK_AFTER)
@@ -204,7 +235,11 @@ def _send(talk: "_socket.socket", question: bytes, pid: int, until: float) -> No
             _check_in_time(pid, until)
 
 
-def _received(talk: "_socket.socket", pid: int, until: float) -> bytes:
+def _received(
+    talk: "_socket.socket",
+    pid: int,
+    until: float,
+) -> bytes:
     talk.settimeout(LOOK_AFTER)
     while True:
         try:
@@ -221,9 +256,29 @@ def _check_in_time(pid: int, until: float) -> None:
 
 def _start(place: str) -> None:
     """Start the resident process, which belongs to nobody's session and holds nobody's files."""
-    null, kept = (posix.POSIX_SPAWN_OPEN, 0, "/dev/null", posix.O_RDONLY, 0), posix.O_WRONLY
+    null = (
+        posix.POSIX_SPAWN_OPEN,
+        0,
+        "/dev/null",
+        posix.O_RDONLY,
+        0,
+    )
+    kept = posix.O_WRONLY
     opened = kept | posix.O_CREAT | posix.O_APPEND
     files = (null, (posix.POSIX_SPAWN_OPEN, 1, "/dev/null", kept, 0),
              (posix.POSIX_SPAWN_OPEN, 2, "resident.err", opened, 0o600))  # fmt: skip
-    words = [sys.executable, "-P", "-E", "-m", "agenteval.hook.resident", place]
-    posix.posix_spawn(sys.executable, words, posix.environ, file_actions=files, setsid=True)
+    words = [
+        sys.executable,
+        "-P",
+        "-E",
+        "-m",
+        "agenteval.hook.resident",
+        place,
+    ]
+    posix.posix_spawn(
+        sys.executable,
+        words,
+        posix.environ,
+        file_actions=files,
+        setsid=True,
+    )

@@ -22,7 +22,8 @@ from agenteval.hook.judging import decide
 from agenteval.hook.tool_inputs import read_call
 from agenteval.policy.policy import Policy
 
-KEPT: Final = "agenteval:calls"  # where a sample keeps the class of each call, "" of an allowed one
+# Where a sample keeps the class of each call, "" of an allowed one
+KEPT: Final = "agenteval:calls"
 
 
 @approver
@@ -50,7 +51,11 @@ def allow_list(
             store().set(KEPT, [*store().get(KEPT, []), failure_class])
         metadata = {"class": failure_class, "effect": str(decision.effect)}
         if decision.denial and not observe:
-            return Approval(decision="reject", explanation=decision.denial, metadata=metadata)
+            return Approval(
+                decision="reject",
+                explanation=decision.denial,
+                metadata=metadata,
+            )
         return Approval(decision="approve", metadata=metadata)
 
     return approve
@@ -78,7 +83,11 @@ def errors_per_100() -> Metric:
             classes.update(each.get("classes", {}))
         per = 100 / calls if calls else 0.0
         by_class = {name: count * per for name, count in sorted(classes.items())}
-        return {"calls": calls, "errors_per_100": classes.total() * per, **by_class}
+        return {
+            "calls": calls,
+            "errors_per_100": classes.total() * per,
+            **by_class,
+        }
 
     return rates
 
@@ -89,10 +98,17 @@ def tool_call_errors() -> Scorer:
 
     async def score(state: TaskState, target: Target) -> Score:
         del target
-        kept = state.store.get(KEPT, [])
-        classes = Counter(each for each in kept if each)
-        told = ", ".join(f"{name} {count}" for name, count in sorted(classes.items()))
-        metadata = {"calls": len(kept), "classes": dict(classes)}
-        return Score(value=classes.total(), explanation=told or "no errors", metadata=metadata)
+        classes_of_calls = state.store.get(KEPT, [])
+        classes = Counter(each for each in classes_of_calls if each)
+        counts = ", ".join(f"{name} {count}" for name, count in sorted(classes.items()))
+        metadata = {
+            "calls": len(classes_of_calls),
+            "classes": dict(classes),
+        }
+        return Score(
+            value=classes.total(),
+            explanation=counts or "no errors",
+            metadata=metadata,
+        )
 
     return score

@@ -1,9 +1,8 @@
-"""Putting the hook into a harness's settings and taking it out: which file, with which backup.
-
-Settings of a harness with our hook in them, and without: edits of their text. Pure.
+"""The hook in a harness's settings: put in and taken out, which file, with which backup.
 
 Only what is ours is put in and taken out: order, indentation and comments stay, so that a hook put
-in and taken out leaves every byte as it was.
+in and taken out leaves every byte as it was. The first part edits a text and is pure; the second
+reads and writes files.
 """
 
 import contextlib
@@ -46,7 +45,11 @@ class _Value:
 
 
 class _Reader:
-    def __init__(self, text: str, where: str) -> None:
+    def __init__(
+        self,
+        text: str,
+        where: str,
+    ) -> None:
         self.where = where
         self.tokens: list[tuple[str, str, int]] = []
         at = 0
@@ -55,26 +58,49 @@ class _Reader:
             if match is None:
                 raise UsageError(f"{where}: no JSON from character {at} on: mend it first")
             if match.lastgroup != "blank":
-                self.tokens.append((match.lastgroup or "", match[0], at))
+                self.tokens.append(
+                    (
+                        match.lastgroup or "",
+                        match[0],
+                        at,
+                    )
+                )
             at = match.end()
         self.at = 0
 
-    def value(self, start: int = -1, key: str = "") -> _Value:
+    def value(
+        self,
+        start: int = -1,
+        key: str = "",
+    ) -> _Value:
         kind, text, at = self._next()
         begin = at if start < 0 else start
         if text not in {"{", "["}:
             if kind == "mark":
                 raise self._fault(at)
-            return _Value(begin, at, at + len(text), key)
-        closing, members = {"{": "}", "[": "]"}[text], []
+            return _Value(
+                begin,
+                at,
+                at + len(text),
+                key,
+            )
+        closing = {"{": "}", "[": "]"}[text]
+        members = []
         while self._peek() != closing:
             members.append(self._member(is_table=text == "{"))
             if self._peek() != closing and self._next()[1] != ",":
                 raise self._fault(at)
-        if any([one.key for one in members].count(key) > 1 for key in WAY):
+        keys = [member.key for member in members]
+        if any(keys.count(key) > 1 for key in WAY):
             raise self._fault(at, f"{' or '.join(WAY)} stands twice in the object")
         _, _, end = self._next()
-        return _Value(begin, at, end + 1, key, tuple(members))
+        return _Value(
+            begin,
+            at,
+            end + 1,
+            key,
+            tuple(members),
+        )
 
     def _member(self, *, is_table: bool) -> _Value:
         if not is_table:
@@ -93,7 +119,11 @@ class _Reader:
     def _peek(self) -> str:
         return self.tokens[self.at][1] if self.at < len(self.tokens) else ""
 
-    def _fault(self, at: int, what: str = "no JSON") -> UsageError:
+    def _fault(
+        self,
+        at: int,
+        what: str = "no JSON",
+    ) -> UsageError:
         return UsageError(f"{self.where}: {what} at character {at}: mend it first")
 
 
@@ -108,28 +138,40 @@ def _root(text: str, where: str) -> _Value:
     return root
 
 
-def with_hook(text: str, entry: Mapping[str, Any], *, mark: str, where: str) -> str:
+def _with_hook(
+    text: str,
+    entry: Mapping[str, Any],
+    where: str,
+) -> str:
     """The settings with this entry, in the place of one that is there. Raises UsageError."""
-    text = without_hook(text, mark=mark, where=where)
+    text = _without_hook(text, where)
     text = text if text.strip() else "{}\n"
-    step = found[1] if (found := _INDENT.search(text)) else "  "
-    inside, ways = _root(text, where), list(WAY)
+    indent = _INDENT.search(text)
+    step = indent[1] if indent else "  "
+    inside = _root(text, where)
+    ways = list(WAY)
     while ways and (member := _member(inside, ways[0])):
         if text[member.value] != ("{" if len(ways) > 1 else "["):
             raise UsageError(f"{where}: {ways[0]} has another form than it should: mend it first")
         inside = member
         ways.pop(0)
     lead = f"\n{step * (len(WAY) - len(ways) + 1)}"
-    nested = ({ways[1]: [entry]} if ways[1:] else [entry]) if ways else entry
-    body = json.dumps(nested, indent=step, ensure_ascii=False)
+    nested: Any = [entry] if ways else entry
+    if ways[1:]:
+        nested = {ways[1]: nested}
+    body = json.dumps(
+        nested,
+        indent=step,
+        ensure_ascii=False,
+    )
     key = f"{json.dumps(ways[0])}: " if ways else ""
     after = "," if inside.members else lead[: -len(step)]
     at = inside.value + 1
     return text[:at] + lead + key + body.replace("\n", lead) + after + text[at:]
 
 
-def without_hook(text: str, *, mark: str, where: str) -> str:
-    """Return the settings without entries of ours, which name `mark`. Raises UsageError.
+def _without_hook(text: str, where: str) -> str:
+    """Return the settings without entries that run our client. Raises UsageError.
 
     What held nothing else goes with them.
     """
@@ -137,12 +179,22 @@ def without_hook(text: str, *, mark: str, where: str) -> str:
         root = _root(text, where)
         hooks = _member(root, WAY[0])
         listed = _member(hooks, WAY[1]) if hooks else None
-        own_entries = [one for one in listed.members if _names(text, one, mark)] if listed else []
-        if not own_entries or hooks is None or listed is None:
+        if hooks is None or listed is None:
             break
-        chain = ((root, hooks), (hooks, listed), (listed, own_entries[0]))
+        entry = next(
+            (value for value in listed.members if _runs_client(text, value)),
+            None,
+        )
+        if entry is None:
+            break
+        # The outermost value that holds nothing else goes.
+        chain = (
+            (root, hooks),
+            (hooks, listed),
+            (listed, entry),
+        )
         depth, (outer, inner) = next(
-            (at, pair) for at, pair in enumerate(chain, 1) if _only(pair[1], own_entries[0])
+            (depth, pair) for depth, pair in enumerate(chain, 1) if _only(pair[1], entry)
         )
         text = _cut(text, outer, inner, depth)
     return text
@@ -157,12 +209,18 @@ def _only(value: _Value, entry: _Value) -> bool:
     return True
 
 
-def _cut(text: str, outer: _Value, inner: _Value, depth: int) -> str:
-    """Without the member: what `with_hook` put in where it stands first, else it and its comma."""
+def _cut(
+    text: str,
+    outer: _Value,
+    inner: _Value,
+    depth: int,
+) -> str:
+    """Without the member: what `_with_hook` put in where it stands first, else it and its comma."""
     place = outer.members.index(inner)
     if place:
         return text[: outer.members[place - 1].end] + text[inner.end :]
-    start, end = outer.value + 1, inner.end
+    start = outer.value + 1
+    end = inner.end
     if len(outer.members) > 1:
         return text[:start] + text[text.index(",", end) + 1 :]
     blanks = inner.start - start - 1
@@ -171,20 +229,27 @@ def _cut(text: str, outer: _Value, inner: _Value, depth: int) -> str:
 
 
 def _member(value: _Value, key: str) -> _Value | None:
-    return next((one for one in value.members if one.key == key), None)
+    return next(
+        (one for one in value.members if one.key == key),
+        None,
+    )
 
 
-def _names(text: str, entry: _Value, mark: str) -> bool:
+def _runs_client(text: str, entry: _Value) -> bool:
     """Return True if an entry of a list runs our client, also where its path is escaped."""
+    written = text[entry.value : entry.end]
     try:
-        written: Any = json.loads(text[entry.value : entry.end])
+        content = json.loads(written)
     except ValueError:
-        return mark in text[entry.value : entry.end]
-    return mark in json.dumps(written, ensure_ascii=False)
+        return _MARK in written
+    return _MARK in json.dumps(content, ensure_ascii=False)
 
+
+# The files of a harness.
 
 BACKUP: Final = ".before-agenteval"
-SECONDS: Final = 30  # after which a harness goes on without an answer; our client ends long before
+# After which a harness goes on without an answer; our client ends long before
+SECONDS: Final = 30
 _CLIENT: Final = str(Path(__file__).resolve().with_name("client.py"))
 _MARK: Final = "/hook/client.py"
 _NOTES: Final = {
@@ -200,7 +265,8 @@ _FILES: Final = {
     "opencode": (".config/opencode/plugin/agenteval.js", ".opencode/plugin/agenteval.js"),
 }
 NAMES: Final = tuple(_FILES)
-_TAKES_OBJECTS: Final = (1, 18, 29)  # the OpenCode from which on a plug-in may be an object
+# The OpenCode from which on a plug-in may be an object
+_TAKES_OBJECTS: Final = (1, 18, 29)
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +289,9 @@ class Change:
             str(self.file) if self.before is not None else "/dev/null",
             str(self.file) if self.after is not None else "/dev/null",
         )
-        return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
+        # The last line of a file may have no end.
+        ended = (line.removesuffix("\n") for line in lines)
+        return "".join(f"{line}\n" for line in ended)
 
     def make(self) -> None:
         """Write it whole or not at all, and keep the earlier file next to it while they differ.
@@ -238,7 +306,8 @@ class Change:
                 self._write_locked()
         if self.after is None:
             with contextlib.suppress(OSError):
-                self.file.parent.rmdir()  # where it was made for this file
+                # Where it was made for this file
+                self.file.parent.rmdir()
 
     def _write_locked(self) -> None:
         backup = Path(f"{self.file}{BACKUP}")
@@ -247,14 +316,26 @@ class Change:
             return
         if self.before is not None and not backup.exists():
             _write(backup, self.before, like=self.file)
-        _write(self.file, self.after, like=self.file)
+        _write(
+            self.file,
+            self.after,
+            like=self.file,
+        )
         if _text(backup) == self.after:
             backup.unlink()
 
 
-def _write(file: Path, text: str, *, like: Path) -> None:
+def _write(
+    file: Path,
+    text: str,
+    *,
+    like: Path,
+) -> None:
     mode = like.stat().st_mode & 0o777 if like.exists() else 0o600
-    handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
+    handle, name = tempfile.mkstemp(
+        dir=file.parent,
+        prefix=f".{file.name}.",
+    )
     try:
         with os.fdopen(handle, "w", encoding="utf-8", newline="") as new:
             new.write(text)
@@ -303,18 +384,29 @@ def _whole(allowlist: str) -> str:
     return str((find(allowlist, roots()) if is_name else Path(allowlist)).resolve())
 
 
-def installed(harness: str, words: Sequence[str], *, user: bool, fail: str) -> Change:
+def installed(
+    harness: str,
+    words: Sequence[str],
+    *,
+    user: bool,
+    fail: str,
+) -> Change:
     """The change that puts the hook in, or puts today's in the place of an older one."""
     file = file_of(harness, user=user)
     closed = fail == "closed" and "--observe" not in words
     before = _text(file)
     if harness == "opencode":
         source = Path(__file__).with_name("opencode_plugin.js").read_text(encoding="utf-8")
-        after = plugin(source, words, fails_closed=closed, is_old=_is_old_opencode())
+        after = plugin(
+            source,
+            words,
+            fails_closed=closed,
+            is_old=_is_old_opencode(),
+        )
     else:
-        line = command_line(words, fails_closed=closed)
-        entry = entry_of(line, seconds=SECONDS, matcher="*")
-        after = with_hook(before or "", entry, mark=_MARK, where=str(file))
+        line = _command_line(words, fails_closed=closed)
+        entry = _entry_of(line)
+        after = _with_hook(before or "", entry, str(file))
     return Change(file, before, after, _NOTES[harness])
 
 
@@ -326,11 +418,15 @@ def removed(harness: str, *, user: bool) -> Change:
         if before is not None and "agenteval hook install" not in before:
             raise UsageError(f"{file}: is not the plug-in that `agenteval hook install` writes")
         return Change(file, before, None)
-    after = without_hook(before, mark=_MARK, where=str(file))
+    after = _without_hook(before, str(file))
     saved = _text(Path(f"{file}{BACKUP}"))
     if saved is not None and after != before and _equals_backup(saved, after, str(file)):
         return Change(file, before, saved)
-    return Change(file, before, None if saved is None and after.split() == ["{}"] else after)
+    return Change(
+        file,
+        before,
+        None if saved is None and after.split() == ["{}"] else after,
+    )
 
 
 def there(file: Path) -> str:
@@ -342,7 +438,7 @@ def there(file: Path) -> str:
 
 def write_shell(file: Path, words: Sequence[str]) -> None:
     """A program that is a guarded shell. Raises UsageError where something is in its place."""
-    line = command_line(words, fails_closed=False)
+    line = _command_line(words, fails_closed=False)
     try:
         with file.open("x", encoding="utf-8") as new:
             new.write(f'#!/bin/sh\nexec {line} "$@"\n')
@@ -353,13 +449,17 @@ def write_shell(file: Path, words: Sequence[str]) -> None:
     file.chmod(0o755)
 
 
-def _equals_backup(saved: str, after: str, where: str) -> bool:
+def _equals_backup(
+    saved: str,
+    after: str,
+    where: str,
+) -> bool:
     """Return True if a backup equals what is left.
 
     Lists that were empty before the hook came make no difference.
     """
-    entry = entry_of(_MARK, seconds=SECONDS, matcher="*")
-    both = (with_hook(text, entry, mark=_MARK, where=where) for text in (saved, after))
+    entry = _entry_of(_MARK)
+    both = (_with_hook(text, entry, where) for text in (saved, after))
     return "".join(next(both).split()) == "".join(next(both).split())
 
 
@@ -378,13 +478,13 @@ def _text(file: Path) -> str | None:
         raise UsageError(f"{file}: cannot be read as UTF-8 text: mend it first") from error
 
 
-def entry_of(command: str, *, seconds: int, matcher: str) -> Mapping[str, Any]:
-    """An entry as Claude Code and Codex take it: for these tools, run this."""
-    run = {"type": "command", "command": command, "timeout": seconds}
-    return {"matcher": matcher, "hooks": [run]}
+def _entry_of(command: str) -> Mapping[str, Any]:
+    """An entry as Claude Code and Codex take it: for all tools, run this."""
+    run = {"type": "command", "command": command, "timeout": SECONDS}
+    return {"matcher": "*", "hooks": [run]}
 
 
-def command_line(words: Sequence[str], *, fails_closed: bool) -> str:
+def _command_line(words: Sequence[str], *, fails_closed: bool) -> str:
     """The command that a harness gives to a shell.
 
     Whatever keeps it from answering, a Python that is gone too, is exit code 2: a denial.
@@ -393,7 +493,13 @@ def command_line(words: Sequence[str], *, fails_closed: bool) -> str:
     return f"{line} || exit 2" if fails_closed else line
 
 
-def plugin(text: str, words: Sequence[str], *, fails_closed: bool, is_old: bool = False) -> str:
+def plugin(
+    text: str,
+    words: Sequence[str],
+    *,
+    fails_closed: bool,
+    is_old: bool = False,
+) -> str:
     """The text of OpenCode's plug-in, with the command that it starts.
 
     Old ones call whatever a plug-in exports, so there it is a function that OpenCode 2 refuses.
@@ -410,8 +516,17 @@ def _is_old_opencode() -> bool:
     """Return True if the `opencode` found here is of a version that knows no object as plug-in."""
     try:
         words = ["opencode", "--version"]
-        done = subprocess.run(words, capture_output=True, text=True, timeout=20, check=False)
+        done = subprocess.run(
+            words,
+            capture_output=True,
+            text=True,
+            timeout=20,
+            check=False,
+        )
     except (OSError, subprocess.TimeoutExpired):
         return False
-    match = re.match(r"(\d+)\.(\d+)\.(\d+)", done.stdout.strip())
+    match = re.match(
+        r"(\d+)\.(\d+)\.(\d+)",
+        done.stdout.strip(),
+    )
     return match is not None and tuple(map(int, match.groups())) < _TAKES_OBJECTS

@@ -1,13 +1,9 @@
-"""The verdict on a call in production: by whose policy, what the model reads, and what is kept.
+"""The verdict on a call in production: what a harness sent, by whose policy, what the model reads.
 
-Payloads that each harness sends of a call, and the form of an answer that it takes.
-
-Pure, but for the model of Claude Code, which stands in its transcript only.
-
-The log of what agents asked for in production: a line of JSON a call; docs/hook.md has its keys.
-
-A line is one write to a file opened for appending, under a lock that also covers its turning over,
-so several processes may keep one log.
+First the payloads that each harness sends of a call, and the form of an answer that it takes; then
+the log of what agents asked for, a line of JSON a call (docs/hook.md has its keys); then `Judging`,
+which answers a client, and `decide`. Only the log, and the transcript of Claude Code that alone
+names its model, touch files.
 """
 
 import contextlib
@@ -38,15 +34,16 @@ from agenteval.trial.call import BASH, Denied, ToolCall, Verdict
 from agenteval.trial.redaction import KEYS, KnownKeys, Redactor, secrets_of
 from agenteval.trial.text import is_json, visible
 
-TAIL: Final = 1 << 16  # bytes of a transcript in which the model that speaks is looked for
+# Bytes of a transcript in which the model that speaks is looked for
+TAIL: Final = 1 << 16
 
 
-class UnreadableCallError(ValueError):
+class _UnreadableCallError(ValueError):
     """The payload is no call of that harness."""
 
 
 @dataclass(frozen=True, slots=True)
-class HookedCall:
+class _HookedCall:
     """A call that a harness sent, and what it would do; `arguments` are the harness's own."""
 
     reading: Reading
@@ -74,73 +71,71 @@ class Harness:
     `read` takes a payload and the client's variables; `denied` puts a reason in the harness's form.
     """
 
-    read: Callable[[bytes, Mapping[str, str]], HookedCall]
+    read: Callable[[bytes, Mapping[str, str]], _HookedCall]
     denied: Callable[[str], Answer]
 
 
-def _hooked(payload: bytes, variables: Mapping[str, str]) -> HookedCall:
-    """Claude Code and Codex send the same keys; the root is where the session began."""
+# The keys of a payload: of the tool, its input, the call, the session and the agent.
+_HOOK: Final = ("tool_name", "tool_input", "tool_use_id", "session_id", "agent_type")
+_PLUGIN: Final = ("tool", "args", "call", "session", "agent")
+
+
+def _read_hook(payload: bytes, variables: Mapping[str, str]) -> _HookedCall:
+    """Read what Claude Code and Codex send; the root is where the session began."""
     sent = _object(payload)
-    tool, arguments = sent.get("tool_name"), sent.get("tool_input")
-    if not isinstance(tool, str):
-        raise UnreadableCallError("it has no tool_name")
-    tool_input = _arguments(arguments)
     cwd = str(sent.get("cwd") or variables["cwd"])
     root = variables.get("CLAUDE_PROJECT_DIR") or cwd
-    identifier = str(sent.get("tool_use_id") or "")
-    return HookedCall(
-        reading=read_call(identifier, tool, tool_input, cwd, root),
-        root=root,
-        arguments=tool_input,
-        session=str(sent.get("session_id") or ""),
-        agent=str(sent.get("agent_type") or ""),
-        model=str(sent.get("model") or _speaking(sent.get("transcript_path"))),
-        cwd=cwd,
-    )
+    hooked = _hooked(sent, _HOOK, cwd, root)
+    return replace(hooked, model=hooked.model or _last_model(sent.get("transcript_path")))
 
 
-def _plugged(payload: bytes, variables: Mapping[str, str]) -> HookedCall:
+def _read_plugin(payload: bytes, variables: Mapping[str, str]) -> _HookedCall:
     """Read what our plug-in of OpenCode sends."""
     sent = _object(payload)
-    tool, arguments = sent.get("tool"), sent.get("args")
-    if not isinstance(tool, str):
-        raise UnreadableCallError("it has no tool")
-    tool_input = _arguments(arguments)
     root = str(sent.get("directory") or variables["cwd"])
-    cwd = str(tool_input.get("workdir") or root)
-    return HookedCall(
-        reading=read_call(str(sent.get("call") or ""), tool, tool_input, cwd, root),
+    cwd = str(_arguments(sent.get("args")).get("workdir") or root)
+    return _hooked(sent, _PLUGIN, cwd, root)
+
+
+def _hooked(sent: Mapping[str, Any], keys: Sequence[str], cwd: str, root: str) -> _HookedCall:
+    tool, arguments, *names = (sent.get(key) for key in keys)
+    if not isinstance(tool, str):
+        raise _UnreadableCallError(f"it has no {keys[0]}")
+    call, session, agent = (str(name or "") for name in names)
+    tool_input = _arguments(arguments)
+    return _HookedCall(
+        reading=read_call(call, tool, tool_input, cwd, root),
         root=root,
         arguments=tool_input,
-        session=str(sent.get("session") or ""),
-        agent=str(sent.get("agent") or ""),
+        session=session,
+        agent=agent,
         model=str(sent.get("model") or ""),
         cwd=cwd,
     )
 
 
-def _guarded(payload: bytes, variables: Mapping[str, str]) -> HookedCall:
+def _guarded(payload: bytes, variables: Mapping[str, str]) -> _HookedCall:
     """The words of a shell: one command behind -c, and nothing that makes it something else."""
     words = payload.decode("utf-8", "surrogateescape").split("\0")
     command = command_of(words[1:])
     if command is None:
-        raise UnreadableCallError(
+        raise _UnreadableCallError(
             "a guarded shell takes one command behind -c, and neither a script, nor what comes on "
             "its standard input"
         )
     cwd = variables["cwd"]
     arguments = {"command": command}
     reading = replace(read_call("", BASH, arguments, cwd, cwd), tool=words[0])
-    return HookedCall(reading, cwd, arguments, cwd=cwd)
+    return _HookedCall(reading, cwd, arguments, cwd=cwd)
 
 
 def _object(payload: bytes) -> Mapping[str, Any]:
     try:
         sent = json.loads(payload)
     except (ValueError, RecursionError) as error:
-        raise UnreadableCallError(f"it is no JSON: {error}") from error
+        raise _UnreadableCallError(f"it is no JSON: {error}") from error
     if not isinstance(sent, dict):
-        raise UnreadableCallError("it is no JSON object")
+        raise _UnreadableCallError("it is no JSON object")
     return sent
 
 
@@ -151,7 +146,7 @@ def _arguments(sent: object) -> Mapping[str, Any]:
     return {} if sent is None else {"input": sent}
 
 
-def _speaking(transcript: object) -> str:
+def _last_model(transcript: object) -> str:
     """Return the model of the last reply in a session of Claude Code: its hook does not get it."""
     if not isinstance(transcript, str):
         return ""
@@ -179,25 +174,30 @@ def _decided(reason: str) -> Answer:
 
 
 HARNESSES: Final[Mapping[str, Harness]] = {
-    "claude-code": Harness(_hooked, _decided),
-    "codex": Harness(_hooked, _decided),
-    "opencode": Harness(_plugged, lambda reason: Answer(2, err=reason)),
+    "claude-code": Harness(_read_hook, _decided),
+    "codex": Harness(_read_hook, _decided),
+    "opencode": Harness(_read_plugin, lambda reason: Answer(2, err=reason)),
     # What a shell says of a command that it may not run.
     "guard": Harness(_guarded, lambda reason: Answer(126, err=f"{reason}\n")),
 }
 
 LOG: Final = "calls.jsonl"
 FORMAT: Final = 1
-NOT_JUDGED: Final = "not-judged"  # the verdict where no policy stands for that tool
-MOST: Final = 16 << 20  # bytes of a log before the next is begun
-KEPT: Final = 4  # older logs
+# The verdict where no policy stands for that tool
+NOT_JUDGED: Final = "not-judged"
+# Bytes of a log before the next is begun
+MOST: Final = 16 << 20
+# Older logs
+KEPT: Final = 4
 
 
 class ProductionLog:
     """A log file of one user and the older ones next to it: calls.jsonl.1 is the newest of them."""
 
     def __init__(self, path: Path, *, most: int = MOST, kept: int = KEPT) -> None:
-        self.path, self.most, self.kept = path, most, kept
+        self.path = path
+        self.most = most
+        self.kept = kept
 
     def write(self, line: Mapping[str, Any]) -> None:
         """Append a line. Where that cannot be, a verdict is answered all the same."""
@@ -261,7 +261,8 @@ _REPEATS: Final = Repeats()
 
 def tell(line: str) -> None:
     """Write a line to resident.err, if that is not full: once a minute while it repeats."""
-    if text := _REPEATS.line(line):
+    text = _REPEATS.line(line)
+    if text:
         with contextlib.suppress(OSError):
             print(text, file=sys.stderr, flush=True)  # noqa: T201 -- the resident's own log
 
@@ -272,7 +273,8 @@ def tell_fault() -> None:
 
 
 Line = dict[str, Any]
-LONGEST: Final = 64 << 10  # characters of an argument in the log; of longer ones it has the begin
+# Characters of an argument in the log; of longer ones it has the begin
+LONGEST: Final = 64 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,7 +290,8 @@ class _HookOptions:
 
 def _parse_options(words: Sequence[str]) -> _HookOptions:
     """Parse the client's words. Raises ValueError for words that no installation of ours has."""
-    options, queue = {}, list(words)
+    options = {}
+    queue = list(words)
     while queue:
         name = queue.pop(0)
         if name == "--observe":
@@ -299,7 +302,8 @@ def _parse_options(words: Sequence[str]) -> _HookOptions:
             raise ValueError(f"unknown word {name!r} in the hook's command")
     if options.get("--for") not in HARNESSES or not options.get("--allowlist"):
         raise ValueError(f"expected --allowlist FILE and --for one of {', '.join(HARNESSES)}")
-    fail, log = options.get("--fail", "closed"), options.get("--log", "")
+    fail = options.get("--fail", "closed")
+    log = options.get("--log", "")
     return _HookOptions(
         options["--for"], options["--allowlist"], "--observe" in options, fail == "open", log
     )
@@ -331,7 +335,8 @@ class Judging:
     folder: Path
     loaded: dict[str, _Loaded] = field(default_factory=dict)
     keys: KnownKeys = field(default_factory=lambda: KnownKeys.of(secrets_of(os.environ)))
-    turn: Lock = field(default_factory=Lock)  # tree-sitter's parser is one
+    # Tree-sitter's parser is one
+    turn: Lock = field(default_factory=Lock)
 
     def reply(self, words: Sequence[str], variables: Mapping[str, str], payload: bytes) -> Answer:
         """The answer to a client with these options, once its line is in the log if it can be."""
@@ -359,7 +364,7 @@ class Judging:
         lines: list[Line] = []
         try:
             return self._judged(asking, variables, payload, lines), lines
-        except (UsageError, UnreadableCallError) as error:
+        except (UsageError, _UnreadableCallError) as error:
             why = str(error)
         except Exception as error:  # noqa: BLE001 -- without an answer, a call may go on unseen
             tell_fault()
@@ -380,7 +385,7 @@ class Judging:
         lines.append(_line(asking, hooked, policy, decision))
         return answer
 
-    def _decision(self, hooked: HookedCall, policy: Policy) -> Decision:
+    def _decision(self, hooked: _HookedCall, policy: Policy) -> Decision:
         """Deny a file tool our own files, and decide all else by the policy."""
         for call in hooked.reading.calls:
             if call.name == WRITE and self._is_ours(call, hooked):
@@ -388,7 +393,7 @@ class Judging:
                 return _judged(deny(call, closed, World(root=hooked.root)), closed)
         return decide(hooked.reading, policy, hooked.root)
 
-    def _is_ours(self, call: ToolCall, hooked: HookedCall) -> bool:
+    def _is_ours(self, call: ToolCall, hooked: _HookedCall) -> bool:
         """Return True if a file tool would write what the hook goes by, or what it keeps.
 
         A path that cannot be resolved counts as ours.
@@ -470,7 +475,8 @@ def _unlisted(reading: Reading, policy: Policy, root: str) -> Decision:
     return unknown if unknown.denial else decision
 
 
-_POWERSHELL: Final = "powershell"  # has rules of its own in Claude Code's settings
+# Has rules of its own in Claude Code's settings
+_POWERSHELL: Final = "powershell"
 
 
 def _opens_all(listed_name: str, policy: Policy) -> bool:
@@ -531,7 +537,7 @@ def _listed(name: str, policy: Policy) -> str:
     return next(own, name if policy.engine and policy.tool(name) else "")
 
 
-def _line(asking: _HookOptions, hooked: HookedCall, policy: Policy, decision: Decision) -> Line:
+def _line(asking: _HookOptions, hooked: _HookedCall, policy: Policy, decision: Decision) -> Line:
     verdict = decision.verdict
     line: Line = {
         "harness": asking.harness,

@@ -3,10 +3,8 @@
 The first client starts it, `agenteval hook stop` ends it, and so does half an hour without a call.
 It keeps the log: each call, its own start and its end. If it was killed, the next one records that.
 
-The clients of the resident process: one thread reads them all, a fixed number answers them.
-
-Each has one deadline for its whole request, whatever it sends meanwhile, and all together may
-have a bounded number of bytes under way.
+One thread reads all clients, a fixed number of threads answers them. Each client has one deadline
+for its whole request, whatever it sends meanwhile, and all together a bounded number of bytes.
 """
 
 import contextlib
@@ -30,8 +28,10 @@ from agenteval.hook import asking
 from agenteval.hook.judging import LOG, Judging, ProductionLog, tell, tell_fault
 from agenteval.serving.bounds import Connections, Listener, bounds
 
-IDLE: Final = 1800.0  # seconds without a call after which the process ends
-FULL: Final = 0.02  # seconds between two looks while all connections wait for their answers
+# Seconds without a call after which the process ends
+IDLE: Final = 1800.0
+# Seconds between two looks while all connections wait for their answers
+FULL: Final = 0.02
 PART: Final = 1 << 16
 
 
@@ -53,13 +53,15 @@ class _Client:
         return None if self.is_whole else self.since
 
 
-class Clients:
+class _Clients:
     """The clients of one listening socket, until none asks any more or the code has changed."""
 
     def __init__(self, listener: Listener, judging: Judging) -> None:
-        limits = bounds()  # of which the share of one peer is all: they are one user's
+        # Of which the share of one peer is all: they are one user's
+        limits = bounds()
         self._bounds = replace(limits, per_peer=limits.connections)
-        self._listener, self._judging = listener, judging
+        self._listener = listener
+        self._judging = judging
         self._connections: Connections[_Client] = Connections(self._bounds)
         self._selector = selectors.DefaultSelector()
         self._whole: SimpleQueue[_Client] = SimpleQueue()
@@ -69,10 +71,12 @@ class Clients:
     def serve(self) -> str:
         """Answer them; return the reason why there is an end."""
         self._listener.settimeout(0)
-        code, end = _code(), time.monotonic() + IDLE
+        code = _code()
+        end = time.monotonic() + IDLE
         while True:
             self._fill_pool()
-            is_new = code != _code()  # the calls in hand are answered by the old one
+            # The calls in hand are answered by the old one
+            is_new = code != _code()
             if is_new and not len(self._connections):
                 return "new code"
             self._listen(accepts=not is_new and not self._is_full())
@@ -85,7 +89,12 @@ class Clients:
         """Start the threads that answer, and another for one that a defect of ours has ended."""
         self._pool = [thread for thread in self._pool if thread.is_alive()]
         while len(self._pool) < self._bounds.threads:
-            self._pool.append(threading.Thread(target=self._answer_all, daemon=True))
+            self._pool.append(
+                threading.Thread(
+                    target=self._answer_all,
+                    daemon=True,
+                )
+            )
             self._pool[-1].start()
 
     def _is_full(self) -> bool:
@@ -119,7 +128,10 @@ class Clients:
             return FULL
         waiting = (one.since for one in self._connections if not one.is_whole)
         first = min(waiting, default=end) + self._bounds.head
-        return max(min(end, first) - time.monotonic(), 0.001)
+        return max(
+            min(end, first) - time.monotonic(),
+            0.001,
+        )
 
     def _take(self) -> bool:
         try:
@@ -168,10 +180,12 @@ class Clients:
             try:
                 self._answer(client)
             except OSError:
-                pass  # it has gone, or does not read
+                # It has gone, or does not read
+                pass
             finally:
                 with contextlib.suppress(OSError):
-                    client.talk.shutdown(socket.SHUT_RDWR)  # the reading thread closes it
+                    # The reading thread closes it
+                    client.talk.shutdown(socket.SHUT_RDWR)
                 client.received.clear()
                 client.is_answered = True
 
@@ -181,7 +195,11 @@ class Clients:
             return
         words, payload = question
         variables = dict(word.partition("=")[::2] for word in words[:2])
-        answer = self._judging.reply(words[2:], variables, payload)
+        answer = self._judging.reply(
+            words[2:],
+            variables,
+            payload,
+        )
         # A reason quotes what a model wrote, and that may be no text.
         out = answer.out.encode("utf-8", "backslashreplace")
         err = answer.err.encode("utf-8", "backslashreplace")
@@ -221,12 +239,14 @@ def main(folder: str) -> int:
         tell(str(error))
         return 1
     os.chdir(folder)
-    os.closerange(3, 1 << 10)  # what a harness left open: whoever waits for its end would wait
+    # What a harness left open: whoever waits for its end would wait
+    os.closerange(3, 1 << 10)
     os.umask(0o077)
     lock = os.open("lock", os.O_RDWR | os.O_CREAT, 0o600)
     if not _take_lock(lock):
         return 0
-    judging, log = Judging(Path(folder)), ProductionLog(Path(folder, LOG))
+    judging = Judging(Path(folder))
+    log = ProductionLog(Path(folder, LOG))
     signal.signal(signal.SIGTERM, _ended)
     _begin(log)
     why = "idle"
@@ -235,7 +255,7 @@ def main(folder: str) -> int:
             Path("socket").unlink(missing_ok=True)
             listener.bind("socket")
             listener.listen(128)
-            why = Clients(listener, judging).serve()
+            why = _Clients(listener, judging).serve()
     except _EndedError:
         why = "SIGTERM"
     finally:
@@ -271,8 +291,9 @@ def _ended(number: int, frame: FrameType | None) -> None:
 
 
 def _begin(log: ProductionLog) -> None:
-    if left := _leftover_process():
-        log.write({"event": "stop", "pid": left, "why": "killed"})
+    killed_pid = _leftover_process()
+    if killed_pid:
+        log.write({"event": "stop", "pid": killed_pid, "why": "killed"})
     try:
         Path(PID).write_text(f"{os.getpid()}\n", encoding="utf-8")
     except OSError:  # as on a full disk

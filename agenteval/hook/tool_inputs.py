@@ -1,9 +1,9 @@
 """Effects of a harness's tool call: read from its input, and from its name only where known.
 
 A tool is a shell when its input carries a command, whoever offers it: `Bash`, `Monitor`, a tool of
-an MCP server. Names and keys are compared as `canonical` and `_letters` fold them.
-
-The report of `hook install` on an allow list: which tools it judges, and which pass.
+an MCP server. Names and keys are compared as `canonical` and `_letters` fold them; tool_names.toml
+has those that are known. `describe` is the report of `hook install` on an allow list: which tools
+it judges, and which pass.
 """
 
 import json
@@ -13,7 +13,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import chain
+from pathlib import Path
 from typing import Any, Final
+
+import msgspec
 
 from agenteval.config.allowlists import load_any, policy_warnings
 from agenteval.config.trust import roots
@@ -23,15 +26,19 @@ from agenteval.shell.gate import quoted
 from agenteval.shell.programs import base_name
 from agenteval.trial.call import BASH, ToolCall
 
-DEPTH: Final = 8  # tables within tables in which a command is looked for
+# Tables within tables in which a command is looked for
+DEPTH: Final = 8
 
 
 class Effect(StrEnum):
     """The effect of a call, as far as it is known before a policy judges it."""
 
-    JUDGED = "judged"  # it runs commands, reads or writes files
-    NONE = "no effect"  # a known tool that changes nothing on this machine
-    UNREADABLE = "unreadable"  # it runs what no reader here can read
+    # It runs commands, reads or writes files
+    JUDGED = "judged"
+    # A known tool that changes nothing on this machine
+    NONE = "no effect"
+    # It runs what no reader here can read
+    UNREADABLE = "unreadable"
     UNKNOWN = "unknown"
 
 
@@ -55,106 +62,30 @@ class Reading:
         return canonical(self.tool)
 
 
-# By their letters alone: a name that is taken for one of these by mistake is judged, not let pass.
-_SHELLS: Final = frozenset(
-    (
-        *("bash", "sh", "shell", "shellcommand", "localshell", "localshellcall", "containerexec"),
-        *("execcommand", "exec", "runshellcommand", "executebash", "executecommand", "monitor"),
-        *("runcommand", "runterminalcmd", "runinterminal", "terminal", "unifiedexec"),
-    )
+def _sets(kind: str) -> Mapping[str, frozenset[str]]:
+    return {name: frozenset(words) for name, words in _NAMES[kind].items()}
+
+
+# By kind: tools, the keys of their input, and words; tool_names.toml explains each of them.
+_NAMES: Final = msgspec.toml.decode(
+    Path(__file__).with_name("tool_names.toml").read_bytes(),
+    type=dict[str, dict[str, tuple[str, ...]]],
 )
-_WRITERS: Final = frozenset(
-    (
-        *("write", "edit", "multiedit", "notebookedit", "writefile", "editfile", "createfile"),
-        *("replace", "searchreplace", "strreplace", "patch", "applypatch", "savefile"),
-    )
-)
-_READERS: Final = frozenset(("read", "readfile", "readmanyfiles", "notebookread", "viewimage"))
-_EDITORS: Final = frozenset(("strreplacebasededittool", "strreplaceeditor", "texteditor"))
-_PATCHERS: Final = frozenset(("applypatch", "patch"))
-_TYPISTS: Final = frozenset(("writestdin", "bashsession"))  # type into what a command has started
+_TOOLS: Final = _sets("tools")
+_KEYS: Final = _sets("keys")
+_SETTINGS: Final = _sets("settings")
+_WORDS: Final = _sets("words")
+_HARMLESS: Final = frozenset(chain.from_iterable(_NAMES["harmless"].values()))
+_RIGHTS: Final = {right.replace("_", "").lower(): right for right in _WORDS["rights"]}
+# The texts under these keys are no file's, so that one may be the JSON of a call.
+_OF_CALLS: Final = _SETTINGS["more_words"] | {"input", "payload"}
+_READ_KEYS: Final = _RIGHTS.keys() | chain.from_iterable(_SETTINGS.values())
 _VIEW: Final = "view"
-_EDITS: Final = frozenset((_VIEW, "create", "str_replace", "insert", "undo_edit"))
-# Whole names: a tool of another's that only looks like one of these is unknown.
-HARMLESS_IN: Final[Mapping[str, tuple[str, ...]]] = {
-    "claude-code": (
-        *("glob", "grep", "ls", "websearch", "webfetch", "todowrite", "todoread", "task", "agent"),
-        *("bashoutput", "killshell", "killbash", "exitplanmode", "enterplanmode", "sendmessage"),
-        *("askuserquestion", "taskcreate", "taskget", "tasklist", "taskupdate", "taskoutput"),
-        *("taskstop", "toolsearch", "lsp", "listmcpresourcestool", "readmcpresourcetool"),
-        "structuredoutput",
-    ),
-    "codex": (
-        *(
-            "update_plan",
-            "web_search",
-            "list_dir",
-            "grep_files",
-            "request_user_input",
-            "wait_agent",
-        ),
-        *("spawn_agent", "send_input", "close_agent", "resume_agent", "tool_search"),
-        *("list_mcp_resources", "list_mcp_resource_templates", "read_mcp_resource"),
-    ),
-    "opencode": (
-        *("glob", "grep", "list", "webfetch", "websearch", "codesearch", "todowrite", "todoread"),
-        *("task", "question", "plan_exit", "plan_enter", "lsp", "invalid"),
-    ),
-    "gemini, qwen": (
-        *("list_directory", "search_file_content", "grep_search", "web_fetch", "write_todos"),
-        *("google_web_search", "todo_write", "exit_plan_mode", "enter_plan_mode", "ask_user"),
-    ),
-    "inspect": ("submit", "think"),
-}
-HARMLESS: Final = frozenset(chain.from_iterable(HARMLESS_IN.values()))
-_PATHS: Final = frozenset(
-    ("path", "paths", "targetfile", "file", "files", "include", "destination", "target")
-)
-_FOLDERS: Final = frozenset(
-    ("workdir", "cwd", "workingdirectory", "workingdir", "directory", "dir", "folder", "chdir")
-)
-_LANGUAGES: Final = frozenset(("shell", "language", "lang", "interpreter", "runtime", "kernel"))
-_VARIABLES: Final = frozenset(("env", "environment", "envs", "environmentvariables", "envvars"))
-_INPUTS: Final = frozenset(("stdin", "stdintext", "stdindata", "stdininput"))
-_MORE_WORDS: Final = frozenset(
-    (
-        *("args", "arguments", "argv", "arg", "params", "parameters", "flags", "options"),
-        *("extraargs", "additionalargs"),
-    )
-)
-_OF_CALLS: Final = _MORE_WORDS | {"input", "payload"}  # their texts are no file's
-_COMMANDS: Final = frozenset(
-    (
-        *("argv", "bash", "sh", "exec", "execute", "run", "program", "executable", "binary"),
-        *("shell", "script", "scripts", "entrypoint", "oneliner"),
-    )
-)
-_TYPED: Final = frozenset(("input", "text", "chars", "keys", "keystrokes", "line", "code"))
-_NO_SHELLS: Final = frozenset(("task", "slashcommand"))  # their `command` is one of the harness
-# What a call asks for beside its command, by what the engines of the dialects read.
-_RIGHTS: Final = {
-    each.replace("_", "").lower(): each
-    for each in ("sandbox_permissions", "with_escalated_permissions", "dangerouslyDisableSandbox")
-}
-# Keys next to a command that change nothing about what runs.
-_ABOUT: Final = frozenset(
-    (
-        *("description", "explanation", "title", "reason", "purpose", "summary", "note"),
-        *("justification", "label", "id", "sessionid", "shellid", "bashid", "callid", "processid"),
-        *("terminalid", "timeout", "encoding"),
-    )
-)
-_READ_KEYS: Final = (
-    _FOLDERS | _LANGUAGES | _VARIABLES | _INPUTS | _MORE_WORDS | _ABOUT | frozenset(_RIGHTS)
-)
-_SHELL_NAMES: Final = frozenset(("sh", "bash", "dash", "zsh", "ksh"))
-_SHELL_FOLDERS: Final = frozenset(("", "/bin", "/usr/bin", "/usr/local/bin", "/opt/homebrew/bin"))
 # Words of a tool's name behind which a text is typed into a shell.
 _OF_SHELLS: Final = re.compile(
     "bash|shell|terminal|console|stdin|process|exec|command|tmux|ssh|tty|session"
 )
 _TEXT_BEHIND: Final = ("-c", "-lc", "-cl")
-_QUIET: Final = frozenset(("-l", "--login", "--norc", "--noprofile", "--posix"))
 _ENCODED: Final = re.compile("base64|b64|hex|encoded|gzip")
 # Codex takes a header with blanks before it too.
 _PATCHED: Final = re.compile(
@@ -208,7 +139,7 @@ class _Around:
 def command_of(words: Sequence[str]) -> str | None:
     """The command that a shell with these words runs; None where it is not just one behind -c."""
     rest = list(words)
-    while rest and rest[0] in _QUIET:
+    while rest and rest[0] in _WORDS["quiet"]:
         rest.pop(0)
     return rest[1] if len(rest) == 2 and rest[0] in _TEXT_BEHIND else None
 
@@ -220,36 +151,42 @@ def read_call(
     if not _is_legible(tool):
         return Reading(identifier, tool, Effect.UNREADABLE, reason=f"{tool!r} is no tool's name")
     letters = _letters(tool)
-    is_file_tool = letters in _WRITERS | _READERS | _EDITORS
-    is_harmless = canonical(tool) in HARMLESS or letters in _TYPISTS
-    has_known_keys = is_file_tool or canonical(tool) in HARMLESS or letters in _SHELLS
-    is_known = is_file_tool or letters in _SHELLS | _TYPISTS
-    own = None if is_known else ToolCall(identifier, tool, json.dumps(arguments), arguments)
+    is_shell = letters in _TOOLS["shells"]
+    is_typist = letters in _TOOLS["typists"]
+    is_file_tool = letters in _TOOLS["writers"] | _TOOLS["readers"] | _TOOLS["editors"]
+    has_no_effect = canonical(tool) in _HARMLESS
+    own = None
+    if not (is_shell or is_typist or is_file_tool):
+        own = ToolCall(identifier, tool, json.dumps(arguments), arguments)
     reading = Reading(identifier, tool, Effect.JUDGED, own=own)
+    search = _Search(letters, is_known=is_file_tool or has_no_effect or is_typist)
     try:
-        search = _Search(letters, is_known=is_file_tool or is_harmless)
-        texts = tuple(search.texts(arguments, _Around(), DEPTH))
+        texts = [*search.texts(arguments, _Around(), DEPTH)]
         _check_language(letters, texts)
     except _UnreadableError as error:
         return replace(reading, effect=Effect.UNREADABLE, reason=str(error))
-    rights = {_RIGHTS[_letters(key)]: value for key, value in arguments.items()
-              if _letters(key) in _RIGHTS}  # fmt: skip
-    calls = [*_bash_calls(identifier, texts, rights, cwd, root)]
+    calls = [*_bash_calls(identifier, texts, arguments, cwd, root)]
     calls += _file_calls(identifier, letters, arguments, texts)
-    if not calls and letters in _SHELLS:
-        calls.append(ToolCall(identifier, BASH, json.dumps(arguments), _without_command(arguments)))
+    if is_shell and not calls:
+        calls.append(_call_without_command(identifier, arguments))
     reading = replace(reading, calls=tuple(calls))
-    if search.unread and not has_known_keys:
+    if search.unread and not (is_file_tool or has_no_effect or is_shell):
         why = f"its key {search.unread[:40]!r} may hold a command too"
-        return replace(reading, effect=Effect.UNKNOWN, reason=why if calls else "")
+        return replace(
+            reading,
+            effect=Effect.UNKNOWN,
+            reason=why if calls else "",
+        )
     if calls:
         return reading
-    return replace(reading, effect=Effect.NONE if is_harmless else Effect.UNKNOWN)
+    effect = Effect.NONE if has_no_effect or is_typist else Effect.UNKNOWN
+    return replace(reading, effect=effect)
 
 
-def _without_command(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The arguments of a shell that carry no command, none of which is to be taken for one."""
-    return {key: value for key, value in arguments.items() if key != "command"}
+def _call_without_command(identifier: str, arguments: Mapping[str, Any]) -> ToolCall:
+    """Return the call of a shell with arguments of which none is to be taken for a command."""
+    others = {key: value for key, value in arguments.items() if key != "command"}
+    return ToolCall(identifier, BASH, json.dumps(arguments), others)
 
 
 def _check_language(letters: str, texts: Sequence[_Text]) -> None:
@@ -259,35 +196,53 @@ def _check_language(letters: str, texts: Sequence[_Text]) -> None:
 
 
 def _bash_calls(
-    identifier: str, texts: Sequence[_Text], rights: Mapping[str, Any], cwd: str, root: str
+    identifier: str,
+    texts: Sequence[_Text],
+    arguments: Mapping[str, Any],
+    cwd: str,
+    root: str,
 ) -> Iterator[ToolCall]:
     """Yield the calls of bash; one that starts in another folder than the session names it."""
+    settings: dict[str, Any] = {}
+    for key, value in arguments.items():
+        right = _RIGHTS.get(_letters(key))
+        if right:
+            settings[right] = value
+    if normalise(cwd, root) != ".":
+        settings["cwd"] = cwd
     for command in texts:
         if command.is_patch:
             continue
-        more = dict(rights)
-        if normalise(cwd, root) != ".":
-            more["cwd"] = cwd
+        own = {"command": command.text, **settings}
         if command.folder is not None:
-            more["workdir"] = command.folder
-        yield ToolCall(identifier, BASH, command.text, {"command": command.text, **more})
+            own["workdir"] = command.folder
+        yield ToolCall(identifier, BASH, command.text, own)
 
 
 def _file_calls(
     identifier: str, letters: str, arguments: Mapping[str, Any], texts: Sequence[_Text]
 ) -> Iterator[ToolCall]:
     paths = [*_paths(arguments)]
-    is_view = letters in _EDITORS and {_VIEW} == _actions(arguments)
-    if letters in _READERS or is_view:
+    is_view = letters in _TOOLS["editors"] and {_VIEW} == _actions(arguments)
+    if letters in _TOOLS["readers"] or is_view:
         others = {key: value for key, value in arguments.items() if not _is_path_key(_letters(key))}
-        for one in [{"path": path} for path in paths] or [{}]:
-            yield ToolCall(identifier, READ, json.dumps(arguments), {**others, **one})
-    elif letters in _WRITERS | _EDITORS:
+        raw = json.dumps(arguments)
+        for file in paths:
+            yield ToolCall(
+                identifier,
+                READ,
+                raw,
+                {**others, "path": file},
+            )
+        if not paths:
+            yield ToolCall(identifier, READ, raw, others)
+    elif letters in _TOOLS["writers"] | _TOOLS["editors"]:
         patches = [each.text for each in texts if each.is_patch]
         paths += [path.strip() for text in patches for path in _PATCHED.findall(text)]
         for path in dict.fromkeys(paths) or (None,):
-            given = {"path": path, "content": ""}  # an edit opens what a write opens
-            yield ToolCall(identifier, WRITE, json.dumps(arguments), given)
+            # An edit opens what a write opens
+            written = {"path": path, "content": ""}
+            yield ToolCall(identifier, WRITE, json.dumps(arguments), written)
 
 
 def _actions(arguments: Mapping[str, Any]) -> set[str]:
@@ -307,7 +262,7 @@ def _paths(table: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _is_path_key(key: str) -> bool:
-    return key in _PATHS or key.endswith(("path", "paths", "filename"))
+    return key in _KEYS["paths"] or key.endswith(("path", "paths", "filename"))
 
 
 def _is_text(value: object) -> bool:
@@ -329,13 +284,24 @@ class _Search:
     is searched for JSON: a file's is no call.
     """
 
-    def __init__(self, letters: str, *, is_known: bool) -> None:
+    def __init__(
+        self,
+        letters: str,
+        *,
+        is_known: bool,
+    ) -> None:
         self.letters = letters
         self.is_known = is_known
-        self.unread = ""  # a key whose texts are neither a command nor known to be harmless
-        self.is_shell = letters in _SHELLS or _OF_SHELLS.search(letters) is not None
+        # A key whose texts are neither a command nor known to be harmless
+        self.unread = ""
+        self.is_shell = letters in _TOOLS["shells"] or _OF_SHELLS.search(letters) is not None
 
-    def texts(self, table: Mapping[str, Any], around: _Around, depth: int) -> Iterator[_Text]:
+    def texts(
+        self,
+        table: Mapping[str, Any],
+        around: _Around,
+        depth: int,
+    ) -> Iterator[_Text]:
         """Every command and patch in a table and in the tables within it."""
         if depth == 0:
             raise _UnreadableError("its input nests too deeply")
@@ -348,7 +314,7 @@ class _Search:
                 self.unread = key
             may_be_file = self.is_known and key not in _OF_CALLS
             is_plain = isinstance(value, str) and (bool(texts) or may_be_file)
-            if key not in _VARIABLES and not is_plain:
+            if key not in _SETTINGS["variables"] and not is_plain:
                 yield from self._texts_within(key, value, around, depth)
 
     def _texts_within(
@@ -364,8 +330,13 @@ class _Search:
             raise _UnreadableError("its command is no text")
         yield from inner
 
-    def _own_texts(self, key: str, value: object, around: _Around) -> Iterator[_Text]:
-        if self.letters in _PATCHERS and isinstance(value, str) and _is_patch(value):
+    def _own_texts(
+        self,
+        key: str,
+        value: object,
+        around: _Around,
+    ) -> Iterator[_Text]:
+        if self.letters in _TOOLS["patchers"] and isinstance(value, str) and _is_patch(value):
             yield _Text(value, is_patch=True)
             return
         if not isinstance(value, str | list) or not self._is_command(key, value, around.language):
@@ -374,20 +345,28 @@ class _Search:
             if text.strip():
                 yield _Text(_complete(text, around), around.folder)
 
-    def _is_command(self, key: str, value: str | list[Any], language: str) -> bool:
-        if key in _VARIABLES or (key == "command" and self.letters in _NO_SHELLS):
+    def _is_command(
+        self,
+        key: str,
+        value: str | list[Any],
+        language: str,
+    ) -> bool:
+        if key in _SETTINGS["variables"] or (
+            key == "command" and self.letters in _TOOLS["without_shell"]
+        ):
             return False
-        if self.letters in _EDITORS and key == "command" and str(value) in _EDITS:
+        if self.letters in _TOOLS["editors"] and key == "command" and str(value) in _WORDS["edits"]:
             return False
         if key == "shell" and isinstance(value, str) and not re.search(r"\s", value.strip()):
-            return False  # it names the shell
+            # It names the shell
+            return False
         if _is_encoded(key) and value:
             raise _UnreadableError("its command is encoded")
         is_shell = self.is_shell or bool(language)
         if key == "code" and not is_shell:
             raise _UnreadableError("code of a language that is not named cannot be read")
-        is_typed = key in _TYPED and is_shell and _has_text(value)
-        return is_typed or key in _COMMANDS or "command" in key or "cmd" in key
+        is_typed = key in _KEYS["typed"] and is_shell and _has_text(value)
+        return is_typed or key in _KEYS["commands"] or "command" in key or "cmd" in key
 
 
 def _is_encoded(key: str) -> bool:
@@ -399,15 +378,22 @@ def _around(keys: Sequence[tuple[str, object]], outer: _Around) -> _Around:
     around = outer
     words: tuple[str, ...] = ()
     for key, value in keys:
-        if key in _FOLDERS and value not in (None, ""):
+        if key in _SETTINGS["folders"] and value not in (None, ""):
             around = replace(around, folder=value)
-        elif key in _LANGUAGES and isinstance(value, str) and not re.search(r"\s\S", value.strip()):
+        elif (
+            key in _SETTINGS["languages"]
+            and isinstance(value, str)
+            and not re.search(r"\s\S", value.strip())
+        ):
             around = replace(around, language=value.strip())
-        elif key in _VARIABLES and value:
-            around = replace(around, variables=(*around.variables, *_assignments(value)))
-        elif key in _INPUTS and isinstance(value, str):
+        elif key in _SETTINGS["variables"] and value:
+            around = replace(
+                around,
+                variables=(*around.variables, *_assignments(value)),
+            )
+        elif key in _SETTINGS["inputs"] and isinstance(value, str):
             around = replace(around, typed=value)
-        elif key in _MORE_WORDS:
+        elif key in _SETTINGS["more_words"]:
             words += tuple(_words(value))
     return replace(around, more=words)
 
@@ -430,7 +416,11 @@ def _words(value: object) -> Iterator[str]:
         yield from (quoted(str(each)) for each in value if isinstance(each, str | int | float))
 
 
-def _commands(key: str, value: str | list[Any], more: Sequence[str]) -> Iterator[str]:
+def _commands(
+    key: str,
+    value: str | list[Any],
+    more: Sequence[str],
+) -> Iterator[str]:
     """The commands that a value may be: a text, the words of one, a list of some."""
     if isinstance(value, str):
         yield " ".join((value, *more)) if key != "argv" else value
@@ -456,7 +446,7 @@ def _shell_text(words: Sequence[str]) -> str | None:
 
 def _is_shell_program(program: str) -> bool:
     folder = program.rpartition("/")[0]
-    return folder in _SHELL_FOLDERS and base_name(program) in _SHELL_NAMES
+    return folder in _WORDS["folders"] and base_name(program) in _WORDS["programs"]
 
 
 def _complete(text: str, around: _Around) -> str:
@@ -492,7 +482,12 @@ def _tables(value: object, depth: int) -> Iterator[Mapping[str, Any]]:
         yield from _tables(inner, depth - 1)
 
 
-def describe(harness: str, allowlist: str, *, observe: bool) -> Iterator[str]:
+def describe(
+    harness: str,
+    allowlist: str,
+    *,
+    observe: bool,
+) -> Iterator[str]:
     """Yield what a user should know before the hook is installed, a line each.
 
     Raises UsageError.
@@ -504,7 +499,7 @@ def describe(harness: str, allowlist: str, *, observe: bool) -> Iterator[str]:
     own = [name for name in policy.tools if name not in {BASH, READ, WRITE}]
     if own:
         yield f"judged by a rule of their own: {', '.join(own)}"
-    free = [name for name in HARMLESS_IN.get(harness, ()) if not _is_listed(policy, name)]
+    free = [name for name in _NAMES["harmless"].get(harness, ()) if not _is_listed(policy, name)]
     yield f"pass, as they change nothing on this machine: {', '.join(free) or 'none'}"
     yield f"any other tool, and PowerShell: {_others(policy, observe=observe)}"
 

@@ -1,31 +1,35 @@
-"""Chat completions as JSONL: a conversation a line, or a request with its reply.
+"""Chat completions as JSONL, a conversation a line or a request with its reply; and our hook's log.
 
 Arguments come as text or as an object, ids are left out or repeat, and a call may stand in the
 content as text: what a server's parser did not take. Whether a call was denied no such log shows.
 A line in which nothing of this is found is a plug-in's, as for `agenteval classify`.
 
-The log of our own hook: a line for each call that it was asked about.
-
-It does not record what an allowed call then did, nor which calls were of one turn. A call that it
-only watched counts as denied if the list denies it. A log is begun anew when it is long: the part
-of a session in one file is known by when that file began.
+The log of the hook has a line for each call that it was asked about, and not what an allowed call
+then did, nor which calls were of one turn. A call that it only watched counts as denied if the list
+denies it. A log is begun anew when it is long: the part of a session in one file is known by when
+that file began.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from agenteval.hook.judging import NOT_JUDGED
 from agenteval.logs.json import (
+    Found,
     Line,
+    Object,
     at,
-    count_at,
+    full_part,
     lines,
     name_at,
+    nested,
     objects,
+    read_lines,
     take_faults,
     text_at,
+    usage_in,
     when,
     words,
 )
@@ -33,18 +37,28 @@ from agenteval.logs.packed import by_place
 from agenteval.logs.tool_calls import called, tool_calls
 from agenteval.replies.text_calls import calls_left
 from agenteval.trial.session import Building, LoggedCall, LoggedTurn, Recorded, Session, Skipped
-from agenteval.trial.trial import Usage
 
-Object = Mapping[str, Any]
-_Spoken = tuple[Object, Object | None]  # a message, and what it is a reply in
-_KEYS = frozenset(("messages", "choices", "role", "request", "response"))
-_RESULTS = frozenset(("tool", "function"))  # roles
+# A message, and what it is a reply in
+_Spoken = tuple[Object, Object | None]
+_KEYS = frozenset(
+    (
+        "messages",
+        "choices",
+        "role",
+        "request",
+        "response",
+    )
+)
+# Roles
+_RESULTS = frozenset(("tool", "function"))
 _SHARED = ("session_id", "conversation_id")
-_AT_ONCE = 1_000  # sessions of which turns are held
-_LONG = 16  # characters of an id that no other file has too, as "7" may stand in many
+# Sessions of which turns are held
+_AT_ONCE = 1_000
+# Characters of an id that no other file has too, as "7" may stand in many
+_LONG = 16
 
 
-def read(path: Path) -> Iterator[Session | Skipped]:
+def read(path: Path) -> Found:
     """Lines that name one session are gathered; every other line is a conversation by itself."""
     conversations, holding = (
         dict[str, _Conversation](),
@@ -89,7 +103,7 @@ def _name(line: Line, path: Path) -> tuple[str, bool]:
     return f"{by_place(path)}:{line.number}", False
 
 
-class _Beside(NamedTuple):
+class _SharedFields(NamedTuple):
     """The fields of a line that hold for all messages in it."""
 
     schemas: Object
@@ -102,13 +116,16 @@ class _Conversation:
     """A session of one line or more; a line may repeat earlier messages or not."""
 
     building: Building
-    is_shared: bool  # other lines may repeat what stands in one
-    _places: set[int] = field(default_factory=set)  # messages, each with all that are before it
+    # Other lines may repeat what stands in one
+    is_shared: bool
+    # Messages, each with all that are before it
+    _places: set[int] = field(default_factory=set)
     # What waits for results behind the last one of each line that none has continued.
     _ends: dict[int, dict[str, list[LoggedCall]]] = field(default_factory=dict)
 
     def whole(self) -> Iterator[Session]:
-        if (found := self.building.whole()) is not None:
+        found = self.building.whole()
+        if found is not None:
             self._ends.clear()
             yield found
 
@@ -119,9 +136,11 @@ class _Conversation:
 
     def take(self, value: Object) -> bool:
         """Take a line; return True if anything was found in it."""
-        session, turns = self.building.session, len(self.building.session.turns)
-        inner = [part for key in ("request", "response", "body") for part in _nested(value, key)]
-        inner += [part for outer in inner for part in _nested(outer, "body")]  # of a batch's output
+        session = self.building.session
+        turns = len(self.building.session.turns)
+        inner = [part for key in ("request", "response", "body") for part in nested(value, key)]
+        # Of a batch's output
+        inner += [part for outer in inner for part in nested(outer, "body")]
         parts = (value, *inner)
         for part in parts:
             session.agent = session.agent or text_at(part, "agent")
@@ -129,21 +148,33 @@ class _Conversation:
         shared = _shared_fields(parts)
         session.model = session.model or shared.model
         messages = [(each, None) for part in parts for each in objects(part.get("messages"))]
-        spoken = [*messages, *(reply for part in parts for reply in _replies(part))]
+        spoken = [
+            *messages,
+            *(reply for part in parts for reply in _replies(part)),
+        ]
         self._messages(spoken, shared)
         has_spoken = any(text_at(message, "role") == "assistant" for message, _ in spoken)
         if not has_spoken and (value.get("role") == "assistant" or "messages" not in value):
-            _alone(self.building, value, shared)
+            _add_line(self.building, value, shared)
         return has_spoken or len(session.turns) > turns
 
-    def _messages(self, spoken: Sequence[_Spoken], shared: _Beside) -> None:
+    def _messages(
+        self,
+        spoken: Sequence[_Spoken],
+        shared: _SharedFields,
+    ) -> None:
         """Add the new messages: a prefix that an earlier line had is not counted again."""
-        place, is_new = 0, False
+        place = 0
+        is_new = False
         for message, reply in spoken:
-            before, place = place, hash((place, _identity(message))) if self.is_shared else 0
+            before = place
+            place = hash((place, _identity(message))) if self.is_shared else 0
             if not is_new and place not in self._places:
                 is_new = True
-                self.building.waits = self._ends.pop(before, {})
+                self.building.waits = self._ends.pop(
+                    before,
+                    {},
+                )
             if is_new:
                 self._places.add(place)
                 _message(self.building, message, shared, reply)
@@ -153,7 +184,8 @@ class _Conversation:
 
 def _identity(message: Object) -> tuple[object, ...]:
     """Return what identifies a message, both as a reply and as it is sent in later requests."""
-    role, result = text_at(message, "role"), name_at(message, "tool_call_id")
+    role = text_at(message, "role")
+    result = name_at(message, "tool_call_id")
     calls = tuple(
         (
             name_at(one, "id"),
@@ -164,48 +196,49 @@ def _identity(message: Object) -> tuple[object, ...]:
     return role, words(message.get("content")), result, calls
 
 
-def _shared_fields(parts: Sequence[Object]) -> _Beside:
+def _shared_fields(parts: Sequence[Object]) -> _SharedFields:
     times = (when(parts[0].get(key)) for key in ("timestamp", "created", "created_at"))
-    return _Beside(
+    return _SharedFields(
         schemas=next((_schemas(one) for one in parts if one.get("tools")), {}),
         moment=next(filter(None, times), None),
-        model=next((model for one in parts if (model := text_at(one, "model"))), ""),
+        model=next(filter(None, (text_at(part, "model") for part in parts)), ""),
     )
 
 
-def _replies(one: Object) -> Iterator[_Spoken]:
-    for choice in objects(one.get("choices"))[:1]:
-        if isinstance(reply := choice.get("message"), dict):
-            yield {**choice, **reply, "role": "assistant"}, one
+def _replies(part: Object) -> Iterator[_Spoken]:
+    for choice in objects(part.get("choices"))[:1]:
+        reply = choice.get("message")
+        if isinstance(reply, dict):
+            yield {**choice, **reply, "role": "assistant"}, part
 
 
-def _nested(value: Object, key: str) -> list[Object]:
-    found = value.get(key)
-    return [found] if isinstance(found, dict) else []
-
-
-def _alone(building: Building, value: Object, shared: _Beside) -> None:
+def _add_line(
+    building: Building,
+    value: Object,
+    shared: _SharedFields,
+) -> None:
     """A line that is a message, or what a plug-in finds calls in."""
     if text_at(value, "role") in {"assistant", *_RESULTS}:
         _message(building, value, shared)
-    elif "choices" not in value and (found := tool_calls(value)):
+    elif "choices" not in value and (calls := tool_calls(value)):
         turn = building.turn()
-        turn.at, turn.model = shared.moment, shared.model
-        for call in found:
+        turn.at = shared.moment
+        turn.model = shared.model
+        for call in calls:
             building.called(turn, LoggedCall(call))
 
 
-def _schemas(one: Object) -> dict[str, Any]:
-    found = (tool.get("function", tool) for tool in objects(one.get("tools")))
+def _schemas(part: Object) -> dict[str, Any]:
+    tools = (tool.get("function", tool) for tool in objects(part.get("tools")))
     return {
         text_at(tool, "name"): at(tool, "parameters") or {}
-        for tool in found
+        for tool in tools
         if isinstance(tool, dict) and text_at(tool, "name")
     }
 
 
 def _message(
-    building: Building, message: Object, shared: _Beside, reply: Object | None = None
+    building: Building, message: Object, shared: _SharedFields, reply: Object | None = None
 ) -> None:
     building.needs(message, "role")
     building.may_have(message, "tool_calls", "tool_call_id", "content")
@@ -213,27 +246,38 @@ def _message(
     if role in _RESULTS:
         call = building.take_call(name_at(message, "tool_call_id")) or building.waiting()
         if call is not None:
-            building.set_reply(call, words(message.get("content")))
+            building.set_reply(
+                call,
+                words(message.get("content")),
+            )
     elif role == "assistant":
         turn = building.turn()
-        turn.text, turn.at = words(message.get("content")), shared.moment
+        turn.text = words(message.get("content"))
+        turn.at = shared.moment
         turn.finish = text_at(message, "finish_reason")
         turn.model = text_at(message, "model") or shared.model
-        turn.usage = Usage(
-            prompt_tokens=count_at(reply, "usage", "prompt_tokens"),
-            completion_tokens=count_at(reply, "usage", "completion_tokens"),
+        turn.usage = usage_in(
+            at(reply, "usage"),
+            "prompt_tokens",
+            "completion_tokens",
         )
         _calls(building, turn, message, shared.schemas)
 
 
 def _calls_of(message: Object) -> list[dict[str, Any]]:
-    given = objects(message.get("tool_calls"))
-    if isinstance(message.get("function_call"), dict):  # before there were tools
-        given.append({"function": message["function_call"]})
-    return given
+    calls = objects(message.get("tool_calls"))
+    # Before there were tools
+    if isinstance(message.get("function_call"), dict):
+        calls.append({"function": message["function_call"]})
+    return calls
 
 
-def _calls(building: Building, turn: LoggedTurn, message: Object, schemas: Object) -> None:
+def _calls(
+    building: Building,
+    turn: LoggedTurn,
+    message: Object,
+    schemas: Object,
+) -> None:
     items = _calls_of(message)
     for item in items:
         function = item.get("function") if isinstance(item.get("function"), dict) else item
@@ -241,8 +285,13 @@ def _calls(building: Building, turn: LoggedTurn, message: Object, schemas: Objec
         if isinstance(function, dict):
             building.needs(function, "name")
             building.may_have(function, "arguments")
-        name, arguments = text_at(function, "name"), at(function, "arguments")
-        call = called(name_at(item, "id"), name, "" if arguments is None else arguments)
+        name = text_at(function, "name")
+        arguments = at(function, "arguments")
+        call = called(
+            name_at(item, "id"),
+            name,
+            "" if arguments is None else arguments,
+        )
         bad = Recorded.MALFORMED if call.malformed else Recorded.UNKNOWN
         building.called(turn, LoggedCall(call, bad))
     if not items:
@@ -252,28 +301,38 @@ def _calls(building: Building, turn: LoggedTurn, message: Object, schemas: Objec
                 building.called(turn, LoggedCall(call, Recorded.MALFORMED))
 
 
-def read_hook_log(path: Path) -> Iterator[Session | Skipped]:
+def read_hook_log(path: Path) -> Found:
     sessions: dict[tuple[str, str, str], Building] = {}
-    building = Building(Session(""))
-    for line in lines(path):
-        if not isinstance(line, Line):
-            yield line
-            continue
+    unnamed = Building(Session(""))
+
+    def take(line: Line) -> Found:
         value = line.value
-        building.needs(value, *(() if "event" in value else ("verdict", "tool", "arguments")))
-        yield from take_faults(building, path, f"line {line.number}")
-        if "event" in value or text_at(value, "verdict") in {"", NOT_JUDGED}:
-            continue
-        key = (name_at(value, "session"), name_at(value, "agent"), text_at(value, "harness"))
-        building = sessions.setdefault(key, Building(_begun(value, path)))
-        if (whole := building.whole()) is not None:
-            yield whole
+        is_event = "event" in value
+        if not is_event:
+            unnamed.needs(value, "verdict", "tool", "arguments")
+            yield from take_faults(unnamed, path, f"line {line.number}")
+        if is_event or text_at(value, "verdict") in {"", NOT_JUDGED}:
+            return
+        key = (
+            name_at(value, "session"),
+            name_at(value, "agent"),
+            text_at(value, "harness"),
+        )
+        building = sessions.setdefault(
+            key,
+            Building(_begun(value, path)),
+        )
+        yield from full_part(building)
         _call(building, value)
-    yield from (one.session for one in sessions.values())
+
+    yield from read_lines(path, take)
+    for building in sessions.values():
+        yield building.session
 
 
-def _begun(value: Mapping[str, Any], path: Path) -> Session:
-    session, agent = name_at(value, "session"), name_at(value, "agent")
+def _begun(value: Object, path: Path) -> Session:
+    session = name_at(value, "session")
+    agent = name_at(value, "agent")
     return Session(
         id="/".join(filter(None, (session, agent, text_at(value, "at")))),
         agent=agent or "main",
@@ -284,11 +343,19 @@ def _begun(value: Mapping[str, Any], path: Path) -> Session:
     )
 
 
-def _call(building: Building, value: Mapping[str, Any]) -> None:
+def _call(building: Building, value: Object) -> None:
     turn = building.turn()
-    turn.at, turn.model = when(value.get("at")), text_at(value, "model")
-    given = value.get("arguments")
-    call = called(name_at(value, "call"), text_at(value, "tool"), {} if given is None else given)
+    turn.at = when(value.get("at"))
+    turn.model = text_at(value, "model")
+    arguments = value.get("arguments")
+    call = called(
+        name_at(value, "call"),
+        text_at(value, "tool"),
+        {} if arguments is None else arguments,
+    )
     denied = text_at(value, "verdict") == "denied"
     recorded = Recorded.DENIED if denied else Recorded.UNKNOWN
-    building.called(turn, LoggedCall(call, recorded, said=text_at(value, "hint")))
+    building.called(
+        turn,
+        LoggedCall(call, recorded, said=text_at(value, "hint")),
+    )

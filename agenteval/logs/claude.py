@@ -5,62 +5,59 @@ when a session is resumed: their `uuid` distinguishes them.
 """
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from agenteval.logs.json import (
+    Found,
+    Line,
+    Object,
     at,
     count_at,
-    lines,
+    full_part,
     name_at,
     objects,
+    outcome_in,
+    read_lines,
     take_faults,
     text_at,
+    usage_in,
     when,
     words,
 )
 from agenteval.logs.packed import by_place, small
 from agenteval.logs.tool_calls import called
-from agenteval.trial.session import Building, LoggedCall, Recorded, Session, Skipped
+from agenteval.trial.session import Building, LoggedCall, LoggedTurn, Recorded, Session
 from agenteval.trial.trial import Usage
 
-# What the program says to a call that it did not carry out, the first that fits.
-_SAID = (
-    (Recorded.CASCADE, r"<tool_use_error>(?:Sibling tool call errored|Cancelled: parallel)"),
-    (Recorded.INVALID_TOOL, r"<tool_use_error>Error: No such tool available"),
-    (Recorded.MALFORMED, r"(?:<tool_use_error>)?InputValidationError"),
-    (Recorded.TOOL_ERROR, r"<tool_use_error>"),
-    (Recorded.REJECTED, r"The user doesn't want to (?:proceed|take this action)"),
-    (Recorded.REJECTED, r"(?:\[)?Request interrupted by user"),
-    (
-        Recorded.DENIED,
-        r"Permission (?:to use|for this action)[\s\S]{0,4000}has been (?:auto-)?denied",
-    ),
-    (Recorded.DENIED, r"Claude requested permissions? to[\s\S]{0,4000}haven't granted it yet"),
-    (
-        Recorded.DENIED,
-        r"This (?:Bash )?command (?:contains|requires)[\s\S]*(?:approval|permission)",
-    ),
-    (Recorded.DENIED, r"[\s\S]{0,4000}was blocked\. For security"),
-    (Recorded.DENIED, r"(?:Pre[Tt]ool[Uu]se:\w+ hook|Hook PreToolUse:?\w* (?:denied|blocked))"),
-)
-_EXPRESSIONS = tuple((recorded, re.compile(text)) for recorded, text in _SAID)
 _EXIT = re.compile(r"(?:Error: )?Exit code (-?\d+)")
 _SYNTHETIC = "<synthetic>"
+# Parts of the words for why a call was not carried out; of any other reason it was denied.
+_KINDS = {
+    "sibling": Recorded.CASCADE,
+    "cascade": Recorded.CASCADE,
+    "cancel": Recorded.CASCADE,
+    "user": Recorded.REJECTED,
+    "interrupt": Recorded.REJECTED,
+    "abort": Recorded.REJECTED,
+    "valid": Recorded.MALFORMED,
+    "schema": Recorded.MALFORMED,
+    "parse": Recorded.MALFORMED,
+}
 
 
-def read(path: Path) -> Iterator[Session | Skipped]:
+def read(path: Path) -> Found:
     reading = _Reading(path)
-    for line in lines(path):
-        if isinstance(line, Skipped):
-            yield line
-        else:
-            yield from reading.take(line.value)
-            if reading.last.faults:
-                yield from take_faults(reading.last, path, f"line {line.number}")
-    yield from (one.session for one in reading.sessions.values())
+
+    def take(line: Line) -> Found:
+        yield from reading.take(line.value)
+        yield from take_faults(reading.last, path, f"line {line.number}")
+
+    yield from read_lines(path, take)
+    for building in reading.sessions.values():
+        yield building.session
 
 
 @dataclass(slots=True)
@@ -69,11 +66,13 @@ class _Reading:
 
     path: Path
     sessions: dict[str, Building] = field(default_factory=dict)
-    last: Building = field(default_factory=lambda: Building(Session("")))  # that took a line
+    # That took a line
+    last: Building = field(default_factory=lambda: Building(Session("")))
     _line_ids: set[int] = field(default_factory=set)
-    _named: str = ""  # the session of the line before
+    # The session of the line before
+    _named: str = ""
 
-    def take(self, line: Mapping[str, Any]) -> Iterator[Session]:
+    def take(self, line: Object) -> Iterator[Session]:
         kind = text_at(line, "type")
         self.last.needs(line, "type")
         if kind not in {"assistant", "user", "tool_use", "tool_result"} or self._again(line):
@@ -81,62 +80,66 @@ class _Reading:
         building = self.last = self._building(line)
         building.may_have(line, "uuid", "timestamp")
         if kind == "assistant":
-            if (whole := building.whole()) is not None:
-                yield whole
+            yield from full_part(building)
             _assistant(building, line)
         elif kind == "tool_use":
-            _tool_use(building, line, line)
+            _tool_use(building, line)
         else:
             _results(building, line)
 
-    def _again(self, line: Mapping[str, Any]) -> bool:
+    def _again(self, line: Object) -> bool:
         identifier = line.get("uuid")
-        if not isinstance(identifier, str):  # a number may be another line's in another session
+        # A number may be another line's in another session
+        if not isinstance(identifier, str):
             return False
         known = hash(identifier) in self._line_ids
         self._line_ids.add(hash(identifier))
         return known
 
-    def _building(self, line: Mapping[str, Any]) -> Building:
+    def _building(self, line: Object) -> Building:
         named = name_at(line, "sessionId") or name_at(line, "session_id")
         session = self._named = named or self._named or by_place(self.path)
         agent = name_at(line, "agentId") or ("sidechain" if line.get("isSidechain") is True else "")
         name = f"{session}/{agent}" if agent else session
         if name not in self.sessions:
-            self.sessions[name] = Building(self._begun(line, name, session if agent else ""))
-        found = self.sessions[name].session
-        found.project = found.project or text_at(line, "cwd")
-        found.version = text_at(line, "version") or found.version
-        return self.sessions[name]
-
-    def _begun(self, line: Mapping[str, Any], name: str, above: str) -> Session:
-        return Session(
-            id=name,
-            agent=self._agent(line) if above else "main",
-            parent=self._parent(above) if above else "",
-            path=str(self.path),
-        )
+            self.sessions[name] = Building(
+                Session(
+                    name,
+                    agent="main",
+                    path=str(self.path),
+                )
+            )
+            if agent:
+                self.sessions[name].session.agent = self._agent(line)
+                self.sessions[name].session.parent = self._parent(session)
+        building = self.sessions[name]
+        begun = building.session
+        begun.project = begun.project or text_at(line, "cwd")
+        begun.version = text_at(line, "version") or begun.version
+        return building
 
     def _parent(self, session: str) -> str:
         folder = self.path.parent
         return folder.parent.name if folder.name == "subagents" else session
 
-    def _agent(self, line: Mapping[str, Any]) -> str:
+    def _agent(self, line: Object) -> str:
         """Return the kind of sub-agent, from the line or from a file next to the log."""
-        if told := text_at(line, "attributionAgent"):
-            return told
+        kind = text_at(line, "attributionAgent")
+        if kind:
+            return kind
         try:
-            beside = small(self.path.with_suffix(".meta.json"))
+            details = small(self.path.with_suffix(".meta.json"))
         except (OSError, ValueError):
-            beside = None
-        return text_at(beside, "agentType") or "sub-agent"
+            details = None
+        return text_at(details, "agentType") or "sub-agent"
 
 
-def _assistant(building: Building, line: Mapping[str, Any]) -> None:
+def _assistant(building: Building, line: Object) -> None:
     building.needs(line, "message")
     message = line.get("message")
     model = text_at(message, "model")
-    if model == _SYNTHETIC:  # the program's own words, such as those on an error of the API
+    # The program's own words, such as those on an error of the API
+    if model == _SYNTHETIC:
         return
     turn = building.turn(name_at(message, "id"))
     turn.model = model or turn.model
@@ -150,8 +153,21 @@ def _assistant(building: Building, line: Mapping[str, Any]) -> None:
         if block.get("type") == "tool_use":
             building.needs(block, "name", "input")
             building.may_have(block, "id")
-            call = called(name_at(block, "id"), text_at(block, "name"), block.get("input"))
-            building.called(turn, LoggedCall(call, Recorded.PENDING))
+            _call(building, turn, block, name_at(block, "id"))
+
+
+def _call(
+    building: Building,
+    turn: LoggedTurn,
+    block: Object,
+    identifier: str,
+) -> None:
+    call = called(
+        identifier,
+        text_at(block, "name"),
+        block.get("input"),
+    )
+    building.called(turn, LoggedCall(call, Recorded.PENDING))
 
 
 def _content(building: Building, message: object) -> Any:
@@ -166,57 +182,74 @@ def _content(building: Building, message: object) -> Any:
 
 
 def _usage(message: object) -> Usage:
-    names = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
-    return Usage(
-        prompt_tokens=sum(count_at(message, "usage", name) for name in names),
-        completion_tokens=count_at(message, "usage", "output_tokens"),
-        cached_tokens=count_at(message, "usage", "cache_read_input_tokens"),
+    tokens = at(message, "usage")
+    usage = usage_in(tokens, "input_tokens", "output_tokens", cached="cache_read_input_tokens")
+    # The prompt is reported in three parts.
+    created = count_at(tokens, "cache_creation_input_tokens")
+    return replace(
+        usage,
+        prompt_tokens=usage.prompt_tokens + created + usage.cached_tokens,
     )
 
 
-def _tool_use(building: Building, line: Mapping[str, Any], block: Mapping[str, Any]) -> None:
-    """A call in a line of its own, as some versions wrote it."""
-    building.needs(block, "name", "input")
-    if "name" not in block:
-        return
-    turn = building.turn()
-    turn.at = when(line.get("timestamp"))
-    name = name_at(block, "id") or name_at(line, "uuid")
-    call = called(name, text_at(block, "name"), block.get("input"))
-    building.called(turn, LoggedCall(call, Recorded.PENDING))
+def _tool_use(building: Building, line: Object) -> None:
+    """Add a call in a line of its own, as some versions wrote it."""
+    building.needs(line, "name", "input")
+    if "name" in line:
+        turn = building.turn()
+        turn.at = when(line.get("timestamp"))
+        _call(
+            building,
+            turn,
+            line,
+            name_at(line, "id") or name_at(line, "uuid"),
+        )
 
 
-def _results(building: Building, line: Mapping[str, Any]) -> None:
+def _results(building: Building, line: Object) -> None:
     if line.get("type") == "tool_result":
-        if (last := building.waiting()) is not None:
-            output = words(line.get("output"))
-            building.set_reply(last, output)
-            _record(last, line, output, is_error=line.get("is_error") is True)
+        _record(
+            building,
+            building.waiting(),
+            line,
+            line,
+            line.get("output"),
+        )
         return
     building.needs(line, "message")
     for block in objects(_content(building, line.get("message"))):
         if block.get("type") == "tool_result":
             building.may_have(block, "tool_use_id", "content", "is_error")
             call = building.take_call(name_at(block, "tool_use_id"))
-            if call is not None:
-                output = words(block.get("content"))
-                building.set_reply(call, output)
-                _record(call, line, output, is_error=block.get("is_error") is True)
+            _record(
+                building,
+                call,
+                line,
+                block,
+                block.get("content"),
+            )
 
 
-def _record(call: LoggedCall, line: Mapping[str, Any], output: str, *, is_error: bool) -> None:
-    call.recorded = Recorded.RAN
-    if not is_error:
+def _record(
+    building: Building, call: LoggedCall | None, line: Object, result: Object, content: object
+) -> None:
+    """Record the result of a call; `result` is its block in the line, or the line itself."""
+    if call is None:
+        return
+    output = words(content)
+    building.set_reply(call, output)
+    if result.get("is_error") is not True:
+        call.recorded = Recorded.RAN
         call.exit_code = 0 if call.call.command is not None else None
         return
-    call.recorded = _kept_from(line, call.call.id) or next(
-        (recorded for recorded, fits in _EXPRESSIONS if fits.match(output)), Recorded.TOOL_ERROR
-    )
-    if (match := _EXIT.match(output)) and call.recorded is Recorded.TOOL_ERROR:
+    stated = _not_executed(line, call.call.id)
+    call.recorded = stated or outcome_in(output, "claude-code") or Recorded.TOOL_ERROR
+    match = _EXIT.match(output)
+    if match and call.recorded is Recorded.TOOL_ERROR:
         call.exit_code = int(match[1][:9])
 
 
-def _kept_from(line: Mapping[str, Any], identifier: str) -> Recorded | None:
+def _not_executed(line: Object, identifier: str) -> Recorded | None:
     """Return why a call was not carried out, if the line itself says so, as newer versions do."""
     stated = text_at(line, "toolDenialKind")
     metas = line.get("tool_result_meta")
@@ -226,9 +259,5 @@ def _kept_from(line: Mapping[str, Any], identifier: str) -> Recorded | None:
     if not stated:
         return None
     kind = stated.lower()
-    if "sibling" in kind or "cascade" in kind or "cancel" in kind:
-        return Recorded.CASCADE
-    if "user" in kind or "interrupt" in kind or "abort" in kind:
-        return Recorded.REJECTED
-    is_input = "valid" in kind or "schema" in kind or "parse" in kind
-    return Recorded.MALFORMED if is_input else Recorded.DENIED
+    fitting = (recorded for part, recorded in _KINDS.items() if part in kind)
+    return next(fitting, Recorded.DENIED)

@@ -5,20 +5,27 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import astuple, dataclass, field, replace
 from itertools import pairwise
+from operator import add
 from pathlib import Path
 from typing import Any
 
 from agenteval.logs.json import (
+    Found,
+    Line,
+    Object,
     at,
     code_at,
-    count_at,
-    lines,
+    full_part,
     name_at,
+    nested,
+    outcome_in,
+    read_lines,
     take_faults,
     text_at,
+    usage_in,
     when,
     words,
 )
@@ -27,20 +34,6 @@ from agenteval.logs.tool_calls import bash_call, called
 from agenteval.trial.session import Building, LoggedCall, LoggedTurn, Recorded, Session, Skipped
 from agenteval.trial.trial import Usage
 
-Object = Mapping[str, Any]
-_SAID = (
-    (Recorded.INVALID_TOOL, r"unsupported (?:custom tool )?call"),
-    (Recorded.MALFORMED, r"failed to parse (?:function|exec|tool) ?arguments|invalid arguments"),
-    (Recorded.REJECTED, r"(?:exec command |patch )?rejected by user|aborted by user"),
-    (
-        Recorded.DENIED,
-        (
-            r"(?:[\w.]+ failed.{0,560})?Rejected\(|approval policy is \w+; reject|"
-            r".{0,200}(?:forbidden|rejected|blocked) by (?:policy|rule|PreToolUse hook)"
-        ),
-    ),
-)
-_EXPRESSIONS = [(one, re.compile(text, re.IGNORECASE | re.DOTALL)) for one, text in _SAID]
 _EXIT = re.compile(r"(?:Process exited with code|Exit code:?|exited with code) (-?\d{1,9})")
 _CALLS = {"function_call", "custom_tool_call", "local_shell_call", "tool_search_call"}
 _RESULTS = {"function_call_output", "custom_tool_call_output", "tool_search_output"}
@@ -50,41 +43,38 @@ _NEEDED = {
     "function_call_output": ("call_id", "output"),
 }
 _ENVELOPES = {"session_meta", "turn_context", "response_item"}
-_ASKS = re.compile(r"\btools\.exec_command\(\s*\{")  # in JavaScript that a model wrote
+# In JavaScript that a model wrote
+_ASKS = re.compile(r"\btools\.exec_command\(\s*\{")
 _TOKEN = re.compile(r"""\s+|(["'`])(?:(?!\1)[^\\]|\\.)*\1|[\w$]+|\S""", re.DOTALL)
 _HEX = r"u(?i:([\da-f]{4})|\{0*([\da-f]{1,5}|10[\da-f]{4})\})|x(?i:([\da-f]{2}))"
 _ESCAPE = re.compile(rf"\\(?:{_HEX}|(\r?\n|.))", re.DOTALL)
 _NAMED = dict(zip("ntrbfv0", "\n\t\r\b\f\v\0", strict=True)) | {"\n": "", "\r\n": ""}
 _HEAD = re.compile(r"Script (\w+)[^\n]*\nWall time[^\n]*\nOutput:\s*(?:Script error:\s*)?")
 _CODE = re.compile(r'"exit_code":\s*(-?\d{1,9})')
-_FIRST = 600  # characters of a result in which its outcome stands
+# Characters of a result in which its outcome stands
+_FIRST = 600
 
 
-def read(path: Path) -> Iterator[Session | Skipped]:
-    building = Building(Session(by_place(path), agent="main", path=str(path)))
+def read(path: Path) -> Found:
+    building = Building(
+        Session(
+            by_place(path),
+            agent="main",
+            path=str(path),
+        )
+    )
     reading = _Reading(building)
-    for line in lines(path):
-        if isinstance(line, Skipped):
-            yield line
-            continue
-        kind, payload = text_at(line.value, "type"), line.value.get("payload")
-        if kind in _ENVELOPES:
-            building.needs(line.value, "payload")
-        elif "payload" in line.value:
-            building.needs(line.value, "type")
-        if not isinstance(payload, dict):
-            payload, kind = line.value, "response_item"  # older rollouts have no envelope
-        if kind == "session_meta":
-            _begin(building.session, payload)
-        elif kind in _BESIDE:
-            _BESIDE[kind](reading, payload)
-        elif kind == "response_item":
-            if (whole := building.whole()) is not None:
-                yield whole
-                reading.last = None
-            reading.item(payload, when(line.value.get("timestamp")))
+
+    def take(line: Line) -> Found:
+        yield from reading.take(line.value)
         yield from take_faults(building, path, f"line {line.number}")
-    yield reading.ended(path)
+
+    yield from read_lines(path, take)
+    session = building.session
+    if session.turns or session.part or session.version or reading.model:
+        yield session
+    else:
+        yield Skipped(str(path), "the file", "no session of Codex's in it")
 
 
 def _begin(session: Session, meta: Object) -> None:
@@ -107,91 +97,164 @@ class _Reading:
     building: Building
     model: str = ""
     last: LoggedTurn | None = None
-    _own: set[int] = field(default_factory=set)  # the calls of the last turn
-    _together: dict[str, int] = field(default_factory=dict)  # calls that one script makes, by id
-    _total: object = None  # tokens of the session so far, as they are told
+    # The calls of the last turn
+    _own: set[int] = field(default_factory=set)
+    # Calls that one script makes, by id
+    _together: dict[str, int] = field(default_factory=dict)
+    # Tokens of the session so far, as they are told
+    _total: object = None
 
-    def context(self, item: Object) -> None:
+    def take(self, value: Object) -> Iterator[Session]:
+        kind = text_at(value, "type")
+        if kind in _ENVELOPES:
+            self.building.needs(value, "payload")
+        elif "payload" in value:
+            self.building.needs(value, "type")
+        payload = value.get("payload")
+        # Older rollouts have no envelope.
+        if not isinstance(payload, dict):
+            payload = value
+            kind = "response_item"
+        if kind == "session_meta":
+            _begin(self.building.session, payload)
+        elif kind == "turn_context":
+            self._context(payload)
+        elif kind == "event_msg":
+            self._add_tokens(payload)
+        elif kind == "response_item":
+            for part in full_part(self.building):
+                yield part
+                self.last = None
+            self._item(
+                payload,
+                when(value.get("timestamp")),
+            )
+
+    def _context(self, item: Object) -> None:
         session = self.building.session
         self.model = text_at(item, "model") or self.model
         session.project = session.project or text_at(item, "cwd")
         session.mode = text_at(item, "approval_policy") or session.mode
 
-    def counted(self, event: Object) -> None:
+    def _add_tokens(self, event: Object) -> None:
         """Add the tokens of a reply, reported behind it; some are repeated, with the same total."""
-        total, last = at(event, "info", "total_token_usage"), at(event, "info", "last_token_usage")
+        total = at(event, "info", "total_token_usage")
+        last = at(event, "info", "last_token_usage")
         turns = self.building.session.turns
         if not last or not turns or (total and total == self._total):
             return
-        self._total, usage = total, turns[-1].usage
-        turns[-1].usage = Usage(
-            usage.prompt_tokens + count_at(last, "input_tokens"),
-            usage.completion_tokens + count_at(last, "output_tokens"),
-            usage.reasoning_tokens + count_at(last, "reasoning_output_tokens"),
-            usage.cached_tokens + count_at(last, "cached_input_tokens"),
+        self._total = total
+        usage = usage_in(
+            last,
+            "input_tokens",
+            "output_tokens",
+            "reasoning_output_tokens",
+            "cached_input_tokens",
         )
+        sums = map(
+            add,
+            astuple(turns[-1].usage),
+            astuple(usage),
+        )
+        turns[-1].usage = Usage(*sums)
 
-    def ended(self, path: Path) -> Session | Skipped:
-        session = self.building.session
-        if session.turns or session.part or session.version or self.model:
-            return session
-        return Skipped(str(path), "the file", "no session of Codex's in it")
-
-    def item(self, item: Object, moment: float | None) -> None:
+    def _item(
+        self,
+        item: Object,
+        moment: float | None,
+    ) -> None:
         kind = text_at(item, "type")
         if "call_id" in item or "role" in item:
             self.building.needs(item, "type")
         if kind == "message" and item.get("role") == "assistant":
             self._turn(moment).text = words(item.get("content"))
         elif kind in _CALLS:
-            self.building.needs(item, *_NEEDED.get(kind, ()))
-            self._call(self._turn(moment, self.last), item, kind)
+            self.building.needs(
+                item,
+                *_NEEDED.get(kind, ()),
+            )
+            self._call(
+                self._turn(moment, self.last),
+                item,
+                kind,
+            )
         elif kind in _RESULTS:
-            self.building.needs(item, *_NEEDED.get(kind, ("call_id",)))
-            number = self._together.pop(name := name_at(item, "call_id"), 1)
-            for _ in range(number):
-                if one := self.building.take_call(name):
-                    _result(self.building, one, item, is_alone=number == 1)
-                    if id(one) in self._own:
-                        self.last = None
+            self.building.needs(
+                item,
+                *_NEEDED.get(kind, ("call_id",)),
+            )
+            self._results(item)
 
-    def _turn(self, moment: float | None, turn: LoggedTurn | None = None) -> LoggedTurn:
+    def _results(self, item: Object) -> None:
+        identifier = name_at(item, "call_id")
+        number = self._together.pop(identifier, 1)
+        for _ in range(number):
+            call = self.building.take_call(identifier)
+            if call is None:
+                continue
+            _result(
+                self.building,
+                call,
+                item,
+                is_alone=number == 1,
+            )
+            if id(call) in self._own:
+                self.last = None
+
+    def _turn(
+        self,
+        moment: float | None,
+        turn: LoggedTurn | None = None,
+    ) -> LoggedTurn:
         """This turn, or else a new one."""
         if turn is None:
             turn = self.last = self.building.turn()
             self._own.clear()
-        turn.at, turn.model = moment, self.model
+        turn.at = moment
+        turn.model = self.model
         return turn
 
-    def _call(self, turn: LoggedTurn, item: Object, kind: str) -> None:
+    def _call(
+        self,
+        turn: LoggedTurn,
+        item: Object,
+        kind: str,
+    ) -> None:
         keys = ("arguments", "input", "action")
-        arguments: Any = next((item[key] for key in keys if item.get(key) is not None), {})
+        arguments: Any = next(
+            (item[key] for key in keys if item.get(key) is not None),
+            {},
+        )
         name = text_at(item, "name") or kind
         identifier = name_at(item, "call_id") or name_at(item, "id")
-        calls = [called(identifier, name, arguments)]
-        if kind == "custom_tool_call" and isinstance(arguments, str) and calls[0].malformed:
-            calls = [
-                replace(calls[0], arguments={"input": arguments}, malformed="")
-            ]  # no JSON there
-        if (
-            name == "exec"
-            and isinstance(arguments, str)
-            and (commands := script_commands(arguments))
-        ):
-            bash_calls = [
-                bash_call(command, identifier) for command in commands if command is not None
-            ]
+        call = called(identifier, name, arguments)
+        is_text = isinstance(arguments, str)
+        # The input of such a tool is a text, and no JSON.
+        if kind == "custom_tool_call" and is_text and call.malformed:
+            call = replace(
+                call,
+                arguments={"input": arguments},
+                malformed="",
+            )
+        calls = [call]
+        commands = _script_commands(arguments) if name == "exec" and is_text else []
+        if commands:
+            bash_calls = [bash_call(text, identifier) for text in commands if text is not None]
             calls = bash_calls + calls if None in commands else bash_calls
             self._together[identifier] = len(calls)
-        for logged in [LoggedCall(call, Recorded.PENDING) for call in calls]:
+        for call in calls:
+            logged = LoggedCall(call, Recorded.PENDING)
             self._own.add(id(logged))
             self.building.called(turn, logged)
 
 
-_BESIDE = {"turn_context": _Reading.context, "event_msg": _Reading.counted}
-
-
-def _result(building: Building, call: LoggedCall, item: Object, *, is_alone: bool) -> None:
+def _result(
+    building: Building,
+    call: LoggedCall,
+    item: Object,
+    *,
+    is_alone: bool,
+) -> None:
     """Record a result.
 
     If one script made several calls, each has its result, and none an exit code.
@@ -199,7 +262,7 @@ def _result(building: Building, call: LoggedCall, item: Object, *, is_alone: boo
     output = _unwrapped(item.get("output"))
     if isinstance(output, dict):
         building.may_have(output, "metadata", "content", "success")
-        if isinstance(metadata := output.get("metadata"), dict):
+        for metadata in nested(output, "metadata"):
             building.may_have(metadata, "exit_code")
     text = words(output if isinstance(output, str | list) else [output])
     building.set_reply(call, text or text_at(output, "content"))
@@ -218,8 +281,14 @@ def _unwrapped(output: object) -> object:
     return output
 
 
-def _record(call: LoggedCall, output: object, *, is_alone: bool) -> None:
-    head, code = _HEAD.match(call.said), code_at(output, "metadata", "exit_code")
+def _record(
+    call: LoggedCall,
+    output: object,
+    *,
+    is_alone: bool,
+) -> None:
+    head = _HEAD.match(call.said)
+    code = code_at(output, "metadata", "exit_code")
     start = call.said[head.end() if head else 0 :][:_FIRST]
     match = _EXIT.search(start) or (_CODE.search(start) if head else None)
     if is_alone:
@@ -227,27 +296,30 @@ def _record(call: LoggedCall, output: object, *, is_alone: bool) -> None:
     if call.exit_code is not None:
         call.recorded = Recorded.RAN
         return
-    call.recorded = next(
-        (recorded for recorded, fits in _EXPRESSIONS if fits.match(start.lstrip())), Recorded.RAN
-    )
+    call.recorded = outcome_in(start.lstrip(), "codex") or Recorded.RAN
     has_failed = at(output, "success") is False or (head and head[1] == "failed")
     if call.recorded is Recorded.RAN and has_failed:
         call.recorded = Recorded.TOOL_ERROR
 
 
-def script_commands(script: str) -> list[str | None]:
+def _script_commands(script: str) -> list[str | None]:
     """Return the commands that a script hands to the shell; None for one that it computes."""
     begins = [asks.end() for asks in _ASKS.finditer(script)]
     return [_command(script, *place) for place in pairwise([*begins, len(script)])]
 
 
-def _command(script: str, begin: int, end: int) -> str | None:
+def _command(
+    script: str,
+    begin: int,
+    end: int,
+) -> str | None:
     """The text of `cmd` in the object that begins there, which has no other in it."""
     tokens = [","]
     for token in _TOKEN.finditer(script, begin, end):
         if not token[0].isspace():
             tokens.append(token[0])
-        if token[0] in {"}", '"', "'", "`"}:  # its end, or a literal without one
+        # Its end, or a literal without one
+        if token[0] in {"}", '"', "'", "`"}:
             break
     for place in range(len(tokens) - 4):
         before, key, colon, text, after = tokens[place : place + 5]
@@ -260,7 +332,10 @@ def _text(literal: str) -> str | None:
     """Return the value of a literal; None for one with something put into it, or for none."""
     if literal[0] not in "\"'`" or (literal[0] == "`" and "${" in literal):
         return None
-    halves = _ESCAPE.sub(_escaped, literal[1:-1]).encode("utf-16", "surrogatepass")
+    halves = _ESCAPE.sub(_escaped, literal[1:-1]).encode(
+        "utf-16",
+        "surrogatepass",
+    )
     return halves.decode("utf-16", "replace")
 
 

@@ -1,15 +1,17 @@
-"""Published tables as CSV: model, calls, class, errors; trial and scenario where they are known.
+"""Figures measured elsewhere: published tables of counts as CSV, and the log of a vLLM server.
 
-Spreadsheets write them in many ways: any of four delimiters, headers in any case, a line that names
+A table has the columns model, calls, class and errors; trial and scenario where they are known.
+Spreadsheets write CSV in many ways: any of four delimiters, headers in any case, a line that names
 the delimiter, empty lines. What could be read in two ways is refused: rates, separators, totals.
 
-vLLM's log: the line that each engine writes every ten seconds, and uvicorn's access log.
+Of vLLM's log two kinds of lines count: the one that each engine writes every ten seconds, in the
+form of V0 or of V1, and those of uvicorn's access log.
 
     INFO 11-21 10:13:11 [loggers.py:271] Engine 000: Avg prompt throughput: 5.1 tokens/s, Avg ...
     INFO:     10.0.0.5:53422 - "POST /v1/chat/completions HTTP/1.1" 200 OK
 
-The engine's line of V0 and of V1 is read, whatever a container or a journal puts before it, and
-also where another format of logging stands around it.
+They are found whatever a container or a journal puts before them, and also where another format of
+logging stands around them.
 """
 
 import csv
@@ -31,16 +33,31 @@ from agenteval.logs.packed import UNREADABLE, opened
 from agenteval.trial.recovery import Access, EngineLine, Entry
 from agenteval.trial.trial import ErrorCounts
 
-Trial = tuple[str, str]  # scenario and trial
+# Scenario and trial
+Trial = tuple[str, str]
 COLUMNS = "model, calls, class, errors; trial and scenario where they are known"
-_LARGEST = 16 << 20  # bytes: some 400,000 lines
+# Bytes: some 400,000 lines
+_LARGEST = 16 << 20
 _NEEDED = ("model", "calls", "errors")
 _KNOWN = (*_NEEDED, "class", "trial", "scenario")
 _DELIMITERS = ",;\t|"
-_MOST = 10_000_000  # the exact test of two counts visits every count there is
-_SLIP = 0.85  # how alike: `pip` and `pipe` are 0.86
-_LONGEST = 80  # characters of a class that may be a slip for one of ours
-_TOTALS = frozenset(("total", "totals", "all", "sum", "overall", "subtotal", "grand total"))
+# The exact test of two counts visits every count there is
+_MOST = 10_000_000
+# How alike: `pip` and `pipe` are 0.86
+_SLIP = 0.85
+# Characters of a class that may be a slip for one of ours
+_LONGEST = 80
+_TOTALS = frozenset(
+    (
+        "total",
+        "totals",
+        "all",
+        "sum",
+        "overall",
+        "subtotal",
+        "grand total",
+    )
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,16 +104,20 @@ def load_counts(path: Path) -> Mapping[str, Table]:
         raise UsageError(
             f"{path}: cannot be read: not UTF-8 text (byte {error.start}): save it as CSV in UTF-8"
         ) from error
-    return read_counts(text.splitlines(), where=str(path))
+    return _read_counts(
+        text.splitlines(),
+        where=str(path),
+    )
 
 
-def read_counts(lines: Sequence[str], *, where: str) -> Mapping[str, Table]:
+def _read_counts(lines: Sequence[str], *, where: str) -> Mapping[str, Table]:
     tables: dict[str, Table] = {}
     found = list(_lines(lines, where))
     if any(line.failure_class in _class_names() for _, line in found):
         _refuse_slips(found, where)
     for number, line in found:
-        table, trial = tables.setdefault(line.model, Table()), (line.scenario, line.trial)
+        table = tables.setdefault(line.model, Table())
+        trial = (line.scenario, line.trial)
         if table.calls.setdefault(trial, line.calls) != line.calls:
             raise UsageError(
                 f"{where}:{number}: calls: {line.calls}, but {table.calls[trial]} in a line above; "
@@ -117,9 +138,19 @@ def read_counts(lines: Sequence[str], *, where: str) -> Mapping[str, Table]:
 
 def _lines(lines: Sequence[str], where: str) -> Iterator[tuple[int, _CsvLine]]:
     """Every line that is not empty, with its number in the file."""
-    before = next((n for n, line in enumerate(lines) if _names_columns(line)), len(lines))
-    delimiter = max(_DELIMITERS, key=lambda each: "".join(lines[before : before + 1]).count(each))
-    reader = csv.reader(lines[before:], delimiter=delimiter, skipinitialspace=True)
+    before = next(
+        (n for n, line in enumerate(lines) if _names_columns(line)),
+        len(lines),
+    )
+    delimiter = max(
+        _DELIMITERS,
+        key=lambda each: "".join(lines[before : before + 1]).count(each),
+    )
+    reader = csv.reader(
+        lines[before:],
+        delimiter=delimiter,
+        skipinitialspace=True,
+    )
     try:
         columns = _columns(next(reader, []), where)
         for cells in reader:
@@ -136,8 +167,14 @@ def _names_columns(line: str) -> bool:
 
 def _columns(cells: Sequence[str], where: str) -> list[str]:
     columns = [cell.lower() for cell in _trimmed(cells)]
-    unknown = next((name for name in columns if name not in _KNOWN), None)
-    missing = next((name for name in _NEEDED if name not in columns), None)
+    unknown = next(
+        (name for name in columns if name not in _KNOWN),
+        None,
+    )
+    missing = next(
+        (name for name in _NEEDED if name not in columns),
+        None,
+    )
     if not columns:
         raise UsageError(f"{where}: no counts. The columns are {COLUMNS}")
     if missing is not None:
@@ -156,7 +193,11 @@ def _trimmed(cells: Sequence[str]) -> list[str]:
     return trimmed
 
 
-def _line(columns: Sequence[str], cells: Sequence[str], at: str) -> _CsvLine:
+def _line(
+    columns: Sequence[str],
+    cells: Sequence[str],
+    at: str,
+) -> _CsvLine:
     texts = _trimmed(cells)
     if len(texts) > len(columns):
         raise UsageError(
@@ -184,7 +225,8 @@ def _line(columns: Sequence[str], cells: Sequence[str], at: str) -> _CsvLine:
 def _refuse_slips(lines: Sequence[tuple[int, _CsvLine]], where: str) -> None:
     """In a table of our classes; a table of other people's may name them as they like."""
     for number, line in lines:
-        if near := _nearest_class(line.failure_class[:_LONGEST]):
+        near = _nearest_class(line.failure_class[:_LONGEST])
+        if near:
             raise UsageError(
                 f"{where}:{number}: class: {line.failure_class!r} is none of ours; "
                 f"did you mean {near}?"
@@ -193,7 +235,12 @@ def _refuse_slips(lines: Sequence[tuple[int, _CsvLine]], where: str) -> None:
 
 @lru_cache(maxsize=1)
 def _class_names() -> frozenset[str]:
-    return frozenset((*(one.id for one in failure_classes()), *map(str, ArticleRow)))
+    return frozenset(
+        (
+            *(one.id for one in failure_classes()),
+            *map(str, ArticleRow),
+        )
+    )
 
 
 @lru_cache(maxsize=1024)
@@ -219,8 +266,12 @@ def _count(text: str, at: str) -> int:
     raise UsageError(f"{at}: expected a count, {cure}, got {got}")
 
 
-LONGEST = 1 << 16  # bytes of a line that are looked at: logged prompts can have megabytes
-_COLOUR = re.compile(rb"\x1b\[[0-9;]*[A-Za-z]|\0")  # and the zeros of UTF-16
+# The log of a vLLM server.
+
+# Bytes of a line that are looked at: logged prompts can have megabytes
+LONGEST = 1 << 16
+# And the zeros of UTF-16
+_COLOUR = re.compile(rb"\x1b\[[0-9;]*[A-Za-z]|\0")
 # The first head of a line is vLLM's own: what a logged prompt holds comes after one.
 _HEAD = re.compile(
     r"(?:INFO|DEBUG) +(?:\d{4}-)?(\d\d)-(\d\d)[ T](\d\d):(\d\d):(\d\d)(?:[.,]\d+)? "
@@ -246,7 +297,21 @@ _OTHERS = {
     "Ollama": re.compile(r"\[GIN\] \d{4}"),
     "LMDeploy": re.compile(r"Avg thr \(in/out\): "),
 }
-_DAYS = (0, 31, 60, 91, 121, 152, 182, 213, 244, 274, 305, 335)  # before a month of a leap year
+# Before a month of a leap year
+_DAYS = (
+    0,
+    31,
+    60,
+    91,
+    121,
+    152,
+    182,
+    213,
+    244,
+    274,
+    305,
+    335,
+)
 
 
 @dataclass(slots=True)
@@ -266,9 +331,15 @@ class VllmLog:
 
     def entries(self, lines: Iterable[bytes]) -> Iterator[Entry]:
         for raw in lines:
-            for part in raw.split(b"\r"):  # progress bars have no line ends of their own
+            # Progress bars have no line ends of their own
+            for part in raw.split(b"\r"):
                 self.lines += bool(part.strip())
-                entry = self._entry(_COLOUR.sub(b"", part).decode("ascii", "replace"))
+                entry = self._entry(
+                    _COLOUR.sub(b"", part).decode(
+                        "ascii",
+                        "replace",
+                    )
+                )
                 if entry is not None:
                     yield entry
 
@@ -293,7 +364,10 @@ class VllmLog:
 
 
 def _other_server(line: str) -> str:
-    return next((name for name, mark in _OTHERS.items() if mark.search(line)), "")
+    return next(
+        (name for name, mark in _OTHERS.items() if mark.search(line)),
+        "",
+    )
 
 
 def _engine_line(found: re.Match[str], at: float | None) -> EngineLine:
@@ -310,7 +384,10 @@ def _engine_line(found: re.Match[str], at: float | None) -> EngineLine:
 
 def _seconds(head: re.Match[str]) -> float | None:
     """Since the year began, in a year of 366 days: stamps have no year. None for no real month."""
-    month, day, hour, minute, second = map(int, head.groups())
+    month, day, hour, minute, second = map(
+        int,
+        head.groups(),
+    )
     if not 1 <= month <= len(_DAYS):
         return None
     return float((((_DAYS[month - 1] + day) * 24 + hour) * 60 + minute) * 60 + second)

@@ -3,84 +3,102 @@
 Both repair broken arguments before they write them down: malformed calls cannot be seen.
 """
 
-from collections.abc import Iterator, Mapping
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 from agenteval.logs.json import (
+    Found,
     Line,
+    Object,
     at,
-    count_at,
+    full_part,
     lines,
     name_at,
+    nested,
     objects,
+    read_lines,
+    read_members,
     take_faults,
     text_at,
-    walked,
+    usage_in,
     when,
     words,
 )
 from agenteval.logs.packed import by_place
 from agenteval.logs.tool_calls import called
 from agenteval.trial.session import Building, LoggedCall, Recorded, Session, Skipped
-from agenteval.trial.trial import Usage
 
-Object = Mapping[str, Any]
 _TYPES = {
     "execution_denied": Recorded.DENIED,
     "policy_violation": Recorded.DENIED,
     "tool_not_registered": Recorded.INVALID_TOOL,
     "invalid_tool_params": Recorded.MALFORMED,
 }
+# What the program writes of a call that it did not carry out, where it gives no type.
+_PHRASES = {
+    "not found in registry": Recorded.INVALID_TOOL,
+    "denied by policy": Recorded.DENIED,
+    "blocked by policy": Recorded.DENIED,
+    "params must": Recorded.MALFORMED,
+    "Invalid parameters": Recorded.MALFORMED,
+}
+# The id of a message, or its place in the file.
 _Name = str | tuple[int, int]
 _STATUS = {"success": Recorded.RAN, "cancelled": Recorded.REJECTED}
 
 
-def read(path: Path) -> Iterator[Session | Skipped]:
+def read(path: Path) -> Found:
     """Read a chat of Gemini CLI. What was rewound is gone, as it is for the model."""
+    building = Building(
+        Session(
+            by_place(path),
+            agent="main",
+            path=str(path),
+        )
+    )
     if path.suffix == ".jsonl":
-        yield from _of_lines(path)
-        return
-    building, number = Building(Session(by_place(path), agent="main", path=str(path))), 0
-    for item in walked(path, "messages"):
-        if isinstance(item, Skipped):
-            yield item
-        elif item[0] == "messages" and isinstance(item[1], dict):
-            number += 1
-            if (whole := building.whole()) is not None:
-                yield whole
-            _message(building, item[1])
-            yield from take_faults(building, path, f"message {number}")
-        else:
-            _begin(building.session, {item[0]: item[1]})
-            building.may_have({item[0]: None}, "messages")
-            yield from take_faults(building, path, "the file")
+        yield from _read_lines(path, building)
+    else:
+        yield from _read_document(path, building)
     yield building.session
 
 
-def _of_lines(path: Path) -> Iterator[Session | Skipped]:
-    """Messages by their id: a later line replaces one, or takes all from one on away."""
-    session = Session(by_place(path), agent="main", path=str(path))
+def _read_document(path: Path, building: Building) -> Found:
+    numbers = count(1)
+
+    def take(key: str, value: Any) -> Found:
+        if key == "messages" and isinstance(value, dict):
+            yield from _message(building, value, path, next(numbers))
+        else:
+            _begin(building.session, {key: value})
+            building.may_have({key: None}, "messages")
+            yield from take_faults(building, path, "the file")
+
+    yield from read_members(path, take, "messages")
+
+
+def _read_lines(path: Path, building: Building) -> Found:
+    """Read messages by their id: a later line replaces one, or takes all from one on away."""
     messages: dict[_Name, Object] = {}
     for number, line in enumerate(lines(path), 1):
         if not isinstance(line, Line):
             yield line
             continue
         value = line.value
-        _begin(session, value)
+        _begin(building.session, value)
         if "toolCalls" in value and "type" not in value:
             yield Skipped(str(path), f"line {line.number}", "no key 'type' beside 'toolCalls'")
         _change(messages, number, value)
-    building = Building(session)
     for number, message in enumerate(messages.values(), 1):
-        if (whole := building.whole()) is not None:
-            yield whole
-        _message(building, message)
-        yield from take_faults(building, path, f"message {number}")
-    yield building.session
+        yield from _message(building, message, path, number)
 
 
-def _change(messages: dict[_Name, Object], number: int, value: Object) -> None:
+def _change(
+    messages: dict[_Name, Object],
+    number: int,
+    value: Object,
+) -> None:
     """A message without an id is known by where it stands; one that is set, by that in its list."""
     for place, change in ((number, value), (0, value.get("$set"))):
         for index, one in enumerate(objects(at(change, "messages")), 1):
@@ -101,54 +119,72 @@ def _begin(session: Session, known: Object) -> None:
         session.agent = "sub-agent"
 
 
-def _message(building: Building, message: Object) -> None:
+def _message(
+    building: Building,
+    message: Object,
+    path: Path,
+    number: int,
+) -> Found:
+    yield from full_part(building)
     building.needs(message, "type")
     building.may_have(message, "toolCalls", "content")
-    if text_at(message, "type") not in {"gemini", "model", "assistant"}:
-        return
-    if not message.keys() & {"toolCalls", "content"}:  # as of another program
+    if text_at(message, "type") in {"gemini", "model", "assistant"}:
+        _reply(building, message)
+    yield from take_faults(building, path, f"message {number}")
+
+
+def _reply(building: Building, message: Object) -> None:
+    # A message with neither is another program's.
+    if not message.keys() & {"toolCalls", "content"}:
         building.needs(message, "content")
         return
     turn = building.turn()
-    turn.text, turn.model = words(message.get("content")), text_at(message, "model")
+    turn.text = words(message.get("content"))
+    turn.model = text_at(message, "model")
     turn.at = when(message.get("timestamp"))
-    turn.usage = Usage(
-        prompt_tokens=count_at(message, "tokens", "input"),
-        completion_tokens=count_at(message, "tokens", "output"),
-        reasoning_tokens=count_at(message, "tokens", "thoughts"),
-        cached_tokens=count_at(message, "tokens", "cached"),
+    turn.usage = usage_in(
+        at(message, "tokens"),
+        "input",
+        "output",
+        "thoughts",
+        "cached",
     )
     for item in objects(message.get("toolCalls")):
         building.needs(item, "name", "args", "status")
         building.may_have(item, "result", "errorType")
         for part in objects(item.get("result")):
-            _has_response(building, part)
-        call = called(name_at(item, "id"), text_at(item, "name"), item.get("args") or {})
-        logged = LoggedCall(call, _status(item), said=_result(item))
-        building.called(turn, logged)
+            _check_response(building, part)
+        call = called(
+            name_at(item, "id"),
+            text_at(item, "name"),
+            item.get("args") or {},
+        )
+        building.called(
+            turn,
+            LoggedCall(call, _status(item), said=_result(item)),
+        )
 
 
-def _has_response(building: Building, part: Object) -> None:
+def _check_response(building: Building, part: Object) -> None:
     building.may_have(part, "functionResponse")
-    if isinstance(whole := part.get("functionResponse"), dict):
+    for whole in nested(part, "functionResponse"):
         building.may_have(whole, "response")
-        if isinstance(response := whole.get("response"), dict):
+        for response in nested(whole, "response"):
             building.may_have(response, "output", "error")
 
 
 def _status(item: Object) -> Recorded:
-    output, status = _result(item), item.get("status")
     error_type = text_at(item, "errorType") or text_at(item, "result", "errorType")
     if error_type in _TYPES:
         return _TYPES[error_type]
+    status = item.get("status")
     if status != "error":
         return _STATUS.get(str(status), Recorded.PENDING)
-    if "not found in registry" in output:
-        return Recorded.INVALID_TOOL
-    if "denied by policy" in output or "blocked by policy" in output:
-        return Recorded.DENIED
-    is_input = "params must" in output or "Invalid parameters" in output
-    return Recorded.MALFORMED if is_input else Recorded.TOOL_ERROR
+    output = _result(item)
+    for phrase, recorded in _PHRASES.items():
+        if phrase in output:
+            return recorded
+    return Recorded.TOOL_ERROR
 
 
 def _result(item: Object) -> str:
@@ -157,28 +193,35 @@ def _result(item: Object) -> str:
     for part in objects(parts if isinstance(parts, list) else [parts]):
         response = at(part, "functionResponse", "response")
         for name in ("output", "error"):
-            if output := text_at(response, name):
+            output = text_at(response, name)
+            if output:
                 return output
     return text_at(item, "resultDisplay")
 
 
-def read_qwen(path: Path) -> Iterator[Session | Skipped]:
-    """A chat of Qwen Code: a line for each message and for each result."""
-    building = Building(Session(by_place(path), agent="main", path=str(path)))
-    for line in lines(path):
-        if not isinstance(line, Line):
-            yield line
-            continue
+def read_qwen(path: Path) -> Found:
+    """Read a chat of Qwen Code: a line for each message and for each result."""
+    building = Building(
+        Session(
+            by_place(path),
+            agent="main",
+            path=str(path),
+        )
+    )
+
+    def take(line: Line) -> Found:
         value = line.value
         _qwen_begin(building.session, value)
-        if value.get("type") == "assistant":
-            if (whole := building.whole()) is not None:
-                yield whole
+        kind = value.get("type")
+        if kind == "assistant":
+            yield from full_part(building)
             _qwen_turn(building, value)
-        elif value.get("type") == "tool_result":
+        elif kind == "tool_result":
             _qwen_result(building, value)
         building.needs(value, "type")
         yield from take_faults(building, path, f"line {line.number}")
+
+    yield from read_lines(path, take)
     yield building.session
 
 
@@ -190,42 +233,63 @@ def _qwen_begin(session: Session, value: Object) -> None:
 
 def _qwen_turn(building: Building, value: Object) -> None:
     building.needs(value, "message")
-    if isinstance(message := value.get("message"), dict):
+    for message in nested(value, "message"):
         building.needs(message, "parts")
         if "parts" not in message:
             return
-    turn = building.turn()
     parts = objects(at(value, "message", "parts"))
-    turn.text = "\n".join(text_at(one, "text") for one in parts if not one.get("thought")).strip()
-    turn.model, turn.at = text_at(value, "model"), when(value.get("timestamp"))
-    turn.usage = Usage(
-        prompt_tokens=count_at(value, "usageMetadata", "promptTokenCount"),
-        completion_tokens=count_at(value, "usageMetadata", "candidatesTokenCount"),
-        reasoning_tokens=count_at(value, "usageMetadata", "thoughtsTokenCount"),
-        cached_tokens=count_at(value, "usageMetadata", "cachedContentTokenCount"),
+    texts = [text_at(part, "text") for part in parts if not part.get("thought")]
+    turn = building.turn()
+    turn.text = "\n".join(texts).strip()
+    turn.model = text_at(value, "model")
+    turn.at = when(value.get("timestamp"))
+    turn.usage = usage_in(
+        value.get("usageMetadata"),
+        "promptTokenCount",
+        "candidatesTokenCount",
+        "thoughtsTokenCount",
+        "cachedContentTokenCount",
     )
-    for one in parts:
-        building.may_have(one, "functionCall", "text")
-        given = one.get("functionCall")
-        if isinstance(given, dict):
-            building.needs(given, "id", "name", "args")
-            call = called(name_at(given, "id"), text_at(given, "name"), given.get("args") or {})
+    for part in parts:
+        building.may_have(part, "functionCall", "text")
+        for request in nested(part, "functionCall"):
+            building.needs(request, "id", "name", "args")
+            arguments = request.get("args") or {}
+            call = called(
+                name_at(request, "id"),
+                text_at(request, "name"),
+                arguments,
+            )
             building.called(turn, LoggedCall(call, Recorded.PENDING))
 
 
 def _qwen_result(building: Building, value: Object) -> None:
     building.needs(value, "toolCallResult")
-    result = value.get("toolCallResult")
-    if result and isinstance(result, dict):
+    result: Object = next(
+        iter(nested(value, "toolCallResult")),
+        {},
+    )
+    if result:
         building.needs(result, "callId", "status")
         building.may_have(result, "errorType", "resultDisplay")
     parts = objects(at(value, "message", "parts"))
-    name = name_at(result, "callId") or next(
-        (name_at(call, "functionResponse", "id") for call in parts), ""
+    names = [name_at(result, "callId")]
+    names += [name_at(part, "functionResponse", "id") for part in parts[:1]]
+    call = building.take_call(
+        next(
+            filter(None, names),
+            "",
+        )
     )
-    if (call := building.take_call(name)) is not None:
-        shown = text_at(result, "resultDisplay")
-        building.set_reply(call, _result({"result": parts, "resultDisplay": shown}))
-        call.recorded = _status({**result, "result": parts} if isinstance(result, dict) else {})
-        if call.recorded is Recorded.PENDING:
-            call.recorded = Recorded.UNKNOWN
+    if call is None:
+        return
+    shown = text_at(result, "resultDisplay")
+    building.set_reply(
+        call,
+        _result({"result": parts, "resultDisplay": shown}),
+    )
+    call.recorded = Recorded.UNKNOWN
+    if isinstance(value.get("toolCallResult"), dict):
+        call.recorded = _status({**result, "result": parts})
+    if call.recorded is Recorded.PENDING:
+        call.recorded = Recorded.UNKNOWN

@@ -2,11 +2,13 @@
 
 import hashlib
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agenteval.classes.catalogue import TAXONOMY_VERSION
 from agenteval.config.allowlists import load_any
@@ -38,6 +40,9 @@ from agenteval.trial.redaction import KnownKeys, Redactor, secrets_of
 from agenteval.trial.run import ModelCard, Run, Source
 from agenteval.trial.session import Fact, Skipped
 
+if TYPE_CHECKING:
+    from agenteval.store.ingesting import LogWriter
+
 AUTO = "auto"
 Note = Callable[[Intake], None]
 
@@ -62,18 +67,16 @@ def take_in(  # noqa: PLR0913 -- each is an option of the command line
     Location(store).check_ours()
     policy = load_any(allowlist, roots=roots()) if allowlist else None
     places = _places(format_name, paths)
-    files = [
-        (log, file)
-        for log, place in places
-        for file in log.find_files(place, by_ending=bool(paths))
-    ]
+    files = [*_files(places, by_ending=bool(paths))]
     if format_name == AUTO and not files:
         raise UsageError(
             f"auto: no logs of {', '.join(FORMATS)} in their own places here. Name a format and a "
             "file: agenteval ingest FORMAT PATH"
         )
     with closing(sql.SqlStore(store)) as there:
-        taking = _Taking(there, policy, filters, _redactor() if redact else None, note)
+        writer = there.log_writer(TAXONOMY_VERSION)
+        redactor = _redactor() if redact else None
+        taking = _Taking(there, policy, filters, redactor, note, writer)
         try:
             for place in {place: None for _, place in places}:
                 for fault in closed_folders(place):
@@ -88,12 +91,21 @@ def _places(format_name: str, paths: Sequence[str]) -> list[tuple[LogFormat, Pat
     """Return the formats and places in which to look for logs. Raises UsageError."""
     if format_name != AUTO:
         log = format_named(format_name)
-        if not (places := [Path(path) for path in paths] or [*log.places()]):
+        places = [Path(path) for path in paths] or [*log.places()]
+        if not places:
             raise UsageError(f"{log.name}: no logs in its own place here. Name a file or a folder")
         return [(log, place) for place in places]
     if paths:
         raise UsageError("auto finds each program's own place. Name a format to read other files")
     return [(log, place) for log in FORMATS.values() for place in log.places()]
+
+
+def _files(
+    places: Sequence[tuple[LogFormat, Path]], *, by_ending: bool
+) -> Iterator[tuple[LogFormat, Path]]:
+    for log, place in places:
+        for file in log.find_files(place, by_ending=by_ending):
+            yield log, file
 
 
 def looked_for(name: str) -> str:
@@ -106,73 +118,105 @@ def _redactor() -> Redactor:
     return Redactor(known=KnownKeys.of(secrets_of(os.environ)))
 
 
+@dataclass(slots=True)
 class _Taking:
     """One command under way."""
 
-    def __init__(
-        self,
-        store: SqlStore,
-        allowlist: Policy | None,
-        filters: Wanted,
-        redactor: Redactor | None,
-        note: Note,
-    ) -> None:
-        self.intake = Intake()
-        self._store, self._allowlist, self._filters = store, allowlist, filters
-        self._redactor, self._note = redactor, note
-        self._writer = store.log_writer(TAXONOMY_VERSION)
-        self._runs = {run.id: run for run in store.runs() if run.source}
+    store: SqlStore
+    allowlist: Policy | None
+    filters: Wanted
+    redactor: Redactor | None
+    note: Note
+    writer: "LogWriter"
+    intake: Intake = field(default_factory=Intake)
+    runs: dict[str, Run] = field(default_factory=dict)
 
-    def files(self, files: Sequence[tuple[LogFormat, Path]], workers: int | None) -> None:
+    @property
+    def basis(self) -> str:
+        return self.allowlist.digest if self.allowlist else ""
+
+    def files(
+        self,
+        files: Sequence[tuple[LogFormat, Path]],
+        workers: int | None,
+    ) -> None:
+        self.runs = {run.id: run for run in self.store.runs() if run.source}
         self.intake.file_count = len(files)
-        new = [*self._new(files)]
-        sized = [(log.name, path, _size(path)) for log, path, *_ in new]
-        if self._redactor:  # the same thing has the same mark in all of them
+        changed = [*self._changed(files)]
+        sized = [(log.name, path, _size(path)) for log, path, *_ in changed]
+        if self.redactor:
+            # The same thing has the same mark in all of them.
             workers = 0
-        workers = workers_for(sum(size for *_, size in sized), workers)
-        reading = Reading(self._allowlist, self._filters, self._redactor, self._writer.tables)
-        with closing(Workers(reading, sized, workers)) as reader:
-            for number, (log, path, name, state) in enumerate(new):
+        count = workers_for(
+            sum(size for *_, size in sized),
+            workers,
+        )
+        reading = Reading(
+            self.allowlist,
+            self.filters,
+            self.redactor,
+            self.writer.tables,
+        )
+        with closing(Workers(reading, sized, count)) as reader:
+            for number, (log, path, name, state) in enumerate(changed):
                 self.intake.files += 1
-                whole = bare = True
-                for batch in reader.of(number):
-                    if isinstance(batch, Unread):
-                        self.intake.skip(batch.skipped)
-                        whole = False
-                    else:
-                        self._take(log, batch)
-                        bare &= all(one == EMPTY or isinstance(one, Skipped) for one in batch)
-                if bare and whole:
-                    self.intake.bare = self.intake.bare or str(path)
-                if whole:
-                    self._writer.read(name, state)
+                if self._take_file(log, path, reader.of(number)):
+                    self.writer.read(name, state)
             self.intake.lost_workers = reader.lost_workers
+
+    def _take_file(
+        self,
+        log: LogFormat,
+        path: Path,
+        batches: Iterator[Found | Unread],
+    ) -> bool:
+        """Take the results of a file; return True if it was read to its end."""
+        is_whole = True
+        is_bare = True
+        for batch in batches:
+            if isinstance(batch, Unread):
+                self.intake.skip(batch.skipped)
+                is_whole = False
+                continue
+            self._take(log, batch)
+            is_bare &= all(item == EMPTY or isinstance(item, Skipped) for item in batch)
+        if is_bare and is_whole:
+            self.intake.bare = self.intake.bare or str(path)
+        return is_whole
 
     def close(self) -> None:
         """Whatever ended it: what is whole is kept."""
-        self._writer.flush()
-        self._writer.connection.close()
-        if self._redactor:
-            self.intake.redacted = self._redactor.listed()
+        self.writer.flush()
+        self.writer.connection.close()
+        if self.redactor:
+            self.intake.redacted = self.redactor.listed()
 
-    def _new(
+    def _changed(
         self, files: Sequence[tuple[LogFormat, Path]]
     ) -> Iterator[tuple[LogFormat, Path, str, str]]:
         """Yield the files that changed since they were read, with the name and state to store."""
         for log, path in files:
-            name, state = self._key_of(log, path), _state(path)
-            if self._writer.has_read(name, state):
+            name = self._key_of(log, path)
+            state = _state(path)
+            if self.writer.has_read(name, state):
                 self.intake.files += 1
                 self.intake.unchanged += 1
             else:
                 yield log, path, name, state
 
-    def _key_of(self, log: LogFormat, path: Path) -> str:
-        basis = self._allowlist.digest if self._allowlist else ""
-        key = f"{log.name}\0{path.absolute()}\0{basis}\0{self._filters}"
+    def _key_of(
+        self,
+        log: LogFormat,
+        path: Path,
+    ) -> str:
+        key = f"{log.name}\0{path.absolute()}\0{self.basis}\0{self.filters}"
         return hashlib.sha256(key.encode(errors="surrogatepass")).hexdigest()[:32]
 
-    def _take(self, log: LogFormat, things: Found) -> None:
+    def _take(
+        self,
+        log: LogFormat,
+        things: Found,
+    ) -> None:
         for thing in things:
             if isinstance(thing, Skipped):
                 self.intake.skip(thing)
@@ -182,36 +226,59 @@ class _Taking:
                 self.intake.left_out += 1
             elif isinstance(thing, Counted):
                 self._keep(log, thing)
-                self._note(self.intake)
+                self.note(self.intake)
 
-    def _keep(self, log: LogFormat, one: Counted) -> None:
-        run = self._run(log, one.entry)
-        how = self._writer.add(run.id, one.entry)
-        self.intake.runs.setdefault(run.id, Taken(run.id, run.model.name, log.name)).add(how, one)
+    def _keep(
+        self,
+        log: LogFormat,
+        session: Counted,
+    ) -> None:
+        run = self._run(log, session.entry)
+        how = self.writer.add(
+            run.id,
+            session.entry,
+        )
+        self.intake.runs.setdefault(run.id, Taken(run.id, run.model.name, log.name)).add(
+            how,
+            session,
+        )
 
-    def _run(self, log: LogFormat, entry: Entry) -> Run:
+    def _run(
+        self,
+        log: LogFormat,
+        entry: Entry,
+    ) -> Run:
         """The run that the session belongs to: of its format, its model and the list that judges.
 
         A copy of a session that does not name its model belongs where the session is.
         """
-        basis = self._allowlist.digest if self._allowlist else ""
         own = [
             run
-            for run in self._runs.values()
-            if run.source and (run.source.format, run.source.basis) == (log.name, basis)
+            for run in self.runs.values()
+            if run.source and (run.source.format, run.source.basis) == (log.name, self.basis)
         ]
         if not entry.model:
-            there = self._writer.run_of(entry.session, [run.id for run in own])
+            there = self.writer.run_of(
+                entry.session,
+                [run.id for run in own],
+            )
             if there is not None:
-                return self._runs[there]
+                return self.runs[there]
         name = entry.model or "unknown"
-        found = next((run for run in own if run.model.name == name), None)
-        return found or self._new_run(log, name, basis)
+        same_model = next(
+            (run for run in own if run.model.name == name),
+            None,
+        )
+        return same_model or self._new_run(log, name)
 
-    def _new_run(self, log: LogFormat, model: str, basis: str) -> Run:
+    def _new_run(
+        self,
+        log: LogFormat,
+        model: str,
+    ) -> Run:
         now = datetime.now(UTC)
         card: ModelCard = measured.cards([model])[model]
-        judged = self._allowlist is not None or Fact.DENIALS not in log.hidden
+        judged = self.allowlist is not None or Fact.DENIALS not in log.hidden
         run = Run(
             id=f"{now:%Y%m%d-%H%M%S}-{log.name}-{_plain(model[:60])}",
             model=replace(card, name=model),
@@ -223,24 +290,25 @@ class _Taking:
             sandbox="",
             protocol="",
             taxonomy=TAXONOMY_VERSION,
-            policies={self._allowlist.name: basis} if self._allowlist else {},
+            policies={self.allowlist.name: self.basis} if self.allowlist else {},
             complete=True,
-            source=Source(log.name, basis, tuple(map(str, log.hidden)), judged),
+            source=Source(log.name, self.basis, tuple(map(str, log.hidden)), judged),
         )
-        run = self._store.add(run)
-        self._runs[run.id] = run
+        run = self.store.add(run)
+        self.runs[run.id] = run
         return run
 
 
 def _plain(name: str) -> str:
-    return "".join(one if one.isascii() and (one.isalnum() or one in "._") else "-" for one in name)
+    return re.sub(r"[^A-Za-z0-9._]", "-", name)
 
 
 def _size(path: Path) -> int:
     try:
         return path.stat().st_size
     except OSError:
-        return 0  # whoever opens it is told
+        # Whoever opens it is told
+        return 0
 
 
 def _state(path: Path) -> str:
@@ -255,6 +323,7 @@ def _state(path: Path) -> str:
         except OSError:
             continue
         stamps.append(f"{status.st_size} {status.st_mtime_ns}")
-    if path.parent.parent.name == "session":  # OpenCode's tree: its parts are files of their own
+    # OpenCode's tree: its parts are files of their own
+    if path.parent.parent.name == "session":
         return ""
     return "\n".join(stamps)

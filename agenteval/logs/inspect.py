@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from agenteval.logs.json import (
+    Found,
+    Object,
     at,
-    count_at,
     name_at,
     objects,
     take_faults,
     text_at,
+    usage_in,
     walked,
     walked_bytes,
     when,
@@ -25,53 +27,67 @@ from agenteval.logs.packed import AT_ONCE, Allowance, Bounded, by_place, regular
 from agenteval.logs.tool_calls import called
 from agenteval.trial.call import ToolCall
 from agenteval.trial.session import Building, LoggedCall, Recorded, Session, Skipped
-from agenteval.trial.trial import Usage
 
-Object = Mapping[str, Any]
 _ERRORS = {
     "approval": Recorded.DENIED,
     "parsing": Recorded.MALFORMED,
 }
 _LISTS = ("messages", "events")
-_MOST = 20_000  # turns of a sample, and events that are held of it
+# Turns of a sample, and events that are held of it
+_MOST = 20_000
 _ATTACHED = "attachment://"
-_ZSTD = 93  # as a ZIP names it
+# As a ZIP names it
+_ZSTD = 93
 _PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, _ZSTD)
 _UNPACK = (
     "packed by zstd, which Python reads from 3.14 on: "
     "`inspect log convert --to json --output-dir DIR FILE` unpacks"
 )
-_BAD_ZIP = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
+_BAD_ZIP = (
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    NotImplementedError,
+    RuntimeError,
+)
 
 
-def read(path: Path) -> Iterator[Session | Skipped]:
+def read(path: Path) -> Found:
     with regular(path) as file:
         is_archive = file.peek(2)[:2] == b"PK"
     yield from _of_archive(path) if is_archive else _of_json(path)
 
 
-def _of_json(path: Path) -> Iterator[Session | Skipped]:
-    head, top = dict[str, Any](), Building(Session(""))
+def _of_json(path: Path) -> Found:
+    head = dict[str, Any]()
+    top = Building(Session(""))
     for item in walked(path, "samples"):
         if isinstance(item, Skipped):
             yield item
         elif item[0] == "samples" and isinstance(item[1], dict):
-            whole = [
-                (key, part)
-                for key, value in item[1].items()
-                for part in (value if key in _LISTS and isinstance(value, list) else [value])
-            ]
-            sample = _sample(head, whole, path)
+            sample = _sample(head, _members(item[1]), path)
             yield sample.session
             yield from take_faults(sample, path, f"sample {sample.session.id}")
         elif item[0] == "eval" and isinstance(item[1], dict):
             head = item[1]
         else:
-            top.may_have({item[0]: None}, "samples", "eval")
+            top.may_have(
+                {item[0]: None},
+                "samples",
+                "eval",
+            )
             yield from take_faults(top, path, "the file")
 
 
-def _of_archive(path: Path) -> Iterator[Session | Skipped]:
+def _members(sample: Object) -> Iterator[tuple[str, Any]]:
+    """Yield the keys of a sample with their values, and of its lists each element by itself."""
+    for key, value in sample.items():
+        is_list = key in _LISTS and isinstance(value, list)
+        for part in value if is_list else [value]:
+            yield key, part
+
+
+def _of_archive(path: Path) -> Found:
     """Without its end an archive has no list of its files: nothing of it can be read."""
     with regular(path) as file:
         try:
@@ -87,7 +103,10 @@ def _of_archive(path: Path) -> Iterator[Session | Skipped]:
             faults = list[Skipped]()
             members = _member(archive, name, path, faults, allowance)
             if name in starts:
-                head = next((value for key, value in members if key == "eval"), {})
+                head = next(
+                    (value for key, value in members if key == "eval"),
+                    {},
+                )
             else:
                 sample = _sample(head, members, path)
                 if sample.session.turns or not faults:
@@ -104,7 +123,8 @@ def _member(
     """The keys of one file of an archive, unpacked as they are read: it may be large."""
     packing = archive.getinfo(name).compress_type
     try:
-        if packing not in _PACKINGS:  # unpacked at once by Python, whatever comes of it
+        # Unpacked at once by Python, whatever comes of it
+        if packing not in _PACKINGS:
             raise NotImplementedError(f"packed in a way ({packing}) that Inspect does not use")
         with BufferedReader(Bounded(archive.open(name), allowance), AT_ONCE) as file:
             for item in walked_bytes(file, str(path), f"{name}: ", *_LISTS):
@@ -114,14 +134,30 @@ def _member(
                     yield item
     except (ValueError, KeyError, OSError, *_BAD_ZIP) as error:
         is_zstd = isinstance(error, NotImplementedError) and packing == _ZSTD
-        faults.append(Skipped(str(path), name, _UNPACK if is_zstd else str(error)))
+        faults.append(
+            Skipped(
+                str(path),
+                name,
+                _UNPACK if is_zstd else str(error),
+            )
+        )
 
 
-def _sample(head: Object, members: Iterable[tuple[str, Any]], path: Path) -> Building:
+def _sample(
+    head: Object,
+    members: Iterable[tuple[str, Any]],
+    path: Path,
+) -> Building:
     """Build one sample from its keys as they come; the items of a list come one by one."""
-    building = Building(Session("", path=str(path)))
+    building = Building(
+        Session(
+            "",
+            path=str(path),
+        )
+    )
     ids: dict[str, Any] = {}
-    events, attached = _Events(), dict[str, str]()
+    events = _Events()
+    attached = dict[str, str]()
     for key, value in members:
         if key == "messages" and isinstance(value, dict):
             _message(building, value)
@@ -136,10 +172,15 @@ def _sample(head: Object, members: Iterable[tuple[str, Any]], path: Path) -> Bui
     session = building.session
     named = f"{name_at(head, 'run_id') or by_place(path)}/{ids.get('id')}/{ids.get('epoch')}"
     session.id = name_at(ids, "uuid") or named
-    session.agent, session.model = text_at(head, "solver") or "main", text_at(head, "model")
+    session.agent = text_at(head, "solver") or "main"
+    session.model = text_at(head, "model")
     session.version = text_at(head, "packages", "inspect_ai")
     session.project = text_at(head, "task")
-    events.tell(building, when(head.get("created")), attached)
+    events.complete(
+        building,
+        when(head.get("created")),
+        attached,
+    )
     return building
 
 
@@ -150,23 +191,42 @@ def _message(building: Building, message: Object) -> None:
     if role == "assistant" and len(building.session.turns) < _MOST:
         turn = building.turn(name_at(message, "id"))
         turn.says(words(message.get("content")))
-        for one in objects(message.get("tool_calls")):
-            building.needs(one, "id", "function", "arguments")
-            recorded = Recorded.MALFORMED if one.get("parse_error") else Recorded.PENDING
-            building.called(turn, LoggedCall(_call(one), recorded))
-    elif role == "tool" and (found := building.take_call(name_at(message, "tool_call_id"))):
-        if isinstance(error := message.get("error"), dict):
+        for item in objects(message.get("tool_calls")):
+            building.needs(item, "id", "function", "arguments")
+            recorded = Recorded.MALFORMED if item.get("parse_error") else Recorded.PENDING
+            building.called(
+                turn,
+                LoggedCall(_call(item), recorded),
+            )
+    elif role == "tool" and (call := building.take_call(name_at(message, "tool_call_id"))):
+        error = message.get("error")
+        if isinstance(error, dict):
             building.needs(error, "type")
-        _record(building, found, message.get("error"), words(message.get("content")))
+        _record(
+            building,
+            call,
+            message.get("error"),
+            words(message.get("content")),
+        )
 
 
-def _call(one: Object) -> ToolCall:
-    given = at(one, "arguments")
-    return called(name_at(one, "id"), text_at(one, "function"), {} if given is None else given)
+def _call(item: Object) -> ToolCall:
+    arguments = item.get("arguments")
+    return called(
+        name_at(item, "id"),
+        text_at(item, "function"),
+        {} if arguments is None else arguments,
+    )
 
 
-def _record(building: Building, call: LoggedCall, error: object, result: str) -> None:
-    kind, message = text_at(error, "type"), text_at(error, "message")
+def _record(
+    building: Building,
+    call: LoggedCall,
+    error: object,
+    result: str,
+) -> None:
+    kind = text_at(error, "type")
+    message = text_at(error, "message")
     building.set_reply(call, message or result)
     if call.recorded is Recorded.PENDING:
         call.recorded = _ERRORS.get(kind, Recorded.TOOL_ERROR) if kind else Recorded.RAN
@@ -181,9 +241,11 @@ class _Events:
     Calls of sub-agents, and those that were removed from a long conversation, stand here alone.
     """
 
-    replies: dict[str, Object] = field(default_factory=dict)  # by the id of the message
+    # By the id of the message
+    replies: dict[str, Object] = field(default_factory=dict)
     calls: list[Object] = field(default_factory=list)
-    decided: dict[str, str] = field(default_factory=dict)  # by a person, of calls
+    # By a person, of calls
+    decided: dict[str, str] = field(default_factory=dict)
 
     def take(self, event: Object) -> None:
         kind = event.get("event")
@@ -193,39 +255,70 @@ class _Events:
             for choice in objects(at(event, "output", "choices")):
                 self.replies[name_at(choice, "message", "id")] = known
         elif kind == "tool" and len(self.calls) < _MOST:
-            told = ("id", "function", "arguments", "result", "error", "timestamp", "working_time")
-            self.calls.append({key: event.get(key) for key in told})
+            keys = (
+                "id",
+                "function",
+                "arguments",
+                "result",
+                "error",
+                "timestamp",
+                "working_time",
+            )
+            self.calls.append({key: event.get(key) for key in keys})
         elif (kind, event.get("approver")) == ("approval", "human"):
-            self.decided[name_at(event, "call", "id")] = text_at(event, "decision")
+            self.decided[name_at(event, "call", "id")] = text_at(
+                event,
+                "decision",
+            )
 
-    def tell(self, building: Building, began: float | None, attached: Mapping[str, str]) -> None:
+    def complete(
+        self,
+        building: Building,
+        began: float | None,
+        attached: Mapping[str, str],
+    ) -> None:
         for name, turn in building.named():
             reply = self.replies.get(name, {})
             turn.at = when(reply.get("at")) or began
-            turn.usage = Usage(
-                prompt_tokens=count_at(reply, "usage", "input_tokens"),
-                completion_tokens=count_at(reply, "usage", "output_tokens"),
+            turn.usage = usage_in(
+                reply.get("usage"),
+                "input_tokens",
+                "output_tokens",
             )
         calls_by_id: dict[str, list[LoggedCall]] = {}
         for call in building.session.calls:
             calls_by_id.setdefault(call.call.id, []).append(call)
         for event in self.calls:
-            if own := calls_by_id.get(name_at(event, "id")):
+            own = calls_by_id.get(name_at(event, "id"))
+            if own:
                 own.pop(0).seconds = _seconds(event.get("working_time"))
             else:
-                self._alone(building, event, attached)
+                self._add_call(building, event, attached)
         for call in building.session.calls:
             by_person = self.decided.get(call.call.id) in {"reject", "terminate"}
             if call.recorded is Recorded.DENIED and by_person:
                 call.recorded = Recorded.REJECTED
 
-    def _alone(self, building: Building, event: Object, attached: Mapping[str, str]) -> None:
+    def _add_call(
+        self,
+        building: Building,
+        event: Object,
+        attached: Mapping[str, str],
+    ) -> None:
         turn = building.turn()
         turn.at = when(event.get("timestamp"))
-        call = LoggedCall(_call(_with(attached, event)), Recorded.PENDING)
+        call = LoggedCall(
+            _call(_with_attachments(attached, event)),
+            Recorded.PENDING,
+        )
         call.seconds = _seconds(event.get("working_time"))
-        said = words(_with(attached, event.get("result")))
-        _record(building, call, event.get("error"), said)
+        result = words(
+            _with_attachments(
+                attached,
+                event.get("result"),
+            )
+        )
+        _record(building, call, event.get("error"), result)
         turn.calls.append(call)
 
 
@@ -233,12 +326,12 @@ def _seconds(value: object) -> float | None:
     return float(value) if isinstance(value, int | float) and 0 <= value < 1e9 else None
 
 
-def _with(attached: Mapping[str, str], value: Any) -> Any:
+def _with_attachments(attached: Mapping[str, str], value: Any) -> Any:
     """The value with the long texts that stand elsewhere in the sample."""
     if isinstance(value, dict):
-        return {key: _with(attached, one) for key, one in value.items()}
+        return {key: _with_attachments(attached, one) for key, one in value.items()}
     if isinstance(value, list):
-        return [_with(attached, one) for one in value]
+        return [_with_attachments(attached, one) for one in value]
     if isinstance(value, str) and value.startswith(_ATTACHED):
         return attached.get(value.removeprefix(_ATTACHED), value)
     return value

@@ -1,16 +1,19 @@
-"""JSON as programs leave it behind: half-written, mixed, huge; a line at a time.
+"""JSON as programs leave it behind, half-written, mixed or huge, and what readers take from it.
 
-JSON documents that are read value by value, and in no more memory than one value needs.
+`lines` gives the object of each line of a file, and `walked` the keys of a document, one value at a
+time and in no more memory than one value needs. A value that is not whole in the part that is held
+is looked through for its end first, in the bytes as they come and without a copy; only one that is
+whole and not too large is decoded, once. What cannot be read comes as `Skipped`.
 
-A value that is not whole in the part that is held is looked through for its end first, in the bytes
-as they come and without a copy; only one that is whole and not too large is decoded, once.
+The functions at the end read a value at a path, and do for all readers what is the same in each.
 """
 
 import json
 import re
 from codecs import getincrementaldecoder
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -18,10 +21,16 @@ import msgspec
 
 from agenteval.logs.packed import UNREADABLE, opened_log
 from agenteval.logs.tool_calls import DEEPEST, MOST_VALUES, TOO_DEEP, TOO_MANY, excess, is_deep
-from agenteval.trial.session import Building, Skipped
+from agenteval.trial.session import Building, Recorded, Session, Skipped
+from agenteval.trial.trial import Usage
 
-LONGEST = 1 << 25  # bytes of one line, or of one value of a document
-DEEP: Any = object()  # stands for a value that is nested too deep
+Object = Mapping[str, Any]
+Found = Iterator[Session | Skipped]
+
+# Bytes of one line, or of one value of a document
+LONGEST = 1 << 25
+# Stands for a value that is nested too deep
+DEEP: Any = object()
 DECODER = json.JSONDecoder(strict=False)
 
 _BLANKS_AND_COMMAS = re.compile(r"[\s,]*+")
@@ -36,7 +45,12 @@ def walked(path: Path, *lists: str) -> Iterator[tuple[str, Any] | Skipped]:
     A document that is a list gives its elements under the key "". What stands before a cut comes.
     """
     with opened_log(path) as file:
-        yield from walked_bytes(file, str(path), "", *lists)
+        yield from walked_bytes(
+            file,
+            str(path),
+            "",
+            *lists,
+        )
 
 
 def walked_bytes(
@@ -51,7 +65,11 @@ def walked_bytes(
             yield member if is_whole else Skipped(path, document.place(place), TOO_DEEP)
         document.check_end()
     except (_BadJsonError, *UNREADABLE) as error:
-        yield Skipped(path, document.place(place), str(error))
+        yield Skipped(
+            path,
+            document.place(place),
+            str(error),
+        )
 
 
 def _decoded(content: bytes) -> Any:
@@ -78,7 +96,10 @@ class _Document:
     """A document of which a part is held, as text."""
 
     def __init__(self, file: BinaryIO) -> None:
-        self._file, self._held, self._from, self._before = file, "", 0, 0
+        self._file = file
+        self._held = ""
+        self._from = 0
+        self._before = 0
         self._decoder = getincrementaldecoder("utf-8")("surrogateescape")
 
     def place(self, within: str) -> str:
@@ -87,7 +108,8 @@ class _Document:
     def next(self) -> str:
         """Return the next character that is no space; empty at the end."""
         while True:
-            if blanks := _BLANKS_AND_COMMAS.match(self._held, self._from):
+            blanks = _BLANKS_AND_COMMAS.match(self._held, self._from)
+            if blanks:
                 self._from = blanks.end()
             if self._from < len(self._held):
                 return self._held[self._from]
@@ -95,7 +117,8 @@ class _Document:
                 return ""
 
     def skip(self, mark: str) -> None:
-        if (character := self.next()) != mark:
+        character = self.next()
+        if character != mark:
             raise _BadJsonError(f"expected {mark}, got {character or 'the end: cut off'}")
         self._from += 1
 
@@ -108,13 +131,18 @@ class _Document:
         self.next()
         for _ in range(3):
             try:
-                value, end = DECODER.raw_decode(self._held, self._from)
+                value, end = DECODER.raw_decode(
+                    self._held,
+                    self._from,
+                )
             except (ValueError, RecursionError):
                 if len(self._held) - self._from > _AT_ONCE or not self._read_on():
                     break
                 continue
-            if end < len(self._held) or not self._read_on():  # a number may go on
-                begin, self._from = self._from, end
+            # A number may go on
+            if end < len(self._held) or not self._read_on():
+                begin = self._from
+                self._from = end
                 marks = self._held.count("{", begin, end) + self._held.count("[", begin, end)
                 return DEEP if marks > DEEPEST and is_deep(value) else value
         return self._large_value()
@@ -122,9 +150,15 @@ class _Document:
     def _large_value(self) -> Any:
         """The value, of which a part or nothing is held."""
         self._before += _size(self._held[: self._from])
-        content = bytearray(self._held[self._from :].encode("utf-8", "surrogateescape"))
+        content = bytearray(
+            self._held[self._from :].encode(
+                "utf-8",
+                "surrogateescape",
+            )
+        )
         content += self._decoder.getstate()[0]
-        self._held, self._from = "", 0
+        self._held = ""
+        self._from = 0
         end = _Scan(self._file, content).end()
         rest = bytes(content[end:])
         del content[end:]
@@ -146,8 +180,13 @@ class _Document:
 class _Scan:
     """The search for the end of a value, in bytes that are read on as it goes."""
 
-    def __init__(self, file: BinaryIO, content: bytearray) -> None:
-        self._file, self._content = file, content
+    def __init__(
+        self,
+        file: BinaryIO,
+        content: bytearray,
+    ) -> None:
+        self._file = file
+        self._content = content
 
     def end(self) -> int:
         """Return the offset at which the value at the head of the content ends.
@@ -165,19 +204,22 @@ class _Scan:
         return scalar.end() if scalar else len(first)
 
     def _end_of_nest(self, at: int) -> int:
-        depth, count = 1, 0
+        depth = 1
+        count = 0
         while depth:
             mark = _MARK.search(self._content, at)
             if mark is None:
                 at = len(self._content)
                 self._need_more()
                 continue
-            at, count = mark.end(), count + 1
+            at = mark.end()
+            count = count + 1
             if mark[0] == b'"':
                 at = self._end_of_string(at)
             else:
                 depth += 1 if mark[0] in b"[{" else -1
-            if count > 4 * MOST_VALUES:  # keys, and both brackets of each
+            # Keys, and both brackets of each
+            if count > 4 * MOST_VALUES:
                 raise _BadJsonError(TOO_MANY)
         return at
 
@@ -202,7 +244,8 @@ class _Scan:
 
 
 def _whole(content: bytes) -> Any:
-    if why := excess(content):
+    why = excess(content)
+    if why:
         raise _BadJsonError(why)
     try:
         return _decoded(content)
@@ -243,7 +286,8 @@ _BLANKS = re.compile(r"[\s,]*")
 
 
 class Line(NamedTuple):
-    number: int  # from 1
+    # From 1
+    number: int
     value: Mapping[str, Any]
 
 
@@ -260,19 +304,17 @@ def lines(path: Path) -> Iterator[Line | Skipped]:
                 elif why := excess(content):
                     yield Skipped(str(path), f"line {number}", why)
                 elif (value := _object(content)) is not None:
-                    content = b""  # not held beside the value
+                    # Not held beside the value
+                    content = b""
                     yield Line(number, value)
                 elif not content.isspace():
-                    yield from _line(path, number, content.decode("utf-8", "surrogateescape"))
+                    yield from _line(
+                        path,
+                        number,
+                        content.decode("utf-8", "surrogateescape"),
+                    )
         except UNREADABLE as error:
             yield Skipped(str(path), f"line {number + 1}", f"cannot be read on: {error}")
-
-
-def take_faults(building: Building, path: Path, place: str) -> Iterator[Skipped]:
-    """Yield the faults of the thing at this place as skipped parts, and clear them."""
-    for fault in building.faults:
-        yield Skipped(str(path), place, fault)
-    building.faults.clear()
 
 
 def _drain(file: BinaryIO) -> None:
@@ -292,12 +334,19 @@ def _object(content: bytes) -> dict[str, Any] | None:
     return None if brackets > DEEPEST and is_deep(value) else value
 
 
-def _line(path: Path, number: int, text: str) -> Iterator[Line | Skipped]:
+def _line(
+    path: Path,
+    number: int,
+    text: str,
+) -> Iterator[Line | Skipped]:
     """Mostly one object; two where one was written without the end of its line."""
     start = 0
     while (blank := _BLANKS.match(text, start)) and blank.end() < len(text):
         try:
-            value, start = DECODER.raw_decode(text, blank.end())
+            value, start = DECODER.raw_decode(
+                text,
+                blank.end(),
+            )
         except (ValueError, RecursionError, MemoryError) as error:
             cut = "cut off, or half written: " if not text.endswith("\n") else ""
             yield Skipped(str(path), f"line {number}", f"{cut}{_why(error)}")
@@ -336,6 +385,12 @@ def name_at(value: Any, key: str, *path: str) -> str:
     return str(found) if type(found) in {str, int} else ""
 
 
+def nested(value: Object, key: str) -> list[Object]:
+    """Return the object that stands there, alone in a list; an empty list where there is none."""
+    inner = value.get(key)
+    return [inner] if isinstance(inner, dict) else []
+
+
 def objects(value: Any) -> list[dict[str, Any]]:
     """The objects in a list; none where it is no list."""
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
@@ -356,9 +411,8 @@ def words(content: Any) -> str:
     """The text of a message: a text itself, or that of its blocks."""
     if isinstance(content, str):
         return content
-    return "\n".join(
-        text for one in objects(content) if (text := text_at(one, "text") or text_at(one, "output"))
-    )
+    texts = (text_at(block, "text") or text_at(block, "output") for block in objects(content))
+    return "\n".join(filter(None, texts))
 
 
 def when(value: Any) -> float | None:
@@ -372,3 +426,71 @@ def when(value: Any) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e20:
         return None
     return value / (1e9 if value > 1e17 else 1e3 if value > 1e11 else 1.0)
+
+
+# What readers share: the parts and the faults of a session that is being read, and its figures.
+
+
+def read_lines(path: Path, take: Callable[[Line], Found]) -> Found:
+    """Yield what `take` makes of each line, and the lines that cannot be read."""
+    for line in lines(path):
+        if isinstance(line, Line):
+            yield from take(line)
+        else:
+            yield line
+
+
+def read_members(path: Path, take: Callable[[str, Any], Found], *lists: str) -> Found:
+    """Yield what `take` makes of each key of a document, as `walked` gives it with its value."""
+    for member in walked(path, *lists):
+        if isinstance(member, Skipped):
+            yield member
+        else:
+            yield from take(*member)
+
+
+def full_part(building: Building) -> Iterator[Session]:
+    """Yield the part read so far once it is long enough to be counted by itself."""
+    part = building.whole()
+    if part is not None:
+        yield part
+
+
+def take_faults(
+    building: Building,
+    path: Path,
+    place: str,
+) -> Iterator[Skipped]:
+    """Yield the faults of the thing at this place as skipped parts, and clear them."""
+    for fault in building.faults:
+        yield Skipped(str(path), place, fault)
+    building.faults.clear()
+
+
+def usage_in(
+    tokens: object, prompt: str, completion: str, reasoning: str = "", cached: str = ""
+) -> Usage:
+    """Return the counts of tokens under these keys; 0 for one that is not there."""
+    keys = (prompt, completion, reasoning, cached)
+    return Usage(*(count_at(tokens, key) for key in keys))
+
+
+class _Phrase(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    outcome: Recorded
+    patterns: tuple[str, ...]
+
+
+@cache
+def _phrases(format_name: str) -> list[tuple[re.Pattern[str], Recorded]]:
+    """Return the patterns in phrases.toml that show what became of a call, in their order."""
+    content = Path(__file__).with_name("phrases.toml").read_bytes()
+    phrases = msgspec.toml.decode(content, type=dict[str, list[_Phrase]])[format_name]
+    return [
+        (re.compile(pattern), phrase.outcome) for phrase in phrases for pattern in phrase.patterns
+    ]
+
+
+def outcome_in(text: str, format_name: str) -> Recorded | None:
+    """Return the outcome that a result's text shows; None where no phrase of the program fits."""
+    fitting = (outcome for pattern, outcome in _phrases(format_name) if pattern.match(text))
+    return next(fitting, None)

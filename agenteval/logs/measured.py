@@ -32,7 +32,8 @@ from agenteval.trial.summary import ImportedCounts
 from agenteval.trial.text import visible
 from agenteval.trial.trial import ErrorCounts
 
-ARTICLE = "article"  # the allow list that the published calls are judged by, and their taxonomy
+# The allow list that the published calls are judged by, and their taxonomy
+ARTICLE = "article"
 CALLS = Path("fixtures", "article", "calls.jsonl")
 Sessions = tuple[tuple[ToolCall, ...], ...]
 
@@ -40,7 +41,8 @@ Sessions = tuple[tuple[ToolCall, ...], ...]
 def import_counts(file: Path, store: str) -> Iterator[ImportedCounts]:
     """Store a published table, one entry for each of its models. Raises UsageError."""
     Location(store).check_ours()
-    tables, now = load_counts(file), datetime.now(UTC)
+    tables = load_counts(file)
+    now = datetime.now(UTC)
     model_cards = cards(tables)
     with closing(sql.SqlStore(store)) as there:
         for model, table in tables.items():
@@ -57,18 +59,19 @@ def cards(models: Iterable[str]) -> Mapping[str, ModelCard]:
     """Return the card of each model in agenteval.toml, found by its name or its served id."""
     configured = _configured()
     served = {entry.model: entry for entry in configured.values()} | dict(configured)
-    return {
-        model: ModelCard(
-            name=model,
-            served_id=served[model].model,
-            architecture=served[model].architecture,
-            total_parameters=served[model].total_parameters,
-            active_parameters=served[model].active_parameters,
-        )
-        if model in served
-        else ModelCard(name=model, served_id=model)
-        for model in models
-    }
+    return {model: _card(model, served.get(model)) for model in models}
+
+
+def _card(name: str, entry: ModelEntry | None) -> ModelCard:
+    if entry is None:
+        return ModelCard(name=name, served_id=name)
+    return ModelCard(
+        name=name,
+        served_id=entry.model,
+        architecture=entry.architecture,
+        total_parameters=entry.total_parameters,
+        active_parameters=entry.active_parameters,
+    )
 
 
 def _configured() -> Mapping[str, ModelEntry]:
@@ -77,14 +80,22 @@ def _configured() -> Mapping[str, ModelEntry]:
         return load_models(roots())
     except UsageError as error:
         said = str(error).partition("\n")[0]
-        logging.getLogger(__name__).warning("agenteval: %s; it is left out", visible(said))
+        logging.getLogger(__name__).warning(
+            "agenteval: %s; it is left out",
+            visible(said),
+        )
         return {}
 
 
 def read_log(paths: Sequence[str], window: float) -> LogView:
     """Return the contents of the logs, the oldest file first. Raises UsageError."""
     log = VllmLog()
-    window_loads = loads(windows(log.entries(log_lines(paths)), window))
+    window_loads = loads(
+        windows(
+            log.entries(log_lines(paths)),
+            window,
+        )
+    )
     if not window_loads:
         raise UsageError(f"{', '.join(paths)}: {_why_none(log)}")
     return LogView(
@@ -126,19 +137,19 @@ class _CallLine(BaseModel):
     call: _Call
 
 
-def load_article(*, roots: Sequence[Path]) -> Mapping[str, Sessions]:
+def _load_article(*, roots: Sequence[Path]) -> Mapping[str, Sessions]:
     """Every model's sessions, each the calls of one sub-agent in order. Raises UsageError."""
-    path = next((root / CALLS for root in roots if (root / CALLS).is_file()), None)
+    path = next(
+        (root / CALLS for root in roots if (root / CALLS).is_file()),
+        None,
+    )
     if path is None:
         raise UsageError(f"{CALLS}: not found in {', '.join(map(str, roots))}. Install it again")
     models: dict[str, dict[str, list[ToolCall]]] = {}
     for number, text in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         line, call = _read(f"{path}:{number}", text)
         models.setdefault(line.model, {}).setdefault(line.session, []).append(call)
-    return {
-        model: tuple(tuple(calls) for calls in sessions.values())
-        for model, sessions in models.items()
-    }
+    return {model: tuple(map(tuple, sessions.values())) for model, sessions in models.items()}
 
 
 def _read(where: str, text: str) -> tuple[_CallLine, ToolCall]:
@@ -158,13 +169,17 @@ def view_of_article() -> View:
     """The published comparison, judged again from its calls."""
     where = roots()
     policy = load_policy(ARTICLE, roots=where)
-    counts_of = {
-        model: ErrorCounts.of([[_primary(call, policy) for call in calls] for calls in sessions])
-        for model, sessions in load_article(roots=where).items()
-    }  # which calls belong to one trial was not published: the sessions were made up
-    counts = {model: replace(of, by_trial=False) for model, of in counts_of.items()}
+    counts: dict[str, ErrorCounts] = {}
+    for model, sessions in _load_article(roots=where).items():
+        classes = [[_primary(call, policy) for call in calls] for calls in sessions]
+        # Which calls belong to one trial was not published: the sessions were made up.
+        counts[model] = replace(
+            ErrorCounts.of(classes),
+            by_trial=False,
+        )
     title = "The published comparison, judged again from calls written after it"
-    texts, rows = build.class_texts(), catalogue.fold(ARTICLE)
+    texts = build.class_texts()
+    rows = catalogue.fold(ARTICLE)
     return build_counts_view(title, counts, classes=texts, fold=rows)
 
 

@@ -1,16 +1,12 @@
-"""OpenCode's database, from 1.2 on: a stranger's, whose views, triggers and damage do no harm.
+"""OpenCode's sessions: its database, its older tree of files, `export`, and `run --format json`.
 
-OpenCode 2 writes into tables of its own, next to those of 1. It is opened as a trial's database is.
+A tool part means the same in all four, and differs by version. A name that is not known, and
+arguments that are no JSON, become a call of a tool `invalid`, which counts as completed; where
+every tool is denied, that one is denied too.
+
+The database (from 1.2 on) is a stranger's: it is opened as a trial's database is, so that its
+views, triggers and damage do no harm. OpenCode 2 writes into tables of its own, next to those of 1.
 What cannot be read is reported by its row, and the rest is read on.
-
-OpenCode's records of a session, a message and a call: a tool part, whose words differ.
-
-A name that is not known, and arguments that are no JSON, become a call of a tool `invalid`, which
-counts as completed; where every tool is denied, that one is denied too.
-
-OpenCode's sessions: its database, its older tree of files, `export`, and `run --format json`.
-
-What a tool part means is the same in all of them, and differs by version: `opencode_parts` knows.
 """
 
 import json
@@ -18,23 +14,29 @@ import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from errno import EBUSY
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 from agenteval.logs.json import (
     LONGEST,
+    Found,
     Line,
+    Object,
     at,
     code_at,
     count_at,
-    lines,
+    full_part,
     name_at,
+    nested,
     objects,
+    read_lines,
+    read_members,
     take_faults,
     text_at,
-    walked,
+    usage_in,
     when,
     words,
 )
@@ -44,27 +46,29 @@ from agenteval.sandbox.inside.inquiry import FAULTS, LIMITS, allowed, defended
 from agenteval.trial.session import Building, LoggedCall, LoggedTurn, Recorded, Session, Skipped
 from agenteval.trial.trial import Usage
 
-Object = Mapping[str, Any]
 _DENIED = re.compile(
     r"specifically restricted access|rule which prevents|PermissionDeniedError"
-    r"|Permission denied: |\A(?:Error: )?Denied by the allow list "  # the last one is our hook's
+    # The last one is our hook's
+    r"|Permission denied: |\A(?:Error: )?Denied by the allow list "
 )
 _REJECTED = re.compile(r"PermissionRejectedError|user rejected permission|PermissionCorrectedError")
 _INVALID = re.compile(r"call unavailable tool|NoSuchToolError")
 _MALFORMED = re.compile(
     r"was called with invalid arguments|Invalid input for tool|JSON parsing failed"
 )
-_RULES = 1_000  # that are kept of a session: each is looked for among the others
+# That are kept of a session: each is looked for among the others
+_RULES = 1_000
 _ACTIONS = {"allow", "ask", "deny"}
+_RULE = ("permission", "pattern", "action")
 
 
-def begun(info: Object, path: Path) -> Building:
+def _begun(info: Object, path: Path) -> Building:
     session = Session("", path=str(path))
-    fill(session, info)
+    _fill(session, info)
     return Building(session)
 
 
-def fill(session: Session, info: Object) -> None:
+def _fill(session: Session, info: Object) -> None:
     session.id = name_at(info, "id")
     session.agent = text_at(info, "agent") or session.agent
     session.version = text_at(info, "version")
@@ -72,7 +76,7 @@ def fill(session: Session, info: Object) -> None:
     session.parent = name_at(info, "parentID")
 
 
-def message_of(building: Building, info: Object, parts: Iterable[Object]) -> None:
+def _add_message(building: Building, info: Object, parts: Iterable[Object]) -> None:
     """Add one message with its parts; only the model's messages hold calls."""
     session = building.session
     agent = text_at(info, "agent") or text_at(info, "mode")
@@ -87,52 +91,59 @@ def message_of(building: Building, info: Object, parts: Iterable[Object]) -> Non
     turn.finish = text_at(info, "finish")
     turn.usage = _usage(at(info, "tokens"))
     for part in parts:
-        part_of(building, turn, part)
+        _add_part(building, turn, part)
 
 
 def _usage(tokens: object) -> Usage:
-    return Usage(
-        prompt_tokens=count_at(tokens, "input") + count_at(tokens, "cache", "read"),
-        completion_tokens=count_at(tokens, "output"),
-        reasoning_tokens=count_at(tokens, "reasoning"),
-        cached_tokens=count_at(tokens, "cache", "read"),
-    )
+    cached = count_at(tokens, "cache", "read")
+    usage = usage_in(tokens, "input", "output", "reasoning")
+    return replace(usage, prompt_tokens=usage.prompt_tokens + cached, cached_tokens=cached)
 
 
-def part_of(building: Building, turn: LoggedTurn, part: Object) -> None:
+def _add_part(building: Building, turn: LoggedTurn, part: Object) -> None:
     building.needs(part, "type")
-    if part.get("type") == "text" and not part.get("synthetic"):
+    kind = part.get("type")
+    if kind == "text" and not part.get("synthetic"):
         turn.says(text_at(part, "text"))
-    elif part.get("type") == "tool":
-        building.needs(part, "tool", "state")
-        if isinstance(state := part.get("state"), dict):
-            building.needs(state, "status", "input")
-            building.may_have(state, "error", "output", "metadata", "time")
-            if part.get("tool") == "invalid" and isinstance(given := state.get("input"), dict):
-                building.may_have(given, "tool", "error")
-        call = call_of(part)
+    elif kind == "tool":
+        _check_tool_part(building, part)
+        call = _call_of(part)
+        # One malformed call can leave many parts behind.
         if call.recorded is Recorded.PENDING and not building.first(turn, call):
-            return  # one malformed call can leave many parts behind
-        rules = rules_in(call)
+            return
+        rules = _rules_in(call)
         building.called(turn, call)
+        known = building.session.rules
         for rule in rules:
-            if rule not in building.session.rules and len(building.session.rules) < _RULES:
-                building.session.rules.append(rule)
+            if rule not in known and len(known) < _RULES:
+                known.append(rule)
 
 
-def call_of(part: Object) -> LoggedCall:
-    state: Object = part["state"] if isinstance(part.get("state"), dict) else {}
-    arguments, output = state.get("input"), text_at(state, "error") or text_at(state, "output")
+def _check_tool_part(building: Building, part: Object) -> None:
+    building.needs(part, "tool", "state")
+    for state in nested(part, "state"):
+        building.needs(state, "status", "input")
+        building.may_have(state, "error", "output", "metadata", "time")
+        if part.get("tool") == "invalid":
+            for arguments in nested(state, "input"):
+                building.may_have(arguments, "tool", "error")
+
+
+def _call_of(part: Object) -> LoggedCall:
+    state = _object(part, "state")
+    arguments = state.get("input")
+    output = text_at(state, "error") or text_at(state, "output")
     recorded = _recorded(part, state)
     name = text_at(part, "tool")
     if name == "invalid" and isinstance(arguments, dict):
-        name, output = text_at(arguments, "tool") or name, text_at(arguments, "error") or output
-        arguments = _text_in(output) if recorded is Recorded.MALFORMED else {}
-    elif recorded is Recorded.MALFORMED and isinstance(at(arguments, "value"), str):
-        arguments = (
-            arguments["value"] if isinstance(arguments, dict) and len(arguments) == 1 else arguments
-        )
-    began, ended = when(at(state, "time", "start")), when(at(state, "time", "end"))
+        name = text_at(arguments, "tool") or name
+        output = text_at(arguments, "error") or output
+        arguments = _quoted_arguments(output) if recorded is Recorded.MALFORMED else {}
+    elif recorded is Recorded.MALFORMED and _is_raw(arguments):
+        value = at(arguments, "value")
+        arguments = value if isinstance(value, str) else arguments
+    began = when(at(state, "time", "start"))
+    ended = when(at(state, "time", "end"))
     return LoggedCall(
         call=called(name_at(part, "callID"), name, {} if arguments is None else arguments),
         recorded=recorded,
@@ -142,8 +153,14 @@ def call_of(part: Object) -> LoggedCall:
     )
 
 
+def _is_raw(arguments: object) -> bool:
+    """Return True for arguments that stand under `value`, as what could not be parsed does."""
+    return isinstance(arguments, dict) and [*arguments] == ["value"]
+
+
 def _recorded(part: Object, state: Object) -> Recorded:
-    status, error = text_at(state, "status"), text_at(state, "error")
+    status = text_at(state, "status")
+    error = text_at(state, "error")
     if part.get("tool") == "invalid":
         error = text_at(state, "input", "error") or error
         return Recorded.INVALID_TOOL if _INVALID.search(error) else Recorded.MALFORMED
@@ -157,45 +174,43 @@ def _refused(error: str, arguments: object) -> Recorded:
         return Recorded.MALFORMED
     if _INVALID.search(error):
         # Where `invalid` is denied too, a name that is offered was given with broken arguments.
-        is_raw = isinstance(arguments, str) or (
-            isinstance(arguments, dict) and [*arguments] == ["value"]
-        )
-        return Recorded.MALFORMED if is_raw else Recorded.INVALID_TOOL
+        is_broken = isinstance(arguments, str) or _is_raw(arguments)
+        return Recorded.MALFORMED if is_broken else Recorded.INVALID_TOOL
     if _REJECTED.search(error):
         return Recorded.REJECTED
     return Recorded.DENIED if _DENIED.search(error) else Recorded.TOOL_ERROR
 
 
-def _text_in(error: str) -> str:
+def _quoted_arguments(error: str) -> str:
     """The arguments that could not be read, which the message quotes."""
     _, _, quoted = error.partition("Text: ")
     return quoted.partition("\nError message:")[0].rstrip(".") or error
 
 
-def _quoted(said: str, opens: str, closes: str) -> str:
+def _between(text: str, opens: str, closes: str) -> str:
     """From the first mark to the last; a pattern would look for the end from each of the firsts."""
-    begin, end = said.find(opens), said.rfind(closes)
-    return said[begin : end + len(closes)] if 0 <= begin < end else ""
+    begin = text.find(opens)
+    end = text.rfind(closes)
+    return text[begin : end + len(closes)] if 0 <= begin < end else ""
 
 
-def rules_in(call: LoggedCall) -> list[Mapping[str, str]]:
+def _rules_in(call: LoggedCall) -> list[Mapping[str, str]]:
     """Return the rules that a denial quotes: a list from 1.1 on, the table of bash in 1.0."""
     if call.recorded is not Recorded.DENIED:
         return []
-    listed = _quoted(call.said, "[{", "}]")
-    table = _quoted(call.said.partition("settings configured: ")[2], "{", "}")
+    listed = _between(call.said, "[{", "}]")
+    table = _between(call.said.partition("settings configured: ")[2], "{", "}")
+    rules: list[Mapping[str, str]] = []
     try:
         if listed:
-            rules = [
-                {name: text_at(one, name) for name in ("permission", "pattern", "action")}
-                for one in objects(json.loads(listed))
-            ]
+            for quoted in objects(json.loads(listed)):
+                values = [text_at(quoted, name) for name in _RULE]
+                rules.append(dict(zip(_RULE, values, strict=True)))
         else:
             settings = json.loads(table or "{}")
-            rules = [
-                {"permission": call.call.name, "pattern": str(key), "action": str(action)}
-                for key, action in settings.items()
-            ]
+            for key, action in settings.items():
+                rule = (call.call.name, str(key), str(action))
+                rules.append(dict(zip(_RULE, rule, strict=True)))
     except (ValueError, RecursionError, AttributeError):
         return []
     return [rule for rule in rules if rule["action"] in _ACTIONS]
@@ -214,14 +229,26 @@ _LIMITS = LIMITS | {
 }
 # The limits of the process: beside what is read, our own store is written.
 _HEAPS = "PRAGMA soft_heap_limit=268435456; PRAGMA hard_heap_limit=536870912;"
-_BUSY_TIMEOUT = 5_000  # milliseconds for who writes in it
-_STEPS = 20_000_000  # of SQLite's machine, and one for each byte; a good store takes a tenth
-_STRIDE = 100_000  # of them, after which they are counted
+# Milliseconds for who writes in it
+_BUSY_TIMEOUT = 5_000
+# Of SQLite's machine, and one for each byte; a good store takes a tenth
+_STEPS = 20_000_000
+# Of them, after which they are counted
+_STRIDE = 100_000
 _DECLARED = "SELECT sql FROM sqlite_master WHERE type = 'table' AND name = ?"
-_SESSIONS = "SELECT id FROM session ORDER BY id"
-_SESSIONS_2 = "SELECT id FROM session_v2 ORDER BY id"
-_MESSAGES = "SELECT id FROM message WHERE session_id = CAST(? AS TEXT) ORDER BY time_created, id"
-_MESSAGES_2 = "SELECT id FROM session_message WHERE session_id = CAST(? AS TEXT) ORDER BY seq, id"
+# By the table of sessions: the ids of all, and of the messages of one.
+_SESSIONS = {
+    "session": "SELECT id FROM session ORDER BY id",
+    "session_v2": "SELECT id FROM session_v2 ORDER BY id",
+}
+_MESSAGES = {
+    "session": (
+        "SELECT id FROM message WHERE session_id = CAST(? AS TEXT) ORDER BY time_created, id"
+    ),
+    "session_v2": (
+        "SELECT id FROM session_message WHERE session_id = CAST(? AS TEXT) ORDER BY seq, id"
+    ),
+}
 _PART_IDS = "SELECT id FROM part WHERE message_id = CAST(? AS TEXT) ORDER BY id"
 
 
@@ -229,7 +256,7 @@ class _SpentError(Exception):
     """It takes more steps than a store of its size has any use for."""
 
 
-def read_database(path: Path, *, is_logged: bool) -> Iterator[Session | Skipped]:
+def _read_database(path: Path, *, is_logged: bool) -> Found:
     """Read a database, opened to read only, with its WAL: what OpenCode has committed is read.
 
     One that is written by way of a WAL and has none is in use by nobody. Raises OSError if a
@@ -237,7 +264,8 @@ def read_database(path: Path, *, is_logged: bool) -> Iterator[Session | Skipped]
     """
     wal, *others = (path.with_name(path.name + end) for end in ("-wal", "-shm", "-journal"))
     for beside in (wal, *others):
-        if beside.exists():  # SQLite would wait for a pipe without end
+        # SQLite would wait for a pipe without end
+        if beside.exists():
             regular(beside).close()
     # A store without its -shm, in a folder that cannot be written, is read as it lies there.
     how = "&immutable=1" if is_logged and not wal.exists() else ""
@@ -299,8 +327,8 @@ class _Reading:
         self.steps += _STRIDE
         return self.steps > self.most_steps
 
-    def sessions(self, store: Any) -> Iterator[Session | Skipped]:
-        for table, query in (("session", _SESSIONS), ("session_v2", _SESSIONS_2)):
+    def sessions(self, store: Any) -> Found:
+        for table, query in _SESSIONS.items():
             names = self._ids(store, "the sessions", query) if table in self.columns else {}
             for name in names:
                 yield from self._session(store, table, name)
@@ -308,31 +336,36 @@ class _Reading:
                 self.faults.clear()
         yield from self.faults
 
-    def _session(self, store: Any, table: str, name: object) -> Iterator[Session | Skipped]:
+    def _session(self, store: Any, table: str, name: object) -> Found:
         info = self._row(store, table, name)
-        building = Building(Session("")) if info is None else begun(info, self.path)
-        query = _MESSAGES if table == "session" else _MESSAGES_2
-        for message in self._ids(store, f"session {name}", query, name):
-            if (whole := building.whole()) is not None:
-                yield whole
+        building = Building(Session("")) if info is None else _begun(info, self.path)
+        for message in self._ids(store, f"session {name}", _MESSAGES[table], name):
+            yield from full_part(building)
             if table == "session":
                 payload = self._payload(store, "message", message)
                 parts = self._parts(store, message)
             else:
                 row = self._payload(store, "session_message", message)
-                payload, parts = (None, iter(())) if row is None else _of_second(row)
+                payload, parts = (None, iter(())) if row is None else _in_first_form(row)
             if payload is not None:
-                message_of(building, {**payload, "id": message}, parts)
+                _add_message(building, {**payload, "id": message}, parts)
                 yield from take_faults(building, self.path, f"message {message}")
         if info is not None:
             yield building.session
 
     def _parts(self, store: Any, message: object) -> Iterator[Object]:
         for part in self._ids(store, f"message {message}", _PART_IDS, message):
-            if (found := self._payload(store, "part", part)) is not None:
+            found = self._payload(store, "part", part)
+            if found is not None:
                 yield found
 
-    def _ids(self, store: Any, where: str, query: str, *of: object) -> dict[Any, None]:
+    def _ids(
+        self,
+        store: Any,
+        where: str,
+        query: str,
+        *of: object,
+    ) -> dict[Any, None]:
         """Each once, in their order: of a damaged table one row can stand in many places."""
         idents: dict[Any, None] = {}
         try:
@@ -342,7 +375,12 @@ class _Reading:
             self._fault(where, error)
         return idents
 
-    def _row(self, store: Any, table: str, name: object) -> Object | None:
+    def _row(
+        self,
+        store: Any,
+        table: str,
+        name: object,
+    ) -> Object | None:
         columns = self.columns[table]
         query = f"SELECT {', '.join(columns)} FROM {table} WHERE id = CAST(? AS TEXT)"  # noqa: S608 -- our own
         try:
@@ -355,8 +393,14 @@ class _Reading:
         known = dict(zip(columns, values, strict=True))
         return {**known, "parentID": known.get("parent_id")}
 
-    def _payload(self, store: Any, table: str, name: object) -> Object | None:
-        if (row := self._row(store, table, name)) is None:
+    def _payload(
+        self,
+        store: Any,
+        table: str,
+        name: object,
+    ) -> Object | None:
+        row = self._row(store, table, name)
+        if row is None:
             return None
         try:
             if isinstance(row["data"], str) and has_too_many(row["data"]):
@@ -372,7 +416,12 @@ class _Reading:
             return {}
         return {**payload, "type": row["type"]} if "type" in row else payload
 
-    def _fault(self, at: str, error: BaseException, why: str = "") -> None:
+    def _fault(
+        self,
+        at: str,
+        error: BaseException,
+        why: str = "",
+    ) -> None:
         _unless_locked(error)
         if self.steps > self.most_steps:
             raise _SpentError from error
@@ -380,22 +429,33 @@ class _Reading:
         self.faults.append(Skipped(str(self.path), at, f"{why}{said or 'no memory for it'}"))
 
 
-def _of_second(message: Object) -> tuple[Object, Iterator[Object]]:
+def _in_first_form(message: Object) -> tuple[Object, Iterator[Object]]:
     """Return a message of OpenCode 2 in the form of 1, and its parts, which have other names."""
-    info = {**message, "role": message.get("type"), "modelID": text_at(message, "model", "id")}
-    return info, (_part_of_second(part) for part in objects(message.get("content")))
+    info = {
+        **message,
+        "role": message.get("type"),
+        "modelID": text_at(message, "model", "id"),
+    }
+    return info, (_part_in_first_form(part) for part in objects(message.get("content")))
 
 
-def _part_of_second(part: Object) -> Object:
+def _part_in_first_form(part: Object) -> Object:
     if part.get("type") != "tool":
         return part
     converted: Object = {**part, "callID": part.get("id")}
     if "name" in part:
         converted = {**converted, "tool": part["name"]}
-    if isinstance(state := part.get("state"), dict):
-        error, output = state.get("error"), state.get("output")
+    state = part.get("state")
+    if isinstance(state, dict):
+        error = state.get("error")
+        output = state.get("output")
         if isinstance(error, dict):
-            error = ": ".join(filter(None, (text_at(error, "type"), text_at(error, "message"))))
+            error = ": ".join(
+                filter(
+                    None,
+                    (text_at(error, "type"), text_at(error, "message")),
+                )
+            )
         texts = {"error": error, "output": output or words(state.get("content"))}
         converted = {
             **converted,
@@ -409,7 +469,7 @@ _PARTS = {"tool_use", "text", "step_start", "step_finish"}
 _NO_SESSION = "no session of OpenCode's in it"
 
 
-def read(path: Path) -> Iterator[Session | Skipped]:
+def read(path: Path) -> Found:
     """A database, a file of `export` or `run`, a folder of storage, or one session's file in it."""
     if path.is_dir():
         for found in sorted(path.glob("session/*/*.json")):
@@ -418,7 +478,7 @@ def read(path: Path) -> Iterator[Session | Skipped]:
     with unpacked_log(path) as file:
         start = file.peek(4096)[:4096]
     if start.startswith(_MARK):
-        yield from read_database(path, is_logged=start[18:19] == b"\2")
+        yield from _read_database(path, is_logged=start[18:19] == b"\2")
     elif path.parent.parent.name == "session" and b'"messages"' not in start:
         yield from _of_tree(path)
     else:
@@ -427,26 +487,30 @@ def read(path: Path) -> Iterator[Session | Skipped]:
         yield from _of_run(path) if is_run else _of_export(path)
 
 
-def _of_export(path: Path) -> Iterator[Session | Skipped]:
-    building, has_info, number = Building(Session("", path=str(path))), False, 0
-    for item in walked(path, "messages"):
-        if isinstance(item, Skipped):
-            yield item
-            continue
-        key, value = item
-        if key == "info" and isinstance(value, dict):
-            fill(building.session, value)
-            has_info = True
-        elif key not in {"info", "messages"}:
+def _of_export(path: Path) -> Found:
+    building = Building(Session("", path=str(path)))
+    has_info = False
+    numbers = count(1)
+
+    def take(key: str, value: Any) -> Found:
+        nonlocal has_info
+        if key not in {"info", "messages"}:
             building.may_have({key: None}, "messages")
             yield from take_faults(building, path, "the file")
-        elif key == "messages" and isinstance(value, dict):
-            if has_info and (whole := building.whole()) is not None:  # no part without its name
-                yield whole
-            number += 1
+        elif not isinstance(value, dict):
+            return
+        elif key == "info":
+            _fill(building.session, value)
+            has_info = True
+        else:
+            # A part is named by the info, which may come last.
+            if has_info:
+                yield from full_part(building)
             building.needs(value, "info", "parts")
-            message_of(building, _object(value, "info"), objects(value.get("parts")))
-            yield from take_faults(building, path, f"message {number}")
+            _add_message(building, _object(value, "info"), objects(value.get("parts")))
+            yield from take_faults(building, path, f"message {next(numbers)}")
+
+    yield from read_members(path, take, "messages")
     if has_info and building.session.id:
         yield building.session
     else:
@@ -454,61 +518,65 @@ def _of_export(path: Path) -> Iterator[Session | Skipped]:
 
 
 def _object(value: Object, key: str) -> Object:
-    found = value.get(key)
-    return found if isinstance(found, dict) else {}
+    return next(iter(nested(value, key)), {})
 
 
-def _of_run(path: Path) -> Iterator[Session | Skipped]:
+def _of_run(path: Path) -> Found:
     """Read the output of `run --format json`: 1.1 omits failed calls, and none names the model."""
     buildings: dict[str, Building] = {}
-    for line in lines(path):
-        if not isinstance(line, Line):
-            yield line
-            continue
+    unnamed = Building(Session(""))
+
+    def take(line: Line) -> Found:
         part = _object(line.value, "part")
         name = name_at(line.value, "sessionID")
-        if not name or not part:
-            yield from _unnamed(line, path)
-            continue
-        building = buildings.setdefault(name, Building(Session(name, path=str(path))))
-        if text_at(part, "type") in {"tool", "text"}:
-            if (whole := building.whole()) is not None:
-                yield whole
-            building.may_have(part, "messageID")
-            turn = building.turn(name_at(part, "messageID"))
-            turn.at = when(line.value.get("timestamp")) or turn.at
-            part_of(building, turn, part)
-        else:
-            building.needs(part, "type")
+        building = unnamed
+        if name and part:
+            building = buildings.setdefault(
+                name,
+                Building(Session(name, path=str(path))),
+            )
+            yield from _take_event(building, part, when(line.value.get("timestamp")))
+        elif "part" in line.value or text_at(line.value, "type") in _PARTS:
+            building.needs(line.value, "sessionID", "part")
         yield from take_faults(building, path, f"line {line.number}")
-    yield from (one.session for one in buildings.values())
+
+    yield from read_lines(path, take)
+    for building in buildings.values():
+        yield building.session
     if not buildings:
         yield Skipped(str(path), "the file", _NO_SESSION)
 
 
-def _unnamed(line: Line, path: Path) -> Iterator[Skipped]:
-    """Report an event that has a part but no session, or a session but no part."""
-    building = Building(Session(""))
-    if "part" in line.value or text_at(line.value, "type") in _PARTS:
-        building.needs(line.value, "sessionID", "part")
-    yield from take_faults(building, path, f"line {line.number}")
+def _take_event(
+    building: Building,
+    part: Object,
+    moment: float | None,
+) -> Iterator[Session]:
+    if text_at(part, "type") not in {"tool", "text"}:
+        building.needs(part, "type")
+        return
+    yield from full_part(building)
+    building.may_have(part, "messageID")
+    turn = building.turn(name_at(part, "messageID"))
+    turn.at = moment or turn.at
+    _add_part(building, turn, part)
 
 
-def _of_tree(path: Path) -> Iterator[Session | Skipped]:
+def _of_tree(path: Path) -> Found:
     """One session of a tree: its messages and their parts are files, named in their order."""
-    root, faults = path.parent.parent.parent, list[Skipped]()
+    root = path.parent.parent.parent
+    faults = list[Skipped]()
     info = _file(path, faults)
-    building = begun(info, path)
+    building = _begun(info, path)
     if building.session.id:
         loose = [_file(part, faults) for part in sorted((root / "part").glob("*.json"))]
         for file in sorted((root / "message" / building.session.id).glob("*.json")):
-            if (whole := building.whole()) is not None:
-                yield whole
+            yield from full_part(building)
             message = _file(file, faults)
             name = name_at(message, "id") or file.stem
             parts = [_file(part, faults) for part in sorted((root / "part" / name).glob("*.json"))]
             parts += [part for part in loose if name_at(part, "messageID") == name]
-            message_of(building, message, parts)
+            _add_message(building, message, parts)
             yield from take_faults(building, file, "the message or a part of it")
         yield building.session
     yield from faults

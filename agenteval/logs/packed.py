@@ -1,10 +1,9 @@
-"""Files packed by gzip, bzip2, xz or ZIP: unpacked as they are read, and no further than a bound.
-
-Logs shrink to a tenth, repeated conversations to a hundredth; a thousandth is no accident.
-
-The bytes of a log: of a regular file and of nothing else, unpacked, and as text.
+"""The bytes of a log: of a regular file and of nothing else, unpacked, and as text in UTF-8.
 
 A folder of logs can hold a pipe that nobody writes to, or a link to a device that never ends.
+
+Files packed by gzip, bzip2, xz or ZIP are unpacked as they are read, and no further than a bound:
+logs shrink to a tenth, repeated conversations to a hundredth; a thousandth is no accident.
 """
 
 import bz2
@@ -32,9 +31,13 @@ if TYPE_CHECKING:
 STDIN = "-"
 # What reading such a file can raise.
 UNREADABLE = (OSError, EOFError, zlib.error, lzma.LZMAError)
-AT_ONCE = 1 << 17  # bytes
-_ALWAYS, _RATIO = 1 << 30, 200  # bytes that any file may unpack to; bytes for each packed one
-_DICTIONARY = 256 << 20  # bytes of memory; `xz -9` wants 65 MiB
+# Bytes
+AT_ONCE = 1 << 17
+# Bytes that any file may unpack to; bytes for each packed one
+_ALWAYS = 1 << 30
+_RATIO = 200
+# Bytes of memory; `xz -9` wants 65 MiB
+_DICTIONARY = 256 << 20
 _XZ = b"\xfd7zXZ"
 
 
@@ -60,9 +63,16 @@ class Allowance:
 class Bounded(RawIOBase):
     """The output of an unpacker, within the allowance. It closes the packed file too."""
 
-    def __init__(self, unpacker: IO[bytes], allowance: Allowance, *packed: BinaryIO) -> None:
+    def __init__(
+        self,
+        unpacker: IO[bytes],
+        allowance: Allowance,
+        *packed: BinaryIO,
+    ) -> None:
         super().__init__()
-        self._unpacker, self._allowance, self._packed = unpacker, allowance, packed
+        self._unpacker = unpacker
+        self._allowance = allowance
+        self._packed = packed
 
     def readable(self) -> bool:
         return True
@@ -93,7 +103,8 @@ class _Xz(RawIOBase):
         return True
 
     def readinto(self, buffer: "WriteableBuffer") -> int:
-        view, part = memoryview(buffer), b""
+        view = memoryview(buffer)
+        part = b""
         while not part:
             if self._stream is None and not self._begin():
                 return 0
@@ -108,7 +119,10 @@ class _Xz(RawIOBase):
             if not self._given:
                 return False
         self._given = content
-        self._stream = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_DICTIONARY)
+        self._stream = lzma.LZMADecompressor(
+            lzma.FORMAT_XZ,
+            memlimit=_DICTIONARY,
+        )
         return True
 
     def _unpack(self, count: int) -> bytes:
@@ -134,11 +148,17 @@ _UNPACKERS: Mapping[bytes, Callable[[BinaryIO], object]] = {
 def unpacked(file: BufferedReader, size: int) -> BufferedReader:
     """The bytes of a file of this size, unpacked as they are read where it is packed."""
     start = file.peek(8)
-    unpacker = next((each for magic, each in _UNPACKERS.items() if start.startswith(magic)), None)
+    unpacker = next(
+        (each for magic, each in _UNPACKERS.items() if start.startswith(magic)),
+        None,
+    )
     if unpacker is None:
         return file
     opened = cast("BinaryIO", unpacker(file))
-    return BufferedReader(Bounded(opened, Allowance.of(size), file), AT_ONCE)
+    return BufferedReader(
+        Bounded(opened, Allowance.of(size), file),
+        AT_ONCE,
+    )
 
 
 def opened(path: str, stack: ExitStack) -> BinaryIO:
@@ -146,10 +166,16 @@ def opened(path: str, stack: ExitStack) -> BinaryIO:
     if path == STDIN:
         return sys.stdin.buffer
     file = stack.enter_context(Path(path).open("rb"))  # noqa: SIM115 -- the stack closes it
-    return stack.enter_context(unpacked(file, Path(path).stat().st_size))
+    return stack.enter_context(
+        unpacked(
+            file,
+            Path(path).stat().st_size,
+        )
+    )
 
 
-SMALL = 1 << 24  # bytes of a file that is read at once
+# Bytes of a file that is read at once
+SMALL = 1 << 24
 _ENCODINGS = {
     b"\xff\xfe": "utf-16",
     b"\xfe\xff": "utf-16",
@@ -180,16 +206,28 @@ def opened_log(path: Path) -> BufferedReader:
 class _Recoded(RawIOBase):
     """The bytes of a text in another encoding, in UTF-8."""
 
-    def __init__(self, file: BufferedReader, encoding: str) -> None:
+    def __init__(
+        self,
+        file: BufferedReader,
+        encoding: str,
+    ) -> None:
         super().__init__()
-        self._text = TextIOWrapper(file, encoding=encoding, errors="replace", newline="\n")
+        self._text = TextIOWrapper(
+            file,
+            encoding=encoding,
+            errors="replace",
+            newline="\n",
+        )
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: "WriteableBuffer") -> int:
         view = memoryview(buffer)
-        part = self._text.read(len(view) // 4).encode("utf-8", "surrogatepass")
+        part = self._text.read(len(view) // 4).encode(
+            "utf-8",
+            "surrogatepass",
+        )
         view[: len(part)] = part
         return len(part)
 
@@ -201,12 +239,18 @@ class _Recoded(RawIOBase):
 def unpacked_log(path: Path) -> BufferedReader:
     """The bytes of a file, unpacked as they are read where it is packed."""
     file = regular(path)
-    return unpacked(file, os.fstat(file.fileno()).st_size)
+    return unpacked(
+        file,
+        os.fstat(file.fileno()).st_size,
+    )
 
 
 def regular(path: Path) -> BufferedReader:
     """Opened without waiting, and looked at before anything is read. Raises OSError."""
-    file = os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY), "rb")
+    file = os.fdopen(
+        os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY),
+        "rb",
+    )
     if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         return file
     file.close()
@@ -219,7 +263,8 @@ def small(path: Path) -> Any:
         content = file.read(SMALL + 1)
     if len(content) > SMALL:
         raise ValueError(f"more than {SMALL:,} bytes")
-    if why := excess(content):
+    why = excess(content)
+    if why:
         raise ValueError(why)
     try:
         document = json.loads(content)

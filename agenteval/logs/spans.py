@@ -6,14 +6,19 @@ call has a name, and its command is not observable.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from agenteval.logs.json import (
     LONGEST,
+    Found,
     Line,
+    Object,
     at,
     lines,
     name_at,
@@ -27,82 +32,78 @@ from agenteval.logs.packed import by_place, opened_log
 from agenteval.logs.tool_calls import called
 from agenteval.trial.session import Building, LoggedCall, Recorded, Session, Skipped, almost
 
-Object = Mapping[str, Any]
-_OPERATION = "gen_ai.operation.name"
-# What libraries call the same thing: the convention, pydantic-ai, traceloop, OpenInference, the AI
-# SDK; the first that is there.
-_NAMES = ("gen_ai.tool.name", "ai.toolCall.name", "tool.name", "traceloop.entity.name")
-_IDS = ("gen_ai.tool.call.id", "ai.toolCall.id", "tool_call.id")
-_ARGUMENTS = (
-    *("gen_ai.tool.call.arguments", "gen_ai.tool.arguments", "tool_arguments"),
-    *("ai.toolCall.args", "traceloop.entity.input", "tool.parameters", "input.value"),
+_TABLES = msgspec.toml.decode(
+    Path(__file__).with_name("spans.toml").read_bytes(), type=dict[str, dict[str, list[str]]]
 )
-_RESULTS = (
-    *("gen_ai.tool.call.result", "gen_ai.tool.result", "tool_response"),
-    *("ai.toolCall.result", "traceloop.entity.output", "output.value"),
-)
-_BESIDE = frozenset(("resourceMetrics", "resourceLogs"))
+_ATTRIBUTES = _TABLES["attributes"]
+_KEPT = frozenset(chain.from_iterable(_ATTRIBUTES.values()))
+_OTHER_RECORDS = frozenset(("resourceMetrics", "resourceLogs"))
 _FIELDS = ("name", "startTimeUnixNano", "endTimeUnixNano", "status")
-_KINDS = ("openinference.span.kind", "traceloop.span.kind")
-_MODELS = ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name", "ai.model.id")
 _CHATS = {"chat", "text_completion", "generate_content"}
-_KEPT = frozenset((*_NAMES, *_IDS, *_ARGUMENTS, *_RESULTS, *_KINDS, *_MODELS, _OPERATION)) | {
-    *("gen_ai.conversation.id", "session.id", "gen_ai.agent.name", "gen_ai.agent.version"),
-    *("service.name", "service.version", "error.type"),
-}
-_DENIED = ("denied", "permission", "approval", "policy", "forbidden", "unauthorized")
-_INVALID = ("not_found", "unknown_tool", "no_such_tool", "notfound")
-_MALFORMED = ("parsing", "invalid_argument", "validation", "jsondecode", "malformed")
+# Under these keys a library wraps the arguments with what else it knows of a call.
+_WRAPPERS = ("inputs", "input", "tool_args", "kwargs")
 
 
-def read(path: Path) -> Iterator[Session | Skipped]:
+def read(path: Path) -> Found:
     """Read a file. All its spans are held by trace, as those of one trace may stand anywhere."""
     spans: dict[str, list[Object]] = {}
-    reading, unnamed = Building(Session("")), by_place(path)
+    reading = Building(Session(""))
+    unnamed = by_place(path)
     for item in _resources(path, reading):
         if isinstance(item, Skipped):
             yield item
             continue
         place, resource = item
-        scopes = _listed(reading, resource, "scopeSpans", "instrumentationLibrarySpans")
         attributes = _attributes(reading, at(resource, "resource"))
-        inner = (span for scope in scopes for span in _listed(reading, scope, "spans"))
-        for number, span in enumerate(inner, 1):
+        for number, span in enumerate(_spans_of(reading, resource), 1):
             fields = _kept_fields(reading, span, attributes)
             spans.setdefault(name_at(span, "traceId") or unnamed, []).append(fields)
             yield from take_faults(reading, path, f"{place}, span {number}")
         yield from take_faults(reading, path, place)
     sessions: dict[str, list[Object]] = {}
     for trace, own in spans.items():
-        named = _first([span["known"] for span in own], "gen_ai.conversation.id", "session.id")
-        sessions.setdefault(named or trace, []).extend(own)
+        name = _first(
+            "sessions",
+            *(span["known"] for span in own),
+        )
+        sessions.setdefault(name or trace, []).extend(own)
     for name, own in sessions.items():
         session = _session(name, own, path)
         if session.turns:
             yield session
 
 
-def _listed(reading: Building, holder: Object, *names: str) -> list[dict[str, Any]]:
+def _spans_of(reading: Building, resource: Object) -> Iterator[Object]:
+    for scope in _listed(reading, resource, "scopeSpans", "instrumentationLibrarySpans"):
+        yield from _listed(reading, scope, "spans")
+
+
+def _listed(reading: Building, holder: Object, *names: str) -> Sequence[Object]:
     """Return the objects in the list under the first of these names.
 
     A fault is noted if none of them is there.
     """
-    found = next((holder[name] for name in names if name in holder), None)
-    if found is None:
-        reading.needs(holder, names[0])
-    return objects(found)
+    for name in names:
+        if name in holder:
+            return objects(holder[name])
+    reading.needs(holder, names[0])
+    return []
 
 
-def _kept_fields(reading: Building, span: Object, resource: dict[str, Any]) -> Object:
+def _kept_fields(
+    reading: Building,
+    span: Object,
+    resource: dict[str, Any],
+) -> Object:
     """Return the fields of a span that are used later: all spans of a file are held at once."""
     reading.needs(span, "traceId", "name")
     reading.may_have(span, *_FIELDS, "attributes")
     attributes = resource | _attributes(reading, span)
-    if wrong := next(
-        (key for key in attributes if _intended_key(key) and _intended_key(key) not in attributes),
-        "",
-    ):
-        reading.may_have(attributes, _intended_key(wrong))
+    for key in attributes:
+        intended = _intended_key(key)
+        if intended and intended not in attributes:
+            reading.may_have(attributes, intended)
+            break
     fields = {key: span[key] for key in _FIELDS if key in span}
     fields["known"] = {key: value for key, value in attributes.items() if key in _KEPT}
     return fields
@@ -144,7 +145,7 @@ def _of_request(
     value: Object, place: str, path: Path, reading: Building
 ) -> Iterator[tuple[str, Object] | Skipped]:
     """Yield the objects of one export: spans, or other records that a collector writes."""
-    if value.keys().isdisjoint(_BESIDE):
+    if value.keys().isdisjoint(_OTHER_RECORDS):
         reading.needs(value, "resourceSpans")
         yield from take_faults(reading, path, place)
     for one in objects(value.get("resourceSpans")):
@@ -173,73 +174,92 @@ def _plain(value: object) -> Any:
     return content
 
 
-def _session(name: str, spans: list[Object], path: Path) -> Session:
+def _session(
+    name: str,
+    spans: list[Object],
+    path: Path,
+) -> Session:
     spans.sort(key=_began)
     attributes = [span["known"] for span in spans]
-    building = Building(
-        Session(
-            id=name,
-            agent=_first(attributes, "gen_ai.agent.name", "service.name"),
-            model=_first(attributes, *_MODELS),
-            version=_first(attributes, "gen_ai.agent.version", "service.version"),
-            path=str(path),
-        )
+    session = Session(
+        id=name,
+        agent=_first("agents", *attributes),
+        model=_first("models", *attributes),
+        version=_first("versions", *attributes),
+        path=str(path),
     )
+    building = Building(session)
     for span in spans:
         own = span["known"]
         if _is_call(text_at(span, "name"), own):
             _call(building, span, own)
-        elif text_at(own, _OPERATION) in _CHATS or _kind(own) == "llm":
+        elif _first("operations", own) in _CHATS or _kind(own) == "llm":
             turn = building.turn()
             turn.at = when(span.get("endTimeUnixNano"))
-            turn.model = _first([own], *_MODELS)
-    return building.session
+            turn.model = _first("models", own)
+    return session
 
 
-def _kind(told: Mapping[str, Any]) -> str:
-    return _first([dict(told)], *_KINDS).lower()
+def _kind(attributes: Object) -> str:
+    return _first("kinds", attributes).lower()
 
 
-def _is_call(name: str, attributes: Mapping[str, Any]) -> bool:
-    operation = text_at(attributes, _OPERATION)
+def _is_call(name: str, attributes: Object) -> bool:
+    operation = _first("operations", attributes)
     if operation:
         return operation == "execute_tool"
-    is_named = name.startswith("execute_tool") or name == "ai.toolCall"
-    return (
-        is_named
-        or _kind(attributes) == "tool"
-        or (name == "running tool" and _NAMES[0] in attributes)
-    )
+    if name.startswith("execute_tool") or name == "ai.toolCall" or _kind(attributes) == "tool":
+        return True
+    return name == "running tool" and "gen_ai.tool.name" in attributes
 
 
 def _began(span: Object) -> int:
     """Return the start in nanoseconds, which a float would not distinguish."""
-    found = str(span.get("startTimeUnixNano") or "")
-    return int(found) if found.isdecimal() and len(found) < 20 else 0
+    stated = str(span.get("startTimeUnixNano") or "")
+    return int(stated) if stated.isdecimal() and len(stated) < 20 else 0
 
 
-def _first(known: list[dict[str, Any]], *names: str) -> str:
-    found = (name_at(told, name) for name in names for told in known)
-    return next(filter(None, found), "")
+def _first(kind: str, *spans: Object) -> str:
+    """Return the first name in the attributes of these spans under the names of one kind."""
+    for name in _ATTRIBUTES[kind]:
+        for attributes in spans:
+            value = name_at(attributes, name)
+            if value:
+                return value
+    return ""
 
 
-def _call(building: Building, span: Object, attributes: Mapping[str, Any]) -> None:
+def _first_value(kind: str, attributes: Object) -> Any:
+    """Return the first value, of whatever type, under the names of one kind; None for none."""
+    values = (attributes.get(name) for name in _ATTRIBUTES[kind])
+    return next(
+        (value for value in values if value is not None),
+        None,
+    )
+
+
+def _call(
+    building: Building,
+    span: Object,
+    attributes: Object,
+) -> None:
     turns = building.session.turns
     turn = turns[-1] if turns else building.turn()
     ended = when(span.get("endTimeUnixNano"))
     began = when(span.get("startTimeUnixNano"))
     turn.at = turn.at or ended
-    arguments: Any = next(
-        (attributes[name] for name in _ARGUMENTS if attributes.get(name) is not None), {}
+    arguments = _first_value("arguments", attributes)
+    name = _first("names", attributes)
+    name = name or text_at(span, "name").removeprefix("execute_tool").strip()
+    inner = {} if arguments is None else _inner(arguments)
+    logged = LoggedCall(
+        called(_first("ids", attributes), name, inner),
+        _outcome(span, attributes),
     )
-    known = _first([dict(attributes)], *_NAMES)
-    name = known or text_at(span, "name").removeprefix("execute_tool").strip()
-    call = called(_first([dict(attributes)], *_IDS), name, _inner(arguments))
-    output = next(
-        (str(attributes[name]) for name in _RESULTS if attributes.get(name) is not None), ""
-    )
-    seconds = ended - began if ended and began else None
-    building.called(turn, LoggedCall(call, _outcome(span, attributes), output, seconds=seconds))
+    output = _first_value("results", attributes)
+    logged.said = "" if output is None else str(output)
+    logged.seconds = ended - began if ended and began else None
+    building.called(turn, logged)
 
 
 def _inner(arguments: Any) -> Any:
@@ -248,23 +268,19 @@ def _inner(arguments: Any) -> Any:
         parsed = json.loads(arguments) if isinstance(arguments, str) else arguments
     except (ValueError, RecursionError):
         return arguments
-    for key in ("inputs", "input", "tool_args", "kwargs"):
+    for key in _WRAPPERS:
         inner = at(parsed, key)
         if isinstance(inner, dict) and not parsed.keys() & {"command", "cmd"}:
             return inner
     return arguments
 
 
-def _outcome(span: Object, told: Mapping[str, Any]) -> Recorded:
-    kind = str(told.get("error.type") or "").lower()
-    failed = str(at(span, "status", "code")) in {"2", "STATUS_CODE_ERROR"}
-    if not kind and not failed:
+def _outcome(span: Object, attributes: Object) -> Recorded:
+    kind = str(attributes.get("error.type") or "").lower()
+    has_failed = str(at(span, "status", "code")) in {"2", "STATUS_CODE_ERROR"}
+    if not kind and not has_failed:
         return Recorded.RAN if span.get("endTimeUnixNano") else Recorded.PENDING
-    for recorded, marks in (
-        (Recorded.DENIED, _DENIED),
-        (Recorded.INVALID_TOOL, _INVALID),
-        (Recorded.MALFORMED, _MALFORMED),
-    ):
+    for outcome, marks in _TABLES["outcomes"].items():
         if any(mark in kind for mark in marks):
-            return recorded
+            return Recorded(outcome)
     return Recorded.TOOL_ERROR

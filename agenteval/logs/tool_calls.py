@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from agenteval import plugins
 from agenteval.shell.gate import quoted
@@ -16,7 +16,6 @@ from agenteval.trial.call import BASH, ToolCall
 from agenteval.trial.text import is_json
 
 GROUP = "agenteval.formats"
-Json = TypeVar("Json", str, bytes)
 
 
 class _Shape(NamedTuple):
@@ -24,7 +23,8 @@ class _Shape(NamedTuple):
 
     name: str
     arguments: str
-    our_names: Mapping[str, str] = {}  # our names of tools that are called otherwise there
+    # Our names of tools that are called otherwise there
+    our_names: Mapping[str, str] = {}
     type: str = ""
 
 
@@ -38,17 +38,27 @@ _SHELLS = dict.fromkeys(
 )
 _ALL = _CLAUDE | _SHELLS
 _SHAPES = (
-    _Shape("function.name", "function.arguments"),  # chat completions
-    _Shape("name", "arguments", _SHELLS, type="function_call"),  # Responses, Codex
-    _Shape("type", "action", _SHELLS, type="local_shell_call"),  # Responses
-    _Shape("tool", "state.input", _SHELLS),  # OpenCode
-    _Shape("name", "input", _CLAUDE | _SHELLS),  # Anthropic, Claude Code
-    _Shape("tool_name", "tool_input", _CLAUDE),  # a hook of Claude Code
-    _Shape("name", "args", _SHELLS),  # Gemini, Qwen Code
-    _Shape("toolName", "input", _SHELLS),  # AI SDK
+    # Chat completions
+    _Shape("function.name", "function.arguments"),
+    # Responses, Codex
+    _Shape("name", "arguments", _SHELLS, type="function_call"),
+    # Responses
+    _Shape("type", "action", _SHELLS, type="local_shell_call"),
+    # OpenCode
+    _Shape("tool", "state.input", _SHELLS),
+    # Anthropic, Claude Code
+    _Shape("name", "input", _CLAUDE | _SHELLS),
+    # A hook of Claude Code
+    _Shape("tool_name", "tool_input", _CLAUDE),
+    # Gemini, Qwen Code
+    _Shape("name", "args", _SHELLS),
+    # AI SDK
+    _Shape("toolName", "input", _SHELLS),
     _Shape("toolName", "args", _SHELLS),
-    _Shape("function_name", "arguments", _SHELLS),  # ATIF
-    _Shape("name", "arguments"),  # a call alone
+    # ATIF
+    _Shape("function_name", "arguments", _SHELLS),
+    # A call alone
+    _Shape("name", "arguments"),
 )
 _IDS = ("id", "call_id", "callID", "tool_call_id", "toolCallId", "tool_use_id")
 # Where messages, replies and lines of sessions hold calls, and what else such a line has.
@@ -57,15 +67,18 @@ _HOLDERS = (
     *("output", "candidates", "tool_calls", "toolCalls", "function_call", "functionCall"),
 )
 _RECORD = frozenset((*_HOLDERS, "role", "type", "timestamp"))
-_RIGHTS = ("sandbox_permissions", "with_escalated_permissions")  # that Codex is asked for
+# That Codex is asked for
+_RIGHTS = ("sandbox_permissions", "with_escalated_permissions")
 
 
 def tool_calls(content: Mapping[str, Any]) -> list[ToolCall] | None:
     """The calls in the object of a line; None when it neither is one nor could hold any."""
     identifier = str(content.get("id", ""))
-    if (command := _command(content)) is not None:
+    command = _command(content)
+    if command is not None:
         return [bash_call(command, identifier)]
-    if calls := list(_find_calls(content)) or list(_plugged(content)):
+    calls = list(_find_calls(content)) or list(_plugged(content))
+    if calls:
         return calls
     name = _at(content, "function.name") or content.get("name")
     if isinstance(name, str) and not content.keys() & {"role", "content", "output"}:
@@ -77,7 +90,11 @@ def bash_call(command: str, identifier: str = "") -> ToolCall:
     return ToolCall(identifier, BASH, command, {"command": command})
 
 
-def called(identifier: str, name: str, arguments: object) -> ToolCall:
+def called(
+    identifier: str,
+    name: str,
+    arguments: object,
+) -> ToolCall:
     """The call with these arguments, an object or its text, by our own name of its tool."""
     return _in_our_names(_tool_call(identifier, name, arguments), _ALL)
 
@@ -85,7 +102,10 @@ def called(identifier: str, name: str, arguments: object) -> ToolCall:
 def _plugged(content: Mapping[str, Any]) -> Iterator[ToolCall]:
     for name, read in plugins.load(GROUP, callable).items():
         try:
-            yield from plugins.called(lambda found: list(found(content) or ()), read)
+            yield from plugins.called(
+                lambda found: list(found(content) or ()),
+                read,
+            )
         except plugins.PluginError as error:
             raise plugins.PluginError(f"plug-in {name} ({GROUP}): {error}") from error
 
@@ -96,10 +116,14 @@ def _find_calls(content: object) -> Iterator[ToolCall]:
             yield from _find_calls(each)
     elif isinstance(content, dict):
         for shape in _SHAPES:
-            name, arguments = _at(content, shape.name), _at(content, shape.arguments)
+            name = _at(content, shape.name)
+            arguments = _at(content, shape.arguments)
             fits = not shape.type or shape.type == content.get("type")
             if fits and isinstance(name, str) and arguments is not None:
-                yield _in_our_names(_call(content, name, arguments), shape.our_names)
+                yield _in_our_names(
+                    _call(content, name, arguments),
+                    shape.our_names,
+                )
                 return
         for key in _HOLDERS:
             yield from _find_calls(content.get(key))
@@ -112,12 +136,20 @@ def _at(content: Mapping[str, Any], path: str) -> Any:
     return found
 
 
-def _call(content: Mapping[str, Any], name: str, arguments: object) -> ToolCall:
-    identifier = next((str(content[key]) for key in _IDS if content.get(key)), "")
+def _call(
+    content: Mapping[str, Any],
+    name: str,
+    arguments: object,
+) -> ToolCall:
+    identifier = next(
+        (str(content[key]) for key in _IDS if content.get(key)),
+        "",
+    )
     return _tool_call(identifier, name, arguments)
 
 
-DEEPEST = 200  # lists and objects within each other; Python can walk and write a few times as many
+# Lists and objects within each other; Python can walk and write a few times as many
+DEEPEST = 200
 TOO_DEEP = "nested too deep"
 
 _NESTS = frozenset((dict, list))
@@ -130,35 +162,43 @@ def is_deep(value: object) -> bool:
     for _ in range(DEEPEST):
         if not level:
             return False
-        inner = (each.values() if type(each) is dict else each for each in level)
-        level = [one for each in inner for one in each if type(one) in _NESTS]
+        next_level: list[Any] = []
+        for nest in level:
+            values = nest.values() if type(nest) is dict else nest
+            next_level += [value for value in values if type(value) in _NESTS]
+        level = next_level
     return bool(level)
 
 
-MOST_VALUES = 1 << 20  # in one text: each may take a hundred times the bytes that it is written in
+# In one text: each may take a hundred times the bytes that it is written in
+MOST_VALUES = 1 << 20
 TOO_MANY = f"more than {MOST_VALUES:,} values"
-LONGEST = 1 << 22  # characters of the text of one call's arguments: a million tokens
+# Characters of the text of one call's arguments: a million tokens
+LONGEST = 1 << 22
 TOO_LONG = f"more than {LONGEST:,} characters"
-MOST_HELD = 1 << 25  # bytes of all strings in one text, as Python holds them
+# Bytes of all strings in one text, as Python holds them
+MOST_HELD = 1 << 25
 TOO_WIDE = f"strings that take more than {MOST_HELD:,} bytes of memory"
-_STRING = re.compile(r'"[^"]*"?')
-_STRING_OF_BYTES = re.compile(_STRING.pattern.encode())
-_FOUR_BYTES = re.compile(rb"[\xf0-\xff]|\\u[dD][89abAB]")  # a character beyond U+FFFF
+_STRING = re.compile(rb'"[^"]*"?')
+_FOUR_BYTES = re.compile(rb"[\xf0-\xff]|\\u[dD][89abAB]")
 
 
-def has_too_many(text: Json) -> bool:
+def has_too_many(text: str | bytes) -> bool:
     """Return True if JSON text would become too many values; counted without parsing it."""
-    if len(text) <= MOST_VALUES or _marks(text, 0, len(text)) <= MOST_VALUES:
+    if len(text) <= MOST_VALUES:
         return False
-    text = _without_escapes(text)
-    count = end = 0
-    strings = _STRING.finditer(text) if isinstance(text, str) else _STRING_OF_BYTES.finditer(text)
-    for string in strings:
-        count += _marks(text, end, string.start())
+    content = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
+    if _marks(content, 0, len(content)) <= MOST_VALUES:
+        return False
+    content = _without_escapes(content)
+    count = 0
+    end = 0
+    for string in _STRING.finditer(content):
+        count += _marks(content, end, string.start())
         end = string.end()
         if count > MOST_VALUES:
             return True
-    return count + _marks(text, end, len(text)) > MOST_VALUES
+    return count + _marks(content, end, len(content)) > MOST_VALUES
 
 
 def excess(content: bytes) -> str:
@@ -175,15 +215,20 @@ def _is_too_wide(content: bytes) -> bool:
     """
     if 4 * len(content) <= MOST_HELD or (content.isascii() and b"\\u" not in content):
         return len(content) > MOST_HELD
-    content, held = _without_escapes(content), 0
-    for string in _STRING_OF_BYTES.finditer(content):
+    content = _without_escapes(content)
+    held = 0
+    for string in _STRING.finditer(content):
         held += (string.end() - string.start()) * _width(content, *string.span())
         if held > MOST_HELD:
             return True
     return False
 
 
-def _width(content: bytes, start: int, end: int) -> int:
+def _width(
+    content: bytes,
+    start: int,
+    end: int,
+) -> int:
     """Return the bytes of each character of the string there, at most."""
     if _FOUR_BYTES.search(content, start, end):
         return 4
@@ -191,35 +236,60 @@ def _width(content: bytes, start: int, end: int) -> int:
     return 1 if part.isascii() and b"\\u" not in part else 2
 
 
-def _without_escapes(text: Json) -> Json:
-    r"""Return JSON text without its `\\` and `\"`, so that each quote begins or ends a string.
+def _without_escapes(content: bytes) -> bytes:
+    r"""Return JSON without its `\\` and `\"`, so that each quote begins or ends a string.
 
     A pattern that reads the escapes takes 80 bytes of memory for each of them.
     """
-    if isinstance(text, str):
-        return text.replace("\\\\", "").replace('\\"', "")
-    return text.replace(b"\\\\", b"").replace(b'\\"', b"")
+    return content.replace(b"\\\\", b"").replace(
+        b'\\"',
+        b"",
+    )
 
 
-def _marks(text: str | bytes, start: int, end: int) -> int:
+def _marks(
+    content: bytes,
+    start: int,
+    end: int,
+) -> int:
     """Return the number of commas and opening brackets there: about as many as values."""
-    if isinstance(text, str):
-        return sum(text.count(mark, start, end) for mark in ",[{")
-    return sum(text.count(mark, start, end) for mark in (b",", b"[", b"{"))
+    return sum(content.count(mark, start, end) for mark in (b",", b"[", b"{"))
 
 
-def _tool_call(identifier: str, name: str, arguments: object) -> ToolCall:
+def _tool_call(
+    identifier: str,
+    name: str,
+    arguments: object,
+) -> ToolCall:
     """Arguments may come as an object or as its JSON text; other text is malformed."""
     if is_deep(arguments):
         return ToolCall(identifier, name, "", None, TOO_DEEP)
     raw = _written(arguments)
     if len(raw) > LONGEST:
-        return ToolCall(identifier, name, raw[:LONGEST], None, TOO_LONG)
+        return ToolCall(
+            identifier,
+            name,
+            raw[:LONGEST],
+            None,
+            TOO_LONG,
+        )
     if isinstance(arguments, dict):
         odd = _odd(raw, arguments)
-        return ToolCall(identifier, name, raw, None if odd else arguments, odd)
+        return ToolCall(
+            identifier,
+            name,
+            raw,
+            None if odd else arguments,
+            odd,
+        )
     parsed, odd = _parsed(raw)
-    return ToolCall(identifier, name, raw, None if odd else parsed, odd)
+    return ToolCall(
+        identifier,
+        name,
+        raw,
+        None if odd else parsed,
+        odd,
+    )
 
 
 def _parsed(raw: str) -> tuple[Any, str]:
@@ -261,13 +331,19 @@ def _in_our_names(call: ToolCall, names: Mapping[str, str]) -> ToolCall:
     Where a command started is left out: the workspace of a log is not known.
     """
     arguments = call.arguments or {}
-    if isinstance(arguments.get("command"), list):  # as Codex has it, in whatever message
+    # As Codex has it, in whatever message
+    if isinstance(arguments.get("command"), list):
         names = _SHELLS
     name = names.get(call.name)
     command = _command(arguments) if name == BASH else None
     if command is not None:
-        asked = {key: arguments[key] for key in _RIGHTS if arguments.get(key)}
-        return ToolCall(call.id, BASH, command, {"command": command, **asked})
+        rights = {key: arguments[key] for key in _RIGHTS if arguments.get(key)}
+        return ToolCall(
+            call.id,
+            BASH,
+            command,
+            {"command": command, **rights},
+        )
     return replace(call, name=name) if name else call
 
 

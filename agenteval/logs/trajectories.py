@@ -1,26 +1,30 @@
-"""ATIF trajectories, as Harbor writes them of every agent that it runs.
+"""Trajectories: ATIF, as Harbor writes them of every agent that it runs; SWE-agent, mini-swe-agent.
 
-They have no field for errors: a call with a result may have been denied, one without may have run.
-In a job of Harbor each trial has a folder, with `agent/trajectory.json` and a result beside that.
-
-Trajectories of SWE-agent and mini-swe-agent. Whether a rule denied a call they do not show.
+None of them shows whether a rule denied a call. ATIF has no field for errors: a call with a result
+may have been denied, one without may have run. In a job of Harbor each trial has a folder, with
+`agent/trajectory.json` and a result next to that.
 """
 
 import json
 import re
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from agenteval.logs.json import (
+    Found,
+    Object,
     at,
     code_at,
     count_at,
+    full_part,
     name_at,
+    nested,
     objects,
+    read_members,
     take_faults,
     text_at,
+    usage_in,
     walked,
     when,
     words,
@@ -31,13 +35,17 @@ from agenteval.trial.call import BASH
 from agenteval.trial.session import Building, LoggedCall, LoggedTurn, Recorded, Session, Skipped
 from agenteval.trial.trial import Usage
 
-Object = Mapping[str, Any]
 _LISTS = ("steps", "subagent_trajectories")
 
 
-def read_atif(path: Path) -> Iterator[Session | Skipped]:
+def read_atif(path: Path) -> Found:
     """The trajectory of a file, and those of sub-agents that are embedded in it."""
-    reading, skips = _Reading(path, "", Building(_session(path))), 0
+    reading = _Reading(
+        path,
+        "",
+        Building(_session(path)),
+    )
+    skips = 0
     for item in walked(path, *_LISTS):
         if isinstance(item, Skipped):
             skips += 1
@@ -56,14 +64,18 @@ def _is_source(path: Path) -> bool:
 
 def _session(path: Path) -> Session:
     """Return the session as the trial's own result names it: a trajectory may lack its model."""
-    session = Session(by_place(path), path=str(path))
+    session = Session(
+        by_place(path),
+        path=str(path),
+    )
     folder = path.parent
     try:
         result = small(folder.parent / "result.json") if folder.name == "agent" else None
     except (OSError, ValueError):
         return session
     known = at(result, "agent_info")
-    session.agent, session.version = text_at(known, "name"), text_at(known, "version")
+    session.agent = text_at(known, "name")
+    session.version = text_at(known, "version")
     session.model = text_at(known, "model_info", "name")
     session.project = text_at(result, "task_name")
     return session
@@ -80,15 +92,18 @@ class _Reading:
     _names: dict[str, str] = field(default_factory=dict)
     _count: dict[str, int] = field(default_factory=dict)
 
-    def take(self, key: str, value: object) -> Iterator[Session | Skipped]:
+    def take(
+        self,
+        key: str,
+        value: object,
+    ) -> Found:
         """Take one key of the trajectory; for a list, one of its elements."""
         place = self.prefix.removesuffix(", ") or "the file"
         self.has_steps = self.has_steps or key == "steps"
         if key in _LISTS and isinstance(value, dict):
             number = self._count[key] = self._count.get(key, 0) + 1
             if key == "steps":
-                if (whole := self.building.whole()) is not None:
-                    yield whole
+                yield from full_part(self.building)
                 place = f"{self.prefix}step {number}"
                 _atif_step(self.building, value)
             else:
@@ -98,7 +113,11 @@ class _Reading:
             self.building.may_have({key: None}, *_LISTS)
         yield from take_faults(self.building, self.path, place)
 
-    def _embedded(self, trajectory: Object, number: int) -> Iterator[Session | Skipped]:
+    def _embedded(
+        self,
+        trajectory: Object,
+        number: int,
+    ) -> Found:
         own = self.building.session
         name = name_at(trajectory, "trajectory_id") or str(number)
         session = Session(
@@ -111,14 +130,23 @@ class _Reading:
                 yield from inner.take(key, one)
         yield inner.building.session
 
-    def _begin(self, key: str, value: object) -> None:
+    def _begin(
+        self,
+        key: str,
+        value: object,
+    ) -> None:
         session = self.building.session
         is_name = key in {"session_id", "trajectory_id"} and not self.prefix
         if is_name and (name := name_at({key: value}, key)):
             # Several files of one session, continued or of sub-agents, bear one id.
             self._names[key] = name
             known = (self._names[one] for one in sorted(self._names))
-            session.id = "/".join([*known, self.path.name])
+            session.id = "/".join(
+                [
+                    *known,
+                    self.path.name,
+                ]
+            )
         elif key == "agent":
             session.agent = text_at(value, "name") or session.agent
             session.version = text_at(value, "version") or session.version
@@ -131,14 +159,21 @@ def _atif_step(building: Building, step: Object) -> None:
     building.may_have(step, "tool_calls", "observation", "metrics", "is_copied_context")
     if step.get("is_copied_context") is True:
         return
-    if isinstance(observation := step.get("observation"), dict):
+    for observation in nested(step, "observation"):
         building.may_have(observation, "results")
     calls: list[LoggedCall] = []
     if step.get("source") == "agent":
         turn = building.turn()
-        turn.text, turn.model = words(step.get("message")), text_at(step, "model_name")
+        turn.text = words(step.get("message"))
+        turn.model = text_at(step, "model_name")
         turn.at = when(step.get("timestamp"))
-        turn.usage = _atif_usage(step)
+        turn.usage = usage_in(
+            step.get("metrics"),
+            "prompt_tokens",
+            "completion_tokens",
+            "reasoning_tokens",
+            "cached_tokens",
+        )
         for item in objects(step.get("tool_calls")):
             building.needs(item, "function_name", "arguments")
             building.may_have(item, "tool_call_id")
@@ -149,31 +184,36 @@ def _atif_step(building: Building, step: Object) -> None:
         name = name_at(result, "source_call_id")
         call = building.take_call(name) if name else next(reversed(calls), None)
         if call:
-            building.set_reply(call, words(result.get("content")))
+            building.set_reply(
+                call,
+                words(result.get("content")),
+            )
 
 
 def _call(item: Object) -> LoggedCall:
     """By Harbor's own names: Terminus types, and what ends with a new line is a command."""
-    arguments, name = at(item, "arguments"), text_at(item, "function_name")
+    arguments = at(item, "arguments")
+    name = text_at(item, "function_name")
     typed = text_at(arguments, "keystrokes")
     if name == "bash_command" and typed.endswith("\n") and typed.strip():
-        name, arguments = BASH, {"command": typed.strip("\n")}
+        name = BASH
+        arguments = {"command": typed.strip("\n")}
     elif name == "bash_command" and text_at(arguments, "command"):
         name = BASH
-    call = called(name_at(item, "tool_call_id"), name, {} if arguments is None else arguments)
+    call = called(
+        name_at(item, "tool_call_id"),
+        name,
+        {} if arguments is None else arguments,
+    )
     return LoggedCall(call, Recorded.UNKNOWN)
 
 
-def _atif_usage(step: Object) -> Usage:
-    names = ("prompt_tokens", "completion_tokens", "reasoning_tokens", "cached_tokens")
-    return Usage(*(count_at(step, "metrics", name) for name in names))
-
-
-_MOST = 20_000  # turns: a trajectory is one task
+_MOST = 20_000
 # Where the messages stand; `history` and `trajectory` tell of one session, the first with ids.
 _WAYS = ("messages", "", "history", "trajectory")
 _OPENS = re.compile(r"```(\w*)\s*$")
-_TAGS = ("mswea_bash_command", "bash", "sh", "shell")  # of commands: the first that is there counts
+# Of commands: the first that is there counts
+_TAGS = ("mswea_bash_command", "bash", "sh", "shell")
 _CODE = re.compile(r"<returncode>\s*(-?\d{1,9})\s*</returncode>")
 # Of messages without one, as mini-swe-agent keeps what the Responses API says.
 _ROLES = {"response": "assistant", "function_call_output": "tool"}
@@ -184,40 +224,52 @@ _BAD_FORMAT = re.compile(
 )
 
 
-def read_swe(path: Path) -> Iterator[Session | Skipped]:
+def read_swe(path: Path) -> Found:
     """The messages of a trajectory: `messages` or a list of mini-swe-agent, else `history`.
 
     Old trajectories of SWE-agent have `trajectory` alone, a step each.
     """
-    session = Session(by_place(path), agent="mini-swe-agent", path=str(path))
-    top, ways = Building(session), dict[str, Building]()
-    for item in walked(path, "messages", "history", "trajectory"):
-        if isinstance(item, Skipped):
-            yield item
-            continue
-        key, value = item
-        if key in _WAYS:
-            building = ways.setdefault(key, Building(Session(path.name, path=str(path))))
-            take = _step if key == "trajectory" else _message
-            if isinstance(value, dict) and len(building.session.turns) < _MOST:
-                take(building, value)
-                yield from take_faults(building, path, f"a part of {key or 'the list'}")
-        else:
+    session = Session(
+        by_place(path),
+        agent="mini-swe-agent",
+        path=str(path),
+    )
+    top = Building(session)
+    ways: dict[str, Building] = {}
+
+    def take(key: str, value: Any) -> Found:
+        if key not in _WAYS:
             _begin(session, key, value)
             top.may_have({key: None}, *_WAYS)
             yield from take_faults(top, path, "the file")
-    chosen = next((ways[key].session for key in _WAYS if key in ways), None)
-    if chosen is not None:
+            return
+        building = ways.setdefault(
+            key,
+            Building(Session(path.name, path=str(path))),
+        )
+        if isinstance(value, dict) and len(building.session.turns) < _MOST:
+            add = _step if key == "trajectory" else _message
+            add(building, value)
+            yield from take_faults(building, path, f"a part of {key or 'the list'}")
+
+    yield from read_members(path, take, "messages", "history", "trajectory")
+    if ways:
         if "history" in ways or "trajectory" in ways:
             session.agent = "swe-agent"
-        session.turns = chosen.turns
-        for call in session.calls:  # a trajectory is written when all is over
+        chosen = min(ways, key=_WAYS.index)
+        session.turns = ways[chosen].session.turns
+        # A trajectory is written when all is over: no call still waits.
+        for call in session.calls:
             if call.recorded is Recorded.PENDING:
                 call.recorded = Recorded.UNKNOWN
         yield session
 
 
-def _begin(session: Session, key: str, value: object) -> None:
+def _begin(
+    session: Session,
+    key: str,
+    value: object,
+) -> None:
     if key == "info":
         session.version = text_at(value, "mini_version") or text_at(value, "swe_agent_version")
         session.model = text_at(value, "config", "model", "model_name") or session.model
@@ -242,12 +294,20 @@ def _message(building: Building, message: Object) -> None:
     role = text_at(message, "role") or _ROLES.get(str(message.get("object") or message.get("type")))
     if role is None:
         building.needs(message, "role")
-    building.may_have(message, "tool_calls", "content", "action", "extra", "tool_call_ids")
+    building.may_have(
+        message,
+        "tool_calls",
+        "content",
+        "action",
+        "extra",
+        "tool_call_ids",
+    )
     building.may_have(message, "is_demo")
-    if isinstance(extra := message.get("extra"), dict):
+    for extra in nested(message, "extra"):
         building.may_have(extra, "interrupt_type", "response")
+    # What somebody else did once is only shown to the model.
     if message.get("is_demo") is True:
-        return  # what somebody else did once, shown to the model
+        return
     if role == "assistant":
         _reply(building, message)
     elif role in {"user", "tool"}:
@@ -255,34 +315,38 @@ def _message(building: Building, message: Object) -> None:
 
 
 def _reply(building: Building, message: Object) -> None:
-    turn = _answer(building.turn(), message)
+    turn = building.turn()
+    _set_figures(turn, message)
     turn.text = words(message.get("content")) or _response_text(message)
     for item in objects(message.get("tool_calls")):
         building.needs(item, "function")
-        if isinstance(function := item.get("function"), dict):
+        for function in nested(item, "function"):
             building.needs(function, "name", "arguments")
         arguments = at(item, "function", "arguments")
         name = text_at(item, "function", "name")
-        call = called(name_at(item, "id"), name, "" if arguments is None else arguments)
+        call = called(
+            name_at(item, "id"),
+            name,
+            "" if arguments is None else arguments,
+        )
         building.called(turn, LoggedCall(call, Recorded.PENDING))
     if not turn.calls:
         for command in _commands(message, turn.text):
-            building.called(turn, LoggedCall(bash_call(command.strip("\n")), Recorded.PENDING))
+            building.called(
+                turn,
+                LoggedCall(bash_call(command.strip("\n")), Recorded.PENDING),
+            )
 
 
-def _answer(turn: LoggedTurn, message: Object) -> LoggedTurn:
-    """Return the turn with the server's figures from next to its reply."""
+def _set_figures(turn: LoggedTurn, message: Object) -> None:
+    """Set the server's figures of a turn, which stand next to its reply."""
     turn.at = when(message.get("timestamp")) or when(at(message, "extra", "timestamp"))
     response = message if "output" in message else at(message, "extra", "response")
-    turn.model, turn.usage = text_at(response, "model"), _usage(response)
-    return turn
-
-
-def _usage(response: object) -> Usage:
-    return Usage(
-        count_at(response, "usage", "prompt_tokens") or count_at(response, "usage", "input_tokens"),
-        count_at(response, "usage", "completion_tokens")
-        or count_at(response, "usage", "output_tokens"),
+    turn.model = text_at(response, "model")
+    tokens = at(response, "usage")
+    turn.usage = Usage(
+        count_at(tokens, "prompt_tokens") or count_at(tokens, "input_tokens"),
+        count_at(tokens, "completion_tokens") or count_at(tokens, "output_tokens"),
     )
 
 
@@ -295,13 +359,18 @@ def _response_text(response: Object) -> str:
 def _commands(message: Object, text: str) -> list[str]:
     """Return the commands of a reply without tool calls: as the log has them, else as written."""
     understood = [text_at(one, "command") for one in objects(at(message, "extra", "actions"))]
-    if understood := [command for command in understood if command]:
+    understood = [command for command in understood if command]
+    if understood:
         return understood
-    if action := text_at(message, "action"):
+    action = text_at(message, "action")
+    if action:
         return [action]
     fences = _fenced(text)
-    found = next((fences[tag] for tag in (*_TAGS, "") if tag in fences), [])
-    return found if len(found) == 1 else []
+    commands = next(
+        (fences[tag] for tag in (*_TAGS, "") if tag in fences),
+        [],
+    )
+    return commands if len(commands) == 1 else []
 
 
 def _fenced(text: str) -> dict[str, list[str]]:
@@ -310,11 +379,13 @@ def _fenced(text: str) -> dict[str, list[str]]:
     A fence with a command's tag opens one in a block of other code as well, as for mini-swe-agent.
     """
     texts: dict[str, list[str]] = {}
-    tag, body = None, list[str]()
+    tag = None
+    body = list[str]()
     for line in text.split("\n"):
         opens = _OPENS.search(line)
         if opens and (tag is None or (tag not in _TAGS and opens[1] in _TAGS)):
-            tag, body = opens[1], []
+            tag = opens[1]
+            body = []
         elif tag is not None and line.startswith("```"):
             texts.setdefault(tag, []).append("\n".join(body))
             tag = None
@@ -325,27 +396,47 @@ def _fenced(text: str) -> dict[str, list[str]]:
 
 def _observation(building: Building, message: Object) -> None:
     output = words(message.get("content")) or text_at(message, "output")
-    is_told = text_at(message, "extra", "interrupt_type") == "FormatError"
-    bad = is_told or _BAD_FORMAT.search(output)
+    is_format_error = text_at(message, "extra", "interrupt_type") == "FormatError"
+    is_bad = is_format_error or _BAD_FORMAT.search(output) is not None
     names = message.get("tool_call_ids")
     name = name_at(message, "tool_call_id") or name_at(message, "call_id")
     name = str(names[0]) if isinstance(names, list) and names else name
     call = building.take_call(name) or building.waiting()
-    turns = building.session.turns
-    if call is None:
-        has_reply = bool(turns) and not turns[-1].calls
-        if is_told or (bad and has_reply):  # a reply in which no call could be read
-            turn = turns[-1] if has_reply else _answer(building.turn(), message)
-            turn.calls.append(LoggedCall(called("", "bash", _unread(message) or turn.text)))
-            turn.calls[-1].recorded = Recorded.MALFORMED
-            building.set_reply(turn.calls[-1], output)
+    if call is not None:
+        building.set_reply(call, output)
+        _record(call, message, output, is_bad=is_bad)
         return
-    building.set_reply(call, output)
+    # The reply before it has no call that could be read.
+    turns = building.session.turns
+    has_reply = bool(turns) and not turns[-1].calls
+    if is_format_error or (is_bad and has_reply):
+        if not has_reply:
+            _set_figures(building.turn(), message)
+        call = LoggedCall(
+            called(
+                "",
+                "bash",
+                _unread(message) or turns[-1].text,
+            )
+        )
+        call.recorded = Recorded.MALFORMED
+        turns[-1].calls.append(call)
+        building.set_reply(call, output)
+
+
+def _record(
+    call: LoggedCall,
+    message: Object,
+    output: str,
+    *,
+    is_bad: bool,
+) -> None:
     code = _CODE.search(output)
     stated = code_at(message, "extra", "returncode")
     call.exit_code = int(code[1]) if code and stated is None else stated
-    is_over = call.exit_code is not None
-    call.recorded = Recorded.RAN if is_over else Recorded.MALFORMED if bad else Recorded.UNKNOWN
+    call.recorded = Recorded.MALFORMED if is_bad else Recorded.UNKNOWN
+    if call.exit_code is not None:
+        call.recorded = Recorded.RAN
     if _BLOCKED.match(output):
         call.recorded = Recorded.DENIED
 
@@ -353,7 +444,10 @@ def _observation(building: Building, message: Object) -> None:
 def _unread(message: Object) -> str:
     """The reply that an error of its form is about; newer versions keep it there alone."""
     response = at(message, "extra", "response")
-    reply = at(next(iter(objects(at(response, "choices"))), {}), "message")
+    reply = at(
+        next(iter(objects(at(response, "choices"))), {}),
+        "message",
+    )
     made = [at(one, "function") for one in objects(at(reply, "tool_calls"))]
     made += [one for one in objects(at(response, "output")) if one.get("type") == "function_call"]
     return (
@@ -365,18 +459,18 @@ def _unread(message: Object) -> str:
 
 
 def _step(building: Building, step: Object) -> None:
-    action = text_at(step, "action")
+    action = text_at(step, "action").strip("\n")
     turn = building.turn()
     turn.text = text_at(step, "response")
-    if action.strip():
-        seconds = step.get("execution_time")
-        observation = words(step.get("observation"))
-        building.called(
-            turn,
-            LoggedCall(
-                bash_call(action.strip("\n")),
-                Recorded.DENIED if _BLOCKED.match(observation) else Recorded.UNKNOWN,
-                observation,
-                seconds=seconds if isinstance(seconds, float) and 0 <= seconds < 1e9 else None,
-            ),
-        )
+    if not action.strip():
+        return
+    call = LoggedCall(
+        bash_call(action),
+        said=words(step.get("observation")),
+    )
+    if _BLOCKED.match(call.said):
+        call.recorded = Recorded.DENIED
+    seconds = step.get("execution_time")
+    if isinstance(seconds, float) and 0 <= seconds < 1e9:
+        call.seconds = seconds
+    building.called(turn, call)

@@ -1,8 +1,7 @@
 """A session of a log as a trial: what was recorded, what an allow list decides, and its shape.
 
-The known allow lists of a session.
-
-They are given, quoted in denials, found next to the log, or implied by a mode alone.
+The allow list of a session is given, quoted in its denials, found next to the log, or implied by a
+mode alone; `Known` says which. `LogJudge` judges by it.
 """
 
 import json
@@ -34,13 +33,16 @@ from agenteval.trial.session import (
 )
 from agenteval.trial.trial import CallRecord, Execution, Trial, Turn
 
-QUOTED, BESIDE, GIVEN = "quoted in denials", "beside the log", "--allowlist"
+QUOTED = "quoted in denials"
+BESIDE = "beside the log"
+GIVEN = "--allowlist"
 MODE = "of the mode that the log names"
 # Where programs without a dialect of their own keep rules, by the reader of those they come of:
 # they are of commands alone, as other tools have other names there.
 _ALIKE = {"qwen-code": ("claude-code:.qwen/settings.json", "claude-code:{home}/settings.json")}
 _COMMANDS = frozenset((BASH,))
-_LOGS = frozenset(("sessions", "archived_sessions", "projects"))  # folders in a program's home
+# Folders in a program's home
+_LOGS = frozenset(("sessions", "archived_sessions", "projects"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,33 +62,49 @@ def quoted(session: Session, format_name: str) -> Known | None:
     dialect = dialects().get(format_name)
     if dialect is None or dialect.quoted is None:
         return None
-    policy = dialect.quoted(session.version, session.agent, session.rules)
+    policy = dialect.quoted(
+        session.version,
+        session.agent,
+        session.rules,
+    )
     tools = frozenset(rule["permission"] for rule in session.rules) - {"*"}
     return Known(policy, QUOTED, tools)
 
 
-def rules_next_to(session: Session, format_name: str) -> Known | None:
+def _rules_next_to(session: Session, format_name: str) -> Known | None:
     """Return the first readable rules of the project's folder, or of the program's own."""
     above = Path(session.path).parents
-    home = next((str(one.parent) for one in above if one.name in _LOGS), "")
-    return _rules_next_to(format_name, session.project, session.agent, home)
+    home = next(
+        (str(one.parent) for one in above if one.name in _LOGS),
+        "",
+    )
+    return _rules_at(format_name, session.project, session.agent, home)
 
 
 @cache
-def _rules_next_to(format_name: str, project: str, agent: str, home: str) -> Known | None:
+def _rules_at(
+    format_name: str,
+    project: str,
+    agent: str,
+    home: str,
+) -> Known | None:
     if "/" in agent:
         return None
     dialect = dialects().get(format_name)
     for place in dialect.beside if dialect else _ALIKE.get(format_name, ()):
         reader, _, name = place.partition(":")
-        path = Path(project, name.format(agent=agent, home=home))
+        path = Path(
+            project,
+            name.format(agent=agent, home=home),
+        )
         is_known = bool(home) if "{home}" in name else PurePosixPath(project).is_absolute()
         try:
             if is_known and path.exists():
                 policy = load_any(f"{reader}:{path}", roots=roots())
                 return Known(policy, f"{BESIDE}: {path}", None if dialect else _COMMANDS)
         except (UsageError, OSError, ValueError):
-            continue  # another version's file: what was recorded still counts
+            # Another version's file: what was recorded still counts
+            continue
     return None
 
 
@@ -105,13 +123,19 @@ def in_mode(policy: Policy, mode: str) -> Policy:
     return _in_mode(policy, mode) if mode else policy
 
 
-@lru_cache(maxsize=8)  # each session may quote a list of its own
+# Each session may quote a list of its own
+@lru_cache(maxsize=8)
 def _in_mode(policy: Policy, mode: str) -> Policy:
     dialect = dialect_of(policy)
     return dialect.in_mode(policy, mode) if dialect else policy
 
 
-def stops_at(policy: Policy, call: ToolCall, verdict: Verdict, root: str) -> str:
+def stops_at(
+    policy: Policy,
+    call: ToolCall,
+    verdict: Verdict,
+    root: str,
+) -> str:
     """Return the part of a denied call that the list stops at, if its engine reports it.
 
     Otherwise return the evidence of the verdict.
@@ -125,14 +149,19 @@ def stops_at(policy: Policy, call: ToolCall, verdict: Verdict, root: str) -> str
     return policy.engine.stops_at(call.command, start, start) or primary.evidence.text
 
 
-KEPT = 4_000  # characters of what the model read of a call
-_NOTHING = Policy("as recorded", tools={BASH: ToolRule(BASH)})
+# Characters of what the model read of a call
+KEPT = 4_000
+_NOTHING = Policy(
+    "as recorded",
+    tools={BASH: ToolRule(BASH)},
+)
 _NO_TOOL = Policy("as recorded")
 # The classes that a command shows by itself, whatever the list: the taxonomy has them in a row.
 _IDS = [each.id for each in failure_classes()]
 _SHAPES = frozenset(_IDS[_IDS.index("template-residue") : _IDS.index("tool-as-command")])
 PLAIN = "plain"
-DISTINCT = 1 << 16  # commands whose verdicts are kept: agents repeat theirs
+# Commands whose verdicts are kept: agents repeat theirs
+DISTINCT = 1 << 16
 
 
 @dataclass(slots=True)
@@ -159,7 +188,15 @@ class LogJudge:
             logged_calls = [call for call in turn.calls if call.recorded not in APART]
             for position, logged in enumerate(logged_calls):
                 by = allow_list if allow_list and allow_list.covers(logged.call) else None
-                records.append(self._record(logged, (len(turns), position), by, judge, root))
+                records.append(
+                    self._record(
+                        logged,
+                        (len(turns), position),
+                        by,
+                        judge,
+                        root,
+                    )
+                )
             turns.append(_turn(turn, logged_calls))
         judged = Judged(
             session=session,
@@ -182,9 +219,15 @@ class LogJudge:
         call = _as_recorded(logged)
         verdict = judge(call) if judge and allow_list else None
         shape = _shape(call)
-        in_force = self._in_force(call, logged.recorded, verdict, allow_list)
+        in_force = self._in_force(
+            call,
+            logged.recorded,
+            verdict,
+            allow_list,
+        )
         stopped = stops_at(allow_list.policy, call, verdict, root) if verdict and allow_list else ""
-        reply, cut = logged.said[:KEPT], len(logged.said) > KEPT
+        reply = logged.said[:KEPT]
+        cut = len(logged.said) > KEPT
         ran = logged.recorded in CARRIED_OUT and logged.exit_code is not None
         record = CallRecord(
             *place,
@@ -212,19 +255,28 @@ class LogJudge:
         if recorded is Recorded.INVALID_TOOL:
             policy = _NO_TOOL
         elif call.name not in policy.tools:
-            policy = replace(policy, tools={**policy.tools, call.name: ToolRule(call.name)})
+            policy = replace(
+                policy,
+                tools={**policy.tools, call.name: ToolRule(call.name)},
+            )
         return deny(call, policy)
 
     def _allow_list(self, session: Session) -> Known | None:
         if self.allowlist is not None:
-            return Known(in_mode(self.allowlist, session.mode), GIVEN)
+            return Known(
+                in_mode(self.allowlist, session.mode),
+                GIVEN,
+            )
         key = (session.project, session.agent)
         if session.rules and (quoted_list := quoted(session, self.format)):
             self._pool[key] = quoted_list
-        allow_list = self._pool.get(key) or rules_next_to(session, self.format)
+        allow_list = self._pool.get(key) or _rules_next_to(session, self.format)
         if allow_list is None:
             return alone(self.format, session.mode)
-        return replace(allow_list, policy=in_mode(allow_list.policy, session.mode))
+        return replace(
+            allow_list,
+            policy=in_mode(allow_list.policy, session.mode),
+        )
 
 
 def differs(logged: LoggedRecord) -> bool:
@@ -236,7 +288,11 @@ def differs(logged: LoggedRecord) -> bool:
 
 @lru_cache(maxsize=8)
 def _judge_of(policy: Policy, root: str) -> Callable[[ToolCall], Verdict]:
-    return judge_many(policy, World(root=root) if root else UNKNOWN_WORLD, distinct=DISTINCT)
+    return judge_many(
+        policy,
+        World(root=root) if root else UNKNOWN_WORLD,
+        distinct=DISTINCT,
+    )
 
 
 _ask_shape = judge_many(_NOTHING, distinct=DISTINCT)
@@ -254,7 +310,11 @@ def _as_recorded(logged: LoggedCall) -> ToolCall:
     call = logged.call
     if logged.recorded is not Recorded.MALFORMED or call.malformed:
         return call
-    return replace(call, arguments=None, malformed=logged.said[:200] or "invalid arguments")
+    return replace(
+        call,
+        arguments=None,
+        malformed=logged.said[:200] or "invalid arguments",
+    )
 
 
 def _turn(turn: LoggedTurn, kept: Sequence[LoggedCall]) -> Turn:
@@ -270,7 +330,11 @@ def _turn(turn: LoggedTurn, kept: Sequence[LoggedCall]) -> Turn:
     )
 
 
-def _trial(session: Session, turns: Sequence[Turn], records: Sequence[CallRecord]) -> Trial:
+def _trial(
+    session: Session,
+    turns: Sequence[Turn],
+    records: Sequence[CallRecord],
+) -> Trial:
     """Return the session as a trial.
 
     Its seed is negative, which no trial of a run has: so it is paired with no trial of another run.
@@ -290,38 +354,49 @@ def _trial(session: Session, turns: Sequence[Turn], records: Sequence[CallRecord
 
 def _redacted(judged: Judged, redactor: Redactor) -> Judged:
     """Return everything that is stored of a session, redacted."""
-    original, text = judged.session, redactor.text
+    text = redactor.text
     session = replace(
-        original,
-        agent=text(original.agent),
-        project=text(original.project),
-        path=text(original.path),
+        judged.session,
+        agent=text(judged.session.agent),
+        project=text(judged.session.project),
+        path=text(judged.session.path),
         rules=[],
     )
     trial = replace(
         judged.trial,
         scenario=text(judged.trial.scenario),
-        turns=tuple(
-            replace(
-                turn, text=text(turn.text), calls=tuple(_clean(c, redactor) for c in turn.calls)
-            )
-            for turn in judged.trial.turns
-        ),
+        turns=tuple(_clean_turn(turn, redactor) for turn in judged.trial.turns),
     )
-    records = [
-        one._replace(
-            record=replace(
-                one.record,
-                call=_clean(one.record.call, redactor),
-                reply=text(one.record.reply),
-                verdict=_clean_verdict(one.record.verdict, redactor),
-            ),
-            offending=text(one.offending),
-        )
-        for one in judged.records
-    ]
+    records = [_clean_record(record, redactor) for record in judged.records]
+    policy = text(judged.policy)
     return replace(
-        judged, session=session, trial=trial, records=records, policy=text(judged.policy)
+        judged,
+        session=session,
+        trial=trial,
+        records=records,
+        policy=policy,
+    )
+
+
+def _clean_turn(turn: Turn, redactor: Redactor) -> Turn:
+    calls = tuple(_clean(call, redactor) for call in turn.calls)
+    return replace(
+        turn,
+        text=redactor.text(turn.text),
+        calls=calls,
+    )
+
+
+def _clean_record(logged: LoggedRecord, redactor: Redactor) -> LoggedRecord:
+    record = replace(
+        logged.record,
+        call=_clean(logged.record.call, redactor),
+        reply=redactor.text(logged.record.reply),
+        verdict=_clean_verdict(logged.record.verdict, redactor),
+    )
+    return logged._replace(
+        record=record,
+        offending=redactor.text(logged.offending),
     )
 
 
@@ -346,4 +421,7 @@ def _clean_finding(finding: Finding, redactor: Redactor) -> Finding:
     span = finding.evidence
     if shown != span.text:
         span = Span(0, 0, shown)
-    return finding._replace(evidence=span, hint=redactor.text(finding.hint))
+    return finding._replace(
+        evidence=span,
+        hint=redactor.text(finding.hint),
+    )

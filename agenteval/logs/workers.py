@@ -1,9 +1,7 @@
-"""Worker processes that read and judge logs for one that writes; results come in order.
+"""Logs read and judged: the filter of sessions, the results, and the workers that share the work.
 
-They are forked, so that they begin with everything that is loaded. They end with this process:
-they ignore Ctrl-C, and stop when nothing takes their results.
-
-Files of logs read and judged: the filter of sessions, and the results.
+Workers are forked, so that they begin with everything that is loaded. Results come in the order of
+the files. Workers end with this process: they ignore Ctrl-C, and stop when nothing takes results.
 """
 
 import gc
@@ -52,7 +50,8 @@ class Wanted:
                 moment(option, given)
 
     def fits(self, session: Session) -> bool:
-        ended, began = session.ended or 0, session.began or 0
+        ended = session.ended or 0
+        began = session.began or 0
         return (
             (self.since is None or ended >= moment("--since", self.since).timestamp())
             and (self.until is None or began < moment("--until", self.until).timestamp())
@@ -64,7 +63,8 @@ class Wanted:
 
 EVERYTHING = Wanted()
 
-SHOWN = 10  # calls of which list and record differ
+# Calls of which list and record differ
+SHOWN = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,8 @@ class Counted:
     entry: Entry
     recorded: Counter[str]
     derived: Counter[str]
-    policy: str  # what kind of place its list is from
+    # What kind of place its list is from
+    policy: str
     differ: Sequence[str]
     differing: Counter[str]
 
@@ -86,14 +87,22 @@ class Taken:
     run: str
     model: str
     format: str
-    sessions: Counter[str] = field(default_factory=Counter)  # added, grown, unchanged
+    # Added, grown, unchanged
+    sessions: Counter[str] = field(default_factory=Counter)
     recorded: Counter[str] = field(default_factory=Counter)
     derived: Counter[str] = field(default_factory=Counter)
-    policies: Counter[str] = field(default_factory=Counter)  # where the lists of sessions are from
-    differ: list[str] = field(default_factory=list)  # as many as are shown
-    differing: Counter[str] = field(default_factory=Counter)  # by what was recorded
+    # Where the lists of sessions are from
+    policies: Counter[str] = field(default_factory=Counter)
+    # As many as are shown
+    differ: list[str] = field(default_factory=list)
+    # By what was recorded
+    differing: Counter[str] = field(default_factory=Counter)
 
-    def add(self, how: str, session: Counted) -> None:
+    def add(
+        self,
+        how: str,
+        session: Counted,
+    ) -> None:
         self.sessions[how] += 1
         if how == "unchanged":
             return
@@ -104,7 +113,8 @@ class Taken:
         self.differ.extend(session.differ[: SHOWN - len(self.differ)])
 
 
-NAMED = 1_000  # skipped parts: a file of garbage has millions
+# Skipped parts: a file of garbage has millions
+NAMED = 1_000
 
 
 @dataclass(slots=True)
@@ -112,16 +122,25 @@ class Intake:
     """All that one command took in."""
 
     runs: dict[str, Taken] = field(default_factory=dict)
-    file_count: int = 0  # files that there are
-    files: int = 0  # that were come to
-    unchanged: int = 0  # files
-    left_out: int = 0  # sessions that were not wanted
-    empty: int = 0  # sessions in which the model said nothing
-    skipped: list[Skipped] = field(default_factory=list)  # as many as are named
-    skips: int = 0  # all that were skipped
+    # Files that there are
+    file_count: int = 0
+    # That were come to
+    files: int = 0
+    # Files
+    unchanged: int = 0
+    # Sessions that were not wanted
+    left_out: int = 0
+    # Sessions in which the model said nothing
+    empty: int = 0
+    # As many as are named
+    skipped: list[Skipped] = field(default_factory=list)
+    # All that were skipped
+    skips: int = 0
     redacted: Sequence[str] = ()
-    lost_workers: int = 0  # worker processes that died
-    bare: str = ""  # the first file in which there was no session
+    # Worker processes that died
+    lost_workers: int = 0
+    # The first file in which there was no session
+    bare: str = ""
 
     def skip(self, one: Skipped) -> None:
         self.skips += 1
@@ -135,9 +154,11 @@ class Intake:
         )
 
 
-EMPTY, LEFT_OUT = "empty", "left out"
+EMPTY = "empty"
+LEFT_OUT = "left out"
 Item = Counted | Skipped | str
-Found = list[Item]  # of one thing in a file: several where a session changed its model
+# Of one thing in a file: several where a session changed its model
+Found = list[Item]
 
 
 class Unread(NamedTuple):
@@ -146,7 +167,7 @@ class Unread(NamedTuple):
     skipped: Skipped
 
 
-class Unit(NamedTuple):
+class _Unit(NamedTuple):
     """A file, or every `shares`-th of the things in it, from the one numbered `share` on."""
 
     format: str
@@ -157,8 +178,10 @@ class Unit(NamedTuple):
 
 # What an odd value does where nobody foresaw it: it is not read, and everything else is.
 _ODD = (ValueError, RecursionError, MemoryError)
-_FIRST = 20  # things in a file by which its format is told
-_SMALL = 1 << 24  # bytes of a file that each format may read for that
+# Things in a file by which its format is told
+_FIRST = 20
+# Bytes of a file that each format may read for that
+_SMALL = 1 << 24
 
 
 @dataclass(slots=True)
@@ -171,15 +194,25 @@ class Reading:
     tables: SessionTables
     _judges: dict[str, LogJudge] = field(default_factory=dict)
 
-    def of(self, unit: Unit) -> Iterator[Found | Unread]:
+    def of(self, unit: _Unit) -> Iterator[Found | Unread]:
         try:
             found = FORMATS[unit.format].read(unit.path)
             for one in islice(found, unit.share, None, unit.shares):
                 yield [one] if isinstance(one, Skipped) else self._judged(unit, one)
         except (*UNREADABLE, *_ODD) as error:
-            yield Unread(Skipped(str(unit.path), "the file", _why(error)))
+            yield Unread(
+                Skipped(
+                    str(unit.path),
+                    "the file",
+                    _why(error),
+                )
+            )
 
-    def _judged(self, unit: Unit, session: Session) -> Found:
+    def _judged(
+        self,
+        unit: _Unit,
+        session: Session,
+    ) -> Found:
         """Return the results of a session; one that cannot be read stops no other."""
         try:
             return [*self._session(unit.format, session)]
@@ -192,7 +225,11 @@ class Reading:
         dialect = dialects().get(format_name)
         return self.allowlist is None and dialect is not None and dialect.quoted is not None
 
-    def _session(self, format_name: str, session: Session) -> Iterator[Item]:
+    def _session(
+        self,
+        format_name: str,
+        session: Session,
+    ) -> Iterator[Item]:
         if not session.turns:
             yield EMPTY
             return
@@ -245,10 +282,14 @@ def _call_text(call: ToolCall) -> str:
     return call.command or f"{call.name} {call.raw}"
 
 
-WORTH = 1 << 24  # bytes of logs from which on workers are worth their start
-SPLIT = 1 << 25  # bytes of a file of which each worker judges a share
-HELD = 1 << 26  # bytes that wait to be written
-AT_ONCE = 500  # calls, or things in a file, that are handed over together, about
+# Bytes of logs from which on workers are worth their start
+WORTH = 1 << 24
+# Bytes of a file of which each worker judges a share
+SPLIT = 1 << 25
+# Bytes that wait to be written
+HELD = 1 << 26
+# Calls, or things in a file, that are handed over together, about
+AT_ONCE = 500
 MOST = 8
 _END = b""
 
@@ -272,7 +313,7 @@ class _Stream:
     """The results of one unit: messages that wait, and the number of things taken from it."""
 
     number: int
-    unit: Unit
+    unit: _Unit
     worker: "_Worker | None" = None
     waiting: deque[bytes] = field(default_factory=deque)
     taken_count: int = 0
@@ -298,14 +339,19 @@ class Workers:
         self, reading: Reading, files: Sequence[tuple[str, Path, int]], count: int
     ) -> None:
         """`files` are each a format's name, a path and a size."""
-        self.lost_workers = 0  # workers that died
-        self._reading, self._files, self._held = reading, list[list[_Stream]](), 0
-        self._first, self._any = deque[_Stream](), deque[_Stream]()  # for the first worker alone
+        # Workers that died
+        self.lost_workers = 0
+        self._reading = reading
+        self._files = list[list[_Stream]]()
+        self._held = 0
+        # For the first worker alone
+        self._first = deque[_Stream]()
+        self._any = deque[_Stream]()
         number = 0
         for name, path, size in files:
             remembers = reading.remembers(name)
             shares = max(1, count) if size >= SPLIT and not remembers else 1
-            units = [Unit(name, path, share, shares) for share in range(shares)]
+            units = [_Unit(name, path, share, shares) for share in range(shares)]
             self._files.append([_Stream(number + at, unit) for at, unit in enumerate(units)])
             (self._first if remembers else self._any).extend(self._files[-1])
             number += shares
@@ -321,10 +367,12 @@ class Workers:
         streams = self._files[file]
         shares = [self._things(stream) for stream in streams]
         for share in cycle(shares):
-            if (found := next(share, None)) is None:
+            found = next(share, None)
+            if found is None:
                 break
             yield found
-        for stream in streams:  # of a file that grows, one share may have more than another
+        # Of a file that grows, one share may have more than another
+        for stream in streams:
             stream.unwanted = stream.ended = True
             self._held -= sum(map(len, stream.waiting))
             stream.waiting.clear()
@@ -338,12 +386,16 @@ class Workers:
     def _fork(self) -> None:
         forking = get_context("fork")
         own_end, worker_end = forking.Pipe()
-        inherited = [own_end, *(worker.pipe for worker in self._workers)]
+        inherited = [
+            own_end,
+            *(worker.pipe for worker in self._workers),
+        ]
         process = forking.Process(
             target=_work, args=(self._reading, worker_end, inherited), daemon=True
         )
         process.start()
-        worker_end.close()  # else nobody would see that it died
+        # Else nobody would see that it died
+        worker_end.close()
         self._workers.append(_Worker(process, own_end))
 
     def _things(self, stream: _Stream) -> Iterator[Found | Unread]:
@@ -360,7 +412,11 @@ class Workers:
                 return
             elif stream.worker is None:  # there is none, or it died
                 stream.ended = True
-                yield from islice(self._reading.of(stream.unit), stream.taken_count, None)
+                yield from islice(
+                    self._reading.of(stream.unit),
+                    stream.taken_count,
+                    None,
+                )
                 return
             else:
                 self._receive(stream, None)
@@ -383,20 +439,22 @@ class Workers:
         for queue in queues:
             while queue and queue[0].ended:
                 queue.popleft()
-        return min((queue[0] for queue in queues if queue), key=_number, default=None)
+        return min(
+            (queue[0] for queue in queues if queue),
+            key=_number,
+            default=None,
+        )
 
     def _queue_of(self, stream: _Stream) -> deque[_Stream]:
         return self._any if self._any and self._any[0] is stream else self._first
 
-    def _receive(self, current: _Stream, timeout: float | None) -> None:
+    def _receive(
+        self,
+        current: _Stream,
+        timeout: float | None,
+    ) -> None:
         """Take what workers found; from those ahead no more than is to be held."""
-        busy = [
-            worker
-            for worker in self._workers
-            if worker.alive
-            and (stream := worker.stream) is not None
-            and (stream is current or stream.unwanted or self._held < HELD)
-        ]
+        busy = [worker for worker in self._workers if self._may_receive(worker, current)]
         ready = set(wait([worker.pipe for worker in busy], timeout)) if busy else ()
         for worker in busy:
             if worker.pipe not in ready:
@@ -406,12 +464,23 @@ class Workers:
             except (EOFError, OSError):
                 self._bury(worker)
 
-    def _take(self, worker: _Worker, content: bytes) -> None:
+    def _may_receive(self, worker: _Worker, current: _Stream) -> bool:
+        stream = worker.stream
+        if not worker.alive or stream is None:
+            return False
+        return stream is current or stream.unwanted or self._held < HELD
+
+    def _take(
+        self,
+        worker: _Worker,
+        content: bytes,
+    ) -> None:
         stream = worker.stream
         if stream is None:
             return
         if content == _END:
-            stream.ended, worker.stream = True, None
+            stream.ended = True
+            worker.stream = None
         elif not stream.unwanted:
             stream.waiting.append(content)
             self._held += len(content)
@@ -428,20 +497,30 @@ def _number(stream: _Stream) -> int:
     return stream.number
 
 
-def _work(reading: Reading, pipe: Connection, inherited: Sequence[Connection]) -> None:
+def _work(
+    reading: Reading,
+    pipe: Connection,
+    inherited: Sequence[Connection],
+) -> None:
     """Run a worker. A mistake of the user's ends it: reading the file here then reports it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     for connection in inherited:
         connection.close()
-    gc.freeze()  # what was there before is never looked through
-    with suppress(EOFError, OSError, UsageError):  # nobody takes it any more
+    # What was there before is never looked through
+    gc.freeze()
+    # Nobody takes it any more
+    with suppress(EOFError, OSError, UsageError):
         while True:
             _send(reading, pipe.recv(), pipe)
 
 
-def _send(reading: Reading, unit: Unit, pipe: Connection) -> None:
+def _send(
+    reading: Reading,
+    unit: _Unit,
+    pipe: Connection,
+) -> None:
     batch: list[Found | Unread] = []
     size = 0
     for found in reading.of(unit):
@@ -449,7 +528,8 @@ def _send(reading: Reading, unit: Unit, pipe: Connection) -> None:
         size += 1 + sum(len(one.entry.calls) for one in found if isinstance(one, Counted))
         if size >= AT_ONCE:
             pipe.send_bytes(dumps(batch))
-            batch, size = [], 0
+            batch = []
+            size = 0
     if batch:
         pipe.send_bytes(dumps(batch))
     pipe.send_bytes(_END)

@@ -18,8 +18,14 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 MOST_CONNECTIONS: Final = 128
 FEWEST_CONNECTIONS: Final = 4
 MINUTE: Final = 60.0
-_EXHAUSTED: Final = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
-_PAUSE: Final = 0.05  # seconds, where not even the spare descriptor is left: accept would spin
+_EXHAUSTED: Final = {
+    errno.EMFILE,
+    errno.ENFILE,
+    errno.ENOBUFS,
+    errno.ENOMEM,
+}
+# Seconds, where not even the spare descriptor is left: accept would spin
+_PAUSE: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,28 +34,39 @@ class Bounds:
 
     connections: int = MOST_CONNECTIONS
     per_peer: int = MOST_CONNECTIONS // 2
-    streams: int = MOST_CONNECTIONS // 8  # of events, which hold a connection
+    # Of events, which hold a connection
+    streams: int = MOST_CONNECTIONS // 8
     threads: int = 8
-    head: float = 5.0  # from the first byte of a request, or the begin of the connection
+    # From the first byte of a request, or the begin of the connection
+    head: float = 5.0
     body: float = 10.0
-    idle: float = 10.0  # between two requests
-    answer: float = 60.0  # until the peer has read its answer
-    stream: float = 50.0  # of one stream of events, within its answer; a browser asks again
-    lifetime: float = 300.0  # of a connection; an answer under way is still given
+    # Between two requests
+    idle: float = 10.0
+    # Until the peer has read its answer
+    answer: float = 60.0
+    # Of one stream of events, within its answer; a browser asks again
+    stream: float = 50.0
+    # Of a connection; an answer under way is still given
+    lifetime: float = 300.0
     head_bytes: int = 16 << 10
-    held_bytes: int = 64 << 20  # of all requests that are not whole yet
+    # Of all requests that are not whole yet
+    held_bytes: int = 64 << 20
 
 
 def bounds() -> Bounds:
     """The bounds of this process: a quarter of its descriptors at most are for connections."""
-    return bounds_under(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+    return _bounds_under(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 
 
-def bounds_under(descriptors: int) -> Bounds:
+def _bounds_under(descriptors: int) -> Bounds:
     """The bounds under a limit of open files; RLIM_INFINITY is negative."""
     share = descriptors // 4 if descriptors >= 0 else MOST_CONNECTIONS
     connections = max(FEWEST_CONNECTIONS, min(MOST_CONNECTIONS, share))
-    return Bounds(connections, connections // 2, streams=max(2, connections // 8))
+    return Bounds(
+        connections,
+        connections // 2,
+        streams=max(2, connections // 8),
+    )
 
 
 class Repeats:
@@ -62,9 +79,14 @@ class Repeats:
         self._next: dict[str, float] = {}
         self._omitted: Counter[str] = Counter()
 
-    def line(self, text: str, kind: str = "") -> str:
+    def line(
+        self,
+        text: str,
+        kind: str = "",
+    ) -> str:
         """Return the line as it is to be written; "" where it is left out."""
-        kind, now = kind or text, self._clock()
+        kind = kind or text
+        now = self._clock()
         if kind not in self._next and len(self._next) >= self.MOST_KINDS:
             self._next = {known: end for known, end in self._next.items() if end > now}
             kind = kind if len(self._next) < self.MOST_KINDS else ""
@@ -127,11 +149,11 @@ class Connections(Generic[C]):
         self._open.pop(connection, None)
 
     def _drop_from(self, peer: str) -> bool:
-        waiting = [
-            (since, other)
-            for other in self._open
-            if other.peer == peer and (since := other.waits_since) is not None
-        ]
+        waiting: list[tuple[float, C]] = []
+        for other in self._open:
+            since = other.waits_since
+            if other.peer == peer and since is not None:
+                waiting.append((since, other))
         if not waiting:
             return False
         _, oldest = min(waiting, key=lambda pair: pair[0])
@@ -152,10 +174,17 @@ class Listener(socket.socket):
     ) -> None:
         super().__init__(*words, **more)
         self._tell = tell
-        self._spare: int | None = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
+        self._spare: int | None = os.open(
+            "/dev/null",
+            os.O_RDONLY | os.O_CLOEXEC,
+        )
 
     @classmethod
-    def of(cls, listening: socket.socket, tell: Callable[[str], None]) -> "Listener":
+    def of(
+        cls,
+        listening: socket.socket,
+        tell: Callable[[str], None],
+    ) -> "Listener":
         """Take over a socket that listens already."""
         return cls(fileno=listening.detach(), tell=tell)
 
@@ -182,7 +211,10 @@ class Listener(socket.socket):
             with suppress(OSError):
                 super().accept()[0].close()
         with suppress(OSError):
-            self._spare = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
+            self._spare = os.open(
+                "/dev/null",
+                os.O_RDONLY | os.O_CLOEXEC,
+            )
 
     def close(self) -> None:
         if self._spare is not None:

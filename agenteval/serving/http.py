@@ -20,10 +20,11 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from agenteval.serving.bounds import Bounds, Connections, Listener, Repeats
 
-LINGER: Final = 2.0  # seconds for a peer to read an answer given before its request was whole
+# Seconds for a peer to read an answer given before its request was whole
+LINGER: Final = 2.0
 
 
-class Phase(Enum):
+class _Phase(Enum):
     """The part of a request that a connection is in; each has its own deadline."""
 
     HEAD = auto()
@@ -33,13 +34,14 @@ class Phase(Enum):
     ENDING = auto()
 
 
-class BoundedProtocol(H11Protocol):
+class _BoundedProtocol(H11Protocol):
     """One connection, which is cut at the deadline of each phase."""
 
-    def __init__(self, connections: "Connections[BoundedProtocol]", **given: Any) -> None:
+    def __init__(self, connections: "Connections[_BoundedProtocol]", **given: Any) -> None:
         super().__init__(**given)
-        self._connections, self._bounds = connections, connections.bounds
-        self._phase: tuple[Phase, object] | None = None
+        self._connections = connections
+        self._bounds = connections.bounds
+        self._phase: tuple[_Phase, object] | None = None
         self._since, self._begin = 0.0, self.loop.time()
         self._timer: asyncio.TimerHandle | None = None
         self._ends = False
@@ -48,7 +50,7 @@ class BoundedProtocol(H11Protocol):
     @property
     def waits_since(self) -> float | None:
         """Implements `bounds.Connection`; a stream of events and an unread answer wait too."""
-        is_ours = self._phase is not None and self._phase[0] is Phase.ANSWER
+        is_ours = self._phase is not None and self._phase[0] is _Phase.ANSWER
         return None if is_ours and not self.cycle.response_started else self._since
 
     def drop(self) -> None:
@@ -56,7 +58,7 @@ class BoundedProtocol(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self.peer = peer_of(transport.get_extra_info("peername"))
+        self.peer = _peer_of(transport.get_extra_info("peername"))
         self._enter_phase()
         if not self._connections.admit(self):
             self.drop()
@@ -103,32 +105,35 @@ class BoundedProtocol(H11Protocol):
             self._phase, self._since = phase, self.loop.time()
             self._set_deadline(self._seconds(phase[0]))
 
-    def _phase_now(self) -> Phase:
+    def _phase_now(self) -> _Phase:
         if self._ends:
-            return Phase.ENDING
+            return _Phase.ENDING
         if self.cycle is not None and not self.cycle.response_complete:
             is_whole = self.conn.their_state is not h11.SEND_BODY
-            return Phase.ANSWER if is_whole else Phase.BODY
+            return _Phase.ANSWER if is_whole else _Phase.BODY
         has_begun = self.cycle is None or self.conn.trailing_data[0]
-        return Phase.HEAD if has_begun else Phase.IDLE
+        return _Phase.HEAD if has_begun else _Phase.IDLE
 
-    def _seconds(self, phase: Phase) -> float:
+    def _seconds(self, phase: _Phase) -> float:
         match phase:
-            case Phase.HEAD:
+            case _Phase.HEAD:
                 return self._bounds.head
-            case Phase.BODY:
+            case _Phase.BODY:
                 return self._bounds.body
-            case Phase.ANSWER:
+            case _Phase.ANSWER:
                 return self._bounds.answer
-            case Phase.IDLE:
+            case _Phase.IDLE:
                 return self._bounds.idle
-            case Phase.ENDING:
+            case _Phase.ENDING:
                 return LINGER
 
     def _set_deadline(self, seconds: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = self.loop.call_later(seconds, self._expire)
+        self._timer = self.loop.call_later(
+            seconds,
+            self._expire,
+        )
 
     def _expire(self) -> None:
         """Cut the connection; whoever still reads a long answer has the time of an answer."""
@@ -144,38 +149,51 @@ class BoundedProtocol(H11Protocol):
         return is_complete and self.transport.get_write_buffer_size() > 0
 
 
-def peer_of(address: object) -> str:
+def _peer_of(address: object) -> str:
     """The peer that a connection counts for: an address, or the network of one of IPv6."""
     host = address[0] if isinstance(address, tuple) and address else ""
     try:
         parsed = ipaddress.ip_address(str(host).partition("%")[0])
     except ValueError:
-        return ""  # a socket of this machine has no address
+        # A socket of this machine has no address
+        return ""
     if parsed.version == 4:
         return str(parsed)
     if parsed.ipv4_mapped:
         return str(parsed.ipv4_mapped)
-    return str(ipaddress.ip_network((parsed, 64), strict=False))
+    return str(
+        ipaddress.ip_network(
+            (parsed, 64),
+            strict=False,
+        )
+    )
 
 
 def server(app: ASGIApp, limits: Bounds) -> uvicorn.Server:
     """A server of this application, for `serve`."""
     config = uvicorn.Config(
         app,
-        http=cast("type[H11Protocol]", partial(BoundedProtocol, Connections(limits))),
+        http=cast("type[H11Protocol]", partial(_BoundedProtocol, Connections(limits))),
         ws="none",
         loop="asyncio",
         lifespan="off",
         log_config=None,
-        backlog=max(2, limits.connections // 8),  # are taken before the first is counted
+        # Are taken before the first is counted
+        backlog=max(2, limits.connections // 8),
         h11_max_incomplete_event_size=limits.head_bytes,
-        timeout_keep_alive=math.ceil(limits.idle),  # ours is set beside it
-        timeout_graceful_shutdown=1,  # a stream of events would be waited for
+        # Ours is set beside it
+        timeout_keep_alive=math.ceil(limits.idle),
+        # A stream of events would be waited for
+        timeout_graceful_shutdown=1,
     )
     return uvicorn.Server(config)
 
 
-async def serve(serves: uvicorn.Server, listening: socket.socket, limits: Bounds) -> None:
+async def serve(
+    serves: uvicorn.Server,
+    listening: socket.socket,
+    limits: Bounds,
+) -> None:
     """Serve on this socket, which is taken over, until the server is to exit."""
     repeats = Repeats()
     log = logging.getLogger("uvicorn.error")
@@ -207,7 +225,11 @@ class _Sparse(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         text = record.getMessage()
         kind = type(record.exc_info[1]).__name__ if record.exc_info else ""
-        record.msg, record.args = self._repeats.line(text, kind and f"{kind} {record.msg}"), ()
+        record.msg = self._repeats.line(
+            text,
+            kind and f"{kind} {record.msg}",
+        )
+        record.args = ()
         return bool(record.msg)
 
 
@@ -217,4 +239,7 @@ def _tell_fault(
     """Log a fault as the loop does, but through a log that omits repeats."""
     del loop
     fault = context.get("exception")
-    log.error(str(context.get("message")), exc_info=fault if fault is not None else False)
+    log.error(
+        str(context.get("message")),
+        exc_info=fault if fault is not None else False,
+    )

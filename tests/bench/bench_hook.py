@@ -17,7 +17,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from agenteval.hook.installing import command, command_line
+from agenteval.hook.installing import _command_line, command
 
 COMMANDS = Path(__file__).parents[1] / "corpus" / "commands.txt"
 AIM = 20.0
@@ -29,9 +29,9 @@ def main(calls: int) -> int:
     with tempfile.TemporaryDirectory() as state:
         os.environ["XDG_STATE_HOME"] = state
         words = command("claude-code", "demo", observe=False, fail="closed")
-        hook = command_line(words, fails_closed=True)
-        bare = command_line([*words[:3], "-c", ""], fails_closed=True)
-        line = command_line(
+        hook = _command_line(words, fails_closed=True)
+        bare = _command_line([*words[:3], "-c", ""], fails_closed=True)
+        line = _command_line(
             [sys.executable, "-m", "agenteval", "classify", "ls"], fails_closed=True
         )
         _waited(hook, sent("ls"))

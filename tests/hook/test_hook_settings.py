@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from agenteval.cli.app import main
 from agenteval.errors import UsageError
 from agenteval.hook import installing
-from agenteval.hook.installing import entry_of, with_hook, without_hook
+from agenteval.hook.installing import _entry_of, _with_hook, _without_hook
 
 MARK = "/hook/client.py"
-ENTRY = entry_of(f"python 'a b{MARK}' --for x", seconds=30, matcher="*")
+ENTRY = _entry_of(f"python 'a b{MARK}' --for x")
 SETTINGS = """\
 {
     // what I like
@@ -48,26 +48,26 @@ _WHOLE = st.dictionaries(st.sampled_from(["env", "a"]), _OTHER, max_size=2).flat
 @given(_WHOLE, st.sampled_from([None, 1, 2, 4, "\t"]), st.sampled_from(["", "\n", "\n\n"]))
 def test_put_in_and_taken_out_leaves_every_byte(settings, indent, end) -> None:
     text = json.dumps(settings, indent=indent, ensure_ascii=False) + end
-    done = with_hook(text, ENTRY, mark=MARK, where="f")
+    done = _with_hook(text, ENTRY, "f")
     hooks = json.loads(done)["hooks"]
     before = settings.get("hooks", {})
     assert hooks["PreToolUse"] == [ENTRY, *before.get("PreToolUse", [])]
     assert {**json.loads(done), "hooks": 0} == {**settings, "hooks": 0}
-    assert with_hook(done, ENTRY, mark=MARK, where="f") == done
-    assert without_hook(done, mark=MARK, where="f") == text
+    assert _with_hook(done, ENTRY, "f") == done
+    assert _without_hook(done, "f") == text
 
 
 def test_comments_and_order_stay() -> None:
-    done = with_hook(SETTINGS, ENTRY, mark=MARK, where="f")
+    done = _with_hook(SETTINGS, ENTRY, "f")
     assert [line for line in SETTINGS.splitlines() if line not in done.splitlines()] == []
-    assert without_hook(done, mark=MARK, where="f") == SETTINGS
+    assert _without_hook(done, "f") == SETTINGS
 
 
 def test_what_others_changed_in_between_stays() -> None:
-    done = json.loads(with_hook('{"a": 1}', ENTRY, mark=MARK, where="f"))
+    done = json.loads(_with_hook('{"a": 1}', ENTRY, "f"))
     done["hooks"]["PreToolUse"].insert(0, {"mine": 2})
     done["b"] = 3
-    left = without_hook(json.dumps(done, indent=3), mark=MARK, where="f")
+    left = _without_hook(json.dumps(done, indent=3), "f")
     assert json.loads(left) == {"a": 1, "b": 3, "hooks": {"PreToolUse": [{"mine": 2}]}}
 
 
@@ -79,7 +79,7 @@ def test_what_others_changed_in_between_stays() -> None:
 )  # fmt: skip
 def test_what_is_no_such_json_is_left_alone(text) -> None:
     with pytest.raises(UsageError, match=r"settings\.json: .*mend it first"):
-        with_hook(text, ENTRY, mark=MARK, where="settings.json")
+        _with_hook(text, ENTRY, "settings.json")
 
 
 @pytest.fixture

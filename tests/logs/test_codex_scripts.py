@@ -6,7 +6,7 @@ import pytest
 from sample_logs import jsonl
 from test_readers import read, written
 
-from agenteval.logs.codex import script_commands
+from agenteval.logs.codex import _script_commands
 
 
 @pytest.mark.parametrize(
@@ -29,13 +29,13 @@ from agenteval.logs.codex import script_commands
     ],
 )
 def test_a_command_is_what_its_literal_stands_for(script, wanted) -> None:
-    assert script_commands(script) == wanted
+    assert _script_commands(script) == wanted
 
 
 @pytest.mark.parametrize("text", ["{", '\\"', " ", "a[", "tools.exec_command({", "'"])
 def test_a_long_script_is_read_in_one_go(text) -> None:
     begun = time.process_time()
-    script_commands("tools.exec_command({" + text * 20_001)
+    _script_commands("tools.exec_command({" + text * 20_001)
     assert time.process_time() - begun < 10
 
 

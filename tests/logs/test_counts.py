@@ -3,13 +3,13 @@
 import pytest
 
 from agenteval.errors import UsageError
-from agenteval.logs.counts_csv import load_counts, read_counts
+from agenteval.logs.counts_csv import _read_counts, load_counts
 
 HEAD = "model,trial,scenario,calls,class,errors"
 
 
 def read(*lines, head=HEAD):
-    return read_counts([head, *lines], where="t.csv")
+    return _read_counts([head, *lines], where="t.csv")
 
 
 def test_lines_of_one_trial_add_up_to_its_errors():
@@ -94,7 +94,7 @@ def test_a_column_that_is_missing_is_named_beside_those_that_are_there():
     ],
 )
 def test_what_spreadsheets_make_of_a_table_is_read(lines):
-    (table,) = read_counts(lines, where="t.csv").values()
+    (table,) = _read_counts(lines, where="t.csv").values()
     assert (table.counts.calls, table.counts.by_class) == ((158,), {"pipe": (19,)})
 
 
@@ -119,6 +119,6 @@ def test_a_file_that_cannot_be_read_is_one_line(tmp_path):
 
 def test_a_number_that_nobody_counted_is_refused() -> None:
     with pytest.raises(UsageError, match=r"counts\.csv:2: .*calls"):
-        read_counts(
+        _read_counts(
             ["model,calls,class,errors", "m,100000000000000000000,pipe,1"], where="counts.csv"
         )

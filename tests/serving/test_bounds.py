@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from agenteval.serving.bounds import Bounds, Connections, Repeats, bounds_under
-from agenteval.serving.http import peer_of
+from agenteval.serving.bounds import Bounds, Connections, Repeats, _bounds_under
+from agenteval.serving.http import _peer_of
 
 
 @dataclass(eq=False)
@@ -37,7 +37,7 @@ class Visitor:
 def test_a_quarter_of_the_descriptors_are_for_connections(
     descriptors, connections, per_peer, streams
 ) -> None:
-    found = bounds_under(descriptors)
+    found = _bounds_under(descriptors)
     assert (found.connections, found.per_peer, found.streams) == (connections, per_peer, streams)
 
 
@@ -76,7 +76,7 @@ def test_a_new_connection_takes_the_place_of_one_that_waits(
     ],
 )
 def test_a_network_of_ipv6_is_one_peer(address, peer) -> None:
-    assert peer_of(address) == peer
+    assert _peer_of(address) == peer
 
 
 def test_what_repeats_is_written_once_a_minute_with_its_count() -> None:

@@ -10,7 +10,7 @@ from agenteval.classes.catalogue import ARTICLE_ROWS, article_row
 from agenteval.classes.judge import judge
 from agenteval.config.allowlists import load_policy
 from agenteval.errors import UsageError
-from agenteval.logs.measured import ARTICLE, load_article
+from agenteval.logs.measured import ARTICLE, _load_article
 
 PROJECT = Path(__file__).resolve().parents[2]
 MODELS = ("qwen3.6-35b-a3b", "qwen3.5-27b", "qwen3.5-122b-a10b")
@@ -46,7 +46,7 @@ RATES = {
 
 @pytest.fixture(scope="module")
 def article():
-    return load_article(roots=[PROJECT])
+    return _load_article(roots=[PROJECT])
 
 
 @pytest.fixture(scope="module")
@@ -136,11 +136,11 @@ def test_a_broken_line_is_named(text, says, tmp_path):
     path.write_text(text, encoding="utf-8")
 
     with pytest.raises(UsageError) as caught:
-        load_article(roots=[tmp_path])
+        _load_article(roots=[tmp_path])
 
     assert says in str(caught.value)
 
 
 def test_a_missing_fixture_is_named(tmp_path):
     with pytest.raises(UsageError, match=r"fixtures/article/calls.jsonl: not found in"):
-        load_article(roots=[tmp_path])
+        _load_article(roots=[tmp_path])
