@@ -47,9 +47,10 @@ from agenteval.report.tables import (
     comparison_table,
     counted,
     missed_lines,
-    per_100,
+    own_per_100,
+    own_share,
     row,
-    share,
+    titled_table,
     void_lines,
     void_of,
 )
@@ -310,23 +311,18 @@ def standing_table(view: View) -> Table:
     for run in view.runs:
         seconds = run.run.effort.seconds if run.run.effort else None
         tokens = run.executions.completion_tokens if run.executions else 0
-        rows.append(
-            row(
-                run.label,
-                (
-                    share(dict(run.outcomes)[Outcome.COMPLETED], own_n=True),
-                    per_100(run.errors.total, own_n=True),
-                    share(run.recovery.at_once, own_n=True),
-                    share(run.recovery.at_all, own_n=True),
-                    pace(*useful(run)),
-                    pace(tokens, tokens / seconds if seconds else None),
-                ),
-            )
+        cells = (
+            own_share(dict(run.outcomes)[Outcome.COMPLETED]),
+            own_per_100(run.errors.total),
+            own_share(run.recovery.at_once),
+            own_share(run.recovery.at_all),
+            pace(*useful(run)),
+            pace(tokens, tokens / seconds if seconds else None),
         )
+        rows.append(row(run.label, cells))
     labels = ("goal reached", "errors per 100 calls", "recovered next turn", "recovered ever")
-    heads = titled(view.runs, *labels, "useful calls/min", "tokens/s")
-    note = f"Counts, shares and 95 % intervals. {view.basis}"
-    return Table("Each model on one line", note, heads, tuple(rows), "model")
+    columns = titled(view.runs, *labels, "useful calls/min", "tokens/s")
+    return titled_table("standing", columns, rows, basis=view.basis)
 
 
 FEW = 5  # lines of a kind on one screen

@@ -279,17 +279,17 @@ def ended(transcript: TrialShown) -> Iterator[str]:
 
 def of_agent(transcript: TrialShown, part: AgentPart, *, whole_prompt: bool) -> Iterator[str]:
     """Yield the lines of one sub-agent, with those that it started."""
-    for one in _agents_below(transcript):
+    for one in agents_below(transcript):
         if one.part == part:
             yield from map(_one_line, _agent(one, whole_prompt=whole_prompt))
 
 
-def _agents_below(part_shown: TrialShown | AgentShown) -> Iterator[AgentShown]:
+def agents_below(part_shown: TrialShown | AgentShown) -> Iterator[AgentShown]:
     """Yield all sub-agents below, each before those that it started."""
     agents = (agent for turn in part_shown.turns for call in turn.calls for agent in call.agents)
     for agent in (*agents, *part_shown.agents):
         yield agent
-        yield from _agents_below(agent)
+        yield from agents_below(agent)
 
 
 def _why(transcript: TrialShown) -> Iterator[str]:
