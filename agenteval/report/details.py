@@ -36,7 +36,14 @@ from agenteval.report.tables import (
     share,
     titled_table,
 )
-from agenteval.report.transcripts import TrialShown, agents_below, marked_text, rank, shown_trial
+from agenteval.report.transcripts import (
+    AgentShown,
+    TrialShown,
+    agents_below,
+    marked_text,
+    rank,
+    shown_trial,
+)
 from agenteval.report.view import Handshake, RunView, ScenarioView, View
 from agenteval.shell.gate import quoted
 from agenteval.stats.rates import Rate, clustered
@@ -494,7 +501,8 @@ def prompts_of(trials: Iterable[TrialShown]) -> dict[str, str]:
     """Return the long messages that these trials began with, each with its anchor in the page."""
     anchors: dict[str, str] = {}
     for trial in trials:
-        for part in (trial, *agents_below(trial)):
+        parts: list[TrialShown | AgentShown] = [trial, *agents_below(trial)]
+        for part in parts:
             for _, text in part.prompt:
                 if len(text) >= LONG:
                     anchors.setdefault(text, f"p{len(anchors)}")

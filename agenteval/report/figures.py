@@ -346,8 +346,8 @@ def _speed_and_errors(views: Sequence[RunView]) -> Figure | None:
         points[view.label] = []
         if speed and total.n:
             label = f"{total.per_100()} errors per 100 calls, {speed:.1f} useful calls a minute"
-            errors = (100 * share for share in (total.value, total.low, total.high))
-            points[view.label].append(Mark(speed, *errors, label))
+            value, low, high = 100 * total.value, 100 * total.low, 100 * total.high
+            points[view.label].append(Mark(speed, value, low, high, label))
     columns = titled(views, "useful calls/min", "errors per 100 calls")
     return _drawn(
         points,

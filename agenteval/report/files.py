@@ -13,7 +13,6 @@ import io
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from agenteval.errors import UsageError, unwritten
 from agenteval.host import write_whole
 from agenteval.report.details import detail_tables
 from agenteval.report.gate import GateView, Line, goals_told
+from agenteval.report.json import attributes, encoded
 from agenteval.report.tables import (
     MARK,
     MISSED,
@@ -34,6 +34,7 @@ from agenteval.report.tables import (
     missed_lines,
     void_lines,
 )
+from agenteval.report.transcripts import denials, execution_document
 from agenteval.report.view import View
 from agenteval.stats.promotion import GateVerdict, confidence_text
 from agenteval.trial.run import Run
@@ -265,15 +266,14 @@ def _place(run: Run, trial: Trial) -> Row:
         "model": run.model.name,
         "simulated": run.model.simulated,
         "arm": run.arm.name if run.arm else "",
-        "scenario": trial.scenario,
-        "number": trial.number,
-        "seed": trial.seed,
+        **attributes(trial, "scenario", "number", "seed"),
         "outcome": str(trial.outcome),
     }
 
 
 def _call(record: CallRecord) -> Row:
-    primary, ran = record.verdict.primary, record.execution
+    primary = record.verdict.primary
+    others = [finding.failure_class for finding in record.verdict.findings[1:]]
     return {
         "turn": record.turn,
         "position": record.position,
@@ -282,30 +282,29 @@ def _call(record: CallRecord) -> Row:
         "command": record.call.command,
         "allowed": record.verdict.allowed,
         "class": primary.failure_class if primary else "",
-        "also": json.dumps([one.failure_class for one in record.verdict.findings[1:]]),
+        "also": json.dumps(others),
         "evidence": primary.evidence.text if primary else "",
         "hint": primary.hint if primary else "",
         "reply": record.reply,
-        "exit_code": ran.exit_code if ran else None,
-        "limit": ran.limit if ran else "",
-        "seconds": ran.seconds if ran else None,
+        **execution_document(record),
     }
 
 
 def _trial(trial: Trial) -> Row:
+    usages = [turn.usage for turn in trial.turns]
     return {
         "ending": str(trial.ending),
         "reason": trial.reason,
         "cause": str(trial.cause or ""),
         "turns": len(trial.turns),
         "calls": len(trial.calls),
-        "denied": sum(not record.verdict.allowed for record in trial.calls),
-        "prompt_tokens": sum(turn.usage.prompt_tokens for turn in trial.turns),
-        "completion_tokens": sum(turn.usage.completion_tokens for turn in trial.turns),
+        "denied": denials(trial),
+        "prompt_tokens": sum(usage.prompt_tokens for usage in usages),
+        "completion_tokens": sum(usage.completion_tokens for usage in usages),
         "seconds": trial.seconds,
         "goal_turn": trial.goal_turn,
-        "goal": json.dumps([asdict(check) for check in trial.goal]),
-        "handshake": json.dumps([asdict(step) for step in trial.handshake]),
+        "goal": json.dumps(encoded(trial.goal)),
+        "handshake": json.dumps(encoded(trial.handshake)),
     }
 
 

@@ -103,8 +103,8 @@ def _figures_of(
         with_denial = compare_shares(*denied, **how)
     if first.score and second.score:
         scores = first.score, second.score
-        completed = _shares(*map(_completed, scores), how)
-        handshakes = _shares(*map(_handshakes, scores), how)
+        completed = _shares(_completed(first.score), _completed(second.score), how)
+        handshakes = _shares(_handshakes(first.score), _handshakes(second.score), how)
         if total:
             recoveries |= _recoveries(scores, how)
     return (
@@ -201,9 +201,10 @@ def _pair(first: Side, second: Side, pairing: Pairing, about: Estimand, seed: in
         total, *by_class = _differences(first.errors, second.errors, classes, how)
         kinds = signature.compare_kinds(first.errors, second.errors, seed=seed, layouts=layouts)
     else:
-        rates = (clustered(side.errors.total(), side.layout(about)) for side in (first, second))
-        unknown = Ratio(nan, 0.0, inf)
-        total, by_class = Difference(*rates, -1.0, 1.0, unknown, 1.0, pairing.paired, 1.0), []
+        rate, other = (clustered(one.errors.total(), one.layout(about)) for one in (first, second))
+        ratio = Ratio(nan, 0.0, inf)
+        total = Difference(rate, other, -1.0, 1.0, ratio, 1.0, pairing.paired, 1.0)
+        by_class = []
     return Pair(
         first.label,
         second.label,

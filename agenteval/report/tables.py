@@ -238,7 +238,8 @@ FORMS: Mapping[str, Callable[[Any], Cell]] = {
 
 
 @cache
-def _texts() -> Mapping[str, Any]:
+def table_texts() -> Mapping[str, Any]:
+    """Return tables.toml, by the names of the tables."""
     text = files("agenteval.report").joinpath("tables.toml").read_text("utf-8")
     return tomllib.loads(text)
 
@@ -250,14 +251,14 @@ def titled_table(
 
     `values` fill both, and `more` is added to the note.
     """
-    text = _texts()[name]
+    text = table_texts()[name]
     title, note = (text[key].format(**values) for key in ("title", "note"))
     return Table(title, note + more, tuple(columns), tuple(rows), text.get("first", ""))
 
 
 def figure_rows(name: str, views: Sequence[RunView]) -> Iterator[Row]:
     """Yield the rows that tables.toml lists under this name."""
-    for label, path, form in _texts()[name]["rows"]:
+    for label, path, form in table_texts()[name]["rows"]:
         figures = map(attrgetter(path), views)
         yield row(label, map(FORMS[form], figures))
 

@@ -256,6 +256,7 @@ class View:
     pairs: tuple[Pair, ...]
     warnings: tuple[str, ...]
     sentences: tuple[str, ...]
+    short: tuple[str, ...] = ()  # the last lines of a report
     runs: tuple[RunView, ...] = ()
     groups: Groups | None = None
     about: Estimand = Estimand.THESE

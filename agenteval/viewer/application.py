@@ -45,7 +45,7 @@ from agenteval.store import sql as parts
 from agenteval.store.location import Query
 from agenteval.store.search import ALLOWED, reviews
 from agenteval.store.sql import opened
-from agenteval.viewer.calls import Served, State, Visit
+from agenteval.viewer.calls import Served, State, Visit, is_number
 from agenteval.viewer.pages import ASSETS, FIRST, PAGES, asset, complaint, rendered
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -272,7 +272,7 @@ class _Viewer:
             raise UsageError(f"no failure class {label[:80]!r}")
         if len(note) > LONGEST:
             raise UsageError(f"a note may have {LONGEST} characters; this has {len(note)}")
-        if not (call.isascii() and call.isdecimal() and len(call) < 16):
+        if not is_number(call):
             raise UsageError("the form names no call")
         now = datetime.now(UTC).isoformat(timespec="seconds")
         with closing(parts.SqlStore(self.store)) as there:
