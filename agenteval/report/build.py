@@ -1,6 +1,8 @@
-"""Builders of the view: of runs, of counts without runs, or of both.
+"""The builders of a view: of runs, of counts without runs, or of pairs to be compared.
 
-The sentences of a comparison: which differences are significant, and which are not.
+All p of a view are adjusted as one family before any sentence is written, so that each sentence
+can say what is settled. The sentences of a comparison, and the last lines of every report, are
+here too.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -60,6 +62,8 @@ from agenteval.trial.run import Conditions, ModelCard, Run, distinctions
 from agenteval.trial.summary import TrialSummary
 from agenteval.trial.tally import Funnel, Score, executions
 from agenteval.trial.trial import Cluster, ErrorCounts, influence
+
+# Which differences are significant, and the sentences of a comparison.
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,6 +245,8 @@ def _per_100(rate: Rate) -> str:
     return f"{100 * rate.value:.2f} {rate.percent}"
 
 
+# The last lines of a report: goals reached, fewer errors, and what is not known.
+
 MORE_GOALS, FEWER_ERRORS = "reaches its goal more often than", "makes fewer errors than"
 
 
@@ -340,6 +346,8 @@ def _of_model(view: RunView) -> str:
         f"({100 * errors.low:.1f} to {100 * errors.high:.1f})."
     )
 
+
+# The view.
 
 TITLE = "Tool-call errors by failure class"
 REPEATS = 3  # the k of pass^k and pass@k: few enough for the usual five trials

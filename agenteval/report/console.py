@@ -1,10 +1,6 @@
-"""Views on a terminal: runs, the comparison last, where the eye rests; and a gate's verdict.
+"""Views on a terminal: the progress of runs, their report, and a gate's verdict.
 
-The progress display of runs: trials, calls and errors so far, speed, voids, the time left.
-
-A rate comes with its interval when the run has ended.
-
-The last lines of a report: goals reached, fewer errors, and what is not known.
+The report ends with the comparison and the last lines, where the eye rests.
 """
 
 from collections import Counter
@@ -54,6 +50,8 @@ from agenteval.report.view import View
 from agenteval.stats.promotion import GateVerdict, confidence_text
 from agenteval.trial.call import Outcome
 from agenteval.trial.text import as_name, visible
+
+# The progress of runs: a rate comes with its interval when the run has ended, not before.
 
 REFRESHES = 4  # a second
 
@@ -194,6 +192,8 @@ class _TallyColumn(ProgressColumn):
     def render(self, task: Task) -> Text:
         return Text(str(task.fields["tally"]))
 
+
+# A report.
 
 SHORT_NOTE = "An error is a tool call that the rules deny. In brackets: the long run, 95 % sure."
 
@@ -371,6 +371,8 @@ def print_named(rows: Iterable[tuple[str, str, str]]) -> None:
         table.add_row(Text(as_name(name)), told)
     Terminal().print(table)
 
+
+# A gate's verdict.
 
 _STYLES = {
     GateVerdict.PASS: "bold green",

@@ -1,8 +1,7 @@
-"""The tables below the comparison: how trials ended, what ran, how it was served, what was void.
+"""The tables below the comparison, and the evidence behind every figure of a page.
 
-Denied calls by class: the first of each in the report, the others on separate pages.
-
-The evidence behind a report's figures: trials, denied calls, and how to play them again.
+`detail_tables` are all tables of the runs, `summary_tables` those that a decision needs. `behind`
+chooses which transcripts and denied calls stand in a page, and which on pages next to it.
 """
 
 import re
@@ -228,6 +227,8 @@ def _handshake(views: Sequence[RunView], scenario: str) -> Table:
     return titled_table("handshake", columns, rows, scenario=scenario)
 
 
+# Denied calls by class: the first of each in the report, the others on separate pages.
+
 CALLS = 40  # of one class and model in the page itself
 CALLS_BESIDE = 400  # of them on a page beside it
 CALL_SHOWN = 160  # characters before, in and after the evidence
@@ -271,7 +272,7 @@ class _CallLine:
 class CallList:
     """The calls behind one figure: the first of them, and the pages with the others.
 
-    `left` is the number of calls that are on no page, as the run is too large.
+    `unwritten` is the number of calls that are on no page, as the run is too large.
     """
 
     place: str
@@ -279,7 +280,7 @@ class CallList:
     run: RunView
     calls: tuple[_CallLine, ...]
     files: tuple[str, ...]
-    left: int
+    unwritten: int
     count: int
 
     @property
@@ -360,6 +361,8 @@ def calls_beside(lists: Sequence[CallList], calls: Calls) -> Iterator[_CallsPage
             yield _CallsPage(file, call_list, calls_of_page, CALLS + first + 1)
 
 
+# The trials of a report: in the page itself, on separate pages, or written nowhere.
+
 INLINE = 90  # trials in the page itself, of all runs together
 BESIDE = 100  # trials on a page beside it
 MOST = 2500  # trials of all runs together, up to which each is written
@@ -419,6 +422,7 @@ class Behind:
 def behind(view: View, folder: str) -> Behind:
     """Collect the evidence of a view; `folder` has the separate pages, relative to the report."""
     total = sum(run.played for run in view.runs)
+    # A page must open in a browser: of many trials each run shows its share.
     keep = INLINE // max(1, len(view.runs)) if total > INLINE else INLINE
     evidence = Behind()
     for at, run in enumerate(view.runs):
@@ -491,6 +495,7 @@ def _placed(
 def read_trials(run: RunView, lines: Sequence[TrialLine]) -> Iterator[tuple[TrialLine, Trial]]:
     """Yield the lines with their transcripts, without trials that were replaced since."""
     by_world = {line.trial.world: line for line in lines}
+    # A store that is still written to may have replaced a trial since its summary was read.
     for trial in run.transcripts(list(by_world)) if run.transcripts else ():
         line = by_world.get((trial.scenario, trial.number, trial.seed))
         if line is not None:

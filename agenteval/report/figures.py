@@ -1,9 +1,8 @@
-"""The charts of a page, as positions on their canvas, each with its table of numbers.
+"""The charts of a page, and the recovery from denials, which two of its tables and a chart show.
 
-Recovery from the denials of one run: its kinds, the turns to it, and the outcomes without it.
-
-Void trials are excluded from every rate. They are included in the cumulative incidence: a denial
-there is followed until our side or the server broke the trial.
+A chart is positions on its canvas and a table of its numbers. Void trials are excluded from every
+rate of recovery. They are included in the cumulative incidence: a denial there is followed until
+our side or the server broke the trial.
 """
 
 from collections import defaultdict
@@ -59,7 +58,7 @@ def recovery_figures(
     share_of = partial(_share, denials, layout)
     kinds = [(kind, share_of(_of_kind(kind))) for kind in Recovery]
     no_chance = _share([trial.aftermaths for trial in trials], layout, _of_kind(Recovery.NO_CHANCE))
-    within = [(turns, share_of(_recovered_within(turns))) for turns in WITHIN]
+    by_turns = [(turns, share_of(_recovered_within(turns))) for turns in WITHIN]
     left_out = {Outcome.VOID, Outcome.NOT_OBSERVABLE} - {*ends}
     unrecovered = [
         (end, _unrecovered(scored, denials, layout, end)) for end in Outcome if end not in left_out
@@ -67,8 +66,8 @@ def recovery_figures(
     return RecoveryFigures(
         kinds=tuple((kind, rate) for kind, rate in kinds if kind is not Recovery.NO_CHANCE),
         no_chance=no_chance,
-        at_once=dict(within)[1],
-        recovered_within=tuple(within),
+        at_once=dict(by_turns)[1],
+        recovered_within=tuple(by_turns),
         at_all=share_of(_is_recovered),
         unrecovered=tuple(unrecovered),
         turns=median(denial.turns or 0 for denial in recovered) if recovered else None,
@@ -167,6 +166,8 @@ def _unrecovered(scored: Score, denials: Denials, layout: Layout, end: Outcome) 
     return clustered(clusters, layout)
 
 
+# Its tables.
+
 FAILED_SHOWN = (1, 3, inf)  # turns
 
 
@@ -226,6 +227,8 @@ def incidence_cell(incidence: Incidence, n: str = "") -> Cell:
     return Cell(value, str(incidence.count), interval, n, zero=not incidence.count)
 
 
+# Charts.
+
 SERIES = 6  # colours that the stylesheet has
 LEFT, TOP, RIGHT, BOTTOM = 46.0, 10.0, 500.0, 214.0  # between the axes, of a canvas of 520 by 260
 
@@ -238,6 +241,7 @@ def scale(reach: float) -> tuple[float, float]:
     reach = reach or 1.0
     power = 10.0 ** floor(log10(reach))
     step = next(part * power for part in (0.1, 0.2, 0.5, 1.0) if reach <= 10 * part * power)
+    # Counted and not divided: 0.3 / 0.1 is less than 3.
     ticks = 1
     while ticks * step < reach * (1 - 1e-9):
         ticks += 1
@@ -426,6 +430,8 @@ def _levels(views: Sequence[RunView]) -> Figure | None:
         y_label="useful calls per minute",
     )
 
+
+# The map of scenarios.
 
 LEVELS = 10  # shades of the heat map
 

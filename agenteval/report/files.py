@@ -1,11 +1,8 @@
-"""Rows for other programs: the figures of a view, and the calls or trials of runs, as a file.
+"""A view, a gate's verdict, and the calls and trials of runs, as files for other programs.
 
-A gate's verdict as JUnit XML: one test for each criterion, for a CI's list of tests.
-
-An inconclusive criterion is an error and not a skipped test: nothing may look green that was not
-proven.
-
-Markdown of a view and of a gate's verdict, for a pull request or a job's summary.
+JUnit XML lists a gate's criteria as a CI's tests. There an inconclusive criterion is an error and
+not a skipped test: nothing may look green that was not proven. Markdown is for a pull request or a
+job's summary. Rows are written as CSV, JSON lines or Parquet.
 """
 
 import csv
@@ -40,6 +37,8 @@ from agenteval.stats.promotion import GateVerdict, confidence_text
 from agenteval.trial.run import Run
 from agenteval.trial.text import as_name, legible, visible
 from agenteval.trial.trial import AgentPart, CallRecord, Trial
+
+# JUnit XML.
 
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _TAGS = {GateVerdict.FAIL: "failure", GateVerdict.INCONCLUSIVE: "error"}
@@ -101,6 +100,9 @@ def _case(suite: Element, line: Line, view: GateView) -> None:
 def _cleaned(text: str) -> str:
     """Return one line without what XML cannot hold, and what a terminal would obey."""
     return _NOT_IN_XML.sub("\ufffd", as_name(text))
+
+
+# Markdown.
 
 
 def markdown_text(view: View) -> str:
@@ -215,6 +217,8 @@ def _gate_lines(view: GateView) -> Iterator[str]:
 def _gate_row(*cells: str) -> str:
     return f"| {' | '.join(cells)} |"
 
+
+# Rows.
 
 Row = dict[str, Any]
 SUFFIXES = (".csv", ".jsonl", ".parquet")

@@ -1,6 +1,7 @@
-"""The one view of a gate's verdict that every form of it shows.
+"""The one view of a gate's verdict that every form of it shows, and its JSON.
 
-A gate's verdict as JSON: its keys are stable and documented in docs/json.md.
+`gate_view` puts each criterion in words. The keys of `document` are stable and documented in
+docs/json.md.
 """
 
 import json

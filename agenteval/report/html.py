@@ -43,9 +43,9 @@ class Mark:
     model: str
     colour: int  # which of the stylesheet's series
     rate: Rate
-    left: float
+    start: float
     at: float
-    right: float
+    end: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +86,9 @@ def _signature_chart(view: View) -> _Chart:
 def _marks(names: Sequence[str], rates: Sequence[Rate], end: float) -> list[Mark]:
     marks = []
     for at, (name, rate) in enumerate(zip(names, rates, strict=True)):
-        left, right = 100 * rate.low / end, min(100.0, 100 * rate.high / end)
+        low, high = 100 * rate.low / end, min(100.0, 100 * rate.high / end)
         value = 100 * rate.value / end if rate.n else 0.0
-        marks.append(Mark(name, at % SERIES, rate, left, value, right))
+        marks.append(Mark(name, at % SERIES, rate, low, value, high))
     return marks
 
 

@@ -1,8 +1,7 @@
 """Comparisons of every two models of a view, paired where they met the same task instances.
 
-The tables of two models side by side, and of the kinds of errors of all pairs.
-
-Comparison of one model on two serving stacks: their differences, and the likely cause.
+`pairs_of` computes them and `pair_tables` draws them. `stack_lines` compares one model on two
+serving stacks: what differs, and the layer that it points at.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -244,6 +243,9 @@ def _differences(
     ]
 
 
+# The tables of two models side by side, and of the kinds of errors of all pairs.
+
+
 def pair_tables(view: View) -> tuple[Table, ...]:
     """Return each pair's figures and classes, then the distances of the kinds of all pairs.
 
@@ -358,6 +360,8 @@ def _p(p: float) -> Cell:
     return Cell(p_text(p).removeprefix("= "))
 
 
+# One model on two serving stacks.
+
 SEED: Final = 7  # of the exchanges that a p comes from
 # What of a serving may make calls arrive otherwise, and what may make a model write otherwise.
 ARRIVAL: Final = (
@@ -471,8 +475,8 @@ def _pointing(measured: Sequence[Measured], unlike: Sequence[str]) -> Iterator[s
         (wrote, "what the model was made to write: weights as served, prompt, sampling", WRITING),
     ):
         differ = [name for name in unlike if name.removeprefix(SAYS) in facts]
-        known = "nothing of that is known to differ: look at what was not told"
+        clause = "nothing of that is known to differ: look at what was not told"
         if differ:
-            known = f"of that is known to differ: {', '.join(differ)}"
+            clause = f"of that is known to differ: {', '.join(differ)}"
         if names:
-            yield f"Where it points ({', '.join(names)}): {layer}; {known}."
+            yield f"Where it points ({', '.join(names)}): {layer}; {clause}."

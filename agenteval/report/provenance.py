@@ -1,4 +1,4 @@
-"""The provenance of a run's numbers: warnings, and all conditions that they depend on."""
+"""The provenance of a run's numbers: all conditions that they depend on, and warnings."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
@@ -149,6 +149,8 @@ def architecture(card: ModelCard) -> str:
     )
 
 
+# Calls of sub-agents, which all other tables leave out.
+
 FIRST = "first agent, all scenarios"
 
 
@@ -185,6 +187,8 @@ def agents_told(role: str, run: RunSummary) -> Iterator[str]:
             "no figure here but of what must never happen; all others are of first agents."
         )
 
+
+# Warnings, which stand before any number.
 
 SIMULATED = (
     "SIMULATED: a simulated model played its slips from published rates. "

@@ -121,6 +121,8 @@ def _measured_if_known(value: float | None) -> Cell:
     return Cell(UNKNOWN) if value is None else measured(value)
 
 
+# The log of an engine.
+
 RUNNING = "running"
 
 

@@ -1,10 +1,8 @@
-"""The tables of a view, as cells: console, Markdown and HTML each render them in their own way.
+"""The cells, rows and tables of a view; console, Markdown and HTML each render them in their way.
 
-The table of how calls arrived: malformed calls by kind, and the layer to blame.
-
-The goals of trials as checked in the sandbox at their end: reached, missed, or undone.
-
-Lines on trials that are void, judged again, broken by a server, or not played yet.
+`comparison_table` comes first in every report. The other titles, notes and rows are in
+tables.toml. Below them: counts of malformed calls, the goals of trials as the sandbox checked
+them, and remarks on trials that are void, judged again or broken by a server.
 """
 
 import tomllib
@@ -127,6 +125,7 @@ def _class_rows(view: View) -> Iterator[Row]:
         yield row(several if len(unseen) > 1 else "1 class not seen", unseen[0].cells)
 
 
+# A row of a class that a grammar of the server prevents: 0 errors would look like a virtue.
 CANNOT_OCCUR = "cannot occur"
 WITH_VOIDS = ("with the calls of void trials", "and each void an error more")
 
@@ -159,6 +158,7 @@ def observable_cell(view: RunView, cell: Cell) -> Cell:
     return Cell(NOT_OBSERVABLE) if view.run.source and cell == NOTHING else cell
 
 
+# A rate of n = 0 has no value, and must not look like 0.
 NOTHING = Cell("-")
 
 
@@ -285,6 +285,8 @@ def row(label: str, cells: Iterable[Cell], *, strong: bool = False) -> Row:
     return Row(as_name(label), tuple(cells), strong)
 
 
+# How calls arrived: malformed calls by kind, and the layer to blame.
+
 FAULTY = "faulty"
 Place = tuple[int, int | None, int]  # of a call: turn, position, which one of those without any
 
@@ -376,6 +378,9 @@ def _seen_row(label: str, rates: Sequence[Rate]) -> list[Row]:
     return [row(label, map(per_100, rates))] if any(rate.count for rate in rates) else []
 
 
+# The goals of trials: reached, missed, or undone.
+
+
 @dataclass(frozen=True, slots=True)
 class Missed:
     """One check of a scenario's goal: the trials that missed it, `of` all that were played."""
@@ -465,6 +470,8 @@ def is_logged(run: RunSummary) -> bool:
     """Return True if the run is from logs, which do not show whether goals were reached."""
     return bool(run.counted) and not any(trial.observed for trial in run.counted)
 
+
+# Remarks on trials that are void, judged again, broken by a server, or not played yet.
 
 FEW = 0.02  # of all trials: up to here it makes no difference how voids are counted
 MATERIAL = 0.05  # of the calls tried: from here on a server makes a difference

@@ -1,6 +1,7 @@
-"""A trial for reading: turn by turn, each denied call with its evidence marked.
+"""A trial for reading, turn by turn, each denied call with its evidence marked.
 
-A trial as text and as JSON: its prompt, its turns, how it ended and why.
+`shown_trial` makes what a page, the viewer and the terminal show. `lines` is the text of
+`agenteval transcript`, `document` its JSON.
 """
 
 from collections import defaultdict
@@ -64,7 +65,7 @@ class CallShown:
 class TurnShown:
     """One turn: its calls in order, all its malformed ones, and its `cost` in time and tokens.
 
-    `left` is the number of its calls that were not read.
+    `unread` is the number of its calls that were not read.
     """
 
     number: int  # from 1
@@ -73,7 +74,7 @@ class TurnShown:
     cost: str
     calls: tuple[CallShown, ...]
     malformed: tuple[MalformedCall, ...]
-    left: int
+    unread: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +192,7 @@ def _turn(turn: Turn, calls: Sequence[CallShown], number: int) -> TurnShown:
         cost=_cost(turn),
         calls=tuple(calls),
         malformed=turn.malformed,
-        left=len(turn.calls) - len(calls),
+        unread=len(turn.calls) - len(calls),
     )
 
 
@@ -258,6 +259,8 @@ def _state(record: CallRecord) -> str:
         return f"ended by {record.execution.limit}"
     return f"exit {record.execution.exit_code}" if record.execution.exit_code else "allowed"
 
+
+# As text, and as JSON.
 
 SCHEMA = "agenteval.transcript/1"
 MARK = "SIMULATED"

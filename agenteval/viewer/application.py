@@ -1,8 +1,8 @@
-"""The web application: pages of a store over HTTP, reviews that users write, events of a run.
+"""The viewer as a web application, and as files that link each other.
 
-Access control of the viewer: hosts by name, writing by a token, and what a page may load.
-
-The pages as files that link each other, to open from a folder or a zip without a server.
+`Guard` says who may read and write: a host that is known, and a token. `application` answers with
+pages, keeps the reviews that users write, and sends events of a run. `write` makes the same pages
+to open from a folder or a zip without a server.
 """
 
 import asyncio
@@ -47,6 +47,8 @@ from agenteval.store.search import ALLOWED, reviews
 from agenteval.store.sql import opened
 from agenteval.viewer.calls import Served, State, Visit, is_number
 from agenteval.viewer.pages import ASSETS, FIRST, PAGES, asset, complaint, rendered
+
+# Access: hosts by name, writing by a token, and what a page may load.
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _NOTHING_ELSE = "base-uri 'none'; frame-ancestors 'none'"
@@ -168,6 +170,8 @@ def _with_headers(send: Send) -> Send:
 
     return sent
 
+
+# Pages, reviews and events.
 
 LOOK_EVERY = 1.0  # seconds between two looks at a run under way
 LONGEST = 20_000  # characters of a note
@@ -386,6 +390,8 @@ def serve(store: str, host: str, port: int, announce: Callable[[str], None]) -> 
         viewer = http.server(application(store, guard, limits), limits)
         asyncio.run(http.serve(viewer, listener, limits))
 
+
+# The same pages as files.
 
 _PAGING = {"after", "before"}
 # By what files may choose calls beside their run: one of these at a time, as all of them at once

@@ -1,6 +1,6 @@
-"""The pages of a search for calls, of one whole call, and of the reviews of calls.
+"""A visit to a page, and the pages of calls: found by a search, one in full, and their reviews.
 
-The addresses of pages, and requests for them: an address has all the state of its page.
+An address has all the state of its page, so that every page can be linked and written as a file.
 """
 
 import json
@@ -117,6 +117,8 @@ def spot(agent: str, turn: int, position: int) -> str:
     """Return the anchor of a call in its transcript."""
     return f"{agent or 'call'}-{turn + 1}-{position + 1}".replace("/", "-")
 
+
+# The pages of calls.
 
 WHOLE = 200_000  # characters of one text on the page of a call
 LINE = 300  # of a call in a list

@@ -1,8 +1,7 @@
-"""Every page by its name: the function for its content, and its template.
+"""Every page of the viewer by its name: the function for its content, and its template.
 
-The list of runs, one run with its figures, its trials, and two runs compared.
-
-A transcript, and those of two runs on the same task instance, side by side.
+First the list of runs, one run with its figures, its trials, and two runs compared; then a
+transcript, and those of two runs on the same task instance, side by side.
 """
 
 from collections import Counter
@@ -198,6 +197,8 @@ def _comparison(visit: Visit) -> Content:
     }
 
 
+# Transcripts.
+
 CALLS_WHOLE = 1000  # a trial of more is shown in parts
 TURNS_SHOWN = 100  # of such a trial
 _TRIAL = """SELECT id, outcome, (SELECT count(*) FROM "call" WHERE trial_id = trial.id),
@@ -211,11 +212,11 @@ _CALLS = """SELECT agent, turn, position, id FROM "call"
 class _TrialInPage:
     """A trial with the store ids, reviews and other verdicts of its calls.
 
-    Of a long one, `shown` has the turns from the `first` on; `all_turns` and `all_calls` are those
+    Of a long one, `transcript` has the turns from the `first` on; `all_turns` and `all_calls` are those
     of the whole trial.
     """
 
-    shown: TrialShown
+    transcript: TrialShown
     ids: Mapping[Spot, int]
     reviews: Mapping[int, Review]
     otherwise: Mapping[Spot, Verdict]
@@ -254,7 +255,7 @@ def _transcript(visit: Visit) -> Content:
         "place": {"run": run, "scenario": scenario, "number": number},
         "seen": trial_part,
         "policies": rescore.policy_names(),
-        "beside": _met_by_others(visit.query, run, trial_part.shown.trial),
+        "beside": _met_by_others(visit.query, run, trial_part.transcript.trial),
         "size": TURNS_SHOWN,
     }
 
@@ -278,7 +279,7 @@ def _loaded(visit: Visit, run: str, scenario: str, number: int) -> _TrialInPage:
         moved = tuple(replace(one, turn=one.turn - first) for one in trial.calls)
         trial = replace(trial, calls=moved, agents=())
     return _TrialInPage(
-        shown=shown_trial(trial, first=first),
+        transcript=shown_trial(trial, first=first),
         ids={(agent, turn, at): call for agent, turn, at, call in call_ids},
         reviews={review.call: review for review in reviews(visit.query, run=run)},
         otherwise={} if part else _otherwise(visit, run, trial),
@@ -310,14 +311,14 @@ def _side_by_side(visit: Visit) -> Content:
     runs = [known_run(visit.query, visit.needed(name)) for name in ("a", "b")]
     scenario, number = visit.needed("scenario"), visit.number("number") or 1
     both = [_loaded(visit, run, scenario, number) for run in runs]
-    first, second = (trial.shown.trial for trial in both)
+    first, second = (trial.transcript.trial for trial in both)
     differs = _first_difference(first, second)
     return {
         "title": f"{scenario} #{number}, side by side",
         "scenario": scenario,
         "number": number,
         "sides": list(zip(runs, both, strict=True)),
-        "rows": list(zip_longest(*(trial.shown.turns for trial in both))),
+        "rows": list(zip_longest(*(trial.transcript.turns for trial in both))),
         "marks": [spot("", at.turn, at.position) if at else "" for at in differs or ()],
         "alike": differs is None,
         "same_world": first.seed == second.seed,
@@ -344,6 +345,8 @@ def _request(record: CallRecord | None) -> tuple[str, Any] | None:
     call = record.call
     return call.name, call.raw if call.arguments is None else call.arguments
 
+
+# The table of pages.
 
 FIRST = ""  # the name of the page that a visit begins with
 PAGES: Mapping[str, tuple[str, Callable[[Visit], Content]]] = {

@@ -49,7 +49,7 @@ def test_only_classes_that_were_seen_are_drawn_and_the_total_is_last(view):
 
 def test_marks_stand_between_the_ends_of_their_intervals_on_the_scale(view):
     marks = [mark for band in _signature_chart(view).bands for mark in band.marks]
-    assert all(0 <= mark.left <= mark.at <= mark.right <= 100 for mark in marks)
+    assert all(0 <= mark.start <= mark.at <= mark.end <= 100 for mark in marks)
     assert {mark.colour for mark in marks} == {0, 1, 2}
 
 
