@@ -1,6 +1,8 @@
-"""Builders of the view: of runs, of counts without runs, or of both.
+"""The builders of a view: of runs, of counts without runs, or of pairs to be compared.
 
-The sentences of a comparison: which differences are significant, and which are not.
+All p of a view are adjusted as one family before any sentence is written, so that each sentence
+can say what is settled. The sentences of a comparison, and the last lines of every report, are
+here too.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -15,6 +17,7 @@ from agenteval.report.sentences import (
     EQUAL,
     OPEN,
     SURE,
+    VOID_BUDGET,
     Side,
     after,
     basis,
@@ -31,7 +34,7 @@ from agenteval.report.sentences import (
     scoped,
     sentences,
 )
-from agenteval.report.tables import arrivals_of, counted, with_voids
+from agenteval.report.tables import arrivals_of, counted, void_of, with_voids
 from agenteval.report.view import (
     ClassText,
     Errors,
@@ -60,6 +63,8 @@ from agenteval.trial.summary import TrialSummary
 from agenteval.trial.tally import Funnel, Score, executions
 from agenteval.trial.trial import Cluster, ErrorCounts, influence
 
+# Which differences are significant, and the sentences of a comparison.
+
 
 @dataclass(frozen=True, slots=True)
 class _Words:
@@ -87,7 +92,7 @@ NUMBER, KINDS, ARCHITECTURES = "number", "kinds", "architectures"
 FEWEST = 5  # errors of a class: fewer settle nothing, whoever made them
 
 
-def as_one_family(view: View) -> View:
+def _as_one_family(view: View) -> View:
     """Adjust the p of all claims together, to bound the family-wise error rate of a report.
 
     A claim is anything that a sentence of this view can report as Settled.
@@ -132,7 +137,7 @@ def _adjusted(pair: Pair, at: int, adjusted: Mapping[Claim, float], family_size:
     )
 
 
-def compared_sentences(view: View) -> tuple[str, ...]:
+def _compared_sentences(view: View) -> tuple[str, ...]:
     """Return the sentences: number and kinds of errors, classes, outcomes, then architectures."""
     by_class = [_classes(pair) for pair in view.pairs if pair.classes]
     groups = _groups(view.groups) if view.groups else []
@@ -240,6 +245,110 @@ def _per_100(rate: Rate) -> str:
     return f"{100 * rate.value:.2f} {rate.percent}"
 
 
+# The last lines of a report: goals reached, fewer errors, and what is not known.
+
+MORE_GOALS, FEWER_ERRORS = "reaches its goal more often than", "makes fewer errors than"
+
+
+def _in_short(view: View) -> tuple[str, ...]:
+    """Return plain sentences: each model's goals and errors, then who is better, then unknowns.
+
+    A difference of two models is that of their comparison. It is known if it is significant after
+    correction for all claims of the report.
+    """
+    lines = [_of_model(run) for run in view.runs]
+    goals = [gap for gap in map(_goal_gap, view.pairs) if gap]
+    errors = [_error_gap(pair) for pair in view.pairs]
+    lines += _better(MORE_GOALS, "more of 100 trials", goals)
+    lines += _better(FEWER_ERRORS, "fewer per 100 calls", errors)
+    if view.simulated:
+        lines.append(
+            "Simulated: these figures say that the tool works, and nothing of a real model."
+        )
+    return tuple(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class _Gap:
+    """The difference of a pair, positive where the first is better, with its adjusted p."""
+
+    pair: Pair
+    by: float
+    low: float
+    high: float
+    adjusted: float
+
+    @property
+    def is_settled(self) -> bool:
+        return self.adjusted < SETTLED and self.by != 0
+
+
+def _goal_gap(pair: Pair) -> _Gap | None:
+    figure = next((figure for figure in pair.figures if figure.label == COMPLETED), None)
+    if figure is None or not isinstance(figure.difference, Difference):
+        return None
+    gap = figure.difference
+    adjusted = 1.0 if figure.adjusted is None else figure.adjusted
+    return _Gap(pair, gap.value, gap.low, gap.high, adjusted)
+
+
+def _error_gap(pair: Pair) -> _Gap:
+    gap = pair.difference
+    return _Gap(pair, -gap.value, -gap.high, -gap.low, pair.adjusted)
+
+
+def _better(does: str, unit: str, gaps: Sequence[_Gap]) -> Iterator[str]:
+    """Yield a line for each significant difference, then one for all that are not."""
+    for gap in gaps:
+        if gap.is_settled:
+            yield _settled_line(gap, does, unit)
+    unknown = [f"{gap.pair.first} and {gap.pair.second}" for gap in gaps if not gap.is_settled]
+    if unknown:
+        who = does.removesuffix(" than").replace("reaches its", "reaches the")
+        pairs = "" if len(unknown) == len(gaps) else f", of {'; of '.join(unknown)}"
+        yield f"Not known: who {who}{pairs}."
+
+
+def _settled_line(gap: _Gap, does: str, unit: str) -> str:
+    pair = gap.pair
+    better, worse, low, high = pair.first, pair.second, gap.low, gap.high
+    if gap.by < 0:
+        better, worse, low, high = pair.second, pair.first, -gap.high, -gap.low
+    same = ""
+    if any(pair.left_out):
+        same = " in what both played"
+        if pair.difference.paired:
+            same = " where both met the same worlds"
+    return (
+        f"{better} {does} {worse}: {100 * abs(gap.by):.0f} {unit} "
+        f"({100 * low:.0f} to {100 * high:.0f}){same}."
+    )
+
+
+def _of_model(view: RunView) -> str:
+    goals = dict(view.outcomes)[Outcome.COMPLETED]
+    errors = view.errors.total
+    if not view.score.counted:
+        return f"{view.label}: no trial counts, nothing is known."
+    voids = ""
+    if view.score.void_share > VOID_BUDGET:  # more than a gate usually passes
+        voids = f"; {void_of(len(view.score.voids), view.played)} and left out"
+    line = f"{view.label}: whether goals were reached is not observable in logs"
+    if goals.n:
+        line = (
+            f"{view.label} reached its goal in {goals.count} of {counted(goals.n, 'trial')} "
+            f"({100 * goals.low:.0f} to {100 * goals.high:.0f} %{voids})"
+        )
+    if not errors.n:
+        return f"{line}, and made no tool call."
+    return (
+        f"{line}, with {100 * errors.value:.1f} errors per 100 tool calls "
+        f"({100 * errors.low:.1f} to {100 * errors.high:.1f})."
+    )
+
+
+# The view.
+
 TITLE = "Tool-call errors by failure class"
 REPEATS = 3  # the k of pass^k and pass@k: few enough for the usual five trials
 Fold = Mapping[str, str]  # class to row of a coarser taxonomy, in the order of its rows
@@ -258,9 +367,8 @@ def build_view(
     them. `fold` replaces them by the rows of a coarser taxonomy.
     """
     sides = [Side.of_run(run) if isinstance(run, Run) else run for run in runs]
-    view = _view(sides, classes, fold, about)
-    view = as_one_family(view)
-    return replace(view, sentences=(*caveats(view), *sentences(view.runs, view.pairs)))
+    view = _as_one_family(_view(sides, classes, fold, about))
+    return _with_lines(view, sentences(view.runs, view.pairs))
 
 
 def build_counts_view(
@@ -272,10 +380,9 @@ def build_counts_view(
 ) -> View:
     """Return the view of counts without runs, such as a published table."""
     sides = [Side.of_counts(ModelCard(name, name), counts) for name, counts in models.items()]
-    view = _view(sides, classes, fold, Estimand.THESE)
-    view = as_one_family(view)
-    lines = (*caveats(view), *count_sentences(view.pairs), *new_run(view.pairs))
-    return replace(view, title=title, sentences=lines)
+    view = replace(_view(sides, classes, fold, Estimand.THESE), title=title)
+    view = _as_one_family(view)
+    return _with_lines(view, (*count_sentences(view.pairs), *new_run(view.pairs)))
 
 
 def build_comparison(
@@ -288,8 +395,12 @@ def build_comparison(
     """Return the view that compares pairs: of runs, of counts, or of both."""
     view = _view(sides, classes, fold, about)
     view = replace(view, groups=groups_of(sides, about), compared=True)
-    view = as_one_family(view)
-    return replace(view, sentences=(*caveats(view), *compared_sentences(view)))
+    view = _as_one_family(view)
+    return _with_lines(view, _compared_sentences(view))
+
+
+def _with_lines(view: View, lines: Sequence[str]) -> View:
+    return replace(view, sentences=(*caveats(view), *lines), short=_in_short(view))
 
 
 def _view(

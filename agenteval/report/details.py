@@ -1,108 +1,55 @@
-"""The tables below the comparison: how trials ended, what ran, how it was served, what was void.
+"""The tables below the comparison, and the evidence behind every figure of a page.
 
-Denied calls by class: the first of each in the report, the others on separate pages.
-
-The evidence behind a report's figures: trials, denied calls, and how to play them again.
+`detail_tables` are all tables of the runs, `summary_tables` those that a decision needs. `behind`
+chooses which transcripts and denied calls stand in a page, and which on pages next to it.
 """
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from math import ceil
+from operator import attrgetter, itemgetter
 
 from agenteval.report.figures import denial_tables
 from agenteval.report.pairs import pair_tables
 from agenteval.report.provenance import agent_tables, provenance_table
 from agenteval.report.tables import (
     BY_WORDS,
+    NOTHING,
     READ_FROM_WORDS,
     Cell,
     Table,
     arrival_tables,
     cause_rows,
     counted,
+    figure_rows,
     goal_rows,
     heads,
     observable_cell,
-    per_100,
+    own_per_100,
+    own_share,
     plain,
     repeated,
     row,
     share,
+    titled_table,
 )
-from agenteval.report.transcripts import AgentShown, TrialShown, marked_text, rank, shown_trial
-from agenteval.report.view import RunView, ScenarioView, View
+from agenteval.report.transcripts import (
+    AgentShown,
+    TrialShown,
+    agents_below,
+    marked_text,
+    rank,
+    shown_trial,
+)
+from agenteval.report.view import Handshake, RunView, ScenarioView, View
 from agenteval.shell.gate import quoted
 from agenteval.stats.rates import Rate, clustered
-from agenteval.trial.run import NOT_OBSERVABLE, Run
+from agenteval.trial.run import Run
 from agenteval.trial.summary import TrialSummary
-from agenteval.trial.tally import Spread
 from agenteval.trial.text import as_file_part, as_word, shortened
 from agenteval.trial.trial import CallRecord, Trial
-
-UNSEEN = Cell(NOT_OBSERVABLE)
-
-
-def _served_tables(views: Sequence[RunView]) -> tuple[Table, ...]:
-    """Return the table of speed; none where only the summaries of a run were read."""
-    served = [view.served for view in views if view.served]
-    if len(served) < len(views):
-        return ()
-    rows = (
-        row("to the first piece, ms", (_cell(one.first_piece, 1000) for one in served)),
-        row("gap between pieces, median, ms", (_cell(one.gap_median, 1000) for one in served)),
-        row("gap between pieces, p95, ms", (_cell(one.gap_p95, 1000) for one in served)),
-        row("completion tokens/s", (_cell(one.tokens_per_second, 1) for one in served)),
-        row("reasoning, % of completion", (_cell(one.reasoning, 100) for one in served)),
-        row("cached, % of prompt", (_cell(one.cached, 100) for one in served)),
-    )
-    note = (
-        "Median of all requests, and the 5th and 95th percentile; tokens/s from request to end, as "
-        "the server counts tokens."
-    )
-    return (Table("Speed as served", note, heads(views), rows),)
-
-
-def _cell(spread: Spread | None, unit: float) -> Cell:
-    if spread is None:
-        return UNSEEN
-    low, high = f"{unit * spread.low:.3g}", f"{unit * spread.high:.3g}"
-    return Cell(f"{unit * spread.median:.3g}", interval=f"[{low}, {high}]", n=f"n={spread.n}")
-
-
-def _executions_tables(views: Sequence[RunView]) -> tuple[Table, ...]:
-    """Return the table of executions; none where only the summaries of a run were read."""
-    ran = [view.executions for view in views if view.executions]
-    if len(ran) < len(views):
-        return ()
-    limits = sorted({limit for one in ran for limit in one.limits})
-    errors = {
-        view.label: clustered(one.tool_errors, view.layout)
-        for view, one in zip(views, ran, strict=True)
-    }
-    rows = [
-        row("tool errors", map(share, errors.values())),
-        *(
-            row(f"ended by {limit}", (plain(one.limits.get(limit, 0)) for one in ran))
-            for limit in limits
-        ),
-        row("second reader objected", (plain(one.objections) for one in ran)),
-        # It is asked only about what is about to run.
-        *(
-            row(
-                f"second reader {answer}",
-                (plain(view.run.second_reader.get(answer, 0)) for view in views),
-            )
-            for answer in ("agreed", "known faults", "failed", "timed out")
-        ),
-        row("turns", (plain(view.score.turns) for view in views)),
-        row("completion tokens", (plain(one.completion_tokens) for one in ran)),
-    ]
-    columns = heads(views, lambda view: f"n={errors[view.label].n} executed")
-    note = "A tool error is an allowed call that ran and failed: no error of the model's by itself."
-    return (Table("What ran", note, columns, tuple(rows)),)
-
 
 IN_ORDER = "all, in order"
 FLAG_GUESSING = "hallucinated-flag"
@@ -121,8 +68,8 @@ def detail_tables(view: View) -> tuple[Table, ...]:
         *agent_tables(view.runs),
         *denial_tables(view.runs),
         *arrival_tables(view.runs),
-        *_executions_tables(view.runs),
-        *_served_tables(view.runs),
+        *_executions(view.runs),
+        *_served(view.runs),
         provenance_table(view.runs),
     )
 
@@ -133,58 +80,92 @@ def summary_tables(view: View) -> tuple[Table, ...]:
     return (_outcomes(view.runs), _behaviour(view.runs), *pairs) if view.runs else pairs
 
 
+def _served(views: Sequence[RunView]) -> Iterator[Table]:
+    """Yield the table of speed; none where only the summaries of a run were read."""
+    if all(view.served for view in views):
+        yield titled_table("served", heads(views), figure_rows("served", views))
+
+
+def _executions(views: Sequence[RunView]) -> Iterator[Table]:
+    """Yield the table of executions; none where only the summaries of a run were read."""
+    executions = [view.executions for view in views if view.executions]
+    if len(executions) < len(views):
+        return
+    errors = [
+        clustered(run.tool_errors, view.layout) for view, run in zip(views, executions, strict=True)
+    ]
+    rows = [row("tool errors", map(share, errors))]
+    for limit in sorted({limit for run in executions for limit in run.limits}):
+        counts = [run.limits.get(limit, 0) for run in executions]
+        rows.append(row(f"ended by {limit}", map(plain, counts)))
+    rows.append(row("second reader objected", (plain(run.objections) for run in executions)))
+    # It is asked only about what is about to run.
+    for answer in ("agreed", "known faults", "failed", "timed out"):
+        counts = [view.run.second_reader.get(answer, 0) for view in views]
+        rows.append(row(f"second reader {answer}", map(plain, counts)))
+    rows += figure_rows("executions", views)
+    columns = heads(views, (f"n={rate.n} executed" for rate in errors))
+    yield titled_table("executions", columns, rows)
+
+
 def _behaviour(views: Sequence[RunView]) -> Table:
-    again = [view.recovery.after_denied for view in views]
+    flags = (clustered(view.score.errors.clusters(FLAG_GUESSING), view.layout) for view in views)
+    handshakes = (observable_cell(view, _handshake_total(view)) for view in views)
+    exits = (observable_cell(view, _commonest(view.outcomes)) for view in views)
+    again = (view.recovery.after_denied for view in views)
     rows = (
         row("reaction to a denial", (_commonest(view.recovery.kinds) for view in views)),
-        row("denied again after a denial", (share(rate, own_n=True) for rate in again)),
-        row("flag guessing, per 100 calls", (_flag_guessing(view) for view in views)),
-        row(
-            "handshake completed", (observable_cell(view, _handshake_total(view)) for view in views)
-        ),
-        row("typical exit", (observable_cell(view, _commonest(view.outcomes)) for view in views)),
+        row("denied again after a denial", map(own_share, again)),
+        row("flag guessing, per 100 calls", map(own_per_100, flags)),
+        row("handshake completed", handshakes),
+        row("typical exit", exits),
     )
-    return Table("Behaviour", "The most frequent of each kind, with its share.", heads(views), rows)
+    return titled_table("behaviour", heads(views), rows)
 
 
 def _commonest(shares: Sequence[tuple[str, Rate]]) -> Cell:
-    name, rate = max(shares, key=lambda one: one[1].count)
+    rates = dict(shares)
+    name = max(rates, key=lambda name: rates[name].count)
+    rate = rates[name]
     if not rate.count:
-        return Cell("-")
+        return NOTHING
     return Cell(f"{name} {100 * rate.value:.0f}%", interval=rate.percent, n=f"n={rate.n}")
-
-
-def _flag_guessing(view: RunView) -> Cell:
-    return per_100(clustered(view.score.errors.clusters(FLAG_GUESSING), view.layout), own_n=True)
 
 
 def _handshake_total(view: RunView) -> Cell:
     funnels = view.score.funnels
-    completed, trials = sum(one.completed for one in funnels), sum(one.trials for one in funnels)
-    return share(Rate(completed, trials), own_n=True)
+    completed = sum(funnel.completed for funnel in funnels)
+    return own_share(Rate(completed, sum(funnel.trials for funnel in funnels)))
 
 
 def _outcomes(views: Sequence[RunView]) -> Table:
-    rows = [
-        row(end, (observable_cell(view, share(dict(view.outcomes)[end])) for view in views))
-        for end, _ in views[0].outcomes
+    rows = []
+    for end, _ in views[0].outcomes:
+        shares = (share(dict(view.outcomes)[end]) for view in views)
+        rows.append(row(end, map(observable_cell, views, shares)))
+    rows += [
+        *goal_rows(views),
+        row("trials with a denial", (share(view.any_denial) for view in views)),
+        row("void, left out", (plain(len(view.score.voids)) for view in views)),
+        *cause_rows(views),
     ]
-    rows += goal_rows(views)
-    rows.append(row("trials with a denial", (share(view.any_denial) for view in views)))
-    rows.append(row("void, left out", (plain(len(view.score.voids)) for view in views)))
-    rows += cause_rows(views)
-    for name, count in (("void, played again", _replaced), ("requests sent again", _retries)):
-        if any(map(count, views)):
-            rows.append(row(name, (plain(count(view)) for view in views)))
-    if any(_stretched(view) > 1 for view in views):
-        given = (Cell(f"x {_stretched(view):.1f}") for view in views)
-        rows.append(row("time limits, for slowness up to", given))
+    for name, counts in (
+        ("void, played again", [sum(view.run.replaced.values()) for view in views]),
+        ("requests sent again", [view.retries for view in views]),
+    ):
+        if any(counts):
+            rows.append(row(name, map(plain, counts)))
+    slowness = [view.stretched for view in views]
+    if max(slowness) > 1:
+        rows.append(
+            row("time limits, for slowness up to", (Cell(f"x {up:.1f}") for up in slowness))
+        )
     if any(view.run.crashes for view in views):
         rows.append(row("crashes per 1,000 requests", map(_crashes, views)))
-    columns = heads(views, lambda view: f"n={counted(view.score.trials, 'trial')}")
-    by_words = any(end in BY_WORDS and of.count for view in views for end, of in view.outcomes)
-    caption = "Trials, share and 95 % interval." + (f" {READ_FROM_WORDS}" if by_words else "")
-    return Table("How trials ended", caption, columns, tuple(rows))
+    columns = heads(views, (f"n={counted(view.score.trials, 'trial')}" for view in views))
+    ends = {end for view in views for end, rate in view.outcomes if rate.count}
+    more = "" if ends.isdisjoint(BY_WORDS) else f" {READ_FROM_WORDS}"
+    return titled_table("outcomes", columns, rows, more=more)
 
 
 def _crashes(view: RunView) -> Cell:
@@ -193,71 +174,60 @@ def _crashes(view: RunView) -> Cell:
     return Cell(f"{1000 * rate.value:.2f}", interval=f"[{low:.2f}, {high:.2f}]", n=f"n={rate.n}")
 
 
-def _replaced(view: RunView) -> int:
-    return sum(view.run.replaced.values())
+NO_TRIAL = Rate(0, 0)
 
 
-def _retries(view: RunView) -> int:
-    return sum(one.retries for one in (*view.score.counted, *view.score.voids))
-
-
-def _stretched(view: RunView) -> float:
-    trials = (*view.score.counted, *view.score.voids)
-    return max((one.stretched for one in trials), default=1.0)
-
-
-def _scenarios(views: Sequence[RunView]) -> tuple[Table, ...]:
-    """Return the table by scenario; none where no trial counts."""
-    played = [{one.name: one for one in view.scenarios} for view in views]
-    names = sorted({name for run in played for name in run})
-    nothing = Rate(0, 0)
+def _scenarios(views: Sequence[RunView]) -> Iterator[Table]:
+    """Yield the table by scenario; none where no trial counts."""
+    names = {scenario.name for view in views for scenario in view.scenarios}
     rows = []
-    for name in names:
-        here = [run.get(name, ScenarioView(name, nothing, nothing)) for run in played]
-        rows.append(row(f"{name}, completed", (share(one.completed, own_n=True) for one in here)))
-        rows.append(row("all of 3 trials, pass^3", (repeated(one.all_of) for one in here)))
-        rows.append(row("any of 3 trials, pass@3", (repeated(one.any_of) for one in here)))
-        rows.append(row("errors per 100 calls", (per_100(one.errors, own_n=True) for one in here)))
-    note = "Trials completed, how surely so again, and errors per 100 calls, with 95 % interval."
-    return (Table("By scenario", note, heads(views), tuple(rows)),) if rows else ()
+    for name in sorted(names):
+        nothing = ScenarioView(name, NO_TRIAL, NO_TRIAL)
+        scenarios = [
+            next((one for one in view.scenarios if one.name == name), nothing) for view in views
+        ]
+        rows += [
+            row(f"{name}, completed", (own_share(one.completed) for one in scenarios)),
+            row("all of 3 trials, pass^3", (repeated(one.all_of) for one in scenarios)),
+            row("any of 3 trials, pass@3", (repeated(one.any_of) for one in scenarios)),
+            row("errors per 100 calls", (own_per_100(one.errors) for one in scenarios)),
+        ]
+    if rows:
+        yield titled_table("scenarios", heads(views), rows)
 
 
-def _handshakes(views: Sequence[RunView]) -> list[Table]:
-    """Return one funnel for each scenario that has a handshake."""
-    scenarios = sorted({one.scenario for view in views for one in view.handshakes})
-    return [_handshake(views, scenario) for scenario in scenarios]
+def _handshakes(views: Sequence[RunView]) -> Iterator[Table]:
+    """Yield one funnel for each scenario that has a handshake."""
+    scenarios = {handshake.scenario for view in views for handshake in view.handshakes}
+    for scenario in sorted(scenarios):
+        yield _handshake(views, scenario)
 
 
 def _handshake(views: Sequence[RunView], scenario: str) -> Table:
+    nothing = Handshake(scenario, (), NO_TRIAL)
     funnels = [
-        {
-            step: rate
-            for one in view.handshakes
-            if one.scenario == scenario
-            for step, rate in one.steps
-        }
+        next((one for one in view.handshakes if one.scenario == scenario), nothing)
         for view in views
     ]
-    nothing = Rate(0, 0)
-    rows = tuple(
-        row(step, (share(funnel.get(step, nothing)) for funnel in funnels))
-        for step in dict.fromkeys(step for funnel in funnels for step in funnel)
+    trials = [
+        sum(funnel.trials for funnel in view.score.funnels if funnel.scenario == scenario)
+        for view in views
+    ]
+    rows = []
+    for step in dict.fromkeys(step for funnel in funnels for step, _ in funnel.steps):
+        rates = (dict(funnel.steps).get(step, NO_TRIAL) for funnel in funnels)
+        rows.append(row(step, map(share, rates)))
+    # Fewer trials show the order in a run of an older version.
+    in_order = (
+        share(funnel.in_order) if funnel.in_order.n == tried else own_share(funnel.in_order)
+        for funnel, tried in zip(funnels, trials, strict=True)
     )
-    ordered = row(IN_ORDER, (_in_order(view, scenario) for view in views))
-    note = "Trials that passed a step and all before it, share and 95 % interval."
-    columns = heads(views, lambda view: f"n={counted(_tried(view, scenario), 'trial')}")
-    return Table(f"Handshake of {scenario}", note, columns, (*rows, ordered))
+    rows.append(row(IN_ORDER, in_order))
+    columns = heads(views, (f"n={counted(tried, 'trial')}" for tried in trials))
+    return titled_table("handshake", columns, rows, scenario=scenario)
 
 
-def _in_order(view: RunView, scenario: str) -> Cell:
-    """Return the share in order of the trials that show it: fewer in a run of an older version."""
-    rate = next((one.in_order for one in view.handshakes if one.scenario == scenario), Rate(0, 0))
-    return share(rate, own_n=rate.n != _tried(view, scenario))
-
-
-def _tried(view: RunView, scenario: str) -> int:
-    return sum(funnel.trials for funnel in view.score.funnels if funnel.scenario == scenario)
-
+# Denied calls by class: the first of each in the report, the others on separate pages.
 
 CALLS = 40  # of one class and model in the page itself
 CALLS_BESIDE = 400  # of them on a page beside it
@@ -302,7 +272,7 @@ class _CallLine:
 class CallList:
     """The calls behind one figure: the first of them, and the pages with the others.
 
-    `left` is the number of calls that are on no page, as the run is too large.
+    `unwritten` is the number of calls that are on no page, as the run is too large.
     """
 
     place: str
@@ -310,7 +280,7 @@ class CallList:
     run: RunView
     calls: tuple[_CallLine, ...]
     files: tuple[str, ...]
-    left: int
+    unwritten: int
     count: int
 
     @property
@@ -355,11 +325,11 @@ def _call_line(line: TrialLine, record: CallRecord) -> _CallLine:
     before, marked, after = marked_text(record.call, record.verdict)
     if marked and len(before) > CALL_SHOWN:
         before = f"(...) {before[-CALL_SHOWN:].lstrip()}"
-    shown = (shortened(part, CALL_SHOWN + 6) for part in (before, marked, after))
-    return _CallLine(line, record.turn + 1, *shown)
+    texts = (shortened(part, CALL_SHOWN + 6) for part in (before, marked, after))
+    return _CallLine(line, record.turn + 1, *texts)
 
 
-def call_lists(run: RunView, at: int, calls: Calls, folder: str) -> Iterator[CallList]:
+def _call_lists(run: RunView, at: int, calls: Calls, folder: str) -> Iterator[CallList]:
     """Yield the list of each class; `calls` has the first calls by place.
 
     `folder` is empty if not all calls are to be written.
@@ -369,22 +339,29 @@ def call_lists(run: RunView, at: int, calls: Calls, folder: str) -> Iterator[Cal
         counts.update(trial.errors)
     for number, (name, count) in enumerate(counts.items(), 1):
         place = _calls_place(at, name)
-        file = name if as_file_part(name) == name else f"class-{number}"
         first_calls = tuple(calls.get(place, ())[:CALLS])
         remaining = count - len(first_calls)
-        pages = range(1, 1 + ceil(remaining / CALLS_BESIDE) if folder else 1)
-        files = tuple(f"{folder}/calls-{at + 1}-{file}-{part}.html" for part in pages)
-        yield CallList(place, name, run, first_calls, files, 0 if folder else remaining, count)
+        files = []
+        if folder:
+            # A class of a plug-in may have a name that no file can have.
+            part = name if as_file_part(name) == name else f"class-{number}"
+            pages = range(1, 1 + ceil(remaining / CALLS_BESIDE))
+            files = [f"{folder}/calls-{at + 1}-{part}-{page}.html" for page in pages]
+            remaining = 0
+        yield CallList(place, name, run, first_calls, tuple(files), remaining, count)
 
 
 def calls_beside(lists: Sequence[CallList], calls: Calls) -> Iterator[_CallsPage]:
     """Yield the pages of the calls that are not in the report itself."""
-    for of in lists:
-        for at, file in enumerate(of.files):
-            first = CALLS + at * CALLS_BESIDE
-            some = calls.get(of.place, [])[first : first + CALLS_BESIDE]
-            yield _CallsPage(file, of, some, first + 1)
+    for call_list in lists:
+        others = calls.get(call_list.place, [])[CALLS:]
+        for at, file in enumerate(call_list.files):
+            first = at * CALLS_BESIDE
+            calls_of_page = others[first : first + CALLS_BESIDE]
+            yield _CallsPage(file, call_list, calls_of_page, CALLS + first + 1)
 
+
+# The trials of a report: in the page itself, on separate pages, or written nowhere.
 
 INLINE = 90  # trials in the page itself, of all runs together
 BESIDE = 100  # trials on a page beside it
@@ -403,7 +380,7 @@ class Beside:
     first: int  # the number of the first one, from 1, among those that are written
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Behind:
     """The trials and denied calls of a report.
 
@@ -411,18 +388,30 @@ class Behind:
     `inline` has the calls of the trials in the page itself, by the place of their list.
     """
 
-    lines: tuple[tuple[TrialLine, ...], ...]
-    transcripts: tuple[list[TrialShown], ...]  # those in the page itself
-    pages: tuple[Beside, ...]
-    calls: tuple[CallList, ...]
-    inline: Calls
+    lines: list[tuple[TrialLine, ...]] = field(default_factory=list)
+    transcripts: list[list[TrialShown]] = field(default_factory=list)  # in the page itself
+    pages: list[Beside] = field(default_factory=list)
+    calls: list[CallList] = field(default_factory=list)
+    inline: Calls = field(default_factory=dict)
+
+    def read(self, run: RunView, at: int, lines: Sequence[TrialLine]) -> Calls:
+        """Add the transcripts of a run that stand in the page; return the calls of all lines."""
+        calls: Calls = {}
+        transcripts = []
+        for line, trial in read_trials(run, lines):
+            gather(calls, at, line, trial)
+            if not line.file:
+                transcripts.append(shown_trial(trial, line.place))
+                gather(self.inline, at, line, trial)
+        self.transcripts.append(transcripts)
+        return calls
 
     def lines_on_other_pages(self, run: int) -> list[TrialLine]:
         """Return the trials that are on separate pages."""
-        return [one for one in self.lines[run] if one.file]
+        return [line for line in self.lines[run] if line.file]
 
     def unwritten(self, run: int) -> int:
-        return sum(not one.written for one in self.lines[run])
+        return sum(not line.written for line in self.lines[run])
 
     def scenario(self, run: int, name: str) -> str:
         """Return the link to the worst trial of a scenario; empty if it was not played."""
@@ -433,107 +422,96 @@ class Behind:
 def behind(view: View, folder: str) -> Behind:
     """Collect the evidence of a view; `folder` has the separate pages, relative to the report."""
     total = sum(run.played for run in view.runs)
+    # A page must open in a browser: of many trials each run shows its share.
     keep = INLINE // max(1, len(view.runs)) if total > INLINE else INLINE
-    parts = [
-        _of_run(run, at, keep, folder, everything=total <= MOST) for at, run in enumerate(view.runs)
-    ]
-    calls = (one for part in parts for one in part.calls)
-    return Behind(
-        lines=tuple(lines for part in parts for lines in part.lines),
-        transcripts=tuple(of_run for part in parts for of_run in part.transcripts),
-        pages=tuple(page for part in parts for page in part.pages),
-        calls=tuple(sorted(calls, key=lambda one: (one.failure_class, one.place))),
-        inline={place: of for part in parts for place, of in part.inline.items()},
-    )
+    evidence = Behind()
+    for at, run in enumerate(view.runs):
+        worst = _worst_first(run, at)
+        linked = {line.place for line in _linked_lines(worst, keep)}
+        written = {line.place for line in worst} if total <= MOST else linked
+        lines = _placed(worst, keep, written, f"{folder}/trials-{at + 1}")
+        evidence.lines.append(lines)
+        evidence.pages += _pages(run, at, lines, keep)
+        calls = evidence.read(run, at, [line for line in lines if line.place in linked])
+        if worst:
+            evidence.calls += _call_lists(run, at, calls, folder if total <= MOST else "")
+    evidence.calls.sort(key=attrgetter("failure_class", "place"))
+    return evidence
 
 
-def _of_run(run: RunView, at: int, keep: int, folder: str, *, everything: bool) -> Behind:
-    worst = worst_first(run, at)
-    linked = {one.place for one in _linked_lines(worst, keep)}
-    written = {one.place for one in worst} if everything else linked
-    lines = _placed(worst, keep, written, f"{folder}/trials-{at + 1}")
-    on_other_pages = [one for one in lines if one.file]
-    pages = (
-        Beside(some[0].file, at, run, tuple(some), keep + start + 1)
-        for start in range(0, len(on_other_pages), BESIDE)
-        for some in [on_other_pages[start : start + BESIDE]]
-    )
-    read = list(read_trials(run, [one for one in lines if one.place in linked]))
-    transcripts = [shown_trial(trial, line.place) for line, trial in read if not line.file]
-    inline: Calls = {}
-    calls: Calls = {}
-    for line, trial in read:
-        gather(calls, at, line, trial)
-        if not line.file:
-            gather(inline, at, line, trial)
-    lists = tuple(call_lists(run, at, calls, folder if everything else "")) if worst else ()
-    return Behind((lines,), (transcripts,), tuple(pages), lists, inline)
+def _pages(run: RunView, at: int, lines: Sequence[TrialLine], keep: int) -> Iterator[Beside]:
+    on_other_pages = [line for line in lines if line.file]
+    for start in range(0, len(on_other_pages), BESIDE):
+        lines_of_page = tuple(on_other_pages[start : start + BESIDE])
+        yield Beside(lines_of_page[0].file, at, run, lines_of_page, keep + start + 1)
 
 
-def worst_first(run: RunView, at: int) -> list[TrialLine]:
+def _worst_first(run: RunView, at: int) -> list[TrialLine]:
     """Return trials that did not complete, then void ones, then the others; most denials first."""
     if run.tallies is None:
         return []
-    tallies = run.tallies.trials
-    counted, void = ([one for one in tallies if one.void is kind] for kind in (False, True))
-    played = zip((*run.score.counted, *run.score.voids), (*counted, *void), strict=True)
-    found = sorted(played, key=lambda one: (rank(one[0].outcome), -one[1].denied))
+    tallies = sorted(run.tallies.trials, key=attrgetter("void"))  # in the order of the score
+    trials = zip((*run.score.counted, *run.score.voids), tallies, strict=True)
+    ranked = [(rank(trial.outcome), -tally.denied, trial) for trial, tally in trials]
+    ranked.sort(key=itemgetter(0, 1))
     return [
-        TrialLine(trial, tally.denied, f"t{at}-{number}")
-        for number, (trial, tally) in enumerate(found)
+        TrialLine(trial, -denials, f"t{at}-{number}")
+        for number, (_, denials, trial) in enumerate(ranked)
     ]
 
 
-def _linked_lines(lines: Sequence[TrialLine], keep: int) -> list[TrialLine]:
-    """Return the trials that the page shows or links to.
+def _linked_lines(lines: Sequence[TrialLine], keep: int) -> Iterator[TrialLine]:
+    """Yield the trials that the page shows or links to.
 
     These are the first `keep`, the worst of each scenario, and those with the first calls of each
     class.
     """
     errors_so_far: Counter[str] = Counter()
     scenarios: set[str] = set()
-    linked = []
     for number, line in enumerate(lines):
         errors = {} if line.trial.void else line.trial.errors
         rare = any(errors_so_far[name] < CALLS for name, count in errors.items() if count)
         if number < keep or rare or line.trial.scenario not in scenarios:
-            linked.append(line)
+            yield line
         scenarios.add(line.trial.scenario)
         errors_so_far.update(errors)
-    return linked
 
 
 def _placed(
     lines: Sequence[TrialLine], keep: int, written: Collection[str], file: str
 ) -> tuple[TrialLine, ...]:
     """Return the lines with the file that each is written to; a file has several of them."""
-    on_other_pages = [one.place for one in lines[keep:] if one.place in written]
-    files = {place: f"{file}-{at // BESIDE + 1}.html" for at, place in enumerate(on_other_pages)}
-    return tuple(
-        replace(one, file=files.get(one.place, ""), written=number < keep or one.place in files)
-        for number, one in enumerate(lines)
-    )
+    placed = list(lines[:keep])
+    on_other_pages = 0
+    for line in lines[keep:]:
+        if line.place in written:
+            placed.append(replace(line, file=f"{file}-{on_other_pages // BESIDE + 1}.html"))
+            on_other_pages += 1
+        else:
+            placed.append(replace(line, written=False))
+    return tuple(placed)
 
 
 def read_trials(run: RunView, lines: Sequence[TrialLine]) -> Iterator[tuple[TrialLine, Trial]]:
     """Yield the lines with their transcripts, without trials that were replaced since."""
     by_world = {line.trial.world: line for line in lines}
+    # A store that is still written to may have replaced a trial since its summary was read.
     for trial in run.transcripts(list(by_world)) if run.transcripts else ():
-        if line := by_world.get((trial.scenario, trial.number, trial.seed)):
+        line = by_world.get((trial.scenario, trial.number, trial.seed))
+        if line is not None:
             yield line, trial
 
 
-def prompts_of(trials: Sequence[TrialShown]) -> dict[str, str]:
+def prompts_of(trials: Iterable[TrialShown]) -> dict[str, str]:
     """Return the long messages that these trials began with, each with its anchor in the page."""
-    texts = dict.fromkeys(text for one in trials for text in _messages(one) if len(text) >= LONG)
-    return {text: f"p{at}" for at, text in enumerate(texts)}
-
-
-def _messages(shown: TrialShown | AgentShown) -> Iterator[str]:
-    yield from (text for _, text in shown.prompt)
-    agents = (agent for turn in shown.turns for call in turn.calls for agent in call.agents)
-    for agent in (*agents, *shown.agents):
-        yield from _messages(agent)
+    anchors: dict[str, str] = {}
+    for trial in trials:
+        parts: list[TrialShown | AgentShown] = [trial, *agents_below(trial)]
+        for part in parts:
+            for _, text in part.prompt:
+                if len(text) >= LONG:
+                    anchors.setdefault(text, f"p{len(anchors)}")
+    return anchors
 
 
 def repeat_line(run: Run) -> str:
@@ -544,10 +522,14 @@ def repeat_line(run: Run) -> str:
     options = run.options
     if options is None:
         return ""
-    words = ["agenteval run", *(f"--model {quoted(name)}" for name in (run.model.name,))]
-    words += [quoted(target) for target in options.targets]
-    words += [f"--trials {options.trials}", f"--seed {options.seed}"]
-    words.append(f"--concurrency {run.concurrency}")
+    words = [
+        "agenteval run",
+        f"--model {quoted(run.model.name)}",
+        *map(quoted, options.targets),
+        f"--trials {options.trials}",
+        f"--seed {options.seed}",
+        f"--concurrency {run.concurrency}",
+    ]
     option_values = {
         "base-url": re.sub(r"(?<=://)[^/]*@", "", options.base_url or ""),  # a password
         "max-turns": options.max_turns,
@@ -556,8 +538,10 @@ def repeat_line(run: Run) -> str:
         "rules": options.rules if options.rules != "start" else None,
         "context": options.context if options.context != "0" else None,
         "sandbox": options.sandbox,
-        "harness": options.harness or None,
-        "allowlist": options.allowlist or None,
+        "harness": options.harness,
+        "allowlist": options.allowlist,
     }
     words += [f"--{name} {quoted(str(value))}" for name, value in option_values.items() if value]
-    return " ".join(words) + ("" if options.prefork else " --no-prefork")
+    if not options.prefork:
+        words.append("--no-prefork")
+    return " ".join(words)

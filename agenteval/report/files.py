@@ -1,11 +1,8 @@
-"""Rows for other programs: the figures of a view, and the calls or trials of runs, as a file.
+"""A view, a gate's verdict, and the calls and trials of runs, as files for other programs.
 
-A gate's verdict as JUnit XML: one test for each criterion, for a CI's list of tests.
-
-An inconclusive criterion is an error and not a skipped test: nothing may look green that was not
-proven.
-
-Markdown of a view and of a gate's verdict, for a pull request or a job's summary.
+JUnit XML lists a gate's criteria as a CI's tests. There an inconclusive criterion is an error and
+not a skipped test: nothing may look green that was not proven. Markdown is for a pull request or a
+job's summary. Rows are written as CSV, JSON lines or Parquet.
 """
 
 import csv
@@ -13,7 +10,6 @@ import io
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -23,6 +19,7 @@ from agenteval.errors import UsageError, unwritten
 from agenteval.host import write_whole
 from agenteval.report.details import detail_tables
 from agenteval.report.gate import GateView, Line, goals_told
+from agenteval.report.json import attributes, encoded
 from agenteval.report.tables import (
     MARK,
     MISSED,
@@ -34,11 +31,14 @@ from agenteval.report.tables import (
     missed_lines,
     void_lines,
 )
+from agenteval.report.transcripts import denials, execution_document
 from agenteval.report.view import View
 from agenteval.stats.promotion import GateVerdict, confidence_text
 from agenteval.trial.run import Run
 from agenteval.trial.text import as_name, legible, visible
 from agenteval.trial.trial import AgentPart, CallRecord, Trial
+
+# JUnit XML.
 
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _TAGS = {GateVerdict.FAIL: "failure", GateVerdict.INCONCLUSIVE: "error"}
@@ -100,6 +100,9 @@ def _case(suite: Element, line: Line, view: GateView) -> None:
 def _cleaned(text: str) -> str:
     """Return one line without what XML cannot hold, and what a terminal would obey."""
     return _NOT_IN_XML.sub("\ufffd", as_name(text))
+
+
+# Markdown.
 
 
 def markdown_text(view: View) -> str:
@@ -215,6 +218,8 @@ def _gate_row(*cells: str) -> str:
     return f"| {' | '.join(cells)} |"
 
 
+# Rows.
+
 Row = dict[str, Any]
 SUFFIXES = (".csv", ".jsonl", ".parquet")
 
@@ -265,15 +270,14 @@ def _place(run: Run, trial: Trial) -> Row:
         "model": run.model.name,
         "simulated": run.model.simulated,
         "arm": run.arm.name if run.arm else "",
-        "scenario": trial.scenario,
-        "number": trial.number,
-        "seed": trial.seed,
+        **attributes(trial, "scenario", "number", "seed"),
         "outcome": str(trial.outcome),
     }
 
 
 def _call(record: CallRecord) -> Row:
-    primary, ran = record.verdict.primary, record.execution
+    primary = record.verdict.primary
+    others = [finding.failure_class for finding in record.verdict.findings[1:]]
     return {
         "turn": record.turn,
         "position": record.position,
@@ -282,30 +286,29 @@ def _call(record: CallRecord) -> Row:
         "command": record.call.command,
         "allowed": record.verdict.allowed,
         "class": primary.failure_class if primary else "",
-        "also": json.dumps([one.failure_class for one in record.verdict.findings[1:]]),
+        "also": json.dumps(others),
         "evidence": primary.evidence.text if primary else "",
         "hint": primary.hint if primary else "",
         "reply": record.reply,
-        "exit_code": ran.exit_code if ran else None,
-        "limit": ran.limit if ran else "",
-        "seconds": ran.seconds if ran else None,
+        **execution_document(record),
     }
 
 
 def _trial(trial: Trial) -> Row:
+    usages = [turn.usage for turn in trial.turns]
     return {
         "ending": str(trial.ending),
         "reason": trial.reason,
         "cause": str(trial.cause or ""),
         "turns": len(trial.turns),
         "calls": len(trial.calls),
-        "denied": sum(not record.verdict.allowed for record in trial.calls),
-        "prompt_tokens": sum(turn.usage.prompt_tokens for turn in trial.turns),
-        "completion_tokens": sum(turn.usage.completion_tokens for turn in trial.turns),
+        "denied": denials(trial),
+        "prompt_tokens": sum(usage.prompt_tokens for usage in usages),
+        "completion_tokens": sum(usage.completion_tokens for usage in usages),
         "seconds": trial.seconds,
         "goal_turn": trial.goal_turn,
-        "goal": json.dumps([asdict(check) for check in trial.goal]),
-        "handshake": json.dumps([asdict(step) for step in trial.handshake]),
+        "goal": json.dumps(encoded(trial.goal)),
+        "handshake": json.dumps(encoded(trial.handshake)),
     }
 
 

@@ -1,6 +1,7 @@
-"""The one view of a gate's verdict that every form of it shows.
+"""The one view of a gate's verdict that every form of it shows, and its JSON.
 
-A gate's verdict as JSON: its keys are stable and documented in docs/json.md.
+`gate_view` puts each criterion in words. The keys of `document` are stable and documented in
+docs/json.md.
 """
 
 import json
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 from math import ceil, isfinite, isinf
 from typing import Any
 
-from agenteval.report.json import rate_document
+from agenteval.report.json import attributes, encoded
 from agenteval.report.provenance import MIXED, SIMULATED, agents_told
 from agenteval.report.tables import (
     BY_WORDS,
@@ -278,25 +279,22 @@ def _differences(baseline: RunSummary, candidate: RunSummary) -> Iterator[str]:
     conditions = [baseline.conditions, candidate.conditions]
     if unlike := differing_arms(conditions):
         yield f"The runs are of unlike arms: {', '.join(unlike)}; that may make a difference too."
-    differing, (before, after) = (
-        differing_other(conditions),
-        map(_scenarios_of, (baseline, candidate)),
-    )
-    if unknown := [name for name in sorted(before - after) if not baseline.of_counts]:
+    before, after = _scenarios_of(baseline), _scenarios_of(candidate)
+    unknown = sorted(before - after)
+    if unknown and not baseline.of_counts:
         more = ", ..." if len(unknown) > SHOWN else ""
         yield (
             f"The candidate played {len(before & after)} of the baseline's "
             f"{counted(len(before), 'scenario')}: nothing is known of "
             f"{', '.join(unknown[:SHOWN])}{more}."
         )
-    if {one.scenario for one in baseline.trials} != {one.scenario for one in candidate.trials}:
+    differing = differing_other(conditions)
+    played = [{trial.scenario for trial in run.trials} for run in (baseline, candidate)]
+    if played[0] != played[1]:
         differing.append("scenarios")
     if differing:
         yield f"The runs differ in more than the model: {', '.join(differing)}."
-    calls, others = (
-        sum(trial.calls for trial in run.counted) / max(len(run.counted), 1)
-        for run in (baseline, candidate)
-    )
+    calls, others = _calls_per_trial(baseline), _calls_per_trial(candidate)
     if calls and candidate.counted and not 1 / UNUSUAL < others / calls < UNUSUAL:
         yield (
             f"The candidate makes {others:.1f} calls per trial, the baseline {calls:.1f}: errors "
@@ -304,8 +302,12 @@ def _differences(baseline: RunSummary, candidate: RunSummary) -> Iterator[str]:
         )
 
 
+def _calls_per_trial(run: RunSummary) -> float:
+    return sum(trial.calls for trial in run.counted) / max(len(run.counted), 1)
+
+
 def _scenarios_of(run: RunSummary) -> set[str]:
-    return {one.scenario for one in run.counted}
+    return {trial.scenario for trial in run.counted}
 
 
 SCHEMA = "agenteval.gate/2"
@@ -317,54 +319,55 @@ def dumps(view: GateView) -> str:
 
 def document(view: GateView) -> dict[str, Any]:
     judgement = view.judgement
+    minimums = [
+        {
+            "of": minimum.of,
+            "asked": minimum.required,
+            "seen": minimum.observed,
+            "verdict": minimum.verdict,
+        }
+        for minimum in judgement.minimums
+    ]
     return {
         "schema": SCHEMA,
         "verdict": judgement.verdict,
         "simulated": view.simulated,
         "level": judgement.level,
-        "ratio": judgement.rules.ratio,
-        "about": judgement.rules.about,
+        **attributes(judgement.rules, "ratio", "about"),
         "worlds_met": judgement.pairing.worlds,
         "calls_left_out": list(judgement.pairing.left_out),
         "rules": view.rules,
         "baseline": _run(view.baseline, view.goals[0]),
         "candidate": _run(view.candidate, view.goals[1]),
-        "criteria": [_criterion(one, view.candidate) for one in judgement.criteria],
-        "minimums": [
-            {"of": one.of, "asked": one.required, "seen": one.observed, "verdict": one.verdict}
-            for one in judgement.minimums
-        ],
-        "out_of_reach": [one.fields for one in view.reach],
+        "criteria": [_criterion(result, view.candidate) for result in judgement.criteria],
+        "minimums": minimums,
+        "out_of_reach": [criterion.fields for criterion in view.reach],
         "remarks": list(view.remarks),
     }
 
 
 def _run(run: RunSummary, reached: Rate | None) -> dict[str, Any]:
     return {
-        "id": run.id,
-        "model": run.model,
-        "simulated": run.simulated,
+        **attributes(run, "id", "model", "simulated"),
         "arm": run.conditions.arm,
         "trials": len(run.counted),
         "void": len(run.trials) - len(run.counted),
         "calls": run.calls,
-        "completed": None if reached is None else rate_document(reached),
+        "completed": encoded(reached),
     }
 
 
 def _criterion(result: Result, candidate: RunSummary) -> dict[str, Any]:
     measure, trials = result.measure, len(result.bearing(candidate))
     lower, upper = result.bounds or (None, None)
+    if upper is not None and upper >= MOST:
+        upper = None
     return {
         "name": measure.name,
         "estimate": _number(result.estimate),
         "lower": lower,
-        "upper": None if upper is not None and upper >= MOST else upper,
-        "limit": measure.limit,
-        "count": measure.count,
-        "n": measure.n,
-        "of": measure.of,
-        "forbidden": measure.forbidden,
+        "upper": upper,
+        **attributes(measure, "limit", "count", "n", "of", "forbidden"),
         "p_fail": result.p_fail,
         "verdict": result.verdict,
         "trials_needed": [

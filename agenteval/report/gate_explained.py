@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from agenteval.report.gate import reach_told
-from agenteval.report.json import rate_document
+from agenteval.report.json import encoded
 from agenteval.report.tables import counted
 from agenteval.stats.criteria import CRITERIA, Rules, errors_of
 from agenteval.stats.planning import Characteristics
@@ -94,7 +94,7 @@ def document(explained: Explained) -> dict[str, Any]:
 
 
 def _share_documents(shares: tuple[Rate, Rate]) -> dict[str, Any]:
-    passed, failed = map(rate_document, shares)
+    passed, failed = encoded(shares)
     return {"passed": passed, "failed": failed}
 
 

@@ -1,8 +1,10 @@
 """The view as one self-contained page: no script, nothing fetched, light and dark."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ from markupsafe import Markup
 
 from agenteval.errors import unwritten
 from agenteval.host import write_whole
-from agenteval.report.console import in_short, standing_table
+from agenteval.report.console import standing_table
 from agenteval.report.details import (
     Behind,
     CallList,
@@ -28,7 +30,7 @@ from agenteval.report.gate import UNITS, GateView, goals_told
 from agenteval.report.sentences import LEADS
 from agenteval.report.tables import MARK, MISSED, SAID, comparison_table, missed_of, void_lines
 from agenteval.report.transcripts import shown_trial
-from agenteval.report.view import RunView, View
+from agenteval.report.view import View
 from agenteval.stats.promotion import confidence_text
 from agenteval.stats.rates import Rate
 from agenteval.trial.text import as_name, visible
@@ -41,9 +43,9 @@ class Mark:
     model: str
     colour: int  # which of the stylesheet's series
     rate: Rate
-    left: float
+    start: float
     at: float
-    right: float
+    end: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,69 +53,57 @@ class _Band:
     """One class, with a mark for each model."""
 
     label: str
-    marks: tuple[Mark, ...]
+    marks: list[Mark]
     strong: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class _Chart:
-    ticks: tuple[tuple[float, str], ...]  # position in percent, text
-    bands: tuple[_Band, ...]
+    ticks: list[tuple[float, str]]  # position in percent, text
+    bands: list[_Band]
 
 
-def signature_chart(view: View) -> _Chart:
+def _signature_chart(view: View) -> _Chart:
     """Return the chart of the classes in which any model erred, and the total.
 
     The scale ends where their intervals do.
     """
-    rates_by_class = [
-        (row.id, [model.rows[at] for model in view.models])
-        for at, row in enumerate(view.rows)
-        if any(model.rows[at].count for model in view.models)
-    ]
+    rates_by_class = {}
+    for at, row in enumerate(view.rows):
+        rates = [model.rows[at] for model in view.models]
+        if any(rate.count for rate in rates):
+            rates_by_class[row.id] = rates
     totals = [model.total for model in view.models]
-    rates = [rate for _, rates in [*rates_by_class, ("", totals)] for rate in rates]
     # Intervals of classes never seen are wide and tell little: they do not stretch the scale.
-    step, end = scale(max((rate.high for rate in rates if rate.count), default=0.1))
+    observed = [rate.high for rate in chain(*rates_by_class.values(), totals) if rate.count]
+    step, end = scale(max(observed, default=0.1))
     names = [model.label for model in view.models]
-    bands = [_Band(label, _marks(names, rates, end)) for label, rates in rates_by_class]
-    ticks = [100 * step * at / end for at in range(round(end / step) + 1)]
-    return _Chart(
-        ticks=tuple((tick, f"{100 * step * at:g}") for at, tick in enumerate(ticks)),
-        bands=(*bands, _Band("total", _marks(names, totals, end), strong=True)),
-    )
+    bands = [_Band(label, _marks(names, rates, end)) for label, rates in rates_by_class.items()]
+    ticks = [(100 * step * at / end, f"{100 * step * at:g}") for at in range(round(end / step) + 1)]
+    return _Chart(ticks, [*bands, _Band("total", _marks(names, totals, end), strong=True)])
 
 
-def _marks(names: Sequence[str], rates: Sequence[Rate], end: float) -> tuple[Mark, ...]:
-    return tuple(
-        Mark(
-            name,
-            at % SERIES,
-            rate,
-            left=100 * rate.low / end,
-            at=100 * rate.value / end if rate.n else 0.0,
-            right=min(100.0, 100 * rate.high / end),
-        )
-        for at, (name, rate) in enumerate(zip(names, rates, strict=True))
-    )
+def _marks(names: Sequence[str], rates: Sequence[Rate], end: float) -> list[Mark]:
+    marks = []
+    for at, (name, rate) in enumerate(zip(names, rates, strict=True)):
+        low, high = 100 * rate.low / end, min(100.0, 100 * rate.high / end)
+        value = 100 * rate.value / end if rate.n else 0.0
+        marks.append(Mark(name, at % SERIES, rate, low, value, high))
+    return marks
 
 
-Step = tuple[str, tuple[tuple[str, int, Rate], ...]]  # and of each model, with its colour
+Step = tuple[str, list[tuple[str, int, Rate]]]  # and of each model, with its colour
 
 
-def funnels(view: View) -> list[tuple[str, tuple[Step, ...]]]:
+def _funnels(view: View) -> list[tuple[str, list[Step]]]:
     """Return the steps of each scenario's handshake, with each model's rate of passing them."""
-    names = sorted({one.scenario for run in view.runs for one in run.handshakes})
-    return [(name, _steps(view.runs, name)) for name in names]
-
-
-def _steps(views: Sequence[RunView], scenario: str) -> tuple[Step, ...]:
-    passed: dict[str, list[tuple[str, int, Rate]]] = {}
-    for at, view in enumerate(views):
-        for one in view.handshakes:
-            for step, rate in one.steps if one.scenario == scenario else ():
-                passed.setdefault(step, []).append((view.label, at % SERIES, rate))
-    return tuple((step, tuple(of)) for step, of in passed.items())
+    funnels: dict[str, dict[str, list[tuple[str, int, Rate]]]] = {}
+    for at, run in enumerate(view.runs):
+        for handshake in run.handshakes:
+            funnel = funnels.setdefault(handshake.scenario, defaultdict(list))
+            for step, rate in handshake.steps:
+                funnel[step].append((run.label, at % SERIES, rate))
+    return [(name, list(funnels[name].items())) for name in sorted(funnels)]
 
 
 def write(view: View, path: Path, verdict: "PageVerdict | None" = None) -> None:
@@ -173,6 +163,7 @@ def pages(view: View, name: str, verdict: PageVerdict | None) -> Iterator[tuple[
 
 
 def _main(view: View, evidence: Behind, verdict: PageVerdict | None) -> str:
+    missed = [(run.label, missed_of(run)) for run in view.runs]
     return _rendered(
         "report.html",
         view=view,
@@ -182,38 +173,37 @@ def _main(view: View, evidence: Behind, verdict: PageVerdict | None) -> str:
         leads=LEADS,
         legend=[row for row in view.rows if row.rationale],
         standing=standing_table(view),
-        short=in_short(view),
+        short=view.short,
         comparison=comparison_table(view),
-        chart=signature_chart(view),
+        chart=_signature_chart(view),
         figures=figures_of(view),
-        funnels=funnels(view),
+        funnels=_funnels(view),
         heat=heat_map(view),
         details=detail_tables(view),
         repeated=[(run.label, repeat_line(run.run)) for run in view.runs],
-        missed=(MISSED, [(run.label, of) for run in view.runs if (of := missed_of(run))]),
+        missed=(MISSED, [(label, lines) for label, lines in missed if lines]),
         voids=void_lines(view),
         behind=evidence,
-        prompts=prompts_of([one for of in evidence.transcripts for one in of]),
+        prompts=prompts_of(chain.from_iterable(evidence.transcripts)),
         hrefs=_hrefs(view, evidence.calls),
         origins=_origins(view, evidence.calls),
     )
 
 
+DENIED = "#denied"
+
+
 def _hrefs(view: View, calls: Sequence[CallList]) -> dict[tuple[str, int], str]:
     """Return the links to the calls behind each count of the comparison, by row and column."""
-    columns = [model.label for model in view.models]
-    calls_hrefs: dict[tuple[str, int], str] = {
-        (as_name(one.failure_class), columns.index(one.run.label)): f"#{one.place}" for one in calls
-    }
-    trials = {
-        ("goal reached, of trials", columns.index(run.label)): f"#run-{at}"
-        for at, run in enumerate(view.runs)
-    }
-    totals = {("total", columns.index(one.run.label)): DENIED for one in calls}
-    return calls_hrefs | trials | totals
-
-
-DENIED = "#denied"
+    columns = {model.label: at for at, model in enumerate(view.models)}
+    hrefs: dict[tuple[str, int], str] = {}
+    for call_list in calls:
+        column = columns[call_list.run.label]
+        hrefs[as_name(call_list.failure_class), column] = f"#{call_list.place}"
+        hrefs["total", column] = DENIED
+    for at, run in enumerate(view.runs):
+        hrefs["goal reached, of trials", columns[run.label]] = f"#run-{at}"
+    return hrefs
 
 
 def _origins(view: View, calls: Sequence[CallList]) -> dict[tuple[str, int], str]:
@@ -221,12 +211,13 @@ def _origins(view: View, calls: Sequence[CallList]) -> dict[tuple[str, int], str
 
     Goals and useful calls link to its trials, the rest to its denied calls.
     """
-    with_denials = {one.run.label for one in calls}
+    with_denials = {call_list.run.label for call_list in calls}
     hrefs: dict[tuple[str, int], str] = {}
     for at, run in enumerate(view.runs):
-        trials, denied = f"#run-{at}", DENIED if run.label in with_denials else ""
-        for column, href in enumerate((trials, denied, denied, denied, trials)):
-            hrefs[as_name(run.label), column] = href
+        denied = DENIED if run.label in with_denials else ""
+        for column in range(5):
+            hrefs[as_name(run.label), column] = denied
+        hrefs[as_name(run.label), 0] = hrefs[as_name(run.label), 4] = f"#run-{at}"
     return hrefs
 
 

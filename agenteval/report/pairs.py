@@ -1,14 +1,14 @@
 """Comparisons of every two models of a view, paired where they met the same task instances.
 
-The tables of two models side by side, and of the kinds of errors of all pairs.
-
-Comparison of one model on two serving stacks: their differences, and the likely cause.
+`pairs_of` computes them and `pair_tables` draws them. `stack_lines` compares one model on two
+serving stacks: what differs, and the layer that it points at.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import chain, combinations
 from math import inf, isfinite, isnan, nan
+from operator import attrgetter
 from typing import Final, TypedDict
 
 from agenteval.classes.malformed import FAULTS
@@ -16,15 +16,18 @@ from agenteval.report.provenance import model_facts
 from agenteval.report.sentences import Side, after, compared, p_text, scope
 from agenteval.report.tables import (
     FAULTY,
+    NOTHING,
     Arrived,
     Cell,
     Head,
     Table,
     arrived,
     head,
+    own_per_100,
+    own_share,
     per_100,
     row,
-    share,
+    titled_table,
 )
 from agenteval.report.view import ClassPair, Figure, Pair, View
 from agenteval.stats.comparison import (
@@ -52,20 +55,27 @@ WITH_DENIAL = "trials with a denial"
 COMPLETED = "trials completed"
 HANDSHAKE = "handshakes completed"
 RECOVERED = "recovered in the next turn"
+
+
+def _next_turn(trial: TrialRecovery) -> Cluster:
+    """Return how many denials were recovered from in the next turn, of those that could be."""
+    denials = trial.answerable
+    return sum(denial.turns == 1 for denial in denials), len(denials)
+
+
+def _ever(trial: TrialRecovery) -> Cluster:
+    denials = trial.answerable
+    return sum(denial.turns is not None for denial in denials), len(denials)
+
+
 # Of each trial: how many, out of how many.
-OF_RECOVERY: dict[str, Callable[[TrialRecovery], Cluster]] = {
-    RECOVERED: lambda one: _among(one, lambda turns: turns == 1),
-    "recovered ever": lambda one: _among(one, lambda turns: turns is not None),
-    "turns burned on denials": lambda one: one.turns_burned,
-    "denied after a denial": lambda one: one.after_denied,
-    "denied after none": lambda one: one.after_allowed,
+OF_RECOVERY: Mapping[str, Callable[[TrialRecovery], Cluster]] = {
+    RECOVERED: _next_turn,
+    "recovered ever": _ever,
+    "turns burned on denials": attrgetter("turns_burned"),
+    "denied after a denial": attrgetter("after_denied"),
+    "denied after none": attrgetter("after_allowed"),
 }
-
-
-def _among(trial: TrialRecovery, counts: Callable[[int | None], bool]) -> Cluster:
-    """Return how many denials count, by their turns to recovery, of those that can be answered."""
-    back = [after.turns for after in trial.answerable]
-    return sum(map(counts, back)), len(back)
 
 
 class _CompareOptions(TypedDict):
@@ -76,31 +86,34 @@ class _CompareOptions(TypedDict):
     layouts: Layouts
 
 
-def figures_of(
-    first: Side, second: Side, total: Difference, how: _CompareOptions
+def _figures_of(
+    first: Side, second: Side, total: Difference | None, how: _CompareOptions
 ) -> tuple[Figure, ...]:
-    """Return all figures; the trials of paired sides are in the order of their task instances."""
-    per_trial = with_denial = None
-    if first.errors.by_trial and second.errors.by_trial:
-        first_column, second_column = first.errors.total(), second.errors.total()
-        per_trial = compare_means(first_column, second_column, **how)
-        denied = [[errors > 0 for errors, _ in side] for side in (first_column, second_column)]
+    """Return all figures; the trials of paired sides are in the order of their task instances.
+
+    Without a `total`, as one side made no call, only outcomes are compared.
+    """
+    per_trial = with_denial = completed = handshakes = None
+    recoveries: dict[str, Difference | None] = dict.fromkeys(OF_RECOVERY)
+    if total and first.errors.by_trial and second.errors.by_trial:
+        columns = first.errors.total(), second.errors.total()
+        per_trial = compare_means(*columns, **how)
+        denied = [[errors > 0 for errors, _ in column] for column in columns]
         with_denial = compare_shares(*denied, **how)
+    if first.score and second.score:
+        scores = first.score, second.score
+        completed = _shares(_completed(first.score), _completed(second.score), how)
+        handshakes = _shares(_handshakes(first.score), _handshakes(second.score), how)
+        if total:
+            recoveries |= _recoveries(scores, how)
     return (
         Figure(CALLED, "per 100", total),
         Figure(PER_TRIAL, "mean", per_trial),
         Figure(WITH_DENIAL, "share", with_denial),
-        *_endings(first.score, second.score, how),
-        *_recoveries(first.score, second.score, how),
+        Figure(COMPLETED, "share", completed),
+        Figure(HANDSHAKE, "share", handshakes),
+        *(Figure(name, "share", difference) for name, difference in recoveries.items()),
     )
-
-
-def _endings(first: Score | None, second: Score | None, how: _CompareOptions) -> tuple[Figure, ...]:
-    completed = handshakes = None
-    if first and second:
-        completed = _shares(first, second, _completed, how)
-        handshakes = _shares(first, second, _handshakes, how)
-    return Figure(COMPLETED, "share", completed), Figure(HANDSHAKE, "share", handshakes)
 
 
 Did = Sequence[tuple[str, bool]]  # of each trial that can: its scenario, and whether it did
@@ -118,89 +131,48 @@ def _handshakes(score: Score) -> Did:
     ]
 
 
-def _shares(
-    first: Score, second: Score, did: Callable[[Score], Did], how: _CompareOptions
-) -> Difference | None:
-    sides = did(first), did(second)
-    if not all(sides):
+def _shares(first: Did, second: Did, how: _CompareOptions) -> Difference | None:
+    if not first or not second:
         return None
     about = how["layouts"][0].estimand
-    first_layout, second_layout = (
-        Layout(about, [scenario for scenario, _ in side]) for side in sides
-    )
+    scenarios, reached = zip(*first, strict=True)
+    other_scenarios, other_reached = zip(*second, strict=True)
     return compare_shares(
-        *([reached for _, reached in side] for side in sides),
-        paired=how["paired"] and len(sides[0]) == len(sides[1]),
-        layouts=(first_layout, second_layout),
+        reached,
+        other_reached,
+        paired=how["paired"] and len(first) == len(second),
+        layouts=(Layout(about, scenarios), Layout(about, other_scenarios)),
         seed=how["seed"],
     )
 
 
-def _recoveries(
-    first: Score | None, second: Score | None, how: _CompareOptions
-) -> Sequence[Figure]:
-    differences: dict[str, Difference | None] = dict.fromkeys(OF_RECOVERY)
-    if first and second:
-        columns = {
-            name: (_column(first, of), _column(second, of)) for name, of in OF_RECOVERY.items()
-        }
-        comparable = {name: both for name, both in columns.items() if all(map(_any, both))}
-        if comparable:
-            first_columns, second_columns = zip(*comparable.values(), strict=True)
-            differences |= dict(
-                zip(comparable, compare_all(first_columns, second_columns, **how), strict=True)
-            )
-    return [Figure(name, "share", difference) for name, difference in differences.items()]
-
-
-def _column(score: Score, of: Callable[[TrialRecovery], Cluster]) -> list[Cluster]:
-    return [of(trial.recovery) for trial in score.counted]
-
-
-def _any(column: list[Cluster]) -> bool:
-    return any(size for _, size in column)
+def _recoveries(scores: Sequence[Score], how: _CompareOptions) -> Mapping[str, Difference]:
+    """Return the differences in recovery for which both sides have data."""
+    names, columns = [], []
+    for name, cluster_of in OF_RECOVERY.items():
+        both = [[cluster_of(trial) for trial in score.recoveries] for score in scores]
+        if all(any(size for _, size in column) for column in both):
+            names.append(name)
+            columns.append(both)
+    if not names:
+        return {}
+    differences = compare_all(*zip(*columns, strict=True), **how)
+    return dict(zip(names, differences, strict=True))
 
 
 def pairs_of(sides: Sequence[Side], about: Estimand, *, seed: int) -> tuple[Pair, ...]:
     """Return all pairs that have calls or outcomes to compare, with p not adjusted yet."""
     pairs = []
-    for first, second in combinations(sides, 2):
-        first_cut, second_cut, pairing = compared(first, second)
-        if any(first_cut.errors.calls) and any(second_cut.errors.calls):
-            pairs.append(_pair(first_cut, second_cut, pairing, about, seed))
-        elif (
-            first_cut.score
-            and second_cut.score
-            and first_cut.score.counted
-            and second_cut.score.counted
-        ):
-            pairs.append(_silent_pair(first_cut, second_cut, pairing, about, seed))
+    for both in combinations(sides, 2):
+        first, second, pairing = compared(*both)
+        scores = first.score, second.score
+        if _have_calls(first, second) or all(score and score.counted for score in scores):
+            pairs.append(_pair(first, second, pairing, about, seed))
     return tuple(pairs)
 
 
-def _silent_pair(first: Side, second: Side, pairing: Pairing, about: Estimand, seed: int) -> Pair:
-    """Return the pair of two sides of which one made no call: only outcomes are compared."""
-    layouts = first.layout(about), second.layout(about)
-    how = _CompareOptions(seed=seed, paired=pairing.paired, layouts=layouts)
-    rates = [clustered(one.errors.total(), one.layout(about)) for one in (first, second)]
-    unknown = Ratio(nan, 0.0, inf)
-    return Pair(
-        first.label,
-        second.label,
-        Difference(rates[0], rates[1], -1.0, 1.0, unknown, 1.0, pairing.paired, 1.0),
-        adjusted=1.0,
-        kinds=None,
-        kinds_adjusted=1.0,
-        errors=(sum(first.errors.errors), sum(second.errors.errors)),
-        figures=(
-            *(Figure(name, "share", None) for name in (CALLED, PER_TRIAL, WITH_DENIAL)),
-            *_endings(first.score, second.score, how),
-            *(Figure(name, "share", None) for name in OF_RECOVERY),
-        ),
-        simulated=first.card.simulated or second.card.simulated,
-        left_out=pairing.left_out,
-        scope=scope((first, second), about),
-    )
+def _have_calls(first: Side, second: Side) -> bool:
+    return any(first.errors.calls) and any(second.errors.calls)
 
 
 def unlike(sides: Sequence[Side]) -> Iterator[str]:
@@ -212,27 +184,41 @@ def unlike(sides: Sequence[Side]) -> Iterator[str]:
 
 
 def _pair(first: Side, second: Side, pairing: Pairing, about: Estimand, seed: int) -> Pair:
-    """Return the pair of two sides that were cut to the compared trials."""
+    """Return the pair of two sides that were cut to the compared trials.
+
+    Without calls of both, only outcomes are compared.
+    """
     layouts = first.layout(about), second.layout(about)
     how = _CompareOptions(seed=seed, paired=pairing.paired, layouts=layouts)
-    classes = sorted({*first.errors.by_class, *second.errors.by_class})
-    total, *by_class = _differences(first.errors, second.errors, classes, how)
-    from agenteval.stats import signature  # noqa: PLC0415 -- start-up: numpy
+    has_calls = _have_calls(first, second)
+    classes: list[str] = []
+    kinds = None
+    if has_calls:
+        from agenteval.stats import signature  # noqa: PLC0415 -- start-up: numpy
 
+        classes = sorted({*first.errors.by_class, *second.errors.by_class})
+        total, *by_class = _differences(first.errors, second.errors, classes, how)
+        kinds = signature.compare_kinds(first.errors, second.errors, seed=seed, layouts=layouts)
+    else:
+        rate, other = (clustered(one.errors.total(), one.layout(about)) for one in (first, second))
+        ratio = Ratio(nan, 0.0, inf)
+        total = Difference(rate, other, -1.0, 1.0, ratio, 1.0, pairing.paired, 1.0)
+        by_class = []
     return Pair(
         first.label,
         second.label,
         total,
         adjusted=1.0,
-        kinds=signature.compare_kinds(first.errors, second.errors, seed=seed, layouts=layouts),
+        kinds=kinds,
         kinds_adjusted=1.0,
         errors=(sum(first.errors.errors), sum(second.errors.errors)),
-        figures=figures_of(first, second, total, how),
+        figures=_figures_of(first, second, total if has_calls else None, how),
         classes=tuple(
-            ClassPair(name, one, 1.0) for name, one in zip(classes, by_class, strict=True)
+            ClassPair(name, difference, 1.0)
+            for name, difference in zip(classes, by_class, strict=True)
         ),
-        by_trial=first.errors.by_trial and second.errors.by_trial,
-        of_counts=not (first.run and second.run),
+        by_trial=not has_calls or (first.errors.by_trial and second.errors.by_trial),
+        of_counts=has_calls and not (first.run and second.run),
         simulated=first.card.simulated or second.card.simulated,
         left_out=pairing.left_out,
         scope=scope((first, second), about),
@@ -257,6 +243,9 @@ def _differences(
     ]
 
 
+# The tables of two models side by side, and of the kinds of errors of all pairs.
+
+
 def pair_tables(view: View) -> tuple[Table, ...]:
     """Return each pair's figures and classes, then the distances of the kinds of all pairs.
 
@@ -275,64 +264,56 @@ def pair_tables(view: View) -> tuple[Table, ...]:
 
 
 def _figures(pair: Pair) -> Table:
-    rows = [
-        row(figure.label, _figure(figure, figure.difference))
-        for figure in pair.figures
-        if figure.difference
-    ]
-    missing = [figure.label for figure in pair.figures if not figure.difference]
+    rows = []
+    missing = []
+    for figure in pair.figures:
+        if figure.difference:
+            rows.append(row(figure.label, _figure(figure, figure.difference)))
+        else:
+            missing.append(figure.label)
     why = "Not observable in counts" if pair.of_counts else "Nothing to count in one of the two"
-    note = (
-        f"{_how(pair)}: first minus second with 95 % interval, ratio, and p of no difference, not "
-        f"corrected.{f' {why}: ' + ', '.join(missing) + '.' if missing else ''}"
+    basis = "In the same worlds" if pair.difference.paired else "In worlds of their own"
+    return titled_table(
+        "pair",
+        _heads(pair, "ratio", "p"),
+        rows,
+        pair=pair,
+        basis=basis if pair.by_trial else "Calls taken as independent",
+        missing=f" {why}: {', '.join(missing)}." if missing else "",
     )
-    return Table(
-        f"{pair.first} against {pair.second}", note, _heads(pair, "ratio", "p"), tuple(rows)
-    )
-
-
-def _how(pair: Pair) -> str:
-    if not pair.by_trial:
-        return "Calls taken as independent"
-    return "In the same worlds" if pair.difference.paired else "In worlds of their own"
 
 
 def _figure(figure: Figure, difference: Difference | MeanDifference) -> tuple[Cell, ...]:
     if isinstance(difference, MeanDifference):
         first, second = _mean(difference.first), _mean(difference.second)
-        return first, second, _gap(difference, 1), Cell("-"), _p(difference.p)
-    shown = per_100 if figure.unit == "per 100" else share
-    first, second = (shown(rate, own_n=True) for rate in (difference.first, difference.second))
+        return first, second, _gap(difference, 1), NOTHING, _p(difference.p)
+    cell = own_per_100 if figure.unit == "per 100" else own_share
+    first, second = cell(difference.first), cell(difference.second)
     return first, second, _gap(difference, 100), _ratio(difference.ratio), _p(difference.p)
 
 
 def _classes(pair: Pair) -> Table:
-    rows = [
-        row(
-            one.id,
-            (
-                per_100(one.difference.first),
-                per_100(one.difference.second),
-                _gap(one.difference, 100),
-                _p(one.difference.p),
-                _p(one.adjusted),
-            ),
+    rows = []
+    for of_class in pair.classes:
+        difference = of_class.difference
+        cells = (
+            per_100(difference.first),
+            per_100(difference.second),
+            _gap(difference, 100),
+            _p(difference.p),
+            _p(of_class.adjusted),
         )
-        for one in pair.classes
-    ]
-    note = (
-        "Errors per 100 calls; first minus second; p of no difference, and "
-        f"{after(pair.family_size)}; a class with fewer than five errors is no claim."
-    )
+        rows.append(row(of_class.id, cells))
+    correction = after(pair.family_size)
     heads = _heads(pair, "p", "p adjusted")
-    return Table(f"{pair.first} against {pair.second}, by class", note, heads, tuple(rows))
+    return titled_table("pair-classes", heads, rows, pair=pair, correction=correction)
 
 
 def _kinds(pairs: Sequence[Pair]) -> Table:
-    rows = [
-        row(
-            f"{pair.first}, {pair.second}",
-            (
+    rows = []
+    for pair in pairs:
+        if kinds := pair.kinds:
+            cells = (
                 Cell(f"{kinds.distance:.2f}"),
                 Cell(f"{kinds.by_chance:.2f}"),
                 Cell(f"{kinds.divergence:.2f}"),
@@ -340,17 +321,12 @@ def _kinds(pairs: Sequence[Pair]) -> Table:
                 Cell(f"{max(kinds.g_rate, 0):.2f} + {max(kinds.g_kind, 0):.2f}"),
                 _p(kinds.p),
                 _p(pair.kinds_adjusted),
-            ),
-        )
-        for pair in pairs
-        if (kinds := pair.kinds)
-    ]
+            )
+            rows.append(row(f"{pair.first}, {pair.second}", cells))
     names = ("total variation", "by chance", "Jensen-Shannon", "by chance")
     columns = (*names, "G-squared, rate + kind", "p of kind", "p adjusted")
     simulated = any(pair.simulated for pair in pairs)
-    note = "How far apart two mixes of classes are; 0 is the same, 1 nothing in common."
-    heads = tuple(head(name, simulated=simulated) for name in columns)
-    return Table("Which kinds of errors", note, heads, tuple(rows))
+    return titled_table("kinds", (head(name, simulated=simulated) for name in columns), rows)
 
 
 def _heads(pair: Pair, *more: str) -> tuple[Head, ...]:
@@ -371,14 +347,20 @@ def _gap(difference: Difference | MeanDifference, scale: int) -> Cell:
 
 def _ratio(ratio: Ratio) -> Cell:
     if isnan(ratio.value):
-        return Cell("-")
-    value, high = (f"{one:.2f}" if isfinite(one) else "∞" for one in (ratio.value, ratio.high))
-    return Cell(value, interval=f"[{ratio.low:.2f}, {high}]")
+        return NOTHING
+    interval = f"[{ratio.low:.2f}, {_finite(ratio.high)}]"
+    return Cell(_finite(ratio.value), interval=interval)
+
+
+def _finite(value: float) -> str:
+    return f"{value:.2f}" if isfinite(value) else "∞"
 
 
 def _p(p: float) -> Cell:
     return Cell(p_text(p).removeprefix("= "))
 
+
+# One model on two serving stacks.
 
 SEED: Final = 7  # of the exchanges that a p comes from
 # What of a serving may make calls arrive otherwise, and what may make a model write otherwise.
@@ -420,41 +402,36 @@ def stack_lines(runs: tuple[Run, Run], view: View) -> Iterator[str]:
     (pair,) = view.pairs or (None,)
     labels = [run.label for run in view.runs] or [run.id for run in runs]
     yield f"{runs[0].id} and {runs[1].id}: {' and '.join(labels)}"
-    yield from _parameters(runs)
-    unlike = [name for name in _names(facts) if len({one.get(name) for one in facts}) > 1]
-    yield from _differing(facts, unlike)
-    if pair is None or pair.silent:
-        yield "One of the two made no call where both were played: nothing to compare."
-        return
-    measured = list(_measured(runs, pair))
-    yield "What came out otherwise, p after Holm for all of these lines:"
-    yield from (f"  {one.line}" for one in measured)
-    yield from _pointing(measured, unlike)
-
-
-def _names(facts: Sequence[dict[str, str]]) -> Sequence[str]:
-    return list(dict.fromkeys(name for one in facts for name in one))
-
-
-def _parameters(runs: tuple[Run, Run]) -> Iterator[str]:
     first, second = (run.model.served_id for run in runs)
     if first != second:
         yield (
             f"They are called {first} and {second}: whether the weights are the same, "
             "you must know."
         )
+    names = dict.fromkeys(chain.from_iterable(facts))
+    unlike = [name for name in names if facts[0].get(name) != facts[1].get(name)]
+    yield from _differing(facts, names, unlike)
+    if pair is None or pair.silent:
+        yield "One of the two made no call where both were played: nothing to compare."
+        return
+    measured = list(_measured(runs, pair))
+    yield "What came out otherwise, p after Holm for all of these lines:"
+    yield from (f"  {figure.line}" for figure in measured)
+    yield from _pointing(measured, unlike)
 
 
-def _differing(facts: Sequence[dict[str, str]], unlike: Sequence[str]) -> Iterator[str]:
+def _differing(
+    facts: Sequence[dict[str, str]], names: Collection[str], unlike: Sequence[str]
+) -> Iterator[str]:
     if unlike:
         yield "They are known to differ in:"
         for name in unlike:
-            yield f"  {name}: {' | '.join(one.get(name, 'not told') for one in facts)}"
+            yield f"  {name}: {' | '.join(of_run.get(name, 'not told') for of_run in facts)}"
     else:
         yield "They are not known to differ in anything."
-    alike = [name for name in _names(facts) if name not in unlike]
+    alike = [name for name in names if name not in unlike]
     yield f"Alike: {', '.join(alike) or 'nothing that is known'}."
-    known = {name.removeprefix(SAYS) for name in _names(facts)}
+    known = {name.removeprefix(SAYS) for name in names}
     if silent := [name for name in (*ARRIVAL, *WRITING) if name not in known]:
         yield f"Told by neither: {', '.join(silent)}."
 
@@ -464,42 +441,42 @@ def _measured(runs: tuple[Run, Run], pair: Pair) -> Iterator[Measured]:
 
     Their p are adjusted as one family.
     """
-    arrivals = [arrived(Tallies.of(run.trials), FAULTS) for run in runs]
-    differences: list[tuple[str, Difference, bool]] = []
-    if all(any(one.faulty.calls) for one in arrivals):
-        differences += [
-            (name, differences, True) for name, differences in _arrivals(arrivals[0], arrivals[1])
-        ]
-    differences += [("errors, of any class", pair.difference, False)]
-    differences += [(one.id, one.difference, False) for one in pair.classes]
-    adjusted = holm([difference.p for _, difference, _ in differences])
-    for (name, difference, arrival), p in zip(differences, adjusted, strict=True):
-        yield Measured(name, difference, p, arrival)
+    first, second = (arrived(Tallies.of(run.trials), FAULTS) for run in runs)
+    arrivals: dict[str, Difference] = {}
+    if any(first.faulty.calls) and any(second.faulty.calls):
+        arrivals = dict(_arrivals(first, second))
+    written = {"errors, of any class": pair.difference}
+    written |= {of_class.id: of_class.difference for of_class in pair.classes}
+    differences = [*arrivals.items(), *written.items()]
+    adjusted = holm([difference.p for _, difference in differences])
+    for at, (name, difference) in enumerate(differences):
+        yield Measured(name, difference, adjusted[at], arrival=at < len(arrivals))
 
 
 def _arrivals(first: Arrived, second: Arrived) -> Iterator[tuple[str, Difference]]:
-    faulty = (each.faulty.clusters(FAULTY) for each in (first, second))
+    faulty = (side.faulty.clusters(FAULTY) for side in (first, second))
     yield "calls that came broken", compare(*faulty, seed=SEED)
     for blame in Blame:
-        columns = [each.blames.clusters(blame) for each in (first, second)]
-        if any(count for column in columns for count, _ in column):
+        columns = [side.blames.clusters(blame) for side in (first, second)]
+        if any(count for count, _ in chain(*columns)):
             yield f"broken by {blame}", compare(*columns, seed=SEED)
 
 
 def _pointing(measured: Sequence[Measured], unlike: Sequence[str]) -> Iterator[str]:
-    settled = [one for one in measured if one.adjusted < SETTLED]
+    settled = [figure for figure in measured if figure.adjusted < SETTLED]
     if not settled:
         yield "Where it points: nowhere yet, for no difference is settled."
         return
-    came = [one.name for one in settled if one.arrival and one.name != f"broken by {Blame.MODEL}"]
+    of_model = f"broken by {Blame.MODEL}"
+    came = [one.name for one in settled if one.arrival and one.name != of_model]
     wrote = [one.name for one in settled if one.name not in came]
     for names, layer, facts in (
         (came, "the way of a reply through the server: its parser, template or version", ARRIVAL),
         (wrote, "what the model was made to write: weights as served, prompt, sampling", WRITING),
     ):
+        differ = [name for name in unlike if name.removeprefix(SAYS) in facts]
+        clause = "nothing of that is known to differ: look at what was not told"
+        if differ:
+            clause = f"of that is known to differ: {', '.join(differ)}"
         if names:
-            differ = [one for one in unlike if one.removeprefix(SAYS) in facts]
-            known = f"of that is known to differ: {', '.join(differ)}" if differ else (
-                "nothing of that is known to differ: look at what was not told"
-            )  # fmt: skip
-            yield f"Where it points ({', '.join(names)}): {layer}; {known}."
+            yield f"Where it points ({', '.join(names)}): {layer}; {clause}."

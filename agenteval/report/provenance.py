@@ -1,6 +1,7 @@
-"""The provenance of a run's numbers: warnings, and all conditions that they depend on."""
+"""The provenance of a run's numbers: all conditions that they depend on, and warnings."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 
 from agenteval.errors import Cause
 from agenteval.report.sentences import Side
@@ -10,11 +11,12 @@ from agenteval.report.tables import (
     Table,
     counted,
     heads,
-    per_100,
+    own_per_100,
     rejudged_told,
     retried_told,
     row,
     spoilt_told,
+    titled_table,
     void_of,
 )
 from agenteval.report.view import RunView
@@ -39,9 +41,11 @@ DIGEST_SHOWN = 19  # "sha256:" and twelve digits tell two policies apart; the JS
 
 def provenance_table(views: Sequence[RunView]) -> Table:
     facts = [dict(_facts(view)) for view in views]
-    labels = dict.fromkeys(label for one in facts for label in one)
-    rows = [row(label, (Cell(one.get(label, "-")) for one in facts)) for label in labels]
-    return Table("Provenance", "What these numbers depend on.", heads(views), tuple(rows))
+    rows = []
+    for label in dict.fromkeys(chain.from_iterable(facts)):
+        texts = [of_run.get(label, "-") for of_run in facts]
+        rows.append(row(label, map(Cell, texts)))
+    return titled_table("provenance", heads(views), rows)
 
 
 def _facts(view: RunView) -> list[tuple[str, str]]:
@@ -145,11 +149,9 @@ def architecture(card: ModelCard) -> str:
     )
 
 
+# Calls of sub-agents, which all other tables leave out.
+
 FIRST = "first agent, all scenarios"
-NOTE = (
-    "Errors per 100 tool calls and 95 % interval, clustered by trial. All other tables count first "
-    "agents alone."
-)
 
 
 def agent_tables(views: Sequence[RunView]) -> tuple[Table, ...]:
@@ -158,11 +160,11 @@ def agent_tables(views: Sequence[RunView]) -> tuple[Table, ...]:
     names = sorted({name for run in rates for name in run})
     if not names:
         return ()
-    rows = [row(FIRST, (per_100(view.errors.total, own_n=True) for view in views))]
+    rows = [row(FIRST, (own_per_100(view.errors.total) for view in views))]
     for name in names:
-        here = (run.get(name, Rate(0, 0)) for run in rates)
-        rows.append(row(name, (per_100(rate, own_n=True) for rate in here)))
-    return (Table("Calls by agent", NOTE, heads(views), tuple(rows), "agent"),)
+        of_agent = [run.get(name, Rate(0, 0)) for run in rates]
+        rows.append(row(name, map(own_per_100, of_agent)))
+    return (titled_table("agents", heads(views), rows),)
 
 
 def agent_rates(view: RunView) -> Mapping[str, Rate]:
@@ -185,6 +187,8 @@ def agents_told(role: str, run: RunSummary) -> Iterator[str]:
             "no figure here but of what must never happen; all others are of first agents."
         )
 
+
+# Warnings, which stand before any number.
 
 SIMULATED = (
     "SIMULATED: a simulated model played its slips from published rates. "

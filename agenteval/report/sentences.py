@@ -1,10 +1,9 @@
-"""The sentences of a report: findings from runs and pairs of models, with their certainty.
+"""The sentences of a report, with their certainty, and the sides that they compare.
 
 A sentence about two models begins with its significance. The observed figures follow, then the
 difference with its interval, p, n, and the size of run that would decide it. A significant finding
-is in the present tense, one that was only observed in the past tense.
-
-One side of a comparison: a model's counts, and its trials if they come from a run.
+is in the present tense, one that was only observed in the past tense. A `Side` is a model's
+counts, and its trials if they come from a run.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -262,6 +261,8 @@ def _completed(view: RunView) -> Rate:
     return dict(view.outcomes)[Outcome.COMPLETED]
 
 
+# The sides of a comparison.
+
 UNPAIRED = Pairing((), (), paired=False)
 
 
@@ -393,6 +394,8 @@ def basis(sides: Sequence[Side], about: Estimand) -> str:
         lines.append("Where trials are not known, calls are taken as independent.")
     return " ".join(lines)
 
+
+# Models by architecture.
 
 ARCHITECTURES = ("moe", "dense")
 

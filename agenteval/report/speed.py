@@ -1,10 +1,12 @@
 """The speed at which models were served, by level of concurrency: tables and JSON."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from operator import attrgetter
 from typing import Any
 
-from agenteval.report.tables import Cell, Head, Table, head, row
+from agenteval.report.json import attributes
+from agenteval.report.tables import Cell, Head, Table, head, row, table_texts
 from agenteval.stats.loads import JOULES_PER_KWH, WINDOW, Load, Speed
 from agenteval.stats.quantiles import Samples
 
@@ -26,17 +28,6 @@ def measured(value: float) -> Cell:
 
 UNKNOWN = "not observable"
 LEVEL = "concurrency"
-BY_WINDOW = f"In windows of {WINDOW:g} seconds with a request under way."
-ALL_WINDOWS = (
-    f"In windows of {WINDOW:g} seconds, idle ones too: the mean is what was sustained. "
-    "Prompt tokens that were not cached."
-)
-WINDOWS: Mapping[str, tuple[str, Callable[[Speed], Samples | None]]] = {
-    "Generation tokens/s": (BY_WINDOW, lambda speed: speed.windows.tokens),
-    "Prefill tokens/s": (ALL_WINDOWS, lambda speed: speed.windows.prefill),
-    "Completions per minute": (BY_WINDOW, lambda speed: speed.windows.completions),
-    "Useful calls per minute": (BY_WINDOW, lambda speed: speed.windows.useful),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,16 +41,12 @@ class Served:
 
     def document(self) -> dict[str, Any]:
         speed = self.speed
+        of_whole = attributes(speed, "tokens_per_second", "completions_per_minute")
         return {
-            "model": self.model,
-            "simulated": self.simulated,
-            "run": self.run,
+            **attributes(self, "model", "simulated", "run"),
             **asdict(speed),
-            "tokens_per_second": speed.tokens_per_second,
-            "completions_per_minute": speed.completions_per_minute,
-            "useful_per_minute": speed.useful_per_minute,
-            "watts": speed.watts,
-            "tokens_per_kwh": speed.tokens_per_kwh,
+            **of_whole,
+            **attributes(speed, "useful_per_minute", "watts", "tokens_per_kwh"),
         }
 
     def drawing(self, watts: float | None) -> "Served":
@@ -70,48 +57,34 @@ class Served:
 
 
 def speed_tables(served: Sequence[Served]) -> tuple[Table, ...]:
-    return (
-        _together(served),
-        *(
-            _samples_table(f"{title}, all requests together", note, served, of)
-            for title, (note, of) in WINDOWS.items()
-            if any(of(one.speed) for one in served)
-        ),
-        _samples_table(
-            "Generation tokens/s of each request",
-            "After the first piece; replies that a server held back tell nothing of it.",
-            served,
-            lambda speed: speed.generation,
-        ),
-        _samples_table(
-            "Prefill tokens/s of each request",
-            "Prompt tokens that were not cached, until the first piece. Of runs only where the "
-            "server says what was cached.",
-            served,
-            lambda speed: speed.prefill,
-        ),
-        _samples_table(
-            "Seconds to the first token",
-            "From the request to the first piece of its reply, waiting in line included.",
-            served,
-            lambda speed: speed.first,
-        ),
-    )
+    tables = [_together(served)]
+    for text in table_texts()["speed-samples"]:
+        samples_of = attrgetter(text["samples"])
+        samples = {label: samples_of(speed) for label, speed in _labelled(served)}
+        if text.get("always") or any(samples.values()):
+            note = text["note"].format(window=f"{WINDOW:g}")
+            rows = [row(label, cells(of_level)) for label, of_level in samples.items()]
+            columns = _marked(SAMPLED, served)
+            tables.append(Table(text["title"], note, columns, tuple(rows), LEVEL))
+    return tuple(tables)
 
 
 def _together(served: Sequence[Served]) -> Table:
-    power = any(one.speed.joules for one in served)
-    titles = "requests", "failed", "seconds", "tokens/s", "completions/min", "useful calls/min"
-    heads = [head(title) for title in (*titles, *(["watts", "tokens/kWh"] if power else []))]
-    rows = [row(label, _totals(speed)[: len(heads)]) for label, speed in _labelled(served)]
+    power = any(level.speed.joules for level in served)
+    titles = ["requests", "failed", "seconds", "tokens/s", "completions/min", "useful calls/min"]
+    if power:
+        titles += ["watts", "tokens/kWh"]
     note = (
         "All requests of a level together, a void trial's too; with the count behind each speed. "
         "A useful call was allowed and ran."
     )
-    note += "" if power else " Power: not observable."
-    if any(one.speed.by_pieces for one in served):
+    if not power:
+        note += " Power: not observable."
+    if any(level.speed.by_pieces for level in served):
         note += " Where a server did not count its tokens, they are the pieces of its streams."
-    return Table("Speed by concurrency", note, _marked(heads, served), tuple(rows), LEVEL)
+    rows = [row(label, _totals(speed)[: len(titles)]) for label, speed in _labelled(served)]
+    columns = _marked([*map(head, titles)], served)
+    return Table("Speed by concurrency", note, columns, tuple(rows), LEVEL)
 
 
 def _totals(speed: Speed) -> tuple[Cell, ...]:
@@ -127,23 +100,12 @@ def _totals(speed: Speed) -> tuple[Cell, ...]:
     )
 
 
-def _samples_table(
-    title: str, note: str, served: Sequence[Served], of: Callable[[Speed], Samples | None]
-) -> Table:
-    rows = tuple(row(label, cells(of(speed))) for label, speed in _labelled(served))
-    return Table(title, note, _marked(SAMPLED, served), rows, LEVEL)
-
-
-def _labelled(served: Sequence[Served]) -> list[tuple[str, Speed]]:
-    """Return each speed with its label: the level, and the model if there are several."""
-    several = len({one.model for one in served}) > 1
-    return [
-        (
-            f"{one.model}, {one.speed.concurrency}" if several else f"{one.speed.concurrency}",
-            one.speed,
-        )
-        for one in served
-    ]
+def _labelled(served: Sequence[Served]) -> Iterator[tuple[str, Speed]]:
+    """Yield each speed with its label: the level, and the model if there are several."""
+    several = len({level.model for level in served}) > 1
+    for level in served:
+        concurrency = str(level.speed.concurrency)
+        yield f"{level.model}, {concurrency}" if several else concurrency, level.speed
 
 
 def _marked(heads: Sequence[Head], served: Sequence[Served]) -> tuple[Head, ...]:
@@ -159,8 +121,9 @@ def _measured_if_known(value: float | None) -> Cell:
     return Cell(UNKNOWN) if value is None else measured(value)
 
 
+# The log of an engine.
+
 RUNNING = "running"
-BY_RUNNING = "By the requests that were running when the line was logged."
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,40 +167,20 @@ class LogView:
         return load.active.mean * JOULES_PER_KWH / self.watts
 
 
-_OF_LOAD: Sequence[tuple[str, str, Callable[[Load], Samples | None]]] = (
-    (
-        "Generation tokens/s, active windows",
-        f"Windows that generated anything, all engines together. {BY_RUNNING}",
-        lambda load: load.active,
-    ),
-    (
-        "Generation tokens/s, sustained",
-        "Windows between two others with as many running, idle or not.",
-        lambda load: load.sustained,
-    ),
-    (
-        "Generation tokens/s of each request",
-        "Those of the active windows, by the requests that were running.",
-        lambda load: load.each,
-    ),
-    (
-        "Prefill tokens/s, active windows",
-        "Windows that read any prompt; whether cached tokens count is the server's choice.",
-        lambda load: load.prompt,
-    ),
-    ("Prefill tokens/s, sustained", "All windows, idle too.", lambda load: load.prompt_sustained),
-    (
-        "Completions per minute",
-        "Answers of the access log, by the next line's window; a stream is logged when it begins.",
-        lambda load: load.per_minute,
-    ),
-)
-
-
 def log_tables(view: LogView) -> tuple[Table, ...]:
     """Return the tables for which the log has data."""
-    tables = (*(_table(view.loads, *each) for each in _OF_LOAD), _energy(view))
-    return tuple(table for table in tables if table.rows)
+    tables = []
+    for text in table_texts()["load-samples"]:
+        samples_of = attrgetter(text["samples"])
+        rows, peaks = [], []
+        for load in view.loads:
+            samples = samples_of(load)
+            if samples:
+                rows.append(row(str(load.running), cells(samples)))
+                peaks.append(samples.peak)
+        if any(peaks):
+            tables.append(Table(text["title"], text["note"], SAMPLED, tuple(rows), RUNNING))
+    return (*tables, *_energy(view))
 
 
 def log_lines(view: LogView) -> tuple[str, ...]:
@@ -257,17 +200,13 @@ def log_lines(view: LogView) -> tuple[str, ...]:
     return (read, *(line for line, said in conditional_lines if said))
 
 
-def _energy(view: LogView) -> Table:
-    found = {load.running: view.tokens_per_kwh(load) for load in view.loads}
-    rows = [row(str(running), (measured(one),)) for running, one in found.items() if one]
-    note = f"Active windows, at {view.watts or 0:g} W as was said."
-    return Table("Generation tokens per kWh", note, (head("tokens/kWh"),), tuple(rows), RUNNING)
-
-
-def _table(
-    loads: Sequence[Load], title: str, note: str, of: Callable[[Load], Samples | None]
-) -> Table:
-    """Return the table by running requests; without rows if all values are zero."""
-    rows = [row(str(load.running), cells(found)) for load in loads if (found := of(load))]
-    seen = any(found.peak for load in loads if (found := of(load)))
-    return Table(title, note, SAMPLED, tuple(rows) if seen else (), RUNNING)
+def _energy(view: LogView) -> Iterator[Table]:
+    rows = []
+    for load in view.loads:
+        tokens = view.tokens_per_kwh(load)
+        if tokens:
+            rows.append(row(str(load.running), (measured(tokens),)))
+    if rows:
+        note = f"Active windows, at {view.watts or 0:g} W as was said."
+        heads = (head("tokens/kWh"),)
+        yield Table("Generation tokens per kWh", note, heads, tuple(rows), RUNNING)

@@ -1,27 +1,29 @@
-"""The tables of a view, as cells: console, Markdown and HTML each render them in their own way.
+"""The cells, rows and tables of a view; console, Markdown and HTML each render them in their way.
 
-The table of how calls arrived: malformed calls by kind, and the layer to blame.
-
-The goals of trials as checked in the sandbox at their end: reached, missed, or undone.
-
-Lines on trials that are void, judged again, broken by a server, or not played yet.
+`comparison_table` comes first in every report. The other titles, notes and rows are in
+tables.toml. Below them: counts of malformed calls, the goals of trials as the sandbox checked
+them, and remarks on trials that are void, judged again or broken by a server.
 """
 
-from collections import Counter
+import tomllib
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
+from importlib.resources import files
 from itertools import groupby
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from statistics import median
+from typing import Any
 
 from agenteval.classes.malformed import FAULTS, KINDS
 from agenteval.errors import Cause
-from agenteval.report.view import Arrivals, Errors, RunView, View
+from agenteval.report.view import Arrivals, RunView, View
 from agenteval.stats.rates import Estimand, Layout, Rate, Repeated, clustered, share_of
 from agenteval.trial.call import Blame, MalformedCall, Outcome
 from agenteval.trial.run import NOT_OBSERVABLE, Rejudged
 from agenteval.trial.summary import RunSummary, TrialSummary
-from agenteval.trial.tally import Score, Tallies, Tally, as_served
+from agenteval.trial.tally import Score, Spread, Tallies, Tally, as_served
 from agenteval.trial.text import Name, as_name, visible
 from agenteval.trial.trial import ErrorCounts
 
@@ -83,69 +85,72 @@ def comparison_table(view: View) -> Table:
     Classes without an error of any model share one row, unless the rows are those of a published
     table.
     """
-    heads = tuple(
-        head(
-            model.label,
-            _lines(f"n={counted(model.total.n, 'call')}", _trials(model.trials), model.arm),
-            simulated=model.simulated,
+    columns = []
+    for model in view.models:
+        calls = f"n={counted(model.total.n, 'call')}"
+        trials = "unknown trials" if model.trials is None else counted(model.trials, "trial")
+        columns.append(
+            head(model.label, _lines(calls, trials, model.arm), simulated=model.simulated)
         )
-        for model in view.models
-    )
-    rows = {row.id: [model.rows[at] for model in view.models] for at, row in enumerate(view.rows)}
-    impossible = {name for model in view.models for name in model.cannot_occur}
-    unseen = [] if view.folded else [name for name in rows if not any(r.count for r in rows[name])]
-    unseen = [name for name in unseen if name not in impossible]
-    rows_shown = [(name, rates) for name, rates in rows.items() if name not in unseen]
+    rows = [
+        *_goals(view),
+        *_class_rows(view),
+        row("total", map(per_100, (model.total for model in view.models)), strong=True),
+        *_with_voids(view),
+    ]
+    return Table(view.title, f"{NOTE} {view.basis}", tuple(columns), tuple(rows), "failure class")
+
+
+def _class_rows(view: View) -> Iterator[Row]:
+    """Yield the rows of classes, that of all unseen ones last.
+
+    A class that a server prevents has no rate, unless it occurred anyway.
+    """
+    unseen: list[Row] = []
+    for name, *rates in zip(
+        (row.id for row in view.rows), *(model.rows for model in view.models), strict=True
+    ):
+        impossible = [name in model.cannot_occur for model in view.models]
+        cells = [
+            Cell(CANNOT_OCCUR) if prevented and not rate.count else per_100(rate)
+            for prevented, rate in zip(impossible, rates, strict=True)
+        ]
+        was_seen = any(rate.count for rate in rates)
+        if view.folded or was_seen or any(impossible):
+            yield row(name, cells)
+        else:
+            unseen.append(row(name, cells))
     if unseen:
-        label = f"{len(unseen)} classes not seen, each" if len(unseen) > 1 else "1 class not seen"
-        rows_shown.append((label, rows[unseen[0]]))
-    lines = [*_goals(view), *(_of_class(view, name, rates) for name, rates in rows_shown)]
-    total = row("total", (per_100(model.total) for model in view.models), strong=True)
-    lines += [total, *_with_voids(view)]
-    return Table(view.title, f"{NOTE} {view.basis}", heads, tuple(lines), "failure class")
+        several = f"{len(unseen)} classes not seen, each"
+        yield row(several if len(unseen) > 1 else "1 class not seen", unseen[0].cells)
 
 
-def _of_class(view: View, name: str, rates: Sequence[Rate]) -> Row:
-    """Return a class's row; one that a server prevents has no rate, unless it occurred anyway."""
-    is_impossible = [name in model.cannot_occur for model in view.models]
-    return row(
-        name,
-        (
-            Cell(CANNOT_OCCUR) if impossible and not rate.count else per_100(rate)
-            for impossible, rate in zip(is_impossible, rates, strict=True)
-        ),
-    )
-
-
+# A row of a class that a grammar of the server prevents: 0 errors would look like a virtue.
 CANNOT_OCCUR = "cannot occur"
 WITH_VOIDS = ("with the calls of void trials", "and each void an error more")
 
 
-def _with_voids(view: View) -> list[Row]:
-    """Return the totals with void trials in two ways, if there are more than a few.
+def _with_voids(view: View) -> Iterator[Row]:
+    """Yield the totals with void trials in two ways, if there are more than a few.
 
     The other rows exclude void trials.
     """
     if not any(model.with_voids for model in view.models):
-        return []
-    return [
-        row(label, (_other_total(model, at) for model in view.models))
-        for at, label in enumerate(WITH_VOIDS)
-    ]
+        return
+    for at, label in enumerate(WITH_VOIDS):
+        totals = [model.with_voids and model.with_voids[at] for model in view.models]
+        yield row(label, (own_per_100(total) if total else NOTHING for total in totals))
 
 
-def _other_total(model: Errors, at: int) -> Cell:
-    return per_100(model.with_voids[at], own_n=True) if model.with_voids else Cell("-")
-
-
-def _goals(view: View) -> list[Row]:
-    """Return the row of goals; none if no model has a run, as a published table has no goals."""
+def _goals(view: View) -> Iterator[Row]:
+    """Yield the row of goals; none if no model has a run, as a published table has no goals."""
     reached = {
-        run.label: observable_cell(run, share(dict(run.outcomes)[Outcome.COMPLETED], own_n=True))
+        run.label: observable_cell(run, own_share(dict(run.outcomes)[Outcome.COMPLETED]))
         for run in view.runs
     }
-    cells = tuple(reached.get(model.label, Cell("-")) for model in view.models)
-    return [row("goal reached, of trials", cells, strong=True)] if reached else []
+    if reached:
+        cells = (reached.get(model.label, NOTHING) for model in view.models)
+        yield row("goal reached, of trials", cells, strong=True)
 
 
 def observable_cell(view: RunView, cell: Cell) -> Cell:
@@ -153,33 +158,38 @@ def observable_cell(view: RunView, cell: Cell) -> Cell:
     return Cell(NOT_OBSERVABLE) if view.run.source and cell == NOTHING else cell
 
 
+# A rate of n = 0 has no value, and must not look like 0.
 NOTHING = Cell("-")
 
 
-def _trials(number: int | None) -> str:
-    return "unknown trials" if number is None else counted(number, "trial")
+def per_100(rate: Rate, n: str = "") -> Cell:
+    return _cell(rate, f"{100 * rate.value:.2f}", n)
 
 
-def per_100(rate: Rate, *, own_n: bool = False) -> Cell:
-    return _cell(rate, f"{100 * rate.value:.2f}", own_n=own_n)
+def own_per_100(rate: Rate) -> Cell:
+    """Return errors per 100 with their own n, as the column's head counts something else."""
+    return per_100(rate, f"n={rate.n}")
 
 
-def share(rate: Rate, *, own_n: bool = False) -> Cell:
-    """Return a share in percent, with its own n if the column's head counts something else."""
-    return _cell(rate, f"{100 * rate.value:.1f}%", own_n=own_n)
+def share(rate: Rate, n: str = "") -> Cell:
+    return _cell(rate, f"{100 * rate.value:.1f}%", n)
 
 
-def _cell(rate: Rate, value: str, *, own_n: bool) -> Cell:
+def own_share(rate: Rate) -> Cell:
+    """Return a share in percent with its own n, as the column's head counts something else."""
+    return share(rate, f"n={rate.n}")
+
+
+def _cell(rate: Rate, value: str, n: str) -> Cell:
     if not rate.n:
         return NOTHING
-    n = f"n={rate.n}" if own_n else ""
     return Cell(value, str(rate.count), rate.percent, n, zero=not rate.count)
 
 
 def repeated(chance: Repeated | None) -> Cell:
     """Return a chance in percent; it has no count of its own."""
     if chance is None:
-        return Cell("-")
+        return NOTHING
     interval = f"[{100 * chance.low:.1f}, {100 * chance.high:.1f}]"
     return Cell(f"{100 * chance.value:.1f}%", "", interval, f"n={chance.n}")
 
@@ -201,16 +211,64 @@ def plain(number: float | None) -> Cell:
     return Cell("-" if number is None else f"{number:g}")
 
 
-def heads(
-    views: Sequence[RunView], counted: Callable[[RunView], str] = lambda _: ""
-) -> tuple[Head, ...]:
+def _points(points: tuple[float, float, float] | None) -> Cell:
+    """Return a difference in percent points, with its interval."""
+    if points is None:
+        return NOTHING
+    value, low, high = (100 * share for share in points)
+    return Cell(f"{value:+.1f}", interval=f"[{low:.1f}, {high:.1f}]")
+
+
+def _spread(spread: Spread | None, unit: int = 1) -> Cell:
+    if spread is None:
+        return Cell(NOT_OBSERVABLE)
+    interval = f"[{unit * spread.low:.3g}, {unit * spread.high:.3g}]"
+    return Cell(f"{unit * spread.median:.3g}", interval=interval, n=f"n={spread.n}")
+
+
+# The forms of a cell, as tables.toml names them.
+FORMS: Mapping[str, Callable[[Any], Cell]] = {
+    "plain": plain,
+    "share of n": own_share,
+    "points": _points,
+    "spread": _spread,
+    "hundredths": partial(_spread, unit=100),
+    "thousandths": partial(_spread, unit=1000),
+}
+
+
+@cache
+def table_texts() -> Mapping[str, Any]:
+    """Return tables.toml, by the names of the tables."""
+    text = files("agenteval.report").joinpath("tables.toml").read_text("utf-8")
+    return tomllib.loads(text)
+
+
+def titled_table(
+    name: str, columns: Iterable[Head], rows: Iterable[Row], *, more: str = "", **values: Any
+) -> Table:
+    """Return a table with the title and note that tables.toml has under this name.
+
+    `values` fill both, and `more` is added to the note.
+    """
+    text = table_texts()[name]
+    title, note = (text[key].format(**values) for key in ("title", "note"))
+    return Table(title, note + more, tuple(columns), tuple(rows), text.get("first", ""))
+
+
+def figure_rows(name: str, views: Sequence[RunView]) -> Iterator[Row]:
+    """Yield the rows that tables.toml lists under this name."""
+    for label, path, form in table_texts()[name]["rows"]:
+        figures = map(attrgetter(path), views)
+        yield row(label, map(FORMS[form], figures))
+
+
+def heads(views: Sequence[RunView], counts: Iterable[str] = ()) -> tuple[Head, ...]:
+    """Return a column for each run, with what is counted in it."""
+    texts = list(counts) or [""] * len(views)
     return tuple(
-        head(
-            view.label,
-            _lines(counted(view), view.errors.arm),
-            simulated=view.errors.simulated,
-        )
-        for view in views
+        head(view.label, _lines(text, view.errors.arm), simulated=view.errors.simulated)
+        for view, text in zip(views, texts, strict=True)
     )
 
 
@@ -226,6 +284,8 @@ def head(label: str, counted: str = "", *, simulated: bool = False) -> Head:
 def row(label: str, cells: Iterable[Cell], *, strong: bool = False) -> Row:
     return Row(as_name(label), tuple(cells), strong)
 
+
+# How calls arrived: malformed calls by kind, and the layer to blame.
 
 FAULTY = "faulty"
 Place = tuple[int, int | None, int]  # of a call: turn, position, which one of those without any
@@ -250,13 +310,15 @@ def arrived(tallies: Tallies, faults: Collection[str]) -> Arrived:
     kinds, blames, faulty = [], [], []
     for tally in tallies.counted:
         placed = list(_places(tally))
-        wrong = [(place, each) for place, each in placed if each.kind in faults]
-        lost = len({place for place, each in wrong if each.position is None})
-        tried = tally.written + lost
-        kinds.append((tried, Counter(kind for _, kind in {(at, each.kind) for at, each in placed})))
-        blamed = Counter(str(b) for _, b in {(at, each.blame) for at, each in wrong})
-        blames.append((tried, blamed))
-        faulty.append((tried, {FAULTY: len({place for place, _ in wrong})}))
+        wrong = [(place, call) for place, call in placed if call.kind in faults]
+        never_arrived = {place for place, call in wrong if call.position is None}
+        tried = tally.written + len(never_arrived)
+        # A call counts once for each kind and each layer, however often it shows it.
+        kinds_by_place = {(place, call.kind) for place, call in placed}
+        blames_by_place = {(place, str(call.blame)) for place, call in wrong}
+        kinds.append((tried, Counter(kind for _, kind in kinds_by_place)))
+        blames.append((tried, Counter(blame for _, blame in blames_by_place)))
+        faulty.append((tried, {FAULTY: len(dict(wrong))}))
     return Arrived(
         kinds=ErrorCounts.added(kinds),
         blames=ErrorCounts.added(blames),
@@ -267,16 +329,17 @@ def arrived(tallies: Tallies, faults: Collection[str]) -> Arrived:
 
 def blamed(malformed: Iterable[Sequence[tuple[int, MalformedCall]]]) -> tuple[dict[str, int], int]:
     """Return how many calls each layer broke in these trials, and how many never arrived."""
-    tallies = Tallies(tuple(Tally(malformed=tuple(one)) for one in malformed), as_served(()))
-    blames = arrived(tallies, FAULTS).blames
-    return {name: sum(of) for name, of in blames.by_class.items()}, sum(blames.calls)
+    tallies = [Tally(malformed=tuple(calls)) for calls in malformed]
+    blames = arrived(Tallies(tuple(tallies), as_served(())), FAULTS).blames
+    totals = {name: sum(counts) for name, counts in blames.by_class.items()}
+    return totals, sum(blames.calls)
 
 
 def _places(tally: Tally) -> Iterator[tuple[Place, MalformedCall]]:
     """Yield malformed calls with their places; calls without position are numbered by turn."""
-    for turn, of in groupby(tally.malformed, key=itemgetter(0)):
-        for which, (_, one) in enumerate(of):
-            yield (turn, one.position, which if one.position is None else 0), one
+    for turn, calls in groupby(tally.malformed, key=itemgetter(0)):
+        for which, (_, call) in enumerate(calls):
+            yield (turn, call.position, which if call.position is None else 0), call
 
 
 def arrivals_of(tallies: Tallies, layout: Layout) -> Arrivals:
@@ -293,34 +356,29 @@ def _rates(counts: ErrorCounts, names: Sequence[str], layout: Layout) -> Mapping
     return {name: clustered(counts.clusters(name), layout) for name in names}
 
 
-def arrival_tables(views: Sequence[RunView]) -> tuple[Table, ...]:
-    """Return the table; none where all calls arrived well formed, or only summaries were read."""
+def arrival_tables(views: Sequence[RunView]) -> Iterator[Table]:
+    """Yield the table; none where all calls arrived well formed, or only summaries were read."""
     arrivals = [view.arrivals for view in views if view.arrivals]
     if len(arrivals) < len(views):
-        return ()
-    kinds = [kind for kind in KINDS if any(one.kinds[kind.id].count for one in arrivals)]
-    if not kinds:
-        return ()
-    blames = [blame for blame in Blame if any(one.blames[blame].count for one in arrivals)]
-    rows = [
-        row("faulty, of any kind", (per_100(one.faulty) for one in arrivals)),
-        *(
-            row(
-                f"{kind.id}, a note" if kind.note else kind.id,
-                (per_100(one.kinds[kind.id]) for one in arrivals),
-            )
-            for kind in kinds
-        ),
-        *(
-            row(f"to blame: {blame}", (per_100(one.blames[blame]) for one in arrivals))
-            for blame in blames
-        ),
-        row("repairs in what was sent back", (plain(one.repairs) for one in arrivals)),
-    ]
-    tried = {view.label: one.faulty.n for view, one in zip(views, arrivals, strict=True)}
-    columns = heads(views, lambda view: f"n={tried[view.label]} calls tried")
-    note = "Malformed calls per 100 that were tried, those included that never arrived as calls."
-    return (Table("How calls arrived", note, columns, tuple(rows)),)
+        return
+    rows = [row("faulty, of any kind", (per_100(run.faulty) for run in arrivals))]
+    for kind in KINDS:
+        label = f"{kind.id}, a note" if kind.note else kind.id
+        rows += _seen_row(label, [run.kinds[kind.id] for run in arrivals])
+    if len(rows) == 1:
+        return
+    for blame in Blame:
+        rows += _seen_row(f"to blame: {blame}", [run.blames[blame] for run in arrivals])
+    rows.append(row("repairs in what was sent back", (plain(run.repairs) for run in arrivals)))
+    columns = heads(views, (f"n={run.faulty.n} calls tried" for run in arrivals))
+    yield titled_table("arrivals", columns, rows)
+
+
+def _seen_row(label: str, rates: Sequence[Rate]) -> list[Row]:
+    return [row(label, map(per_100, rates))] if any(rate.count for rate in rates) else []
+
+
+# The goals of trials: reached, missed, or undone.
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,21 +393,28 @@ class Missed:
     @property
     def line(self) -> str:
         first = self.trials[0]
-        why = next(one.why for one in first.goal if one.name == self.check and not one.held)
+        why = next(goal.why for goal in first.goal if goal.name == self.check and not goal.held)
         trials = f"{len(self.trials)} of {counted(self.of, 'trial')}"
         return f"{self.scenario}, {self.check}: missed in {trials}; {why} in #{first.number}"
 
 
 def missed(view: RunView) -> list[Missed]:
     """Return the checks that did not hold at the end, those missed by most trials first."""
-    trials: dict[tuple[str, str], list[TrialSummary]] = {}
+    played = Counter(trial.scenario for trial in view.score.counted)
+    trials: dict[tuple[str, str], list[TrialSummary]] = defaultdict(list)
     for trial in view.score.counted:
         for check in trial.goal:
             if not check.held:
-                trials.setdefault((trial.scenario, check.name), []).append(trial)
-    played = Counter(trial.scenario for trial in view.score.counted)
-    checks = [Missed(*of, tuple(those), played[of[0]]) for of, those in trials.items()]
-    return sorted(checks, key=lambda trial: (-len(trial.trials), trial.scenario, trial.check))
+                trials[trial.scenario, check.name].append(trial)
+    checks = [
+        Missed(scenario, check, tuple(missing), played[scenario])
+        for (scenario, check), missing in trials.items()
+    ]
+    return sorted(checks, key=_by_misses)
+
+
+def _by_misses(check: Missed) -> tuple[int, str, str]:
+    return -len(check.trials), check.scenario, check.check
 
 
 def missed_lines(view: View, most: int | None = None) -> list[str]:
@@ -364,24 +429,22 @@ def missed_lines(view: View, most: int | None = None) -> list[str]:
 
 
 def missed_of(run: RunView) -> list[str]:
-    return [visible(f"{run.label}: {one.line}") for one in missed(run)]
+    return [visible(f"{run.label}: {check.line}") for check in missed(run)]
 
 
 def undone(view: RunView) -> Rate:
     """Return the share of trials whose goal held once and not at the end."""
-    return share_of([one.undone for one in view.score.counted], view.layout)
+    return share_of([trial.undone for trial in view.score.counted], view.layout)
 
 
 def goal_turns(view: RunView) -> tuple[float | None, float | None]:
     """Return the median of turns until the goal first held, and of turns played after it."""
-    turns_at_goal = [
-        (one.goal_turn + 1, one.turns) for one in view.score.counted if one.goal_turn is not None
-    ]
-    if not turns_at_goal:
-        return None, None
-    return median(turn for turn, _ in turns_at_goal), median(
-        turns - turn for turn, turns in turns_at_goal
-    )
+    until, after = [], []
+    for trial in view.score.counted:
+        if trial.goal_turn is not None:
+            until.append(trial.goal_turn + 1)
+            after.append(trial.turns - until[-1])
+    return (median(until), median(after)) if until else (None, None)
 
 
 def goal_rows(views: Sequence[RunView]) -> Iterator[Row]:
@@ -389,8 +452,8 @@ def goal_rows(views: Sequence[RunView]) -> Iterator[Row]:
 
     There are none if no trial recorded when its goal held.
     """
-    if any(one.goal_turn is not None for view in views for one in view.score.counted):
-        until, after = zip(*map(goal_turns, views), strict=True)
+    until, after = zip(*map(goal_turns, views), strict=True)
+    if any(until):
         yield row("goal held and undone", (share(undone(view)) for view in views))
         yield row("median turns to goal", map(plain, until))
         yield row("median turns after", map(plain, after))
@@ -408,6 +471,8 @@ def is_logged(run: RunSummary) -> bool:
     return bool(run.counted) and not any(trial.observed for trial in run.counted)
 
 
+# Remarks on trials that are void, judged again, broken by a server, or not played yet.
+
 FEW = 0.02  # of all trials: up to here it makes no difference how voids are counted
 MATERIAL = 0.05  # of the calls tried: from here on a server makes a difference
 NAMED = 3  # trials of one cause
@@ -421,22 +486,24 @@ def with_voids(scored: Score, about: Estimand) -> tuple[Rate, Rate] | None:
     if scored.void_share <= FEW:
         return None
     trials = (*scored.counted, *scored.voids)
-    layout = Layout(about, [one.scenario for one in trials])
-    clusters = [one.all_errors for one in trials]
-    worse = [
-        (errors + one.void, calls + one.void)
-        for one, (errors, calls) in zip(trials, clusters, strict=True)
-    ]
+    layout = Layout(about, [trial.scenario for trial in trials])
+    clusters, worse = [], []
+    for trial in trials:
+        errors, calls = trial.all_errors
+        clusters.append((errors, calls))
+        worse.append((errors + trial.void, calls + trial.void))
     return clustered(clusters, layout), clustered(worse, layout)
 
 
 def void_lines(view: View) -> list[str]:
     """Return one line for each cause of voids: which trials, and why, without tracebacks."""
-    return [
-        _line(run, [void for void in run.score.voids if void.cause is cause])
-        for run in view.runs
-        for cause in dict.fromkeys(void.cause for void in run.score.voids)
-    ]
+    lines = []
+    for run in view.runs:
+        voids: dict[Cause | None, list[TrialSummary]] = defaultdict(list)
+        for void in run.score.voids:
+            voids[void.cause].append(void)
+        lines += [_line(run, of_cause) for of_cause in voids.values()]
+    return lines
 
 
 def _line(run: RunView, voids: Sequence[TrialSummary]) -> str:
@@ -446,7 +513,8 @@ def _line(run: RunView, voids: Sequence[TrialSummary]) -> str:
         names = f"{len(voids)} of {run.played} trials ({names}{more})"
     first = voids[0]
     reason = visible(first.reason.partition("\n")[0]) or "no reason was kept"
-    return f"{run.label}: {names}: " + (f"{first.cause}: {reason}" if first.cause else reason)
+    cause = f"{first.cause}: " if first.cause else ""
+    return f"{run.label}: {names}: {cause}{reason}"
 
 
 def retried_told(who: str, replaced: Mapping[str, int]) -> list[str]:
@@ -479,11 +547,11 @@ def rejudged_told(who: str, rejudged: Rejudged | None) -> list[str]:
 
 def spoilt_told(who: str, blames: Mapping[str, int], tried: int) -> list[str]:
     """Return the remark that other layers than the model broke many of its calls; or none."""
-    others = {one: calls for one in Blame if one != Blame.MODEL and (calls := blames.get(one))}
+    others = {blame: blames.get(blame, 0) for blame in Blame if blame is not Blame.MODEL}
     spoilt = sum(others.values())
     if spoilt < max(1, MATERIAL * tried):
         return []
-    layers = ", ".join(f"{blame} {calls}" for blame, calls in others.items())
+    layers = ", ".join(f"{blame} {calls}" for blame, calls in others.items() if calls)
     line = (
         f"{who}: {spoilt} of {counted(tried, 'call')} tried were spoilt by another than the model "
         f"({layers}): left as text, cut off or broken. These figures are of its server as well; "
@@ -492,14 +560,12 @@ def spoilt_told(who: str, blames: Mapping[str, int], tried: int) -> list[str]:
     return [line]
 
 
-def cause_rows(views: Sequence[RunView]) -> list[Row]:
-    """Return the rows of void trials by cause."""
-    causes = sorted({str(one.cause) for view in views for one in view.score.voids if one.cause})
-    return [row(f"void: {cause}", (plain(_by(view, cause)) for view in views)) for cause in causes]
-
-
-def _by(view: RunView, cause: str) -> int:
-    return sum(one.cause == cause for one in view.score.voids)
+def cause_rows(views: Sequence[RunView]) -> Iterator[Row]:
+    """Yield the rows of void trials by cause."""
+    counts = [Counter(str(void.cause or "") for void in view.score.voids) for view in views]
+    causes = {cause for count in counts for cause in count}
+    for cause in sorted(causes - {""}):
+        yield row(f"void: {cause}", (plain(count[cause]) for count in counts))
 
 
 def run_remarks(role: str, run: RunSummary) -> Iterator[str]:

@@ -1,12 +1,16 @@
-"""A trial for reading: turn by turn, each denied call with its evidence marked.
+"""A trial for reading, turn by turn, each denied call with its evidence marked.
 
-A trial as text and as JSON: its prompt, its turns, how it ended and why.
+`shown_trial` makes what a page, the viewer and the terminal show. `lines` is the text of
+`agenteval transcript`, `document` its JSON.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
+from agenteval.report.json import attributes
 from agenteval.report.tables import counted
 from agenteval.trial.call import Ending, MalformedCall, Outcome, ToolCall, Verdict
 from agenteval.trial.recovery import trial_recovery
@@ -38,10 +42,11 @@ Place = tuple[int | None, int | None]  # turn and position of a call
 class CallShown:
     """One call, with its text split at the evidence of the primary class.
 
-    `named` is set if the evidence is the name of the tool. `followed` is the recovery after a
-    denial.
+    `place` is the label of its agent, its turn and its position. `named` is set if the evidence is
+    the name of the tool. `followed` is the recovery after a denial.
     """
 
+    place: tuple[str, int, int]
     tool: str
     named: bool
     before: str
@@ -58,7 +63,10 @@ class CallShown:
 
 @dataclass(frozen=True, slots=True)
 class TurnShown:
-    """One turn: its calls in order, all its malformed ones, and its `cost` in time and tokens."""
+    """One turn: its calls in order, all its malformed ones, and its `cost` in time and tokens.
+
+    `unread` is the number of its calls that were not read.
+    """
 
     number: int  # from 1
     text: str
@@ -66,6 +74,7 @@ class TurnShown:
     cost: str
     calls: tuple[CallShown, ...]
     malformed: tuple[MalformedCall, ...]
+    unread: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +117,9 @@ def rank(outcome: Outcome) -> int:
     return {Outcome.VOID: 1, Outcome.COMPLETED: 2}.get(outcome, 0)
 
 
-def shown_trial(trial: Trial, place: str = "") -> TrialShown:
-    turns, agents = _acted(trial, 0)
+def shown_trial(trial: Trial, place: str = "", first: int = 0) -> TrialShown:
+    """Return a trial as shown; of a part of one, `first` is the turn that it begins with."""
+    turns, agents = _acted(trial, 0, "", first)
     reason, _, trace = trial.reason.partition("\n")
     reason, trace = shortened(reason, NAME_SHOWN), shortened(trace, TEXT_SHOWN)
     steps = tuple((step.name, step.reached, _reached_at(step)) for step in trial.handshake)
@@ -118,7 +128,7 @@ def shown_trial(trial: Trial, place: str = "") -> TrialShown:
 
 
 def _prompt(messages: Sequence[Message]) -> tuple[tuple[str, str], ...]:
-    return tuple((who, shortened(said, PROMPT_SHOWN)) for who, said in told_messages(messages))
+    return tuple((role, shortened(text, PROMPT_SHOWN)) for role, text in _messages(messages))
 
 
 def _reached_at(step: HandshakeStep) -> str:
@@ -130,7 +140,7 @@ def _reached_at(step: HandshakeStep) -> str:
     return f"turn {step.turn + 1}, call {step.position + 1}{whose}{early}"
 
 
-def told_messages(prompt: Sequence[Message]) -> Iterator[tuple[str, str]]:
+def _messages(prompt: Sequence[Message]) -> Iterator[tuple[str, str]]:
     """Yield role and text of each message that an agent began with."""
     for message in prompt:
         calls = (f"{call.name} {call.raw}" for call in message.calls)
@@ -141,39 +151,49 @@ def denials(acted: Trial | AgentPart) -> int:
     return sum(not record.verdict.allowed for record in acted.calls)
 
 
-def _acted(trial: Trial, number: int) -> tuple[tuple[TurnShown, ...], tuple[AgentShown, ...]]:
+def _acted(
+    trial: Trial, number: int, label: str, first: int
+) -> tuple[tuple[TurnShown, ...], tuple[AgentShown, ...]]:
     """Return the turns of the agent of this number, and its sub-agents that no call started.
 
     `trial` has the turns and calls of that agent, and all sub-agents of the trial.
     """
-    agents_by_call: dict[Place, list[AgentShown]] = {}
+    agents_by_call: dict[Place, list[AgentShown]] = defaultdict(list)
     for part in trial.agents:
         if part.parent == number:
             own = replace(trial, turns=part.turns, calls=part.calls, ending=part.ending)
             reason = shortened(part.reason, NAME_SHOWN)
-            acted = _acted(own, part.number)
-            shown = AgentShown(part, denials(part), *acted, reason, _prompt(part.prompt))
-            agents_by_call.setdefault((part.turn, part.position), []).append(shown)
-    followed = {
-        (one.turn, one.position): str(one.recovery) for one in trial_recovery(trial).aftermaths
+            acted = _acted(own, part.number, part.label, first)
+            agent = AgentShown(part, denials(part), *acted, reason, _prompt(part.prompt))
+            agents_by_call[part.turn, part.position].append(agent)
+    recoveries = {
+        (denial.turn, denial.position): str(denial.recovery)
+        for denial in trial_recovery(trial).aftermaths
     }
-    calls: dict[int, list[CallShown]] = {}
+    calls: dict[int, list[CallShown]] = defaultdict(list)
     for record in trial.calls:
         place = record.turn, record.position
-        shown_call = _call(record, followed.get(place, ""), agents_by_call.pop(place, []))
-        calls.setdefault(record.turn, []).append(shown_call)
-    turns = tuple(
-        TurnShown(
-            number=at + 1,
-            text=shortened(turn.text, TEXT_SHOWN),
-            reasoning=shortened(turn.reasoning, TEXT_SHOWN),
-            cost=_cost(turn),
-            calls=tuple(calls.get(at, ())),
-            malformed=turn.malformed,
+        call = replace(
+            _call(record),
+            place=(label, first + record.turn, record.position),
+            followed=recoveries.get(place, ""),
+            agents=tuple(agents_by_call.pop(place, ())),
         )
-        for at, turn in enumerate(trial.turns)
+        calls[record.turn].append(call)
+    turns = [_turn(turn, calls[at], first + at + 1) for at, turn in enumerate(trial.turns)]
+    return tuple(turns), tuple(chain.from_iterable(agents_by_call.values()))
+
+
+def _turn(turn: Turn, calls: Sequence[CallShown], number: int) -> TurnShown:
+    return TurnShown(
+        number=number,
+        text=shortened(turn.text, TEXT_SHOWN),
+        reasoning=shortened(turn.reasoning, TEXT_SHOWN),
+        cost=_cost(turn),
+        calls=tuple(calls),
+        malformed=turn.malformed,
+        unread=len(turn.calls) - len(calls),
     )
-    return turns, tuple(one for agents in agents_by_call.values() for one in agents)
 
 
 def _cost(turn: Turn) -> str:
@@ -185,10 +205,11 @@ def _cost(turn: Turn) -> str:
     return "; ".join(parts)
 
 
-def _call(record: CallRecord, followed: str, agents: Sequence[AgentShown]) -> CallShown:
+def _call(record: CallRecord) -> CallShown:
     before, marked, after = _parts(*marked_text(record.call, record.verdict))
     primary = record.verdict.primary
     return CallShown(
+        place=("", record.turn, record.position),
         tool=shortened(record.call.name, NAME_SHOWN),
         named=primary is not None and primary.evidence.text == record.call.name,
         before=before,
@@ -196,11 +217,10 @@ def _call(record: CallRecord, followed: str, agents: Sequence[AgentShown]) -> Ca
         after=after,
         classes=tuple(finding.failure_class for finding in record.verdict.findings),
         hint=shortened(primary.hint, AFTER_SHOWN) if primary else "",
-        followed=followed,
+        followed="",
         reply=record.reply[:REPLY_SHOWN],
         cut=max(0, len(record.reply) - REPLY_SHOWN),
         state=_state(record),
-        agents=tuple(agents),
     )
 
 
@@ -239,6 +259,8 @@ def _state(record: CallRecord) -> str:
         return f"ended by {record.execution.limit}"
     return f"exit {record.execution.exit_code}" if record.execution.exit_code else "allowed"
 
+
+# As text, and as JSON.
 
 SCHEMA = "agenteval.transcript/1"
 MARK = "SIMULATED"
@@ -279,30 +301,31 @@ def ended(transcript: TrialShown) -> Iterator[str]:
 
 def of_agent(transcript: TrialShown, part: AgentPart, *, whole_prompt: bool) -> Iterator[str]:
     """Yield the lines of one sub-agent, with those that it started."""
-    for one in _agents_below(transcript):
-        if one.part == part:
-            yield from map(_one_line, _agent(one, whole_prompt=whole_prompt))
+    for agent in agents_below(transcript):
+        if agent.part == part:
+            yield from map(_one_line, _agent(agent, whole_prompt=whole_prompt))
 
 
-def _agents_below(part_shown: TrialShown | AgentShown) -> Iterator[AgentShown]:
+def agents_below(part_shown: TrialShown | AgentShown) -> Iterator[AgentShown]:
     """Yield all sub-agents below, each before those that it started."""
     agents = (agent for turn in part_shown.turns for call in turn.calls for agent in call.agents)
     for agent in (*agents, *part_shown.agents):
         yield agent
-        yield from _agents_below(agent)
+        yield from agents_below(agent)
 
 
 def _why(transcript: TrialShown) -> Iterator[str]:
     trial = transcript.trial
     yield f"{trial.outcome}: {transcript.ended}"
-    own = trial.reason if not trial.goal else trial.reason.partition("not met: ")[0]
-    if own.strip("; "):
-        yield from _indented(own.strip("; "))
+    # The checks below say which parts of the goal were missed.
+    reason = trial.reason.partition("not met: ")[0] if trial.goal else trial.reason
+    if reason.strip("; "):
+        yield from _indented(reason.strip("; "))
     for check in trial.goal:
-        found = (
-            "" if check.expected is None and check.found is None else f" (found {check.found!r})"
-        )
-        yield f"{_IN}held: {check.name}{found}" if check.held else f"{_IN}missed: {check.failure}"
+        has_values = check.expected is not None or check.found is not None
+        value = f" (found {check.found!r})" if has_values else ""
+        held, missed = f"held: {check.name}{value}", f"missed: {check.failure}"
+        yield f"{_IN}{held if check.held else missed}"
     if trial.goal_turn is not None:
         yield f"{_IN}the goal first held after turn {trial.goal_turn + 1}"
     for name, reached, where in transcript.steps:
@@ -311,13 +334,12 @@ def _why(transcript: TrialShown) -> Iterator[str]:
 
 
 def _prompt_lines(prompt: Sequence[Message], *, whole: bool) -> Iterator[str]:
-    for role, text in told_messages(prompt):
+    for role, text in _messages(prompt):
+        yield ""
         if whole or (role == "user" and text == prompt[-1].content):
-            yield ""
             yield f"{role}:"
             yield from _indented(text)
         else:
-            yield ""
             yield f"{role}: {len(text):,} characters, with --whole"
 
 
@@ -332,8 +354,8 @@ def _turns(turns: Sequence[TurnShown]) -> Iterator[str]:
             yield from _indented(turn.text)
         for call in turn.calls:
             yield from _call_lines(call)
-        for one in turn.malformed:
-            yield f"{_IN}{one.kind}, to blame: {one.blame} ({one.why})"
+        for malformed in turn.malformed:
+            yield f"{_IN}{malformed.kind}, to blame: {malformed.blame} ({malformed.why})"
 
 
 def _call_lines(call: CallShown) -> Iterator[str]:
@@ -370,72 +392,56 @@ def _indented(text: str, deep: int = 1) -> Iterator[str]:
 
 def document(run: Run, trial: Trial) -> dict[str, Any]:
     """Return a trial in full; its keys are stable and documented in docs/json.md."""
+    names = ("scenario", "number", "seed", "outcome", "ending", "reason", "cause", "seconds")
     return {
         "schema": SCHEMA,
         "run": run.id,
         "model": run.model.name,
         "simulated": run.model.simulated,
         "arm": run.arm.name if run.arm else None,
-        "scenario": trial.scenario,
-        "number": trial.number,
-        "seed": trial.seed,
-        "outcome": trial.outcome,
-        "ending": trial.ending,
-        "reason": trial.reason,
-        "cause": trial.cause,
-        "seconds": trial.seconds,
-        "goal": [asdict(check) for check in trial.goal],
-        "goal_turn": trial.goal_turn,
-        "handshake": [asdict(step) for step in trial.handshake],
+        **attributes(trial, *names, "goal", "goal_turn", "handshake"),
         **_agent_document(trial),
         "agents": [agent_document(part) for part in trial.agents],
     }
 
 
 def agent_document(part: AgentPart) -> dict[str, Any]:
-    return {
-        "name": part.label,
-        "parent": part.parent,
-        "turn": part.turn,
-        "position": part.position,
-        "ending": part.ending,
-        "reason": part.reason,
-        **_agent_document(part),
-    }
+    place = attributes(part, "parent", "turn", "position", "ending", "reason")
+    return {"name": part.label, **place, **_agent_document(part)}
 
 
 def _agent_document(part: Trial | AgentPart) -> dict[str, Any]:
-    return {
-        "prompt": [{"role": role, "content": said} for role, said in told_messages(part.prompt)],
-        "turns": [_turn(at, turn, part.calls) for at, turn in enumerate(part.turns)],
-    }
-
-
-def _turn(at: int, turn: Turn, calls: Sequence[CallRecord]) -> dict[str, Any]:
-    return {
-        "text": turn.text,
-        "reasoning": turn.reasoning,
-        "finish_reason": turn.finish_reason,
-        "seconds": turn.seconds,
-        "usage": asdict(turn.usage),
-        "malformed": [asdict(one) for one in turn.malformed],
-        "calls": [_call_document(call) for call in calls if call.turn == at],
-    }
+    turns = []
+    for at, turn in enumerate(part.turns):
+        texts = attributes(turn, "text", "reasoning", "finish_reason", "seconds")
+        calls = [_call_document(call) for call in part.calls if call.turn == at]
+        parts = attributes(turn, "usage", "malformed")
+        turns.append({**texts, **parts, "calls": calls})
+    prompt = [{"role": role, "content": text} for role, text in _messages(part.prompt)]
+    return {"prompt": prompt, "turns": turns}
 
 
 def _call_document(record: CallRecord) -> dict[str, Any]:
-    ran = record.execution
+    findings = []
+    for finding in record.verdict.findings:
+        evidence = finding.evidence._asdict()
+        findings.append(
+            {"class": finding.failure_class, "evidence": evidence, "hint": finding.hint}
+        )
     return {
         "position": record.position,
         "tool": record.call.name,
         "arguments": record.call.json_arguments,
         "allowed": record.verdict.allowed,
-        "findings": [
-            {"class": one.failure_class, "evidence": one.evidence._asdict(), "hint": one.hint}
-            for one in record.verdict.findings
-        ],
+        "findings": findings,
         "reply": record.reply,
-        "exit_code": ran.exit_code if ran else None,
-        "limit": ran.limit if ran else "",
-        "seconds": ran.seconds if ran else None,
+        **execution_document(record),
     }
+
+
+def execution_document(record: CallRecord) -> dict[str, Any]:
+    """Return how a call ran; nulls for one that did not."""
+    ran = record.execution
+    if ran is None:
+        return {"exit_code": None, "limit": "", "seconds": None}
+    return attributes(ran, "exit_code", "limit", "seconds")

@@ -10,7 +10,7 @@ from agenteval.stats.rates import Estimand, Layout, Rate, Repeated
 from agenteval.trial.call import Outcome
 from agenteval.trial.recovery import Recovery
 from agenteval.trial.run import Run
-from agenteval.trial.summary import World
+from agenteval.trial.summary import TrialSummary, World
 from agenteval.trial.tally import AsServed, Executions, Score, Tallies
 from agenteval.trial.trial import Influence, Trial
 
@@ -219,7 +219,22 @@ class RunView:
     @property
     def played(self) -> int:
         """The number of trials, void or not."""
-        return len(self.score.counted) + len(self.score.voids)
+        return len(self.trials)
+
+    @property
+    def trials(self) -> tuple[TrialSummary, ...]:
+        """All trials, those that count before the void ones."""
+        return (*self.score.counted, *self.score.voids)
+
+    @property
+    def retries(self) -> int:
+        """The requests that were sent again."""
+        return sum(trial.retries for trial in self.trials)
+
+    @property
+    def stretched(self) -> float:
+        """The most that a trial's time limits were multiplied by, for a slow server."""
+        return max((trial.stretched for trial in self.trials), default=1.0)
 
     @property
     def unguarded(self) -> bool:
@@ -241,6 +256,7 @@ class View:
     pairs: tuple[Pair, ...]
     warnings: tuple[str, ...]
     sentences: tuple[str, ...]
+    short: tuple[str, ...] = ()  # the last lines of a report
     runs: tuple[RunView, ...] = ()
     groups: Groups | None = None
     about: Estimand = Estimand.THESE

@@ -1,8 +1,8 @@
-"""The web application: pages of a store over HTTP, reviews that users write, events of a run.
+"""The viewer as a web application, and as files that link each other.
 
-Access control of the viewer: hosts by name, writing by a token, and what a page may load.
-
-The pages as files that link each other, to open from a folder or a zip without a server.
+`Guard` says who may read and write: a host that is known, and a token. `application` answers with
+pages, keeps the reviews that users write, and sends events of a run. `write` makes the same pages
+to open from a folder or a zip without a server.
 """
 
 import asyncio
@@ -45,8 +45,10 @@ from agenteval.store import sql as parts
 from agenteval.store.location import Query
 from agenteval.store.search import ALLOWED, reviews
 from agenteval.store.sql import opened
-from agenteval.viewer.calls import Served, State, Visit
+from agenteval.viewer.calls import Served, State, Visit, is_number
 from agenteval.viewer.pages import ASSETS, FIRST, PAGES, asset, complaint, rendered
+
+# Access: hosts by name, writing by a token, and what a page may load.
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _NOTHING_ELSE = "base-uri 'none'; frame-ancestors 'none'"
@@ -169,6 +171,8 @@ def _with_headers(send: Send) -> Send:
     return sent
 
 
+# Pages, reviews and events.
+
 LOOK_EVERY = 1.0  # seconds between two looks at a run under way
 LONGEST = 20_000  # characters of a note
 MOST = 1 << 20  # bytes of a form: four times what the longest note has as a form sends it
@@ -272,7 +276,7 @@ class _Viewer:
             raise UsageError(f"no failure class {label[:80]!r}")
         if len(note) > LONGEST:
             raise UsageError(f"a note may have {LONGEST} characters; this has {len(note)}")
-        if not (call.isascii() and call.isdecimal() and len(call) < 16):
+        if not is_number(call):
             raise UsageError("the form names no call")
         now = datetime.now(UTC).isoformat(timespec="seconds")
         with closing(parts.SqlStore(self.store)) as there:
@@ -386,6 +390,8 @@ def serve(store: str, host: str, port: int, announce: Callable[[str], None]) -> 
         viewer = http.server(application(store, guard, limits), limits)
         asyncio.run(http.serve(viewer, listener, limits))
 
+
+# The same pages as files.
 
 _PAGING = {"after", "before"}
 # By what files may choose calls beside their run: one of these at a time, as all of them at once

@@ -1,12 +1,12 @@
-"""The pages of a search for calls, of one whole call, and of the reviews of calls.
+"""A visit to a page, and the pages of calls: found by a search, one in full, and their reviews.
 
-The addresses of pages, and requests for them: an address has all the state of its page.
+An address has all the state of its page, so that every page can be linked and written as a file.
 """
 
 import json
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, get_args
 from urllib.parse import urlencode
 
@@ -86,7 +86,7 @@ class Visit:
         """Return a number of the state; None if it is empty. Raises UsageError if it is none."""
         if not (text := self.get(name)):
             return None
-        if not (text.isascii() and text.isdecimal() and len(text) < 16):
+        if not is_number(text):
             raise UsageError(f"{name}={text[:40]}: must be a whole number")
         return int(text)
 
@@ -95,6 +95,11 @@ class Visit:
         if not (value := self.get(name)):
             raise UsageError(f"the address of this page lacks {name}=")
         return value
+
+
+def is_number(text: str) -> bool:
+    """Return True for a whole number that every database can hold."""
+    return text.isascii() and text.isdecimal() and len(text) < 16
 
 
 def _is_filled(value: Any) -> bool:
@@ -113,6 +118,8 @@ def spot(agent: str, turn: int, position: int) -> str:
     return f"{agent or 'call'}-{turn + 1}-{position + 1}".replace("/", "-")
 
 
+# The pages of calls.
+
 WHOLE = 200_000  # characters of one text on the page of a call
 LINE = 300  # of a call in a list
 GROUPS = get_args(Group)
@@ -130,25 +137,25 @@ _TEXTS = 'SELECT name, raw, reply, output, objection, policy, taxonomy FROM "cal
 
 def calls_found(visit: Visit) -> Mapping[str, Any]:
     criteria = _criteria_of(visit)
-    by: Group = next((one for one in GROUPS if one == visit.get("by")), "class")
+    by: Group = next((group for group in GROUPS if group == visit.get("by")), "class")
     before = _key(visit.get("before"))
     page = calls_page(visit.query, criteria, after=_key(visit.get("after")) or START, before=before)
-    other = visit.get("allowlist")
-    counts = [] if criteria.text else _groups(visit.query, criteria, by)
+    allowlist = visit.get("allowlist")
     from agenteval.workflows import rescore  # noqa: PLC0415 -- start-up: few need it
 
     return {
         "title": _described(criteria),
         "wanted": criteria,
         "page": page,
-        "lines": {one.key: _in_a_line(one) for one in page.calls},
-        "otherwise": _verdicts_under(visit.query, page.calls, other) if other else {},
+        # The command of a call, or its arguments as written, cut to a line.
+        "lines": {call.key: shortened(call.command_text, LINE) for call in page.calls},
+        "otherwise": _verdicts_under(visit.query, page.calls, allowlist) if allowlist else {},
         "policies": rescore.policy_names(),
         "by": by,
         "filter": _STATE[by],
         "groups": GROUPS,
-        "counts": counts,
-        "classes": [one.id for one in failure_classes()],
+        "counts": [] if criteria.text else _groups(visit.query, criteria, by),
+        "classes": [failure_class.id for failure_class in failure_classes()],
         "span": SPAN,
         "spot": spot,
     }
@@ -157,87 +164,78 @@ def calls_found(visit: Visit) -> Mapping[str, Any]:
 def _groups(query: Query, criteria: Wanted, by: Group) -> list[tuple[str, int]]:
     """Return the counts by group; by class only of denied calls, which an index counts."""
     if by == "class" and criteria.denied is None and not criteria.failure_class:
-        values = {one.name: getattr(criteria, one.name) for one in fields(criteria)}
-        criteria = Wanted(**values | {"denied": True})
+        criteria = replace(criteria, denied=True)
     return grouped(query, criteria, by)
-
-
-def _criteria_of(visit: Visit) -> Wanted:
-    denied = {"": None, "1": True, "0": False}.get(visit.get("denied"))
-    agent = visit.get("agent")
-    return Wanted(
-        run=visit.get("run"),
-        failure_class=visit.get("failure_class"),
-        scenario=visit.get("scenario"),
-        number=visit.number("number"),
-        outcome=visit.get("outcome"),
-        agent={"": None, FIRST_AGENT: ""}.get(agent, agent),
-        tool=visit.get("tool"),
-        text=visit.get("text"),
-        denied=denied,
-        counted=bool(visit.get("counted")),
-    )
 
 
 FIRST_AGENT = "-"  # in an address: the trial's first agent, whose label is empty
 
 
+def _criteria_of(visit: Visit) -> Wanted:
+    names = ("run", "failure_class", "scenario", "outcome", "tool", "text")
+    agent = visit.get("agent")
+    return Wanted(
+        **{name: visit.get(name) for name in names},
+        number=visit.number("number"),
+        agent={"": None, FIRST_AGENT: ""}.get(agent, agent),
+        denied={"1": True, "0": False}.get(visit.get("denied")),
+        counted=bool(visit.get("counted")),
+    )
+
+
 def _described(criteria: Wanted) -> str:
     """Return the description of a search in words."""
-    parts = [
-        "denied" if criteria.denied else "allowed" if criteria.denied is False else "",
-        criteria.failure_class,
-        "calls",
-        f"in {criteria.scenario}" if criteria.scenario else "",
-        f"#{criteria.number}" if criteria.number is not None else "",
-        f"of {criteria.outcome} trials" if criteria.outcome else "",
-        f"by {criteria.agent or 'the first agent'}" if criteria.agent is not None else "",
-        f"of {criteria.tool}" if criteria.tool else "",
-        f"with {criteria.text!r}" if criteria.text else "",
-        f"of {criteria.run}" if criteria.run else "",
-    ]
+    verdict = {True: "denied", False: "allowed", None: ""}[criteria.denied]
+    parts = [verdict, criteria.failure_class, "calls"]
+    if criteria.scenario:
+        parts.append(f"in {criteria.scenario}")
+    if criteria.number is not None:
+        parts.append(f"#{criteria.number}")
+    if criteria.outcome:
+        parts.append(f"of {criteria.outcome} trials")
+    if criteria.agent is not None:
+        parts.append(f"by {criteria.agent or 'the first agent'}")
+    if criteria.tool:
+        parts.append(f"of {criteria.tool}")
+    if criteria.text:
+        parts.append(f"with {criteria.text!r}")
+    if criteria.run:
+        parts.append(f"of {criteria.run}")
     line = shortened(" ".join(filter(None, parts)), LINE)
     return line[0].upper() + line[1:]
 
 
 def _key(text: str) -> Key | None:
-    trial, _, call = text.partition(".")
     if not text:
         return None
-    if not all(part.isascii() and part.isdecimal() and len(part) < 16 for part in (trial, call)):
+    trial, _, call = text.partition(".")
+    if not (is_number(trial) and is_number(call)):
         raise UsageError(f"{text[:40]}: no place among the calls")
     return int(trial), int(call)
 
 
-def _in_a_line(call: FoundCall) -> str:
-    """Return the command of a call, or its arguments as written, cut to a line."""
-    return shortened(call.command_text, LINE)
-
-
 def _verdicts_under(
-    query: Query, calls: Iterable[FoundCall], allowlist: str
+    query: Query, calls: Sequence[FoundCall], allowlist: str
 ) -> Mapping[Key, Verdict]:
     """Return the verdicts of another allow list on these calls, by their keys.
 
     A trial is judged as a whole: its files change what is allowed.
     """
-    calls = list(calls)
-    trials = {(one.run, one.scenario, one.number) for one in calls}
-    verdicts = {place: _of_place(query, *place, allowlist) for place in sorted(trials)}
-    return {
-        one.key: verdict
-        for one in calls
-        if (
-            verdict := verdicts[one.run, one.scenario, one.number].get(
-                (one.agent, one.turn, one.position)
-            )
-        )
-    }
+    trials = {(call.run, call.scenario, call.number) for call in calls}
+    by_spot = {trial: _verdicts_of_trial(query, *trial, allowlist) for trial in sorted(trials)}
+    verdicts = {}
+    for call in calls:
+        verdicts_of = by_spot[call.run, call.scenario, call.number]
+        verdict = verdicts_of.get((call.agent, call.turn, call.position))
+        if verdict:
+            verdicts[call.key] = verdict
+    return verdicts
 
 
-def _of_place(
+def _verdicts_of_trial(
     query: Query, run: str, scenario: str, number: int, allowlist: str
 ) -> Mapping[Spot, Verdict]:
+    """Return the verdicts of another allow list on a trial; empty if it was replaced since."""
     trial = load_trial(query, run, scenario, number)
     if trial is None:
         return {}
@@ -270,7 +268,7 @@ def call_page(visit: Visit) -> Mapping[str, Any]:
         "cut": {title: max(0, len(text) - WHOLE) for title, text in texts.items()},
         "judged": judged(visit.query, call),
         "review": next(iter(reviews(visit.query, call=call)), None),
-        "labels": (ALLOWED, *(one.id for one in failure_classes())),
+        "labels": (ALLOWED, *(failure_class.id for failure_class in failure_classes())),
         "by": (policy, taxonomy),
     }
 
@@ -284,27 +282,25 @@ def judged(query: Query, call: int) -> Sequence[tuple[str, str]]:
 
 def reviews_page(visit: Visit) -> Mapping[str, Any]:
     all_reviews = reviews(visit.query, run=visit.get("run"))
-    labelled = [one for one in all_reviews if one.label]
-    moved = Counter((one.judged, one.label) for one in labelled if not one.agrees)
+    labelled = [review for review in all_reviews if review.label]
+    moved = Counter((review.judged, review.label) for review in labelled if not review.agrees)
     return {
         "title": "Reviews" + (f" of {visit.get('run')}" if visit.get("run") else ""),
         "reviews": all_reviews,
-        "agreement": agreement(all_reviews),
+        "agreement": _agreement(labelled),
         "moved": moved.most_common(),
     }
 
 
-def agreement(all_reviews: Sequence[Review]) -> Rate:
+def _agreement(labelled: Sequence[Review]) -> Rate:
     """Return the share of reviewers' labels that agree with the classifier's.
 
     It is clustered by trial, as calls of one trial are correlated.
     """
-    trials: dict[int, list[bool]] = {}
-    for one in all_reviews:
-        if one.label:
-            trials.setdefault(one.trial, []).append(one.agrees)
-    scenarios = {one.trial: one.scenario for one in all_reviews}
-    return clustered(
-        [(sum(agreed), len(agreed)) for agreed in trials.values()],
-        Layout(scenarios=[scenarios[trial] for trial in trials]),
-    )
+    agreements: dict[int, list[bool]] = defaultdict(list)
+    scenarios: dict[int, str] = {}
+    for review in labelled:
+        agreements[review.trial].append(review.agrees)
+        scenarios[review.trial] = review.scenario
+    clusters = [(sum(agreed), len(agreed)) for agreed in agreements.values()]
+    return clustered(clusters, Layout(scenarios=list(scenarios.values())))

@@ -1,40 +1,47 @@
-"""Every page by its name: the function for its content, and its template.
+"""Every page of the viewer by its name: the function for its content, and its template.
 
-The list of runs, one run with its figures, its trials, and two runs compared.
-
-A transcript, and those of two runs on the same task instance, side by side.
+First the list of runs, one run with its figures, its trials, and two runs compared; then a
+transcript, and those of two runs on the same task instance, side by side.
 """
 
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.resources import files
-from itertools import zip_longest
+from itertools import groupby, zip_longest
+from operator import attrgetter
 from typing import Any
 
 from agenteval.errors import UsageError
 from agenteval.report.details import detail_tables
 from agenteval.report.html import templates_of
 from agenteval.report.tables import MARK, comparison_table
-from agenteval.report.transcripts import AgentShown, CallShown, TrialShown, TurnShown, shown_trial
+from agenteval.report.transcripts import CallShown, TrialShown, shown_trial
 from agenteval.report.view import View
 from agenteval.stats.rates import Estimand, Layout, Rate, clustered
-from agenteval.store.location import Query, decoded
+from agenteval.store.location import Query
 from agenteval.store.read import WHOLE, Part, load_trial, without_trials
 from agenteval.store.search import Review, Spot, reviews
-from agenteval.store.summaries import Heading, begun_since, headings, listed, listed_trials
+from agenteval.store.summaries import (
+    Heading,
+    ListedTrial,
+    begun_since,
+    headings,
+    listed,
+    listed_trials,
+)
 from agenteval.trial.call import Outcome, Verdict
-from agenteval.trial.trial import AgentPart, CallRecord, ErrorCounts, Trial
+from agenteval.trial.trial import CallRecord, ErrorCounts, Trial
 from agenteval.viewer.calls import Visit, call_page, calls_found, known_run, reviews_page, spot
 from agenteval.workflows.runs import errors_of, reached
 
+Content = Mapping[str, Any]  # of a page: the values of its template
+ALL = 1 << 62  # trials
 RUNS_SHOWN = 20  # on one page of the list
 TRIALS_SHOWN = 100
 WORLDS_SHOWN = 200  # of two runs, those that ended otherwise first
 RUNNING = "running"  # the outcome of a trial that has none yet
-_ENDED = """SELECT scenario, outcome, calls, errors FROM trial
-    WHERE run_id = :run AND NOT replaced ORDER BY scenario, number"""
 # What changes with every trial that ends, and when a run is judged again.
 _STANDS = """SELECT run_id, count(*), sum(calls), max(id),
     (SELECT max(id) FROM rescore WHERE rescore.run_id = trial.run_id),
@@ -49,21 +56,22 @@ _WORLDS = """SELECT one.scenario, one.number, one.outcome, other.outcome,
     ORDER BY one.outcome = other.outcome, one.scenario, one.number LIMIT :size"""
 
 
-def runs_page(visit: Visit) -> Mapping[str, Any]:
+def _runs_page(visit: Visit) -> Content:
     is_new = begun_since(visit.get("since"))
     selected = [
-        one for one in headings(visit.query) if _is_wanted(one, visit) and is_new(one.started)
+        run.id for run in headings(visit.query) if _is_wanted(run, visit) and is_new(run.started)
     ]
-    begin = next((at for at, one in enumerate(selected) if one.id == visit.get("from")), 0)
-    ids = [one.id for one in selected[begin : begin + RUNS_SHOWN]]
-    later = selected[begin + RUNS_SHOWN :]
-    earlier = selected[max(0, begin - RUNS_SHOWN)] if begin else None
+    # A run that was removed since its link was made leads to the first page.
+    begin = selected.index(visit.get("from")) if visit.get("from") in selected else 0
+    end = begin + RUNS_SHOWN
+    ids = selected[begin:end]
+    runs = listed(visit.query, ids) if ids else []
     return {
         "title": "Runs",
-        "runs": [(run, errors_of(run), reached(run)) for run in listed(visit.query, ids) if ids],
+        "runs": [(run, errors_of(run), reached(run)) for run in runs],
         "total": len(selected),
-        "later": later[0].id if later else "",
-        "earlier": earlier.id if earlier else "",
+        "later": "".join(selected[end : end + 1]),
+        "earlier": selected[max(0, begin - RUNS_SHOWN)] if begin else "",
     }
 
 
@@ -77,8 +85,8 @@ def _is_wanted(run: Heading, visit: Visit) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
-    """A group of a run's trials: how often each outcome occurred, and the error rate."""
+class _ScenarioRow:
+    """The trials of one scenario: how often each outcome occurred, and the error rate."""
 
     label: str
     outcomes: Mapping[str, int]
@@ -89,71 +97,58 @@ class Tally:
         return sum(self.outcomes.values())
 
 
-def run_page(visit: Visit) -> Mapping[str, Any]:
+def _run_page(visit: Visit) -> Content:
     run_id = known_run(visit.query, visit.needed("id"))
-    read: dict[str, Mapping[str, int]] = {}  # most trials have the errors of many others
-    trials = [
-        (
-            scenario,
-            outcome or RUNNING,
-            calls,
-            read.get(str(errors)) or read.setdefault(str(errors), decoded(errors)),
-        )
-        for scenario, outcome, calls, errors in visit.query(_ENDED, run=run_id)
-    ]
-    counted = [one for one in trials if one[1] not in {RUNNING, Outcome.VOID}]
-    scenarios = [scenario for scenario, *_ in counted]
-    counts = ErrorCounts.added([(calls, errors) for _, _, calls, errors in counted])
-    classes = {name: counts.clusters(name) for name in counts.by_class}
     (run,) = listed(visit.query, [run_id])
+    trials = listed_trials(visit.query, run_id, {}, size=ALL)
+    counted = [trial for trial in trials if _counts(trial)]
+    counts = ErrorCounts.added([(trial.calls, trial.errors) for trial in counted])
+    layout = Layout(scenarios=[trial.scenario for trial in counted])
+    rates = [(name, clustered(counts.clusters(name), layout)) for name in sorted(counts.by_class)]
     stored = without_trials(visit.query, run_id)
-    rates = {name: clustered(of, Layout(scenarios=scenarios)) for name, of in classes.items()}
+    others = [heading for heading in headings(visit.query) if heading.id != run_id]
+    scenarios = groupby(trials, key=attrgetter("scenario"))
     return {
         "title": run_id,
         "run": run,
         "kept": stored,
-        "errors": clustered(counts.total(), Layout(scenarios=scenarios)),
+        "errors": clustered(counts.total(), layout),
         "reached": reached(run),
-        "classes": sorted(rates.items(), key=lambda one: (-one[1].count, one[0])),
-        "scenarios": _by_scenario(trials),
-        "outcomes": sorted({outcome for _, outcome, _, _ in trials}),
-        "others": [one for one in headings(visit.query) if one.id != run_id][:RUNS_SHOWN],
+        "classes": sorted(rates, key=_by_count),
+        "scenarios": [_scenario_row(name, list(of_scenario)) for name, of_scenario in scenarios],
+        "outcomes": sorted({trial.outcome or RUNNING for trial in trials}),
+        "others": others[:RUNS_SHOWN],
         "live": not stored.complete and not visit.addresses.static,
     }
 
 
-def _by_scenario(trials: Sequence[tuple[str, str, int, Mapping[str, int]]]) -> list[Tally]:
-    grouped = defaultdict(list)
-    for trial in trials:
-        grouped[trial[0]].append(trial)
-    return [
-        Tally(
-            scenario,
-            {end: [one for _, one, _, _ in of].count(end) for end in {end for _, end, _, _ in of}},
-            clustered(
-                [
-                    (sum(errors.values()), calls)
-                    for _, outcome, calls, errors in of
-                    if outcome not in {RUNNING, Outcome.VOID}
-                ]
-            ),
-        )
-        for scenario, of in sorted(grouped.items())
-    ]
+def _counts(trial: ListedTrial) -> bool:
+    """Return True if rates count the trial: it has ended, and is not void."""
+    return trial.outcome not in {"", Outcome.VOID}
 
 
-def trials_page(visit: Visit) -> Mapping[str, Any]:
+def _by_count(named_rate: tuple[str, Rate]) -> int:
+    return -named_rate[1].count
+
+
+def _scenario_row(scenario: str, trials: Sequence[ListedTrial]) -> _ScenarioRow:
+    outcomes = Counter(trial.outcome or RUNNING for trial in trials)
+    clusters = [(sum(trial.errors.values()), trial.calls) for trial in trials if _counts(trial)]
+    return _ScenarioRow(scenario, outcomes, clustered(clusters))
+
+
+def _trials_page(visit: Visit) -> Content:
     run_id = known_run(visit.query, visit.needed("run"))
     only = {name: visit.get(name) for name in ("scenario", "outcome") if visit.get(name)}
     if only.get("outcome") == RUNNING:
         only["outcome"] = ""
     after = visit.get("after"), visit.number("number") or 0
-    listed = listed_trials(visit.query, run_id, only, after=after, size=TRIALS_SHOWN + 1)  # type: ignore[arg-type]
+    trials = listed_trials(visit.query, run_id, only, after=after, size=TRIALS_SHOWN + 1)  # type: ignore[arg-type]
     return {
         "title": f"Trials of {run_id}",
         "run": run_id,
-        "trials": listed[:TRIALS_SHOWN],
-        "more": len(listed) > TRIALS_SHOWN,
+        "trials": trials[:TRIALS_SHOWN],
+        "more": len(trials) > TRIALS_SHOWN,
         "began": bool(visit.get("after")),
         "running": RUNNING,
     }
@@ -174,7 +169,7 @@ def _compared(
     return views.compared(found, "full", about, across_arms=across)
 
 
-def comparison(visit: Visit) -> Mapping[str, Any]:
+def _comparison(visit: Visit) -> Content:
     """Return the content of `agenteval compare`, then the task instances that both met."""
     first, second = (known_run(visit.query, visit.needed(name)) for name in ("a", "b"))
     if first == second:
@@ -202,6 +197,8 @@ def comparison(visit: Visit) -> Mapping[str, Any]:
     }
 
 
+# Transcripts.
+
 CALLS_WHOLE = 1000  # a trial of more is shown in parts
 TURNS_SHOWN = 100  # of such a trial
 _TRIAL = """SELECT id, outcome, (SELECT count(*) FROM "call" WHERE trial_id = trial.id),
@@ -212,44 +209,17 @@ _CALLS = """SELECT agent, turn, position, id FROM "call"
 
 
 @dataclass(frozen=True, slots=True)
-class _CallInPage:
-    """A call in a transcript; `otherwise` is the verdict of another allow list, if requested."""
-
-    shown: CallShown
-    spot: str
-    id: int | None
-    review: Review | None
-    otherwise: Verdict | None
-    agents: "tuple[_AgentInPage, ...]"
-
-
-@dataclass(frozen=True, slots=True)
-class _TurnInPage:
-    """A turn in a transcript; `left` counts its calls beyond the limit of a page."""
-
-    number: int
-    shown: TurnShown
-    calls: tuple[_CallInPage, ...]
-    left: int
-
-
-@dataclass(frozen=True, slots=True)
-class _AgentInPage:
-    shown: AgentShown
-    turns: tuple[_TurnInPage, ...]
-    agents: "tuple[_AgentInPage, ...]"
-
-
-@dataclass(frozen=True, slots=True)
 class _TrialInPage:
-    """A trial, or of a long one the turns from the `first` on.
+    """A trial with the store ids, reviews and other verdicts of its calls.
 
-    `all_turns` and `all_calls` are those of the whole trial.
+    Of a long one, `transcript` has the turns from the `first` on; `all_turns` and `all_calls` are those
+    of the whole trial.
     """
 
-    shown: TrialShown
-    turns: tuple[_TurnInPage, ...]
-    agents: tuple[_AgentInPage, ...]
+    transcript: TrialShown
+    ids: Mapping[Spot, int]
+    reviews: Mapping[int, Review]
+    otherwise: Mapping[Spot, Verdict]
     first: int
     all_turns: int
     all_calls: int
@@ -259,54 +229,21 @@ class _TrialInPage:
     def part(self) -> bool:
         return self.all_calls > CALLS_WHOLE
 
+    def spot(self, call: CallShown) -> str:
+        return spot(*call.place)
 
-@dataclass(frozen=True, slots=True)
-class _CallContext:
-    """The store ids, reviews and other verdicts of the calls of a trial."""
+    def id(self, call: CallShown) -> int | None:
+        return self.ids.get(call.place)
 
-    ids: Mapping[Spot, int]
-    reviews: Mapping[int, Review]
-    otherwise: Mapping[Spot, Verdict]
-    first: int = 0
+    def review(self, call: CallShown) -> Review | None:
+        return self.reviews.get(self.id(call) or 0)
 
-    def turns(
-        self, turns_shown: Sequence[TurnShown], acted: Trial | AgentPart, label: str
-    ) -> tuple[_TurnInPage, ...]:
-        calls_by_turn: dict[int, list[CallRecord]] = {}
-        for record in acted.calls:
-            calls_by_turn.setdefault(record.turn, []).append(record)
-        return tuple(
-            _TurnInPage(
-                self.first + at + 1,
-                one,
-                tuple(
-                    self._call(call, label, record)
-                    for call, record in zip(one.calls, calls_by_turn.get(at, ()), strict=True)
-                ),
-                len(turn.calls) - len(calls_by_turn.get(at, ())),
-            )
-            for at, (one, turn) in enumerate(zip(turns_shown, acted.turns, strict=True))
-        )
-
-    def agents(self, agents_shown: Sequence[AgentShown]) -> tuple[_AgentInPage, ...]:
-        return tuple(
-            _AgentInPage(
-                one, self.turns(one.turns, one.part, one.part.label), self.agents(one.agents)
-            )
-            for one in agents_shown
-        )
-
-    def _call(self, call_shown: CallShown, label: str, record: CallRecord) -> _CallInPage:
-        place = (label, self.first + record.turn, record.position)
-        number = self.ids.get(place)
-        review = self.reviews.get(number) if number else None
-        other = self.otherwise.get(place)
-        return _CallInPage(
-            call_shown, spot(*place), number, review, other, self.agents(call_shown.agents)
-        )
+    def verdict(self, call: CallShown) -> Verdict | None:
+        """Return the verdict of the other allow list, if one was requested."""
+        return self.otherwise.get(call.place)
 
 
-def transcript(visit: Visit) -> Mapping[str, Any]:
+def _transcript(visit: Visit) -> Content:
     run = known_run(visit.query, visit.needed("run"))
     scenario, number = visit.needed("scenario"), visit.number("number") or 1
     trial_part = _loaded(visit, run, scenario, number)
@@ -318,7 +255,7 @@ def transcript(visit: Visit) -> Mapping[str, Any]:
         "place": {"run": run, "scenario": scenario, "number": number},
         "seen": trial_part,
         "policies": rescore.policy_names(),
-        "beside": _met_by_others(visit.query, run, trial_part.shown.trial),
+        "beside": _met_by_others(visit.query, run, trial_part.transcript.trial),
         "size": TURNS_SHOWN,
     }
 
@@ -341,16 +278,15 @@ def _loaded(visit: Visit, run: str, scenario: str, number: int) -> _TrialInPage:
     if part:  # of sub-agents it is not known which of these turns asked for them
         moved = tuple(replace(one, turn=one.turn - first) for one in trial.calls)
         trial = replace(trial, calls=moved, agents=())
-    context = _CallContext(
-        {(agent, turn, at): call for agent, turn, at, call in call_ids},
-        {one.call: one for one in reviews(visit.query, run=run)},
-        _otherwise(visit, run, trial) if not part else {},
-        first,
-    )
-    trial_shown = shown_trial(trial)
-    acted = context.turns(trial_shown.turns, trial, ""), context.agents(trial_shown.agents)
     return _TrialInPage(
-        trial_shown, *acted, first, 0 if turns is None else turns + 1, calls, bool(outcome)
+        transcript=shown_trial(trial, first=first),
+        ids={(agent, turn, at): call for agent, turn, at, call in call_ids},
+        reviews={review.call: review for review in reviews(visit.query, run=run)},
+        otherwise={} if part else _otherwise(visit, run, trial),
+        first=first,
+        all_turns=0 if turns is None else turns + 1,
+        all_calls=calls,
+        ended=bool(outcome),
     )
 
 
@@ -370,19 +306,19 @@ def _met_by_others(query: Query, run: str, trial: Trial) -> Sequence[tuple[str, 
     return [(other, outcome) for other, outcome in query(sql, run=run, **place)]
 
 
-def side_by_side(visit: Visit) -> Mapping[str, Any]:
+def _side_by_side(visit: Visit) -> Content:
     """Return the turns of both in rows, with the first call in which they differ."""
     runs = [known_run(visit.query, visit.needed(name)) for name in ("a", "b")]
     scenario, number = visit.needed("scenario"), visit.number("number") or 1
     both = [_loaded(visit, run, scenario, number) for run in runs]
-    first, second = (seen.shown.trial for seen in both)
+    first, second = (trial.transcript.trial for trial in both)
     differs = _first_difference(first, second)
     return {
         "title": f"{scenario} #{number}, side by side",
         "scenario": scenario,
         "number": number,
         "sides": list(zip(runs, both, strict=True)),
-        "rows": list(zip_longest(*(seen.turns for seen in both))),
+        "rows": list(zip_longest(*(trial.transcript.turns for trial in both))),
         "marks": [spot("", at.turn, at.position) if at else "" for at in differs or ()],
         "alike": differs is None,
         "same_world": first.seed == second.seed,
@@ -396,32 +332,32 @@ def _first_difference(
 
     One of the two is None if its side made no more calls.
     """
-    for first_call, second_call in zip_longest(first.calls, second.calls):
-        if (
-            first_call is None
-            or second_call is None
-            or _request(first_call) != _request(second_call)
-        ):
-            return first_call, second_call
+    for calls in zip_longest(first.calls, second.calls):
+        first_request, second_request = map(_request, calls)
+        if first_request != second_request:
+            return calls
     return None
 
 
-def _request(record: CallRecord) -> tuple[str, Any]:
+def _request(record: CallRecord | None) -> tuple[str, Any] | None:
+    if record is None:
+        return None
     call = record.call
     return call.name, call.raw if call.arguments is None else call.arguments
 
 
-Shown = Mapping[str, Any]
+# The table of pages.
+
 FIRST = ""  # the name of the page that a visit begins with
-PAGES: Mapping[str, tuple[str, Callable[[Visit], Shown]]] = {
-    FIRST: ("runs.html", runs_page),
-    "run": ("run.html", run_page),
-    "trials": ("trials.html", trials_page),
+PAGES: Mapping[str, tuple[str, Callable[[Visit], Content]]] = {
+    FIRST: ("runs.html", _runs_page),
+    "run": ("run.html", _run_page),
+    "trials": ("trials.html", _trials_page),
     "calls": ("calls.html", calls_found),
     "call": ("call.html", call_page),
-    "trial": ("trial.html", transcript),
-    "side": ("side.html", side_by_side),
-    "compare": ("compare.html", comparison),
+    "trial": ("trial.html", _transcript),
+    "side": ("side.html", _side_by_side),
+    "compare": ("compare.html", _comparison),
     "reviews": ("reviews.html", reviews_page),
 }
 ASSETS = {  # where each stands, and its type
@@ -435,8 +371,8 @@ ASSETS = {  # where each stands, and its type
 
 def rendered(name: str, visit: Visit) -> str:
     """Return a whole page. Raises UsageError if its address is invalid for this store."""
-    template, shows = PAGES[name]
-    return written(template, visit, name=name, **shows(visit))
+    template, content_of = PAGES[name]
+    return _written(template, visit, name=name, **content_of(visit))
 
 
 def asset(name: str) -> bytes:
@@ -444,11 +380,11 @@ def asset(name: str) -> bytes:
     return files(package).joinpath(folder, name).read_bytes()
 
 
-def complaint(visit: Visit, said: str) -> str:
+def complaint(visit: Visit, reason: str) -> str:
     """Return the page that reports why there is no page."""
-    return written("complaint.html", visit, name="", said=said)
+    return _written("complaint.html", visit, name="", said=reason)
 
 
-def written(template: str, visit: Visit, **shown: Any) -> str:
+def _written(template: str, visit: Visit, **content: Any) -> str:
     templates = templates_of("agenteval.viewer", "agenteval.report")
-    return templates.get_template(template).render(visit=visit, mark=MARK, **shown)
+    return templates.get_template(template).render(visit=visit, mark=MARK, **content)

@@ -171,3 +171,19 @@ def runs():
 @pytest.fixture
 def view(runs):
     return build_view(runs, classes=CLASSES)
+
+
+@pytest.fixture
+def without_words():
+    """Put placeholders for the sentences of a view, which golden/sentences.txt has."""
+
+    def placeholders(view):
+        words = {"warnings": ("W1", "W2"), "sentences": ("Settled: S1", "S2")}
+        return replace(view, **words, short=("I1", "I2"))
+
+    return placeholders
+
+
+@pytest.fixture
+def drawn(view, without_words):
+    return without_words(view)

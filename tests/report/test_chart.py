@@ -8,7 +8,7 @@ from agenteval.report.build import build_view
 from agenteval.report.console import standing_table
 from agenteval.report.details import detail_tables
 from agenteval.report.figures import figures_of, heat_map, scale
-from agenteval.report.html import funnels, page, signature_chart
+from agenteval.report.html import _funnels, _signature_chart, page
 from agenteval.stats.rates import Rate
 from agenteval.testing import card, denied, run, trial
 from agenteval.trial.call import Outcome
@@ -31,12 +31,12 @@ def test_the_scale_ends_at_the_first_tick_behind_the_widest_interval(rate, expec
 def test_the_interval_of_a_class_never_seen_does_not_stretch_the_scale():
     one = run(trial(*["uv run a.py"] * 40, *[denied("ls")] * 4), model=card("one"))
     few = run(trial("uv run a.py"), model=card("few"), run_id="r2")
-    both, alone = (signature_chart(build_view(runs)) for runs in ([one, few], [one]))
+    both, alone = (_signature_chart(build_view(runs)) for runs in ([one, few], [one]))
     assert both.ticks == alone.ticks
 
 
 def test_only_classes_that_were_seen_are_drawn_and_the_total_is_last(view):
-    chart = signature_chart(view)
+    chart = _signature_chart(view)
     assert [band.label for band in chart.bands] == [
         "hallucinated-tool",
         "pipe-to-filter",
@@ -48,19 +48,19 @@ def test_only_classes_that_were_seen_are_drawn_and_the_total_is_last(view):
 
 
 def test_marks_stand_between_the_ends_of_their_intervals_on_the_scale(view):
-    marks = [mark for band in signature_chart(view).bands for mark in band.marks]
-    assert all(0 <= mark.left <= mark.at <= mark.right <= 100 for mark in marks)
+    marks = [mark for band in _signature_chart(view).bands for mark in band.marks]
+    assert all(0 <= mark.start <= mark.at <= mark.end <= 100 for mark in marks)
     assert {mark.colour for mark in marks} == {0, 1, 2}
 
 
 def test_ticks_begin_at_zero_and_end_at_the_end(view):
-    ticks = signature_chart(view).ticks
+    ticks = _signature_chart(view).ticks
     assert ticks[0] == (0.0, "0")
     assert ticks[-1][0] == pytest.approx(100)
 
 
 def test_nothing_to_draw_is_an_empty_chart():
-    assert [band.marks for band in signature_chart(build_view([])).bands] == [()]
+    assert [band.marks for band in _signature_chart(build_view([])).bands] == [()]
 
 
 def played(name, denials, *, concurrency=4, seconds=60.0, run_id="r1"):
@@ -127,7 +127,7 @@ def test_the_hardest_scenario_is_the_first_of_the_map_and_its_shade_is_its_share
 
 
 def test_every_step_of_a_handshake_is_a_bar_of_each_model(view):
-    (scenario, steps), *_ = funnels(view)
+    (scenario, steps), *_ = _funnels(view)
     assert (scenario, [step for step, _ in steps]) == (
         "ralf",
         ["update-attempt-outcome", "update-stage-status", "ralf_spawn"],

@@ -4,7 +4,7 @@ import pytest
 
 from agenteval.report import html
 from agenteval.report.build import build_view
-from agenteval.report.details import worst_first
+from agenteval.report.details import _worst_first
 from agenteval.report.transcripts import REPLY_SHOWN, marked_text, shown_trial
 from agenteval.shell.gate import Span
 from agenteval.testing import Made, denied, failing, run, says, sub_agent, tool, trial
@@ -79,7 +79,7 @@ def test_what_missed_its_goal_stands_before_the_void_and_these_before_what_compl
         for at, (end, times) in enumerate(ends)
     ]
     (view,) = build_view([run(*played)]).runs
-    assert [one.trial.number for one in worst_first(view, 0)] == [4, 3, 5, 2, 0, 1]
+    assert [one.trial.number for one in _worst_first(view, 0)] == [4, 3, 5, 2, 0, 1]
 
 
 def test_a_denial_says_what_followed_it_and_a_made_up_tool_is_its_own_evidence():
