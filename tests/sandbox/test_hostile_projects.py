@@ -15,7 +15,6 @@ from agenteval.errors import UsageError
 from agenteval.sandbox import maker
 from agenteval.sandbox.launch import interpreter
 from agenteval.workflows.hostile_projects import (
-    DEVICES,
     FILES,
     HARMLESS,
     SCENARIO,
@@ -68,7 +67,7 @@ def test_every_hostile_project_leaves_home_and_temporary_folder_as_they_were(use
         or one["peak"] > MEGABYTES
         or one["seconds"] > SECONDS
     ]
-    most = set(HOSTILE) - ({*DEVICES} if user != "root" else set())  # no other user makes one
+    most = {name for name, one in HOSTILE.items() if user == "root" or not one.needs_root}
     assert (looked.returncode, wrong, {one["name"] for one in seen}) == (0, [], most), said[-2000:]
 
 
