@@ -134,19 +134,6 @@ with open({LOOT!r}, 'wb') as loot:
         except Exception:
             continue
 """
-# These pass nowhere, but wear out who asks: text, and what must be said of it.
-BABBLING: Mapping[str, tuple[str, str]] = {
-    "answers without end": ("import os\nwhile True: os.write(3, b'x' * 65536)", "too long a one"),
-    "answers a list nested without end": (
-        "import os\nos.write(3, b'[' * 100000 + b'\\n')\ndef double(_): return 6",
-        "no answer|another form",
-    ),
-    "is a hundred processes": (
-        "import os, time\nfor _ in range(99): os.fork() or time.sleep(600)",
-        "processes|BlockingIOError|wall-time",
-    ),
-    "is no Python": ("\0\0 def", "SyntaxError|ValueError"),
-}
 BROKEN = "raise RuntimeError('this does nothing')\n"
 
 

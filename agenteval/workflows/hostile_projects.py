@@ -8,7 +8,6 @@ with a victim's files must stay unchanged.
 
 import hashlib
 import os
-import re
 import socket
 import sqlite3
 import stat
@@ -27,7 +26,7 @@ from agenteval.config.scenarios import load_fixture, load_scenarios
 from agenteval.errors import UsageError
 from agenteval.temporary import temporary_folder
 from agenteval.workflows.author import tables, write_skeleton
-from agenteval.workflows.hostile import Tried
+from agenteval.workflows.hostile import Tried, repeated
 
 NAME: Final = "mine/one"
 WORLD, FILES = "fixtures/mine-one/world.sql", "fixtures/mine-one/files"
@@ -35,7 +34,6 @@ SCENARIO = "scenarios/mine/one/scenario.toml"
 INSTRUCTIONS = "scenarios/mine/one/instructions.md"
 HARMLESS: Final = "^a world of"
 _SPARSE = 10 << 30  # bytes
-_REPEATED = re.compile(r"<<(.+?)\|(\d+)>>", re.DOTALL)
 _PLANTED: Final = {
     ".bashrc": "# the victim's\n",
     ".aws/credentials": "not-a-real-secret\n",
@@ -70,19 +68,17 @@ def hostile_projects() -> Mapping[str, Hostile]:
 
 
 def _hostile(case: Mapping[str, Any], texts: Mapping[str, str]) -> Hostile:
-    damage = {key: _expanded(text, texts) for key, text in case.items() if isinstance(text, str)}
+    damage = {
+        key: repeated(Template(text).substitute(texts))
+        for key, text in case.items()
+        if isinstance(text, str)
+    }
     return Hostile(
         damage.pop("expected"),
         _spoiling(damage),
         is_slow=case.get("is_slow", False),
         needs_root=case.get("needs_root", False),
     )
-
-
-def _expanded(text: str, texts: Mapping[str, str]) -> str:
-    """Return a text of the file with its names filled in and its repetitions written out."""
-    filled = Template(text).substitute(texts)
-    return _REPEATED.sub(lambda match: match[1] * int(match[2]), filled)
 
 
 def _makes_devices() -> bool:

@@ -45,7 +45,8 @@ def test_a_store_that_changes_words_is_found_out(monkeypatch):
         "agenteval.store.read.trial_value",
         lambda trial, turns, calls: read(trial, turns, calls[:0]),
     )
-    assert len(harm(try_store())) == len(hostile.STORED)
+    tried = try_store()
+    assert (len(harm(tried)), len(tried)) == (8, 8)
 
 
 @pytest.mark.slow
