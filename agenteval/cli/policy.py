@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO
 
 import typer
 
-from agenteval import workflows
+from agenteval import logs, workflows
 from agenteval.cli import options, output
 from agenteval.cli.options import DEFAULT_STORE, Store, Taxonomy
 from agenteval.cli.output import print_data, reader_may_go, say
@@ -225,7 +225,7 @@ def _calls(command: str | None, jsonl: str | None) -> "Iterator[ToolCall | BadLi
     reading = workflows.reference
     if command is not None:
         text = reading.whole(_standard_input()) if command == "-" else command
-        yield reading.call_of(text)
+        yield logs.tool_calls.bash_call(text)
     elif jsonl is not None:
         yield from reading.read_lines(
             reading.bounded_lines(_standard_input()) if jsonl == "-" else reading.file_lines(jsonl)

@@ -35,6 +35,7 @@ from agenteval.workflows import harnesses
 from agenteval.workflows.preflight import answering, served_card
 from agenteval.workflows.stages import (
     Plan,
+    Quiet,
     Suite,
     agreed,
     check_length,
@@ -182,21 +183,6 @@ def finish(word: str, url: str) -> Run:
                 )
             store.close_part(run_id, complete=True, second_reader={})
         return run
-
-
-class Quiet:
-    """A Progress that shows nothing; also the Observer of each run."""
-
-    def run(self, model: str, *, trials: int, simulated: bool) -> "Quiet":  # noqa: ARG002
-        return self
-
-    def note(self, line: str) -> None: ...
-
-    def wrote(self, trial: TrialKey, tokens: int) -> None: ...
-
-    def called(self, trial: TrialKey, *, failure_class: str) -> None: ...
-
-    def finished(self, trial: TrialKey, *, void: str) -> None: ...
 
 
 def run_models(

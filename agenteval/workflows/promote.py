@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from agenteval.config.files import DEFAULT_ARM
 from agenteval.config.gate import rules_at
 from agenteval.config.models import SIMULATED, load_models, resolve
 from agenteval.config.trust import roots
@@ -44,7 +43,7 @@ from agenteval.trial.text import as_word
 from agenteval.workflows.evaluate import run_models
 from agenteval.workflows.gate import InterimLooks, judged, run_summary
 from agenteval.workflows.preflight import preflight
-from agenteval.workflows.stages import plan_of
+from agenteval.workflows.stages import USUAL, plan_of
 from agenteval.workflows.views import check_usable
 
 SEED = 1
@@ -258,23 +257,6 @@ def _too_few(size: Size, trials: int, calls: int) -> str:
 
 def _time(hours: float) -> str:
     return f"{hours:.1f} hours" if hours >= 1 else f"{60 * hours:.1f} minutes"
-
-
-# What a run is asked for where neither the user nor the baseline's run says it.
-USUAL: Mapping[str, Any] = {
-    "targets": [],
-    "base_url": None,
-    "trials": 5,
-    "seed": 1,
-    "concurrency": "4",
-    "max_turns": None,
-    "arm": DEFAULT_ARM,
-    "prompt_variant": None,
-    "rules": "start",
-    "context": "0",
-    "sandbox": None,
-    "prefork": True,
-}
 
 
 @dataclass(frozen=True, slots=True)

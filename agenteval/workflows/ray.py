@@ -28,8 +28,8 @@ from agenteval.store.location import Location
 from agenteval.store.sql import Part, SqlStore
 from agenteval.trial.run import Options
 from agenteval.workflows import evaluate
-from agenteval.workflows.evaluate import Quiet, session_of
-from agenteval.workflows.stages import Plan, digests, plan_of, policies_of
+from agenteval.workflows.evaluate import session_of
+from agenteval.workflows.stages import Plan, Quiet, digests, plan_of, policies_of
 
 if TYPE_CHECKING:
     from agenteval.workflows.evaluate import Session

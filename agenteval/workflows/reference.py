@@ -29,7 +29,7 @@ from agenteval.dialects.registry import Written
 from agenteval.dialects.registry import lint as remarks_on
 from agenteval.errors import UsageError
 from agenteval.logs.packed import UNREADABLE, opened
-from agenteval.logs.tool_calls import TOO_MANY, bash_call, has_too_many, tool_calls
+from agenteval.logs.tool_calls import TOO_MANY, has_too_many, tool_calls
 from agenteval.policy.command_lines import Argument, CommandLine, CommandPattern, Parser, PathRules
 from agenteval.policy.lint import Remark, Trouble
 from agenteval.policy.policy import Policy, ToolRule
@@ -321,11 +321,6 @@ def _without_call(content: object) -> str:
     if not isinstance(content, dict):
         return f"expected an object, got {type(content).__name__}"
     return 'expected "command" (a string), or "name" and "arguments"'
-
-
-def call_of(command: str) -> ToolCall:
-    """The call of the bash tool with this command."""
-    return bash_call(command)
 
 
 def judge_by(allowlist: str, *, only_bash: bool) -> Judge:

@@ -13,10 +13,11 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, Self
 
 from agenteval.classes.catalogue import TAXONOMY_VERSION, failure_classes
 from agenteval.config.allowlists import find, load_any, load_policy
+from agenteval.config.files import DEFAULT_ARM
 from agenteval.config.models import SIMULATED
 from agenteval.config.prompts import arm_named, judging, load_setting
 from agenteval.config.scenarios import check_scripts, load_fixture, load_scenarios
@@ -30,7 +31,7 @@ from agenteval.policy.lint import NOTHING, Relaxation, relaxed
 from agenteval.policy.policy import Policy
 from agenteval.prompt.arm import STRICT, Arm
 from agenteval.prompt.prompt import Setting
-from agenteval.protocols import Model, Stage, ToolSchema
+from agenteval.protocols import Model, Stage, ToolSchema, TrialKey
 from agenteval.sandbox.maker import posed, render
 from agenteval.store.location import Location, resolve_name
 from agenteval.store.read import summarized
@@ -311,6 +312,23 @@ def new_run(  # noqa: PLR0913 -- what its numbers depend on
     )
 
 
+# What a run is asked for where neither the user nor the run before it says so.
+USUAL: Mapping[str, Any] = {
+    "targets": (),
+    "trials": 5,
+    "seed": 1,
+    "concurrency": "4",
+    "base_url": None,
+    "max_turns": None,
+    "arm": DEFAULT_ARM,
+    "prompt_variant": None,
+    "rules": "start",
+    "context": "0",
+    "sandbox": None,
+    "prefork": True,
+}
+
+
 def options_of(asked: Mapping[str, Any]) -> Options:
     """Out of all that a command was given; lists may be None where nothing was."""
     wanted = {name: asked[name] for name in Options.__dataclass_fields__}
@@ -354,6 +372,21 @@ def arm_played(options: Options) -> Arm:
     if options.harness:
         return playing(arm_named(arm_of(options.harness)), options.harness)
     return arm_named(options.arm)
+
+
+class Quiet:
+    """A Progress that shows nothing; also the Observer of each run."""
+
+    def run(self, model: str, *, trials: int, simulated: bool) -> Self:  # noqa: ARG002
+        return self
+
+    def note(self, line: str) -> None: ...
+
+    def wrote(self, trial: TrialKey, tokens: int) -> None: ...
+
+    def called(self, trial: TrialKey, *, failure_class: str) -> None: ...
+
+    def finished(self, trial: TrialKey, *, void: str) -> None: ...
 
 
 def levels_of(text: str) -> tuple[int, ...]:
