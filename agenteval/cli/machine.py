@@ -93,7 +93,7 @@ def _list(*, as_json: bool) -> None:
         say(f"nothing was confirmed; {config.trust.user_file()} would have it")
 
 
-def show_project(folder: str, *, as_json: bool) -> None:
+def _show_project(folder: str, *, as_json: bool) -> None:
     """Print what a folder would do. Raises UsageError."""
     project = workflows.projects.examine(Path(folder))
     if as_json:
@@ -262,7 +262,7 @@ def doctor(
     - `agenteval doctor --project clone`
     """
     if project:
-        show_project(folder or ".", as_json=as_json)
+        _show_project(folder or ".", as_json=as_json)
         return
     if folder:
         raise UsageError(

@@ -58,7 +58,7 @@ def lint(given: Given) -> None:
     with reader_may_go():
         for remark in remarks:
             said = f"`{remark.rule}` {remark.trouble.value}: {remark.reason}"
-            say(f"{given}: {in_one_line(said)}")
+            say(f"{given}: {_in_one_line(said)}")
     if remarks:
         raise typer.Exit(1)
 
@@ -81,10 +81,10 @@ def convert(
     written = workflows.reference.convert(given, to)
     print_data(written.text)
     for line in written.lost:
-        say(f"not carried over: {in_one_line(line)}", err=True)
+        say(f"not carried over: {_in_one_line(line)}", err=True)
 
 
-def in_one_line(text: str) -> str:
+def _in_one_line(text: str) -> str:
     """Rules that a harness wrote down itself can hold whole scripts."""
     return text.replace("\r", "\\r").replace("\n", "\\n")
 
@@ -400,7 +400,7 @@ def _relaxed(relaxed: "Relaxed", now: "Relaxed", runs: "Sequence[Trials]") -> It
 
 def _brief(written: str) -> str:
     """Return a model's text on one line that a terminal has space for."""
-    return in_one_line(shortened(written, _WIDE))
+    return _in_one_line(shortened(written, _WIDE))
 
 
 def _times(count: int) -> str:

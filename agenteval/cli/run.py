@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 REPORTS = Path("reports")
 
 
-def report_of(runs: "Sequence[Run]") -> Path:
+def _report_of(runs: "Sequence[Run]") -> Path:
     """Return where the report of these runs is written if nothing else is given."""
     name = runs[0].id if len(runs) == 1 else f"comparison-{runs[-1].id}"
     return REPORTS / f"{as_file_part(name)}.html"
@@ -221,7 +221,7 @@ def _show(called: typer.Context, sides: "Sequence[Side]", report: "Path | None")
         return
     options = called.params
     form = Form(
-        path=report or report_of([side.run_and_score[0] for side in sides]),
+        path=report or _report_of([side.run_and_score[0] for side in sides]),
         taxonomy=options["taxonomy"],
         about=workflows.gate.declared(None),
         github=options["github"],

@@ -254,7 +254,7 @@ def tried(stage: Stage, count: int) -> Tried:
     for seed in range(count):
         try:
             prompt, files = render(stage.scenario, seed), stage.files(seed)
-            rows = initial_rows(files.get(stage.scenario.database, b""), prompt.goal)
+            rows = _initial_rows(files.get(stage.scenario.database, b""), prompt.goal)
         except (UsageError, ValueError) as error:
             faults.append(f"seed {seed}: {error}")
             continue
@@ -266,7 +266,7 @@ def tried(stage: Stage, count: int) -> Tried:
     return Tried(count, len(answers), tuple(faults))
 
 
-def initial_rows(content: bytes, checks: Sequence[Check]) -> list[Any]:
+def _initial_rows(content: bytes, checks: Sequence[Check]) -> list[Any]:
     """Return the first value of each check in a database; None if it finds nothing or fails."""
     return [answer.first for answer in rows(content, [check.query for check in checks])]
 

@@ -116,7 +116,7 @@ def _check_same_suite(run: Run, new: Run, shard: Shard) -> None:
     check_same(run, Suite(new.policies, new.judged, new.scenarios, new.protocol), who)
 
 
-async def play_beside_others(
+async def _play_beside_others(
     shard: Shard,
     store: SqlStore,
     keys: Sequence[TrialKey],
@@ -401,7 +401,7 @@ class Session:
         play: Callable[[Sequence[TrialKey]], Awaitable[None]],
     ) -> None:
         if self.shard:
-            await play_beside_others(self.shard, self.store, keys, play, self.progress.note)
+            await _play_beside_others(self.shard, self.store, keys, play, self.progress.note)
             return
         for block in self.watch.blocks(keys) if self.watch else [keys]:
             await play(block)

@@ -73,7 +73,7 @@ def judged(  # noqa: PLR0913 -- what a gate is asked for
     before, after = run_summary(baseline, store), run_summary(candidate, store)
     if rescored:
         before, after = _rescored(before, baseline, store), _rescored(after, candidate, store)
-    excluded = check_comparable(
+    excluded = _check_comparable(
         before, after, allow_simulated=allow_simulated, across_arms=across_arms
     )
     if excluded:
@@ -283,7 +283,7 @@ def run_summary(run: str, store: str) -> RunSummary:
         return load_summary(query, "last" if elsewhere else run).ended
 
 
-def check_comparable(
+def _check_comparable(
     baseline: RunSummary,
     candidate: RunSummary,
     *,
@@ -399,7 +399,7 @@ class InterimLooks:
         A run that is too small to pass gets a note, and is not stopped: it may still fail.
         """
         candidate = RunSummary.of(run)
-        check_comparable(self.baseline, candidate, allow_simulated=self.allow_simulated)
+        _check_comparable(self.baseline, candidate, allow_simulated=self.allow_simulated)
         like = repeated(self.baseline, run.trials_planned, self.rules.about)
         for one in out_of_reach(self.baseline, like, self.rules):
             line = f"{one.name.removeprefix('budgets.')}: {reach_told(one)}"

@@ -148,10 +148,10 @@ class _Tampering:
 
 async def try_worlds(backend: SandboxBackend) -> list[Tried]:
     """Try both judges of a backend: of what the database holds, and of what a module does."""
-    return [*await try_judge(backend), *await try_tests(backend)]
+    return [*await _try_judge(backend), *await _try_tests(backend)]
 
 
-async def try_judge(backend: SandboxBackend) -> list[Tried]:
+async def _try_judge(backend: SandboxBackend) -> list[Tried]:
     part = f"judge, {backend.name}"
     attempts = []
     async with backend.open({HONEST: database(*TABLE)}, Limits()) as sandbox:
@@ -216,7 +216,7 @@ def _modules(*, hanging: bool) -> Mapping[str, _Module]:
     return {how: module for how, module in modules.items() if module.is_hanging is hanging}
 
 
-async def try_tests(backend: SandboxBackend) -> list[Tried]:
+async def _try_tests(backend: SandboxBackend) -> list[Tried]:
     part = f"tests, {backend.name}"
     short = replace(Limits(), call_seconds=1.0)
     async with asyncio.TaskGroup() as group:
@@ -311,10 +311,10 @@ def call(arguments: str, name: str = BASH) -> str:
 
 
 def try_texts() -> list[Tried]:
-    return [*try_parser(), *try_store(), *try_report()]
+    return [*_try_parser(), *_try_store(), *_try_report()]
 
 
-def try_parser() -> list[Tried]:
+def _try_parser() -> list[Tried]:
     replies = {name: _Reply(**case) for name, case in _battery()["replies"].items()}
     return [
         Tried("parser", name, _read(reply.content), reply.expected)
@@ -365,7 +365,7 @@ def _words(*kinds: str) -> Mapping[str, str]:
     return {name: text.replace("HALF", "\ud83d") for name, text in words.items()}
 
 
-def try_store() -> list[Tried]:
+def _try_store() -> list[Tried]:
     """Write each text as the calls of a run are, and read it again."""
     attempts = []
     with (
@@ -411,7 +411,7 @@ def _stored(store: SqlStore, name: str, played: Trial) -> Sequence[Trial]:
     return store.load(name).trials
 
 
-def try_report() -> list[Tried]:
+def _try_report() -> list[Tried]:
     plain = _page("harmless")
     return [
         Tried("report", name, _report_result(words, plain), f"^{BY_SIGNS}$")

@@ -201,7 +201,7 @@ _MAKERS: Mapping[str, Callable[[Path], object]] = {
 }
 
 
-def write_hostile(hostile: Hostile, folder: Path) -> tuple[Path, Path]:
+def _write_hostile(hostile: Hostile, folder: Path) -> tuple[Path, Path]:
     """Write the project and the victim's home into a new folder; both."""
     home, project = folder / "home", folder / "project"
     for path, text in _PLANTED.items():
@@ -231,15 +231,15 @@ def snapshot(folder: Path) -> Mapping[str, tuple[object, ...]]:
 def try_projects() -> list[Tried]:
     """Each that ends at once is written, looked at, and compared with what it was before."""
     return [
-        Tried("project", name, came_of(hostile), hostile.expected)
+        Tried("project", name, _came_of(hostile), hostile.expected)
         for name, hostile in hostile_projects().items()
         if not hostile.is_slow
     ]
 
 
-def came_of(hostile: Hostile) -> str:
+def _came_of(hostile: Hostile) -> str:
     with temporary_folder() as folder:
-        project, home = write_hostile(hostile, folder)
+        project, home = _write_hostile(hostile, folder)
         before = snapshot(folder)
         came = look(project, home)
         with suppress(OSError):

@@ -288,7 +288,7 @@ SEED = 1  # speed is measured, and what is said does not matter
 
 
 @dataclass(frozen=True, slots=True)
-class ProbedLevels:
+class _ProbedLevels:
     """The replies to some requests, the reasons why others have none, and the seconds of all."""
 
     turns: tuple[Turn, ...]
@@ -298,7 +298,7 @@ class ProbedLevels:
 
 async def probe(
     model: Model, prompts: Sequence[tuple[Message, ...]], concurrency: int
-) -> ProbedLevels:
+) -> _ProbedLevels:
     """Send all prompts once, `concurrency` at a time. Raises errors that only the user can fix."""
     free = asyncio.Semaphore(concurrency)
     started = time.perf_counter()
@@ -307,7 +307,7 @@ async def probe(
             tasks = [group.create_task(_reply(model, prompt, free)) for prompt in prompts]
     seconds = time.perf_counter() - started
     results = [task.result() for task in tasks]
-    return ProbedLevels(
+    return _ProbedLevels(
         turns=tuple(one for one in results if isinstance(one, Turn)),
         failures=tuple(one for one in results if isinstance(one, str)),
         seconds=seconds,
@@ -416,7 +416,7 @@ async def _levels(name: str, model: OpenAIModel, load: Probe, *, simulated: bool
     return served
 
 
-def _replies(name: str, probed: ProbedLevels) -> Sequence[Turn]:
+def _replies(name: str, probed: _ProbedLevels) -> Sequence[Turn]:
     """Raises UsageError when there are none."""
     if not probed.turns:
         raise UsageError(

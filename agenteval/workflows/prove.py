@@ -136,7 +136,7 @@ def _prompt_faults(
             yield from (f"agent {agent.name}: {fault}" for fault in faults)
 
 
-def slips_of(stage: Stage, seed: int) -> Slips:
+def _slips_of(stage: Stage, seed: int) -> Slips:
     """Return one slip for each failure class that the scenario invites."""
     ground = Ground(render(stage.scenario, seed), stage.policy, stage.files(seed))
     return [(invited, slip(invited, ground)) for invited in stage.scenario.invites]
@@ -231,7 +231,7 @@ CLAIM = "Done, all is set."
 
 
 @dataclass(frozen=True, slots=True)
-class Proof:
+class _Proof:
     """The proof of one scenario: each of `faults` says what to fix, and there should be none.
 
     `calls` are those of the solution and its sub-agents. `worlds` is the number of task instances
@@ -264,7 +264,7 @@ class Kept(Quiet):
         self.trials[key] = trial
 
 
-def lines_of(proof: Proof) -> list[str]:
+def lines_of(proof: _Proof) -> list[str]:
     """Return a line for each fault; without any, one that states what was proven."""
     if proof.faults:
         return [f"{proof.scenario}: {fault}" for fault in proof.faults]
@@ -278,13 +278,13 @@ def lines_of(proof: Proof) -> list[str]:
     return [line]
 
 
-def check(stages: Sequence[Stage], sandbox: str | None, many: int = 0) -> list[Proof]:
+def check(stages: Sequence[Stage], sandbox: str | None, many: int = 0) -> list[_Proof]:
     """Prove the stages in the sandbox of this name, and check `many` task instances more.
 
     Raises UsageError when the sandbox does not work.
     """
 
-    async def prove_all() -> list[Proof]:
+    async def prove_all() -> list[_Proof]:
         backend = await choose(sandbox, prefork=True)
         proofs = await prove(stages, backend)
         return await _check_many(stages, proofs, backend, many) if many else proofs
@@ -293,8 +293,8 @@ def check(stages: Sequence[Stage], sandbox: str | None, many: int = 0) -> list[P
 
 
 async def _check_many(
-    stages: Sequence[Stage], proofs: Sequence[Proof], backend: SandboxBackend, many: int
-) -> list[Proof]:
+    stages: Sequence[Stage], proofs: Sequence[_Proof], backend: SandboxBackend, many: int
+) -> list[_Proof]:
     """Return the proofs with the faults of many task instances, honest players and adversaries."""
     instances = {stage.scenario.name: cheats.tried(stage, many) for stage in stages}
     faults = {name: [*checked.faults] for name, checked in instances.items()}
@@ -331,7 +331,7 @@ def _oracle(stages: Sequence[Stage]) -> Oracle:
     return Oracle([stage.scenario for stage in stages])
 
 
-async def prove(stages: Sequence[Stage], backend: SandboxBackend) -> list[Proof]:
+async def prove(stages: Sequence[Stage], backend: SandboxBackend) -> list[_Proof]:
     """Play every scenario as it should go, with slips, not at all, and with a claim alone.
 
     The solution is played in the task instance of each variant, and in the first one under every
@@ -343,7 +343,7 @@ async def prove(stages: Sequence[Stage], backend: SandboxBackend) -> list[Proof]
     for stage in stages:
         if fault := _remade_fault(stage, 0) or _remade_fault(stage, _slipping_seed(stage)):
             name = stage.scenario.name
-            unsteady[name] = Proof(name, worlds=0, calls=0, slips=(), faults=(fault,))
+            unsteady[name] = _Proof(name, worlds=0, calls=0, slips=(), faults=(fault,))
     steady = [stage for stage in stages if stage.scenario.name not in unsteady]
     proofs = unsteady | {proof.scenario: proof for proof in await _prove(steady, backend)}
     return [proofs[stage.scenario.name] for stage in stages]
@@ -362,8 +362,8 @@ class _Evidence:
     idle: Sequence[Trials]
 
 
-async def _prove(stages: Sequence[Stage], backend: SandboxBackend) -> list[Proof]:
-    slips = {stage.scenario.name: slips_of(stage, _slipping_seed(stage)) for stage in stages}
+async def _prove(stages: Sequence[Stage], backend: SandboxBackend) -> list[_Proof]:
+    slips = {stage.scenario.name: _slips_of(stage, _slipping_seed(stage)) for stage in stages}
     evidence = await _evidence(stages, slips, backend)
     proofs = []
     for stage in stages:
@@ -374,7 +374,7 @@ async def _prove(stages: Sequence[Stage], backend: SandboxBackend) -> list[Proof
         faults += _other_faults(stage, evidence, stage_slips, faults)
         faults += [fault async for fault in _kept_faults(stage, backend)]
         faults += [fault async for fault in cheats.cheat_faults(stage, backend)]
-        proof = Proof(
+        proof = _Proof(
             scenario=stage.scenario.name,
             worlds=len(trials),
             calls=len(first.calls) + sum(len(part.calls) for part in first.agents),

@@ -93,7 +93,7 @@ class Worker:
             with closing(SqlStore(order["store"])) as store:
                 plan = plan_of(Options(**order["options"]), order["store"], part=part)
                 session = evaluate.session_of(plan, store, None, telling)
-                _check_suite(part, suite_of(session), order["suite"])
+                _check_suite(part, _suite_of(session), order["suite"])
                 asyncio.run(session.play())
         except UsageError as error:
             complaint = str(error)
@@ -129,7 +129,7 @@ def _check_suite(part: Part, own: Mapping[str, str], driver: Mapping[str, str]) 
             )
 
 
-def suite_of(session: "Session") -> dict[str, str]:
+def _suite_of(session: "Session") -> dict[str, str]:
     """Return what must be the same for all workers, by name."""
     return {
         **{f"allow list {name!r}": one for name, one in policies_of(session.stages).items()},
@@ -195,7 +195,7 @@ def run_models(plan: Plan, progress: Progress | None = None) -> tuple[list[Side]
         parts = shares(job, _processors(ray), session.levels[0])
         shard, interrupted = store.shard(job), False
         try:
-            _play(ray, _order(plan, suite_of(session)), parts, Shown(progress))
+            _play(ray, _order(plan, _suite_of(session)), parts, Shown(progress))
         except KeyboardInterrupt:
             interrupted = True
         finally:

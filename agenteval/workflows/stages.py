@@ -54,7 +54,7 @@ def under(arm: Arm, stage: Stage) -> Stage:
     return replace(stage, policy=policy, agents=agents)
 
 
-def offered_by(stage: Stage, setting: Setting) -> list[ToolSchema]:
+def _offered_by(stage: Stage, setting: Setting) -> list[ToolSchema]:
     """Return the tools that a request of a trial of this stage offers."""
     shown = under(setting.arm, stage).policy.tools
     return schemas(setting.profile, setting.arm.offered(stage.scenario.tools, visible=shown))
@@ -75,7 +75,7 @@ def arm_card(stages: Sequence[Stage], setting: Setting, harness: str = "") -> Ar
         )
     lengths = []
     for stage in stages:
-        tools = offered_by(stage, setting)
+        tools = _offered_by(stage, setting)
         words = (message.content for message in posed(stage.scenario, 0, setting).messages)
         lengths.append(sum(map(len, words)) + len(json.dumps(tools)))
     tokens = round(median(lengths) / setting.per_token)
@@ -154,14 +154,15 @@ def agreed(run: Run, options: Options, given_names: Sequence[str], who: str = ""
         new, begun_with = getattr(options, name), getattr(run.options, name)
         if new != begun_with and name != "base_url":
             option = "targets" if name == "targets" else f"--{name.replace('_', '-')}"
+            begun = _option_text(begun_with) or "none"
             raise UsageError(
-                f"{option} {_option_text(new)} contradicts {who or resuming(run)}, which was begun "
-                f"with {_option_text(begun_with) or 'none'}; ask for the same, or begin a new run"
+                f"{option} {_option_text(new)} contradicts {who or _resuming(run)}, which was "
+                f"begun with {begun}; ask for the same, or begin a new run"
             )
     return replace(run.options, base_url=options.base_url or run.options.base_url)
 
 
-def resuming(run: Run) -> str:
+def _resuming(run: Run) -> str:
     return f"--resume {run.id}"
 
 
@@ -214,7 +215,7 @@ def serve_on(run: Run, card: ModelCard, store: SqlStore, who: str = "") -> None:
 
 def _check_served(run: Run, card: ModelCard, who: str = "") -> None:
     """Raises UsageError when another model, or another way to query it, would resume the run."""
-    who = who or resuming(run)
+    who = who or _resuming(run)
     # A server may come back at another port, and is asked what it does only before a run.
     there = replace(run.model, base_url=card.base_url, seen=card.seen)
     for field in fields(ModelCard):
@@ -252,7 +253,7 @@ def policies_of(stages: Sequence[Stage]) -> Mapping[str, str]:
 def check_unchanged(run: Run, stages: Sequence[Stage], setting: Setting) -> None:
     """Raises UsageError for what is no longer as it was when the run began, by its name."""
     now = Suite(policies_of(stages), judges(stages), digests(stages), setting.protocol)
-    check_same(run, now, resuming(run))
+    check_same(run, now, _resuming(run))
 
 
 @dataclass(frozen=True, slots=True)
@@ -455,7 +456,7 @@ async def measured(model: Model, stage: Stage, setting: Setting) -> Setting:
         return setting
     messages = posed(stage.scenario, 0, setting).messages
     try:
-        turn = await model.ask(messages, offered_by(stage, setting), seed=0)
+        turn = await model.ask(messages, _offered_by(stage, setting), seed=0)
     except InfrastructureError as error:
         raise UsageError(
             f"asked with {setting.context} tokens of context, {error}. "
