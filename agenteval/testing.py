@@ -78,7 +78,10 @@ def failing(command: str, exit_code: int | None = 1, *, limit: str = "") -> Made
 
 
 def trial(
-    *parts: Part, number: int = 1, handshake: Iterable[tuple[str, bool]] = (), **fields: Any
+    *parts: Part,
+    number: int = 1,
+    handshake: Iterable[tuple[str, bool]] = (),
+    **fields: Any,
 ) -> Trial:
     """A finished trial with one turn for each part; any other field may be given by name."""
     turns: list[Turn] = []
@@ -125,7 +128,11 @@ class ScriptedModel:
         self.heard: list[tuple[Message, ...]] = []
 
     async def ask(
-        self, messages: Sequence[Message], tools: Sequence[ToolSchema], *, seed: int
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[ToolSchema],
+        *,
+        seed: int,
     ) -> Turn:
         del tools, seed
         await asyncio.sleep(0)  # a served model is always waited for, and can be cut short there

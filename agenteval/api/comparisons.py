@@ -1,6 +1,6 @@
-"""`agenteval.gate`: may the candidate replace the baseline, by rules that were written before?
+"""`agenteval.gate`, `compare` and `classify`: two runs judged, runs compared, calls judged.
 
-`agenteval.classify`: is a tool call allowed, and if not, why?
+Each returns frozen dataclasses of plain values, and calls what the command of its name calls.
 """
 
 from collections.abc import Iterable, Mapping

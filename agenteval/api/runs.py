@@ -1,6 +1,6 @@
-"""`agenteval.run`, `run_async` and `rescore`: what was counted of a run, new or judged again.
+"""`agenteval.run`, `run_async`, `rescore` and `load`: a run played, judged again, or read.
 
-`agenteval.load`: a stored run, as it was counted; a frozen dataclass and tables of rows.
+Each returns a `RunResult`: what was counted of the run, with tables of rows.
 """
 
 import asyncio
@@ -134,7 +134,10 @@ def _classes(summary: RunSummary, layout: Layout) -> Table[ClassRow]:
 def _class(name: str, trials: Sequence[TrialSummary], layout: Layout) -> ClassRow:
     rate = clustered([trial.errors_of(name) for trial in trials], layout)
     return ClassRow(
-        name, rate.count, rate.n, *(100 * part for part in (rate.value, rate.low, rate.high))
+        name,
+        rate.count,
+        rate.n,
+        *(100 * part for part in (rate.value, rate.low, rate.high)),
     )
 
 
@@ -250,7 +253,9 @@ def rescore(
 
 
 async def run_async(
-    model: str, scenarios: Sequence[str] = (), **settings: Unpack[Settings]
+    model: str,
+    scenarios: Sequence[str] = (),
+    **settings: Unpack[Settings],
 ) -> RunResult:
     """Do what `run` does, to be awaited. If cancelled, it closes what it opened; trials stay."""
     chosen = _checked(settings)

@@ -1,7 +1,4 @@
-"""`agenteval gate`, `plan`, `promote`: may the candidate replace the baseline; what shows it?
-
-`agenteval trend`: errors per 100 calls over time, as lines, JSON or OpenMetrics.
-"""
+"""`agenteval gate`, `plan`, `promote`, `trend`: may the candidate replace the baseline?"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -119,7 +116,12 @@ def _init() -> None:
 
 
 def _explain(
-    baseline: str | None, rules: Path | None, store: str, about: options.About, *, as_json: bool
+    baseline: str | None,
+    rules: Path | None,
+    store: str,
+    about: options.About,
+    *,
+    as_json: bool,
 ) -> None:
     explained = workflows.promote.explain_rules(baseline, rules, store, about=about)
     if as_json:
@@ -139,7 +141,11 @@ def _show(view: "GateView", *, as_json: bool, github: bool = False) -> None:
 
 
 def _write(
-    view: "GateView", *, out: Path | None, markdown: Path | None = None, junit: Path | None = None
+    view: "GateView",
+    *,
+    out: Path | None,
+    markdown: Path | None = None,
+    junit: Path | None = None,
 ) -> None:
     if markdown is not None:
         output.write_text(markdown, report.files.gate_dumps(view))
@@ -246,6 +252,8 @@ def _promoted(promotion: "Promotion") -> "GateView":
     with output.playing(quiet=False) as progress:
         return workflows.promote.promote(promotion, progress)
 
+
+# `agenteval trend`.
 
 TREND = "agenteval.trend/1"
 WhatBy = Annotated[

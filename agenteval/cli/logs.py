@@ -1,7 +1,4 @@
-"""`agenteval ingest`: the logs of other programs, imported and counted.
-
-`agenteval hook` and `agenteval guard`: a policy where agents really run.
-"""
+"""`agenteval ingest`, `hook`, `guard`: logs of other programs, and a policy where agents run."""
 
 import os
 import signal
@@ -46,7 +43,9 @@ Paths = Annotated[
 Rules = Annotated[
     str | None,
     typer.Option(
-        "--allowlist", "-a", help="What judges the calls. Default: what was recorded of them."
+        "--allowlist",
+        "-a",
+        help="What judges the calls. Default: what was recorded of them.",
     ),
 ]
 Since = Annotated[
@@ -292,6 +291,8 @@ def _document(intake: "Intake") -> dict[str, Any]:
         "no_session": _no_session(intake),
     }
 
+
+# `agenteval hook` and `guard`.
 
 app = typer.Typer(
     name="hook",

@@ -1,9 +1,4 @@
-"""`agenteval allowlist`: made from scripts, checked, and written for other harnesses.
-
-`agenteval classify`, `rescore`, `explain`: verdicts on commands, files, runs; what they mean.
-
-`agenteval whatif` and `suggest`: stored runs under other rules, or with another prompt.
-"""
+"""Rules and verdicts: `allowlist`, `classify`, `rescore`, `explain`, `whatif` and `suggest`."""
 
 import os
 import sys
@@ -121,6 +116,8 @@ def derive(
     say(f"wrote {file}")
 
 
+# `agenteval classify`, `rescore` and `explain`.
+
 AllowList = Annotated[
     str,
     typer.Option(
@@ -237,7 +234,11 @@ def _standard_input() -> TextIO:
 
 
 def _printer(
-    source: str | None, taxonomy: str, *, as_json: bool, all_count: bool
+    source: str | None,
+    taxonomy: str,
+    *,
+    as_json: bool,
+    all_count: bool,
 ) -> "tuple[Callable[[ToolCall, Verdict], None], Callable[[], None]]":
     """Return a function that shows a verdict, and one that shows those still waiting.
 
@@ -320,6 +321,9 @@ def explain(
             output.say(line)
     else:
         output.say_text(workflows.reference.page_of(failure_class))
+
+
+# `agenteval whatif` and `suggest`.
 
 
 def whatif(
@@ -487,7 +491,9 @@ def suggest(
 
 
 def _rules(
-    names: "Sequence[str]", store: str, allowlist: str | None
+    names: "Sequence[str]",
+    store: str,
+    allowlist: str | None,
 ) -> "tuple[Sequence[Relaxed], str]":
     """The best rules more, or why none can be looked for: of a log the list is often not ours."""
     try:

@@ -1,7 +1,4 @@
-"""`agenteval runs`, `finish`, `store`, `view`: runs named, closed and looked at; a sound store.
-
-`agenteval transcript`, `calls`, `export`, `schema`: what stands behind the figures of a run.
-"""
+"""The commands on a store: `runs`, `finish`, `view`, `transcript`, `calls`, `export`, `schema`."""
 
 import json
 import os
@@ -135,6 +132,8 @@ def finish(
     output.say(f"{closed.id}: closed, with all that was planned: {trials}")
 
 
+# `agenteval store`.
+
 stores = typer.Typer(
     help="Look a store through for damage, upgrade it, make it small, or copy it into a file.",
     no_args_is_help=True,
@@ -210,6 +209,8 @@ def export_all(
     output.say(f"wrote {report.tables.counted(len(ids), 'run')} to {file}")
 
 
+# `agenteval view`.
+
 Host = Annotated[str, typer.Option(help="Address to listen at; any but loopback lets others read.")]
 Port = Annotated[int, typer.Option(min=0, max=65535, help="0 takes any that is free.")]
 Export = Annotated[
@@ -243,6 +244,8 @@ def view(
         return
     viewer.application.serve(store, host, port, lambda address: output.say(f"Open {address}"))
 
+
+# `agenteval transcript` and `calls`.
 
 SCHEMA = "agenteval.calls/1"
 OneRun = Annotated[str, typer.Argument(metavar="RUN", help=f"{options.RUN_WORDS}.")]
@@ -379,6 +382,8 @@ def _document(call: "FoundCall") -> dict[str, Any]:
     return told | {"class": told.pop("failure_class"), "cut": call.length > len(call.arguments)}
 
 
+# `agenteval export` and `schema`.
+
 Kind = Annotated[
     Literal["calls", "trials", "dataset"],
     typer.Argument(help="What a row is: a call, a trial; a dataset is a folder with both."),
@@ -387,7 +392,9 @@ Runs = Annotated[list[str], typer.Argument(metavar="RUN...", help=f"{options.RUN
 OutFile = Annotated[
     Path,
     typer.Option(
-        "--file", metavar="FILE", help="FILE.csv, FILE.jsonl or FILE.parquet; a dataset's folder."
+        "--file",
+        metavar="FILE",
+        help="FILE.csv, FILE.jsonl or FILE.parquet; a dataset's folder.",
     ),
 ]
 Redact = Annotated[

@@ -1,12 +1,11 @@
-"""Cheats against a scenario's tests: modules that do none of the work must not pass, nor see it.
+"""Cheats against a scenario: players and modules that do none of the work must not pass.
 
-Each is put where the solution writes a module. A test that runs the model's code by
+First the modules: each is put where the solution writes one. A test that runs the model's code by
 `agenteval_test` withstands them all; one that imports it into its own process withstands few.
 
-Task instances of many seeds, checked cheaply, and players that are honest or cheat.
-
-Players who guess, list answers, edit the examples or look at nothing must not complete a scenario;
-players who take another way to the goal must.
+Then the task instances of many seeds, checked cheaply, and the players. Those who guess, list
+answers, edit the examples or look at nothing must not complete a scenario; those who take another
+way to the goal must.
 """
 
 import ast
@@ -164,7 +163,11 @@ class _Tried:
     """The cheats, one after the other in the place of one module."""
 
     def __init__(
-        self, sandbox: Sandbox, path: str, tests: Collection[CodeTest], known: str
+        self,
+        sandbox: Sandbox,
+        path: str,
+        tests: Collection[CodeTest],
+        known: str,
     ) -> None:
         self._sandbox, self._path, self._tests, self._known = sandbox, path, tests, known
 
@@ -227,6 +230,8 @@ def _names(content: str) -> set[str]:
         return set()
     return {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
 
+
+# Task instances of many seeds, and players.
 
 REFERENCE = 10  # of these worlds the solution is played in
 OTHERS = 12  # worlds whose answers an adversary knows
@@ -296,7 +301,10 @@ def _guesses(stage: Stage, prompt: Prompt, others: Sequence[Variables]) -> Plan 
 
 
 def _wrong(
-    scenario: Scenario, steps: Sequence[Step], values: Variables, others: Sequence[Variables]
+    scenario: Scenario,
+    steps: Sequence[Step],
+    values: Variables,
+    others: Sequence[Variables],
 ) -> Iterator[Written]:
     """Yield the closing calls with one answer of another task instance in each."""
     tried_calls = {_written(filled) for step in steps if (filled := _filled(step, values))}

@@ -1,6 +1,7 @@
-"""Asking scripts for their command lines: each is run in a sandbox, as far as its parser.
+"""Allow lists out of scripts: each is run in a sandbox as far as its parser, and written down.
 
-Scripts' command lines written down as an allow list, as short as the format allows.
+The sections are, in order: a command line as TOML, as short as the format allows; what `reveal`
+prints, read; and the scripts run.
 """
 
 import asyncio
@@ -129,6 +130,8 @@ def _text(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
+# What `reveal` prints, read.
+
 _KINDS = {
     **dict.fromkeys(("int", "IntParamType", "IntRange"), Kind.INT),
     **dict.fromkeys(("float", "FloatParamType", "FloatRange"), Kind.FLOAT),
@@ -212,7 +215,10 @@ def _helps(revealed: Mapping[str, Any]) -> tuple[str, ...] | None:
 
 
 def _argument(
-    name: str, argument: Mapping[str, Any], aliases: tuple[str, ...], remarks: list[str]
+    name: str,
+    argument: Mapping[str, Any],
+    aliases: tuple[str, ...],
+    remarks: list[str],
 ) -> ArgumentTable:
     if argument["flag"]:
         return ArgumentTable(
@@ -248,6 +254,8 @@ def _argument(
         repeatable=argument["repeatable"] or None,
     )
 
+
+# The scripts run.
 
 LIBRARIES = ".libraries"  # where click and typer lie beside the scripts
 _PACKAGES = ("click", "typer", "annotated_doc", "typing_extensions", "shellingham")
@@ -320,7 +328,10 @@ def _nothing(place: Path) -> UsageError:
 
 
 async def _derive_all(
-    files: Mapping[str, bytes], scripts: Iterable[str], runner: str, sandbox: str | None
+    files: Mapping[str, bytes],
+    scripts: Iterable[str],
+    runner: str,
+    sandbox: str | None,
 ) -> list[_Derived]:
     backend = await choose(sandbox)
     free = asyncio.Semaphore(_AT_A_TIME)

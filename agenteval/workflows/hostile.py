@@ -1,4 +1,4 @@
-"""What a hostile model or server sends, given to the parts that read it.
+"""Replies, words, databases and modules of a hostile model, given to the parts that read them.
 
 `try_texts`: replies and words, given to parser, judge, store and report. Each must end as data with
 a name: a malformed call, a denial, the server's fault, or words that are stored as they came and
@@ -121,7 +121,7 @@ def _view(name: str, of: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Tampering:
-    """What replaces the trial's database, and the command that then damages it."""
+    """The file in place of the trial's database, and the command that then damages it."""
 
     expected: str
     sql: Sequence[str] = ()
@@ -228,7 +228,10 @@ async def _try_tests(backend: SandboxBackend) -> list[Tried]:
 
 
 async def _tested(
-    part: str, backend: SandboxBackend, modules: Mapping[str, _Module], limits: Limits
+    part: str,
+    backend: SandboxBackend,
+    modules: Mapping[str, _Module],
+    limits: Limits,
 ) -> list[Tried]:
     attempts = []
     async with backend.open({}, limits) as sandbox:

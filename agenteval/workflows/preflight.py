@@ -1,6 +1,7 @@
-"""Asking servers what they serve, before a run and for `agenteval models`.
+"""Asking servers: what they serve, before a run and for `agenteval models`; how fast they are.
 
-`agenteval speed --model`: requests of our own at each level of concurrency.
+The sections are, in order: `agenteval models` and the checks before a run, `agenteval init`, and
+`agenteval speed --model`, which sends requests of our own at each level of concurrency.
 """
 
 import asyncio
@@ -112,7 +113,10 @@ async def preflight(entry: ModelEntry) -> str:
 
 
 async def answering(
-    entry: ModelEntry, note: Callable[[str], None], *, some: bool
+    entry: ModelEntry,
+    note: Callable[[str], None],
+    *,
+    some: bool,
 ) -> Mapping[str, str]:
     """Return the owner of the model at the URL of each of its servers.
 
@@ -182,6 +186,8 @@ def _each_once(facts: Sequence[Mapping[str, str]]) -> Mapping[str, str]:
     values = {name: dict.fromkeys(one[name] for one in facts if name in one) for name in names}
     return {name: " / ".join(each) for name, each in values.items()}
 
+
+# `agenteval init`.
 
 HEAD = """\
 # The models that are served, as `agenteval init` found them: `agenteval run --model NAME`.
@@ -255,6 +261,8 @@ def _entry_text(name: str, entry: ModelEntry, facts: Mapping[str, str]) -> str:
 
 SHORT = ("server", "model", "quantization", "context")  # facts that stand in one line
 
+# `agenteval speed --model`.
+
 # What the lines of a prompt are made of: that they differ is all that matters.
 AREAS = (
     "archive", "audio", "budget", "calendar", "contacts", "digest", "energy", "feeds", "garden",
@@ -297,7 +305,9 @@ class _ProbedLevels:
 
 
 async def probe(
-    model: Model, prompts: Sequence[tuple[Message, ...]], concurrency: int
+    model: Model,
+    prompts: Sequence[tuple[Message, ...]],
+    concurrency: int,
 ) -> _ProbedLevels:
     """Send all prompts once, `concurrency` at a time. Raises errors that only the user can fix."""
     free = asyncio.Semaphore(concurrency)
@@ -359,7 +369,10 @@ class Probe:
 
 
 def probe_of(
-    levels: str, prompt_tokens: int, completion_tokens: int, requests: int | None
+    levels: str,
+    prompt_tokens: int,
+    completion_tokens: int,
+    requests: int | None,
 ) -> Probe:
     """Raises UsageError for levels that are none."""
     nonce = secrets.token_hex(8)

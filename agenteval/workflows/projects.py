@@ -1,8 +1,9 @@
-"""The effects of a folder as a project: `doctor --project` lists them, and `trust` confirms it.
+"""A folder as a project and this machine as a host: what each would do, tried or listed.
 
-Nothing of it is executed: files are named, only agenteval.toml is read, and no link is followed.
+`examine` lists for `doctor --project` and `confirm` is for `trust`. Nothing of a project is
+executed: files are named, only agenteval.toml is read, and no link is followed.
 
-A check of this machine by trying its parts: sandboxes, readers of a model's output, bashlex.
+`examine_machine` tries the parts: sandboxes, readers of a model's output, bashlex.
 """
 
 import asyncio
@@ -216,6 +217,8 @@ def state_of(folder: str, pin: str) -> str:
         return "gone"
     return "unchanged" if trust.digest(Path(folder)) == pin else "changed, so not trusted any more"
 
+
+# This machine.
 
 # A command it reads, with its words; one it cannot read, one it hangs on.
 ASKED = (("ls 'a b'", "ls", "a b"), ("echo { }",), ("echo a'${'b",))

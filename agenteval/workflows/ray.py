@@ -1,9 +1,8 @@
 """A run over a Ray cluster: actors that play it as shards do, and a driver that reports on it.
 
 The store decides, as for shards, which worker has which trial, and that none is lost or counted
-twice. Ray places the workers, starts them anew, and carries the events for the display.
-
-A worker of a cluster: an actor that plays a part of a run, and the events that it sends.
+twice. Ray places the workers, starts them anew, and carries the events for the display. The worker
+comes first, then the driver.
 """
 
 import asyncio
@@ -27,7 +26,7 @@ from agenteval.report.sentences import Side
 from agenteval.store.location import Location
 from agenteval.store.sql import Part, SqlStore
 from agenteval.trial.run import Options
-from agenteval.workflows import evaluate
+from agenteval.workflows import evaluate, views
 from agenteval.workflows.evaluate import session_of
 from agenteval.workflows.stages import Plan, Quiet, digests, plan_of, policies_of
 
@@ -178,6 +177,8 @@ def _observe(observer: Observer, kind: str, key: TrialKey, payload: Any) -> None
             observer.finished(key, void=payload)
 
 
+# The driver.
+
 GRACE = 5.0  # seconds for the others to close their parts
 STARTS = 10  # of one worker, on one machine after another
 
@@ -201,8 +202,6 @@ def run_models(plan: Plan, progress: Progress | None = None) -> tuple[list[Side]
         finally:
             shard.let_go()
         runs = shard.played()
-    from agenteval.workflows import views  # noqa: PLC0415 -- start-up: few need it
-
     return views.played(runs, plan.store), interrupted
 
 
@@ -294,7 +293,10 @@ def _play(ray: Any, order: Order, parts: Sequence[Part], display: Shown) -> None
 
 
 def _follow(
-    ray: Any, playing: dict[Any, Part], display: Shown, events: Callable[[], list[Event]]
+    ray: Any,
+    playing: dict[Any, Part],
+    display: Shown,
+    events: Callable[[], list[Event]],
 ) -> None:
     """Wait until one worker has seen every trial end.
 

@@ -1,8 +1,7 @@
-"""Reference material: allow lists checked and converted, failure classes explained.
+"""Reference material: allow lists checked and converted, failure classes explained, calls judged.
 
-Apart from `authoring`, whose scenarios take three times as long to import.
-
-Judging calls that come as lines of JSON, each with commands or whole tool calls.
+It is apart from `author`, whose scenarios take three times as long to import. The last section
+reads calls that come as lines of JSON, each with commands or whole tool calls.
 """
 
 import io
@@ -171,6 +170,9 @@ def _argument(argument: Argument) -> dict[str, Any]:
     }
 
 
+# Failure classes.
+
+
 @cache
 def known_classes() -> Mapping[str, FailureClass | MalformedKind]:
     """Everything that has a page by its id, the failure classes first and in their order."""
@@ -211,6 +213,8 @@ def convert(given: str, to: str) -> Written:
     """An allow list as another harness writes it. Raises UsageError."""
     return written_for(load_any(given, roots=roots()), to)
 
+
+# Calls as lines of JSON.
 
 Judge = Callable[[ToolCall], Verdict]
 
@@ -330,7 +334,11 @@ def judge_by(allowlist: str, *, only_bash: bool) -> Judge:
 
 @contextmanager
 def judging(
-    allowlist: str, *, only_bash: bool, second_reader: bool, warn: Callable[[str], None]
+    allowlist: str,
+    *,
+    only_bash: bool,
+    second_reader: bool,
+    warn: Callable[[str], None],
 ) -> Iterator[Judge]:
     """Yield a judge as `judge_by` makes it, with the second reader if wanted.
 

@@ -89,7 +89,9 @@ def calls_in_order(trial: Trial) -> Iterator[tuple[str, ToolCall, CallRecord]]:
 
 
 def _in_order(
-    trial: Trial, acted: Trial | AgentPart, number: int
+    trial: Trial,
+    acted: Trial | AgentPart,
+    number: int,
 ) -> Iterator[tuple[str, ToolCall, CallRecord]]:
     """Yield the calls of the agent of this number, each before those of agents it started."""
     label = acted.label if isinstance(acted, AgentPart) else ""
@@ -157,7 +159,12 @@ class Judging:
 
     @classmethod
     def of(
-        cls, run: Run, scenarios: Collection[str], allowlist: str | None, *, own: bool = False
+        cls,
+        run: Run,
+        scenarios: Collection[str],
+        allowlist: str | None,
+        *,
+        own: bool = False,
     ) -> Self:
         """Return the judging for `rescore`. Raises UsageError if its allow lists are missing."""
         if run.source is not None:

@@ -1,6 +1,7 @@
 """The contents of a store: listed, chosen by name, labelled, moved to another store and removed.
 
-Rates over time: the trials of a store, played and out of logs, by day, week, model, version.
+The last section has rates over time: the trials of a store, played and out of logs, by day, week,
+model or version.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -137,11 +138,9 @@ def removed(ids: Sequence[str], store: str) -> None:
 
 def faults(store: str) -> list[str]:
     """Return the faults of a store, a line each. Raises UsageError if there is no such store."""
-    from agenteval.store import orm  # noqa: PLC0415 -- start-up: an ORM
+    from agenteval.store import orm, upkeep  # noqa: PLC0415 -- start-up: an ORM
 
     with orm.connected_to_read(store) as connection:
-        from agenteval.store import upkeep  # noqa: PLC0415 -- start-up: an ORM
-
         return list(upkeep.faults(connection))
 
 
@@ -215,6 +214,8 @@ def _copy(source: str, target: str, ids: Sequence[str]) -> None:
         upkeep.copy(source, written, ids)
 
 
+# Rates over time.
+
 By = Literal["day", "week", "model", "version"]
 _Place = tuple[str, str, str, int]  # model, format, session, part
 _TRIALS = """SELECT run.model, run.simulated, run.started, run.card, run.source, run.policies,
@@ -271,7 +272,11 @@ def _series(by: By, clusters: Mapping[str, Sequence[Cluster]], boundaries: int) 
 
 
 def _labelled(
-    query: Query, by: By, model: str, *, simulated: bool
+    query: Query,
+    by: By,
+    model: str,
+    *,
+    simulated: bool,
 ) -> Iterator[tuple[str, str | None, Cluster]]:
     """Yield the name, label and cluster of each trial, the newest first.
 

@@ -1,8 +1,8 @@
 """The plan of a run: options, levels, and resolved scenarios with fixtures and allow lists.
 
-A stage under an arm: its tools, its judge, its rules for a harness, and what a run keeps.
-
-Going on with a stored run: what would must ask, judge and be served as it was begun.
+The sections are, in order: a stage under an arm, with its tools, its judge and its rules for a
+harness; going on with a stored run, which must ask, judge and be served as it was begun; the plan;
+and the stages and lengths of prompts.
 """
 
 import hashlib
@@ -121,6 +121,8 @@ def rules_for(name: str, policy: Policy) -> str:
     return dialect.write(policy).text if dialect else ""
 
 
+# Going on with a stored run.
+
 BEGIN_ANEW = "Begin a new run, or put back what it was"
 
 
@@ -129,7 +131,11 @@ def stored_run(run_id: str, store: str) -> Run:
     where = str(Location(store))
     with opened(store) as query:
         found = resolve_name(
-            run_id, known_runs(query), tables_known(query), where=where, whatever=True
+            run_id,
+            known_runs(query),
+            tables_known(query),
+            where=where,
+            whatever=True,
         )
         run, _ = summarized(query, found, where=where)
     if run.options is None:
@@ -254,6 +260,9 @@ def check_unchanged(run: Run, stages: Sequence[Stage], setting: Setting) -> None
     """Raises UsageError for what is no longer as it was when the run began, by its name."""
     now = Suite(policies_of(stages), judges(stages), digests(stages), setting.protocol)
     check_same(run, now, _resuming(run))
+
+
+# The plan.
 
 
 @dataclass(frozen=True, slots=True)
@@ -402,8 +411,14 @@ def levels_of(text: str) -> tuple[int, ...]:
     return tuple(dict.fromkeys(map(int, parts)))
 
 
+# Stages, and the lengths of their prompts.
+
+
 def load_stages(
-    targets: Sequence[str], arm: Arm = STRICT, more: Relaxation = NOTHING, allowlist: str = ""
+    targets: Sequence[str],
+    arm: Arm = STRICT,
+    more: Relaxation = NOTHING,
+    allowlist: str = "",
 ) -> tuple[Stage, ...]:
     """Return the scenarios under an arm, each with its allow list and fixture. Raises UsageError.
 

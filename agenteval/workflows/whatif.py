@@ -1,12 +1,12 @@
-"""The effect of other rules on stored calls: how many errors fewer, and what they let through.
+"""Stored runs under other rules or another prompt, and the changes that their denials suggest.
 
-Rules can only be relaxed here, so an allowed call stays allowed. The first call of a trial that
-would change is what the model really did under its rules. What follows would have gone another way,
-so the errors that it loses are reported separately.
+`whatif`: how many errors fewer other rules would give, and what they would let through. Rules can
+only be relaxed here, so an allowed call stays allowed. The first call of a trial that would change
+is what the model really did under its rules. What follows would have gone another way, so the
+errors that it loses are reported separately.
 
-The changes that the denied calls of stored runs suggest: options, rules, prompt sentences.
-
-Counts only: `whatif` estimates the effect of rules, and a new run shows that of a prompt.
+`suggest`: the options, rules and sentences of a prompt that denied calls ask for, as counts. Their
+effect is for `whatif` to estimate, and for a new run (`tried`) to show.
 """
 
 from collections import Counter
@@ -241,6 +241,8 @@ def _need(judging: Judging, place: Place, call: ToolCall) -> Relaxation | None:
         return None
     return need
 
+
+# What denied calls suggest.
 
 INVENTED: Final = (
     *("hallucinated-flag", "hallucinated-sub-command", "hallucinated-value"),
