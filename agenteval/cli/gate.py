@@ -262,7 +262,6 @@ WhatBy = Annotated[
 Metrics = Annotated[
     bool, typer.Option("--openmetrics", help="Print OpenMetrics, as Prometheus reads it.")
 ]
-OfModel = Annotated[str | None, typer.Option("--model", "-m", help="Models with this in it.")]
 Simulated = Annotated[bool, typer.Option("--simulated", help="Simulated runs, and no others.")]
 
 
@@ -270,7 +269,7 @@ def trend(  # noqa: PLR0913 -- each is an option of the command line
     *,
     by: WhatBy = "week",
     store: options.Store = options.DEFAULT_STORE,
-    model: OfModel = None,
+    model: options.OfModel = None,
     simulated: Simulated = False,
     openmetrics: Metrics = False,
     as_json: options.AsJson = False,

@@ -428,12 +428,7 @@ def _show_log(paths: list[str], window: float, watts: float | None, *, as_json: 
 
 # `agenteval harness`.
 
-app = typer.Typer(
-    name="harness",
-    help="Get real harnesses, and say where their verdicts differ from ours.",
-    no_args_is_help=True,
-    add_completion=False,
-)
+app = options.group("Get real harnesses, and say where their verdicts differ from ours.")
 Name = Annotated[str, typer.Argument(help="A name that `agenteval harness list` prints.")]
 
 

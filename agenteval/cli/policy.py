@@ -12,7 +12,6 @@ import typer
 
 from agenteval import logs, workflows
 from agenteval.cli import options, output
-from agenteval.cli.options import DEFAULT_STORE, Store, Taxonomy
 from agenteval.cli.output import print_data, reader_may_go, say
 from agenteval.dialects import NAMES
 from agenteval.errors import UsageError
@@ -24,11 +23,8 @@ if TYPE_CHECKING:
     from agenteval.trial.call import ToolCall, Verdict
     from agenteval.workflows.reference import BadLine
     from agenteval.workflows.whatif import Relaxed, Suggested, Trials, WhatIf
-allowlist = typer.Typer(
-    name="allowlist",
-    help="Check an allow list, make one from scripts, or write it for another harness.",
-    no_args_is_help=True,
-    add_completion=False,
+allowlist = options.group(
+    "Check an allow list, make one from scripts, or write it for another harness."
 )
 Given = Annotated[
     str,
@@ -151,7 +147,7 @@ def classify(  # noqa: PLR0913 -- one parameter for each option
     jsonl: Jsonl = None,
     allowlist: AllowList = "demo",
     as_json: AsLines = False,
-    taxonomy: Taxonomy = "full",
+    taxonomy: options.Taxonomy = "full",
     second_reader: SecondReader = False,
     exit_code: ExitCode = False,
 ) -> None:
@@ -273,7 +269,7 @@ _AT_ONCE = 256  # lines: to write each by itself takes a third of the time
 
 
 def rescore(
-    runs: Annotated[list[str], typer.Argument(help="Run ids, or `last`.")],
+    runs: options.StoredRuns,
     *,
     allowlist: Annotated[
         str | None,
@@ -282,7 +278,7 @@ def rescore(
     own: Annotated[
         bool, typer.Option("--own", help="The allow lists that the run was played under, as today.")
     ] = False,
-    store: Store = DEFAULT_STORE,
+    store: options.Store = options.DEFAULT_STORE,
 ) -> None:
     """Judge the stored calls of runs again, by today's taxonomy or another allow list.
 
@@ -327,7 +323,7 @@ def explain(
 
 
 def whatif(
-    runs: Annotated[list[str], typer.Argument(help="Run ids, or `last`.")],
+    runs: options.StoredRuns,
     *,
     budget: Annotated[
         float | None,
@@ -451,7 +447,7 @@ Beside = Annotated[
 
 
 def suggest(
-    runs: Annotated[list[str], typer.Argument(help="Run ids, or `last`.")],
+    runs: options.StoredRuns,
     *,
     play: Play = None,
     prompt: PromptFile = None,

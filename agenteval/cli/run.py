@@ -521,11 +521,7 @@ def _print_stacks(named: "Sequence[str]", store: str, about: str | None) -> None
 
 # `agenteval import`.
 
-imports = typer.Typer(
-    help="Read what was measured elsewhere.",
-    no_args_is_help=True,
-    add_completion=False,
-)
+imports = o.group("Read what was measured elsewhere.")
 
 
 @imports.callback()

@@ -24,11 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from agenteval.store.search import FoundCall
-app = typer.Typer(
-    help="Label stored runs, remove them, or carry them to another store.",
-    no_args_is_help=True,
-    add_completion=False,
-)
+app = options.group("Label stored runs, remove them, or carry them to another store.")
 NamedRuns = Annotated[list[str], typer.Argument(help=f"{options.RUN_WORDS}.")]
 Yes = Annotated[
     bool, typer.Option("--yes", help="Do not ask. The runs are then named by their whole ids.")
@@ -82,7 +78,7 @@ def rm(runs: NamedRuns, *, yes: Yes = False, store: options.Store = options.DEFA
 def export(
     runs: NamedRuns,
     *,
-    file: Annotated[Path, typer.Option("--file", help="Write it there, to a new file.")],
+    file: options.NewFile,
     store: options.Store = options.DEFAULT_STORE,
 ) -> None:
     """Write runs into one file, which is a store of its own.
@@ -134,10 +130,8 @@ def finish(
 
 # `agenteval store`.
 
-stores = typer.Typer(
-    help="Look a store through for damage, upgrade it, make it small, or copy it into a file.",
-    no_args_is_help=True,
-    add_completion=False,
+stores = options.group(
+    "Look a store through for damage, upgrade it, make it small, or copy it into a file."
 )
 
 
@@ -196,7 +190,7 @@ def export_all(
         typer.Argument(help=f"{options.RUN_WORDS}. Without one: all of them.", show_default=False),
     ] = None,
     *,
-    file: Annotated[Path, typer.Option("--file", help="Write it there, to a new file.")],
+    file: options.NewFile,
     store: options.Store = options.DEFAULT_STORE,
 ) -> None:
     """Write the whole store, or some runs of it, into one new SQLite file.
