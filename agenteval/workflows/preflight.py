@@ -8,9 +8,11 @@ import asyncio
 import re
 import secrets
 import time
+import tomllib
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -263,35 +265,6 @@ SHORT = ("server", "model", "quantization", "context")  # facts that stand in on
 
 # `agenteval speed --model`.
 
-# What the lines of a prompt are made of: that they differ is all that matters.
-AREAS = (
-    "archive", "audio", "budget", "calendar", "contacts", "digest", "energy", "feeds", "garden",
-    "health", "house", "images", "inbox", "invoices", "library", "maps", "meals", "metrics",
-    "news", "notes", "papers", "photos", "podcasts", "reading", "recipes", "research", "shopping",
-    "sports", "stocks", "strategy", "tasks", "travel", "video", "weather", "writing",
-)  # fmt: skip
-DOING = (
-    "collects", "compares", "checks", "describes", "draws up", "explains", "files", "finds",
-    "keeps", "lists", "marks", "merges", "orders", "plans", "ranks", "reads", "reports on",
-    "reviews", "sorts", "summarises", "tags", "translates", "watches", "writes up",
-)  # fmt: skip
-THINGS = (
-    "the monthly figures", "open questions of the last review", "letters that wait for an answer",
-    "receipts above the limit", "the reading list of this quarter", "drafts nobody has approved",
-    "sources with a date", "rooms that are used at night", "readings of the meters",
-    "appointments that clash", "the plan for the weekend", "parts that were ordered twice",
-    "warnings of the last run", "pictures without a caption", "the decisions of the last meeting",
-    "chapters that were summarised", "subscriptions that end soon", "the weather of the week",
-    "stages that were passed", "comments of the evaluator", "the inventory of the cellar",
-    "names that are written in two ways", "tickets that were closed", "the route with a stop",
-)  # fmt: skip
-PLACES = (
-    "for the morning digest", "in the family folder", "of the research loop", "before noon",
-    "with their sources", "for the next stage", "once a week", "in plain sentences",
-    "and says what is missing", "by date", "by the person concerned", "for the archive",
-    "without repeating what is known", "with a figure and its unit", "in the order of urgency",
-    "for whoever asks next", "as they stood at midnight", "in one table",
-)  # fmt: skip
 SEED = 1  # speed is measured, and what is said does not matter
 
 
@@ -346,7 +319,13 @@ def _text(key: str, characters: int) -> Iterator[str]:
     while remaining > 0:
         yield line
         remaining -= len(line)
-        line = "\n" + " ".join(map(chance.choice, (AREAS, DOING, THINGS, PLACES)))
+        line = "\n" + " ".join(map(chance.choice, _word_lists()))
+
+
+@cache
+def _word_lists() -> Sequence[Sequence[str]]:
+    text = Path(__file__).with_name("speed_prompts.toml").read_text(encoding="utf-8")
+    return [*tomllib.loads(text).values()]
 
 
 PER_TOKEN = 4.0  # characters, until the server has counted

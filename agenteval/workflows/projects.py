@@ -72,9 +72,7 @@ class Project:
     unusual: Sequence[tuple[str, str]]  # links, devices, scripts, plug-ins: kind and place
 
     def document(self) -> dict[str, Any]:
-        plain = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        rows = [{name: getattr(one, name) for name in one.__slots__} for one in self.models]
-        return plain | {"models": rows}
+        return asdict(self)
 
 
 def _project_of(folder: Path) -> Path:
