@@ -78,20 +78,18 @@ def failing(command: str, exit_code: int | None = 1, *, limit: str = "") -> Made
 
 
 def trial(
-    *parts: Part, number: int = 1, handshake: Iterable[tuple[str, bool]] = (), **fields: Any
+    *parts: Part,
+    number: int = 1,
+    handshake: Iterable[tuple[str, bool]] = (),
+    **fields: Any,
 ) -> Trial:
     """A finished trial with one turn for each part; any other field may be given by name."""
-    turns, calls = [], []
-    for at, part in enumerate(parts):
-        turn_parts = [_turn_part(item) for item in (part if isinstance(part, tuple) else (part,))]
-        records = [
-            _record(at, place, item)
-            for place, item in enumerate(turn_parts)
-            if isinstance(item, Made)
-        ]
-        text = " ".join(item.text for item in turn_parts if isinstance(item, Said))
-        turns.append(_turn(text, tuple(record.call for record in records)))
-        calls.extend(records)
+    turns: list[Turn] = []
+    calls: list[CallRecord] = []
+    for number_of_turn, part in enumerate(parts):
+        turn, records = _turn(number_of_turn, part if isinstance(part, tuple) else (part,))
+        turns.append(turn)
+        calls += records
     ended: dict[str, Any] = {
         "scenario": "notes",
         "seed": 1000 + number,
@@ -130,7 +128,11 @@ class ScriptedModel:
         self.heard: list[tuple[Message, ...]] = []
 
     async def ask(
-        self, messages: Sequence[Message], tools: Sequence[ToolSchema], *, seed: int
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[ToolSchema],
+        *,
+        seed: int,
     ) -> Turn:
         del tools, seed
         await asyncio.sleep(0)  # a served model is always waited for, and can be cut short there
@@ -162,8 +164,18 @@ def run(*trials: Trial, model: ModelCard | None = None, run_id: str = "r1", **fi
     return Run(id=run_id, model=model or card(), trials=trials, **(settings | fields))
 
 
-def _turn_part(part: str | Said | Made) -> Said | Made:
-    return Made(BASH, {"command": part}) if isinstance(part, str) else part
+def _turn(number: int, items: Iterable[str | Said | Made]) -> tuple[Turn, list[CallRecord]]:
+    records, texts = list[CallRecord](), list[str]()
+    for item in items:
+        if isinstance(item, Said):
+            texts.append(item.text)
+        else:
+            made = Made(BASH, {"command": item}) if isinstance(item, str) else item
+            records.append(_record(number, len(texts) + len(records), made))
+    reason = "tool_calls" if records else "stop"
+    calls = tuple(record.call for record in records)
+    usage = Usage(100, 20, cached_tokens=80)
+    return Turn(" ".join(texts), calls, reason, usage, "{}", 1.0, TIMING), records
 
 
 def _record(turn: int, place: int, part: Made) -> CallRecord:
@@ -174,8 +186,3 @@ def _record(turn: int, place: int, part: Made) -> CallRecord:
     execution = part.execution or (Execution(0, "ok", 0.1) if part.name == BASH else None)
     reply = execution.output if execution else "ok"
     return CallRecord(turn, place, call, part.verdict, reply, execution)
-
-
-def _turn(text: str, calls: tuple[ToolCall, ...]) -> Turn:
-    reason = "tool_calls" if calls else "stop"
-    return Turn(text, calls, reason, Usage(100, 20, cached_tokens=80), "{}", 1.0, TIMING)

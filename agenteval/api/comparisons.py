@@ -1,6 +1,6 @@
-"""`agenteval.gate`: may the candidate replace the baseline, by rules that were written before?
+"""`agenteval.gate`, `compare` and `classify`: two runs judged, runs compared, calls judged.
 
-`agenteval.classify`: is a tool call allowed, and if not, why?
+Each returns frozen dataclasses of plain values, and calls what the command of its name calls.
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,13 +10,13 @@ from typing import Any, Literal, overload
 
 from agenteval.api.runs import About, RunResult, Table, named, text_of
 from agenteval.errors import UsageError
-from agenteval.logs.tool_calls import tool_calls
+from agenteval.logs.tool_calls import bash_call, tool_calls
 from agenteval.report.gate import GateView, Line
 from agenteval.report.view import Errors, Pair, View
 from agenteval.stats.promotion import GateVerdict, Minimum, Result
 from agenteval.trial.call import ToolCall, Verdict
 from agenteval.workflows.gate import judged
-from agenteval.workflows.reference import call_of, judge_by
+from agenteval.workflows.reference import judge_by
 from agenteval.workflows.views import compared, models_of
 
 GateWord = Literal["PASS", "FAIL", "INCONCLUSIVE"]
@@ -258,7 +258,7 @@ def classify(
 
 def _read(call: Call) -> ToolCall:
     if isinstance(call, str):
-        return call_of(call)
+        return bash_call(call)
     found = (tool_calls(dict(call)) if isinstance(call, Mapping) else None) or ()
     if len(found) != 1:
         raise UsageError(f"{str(call)[:200]}: not one tool call; {_WANTED}")

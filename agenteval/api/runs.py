@@ -1,17 +1,17 @@
-"""`agenteval.run`, `run_async` and `rescore`: what was counted of a run, new or judged again.
+"""`agenteval.run`, `run_async`, `rescore` and `load`: a run played, judged again, or read.
 
-`agenteval.load`: a stored run, as it was counted; a frozen dataclass and tables of rows.
+Each returns a `RunResult`: what was counted of the run, with tables of rows.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal, TypedDict, TypeVar, Unpack, get_args
 
 from agenteval.classes.catalogue import failure_classes
-from agenteval.config.files import DEFAULT_ARM, DEFAULT_STORE
+from agenteval.config.files import DEFAULT_STORE
 from agenteval.config.trust import bind
 from agenteval.errors import UsageError
 from agenteval.protocols import TrialKey
@@ -22,7 +22,7 @@ from agenteval.trial.summary import RunSummary, TrialSummary
 from agenteval.workflows.evaluate import session_of
 from agenteval.workflows.gate import declared, run_summary
 from agenteval.workflows.rescore import rescore as judged_again
-from agenteval.workflows.stages import plan_of
+from agenteval.workflows.stages import USUAL, Quiet, plan_of
 from agenteval.workflows.views import check_usable, played
 
 Row = TypeVar("Row")
@@ -134,7 +134,10 @@ def _classes(summary: RunSummary, layout: Layout) -> Table[ClassRow]:
 def _class(name: str, trials: Sequence[TrialSummary], layout: Layout) -> ClassRow:
     rate = clustered([trial.errors_of(name) for trial in trials], layout)
     return ClassRow(
-        name, rate.count, rate.n, *(100 * part for part in (rate.value, rate.low, rate.high))
+        name,
+        rate.count,
+        rate.n,
+        *(100 * part for part in (rate.value, rate.low, rate.high)),
     )
 
 
@@ -208,21 +211,12 @@ class Settings(TypedDict, total=False):
     on_progress: Callable[[Progress], None] | None
 
 
-_DEFAULTS = Settings(
-    trials=5,
-    seed=1,
-    concurrency=4,
-    base_url=None,
-    max_turns=None,
-    arm=DEFAULT_ARM,
-    prompt_variant=None,
-    rules="start",
-    context="0",
-    sandbox=None,
-    prefork=True,
-    store=DEFAULT_STORE,
-    on_progress=None,
-)
+_DEFAULTS: Mapping[str, Any] = {
+    **{name: value for name, value in USUAL.items() if name != "targets"},
+    "concurrency": int(USUAL["concurrency"]),
+    "store": DEFAULT_STORE,
+    "on_progress": None,
+}
 
 
 def run(model: str, scenarios: Sequence[str] = (), **settings: Unpack[Settings]) -> RunResult:
@@ -259,55 +253,56 @@ def rescore(
 
 
 async def run_async(
-    model: str, scenarios: Sequence[str] = (), **settings: Unpack[Settings]
+    model: str,
+    scenarios: Sequence[str] = (),
+    **settings: Unpack[Settings],
 ) -> RunResult:
     """Do what `run` does, to be awaited. If cancelled, it closes what it opened; trials stay."""
     chosen = _checked(settings)
     bind(joined_url := _joined(chosen["base_url"]) or "")
-    options = Options(
-        targets=_names(scenarios),
-        model=[text_of("model", model)],
-        base_url=joined_url or None,
-        trials=chosen["trials"],
-        seed=chosen["seed"],
-        concurrency=str(chosen["concurrency"]),
-        max_turns=chosen["max_turns"],
-        arm=chosen["arm"],
-        prompt_variant=chosen["prompt_variant"],
-        rules=chosen["rules"],
-        context=chosen["context"],
-        sandbox=chosen["sandbox"],
-        prefork=chosen["prefork"],
-    )
-    plan = plan_of(options, chosen["store"])
+    asked = {
+        **{name: chosen[name] for name in USUAL.keys() & chosen.keys()},
+        "targets": _names(scenarios),
+        "model": [text_of("model", model)],
+        "base_url": joined_url or None,
+        "concurrency": str(chosen["concurrency"]),
+    }
+    plan = plan_of(Options(**asked), chosen["store"])
     with closing(SqlStore(chosen["store"])) as store:
-        session = session_of(plan, store, progress=_Told(chosen["on_progress"]))
+        session = session_of(plan, store, progress=_Callback(chosen["on_progress"]))
         await session.play()
         (run_id,) = session.started
         check_usable(played([run_id], chosen["store"]))
     return load(run_id, store=chosen["store"])
 
 
-def _checked(settings: Settings) -> Settings:
-    """With the defaults. Raises TypeError for a name that is none, UsageError for a bad value."""
+def _checked(settings: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Add the defaults. Raises TypeError for an unknown name, UsageError for a bad value."""
     if unknown := settings.keys() - _DEFAULTS.keys():
         known = ", ".join(_DEFAULTS)
         raise TypeError(f"run() has no setting {', '.join(sorted(unknown))}; there are {known}")
-    chosen: Settings = {**_DEFAULTS, **settings}
+    chosen = {**_DEFAULTS, **settings}
     if chosen["rules"] not in _PLACES:
         raise UsageError(f"rules={chosen['rules']!r}: one of {', '.join(_PLACES)}")
-    if (tell := chosen["on_progress"]) is not None and not callable(tell):
-        raise UsageError(f"on_progress={tell!r:.200}: must be a function of one Progress, or None")
+    callback = chosen["on_progress"]
+    if callback is not None and not callable(callback):
+        message = f"on_progress={callback!r:.200}: must be a function of one Progress, or None"
+        raise UsageError(message)
     for name, value in chosen.items():
-        if name in _TEXTS and value is not _DEFAULTS.get(name):
-            text_of(name, value)
-        if name not in _LEAST or value is _DEFAULTS.get(name):
-            continue
-        if not isinstance(value, int) or isinstance(value, bool):
-            raise UsageError(f"{name}={value!r}: a whole number, at least {_LEAST[name]}")
-        if value < _LEAST[name]:
-            raise UsageError(f"{name}={value}: at least {_LEAST[name]}")
+        if value is not _DEFAULTS[name]:
+            _check(name, value)
     return chosen
+
+
+def _check(name: str, value: Any) -> None:
+    if name in _TEXTS:
+        text_of(name, value)
+    if name not in _LEAST:
+        return
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise UsageError(f"{name}={value!r}: a whole number, at least {_LEAST[name]}")
+    if value < _LEAST[name]:
+        raise UsageError(f"{name}={value}: at least {_LEAST[name]}")
 
 
 def _names(scenarios: Any) -> list[str]:
@@ -329,7 +324,7 @@ def _joined(urls: Any) -> str | None:
     return " ".join(text_of("base_url", url) for url in urls)
 
 
-class _Told:
+class _Callback(Quiet):
     """Reports the progress of a run to a callback; it is the run's Progress and Observer."""
 
     def __init__(self, tell: Callable[[Progress], None] | None) -> None:
@@ -338,14 +333,10 @@ class _Told:
         self._calls: dict[TrialKey, list[bool]] = {}
         self._finished = 0
 
-    def run(self, model: str, *, trials: int, simulated: bool) -> "_Told":
+    def run(self, model: str, *, trials: int, simulated: bool) -> "_Callback":
         del simulated
         self._model, self._trials = model, trials
         return self
-
-    def note(self, line: str) -> None: ...
-
-    def wrote(self, trial: TrialKey, tokens: int) -> None: ...
 
     def called(self, trial: TrialKey, *, failure_class: str) -> None:
         self._calls.setdefault(trial, []).append(bool(failure_class))

@@ -1,6 +1,6 @@
 """The command line: one line for each command, whose module is imported when it is called.
 
-Runs the CLI and makes one line of an error: exit code 2, 4 of the machine's, or a signal's.
+`main` runs it and makes one line of an error: exit code 2, 4 of the machine's, or a signal's.
 """
 
 import os
@@ -252,7 +252,7 @@ def set_options(
         typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
     ] = False,
 ) -> None:
-    """How reliably does a served model call its tools under your allow list?"""
+    """Take the options that stand before a command."""
 
 
 # agent-eval of Allen AI and agent-evaluation of AWS, as their metadata folders are called.

@@ -1,7 +1,4 @@
-"""`agenteval gate`, `plan`, `promote`: may the candidate replace the baseline; what shows it?
-
-`agenteval trend`: errors per 100 calls over time, as lines, JSON or OpenMetrics.
-"""
+"""`agenteval gate`, `plan`, `promote`, `trend`: may the candidate replace the baseline?"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -119,7 +116,12 @@ def _init() -> None:
 
 
 def _explain(
-    baseline: str | None, rules: Path | None, store: str, about: options.About, *, as_json: bool
+    baseline: str | None,
+    rules: Path | None,
+    store: str,
+    about: options.About,
+    *,
+    as_json: bool,
 ) -> None:
     explained = workflows.promote.explain_rules(baseline, rules, store, about=about)
     if as_json:
@@ -139,7 +141,11 @@ def _show(view: "GateView", *, as_json: bool, github: bool = False) -> None:
 
 
 def _write(
-    view: "GateView", *, out: Path | None, markdown: Path | None = None, junit: Path | None = None
+    view: "GateView",
+    *,
+    out: Path | None,
+    markdown: Path | None = None,
+    junit: Path | None = None,
 ) -> None:
     if markdown is not None:
         output.write_text(markdown, report.files.gate_dumps(view))
@@ -247,6 +253,8 @@ def _promoted(promotion: "Promotion") -> "GateView":
         return workflows.promote.promote(promotion, progress)
 
 
+# `agenteval trend`.
+
 TREND = "agenteval.trend/1"
 WhatBy = Annotated[
     Literal["day", "week", "model", "version"], typer.Option("--by", help="A point each.")
@@ -254,7 +262,6 @@ WhatBy = Annotated[
 Metrics = Annotated[
     bool, typer.Option("--openmetrics", help="Print OpenMetrics, as Prometheus reads it.")
 ]
-OfModel = Annotated[str | None, typer.Option("--model", "-m", help="Models with this in it.")]
 Simulated = Annotated[bool, typer.Option("--simulated", help="Simulated runs, and no others.")]
 
 
@@ -262,7 +269,7 @@ def trend(  # noqa: PLR0913 -- each is an option of the command line
     *,
     by: WhatBy = "week",
     store: options.Store = options.DEFAULT_STORE,
-    model: OfModel = None,
+    model: options.OfModel = None,
     simulated: Simulated = False,
     openmetrics: Metrics = False,
     as_json: options.AsJson = False,

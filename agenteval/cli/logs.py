@@ -1,7 +1,4 @@
-"""`agenteval ingest`: the logs of other programs, imported and counted.
-
-`agenteval hook` and `agenteval guard`: a policy where agents really run.
-"""
+"""`agenteval ingest`, `hook`, `guard`: logs of other programs, and a policy where agents run."""
 
 import os
 import signal
@@ -46,7 +43,9 @@ Paths = Annotated[
 Rules = Annotated[
     str | None,
     typer.Option(
-        "--allowlist", "-a", help="What judges the calls. Default: what was recorded of them."
+        "--allowlist",
+        "-a",
+        help="What judges the calls. Default: what was recorded of them.",
     ),
 ]
 Since = Annotated[
@@ -55,7 +54,6 @@ Since = Annotated[
 Until = Annotated[
     str | None, typer.Option(metavar="DATE", help="Sessions begun before then, in UTC.")
 ]
-OfModel = Annotated[str | None, typer.Option("--model", "-m", help="Models with this in it.")]
 OfAgent = Annotated[str | None, typer.Option("--agent", help="Agents with this in it.")]
 OfProject = Annotated[str | None, typer.Option("--project", help="Projects with this in it.")]
 Redact = Annotated[
@@ -86,7 +84,7 @@ def ingest(  # noqa: PLR0913 -- each is an option of the command line
     allowlist: Rules = None,
     since: Since = None,
     until: Until = None,
-    model: OfModel = None,
+    model: options.OfModel = None,
     agent: OfAgent = None,
     project: OfProject = None,
     redact: Redact = False,
@@ -293,12 +291,9 @@ def _document(intake: "Intake") -> dict[str, Any]:
     }
 
 
-app = typer.Typer(
-    name="hook",
-    help="Deny by your allow list, or only watch, where agents really run.",
-    no_args_is_help=True,
-    add_completion=False,
-)
+# `agenteval hook` and `guard`.
+
+app = options.group("Deny by your allow list, or only watch, where agents really run.")
 For = Annotated[str, typer.Option("--for", help=f"The harness: {', '.join(installing.NAMES)}.")]
 AllowList = Annotated[
     str, typer.Option("--allowlist", "-a", help="An allow list, as `classify` takes it.")

@@ -1,9 +1,4 @@
-"""`agenteval init`, `models`, `speed`, `doctor`: what is served, how fast, and what works here.
-
-`agenteval trust`, `doctor --project`: what a folder would do, and the user's word for it.
-
-`agenteval harness`: real harnesses here, installed, listed, and compared with our list.
-"""
+"""A machine and its servers: `agenteval trust`, `models`, `init`, `doctor`, `speed`, `harness`."""
 
 import os
 import sys
@@ -93,7 +88,7 @@ def _list(*, as_json: bool) -> None:
         say(f"nothing was confirmed; {config.trust.user_file()} would have it")
 
 
-def show_project(folder: str, *, as_json: bool) -> None:
+def _show_project(folder: str, *, as_json: bool) -> None:
     """Print what a folder would do. Raises UsageError."""
     project = workflows.projects.examine(Path(folder))
     if as_json:
@@ -149,6 +144,8 @@ def confirms(error: UntrustedError) -> bool:
     config.trust.confirm(Path(project.folder), project.digest)
     return True
 
+
+# `agenteval models`, `init` and `doctor`.
 
 Probing = Annotated[
     bool, typer.Option("--probe", help="Ask each model what becomes of a conversation.")
@@ -262,7 +259,7 @@ def doctor(
     - `agenteval doctor --project clone`
     """
     if project:
-        show_project(folder or ".", as_json=as_json)
+        _show_project(folder or ".", as_json=as_json)
         return
     if folder:
         raise UsageError(
@@ -337,6 +334,8 @@ def _share_as_wanted(tried: "Sequence[Tried]") -> str:
     return f"{sum(one.is_as_wanted for one in tried)} of {len(tried)} held"
 
 
+# `agenteval speed`.
+
 INGEST = "ingest"
 What = Annotated[
     list[str] | None,
@@ -401,7 +400,10 @@ def speed(  # noqa: PLR0913 -- each is an option of the command line
         raise UsageError(NOTHING_NAMED)
     if model:
         asked = workflows.preflight.probe_of(
-            concurrency, prompt_tokens, completion_tokens, requests
+            concurrency,
+            prompt_tokens,
+            completion_tokens,
+            requests,
         )
         served = workflows.preflight.probe_models(model, base_url, asked)
         output.show_speed([one.drawing(watts) for one in served], as_json=as_json)
@@ -424,12 +426,9 @@ def _show_log(paths: list[str], window: float, watts: float | None, *, as_json: 
     report.console.print_lines(console, report.speed.log_lines(view))
 
 
-app = typer.Typer(
-    name="harness",
-    help="Get real harnesses, and say where their verdicts differ from ours.",
-    no_args_is_help=True,
-    add_completion=False,
-)
+# `agenteval harness`.
+
+app = options.group("Get real harnesses, and say where their verdicts differ from ours.")
 Name = Annotated[str, typer.Argument(help="A name that `agenteval harness list` prints.")]
 
 

@@ -5,7 +5,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Annotated, Literal
 
-from typer import Argument, CallbackParam, Option
+from typer import Argument, CallbackParam, Option, Typer
 from typer import Context as Called
 
 from agenteval import config
@@ -19,6 +19,13 @@ EXIT_CODES = {"PASS": 0, "FAIL": 1, "INCONCLUSIVE": 3}  # of a gate's verdict; 2
 RUN_WORDS = "Run ids or how they begin, `last`, `last-1`, a model's name, or a label"
 TOO_VOID = 5  # the exit code of a run of which more trials are void than --void-limit
 FAULT = 4  # the exit code of a run with trials that a defect of ours or a scenario's slip broke
+
+
+def group(description: str) -> Typer:
+    """Return a group of commands that prints its help where none of them is named."""
+    return Typer(help=description, no_args_is_help=True, add_completion=False)
+
+
 About = Annotated[
     Literal["these", "like-these"] | None,
     Option(
@@ -101,6 +108,9 @@ GitHub = Annotated[
     bool,
     Option("--github", help="Add Markdown to the job's summary on GitHub ($GITHUB_STEP_SUMMARY)."),
 ]
+StoredRuns = Annotated[list[str], Argument(help="Run ids, or `last`.")]
+NewFile = Annotated[Path, Option("--file", help="Write it there, to a new file.")]
+OfModel = Annotated[str | None, Option("--model", "-m", help="Models with this in it.")]
 Harness = Annotated[
     str | None,
     Option(

@@ -1,4 +1,4 @@
-"""The output of commands: tables or JSON, the reports next to them, and how a run goes on."""
+"""The output of commands: streams that are safe to print to, tables or JSON, reports, verdicts."""
 
 import errno
 import gc
@@ -196,6 +196,9 @@ def named(word: str, store: str) -> str:
     return word if word.endswith(".csv") or Path(word).is_file() else chosen([word], store)[0]
 
 
+# Views, reports and summaries.
+
+
 def show_view(view: "View", *, as_json: bool, brief: bool = True) -> None:
     if as_json:
         print_json_text(report.json.dumps(view))
@@ -283,6 +286,8 @@ def _above(path: Path) -> Path:
     """The nearest folder above the path that is there."""
     return next(folder for folder in path.absolute().parents if folder.is_dir())
 
+
+# Verdicts on single calls.
 
 RowName = Callable[[str], str]  # what a class is called in the chosen taxonomy
 

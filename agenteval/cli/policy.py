@@ -1,9 +1,4 @@
-"""`agenteval allowlist`: made from scripts, checked, and written for other harnesses.
-
-`agenteval classify`, `rescore`, `explain`: verdicts on commands, files, runs; what they mean.
-
-`agenteval whatif` and `suggest`: stored runs under other rules, or with another prompt.
-"""
+"""Rules and verdicts: `allowlist`, `classify`, `rescore`, `explain`, `whatif` and `suggest`."""
 
 import os
 import sys
@@ -15,9 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO
 
 import typer
 
-from agenteval import workflows
+from agenteval import logs, workflows
 from agenteval.cli import options, output
-from agenteval.cli.options import DEFAULT_STORE, Store, Taxonomy
 from agenteval.cli.output import print_data, reader_may_go, say
 from agenteval.dialects import NAMES
 from agenteval.errors import UsageError
@@ -29,11 +23,8 @@ if TYPE_CHECKING:
     from agenteval.trial.call import ToolCall, Verdict
     from agenteval.workflows.reference import BadLine
     from agenteval.workflows.whatif import Relaxed, Suggested, Trials, WhatIf
-allowlist = typer.Typer(
-    name="allowlist",
-    help="Check an allow list, make one from scripts, or write it for another harness.",
-    no_args_is_help=True,
-    add_completion=False,
+allowlist = options.group(
+    "Check an allow list, make one from scripts, or write it for another harness."
 )
 Given = Annotated[
     str,
@@ -58,7 +49,7 @@ def lint(given: Given) -> None:
     with reader_may_go():
         for remark in remarks:
             said = f"`{remark.rule}` {remark.trouble.value}: {remark.reason}"
-            say(f"{given}: {in_one_line(said)}")
+            say(f"{given}: {_in_one_line(said)}")
     if remarks:
         raise typer.Exit(1)
 
@@ -81,10 +72,10 @@ def convert(
     written = workflows.reference.convert(given, to)
     print_data(written.text)
     for line in written.lost:
-        say(f"not carried over: {in_one_line(line)}", err=True)
+        say(f"not carried over: {_in_one_line(line)}", err=True)
 
 
-def in_one_line(text: str) -> str:
+def _in_one_line(text: str) -> str:
     """Rules that a harness wrote down itself can hold whole scripts."""
     return text.replace("\r", "\\r").replace("\n", "\\n")
 
@@ -121,6 +112,8 @@ def derive(
     say(f"wrote {file}")
 
 
+# `agenteval classify`, `rescore` and `explain`.
+
 AllowList = Annotated[
     str,
     typer.Option(
@@ -154,7 +147,7 @@ def classify(  # noqa: PLR0913 -- one parameter for each option
     jsonl: Jsonl = None,
     allowlist: AllowList = "demo",
     as_json: AsLines = False,
-    taxonomy: Taxonomy = "full",
+    taxonomy: options.Taxonomy = "full",
     second_reader: SecondReader = False,
     exit_code: ExitCode = False,
 ) -> None:
@@ -225,7 +218,7 @@ def _calls(command: str | None, jsonl: str | None) -> "Iterator[ToolCall | BadLi
     reading = workflows.reference
     if command is not None:
         text = reading.whole(_standard_input()) if command == "-" else command
-        yield reading.call_of(text)
+        yield logs.tool_calls.bash_call(text)
     elif jsonl is not None:
         yield from reading.read_lines(
             reading.bounded_lines(_standard_input()) if jsonl == "-" else reading.file_lines(jsonl)
@@ -237,7 +230,11 @@ def _standard_input() -> TextIO:
 
 
 def _printer(
-    source: str | None, taxonomy: str, *, as_json: bool, all_count: bool
+    source: str | None,
+    taxonomy: str,
+    *,
+    as_json: bool,
+    all_count: bool,
 ) -> "tuple[Callable[[ToolCall, Verdict], None], Callable[[], None]]":
     """Return a function that shows a verdict, and one that shows those still waiting.
 
@@ -272,7 +269,7 @@ _AT_ONCE = 256  # lines: to write each by itself takes a third of the time
 
 
 def rescore(
-    runs: Annotated[list[str], typer.Argument(help="Run ids, or `last`.")],
+    runs: options.StoredRuns,
     *,
     allowlist: Annotated[
         str | None,
@@ -281,7 +278,7 @@ def rescore(
     own: Annotated[
         bool, typer.Option("--own", help="The allow lists that the run was played under, as today.")
     ] = False,
-    store: Store = DEFAULT_STORE,
+    store: options.Store = options.DEFAULT_STORE,
 ) -> None:
     """Judge the stored calls of runs again, by today's taxonomy or another allow list.
 
@@ -322,8 +319,11 @@ def explain(
         output.say_text(workflows.reference.page_of(failure_class))
 
 
+# `agenteval whatif` and `suggest`.
+
+
 def whatif(
-    runs: Annotated[list[str], typer.Argument(help="Run ids, or `last`.")],
+    runs: options.StoredRuns,
     *,
     budget: Annotated[
         float | None,
@@ -400,7 +400,7 @@ def _relaxed(relaxed: "Relaxed", now: "Relaxed", runs: "Sequence[Trials]") -> It
 
 def _brief(written: str) -> str:
     """Return a model's text on one line that a terminal has space for."""
-    return in_one_line(shortened(written, _WIDE))
+    return _in_one_line(shortened(written, _WIDE))
 
 
 def _times(count: int) -> str:
@@ -447,7 +447,7 @@ Beside = Annotated[
 
 
 def suggest(
-    runs: Annotated[list[str], typer.Argument(help="Run ids, or `last`.")],
+    runs: options.StoredRuns,
     *,
     play: Play = None,
     prompt: PromptFile = None,
@@ -487,7 +487,9 @@ def suggest(
 
 
 def _rules(
-    names: "Sequence[str]", store: str, allowlist: str | None
+    names: "Sequence[str]",
+    store: str,
+    allowlist: str | None,
 ) -> "tuple[Sequence[Relaxed], str]":
     """The best rules more, or why none can be looked for: of a log the list is often not ours."""
     try:

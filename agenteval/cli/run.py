@@ -1,9 +1,4 @@
-"""`agenteval run`: one or more models through scenarios, then the tables and the report.
-
-Runs as `run` and `show` show them: printed, in a report, and in the summary of a job.
-
-`agenteval show`, `compare` and `import`: runs and published tables, alone and side by side.
-"""
+"""`agenteval run`, `show`, `compare`, `import`: runs played, then shown alone and side by side."""
 
 import gc
 from collections.abc import Sequence
@@ -35,7 +30,7 @@ if TYPE_CHECKING:
 REPORTS = Path("reports")
 
 
-def report_of(runs: "Sequence[Run]") -> Path:
+def _report_of(runs: "Sequence[Run]") -> Path:
     """Return where the report of these runs is written if nothing else is given."""
     name = runs[0].id if len(runs) == 1 else f"comparison-{runs[-1].id}"
     return REPORTS / f"{as_file_part(name)}.html"
@@ -71,6 +66,8 @@ def show_runs(runs: "Sequence[Side]", form: Form) -> None:
         if form.path is not None:
             output.say(f"Report: {form.path}")
 
+
+# `agenteval run`.
 
 _SAME = "the same command goes on"
 HELP = """\
@@ -159,13 +156,18 @@ def _cut_off(resumed: str | None) -> "Iterator[None]":
 
 
 def _played(
-    called: typer.Context, plan: "Plan", gate: "Path | None"
+    called: typer.Context,
+    plan: "Plan",
+    gate: "Path | None",
 ) -> "tuple[InterimLooks | None, tuple[Sequence[Side], bool]]":
     """Return the interim looks, the runs, and if Ctrl-C ended them early."""
     output.collect_rarely(_RARELY)
     options = called.params
     watch = workflows.gate.watch_for(
-        gate, options["baseline"], options["store"], allow_simulated=options["allow_simulated"]
+        gate,
+        options["baseline"],
+        options["store"],
+        allow_simulated=options["allow_simulated"],
     )
     with output.playing(quiet=options["as_json"]) as progress:
         if options["executor"] == "ray":
@@ -183,7 +185,11 @@ def _options_on_command_line(called: typer.Context) -> list[str]:
 
 
 def _part(
-    called: typer.Context, shard: str | None, executor: str, job: str, lease: float
+    called: typer.Context,
+    shard: str | None,
+    executor: str,
+    job: str,
+    lease: float,
 ) -> "Part | None":
     if shard is None and executor == "local":
         if lonely := [
@@ -221,7 +227,7 @@ def _show(called: typer.Context, sides: "Sequence[Side]", report: "Path | None")
         return
     options = called.params
     form = Form(
-        path=report or report_of([side.run_and_score[0] for side in sides]),
+        path=report or _report_of([side.run_and_score[0] for side in sides]),
         taxonomy=options["taxonomy"],
         about=workflows.gate.declared(None),
         github=options["github"],
@@ -252,7 +258,11 @@ def _how_on(sides: "Sequence[Side]", resumed: str | None) -> str:
 
 
 def _broken(
-    sides: "Sequence[Side]", limit: float, resumed: str | None, *, interrupted: bool
+    sides: "Sequence[Side]",
+    limit: float,
+    resumed: str | None,
+    *,
+    interrupted: bool,
 ) -> int:
     """Say what broke trials, and return its exit code; 0 where a verdict may stand."""
     if faults := workflows.views.faults(sides):
@@ -269,7 +279,11 @@ def _broken(
 
 
 def _verdict(
-    runs: "Sequence[Run]", watch: "InterimLooks | None", store: str, *, quiet: bool
+    runs: "Sequence[Run]",
+    watch: "InterimLooks | None",
+    store: str,
+    *,
+    quiet: bool,
 ) -> int:
     """Say what the gate found of each run: the worst counts."""
     if watch is None:
@@ -279,6 +293,8 @@ def _verdict(
         output.say_text(o.at_store("\n".join(ended.lines)), err=quiet)
     return o.EXIT_CODES[ended.verdict]
 
+
+# `agenteval show`.
 
 ARTICLE = "article"
 SCHEMA = "agenteval.runs/1"
@@ -341,7 +357,12 @@ def show(  # noqa: PLR0913 -- each is an option of the command line
 
 
 def _list(
-    store: str, *, model: str | None, label: str | None, since: str | None, as_json: bool
+    store: str,
+    *,
+    model: str | None,
+    label: str | None,
+    since: str | None,
+    as_json: bool,
 ) -> None:
     usual = store == o.DEFAULT_STORE
     listing = workflows.runs.listing(store, or_none=usual, model=model, label=label, since=since)
@@ -437,6 +458,8 @@ def _table(table: "ListedTable") -> dict[str, Any]:
     }
 
 
+# `agenteval compare`.
+
 Names = Annotated[
     list[str],
     typer.Argument(help=f"{o.RUN_WORDS}; imported counts, or CSV files of counts: two models."),
@@ -496,9 +519,9 @@ def _print_stacks(named: "Sequence[str]", store: str, about: str | None) -> None
         output.say(line)
 
 
-imports = typer.Typer(
-    help="Read what was measured elsewhere.", no_args_is_help=True, add_completion=False
-)
+# `agenteval import`.
+
+imports = o.group("Read what was measured elsewhere.")
 
 
 @imports.callback()

@@ -196,14 +196,13 @@ def play(  # noqa: PLR0913 -- each is an option of the command line
 
     - `agenteval play ralf/handshake#2 --replay last`
     """
-    by_hand = workflows.author
-    terminal = by_hand.Terminal(output.say_text, _typed, sandbox)
+    terminal = workflows.author.Terminal(output.say_text, _typed, sandbox)
     if replay:
         (run,) = output.chosen([replay], store)
-        trial = by_hand.replayed(run, scenario, store, terminal)
+        trial = workflows.author.replayed(run, scenario, store, terminal)
     else:
         setting = config.prompts.load_setting(arm, prompt_variant, rules, context)
-        trial = by_hand.by_person(scenario, seed, setting, terminal)
+        trial = workflows.author.by_person(scenario, seed, setting, terminal)
     for line in report.transcripts.ended(report.transcripts.shown_trial(trial)):
         output.say(line)
 

@@ -1,7 +1,4 @@
-"""`agenteval runs`, `finish`, `store`, `view`: runs named, closed and looked at; a sound store.
-
-`agenteval transcript`, `calls`, `export`, `schema`: what stands behind the figures of a run.
-"""
+"""The commands on a store: `runs`, `finish`, `view`, `transcript`, `calls`, `export`, `schema`."""
 
 import json
 import os
@@ -27,11 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from agenteval.store.search import FoundCall
-app = typer.Typer(
-    help="Label stored runs, remove them, or carry them to another store.",
-    no_args_is_help=True,
-    add_completion=False,
-)
+app = options.group("Label stored runs, remove them, or carry them to another store.")
 NamedRuns = Annotated[list[str], typer.Argument(help=f"{options.RUN_WORDS}.")]
 Yes = Annotated[
     bool, typer.Option("--yes", help="Do not ask. The runs are then named by their whole ids.")
@@ -85,7 +78,7 @@ def rm(runs: NamedRuns, *, yes: Yes = False, store: options.Store = options.DEFA
 def export(
     runs: NamedRuns,
     *,
-    file: Annotated[Path, typer.Option("--file", help="Write it there, to a new file.")],
+    file: options.NewFile,
     store: options.Store = options.DEFAULT_STORE,
 ) -> None:
     """Write runs into one file, which is a store of its own.
@@ -135,10 +128,10 @@ def finish(
     output.say(f"{closed.id}: closed, with all that was planned: {trials}")
 
 
-stores = typer.Typer(
-    help="Look a store through for damage, upgrade it, make it small, or copy it into a file.",
-    no_args_is_help=True,
-    add_completion=False,
+# `agenteval store`.
+
+stores = options.group(
+    "Look a store through for damage, upgrade it, make it small, or copy it into a file."
 )
 
 
@@ -197,7 +190,7 @@ def export_all(
         typer.Argument(help=f"{options.RUN_WORDS}. Without one: all of them.", show_default=False),
     ] = None,
     *,
-    file: Annotated[Path, typer.Option("--file", help="Write it there, to a new file.")],
+    file: options.NewFile,
     store: options.Store = options.DEFAULT_STORE,
 ) -> None:
     """Write the whole store, or some runs of it, into one new SQLite file.
@@ -209,6 +202,8 @@ def export_all(
     workflows.runs.exported(ids, file, store)
     output.say(f"wrote {report.tables.counted(len(ids), 'run')} to {file}")
 
+
+# `agenteval view`.
 
 Host = Annotated[str, typer.Option(help="Address to listen at; any but loopback lets others read.")]
 Port = Annotated[int, typer.Option(min=0, max=65535, help="0 takes any that is free.")]
@@ -243,6 +238,8 @@ def view(
         return
     viewer.application.serve(store, host, port, lambda address: output.say(f"Open {address}"))
 
+
+# `agenteval transcript` and `calls`.
 
 SCHEMA = "agenteval.calls/1"
 OneRun = Annotated[str, typer.Argument(metavar="RUN", help=f"{options.RUN_WORDS}.")]
@@ -379,6 +376,8 @@ def _document(call: "FoundCall") -> dict[str, Any]:
     return told | {"class": told.pop("failure_class"), "cut": call.length > len(call.arguments)}
 
 
+# `agenteval export` and `schema`.
+
 Kind = Annotated[
     Literal["calls", "trials", "dataset"],
     typer.Argument(help="What a row is: a call, a trial; a dataset is a folder with both."),
@@ -387,7 +386,9 @@ Runs = Annotated[list[str], typer.Argument(metavar="RUN...", help=f"{options.RUN
 OutFile = Annotated[
     Path,
     typer.Option(
-        "--file", metavar="FILE", help="FILE.csv, FILE.jsonl or FILE.parquet; a dataset's folder."
+        "--file",
+        metavar="FILE",
+        help="FILE.csv, FILE.jsonl or FILE.parquet; a dataset's folder.",
     ),
 ]
 Redact = Annotated[

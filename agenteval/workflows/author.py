@@ -1,6 +1,7 @@
-"""Scenarios for their authors: listed, shown as a model reads them, or newly created.
+"""Scenarios for their authors: listed, shown as a model reads them, newly created, played by hand.
 
-A trial with a person as the model, or with the turns of a stored trial; it is stored nowhere.
+The last section plays a trial with a person as the model, or with the turns of a stored trial; it
+is stored nowhere.
 """
 
 import asyncio
@@ -28,7 +29,7 @@ from agenteval.trial.call import BASH, ToolCall
 from agenteval.trial.text import shortened, visible
 from agenteval.trial.trial import CallRecord, Message, Scenario, Trial, Turn, Usage
 from agenteval.workflows import views
-from agenteval.workflows.prove import Kept, played
+from agenteval.workflows.prove import Kept, filled, filled_for, played
 from agenteval.workflows.stages import arm_played, load_stages
 
 __all__ = ["load_setting", "prompts", "scenarios", "world", "write_new", "write_world"]
@@ -52,9 +53,7 @@ def prompts(name: str, seed: int, setting: Setting) -> Iterator[list[tuple[str, 
     """
     named_scenarios = scenarios([name])
     if setting.context:
-        from agenteval.workflows import prove  # noqa: PLC0415 -- start-up: few need it
-
-        setting = prove.filled_for([one.name for one in named_scenarios], setting)
+        setting = filled_for([one.name for one in named_scenarios], setting)
     for scenario in named_scenarios:
         prompt = posed(scenario, seed, setting)
         yield [
@@ -171,6 +170,8 @@ def _texts(name: str) -> Mapping[Path, str]:
     }
 
 
+# A trial by hand.
+
 HELP = """\
 A line is a command for bash. `:bash` alone begins one of many lines, which `:end` ends.
 :NAME {"key": "value"}  calls another tool; :NAME text gives its first parameter
@@ -202,7 +203,11 @@ class _Person:
     _begun: list[Sequence[Message]] = field(default_factory=list)  # one conversation an agent
 
     async def ask(
-        self, messages: Sequence[Message], tools: Sequence[ToolSchema], *, seed: int
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[ToolSchema],
+        *,
+        seed: int,
     ) -> Turn:
         del seed
         self._show(messages, tools)
@@ -269,7 +274,11 @@ class _Replay:
         self._scripts = [iter(turns) for turns in (self.trial.turns, *agents)]
 
     async def ask(
-        self, messages: Sequence[Message], tools: Sequence[ToolSchema], *, seed: int
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[ToolSchema],
+        *,
+        seed: int,
     ) -> Turn:
         del tools, seed
         turn = next(self._script(messages), _turn("", ()))
@@ -319,9 +328,7 @@ def play(stage: Stage, seed: int, setting: Setting, model: Model, at: Terminal) 
 
     async def there() -> Trial:
         backend = await choose(at.sandbox, prefork=True)
-        from agenteval.workflows import prove  # noqa: PLC0415 -- start-up: few need it
-
-        long = await prove.filled(setting, [stage], backend)
+        long = await filled(setting, [stage], backend)
         trials = await played([slow], [key], model, backend, long, recorder=Shown(say=at.say))
         return trials[key]
 

@@ -1,12 +1,11 @@
-"""Cheats against a scenario's tests: modules that do none of the work must not pass, nor see it.
+"""Cheats against a scenario: players and modules that do none of the work must not pass.
 
-Each is put where the solution writes a module. A test that runs the model's code by
+First the modules: each is put where the solution writes one. A test that runs the model's code by
 `agenteval_test` withstands them all; one that imports it into its own process withstands few.
 
-Task instances of many seeds, checked cheaply, and players that are honest or cheat.
-
-Players who guess, list answers, edit the examples or look at nothing must not complete a scenario;
-players who take another way to the goal must.
+Then the task instances of many seeds, checked cheaply, and the players. Those who guess, list
+answers, edit the examples or look at nothing must not complete a scenario; those who take another
+way to the goal must.
 """
 
 import ast
@@ -134,19 +133,6 @@ with open({LOOT!r}, 'wb') as loot:
         except Exception:
             continue
 """
-# These pass nowhere, but wear out who asks: text, and what must be said of it.
-BABBLING: Mapping[str, tuple[str, str]] = {
-    "answers without end": ("import os\nwhile True: os.write(3, b'x' * 65536)", "too long a one"),
-    "answers a list nested without end": (
-        "import os\nos.write(3, b'[' * 100000 + b'\\n')\ndef double(_): return 6",
-        "no answer|another form",
-    ),
-    "is a hundred processes": (
-        "import os, time\nfor _ in range(99): os.fork() or time.sleep(600)",
-        "processes|BlockingIOError|wall-time",
-    ),
-    "is no Python": ("\0\0 def", "SyntaxError|ValueError"),
-}
 BROKEN = "raise RuntimeError('this does nothing')\n"
 
 
@@ -177,7 +163,11 @@ class _Tried:
     """The cheats, one after the other in the place of one module."""
 
     def __init__(
-        self, sandbox: Sandbox, path: str, tests: Collection[CodeTest], known: str
+        self,
+        sandbox: Sandbox,
+        path: str,
+        tests: Collection[CodeTest],
+        known: str,
     ) -> None:
         self._sandbox, self._path, self._tests, self._known = sandbox, path, tests, known
 
@@ -241,6 +231,8 @@ def _names(content: str) -> set[str]:
     return {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
 
 
+# Task instances of many seeds, and players.
+
 REFERENCE = 10  # of these worlds the solution is played in
 OTHERS = 12  # worlds whose answers an adversary knows
 FEW = 6  # wrong guesses before the right one, and after it
@@ -267,7 +259,7 @@ def tried(stage: Stage, count: int) -> Tried:
     for seed in range(count):
         try:
             prompt, files = render(stage.scenario, seed), stage.files(seed)
-            rows = initial_rows(files.get(stage.scenario.database, b""), prompt.goal)
+            rows = _initial_rows(files.get(stage.scenario.database, b""), prompt.goal)
         except (UsageError, ValueError) as error:
             faults.append(f"seed {seed}: {error}")
             continue
@@ -279,7 +271,7 @@ def tried(stage: Stage, count: int) -> Tried:
     return Tried(count, len(answers), tuple(faults))
 
 
-def initial_rows(content: bytes, checks: Sequence[Check]) -> list[Any]:
+def _initial_rows(content: bytes, checks: Sequence[Check]) -> list[Any]:
     """Return the first value of each check in a database; None if it finds nothing or fails."""
     return [answer.first for answer in rows(content, [check.query for check in checks])]
 
@@ -309,7 +301,10 @@ def _guesses(stage: Stage, prompt: Prompt, others: Sequence[Variables]) -> Plan 
 
 
 def _wrong(
-    scenario: Scenario, steps: Sequence[Step], values: Variables, others: Sequence[Variables]
+    scenario: Scenario,
+    steps: Sequence[Step],
+    values: Variables,
+    others: Sequence[Variables],
 ) -> Iterator[Written]:
     """Yield the closing calls with one answer of another task instance in each."""
     tried_calls = {_written(filled) for step in steps if (filled := _filled(step, values))}

@@ -1,6 +1,7 @@
-"""Asking scripts for their command lines: each is run in a sandbox, as far as its parser.
+"""Allow lists out of scripts: each is run in a sandbox as far as its parser, and written down.
 
-Scripts' command lines written down as an allow list, as short as the format allows.
+The sections are, in order: a command line as TOML, as short as the format allows; what `reveal`
+prints, read; and the scripts run.
 """
 
 import asyncio
@@ -36,7 +37,7 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Derived:
+class _Derived:
     """The command line of one script. Without a `table`, the `remarks` say why there is none."""
 
     path: str
@@ -44,13 +45,13 @@ class Derived:
     remarks: tuple[str, ...] = ()
 
 
-def to_text(scripts: Sequence[Derived]) -> str:
+def _to_text(scripts: Sequence[_Derived]) -> str:
     """An allow list of these scripts, with a comment on each that could not be read whole."""
     lines = ['description = "Scripts, each with its own command line."']
     for script in scripts:
         lines.append("")
         lines += [_comment(f"{script.path}: {remark}") for remark in script.remarks]
-        lines += block_of(script)
+        lines += _block_of(script)
     if not any(script.table for script in scripts):
         lines += ["", "[bash]"]
     return "\n".join(lines) + "\n"
@@ -61,7 +62,7 @@ def _comment(text: str) -> str:
     return "# " + "".join(c if c.isprintable() else "?" for c in " ".join(text.split()))
 
 
-def block_of(script: Derived) -> Iterator[str]:
+def _block_of(script: _Derived) -> Iterator[str]:
     """The lines of one script's table."""
     table = script.table
     if table is None:
@@ -129,6 +130,8 @@ def _text(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
+# What `reveal` prints, read.
+
 _KINDS = {
     **dict.fromkeys(("int", "IntParamType", "IntRange"), Kind.INT),
     **dict.fromkeys(("float", "FloatParamType", "FloatRange"), Kind.FLOAT),
@@ -139,15 +142,15 @@ _PLAIN = frozenset(("", "str", "StringParamType", "Choice", "TyperChoice"))
 _MANY = 100  # choices: a range of more is better said by its kind
 
 
-def _read_revealed(path: str, runner: str, ran: Execution) -> Derived:
+def _read_revealed(path: str, runner: str, ran: Execution) -> _Derived:
     """Return the command line that a script declares, read from the output of `reveal`."""
     _, mark, printed = ran.output.rpartition(f"\n{MARK}")
     if not mark:
         how = f"it was stopped ({ran.limit})" if ran.limit else f"it ended ({ran.exit_code})"
-        return Derived(path, None, (f"{how} before it reads a command line",))
+        return _Derived(path, None, (f"{how} before it reads a command line",))
     revealed = json.loads(printed)
     if "reason" in revealed:
-        return Derived(path, None, (revealed["reason"],))
+        return _Derived(path, None, (revealed["reason"],))
     remarks: list[str] = []
     line = _line(revealed, remarks)
     table = ScriptTable(
@@ -156,16 +159,16 @@ def _read_revealed(path: str, runner: str, ran: Execution) -> Derived:
         parser=Parser(revealed["parser"]),
         **{name: getattr(line, name) for name in CommandTable.__struct_fields__},
     )
-    return _readable(Derived(path, table, tuple(dict.fromkeys(remarks))))
+    return _readable(_Derived(path, table, tuple(dict.fromkeys(remarks))))
 
 
-def _readable(script: Derived) -> Derived:
+def _readable(script: _Derived) -> _Derived:
     """The same, without a table that an allow list cannot hold."""
     try:
-        block = tomllib.loads("\n".join(block_of(script)))
+        block = tomllib.loads("\n".join(_block_of(script)))
         bash_rules(convert("derived", block).bash or BashTable())
     except (UsageError, ValueError) as error:
-        return Derived(script.path, None, (f"no allow list can say what it takes: {error}",))
+        return _Derived(script.path, None, (f"no allow list can say what it takes: {error}",))
     return script
 
 
@@ -212,7 +215,10 @@ def _helps(revealed: Mapping[str, Any]) -> tuple[str, ...] | None:
 
 
 def _argument(
-    name: str, argument: Mapping[str, Any], aliases: tuple[str, ...], remarks: list[str]
+    name: str,
+    argument: Mapping[str, Any],
+    aliases: tuple[str, ...],
+    remarks: list[str],
 ) -> ArgumentTable:
     if argument["flag"]:
         return ArgumentTable(
@@ -249,6 +255,8 @@ def _argument(
     )
 
 
+# The scripts run.
+
 LIBRARIES = ".libraries"  # where click and typer lie beside the scripts
 _PACKAGES = ("click", "typer", "annotated_doc", "typing_extensions", "shellingham")
 _SOURCE = Path(reveal.__file__).read_text(encoding="utf-8")
@@ -258,10 +266,10 @@ _LIMITS = Limits(call_seconds=10.0)
 
 def derive_text(place: Path, runner: str, sandbox: str | None) -> str:
     """An allow list from what scripts themselves say they take. Raises UsageError."""
-    return to_text(derive(place, runner, sandbox))
+    return _to_text(derive(place, runner, sandbox))
 
 
-def derive(place: Path, runner: str, sandbox: str | None) -> list[Derived]:
+def derive(place: Path, runner: str, sandbox: str | None) -> list[_Derived]:
     """Return the command line of every script in a folder, or of one script.
 
     Raises UsageError if there is no script.
@@ -283,7 +291,7 @@ def derive(place: Path, runner: str, sandbox: str | None) -> list[Derived]:
         files |= _libraries()
     derived = asyncio.run(_derive_all(files, scripts, runner, sandbox))
     return derived + [
-        Derived(path, None, ("not read, no Python",)) for path in _others(place, files)
+        _Derived(path, None, ("not read, no Python",)) for path in _others(place, files)
     ]
 
 
@@ -320,8 +328,11 @@ def _nothing(place: Path) -> UsageError:
 
 
 async def _derive_all(
-    files: Mapping[str, bytes], scripts: Iterable[str], runner: str, sandbox: str | None
-) -> list[Derived]:
+    files: Mapping[str, bytes],
+    scripts: Iterable[str],
+    runner: str,
+    sandbox: str | None,
+) -> list[_Derived]:
     backend = await choose(sandbox)
     free = asyncio.Semaphore(_AT_A_TIME)
     async with asyncio.TaskGroup() as group:
@@ -335,7 +346,7 @@ async def _ask(
     path: str,
     runner: str,
     free: asyncio.Semaphore,
-) -> Derived:
+) -> _Derived:
     """Run one script in a sandbox of its own: no script can change the result of another."""
     async with free, backend.open(files, _LIMITS) as sandbox:
         done = await sandbox.run(("python3", "-W", "ignore", "-c", _SOURCE, path, LIBRARIES))

@@ -1,8 +1,8 @@
 """Playing runs: scenarios, allow lists, sandbox, store and server put together, and closed.
 
-A run that several processes play: joined, played until no trial is left to anybody, and closed.
-
-Any scheduler that starts processes will do. What they know of one another is in the store.
+`run_models` plays a plan and `session_of` prepares it. A run that several processes play comes
+first: it is joined, played until no trial is left to anybody, and closed. Any scheduler that starts
+processes will do. What they know of one another is in the store.
 """
 
 import asyncio
@@ -35,6 +35,7 @@ from agenteval.workflows import harnesses
 from agenteval.workflows.preflight import answering, served_card
 from agenteval.workflows.stages import (
     Plan,
+    Quiet,
     Suite,
     agreed,
     check_length,
@@ -115,7 +116,7 @@ def _check_same_suite(run: Run, new: Run, shard: Shard) -> None:
     check_same(run, Suite(new.policies, new.judged, new.scenarios, new.protocol), who)
 
 
-async def play_beside_others(
+async def _play_beside_others(
     shard: Shard,
     store: SqlStore,
     keys: Sequence[TrialKey],
@@ -184,23 +185,13 @@ def finish(word: str, url: str) -> Run:
         return run
 
 
-class Quiet:
-    """A Progress that shows nothing; also the Observer of each run."""
-
-    def run(self, model: str, *, trials: int, simulated: bool) -> "Quiet":  # noqa: ARG002
-        return self
-
-    def note(self, line: str) -> None: ...
-
-    def wrote(self, trial: TrialKey, tokens: int) -> None: ...
-
-    def called(self, trial: TrialKey, *, failure_class: str) -> None: ...
-
-    def finished(self, trial: TrialKey, *, void: str) -> None: ...
+# All models of one command.
 
 
 def run_models(
-    plan: Plan, watch: "InterimLooks | None" = None, progress: Progress | None = None
+    plan: Plan,
+    watch: "InterimLooks | None" = None,
+    progress: Progress | None = None,
 ) -> "tuple[list[Side], bool]":
     """Play every model of the plan; the runs as stored, and whether Ctrl-C ended them early.
 
@@ -276,7 +267,10 @@ class Session:
             from agenteval.workflows import prove  # noqa: PLC0415 -- start-up: few need it
 
             filled_setting = await prove.filled(
-                filled_setting, self.stages, backend, self.progress.note
+                filled_setting,
+                self.stages,
+                backend,
+                self.progress.note,
             )
         for name, entry in entries.items():
             async with (
@@ -302,7 +296,9 @@ class Session:
             ) from error
 
     async def _ready_entry(
-        self, name: str, configured: Mapping[str, ModelEntry]
+        self,
+        name: str,
+        configured: Mapping[str, ModelEntry],
     ) -> ModelEntry | None:
         """The entry of a server that answers; None for a simulated model, started when it plays."""
         if name.startswith(SIMULATED):
@@ -415,7 +411,7 @@ class Session:
         play: Callable[[Sequence[TrialKey]], Awaitable[None]],
     ) -> None:
         if self.shard:
-            await play_beside_others(self.shard, self.store, keys, play, self.progress.note)
+            await _play_beside_others(self.shard, self.store, keys, play, self.progress.note)
             return
         for block in self.watch.blocks(keys) if self.watch else [keys]:
             await play(block)
@@ -449,10 +445,19 @@ class Session:
         self.store.close_run(run.id, complete=complete, second_reader=counts, effort=effort)
 
     def _new_run(
-        self, card: ModelCard, backend: SandboxBackend, setting: Setting, level: int
+        self,
+        card: ModelCard,
+        backend: SandboxBackend,
+        setting: Setting,
+        level: int,
     ) -> Run:
         run = new_run(
-            self.plan, self.stages, card=card, sandbox=backend.name, setting=setting, level=level
+            self.plan,
+            self.stages,
+            card=card,
+            sandbox=backend.name,
+            setting=setting,
+            level=level,
         )
         if self.watch:
             self.watch.check(run, self.progress.note)

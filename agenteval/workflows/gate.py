@@ -1,6 +1,8 @@
 """A gate over two stored runs: its rules and their counts read, checked and judged.
 
-Interim looks of a gate at a run under way, which end it as soon as the verdict is certain.
+`judged` gives the verdict. Below it: the level that is left for a look, the checks of whether two
+runs can be compared, and the interim looks at a run under way, which end it as soon as the verdict
+is certain.
 """
 
 import hashlib
@@ -14,7 +16,7 @@ from typing import Any
 
 from agenteval.classes.catalogue import TAXONOMY_VERSION
 from agenteval.config.files import GATE_FILE, read_toml, renew
-from agenteval.config.gate import rules_at
+from agenteval.config.gate import digest, rules_at
 from agenteval.config.trust import find_rules, roots
 from agenteval.errors import UsageError
 from agenteval.protocols import TrialKey
@@ -69,12 +71,15 @@ def judged(  # noqa: PLR0913 -- what a gate is asked for
 
     `rescored` judges a run's stored calls again first, where another taxonomy judged them.
     """
-    rules_in_force, source = _rules_in_force(rules, about)
+    rules_in_force, source = rules_at(rules, about)
     before, after = run_summary(baseline, store), run_summary(candidate, store)
     if rescored:
         before, after = _rescored(before, baseline, store), _rescored(after, candidate, store)
-    excluded = check_comparable(
-        before, after, allow_simulated=allow_simulated, across_arms=across_arms
+    excluded = _check_comparable(
+        before,
+        after,
+        allow_simulated=allow_simulated,
+        across_arms=across_arms,
     )
     if excluded:
         before, after = _without(before, excluded), _without(after, excluded)
@@ -100,12 +105,6 @@ def _without(run: RunSummary, classes: Sequence[str]) -> RunSummary:
     return replace(run, trials=without(run.trials, classes))
 
 
-def _rules_in_force(rules: Path | None, about: str | None) -> tuple[Rules, str]:
-    from agenteval.config.gate import rules_at  # noqa: PLC0415 -- start-up: pydantic
-
-    return rules_at(rules, about)
-
-
 def _place(word: str, store: str) -> str:
     """Return the store of a run: a word that is a file is another store."""
     return word if Path(word).is_file() else store
@@ -126,6 +125,9 @@ def _hidden(run: RunSummary, store: str, who: str, *, over: str = "") -> Sequenc
     return *told, *spoilt_told(who, blames, run.calls + lost)
 
 
+# Looks: every look at a run spends a share of the level, so that looking often proves no more.
+
+
 @dataclass(frozen=True, slots=True)
 class Looked:
     """A look at a candidate over a baseline: its number, and the level that is left for it.
@@ -142,16 +144,17 @@ class Looked:
     judged: str  # digest of what judged the calls of both
 
     def is_known(self, rules: Rules) -> bool:
-        from agenteval.config import gate as config_gate  # noqa: PLC0415 -- start-up: pydantic
-
-        this = (config_gate.digest(rules), self.judged)
+        this = (digest(rules), self.judged)
         return any((one.rules, one.judged) == this for one in self.before)
 
     def kept_as(
-        self, candidate: RunSummary, rules: Rules, verdict: GateVerdict, *, planned: int = 0
+        self,
+        candidate: RunSummary,
+        rules: Rules,
+        verdict: GateVerdict,
+        *,
+        planned: int = 0,
     ) -> Look:
-        from agenteval.config import gate as config_gate  # noqa: PLC0415 -- start-up: pydantic
-
         return Look(
             number=max((look.number for look in candidate.looks), default=0) + 1,
             planned=planned,
@@ -159,7 +162,7 @@ class Looked:
             level=self.level,
             verdict=verdict,
             baseline=self.baseline,
-            rules=config_gate.digest(rules),
+            rules=digest(rules),
             at=datetime.now(UTC).isoformat(timespec="seconds"),
             data=self.data,
             judged=self.judged,
@@ -213,9 +216,7 @@ def _look_remarks(look: Looked, rules: Rules, candidate: RunSummary, unkept: str
             f"{level_text(look.level)}, after {len(candidate.trials)} of "
             f"{candidate.trials_planned} trials: all looks share a level of {LEVEL:g}."
         )
-    from agenteval.config import gate as config_gate  # noqa: PLC0415 -- start-up: pydantic
-
-    if any(one.rules != config_gate.digest(rules) for one in look.before):
+    if any(one.rules != digest(rules) for one in look.before):
         yield (
             "The same trials were held against other rules before: limits that are chosen with "
             "the figures at hand prove less."
@@ -271,6 +272,9 @@ def _about_of(path: Path, tables: Mapping[str, Any]) -> Any:
     return renewed.get("about", Estimand.THESE)
 
 
+# What two runs have to have in common.
+
+
 def run_summary(run: str, store: str) -> RunSummary:
     """Return the ended trials of a run, or of the newest run in another store's file.
 
@@ -283,7 +287,7 @@ def run_summary(run: str, store: str) -> RunSummary:
         return load_summary(query, "last" if elsewhere else run).ended
 
 
-def check_comparable(
+def _check_comparable(
     baseline: RunSummary,
     candidate: RunSummary,
     *,
@@ -341,7 +345,10 @@ def check_arms(names: Sequence[str], conditions: Sequence[Conditions]) -> None:
 
 
 def left_out(
-    names: Sequence[str], conditions: Sequence[Conditions], *, across: bool
+    names: Sequence[str],
+    conditions: Sequence[Conditions],
+    *,
+    across: bool,
 ) -> Sequence[str]:
     """The classes without which runs on unlike servers are compared. Raises UsageError."""
     classes = unlike_classes(conditions)
@@ -368,6 +375,8 @@ def _check_simulated(runs: Sequence[RunSummary], *, allow_simulated: bool) -> No
             "give --allow-simulated to see how a gate works"
         )
 
+
+# Interim looks at a run under way.
 
 Note = Callable[[str], None]  # told a line while the run goes on
 
@@ -399,7 +408,7 @@ class InterimLooks:
         A run that is too small to pass gets a note, and is not stopped: it may still fail.
         """
         candidate = RunSummary.of(run)
-        check_comparable(self.baseline, candidate, allow_simulated=self.allow_simulated)
+        _check_comparable(self.baseline, candidate, allow_simulated=self.allow_simulated)
         like = repeated(self.baseline, run.trials_planned, self.rules.about)
         for one in out_of_reach(self.baseline, like, self.rules):
             line = f"{one.name.removeprefix('budgets.')}: {reach_told(one)}"
@@ -466,7 +475,11 @@ def _verdict_line(run: Run, look: Look, verdict: GateVerdict, options: str) -> s
 
 
 def watch_for(
-    gate: Path | None, baseline: str | None, store: str, *, allow_simulated: bool
+    gate: Path | None,
+    baseline: str | None,
+    store: str,
+    *,
+    allow_simulated: bool,
 ) -> InterimLooks | None:
     """None without a gate. Raises UsageError, before the run, for what could not be judged."""
     if gate is None and baseline is None:

@@ -135,7 +135,9 @@ def _harness_of(options: Options) -> Harness:
 
 
 def joined(
-    plan: Plan, stages: Sequence[Stage], note: Callable[[str], None]
+    plan: Plan,
+    stages: Sequence[Stage],
+    note: Callable[[str], None],
 ) -> tuple[Harness, Plan, tuple[Stage, ...]]:
     """The program that plays, the plan that names it, and what it can play. Raises UsageError."""
     harness = _harness_of(plan.options)
@@ -196,14 +198,19 @@ def verdicts(run: str, store: str) -> Iterator[str]:
             raise UsageError(f"{stored.id}: our own loop played it, so there is one verdict a call")
         calls = [(call, trial.scenario) for trial in stored.trials for call in trial.calls]
         stages = load_stages(
-            sorted({scenario for _, scenario in calls}), STRICT, allowlist=stored.options.allowlist
+            sorted({scenario for _, scenario in calls}),
+            STRICT,
+            allowlist=stored.options.allowlist,
         )
         readings = _readings_of(named, stages)
         yield from differences(named, [c for c, _ in calls], readings, [s for _, s in calls])
 
 
 def differences(
-    name: str, calls: Sequence[CallRecord], readings: Mapping[str, Read], scenarios: Sequence[str]
+    name: str,
+    calls: Sequence[CallRecord],
+    readings: Mapping[str, Read],
+    scenarios: Sequence[str],
 ) -> Iterator[str]:
     """Yield how many verdicts differ, in which ways, with examples.
 
@@ -233,7 +240,9 @@ def _way(call: CallRecord, read: Read | None) -> str:
     if read is None or read.harness_policy.engine is None:
         return way
     if read.own_policy and shows_open_files(
-        partial(allowed, read.own_policy), call.call.command or "", UNKNOWN_WORLD.root
+        partial(allowed, read.own_policy),
+        call.call.command or "",
+        UNKNOWN_WORLD.root,
     ):
         return f"{way}, for it was told yes: the list lets these files be read"
     explained = allowed(read.harness_policy, call.call) == (call.harness == "ran")

@@ -1,15 +1,18 @@
-"""Asking servers what they serve, before a run and for `agenteval models`.
+"""Asking servers: what they serve, before a run and for `agenteval models`; how fast they are.
 
-`agenteval speed --model`: requests of our own at each level of concurrency.
+The sections are, in order: `agenteval models` and the checks before a run, `agenteval init`, and
+`agenteval speed --model`, which sends requests of our own at each level of concurrency.
 """
 
 import asyncio
 import re
 import secrets
 import time
+import tomllib
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -112,7 +115,10 @@ async def preflight(entry: ModelEntry) -> str:
 
 
 async def answering(
-    entry: ModelEntry, note: Callable[[str], None], *, some: bool
+    entry: ModelEntry,
+    note: Callable[[str], None],
+    *,
+    some: bool,
 ) -> Mapping[str, str]:
     """Return the owner of the model at the URL of each of its servers.
 
@@ -182,6 +188,8 @@ def _each_once(facts: Sequence[Mapping[str, str]]) -> Mapping[str, str]:
     values = {name: dict.fromkeys(one[name] for one in facts if name in one) for name in names}
     return {name: " / ".join(each) for name, each in values.items()}
 
+
+# `agenteval init`.
 
 HEAD = """\
 # The models that are served, as `agenteval init` found them: `agenteval run --model NAME`.
@@ -255,40 +263,13 @@ def _entry_text(name: str, entry: ModelEntry, facts: Mapping[str, str]) -> str:
 
 SHORT = ("server", "model", "quantization", "context")  # facts that stand in one line
 
-# What the lines of a prompt are made of: that they differ is all that matters.
-AREAS = (
-    "archive", "audio", "budget", "calendar", "contacts", "digest", "energy", "feeds", "garden",
-    "health", "house", "images", "inbox", "invoices", "library", "maps", "meals", "metrics",
-    "news", "notes", "papers", "photos", "podcasts", "reading", "recipes", "research", "shopping",
-    "sports", "stocks", "strategy", "tasks", "travel", "video", "weather", "writing",
-)  # fmt: skip
-DOING = (
-    "collects", "compares", "checks", "describes", "draws up", "explains", "files", "finds",
-    "keeps", "lists", "marks", "merges", "orders", "plans", "ranks", "reads", "reports on",
-    "reviews", "sorts", "summarises", "tags", "translates", "watches", "writes up",
-)  # fmt: skip
-THINGS = (
-    "the monthly figures", "open questions of the last review", "letters that wait for an answer",
-    "receipts above the limit", "the reading list of this quarter", "drafts nobody has approved",
-    "sources with a date", "rooms that are used at night", "readings of the meters",
-    "appointments that clash", "the plan for the weekend", "parts that were ordered twice",
-    "warnings of the last run", "pictures without a caption", "the decisions of the last meeting",
-    "chapters that were summarised", "subscriptions that end soon", "the weather of the week",
-    "stages that were passed", "comments of the evaluator", "the inventory of the cellar",
-    "names that are written in two ways", "tickets that were closed", "the route with a stop",
-)  # fmt: skip
-PLACES = (
-    "for the morning digest", "in the family folder", "of the research loop", "before noon",
-    "with their sources", "for the next stage", "once a week", "in plain sentences",
-    "and says what is missing", "by date", "by the person concerned", "for the archive",
-    "without repeating what is known", "with a figure and its unit", "in the order of urgency",
-    "for whoever asks next", "as they stood at midnight", "in one table",
-)  # fmt: skip
+# `agenteval speed --model`.
+
 SEED = 1  # speed is measured, and what is said does not matter
 
 
 @dataclass(frozen=True, slots=True)
-class ProbedLevels:
+class _ProbedLevels:
     """The replies to some requests, the reasons why others have none, and the seconds of all."""
 
     turns: tuple[Turn, ...]
@@ -297,8 +278,10 @@ class ProbedLevels:
 
 
 async def probe(
-    model: Model, prompts: Sequence[tuple[Message, ...]], concurrency: int
-) -> ProbedLevels:
+    model: Model,
+    prompts: Sequence[tuple[Message, ...]],
+    concurrency: int,
+) -> _ProbedLevels:
     """Send all prompts once, `concurrency` at a time. Raises errors that only the user can fix."""
     free = asyncio.Semaphore(concurrency)
     started = time.perf_counter()
@@ -307,7 +290,7 @@ async def probe(
             tasks = [group.create_task(_reply(model, prompt, free)) for prompt in prompts]
     seconds = time.perf_counter() - started
     results = [task.result() for task in tasks]
-    return ProbedLevels(
+    return _ProbedLevels(
         turns=tuple(one for one in results if isinstance(one, Turn)),
         failures=tuple(one for one in results if isinstance(one, str)),
         seconds=seconds,
@@ -336,7 +319,13 @@ def _text(key: str, characters: int) -> Iterator[str]:
     while remaining > 0:
         yield line
         remaining -= len(line)
-        line = "\n" + " ".join(map(chance.choice, (AREAS, DOING, THINGS, PLACES)))
+        line = "\n" + " ".join(map(chance.choice, _word_lists()))
+
+
+@cache
+def _word_lists() -> Sequence[Sequence[str]]:
+    text = Path(__file__).with_name("speed_prompts.toml").read_text(encoding="utf-8")
+    return [*tomllib.loads(text).values()]
 
 
 PER_TOKEN = 4.0  # characters, until the server has counted
@@ -359,7 +348,10 @@ class Probe:
 
 
 def probe_of(
-    levels: str, prompt_tokens: int, completion_tokens: int, requests: int | None
+    levels: str,
+    prompt_tokens: int,
+    completion_tokens: int,
+    requests: int | None,
 ) -> Probe:
     """Raises UsageError for levels that are none."""
     nonce = secrets.token_hex(8)
@@ -416,7 +408,7 @@ async def _levels(name: str, model: OpenAIModel, load: Probe, *, simulated: bool
     return served
 
 
-def _replies(name: str, probed: ProbedLevels) -> Sequence[Turn]:
+def _replies(name: str, probed: _ProbedLevels) -> Sequence[Turn]:
     """Raises UsageError when there are none."""
     if not probed.turns:
         raise UsageError(

@@ -1,8 +1,9 @@
-"""The effects of a folder as a project: `doctor --project` lists them, and `trust` confirms it.
+"""A folder as a project and this machine as a host: what each would do, tried or listed.
 
-Nothing of it is executed: files are named, only agenteval.toml is read, and no link is followed.
+`examine` lists for `doctor --project` and `confirm` is for `trust`. Nothing of a project is
+executed: files are named, only agenteval.toml is read, and no link is followed.
 
-A check of this machine by trying its parts: sandboxes, readers of a model's output, bashlex.
+`examine_machine` tries the parts: sandboxes, readers of a model's output, bashlex.
 """
 
 import asyncio
@@ -70,9 +71,7 @@ class Project:
     unusual: Sequence[tuple[str, str]]  # links, devices, scripts, plug-ins: kind and place
 
     def document(self) -> dict[str, Any]:
-        plain = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        rows = [{name: getattr(one, name) for name in one.__slots__} for one in self.models]
-        return plain | {"models": rows}
+        return asdict(self)
 
 
 def _project_of(folder: Path) -> Path:
@@ -215,6 +214,8 @@ def state_of(folder: str, pin: str) -> str:
         return "gone"
     return "unchanged" if trust.digest(Path(folder)) == pin else "changed, so not trusted any more"
 
+
+# This machine.
 
 # A command it reads, with its words; one it cannot read, one it hangs on.
 ASKED = (("ls 'a b'", "ls", "a b"), ("echo { }",), ("echo a'${'b",))

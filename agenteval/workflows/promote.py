@@ -1,6 +1,7 @@
-"""A promotion in one go: baseline found or played, candidate planned, watched and judged.
+"""A promotion in one go, and the rehearsals of a gate that it needs.
 
-A gate rehearsed: what its rules mean for a run, and how large a run has to be.
+The sections are, in order: what a gate's rules mean for a run (`explain_rules`), how large a run
+has to be (`planned`), and the promotion: baseline found or played, candidate planned and judged.
 """
 
 import asyncio
@@ -13,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from agenteval.config.files import DEFAULT_ARM
 from agenteval.config.gate import rules_at
 from agenteval.config.models import SIMULATED, load_models, resolve
 from agenteval.config.trust import roots
@@ -44,7 +44,7 @@ from agenteval.trial.text import as_word
 from agenteval.workflows.evaluate import run_models
 from agenteval.workflows.gate import InterimLooks, judged, run_summary
 from agenteval.workflows.preflight import preflight
-from agenteval.workflows.stages import plan_of
+from agenteval.workflows.stages import USUAL, plan_of
 from agenteval.workflows.views import check_usable
 
 SEED = 1
@@ -64,7 +64,11 @@ def _rehearsal_of(run: RunSummary, rules: Rules) -> Rehearsal:
 
 
 def explain_rules(
-    baseline: str | None, path: Path | None, store: str, *, about: str | None = None
+    baseline: str | None,
+    path: Path | None,
+    store: str,
+    *,
+    about: str | None = None,
 ) -> Explained:
     """Explain the rules for runs of the baseline's size, or of a common size without a baseline."""
     rules, source = rules_at(path, about)
@@ -116,9 +120,13 @@ def _published(rules: Rules) -> tuple[Rehearsal, str]:
     scenarios = frozenset(scenario for scenario, _, _ in worlds)
     design = Design(worlds, PUBLISHED_SIZES, scenarios, Clustering(0.0, rules.icc))
     return Rehearsal(
-        design, PUBLISHED, rules
+        design,
+        PUBLISHED,
+        rules,
     ), "Without --baseline RUN, like the dense model of a published comparison"
 
+
+# How large a run has to be.
 
 PLANNED_PAIRS = 1_000
 SCHEMA = "agenteval.plan/1"
@@ -195,7 +203,10 @@ def planned(  # noqa: PLR0913 -- what a plan is asked for
     rules_in_force = declared or rules_at(None, about)[0]
     share = ratio or (margin or 0) / 100
     rules = Rules(
-        share, ratio=ratio is not None, about=rules_in_force.about, icc=rules_in_force.icc
+        share,
+        ratio=ratio is not None,
+        about=rules_in_force.about,
+        icc=rules_in_force.icc,
     )
     rehearsal = replace(_rehearsal_of(run, rules), pairs=PLANNED_PAIRS)
     if ratio is not None and not rehearsal.baseline.errors:
@@ -260,21 +271,7 @@ def _time(hours: float) -> str:
     return f"{hours:.1f} hours" if hours >= 1 else f"{60 * hours:.1f} minutes"
 
 
-# What a run is asked for where neither the user nor the baseline's run says it.
-USUAL: Mapping[str, Any] = {
-    "targets": [],
-    "base_url": None,
-    "trials": 5,
-    "seed": 1,
-    "concurrency": "4",
-    "max_turns": None,
-    "arm": DEFAULT_ARM,
-    "prompt_variant": None,
-    "rules": "start",
-    "context": "0",
-    "sandbox": None,
-    "prefork": True,
-}
+# The promotion.
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,7 +303,9 @@ def promote(promotion: Promotion, progress: Progress) -> GateView:
         options = replace(_options(baseline), trials=trials)
         baseline = _played(options, promotion.store, progress)
     watch = InterimLooks(
-        rules, run_summary(baseline.id, promotion.store), promotion.allow_simulated
+        rules,
+        run_summary(baseline.id, promotion.store),
+        promotion.allow_simulated,
     )
     options = replace(_options(baseline), model=[promotion.candidate], base_url=None)
     candidate = _played(options, promotion.store, progress, watch)
@@ -359,7 +358,10 @@ def _stored(promotion: Promotion) -> Run | None:
 
 
 def _played(
-    options: Options, store: str, progress: Progress, watch: InterimLooks | None = None
+    options: Options,
+    store: str,
+    progress: Progress,
+    watch: InterimLooks | None = None,
 ) -> Run:
     """One model's run. Raises UsageError where the server broke all of it."""
     sides, interrupted = run_models(plan_of(options, store), watch, progress)

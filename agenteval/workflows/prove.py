@@ -1,12 +1,8 @@
 """Proving scenarios: four players play them for real, and the rest is read and judged.
 
-The faults of a scenario, one line each, with the fix.
-
-The tasks that precede a task when a run wants long prompts: other tasks, really played.
-
-A simulated model plays them under the run's own arm, in the same sandbox, each with a seed that no
-trial has. They include its slips, the replies to them, and the output of every script. The same
-length under the same arm always gives the same tasks, whatever else is played.
+`check` gives the proofs of `scenarios check`. The parts are, in order: the faults of a scenario,
+one line each, with the fix; the players that prove it; and the tasks that precede a task when a run
+wants long prompts (`filled`).
 """
 
 import asyncio
@@ -15,18 +11,15 @@ from collections.abc import (
     AsyncIterator,
     Callable,
     Collection,
-    Iterable,
     Iterator,
     Mapping,
     Sequence,
 )
-from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import islice
+from itertools import chain, count, islice
 
 from agenteval.classes import judge
-from agenteval.classes.judge import judge as judge_of_judge
 from agenteval.config.prompts import arms, prompt_faults
 from agenteval.errors import UsageError
 from agenteval.models.openai_client import OpenAIModel
@@ -44,36 +37,39 @@ from agenteval.trial.call import Ending, Outcome, ToolCall
 from agenteval.trial.text import Chance
 from agenteval.trial.trial import Agent, AgentPart, CallRecord, Message, Trial, Turn
 from agenteval.workflows import cheats
-from agenteval.workflows.cheats import cheat_faults
-from agenteval.workflows.stages import check_length, load_stages, under
+from agenteval.workflows.stages import Quiet, check_length, load_stages, under
 
 Slips = Sequence[tuple[str, Written | None]]  # failure class, and the call that should be of it
 
 
-def solution_faults(stage: Stage, trial: Trial) -> Iterator[str]:
-    """The first fault of a trial that played the solution: the others follow from it."""
+# The faults of one scenario.
+
+
+def _solution_faults(stage: Stage, trial: Trial) -> Iterator[str]:
+    """Yield the first fault of a trial that played the solution: the others follow from it."""
     fault = next(_of_solution(stage, trial), "")
     if fault:
         yield f"seed {trial.seed}: {fault}"
 
 
 def _of_solution(stage: Stage, trial: Trial) -> Iterator[str]:
-    prompt = render(stage.scenario, trial.seed)
+    steps = len(render(stage.scenario, trial.seed).solution)
+    turns = stage.scenario.max_turns
     if trial.outcome is Outcome.VOID:
         yield f"void: {trial.reason}"
-    if (steps := len(prompt.solution)) > (turns := stage.scenario.max_turns):
+    if steps > turns:
         yield f"max_turns = {turns}, and the solution has {steps} steps: raise it"
     yield from _of_calls("", trial.calls)
     for agent in stage.scenario.agents:
         yield from _of_agent(agent, trial)
-    open_steps = [step.name for step in trial.handshake if not step.reached]
     if trial.outcome is not Outcome.COMPLETED:
         missed = "; ".join(check.failure for check in trial.goal if not check.held)
         yield f"the solution was played, and the goal is not reached: {missed or trial.outcome}"
+    open_steps = [step.name for step in trial.handshake if not step.reached]
     if open_steps:
         yield f"the goal is reached without the handshake's {', '.join(open_steps)}"
-    if trial.goal_turn is not None and trial.goal_turn + 1 < len(prompt.solution):
-        yield f"the goal is reached after {trial.goal_turn + 1} of {len(prompt.solution)} steps"
+    if trial.goal_turn is not None and trial.goal_turn + 1 < steps:
+        yield f"the goal is reached after {trial.goal_turn + 1} of {steps} steps"
 
 
 def _of_agent(agent: Agent, trial: Trial) -> Iterator[str]:
@@ -98,14 +94,14 @@ def _of_calls(agent: str, calls: Sequence[CallRecord]) -> Iterator[str]:
             yield f"{step} fails: {record.reply.strip()}"
 
 
-def judged_faults(stage: Stage, seeds: Iterable[int]) -> Iterator[str]:
+def _judged_faults(stage: Stage) -> Iterator[str]:
     """Yield faults of the prompt and of the solution in every arm, judged without running anything.
 
     An arm renames tools and rewords replies. The solution depends on neither: a call that reads
     back unchanged does the same. A fault that several seeds show is reported once.
     """
     reported = set[str]()
-    for seed in seeds:
+    for seed in _seeds(stage):
         prompt, files = render(stage.scenario, seed), stage.files(seed)
         faults = _prompt_faults(stage, seed, prompt.variables, files)
         for fault in (*faults, *_profile_faults(stage, prompt, files)):
@@ -115,15 +111,16 @@ def judged_faults(stage: Stage, seeds: Iterable[int]) -> Iterator[str]:
 
 
 def _profile_faults(stage: Stage, prompt: Prompt, files: Collection[str]) -> Iterator[str]:
+    world = World(frozenset(files))
     for name, arm in arms().items():
         calls = written_calls(prompt, arm.profile, tuple(stage.policy.tools))
         for number, (step, call) in enumerate(zip(prompt.solution, calls, strict=True)):
-            verdict = judge_of_judge(call, stage.policy, World(frozenset(files))) if call else None
             if call is None or (call.name, call.arguments) != (step.tool, dict(step.arguments)):
                 yield f"solution.{number} is another call under arm {name}"
-            elif verdict and verdict.primary and arm is not STRICT:
-                failure_class = verdict.primary.failure_class
-                yield f"solution.{number} is denied under arm {name} ({failure_class})"
+                continue
+            primary = judge.judge(call, stage.policy, world).primary
+            if primary and arm is not STRICT:
+                yield f"solution.{number} is denied under arm {name} ({primary.failure_class})"
 
 
 def _prompt_faults(
@@ -139,27 +136,30 @@ def _prompt_faults(
             yield from (f"agent {agent.name}: {fault}" for fault in faults)
 
 
-def slips_of(stage: Stage, seed: int) -> Slips:
-    """One slip for each failure class that the scenario invites."""
+def _slips_of(stage: Stage, seed: int) -> Slips:
+    """Return one slip for each failure class that the scenario invites."""
     ground = Ground(render(stage.scenario, seed), stage.policy, stage.files(seed))
-    return [(each, slip(each, ground)) for each in stage.scenario.invites]
+    return [(invited, slip(invited, ground)) for invited in stage.scenario.invites]
 
 
-def slip_faults(slips: Slips, trial: Trial) -> Iterator[str]:
+def _slip_faults(slips: Slips, trial: Trial) -> Iterator[str]:
     """A slip must be denied as its own class, and the trial completed all the same."""
-    made_slips = [(slip_class, written) for slip_class, written in slips if written]
+    made_slips = []
     for slip_class, written in slips:
         if written is None:
             how = _LEADS.get(slip_class, "no slip of this class is known")
             yield f"invites {slip_class}, and nothing in the world leads to it: {how}"
+        else:
+            made_slips.append((slip_class, written))
     for (slip_class, written), record in zip(made_slips, trial.calls, strict=False):
         primary = record.verdict.primary
-        got = f"is denied as {primary.failure_class}" if primary else "is allowed"
-        if not primary or primary.failure_class != slip_class:
-            yield (
-                f"invites {slip_class}, but the slip `{_call_text(as_tool_call(written))}` {got}: "
-                "mend the allow list, or do not invite it"
-            )
+        if primary and primary.failure_class == slip_class:
+            continue
+        outcome = f"is denied as {primary.failure_class}" if primary else "is allowed"
+        yield (
+            f"invites {slip_class}, but the slip `{_call_text(as_tool_call(written))}` {outcome}: "
+            "mend the allow list, or do not invite it"
+        )
     if trial.outcome is Outcome.VOID:
         yield f"seed {trial.seed}: void: {trial.reason}"
     elif trial.outcome is not Outcome.COMPLETED:
@@ -178,20 +178,20 @@ _LEADS = {
 }
 
 
-def idle_faults(trial: Trial) -> Iterator[str]:
+def _idle_faults(trial: Trial) -> Iterator[str]:
     """Yield faults of a trial in which the player makes no call: it must not complete anything."""
-    said = trial.turns[-1].text if trial.turns else ""
-    who = f"a player that only says {said!r}" if said else "a player that does nothing"
+    claim = trial.turns[-1].text if trial.turns else ""
+    player = f"a player that only says {claim!r}" if claim else "a player that does nothing"
     if trial.outcome is Outcome.VOID:
         yield f"seed {trial.seed}: void: {trial.reason}"
     elif trial.outcome is Outcome.COMPLETED:
         yield (
-            f"seed {trial.seed}: the goal is reached before anything was done, by {who}: make a "
+            f"seed {trial.seed}: the goal is reached before anything was done, by {player}: make a "
             "check of it fail at first"
         )
 
 
-def remade_fault(stage: Stage, seed: int) -> str:
+def _remade_fault(stage: Stage, seed: int) -> str:
     """Return why one seed does not give the same task instance and prompt twice; "" if it does."""
     makings = []
     try:
@@ -200,9 +200,9 @@ def remade_fault(stage: Stage, seed: int) -> str:
             makings.append((stage.files(seed), render(stage.scenario, seed)))
     except (UsageError, ValueError) as error:
         return f"seed {seed}: making {len(makings) + 1} of the same world fails: {error}"
-    (files, prompt), (again, prompt_again) = makings
+    (files, prompt), (files_again, prompt_again) = makings
     for path in files:
-        if files[path] != again[path]:
+        if files[path] != files_again[path]:
             return f"{path} differs between two makings of seed {seed}: {_STEADY}"
     return "" if prompt == prompt_again else f"the prompt of seed {seed} differs: {_STEADY}"
 
@@ -210,7 +210,7 @@ def remade_fault(stage: Stage, seed: int) -> str:
 _STEADY = "take clock and chance out of it"
 
 
-async def kept_faults(stage: Stage, backend: SandboxBackend) -> AsyncIterator[str]:
+async def _kept_faults(stage: Stage, backend: SandboxBackend) -> AsyncIterator[str]:
     """A new sandbox must show just the files of its fixture."""
     files = stage.files(0)
     async with backend.open(files, stage.scenario.limits) as sandbox:
@@ -224,12 +224,14 @@ def _call_text(call: ToolCall) -> str:
     return text if len(text) <= 200 else f"{text[:197]}..."
 
 
+# The players.
+
 CONCURRENCY = 4
 CLAIM = "Done, all is set."
 
 
 @dataclass(frozen=True, slots=True)
-class Proof:
+class _Proof:
     """The proof of one scenario: each of `faults` says what to fix, and there should be none.
 
     `calls` are those of the solution and its sub-agents. `worlds` is the number of task instances
@@ -246,7 +248,7 @@ class Proof:
 
 
 @dataclass(slots=True)
-class Kept:
+class Kept(Quiet):
     """Recorder and observer at once: keeps the finished trials, and nothing else."""
 
     trials: dict[TrialKey, Trial] = field(default_factory=dict)
@@ -258,69 +260,78 @@ class Kept:
 
     def call(self, key: TrialKey, record: CallRecord, *, agent: str = "") -> None: ...
 
-    def wrote(self, trial: TrialKey, tokens: int) -> None: ...
-
-    def called(self, trial: TrialKey, *, failure_class: str) -> None: ...
-
     def finish(self, key: TrialKey, trial: Trial) -> None:
         self.trials[key] = trial
 
-    def finished(self, trial: TrialKey, *, void: str) -> None: ...
 
-
-def lines_of(proof: Proof) -> list[str]:
+def lines_of(proof: _Proof) -> list[str]:
     """Return a line for each fault; without any, one that states what was proven."""
     if proof.faults:
         return [f"{proof.scenario}: {fault}" for fault in proof.faults]
-    worlds = f"{proof.worlds} world{'s' if proof.worlds > 1 else ''}"
-    slips = f"; slips: {', '.join(proof.slips)}" if proof.slips else ""
-    tried = f"; {proof.tried} worlds tried, {proof.answers} different answers" * bool(proof.tried)
-    return [f"{proof.scenario}: solved in {proof.calls} calls, {worlds}{slips}{tried}"]
+    line = f"{proof.scenario}: solved in {proof.calls} calls, {proof.worlds} world"
+    if proof.worlds > 1:
+        line += "s"
+    if proof.slips:
+        line += f"; slips: {', '.join(proof.slips)}"
+    if proof.tried:
+        line += f"; {proof.tried} worlds tried, {proof.answers} different answers"
+    return [line]
 
 
-def check(stages: Sequence[Stage], sandbox: str | None, many: int = 0) -> list[Proof]:
+def check(stages: Sequence[Stage], sandbox: str | None, many: int = 0) -> list[_Proof]:
     """Prove the stages in the sandbox of this name, and check `many` task instances more.
 
     Raises UsageError when the sandbox does not work.
     """
 
-    async def prove_there() -> list[Proof]:
+    async def prove_all() -> list[_Proof]:
         backend = await choose(sandbox, prefork=True)
         proofs = await prove(stages, backend)
         return await _check_many(stages, proofs, backend, many) if many else proofs
 
-    return asyncio.run(prove_there())
+    return asyncio.run(prove_all())
 
 
 async def _check_many(
-    stages: Sequence[Stage], proofs: Sequence[Proof], backend: SandboxBackend, many: int
-) -> list[Proof]:
+    stages: Sequence[Stage], proofs: Sequence[_Proof], backend: SandboxBackend, many: int
+) -> list[_Proof]:
     """Return the proofs with the faults of many task instances, honest players and adversaries."""
-    checked = {stage.scenario.name: cheats.tried(stage, many) for stage in stages}
-    faults = {name: [*one.faults] for name, one in checked.items()}
+    instances = {stage.scenario.name: cheats.tried(stage, many) for stage in stages}
+    faults = {name: [*checked.faults] for name, checked in instances.items()}
     broken = {proof.scenario for proof in proofs if not proof.worlds}
-    faulty = {name for name, one in faults.items() if one} | broken
-    sound = [stage for stage in stages if stage.scenario.name not in faulty]
-    seeds = range(min(many, cheats.REFERENCE))
-    keys = [_key(stage, seed) for stage in sound for seed in seeds]
-    solved = await played(sound, keys, Oracle([stage.scenario for stage in sound]), backend)
-    for stage in sound:
-        for seed in seeds:
-            faults[stage.scenario.name] += solution_faults(stage, solved[_key(stage, seed)])
+    sound = []
+    for stage in stages:
+        name = stage.scenario.name
+        if not faults[name] and name not in broken:
+            sound.append(stage)
+    for stage, trial in await _solved(sound, min(many, cheats.REFERENCE), backend):
+        faults[stage.scenario.name] += _solution_faults(stage, trial)
     for name, fault in await _of_players(sound, backend):
         faults[name].append(fault)
-    return [
-        replace(
-            proof,
-            tried=checked[proof.scenario].worlds,
-            answers=checked[proof.scenario].answers,
-            faults=(*proof.faults, *faults[proof.scenario]),
+    whole_proofs = []
+    for proof in proofs:
+        checked = instances[proof.scenario]
+        all_faults = (*proof.faults, *faults[proof.scenario])
+        whole_proofs.append(
+            replace(proof, tried=checked.worlds, answers=checked.answers, faults=all_faults)
         )
-        for proof in proofs
-    ]
+    return whole_proofs
 
 
-async def prove(stages: Sequence[Stage], backend: SandboxBackend) -> list[Proof]:
+async def _solved(
+    stages: Sequence[Stage], count: int, backend: SandboxBackend
+) -> list[tuple[Stage, Trial]]:
+    """Play the solutions in the task instances of the first seeds, `count` of them."""
+    keyed = [(stage, _key(stage, seed)) for stage in stages for seed in range(count)]
+    trials = await played(stages, [key for _, key in keyed], _oracle(stages), backend)
+    return [(stage, trials[key]) for stage, key in keyed]
+
+
+def _oracle(stages: Sequence[Stage]) -> Oracle:
+    return Oracle([stage.scenario for stage in stages])
+
+
+async def prove(stages: Sequence[Stage], backend: SandboxBackend) -> list[_Proof]:
     """Play every scenario as it should go, with slips, not at all, and with a claim alone.
 
     The solution is played in the task instance of each variant, and in the first one under every
@@ -328,49 +339,87 @@ async def prove(stages: Sequence[Stage], backend: SandboxBackend) -> list[Proof]
     which the solution was played. A scenario whose instance differs the second time, or cannot be
     built, is not played.
     """
-    broken = {stage.scenario.name: _unsteady(stage) for stage in stages}
-    steady = await _prove([stage for stage in stages if not broken[stage.scenario.name]], backend)
-    proofs = {proof.scenario: proof for proof in steady}
-    unsteady = {name: Proof(name, 0, 0, (), (fault,)) for name, fault in broken.items() if fault}
-    return [(proofs | unsteady)[stage.scenario.name] for stage in stages]
+    unsteady = {}
+    for stage in stages:
+        if fault := _remade_fault(stage, 0) or _remade_fault(stage, _slipping_seed(stage)):
+            name = stage.scenario.name
+            unsteady[name] = _Proof(name, worlds=0, calls=0, slips=(), faults=(fault,))
+    steady = [stage for stage in stages if stage.scenario.name not in unsteady]
+    proofs = unsteady | {proof.scenario: proof for proof in await _prove(steady, backend)}
+    return [proofs[stage.scenario.name] for stage in stages]
 
 
-def _unsteady(stage: Stage) -> str:
-    return remade_fault(stage, 0) or remade_fault(stage, _slipping(stage))
+Trials = Mapping[TrialKey, Trial]
 
 
-async def _prove(stages: Sequence[Stage], backend: SandboxBackend) -> list[Proof]:
-    scenarios = [stage.scenario for stage in stages]
-    slips = {stage.scenario.name: slips_of(stage, _slipping(stage)) for stage in stages}
-    written = {name: [one for _, one in made_slips if one] for name, made_slips in slips.items()}
-    variants = [_key(stage, seed) for stage in stages for seed in _seeds(stage)]
-    another = [_key(stage, _slipping(stage)) for stage in stages]
-    first = [_key(stage, 0) for stage in stages]
-    solved = await played(stages, variants, Oracle(scenarios), backend)
-    slipped = await played(stages, another, Oracle(scenarios, written), backend)
-    elsewhere = {
-        name: await played(stages, first, Oracle(scenarios), backend, Setting(arm))
-        for name, arm in arms().items()
-        if arm is not STRICT
-    }
-    idle = [await played(stages, first, Talker(text), backend) for text in ("", CLAIM)]
+@dataclass(frozen=True, slots=True)
+class _Evidence:
+    """The trials that prove scenarios, by player; `by_arm` has those of other arms than strict."""
+
+    solved: Trials
+    slipped: Trials
+    by_arm: Mapping[str, Trials]
+    idle: Sequence[Trials]
+
+
+async def _prove(stages: Sequence[Stage], backend: SandboxBackend) -> list[_Proof]:
+    slips = {stage.scenario.name: _slips_of(stage, _slipping_seed(stage)) for stage in stages}
+    evidence = await _evidence(stages, slips, backend)
     proofs = []
     for stage in stages:
-        trials = [solved[_key(stage, seed)] for seed in _seeds(stage)]
-        made_slips = slips[stage.scenario.name]
-        faults = [fault for trial in trials for fault in solution_faults(stage, trial)]
-        faults += judged_faults(stage, _seeds(stage))
-        for name, other in elsewhere.items():
-            arm_faults = solution_faults(stage, other[_key(stage, 0)])
-            faults += [
-                f"under the arm {name}: {fault}" for fault in arm_faults if fault not in faults
-            ]
-        faults += slip_faults(made_slips, slipped[_key(stage, _slipping(stage))])
-        faults += [fault for trials in idle for fault in idle_faults(trials[_key(stage, 0)])]
-        faults += [fault async for fault in kept_faults(stage, backend)]
-        faults += [fault async for fault in cheat_faults(stage, backend)]
-        proofs.append(_proof(stage, trials, made_slips, faults))
+        stage_slips = slips[stage.scenario.name]
+        trials = [evidence.solved[_key(stage, seed)] for seed in _seeds(stage)]
+        first, *_ = trials
+        faults = [fault for trial in trials for fault in _solution_faults(stage, trial)]
+        faults += _other_faults(stage, evidence, stage_slips, faults)
+        faults += [fault async for fault in _kept_faults(stage, backend)]
+        faults += [fault async for fault in cheats.cheat_faults(stage, backend)]
+        proof = _Proof(
+            scenario=stage.scenario.name,
+            worlds=len(trials),
+            calls=len(first.calls) + sum(len(part.calls) for part in first.agents),
+            slips=tuple(failure_class for failure_class, _ in stage_slips),
+            faults=tuple(faults),
+        )
+        proofs.append(proof)
     return proofs
+
+
+async def _evidence(
+    stages: Sequence[Stage], slips: Mapping[str, Slips], backend: SandboxBackend
+) -> _Evidence:
+    slipping = Oracle(
+        [stage.scenario for stage in stages],
+        {name: [written for _, written in of if written] for name, of in slips.items()},
+    )
+    variants = [_key(stage, seed) for stage in stages for seed in _seeds(stage)]
+    spare = [_key(stage, _slipping_seed(stage)) for stage in stages]
+    first = [_key(stage, 0) for stage in stages]
+    other_arms = {name: Setting(arm) for name, arm in arms().items() if arm is not STRICT}
+    return _Evidence(
+        solved=await played(stages, variants, _oracle(stages), backend),
+        slipped=await played(stages, spare, slipping, backend),
+        by_arm={
+            name: await played(stages, first, _oracle(stages), backend, setting)
+            for name, setting in other_arms.items()
+        },
+        idle=[await played(stages, first, Talker(text), backend) for text in ("", CLAIM)],
+    )
+
+
+def _other_faults(
+    stage: Stage, evidence: _Evidence, slips: Slips, of_solution: Sequence[str]
+) -> list[str]:
+    """Return the faults of all players but the one of the solution, whose faults are known."""
+    first, faults = _key(stage, 0), [*_judged_faults(stage)]
+    for name, trials in evidence.by_arm.items():
+        for fault in _solution_faults(stage, trials[first]):
+            if fault not in of_solution and fault not in faults:
+                faults.append(f"under the arm {name}: {fault}")
+    faults += _slip_faults(slips, evidence.slipped[_key(stage, _slipping_seed(stage))])
+    for trials in evidence.idle:
+        faults += _idle_faults(trials[first])
+    return faults
 
 
 async def _of_players(
@@ -381,14 +430,16 @@ async def _of_players(
     faults = []
     for how, player in {**cheats.HONEST, **cheats.ADVERSARIES}.items():
         plans = cheats.plans(stages, player)
-        wide = [cheats.roomy(one, plans.get(one.scenario.name, ())) for one in stages]
+        wide = [cheats.roomy(stage, plans.get(stage.scenario.name, ())) for stage in stages]
         keys, model = cheats.acting(stages, plans)
-        for key, trial in (await played(wide, keys, model, backend)).items():
+        trials = await played(wide, keys, model, backend)
+        for key, trial in trials.items():
             if how in cheats.HONEST:
                 fault = cheats.honest_fault(how, trial)
             else:
                 fault = cheats.adversary_fault(how, trial, by_name[key.scenario])
-            faults += [(key.scenario, fault)] if fault else []
+            if fault:
+                faults.append((key.scenario, fault))
     return faults
 
 
@@ -400,7 +451,7 @@ async def played(  # noqa: PLR0913 -- as an orchestrator is made
     setting: Setting = DEFAULT,
     *,
     recorder: Kept | None = None,
-) -> Mapping[TrialKey, Trial]:
+) -> Trials:
     """Play the trials of these keys with `model`, and store them nowhere."""
     recorder = recorder or Kept()
     async with SecondReader() as second_reader:
@@ -418,29 +469,23 @@ async def played(  # noqa: PLR0913 -- as an orchestrator is made
     return recorder.trials
 
 
-def _proof(stage: Stage, trials: Sequence[Trial], slips: Slips, faults: Sequence[str]) -> Proof:
-    return Proof(
-        scenario=stage.scenario.name,
-        worlds=len(trials),
-        calls=len(trials[0].calls) + sum(len(part.calls) for part in trials[0].agents),
-        slips=tuple(failure_class for failure_class, _ in slips),
-        faults=tuple(faults),
-    )
-
-
 def _key(stage: Stage, seed: int) -> TrialKey:
     return TrialKey(stage.scenario.name, seed + 1, seed)
 
 
 def _seeds(stage: Stage) -> range:
-    """One for each variant."""
+    """Return a seed for each variant."""
     return range(len(stage.scenario.variants))
 
 
-def _slipping(stage: Stage) -> int:
+def _slipping_seed(stage: Stage) -> int:
     """Return the seed of the task instance for slips: the second one of the first variant."""
     return len(stage.scenario.variants)
 
+
+# The tasks that precede a task. A simulated model plays them under the run's own arm, in the same
+# sandbox, each with a seed that no trial has: they have its slips and the output of every script.
+# The same length under the same arm always gives the same tasks, whatever else is played.
 
 PLAYERS = ("sim/qwen3.5-122b", "sim/qwen3.6-35b")
 SHORT = 3000  # characters that a task with its calls has at least, on average
@@ -460,62 +505,58 @@ async def filled(
     known_stages = load_stages([], setting.arm)
     own = {stage.scenario.name for stage in known_stages}
     known_stages += tuple(stage for stage in stages if stage.scenario.name not in own)
-    count = math.ceil(AMPLE * setting.context * setting.per_token / SHORT)
-    chosen = {one.scenario.name: [*islice(_others(one, known_stages), count)] for one in stages}
-    keys = {key: None for one in chosen.values() for key in one}
+    tasks = math.ceil(AMPLE * setting.context * setting.per_token / SHORT)
+    keys_of = {}
+    for stage in stages:
+        keys_of[stage.scenario.name] = [*islice(_others(stage, known_stages), tasks)]
+    keys = [*dict.fromkeys(chain.from_iterable(keys_of.values()))]
     note(f"--context {setting.context}: {len(keys)} other tasks are played first, to go before")
-    trials = await _played(known_stages, [*keys], setting, backend)
+    trials = await _played_before(known_stages, keys, setting, backend)
     fixtures = {stage.scenario.name: stage.scenario.fixture for stage in known_stages}
     conversations = {
         key: [*_conversations(trial, fixtures[key.scenario])] for key, trial in trials.items()
     }
-    earlier = {
-        name: tuple(e for key in one for e in conversations[key]) for name, one in chosen.items()
-    }
+    earlier = {}
+    for name, own_keys in keys_of.items():
+        earlier[name] = tuple(chain.from_iterable(conversations[key] for key in own_keys))
     return replace(setting, earlier=earlier)
 
 
 def filled_for(names: Sequence[str], setting: Setting) -> Setting:
     """Return what `filled` does for scenarios by name, in the best sandbox that works here."""
 
-    async def there() -> Setting:
-        return await filled(
-            setting, load_stages(names, setting.arm), await choose(None, prefork=True)
-        )
+    async def fill() -> Setting:
+        backend = await choose(None, prefork=True)
+        return await filled(setting, load_stages(names, setting.arm), backend)
 
-    return asyncio.run(there())
+    return asyncio.run(fill())
 
 
 def _others(stage: Stage, known: Sequence[Stage]) -> Iterator[TrialKey]:
-    """Other tasks without end: of every third the fixture is the same, where there are such."""
-    others = [one.scenario for one in known if one.scenario.name != stage.scenario.name]
-    others.sort(key=lambda one: one.name)
-    near = [one.name for one in others if one.fixture == stage.scenario.fixture]
-    far = [one.name for one in others if one.fixture != stage.scenario.fixture]
+    """Yield other tasks without end: every third has the same fixture, where there are such."""
+    fixtures = {one.scenario.name: one.scenario.fixture for one in known}
+    own_fixture = fixtures.pop(stage.scenario.name, stage.scenario.fixture)
+    near = [name for name in sorted(fixtures) if fixtures[name] == own_fixture]
+    far = [name for name in sorted(fixtures) if fixtures[name] != own_fixture]
     far = Chance(f"{stage.scenario.name}//earlier").shuffled(far) or near
     near = near or far
-    turn = 0
-    while others:
+    for turn in count() if fixtures else ():
         names, at = (near, turn // 3) if turn % 3 == 0 else (far, turn - turn // 3 - 1)
         name, number = names[at % len(names)], at // len(names)
         yield TrialKey(name, number + 1, trial_seed(0, f"{name}//earlier", number))
-        turn += 1
 
 
-async def _played(
+async def _played_before(
     stages: Sequence[Stage], keys: Sequence[TrialKey], setting: Setting, backend: SandboxBackend
-) -> Mapping[TrialKey, Trial]:
-    bare, trials = replace(setting, context=0), dict[TrialKey, Trial]()
-    async with AsyncExitStack() as stack:
-        from agenteval.models import simulated  # noqa: PLC0415 -- start-up: few need it
+) -> Trials:
+    from agenteval.models import simulated  # noqa: PLC0415 -- start-up: few need it
 
-        server = await stack.enter_async_context(
-            simulated.SimulatedServer([one.scenario for one in stages])
-        )
+    bare, trials = replace(setting, context=0), dict[TrialKey, Trial]()
+    async with simulated.SimulatedServer([stage.scenario for stage in stages]) as server:
         for at, name in enumerate(PLAYERS):
-            model = await stack.enter_async_context(OpenAIModel(server.entry(name)))
-            mine = [key for key in keys if key.number % len(PLAYERS) == at]
-            trials |= await played(stages, mine, model, backend, bare)
+            own_keys = [key for key in keys if key.number % len(PLAYERS) == at]
+            async with OpenAIModel(server.entry(name)) as model:
+                trials |= await played(stages, own_keys, model, backend, bare)
     return trials
 
 
@@ -525,8 +566,9 @@ def _conversations(trial: Trial, fixture: str) -> Iterator[Earlier]:
         "", 0, 0, 0, trial.ending, trial.turns, trial.calls, trial.reason, prompt=trial.prompt
     )
     for part in () if trial.cause else (first, *trial.agents):
-        whole = all(call.arguments is not None for turn in part.turns for call in turn.calls)
-        if part.ending is Ending.STOPPED and part.prompt and part.turns and whole:
+        calls = [call for turn in part.turns for call in turn.calls]
+        is_whole = all(call.arguments is not None for call in calls)
+        if part.ending is Ending.STOPPED and part.prompt and part.turns and is_whole:
             denied = sum(not record.verdict.allowed for record in part.calls)
             yield Earlier(
                 trial.scenario, fixture, (*_messages(part),), len(part.calls), denied, part.name

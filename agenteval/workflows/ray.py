@@ -1,9 +1,8 @@
 """A run over a Ray cluster: actors that play it as shards do, and a driver that reports on it.
 
 The store decides, as for shards, which worker has which trial, and that none is lost or counted
-twice. Ray places the workers, starts them anew, and carries the events for the display.
-
-A worker of a cluster: an actor that plays a part of a run, and the events that it sends.
+twice. Ray places the workers, starts them anew, and carries the events for the display. The worker
+comes first, then the driver.
 """
 
 import asyncio
@@ -27,9 +26,9 @@ from agenteval.report.sentences import Side
 from agenteval.store.location import Location
 from agenteval.store.sql import Part, SqlStore
 from agenteval.trial.run import Options
-from agenteval.workflows import evaluate
-from agenteval.workflows.evaluate import Quiet, session_of
-from agenteval.workflows.stages import Plan, digests, plan_of, policies_of
+from agenteval.workflows import evaluate, views
+from agenteval.workflows.evaluate import session_of
+from agenteval.workflows.stages import Plan, Quiet, digests, plan_of, policies_of
 
 if TYPE_CHECKING:
     from agenteval.workflows.evaluate import Session
@@ -93,7 +92,7 @@ class Worker:
             with closing(SqlStore(order["store"])) as store:
                 plan = plan_of(Options(**order["options"]), order["store"], part=part)
                 session = evaluate.session_of(plan, store, None, telling)
-                _check_suite(part, suite_of(session), order["suite"])
+                _check_suite(part, _suite_of(session), order["suite"])
                 asyncio.run(session.play())
         except UsageError as error:
             complaint = str(error)
@@ -129,7 +128,7 @@ def _check_suite(part: Part, own: Mapping[str, str], driver: Mapping[str, str]) 
             )
 
 
-def suite_of(session: "Session") -> dict[str, str]:
+def _suite_of(session: "Session") -> dict[str, str]:
     """Return what must be the same for all workers, by name."""
     return {
         **{f"allow list {name!r}": one for name, one in policies_of(session.stages).items()},
@@ -178,6 +177,8 @@ def _observe(observer: Observer, kind: str, key: TrialKey, payload: Any) -> None
             observer.finished(key, void=payload)
 
 
+# The driver.
+
 GRACE = 5.0  # seconds for the others to close their parts
 STARTS = 10  # of one worker, on one machine after another
 
@@ -195,14 +196,12 @@ def run_models(plan: Plan, progress: Progress | None = None) -> tuple[list[Side]
         parts = shares(job, _processors(ray), session.levels[0])
         shard, interrupted = store.shard(job), False
         try:
-            _play(ray, _order(plan, suite_of(session)), parts, Shown(progress))
+            _play(ray, _order(plan, _suite_of(session)), parts, Shown(progress))
         except KeyboardInterrupt:
             interrupted = True
         finally:
             shard.let_go()
         runs = shard.played()
-    from agenteval.workflows import views  # noqa: PLC0415 -- start-up: few need it
-
     return views.played(runs, plan.store), interrupted
 
 
@@ -294,7 +293,10 @@ def _play(ray: Any, order: Order, parts: Sequence[Part], display: Shown) -> None
 
 
 def _follow(
-    ray: Any, playing: dict[Any, Part], display: Shown, events: Callable[[], list[Event]]
+    ray: Any,
+    playing: dict[Any, Part],
+    display: Shown,
+    events: Callable[[], list[Event]],
 ) -> None:
     """Wait until one worker has seen every trial end.
 

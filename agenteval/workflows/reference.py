@@ -1,8 +1,7 @@
-"""Reference material: allow lists checked and converted, failure classes explained.
+"""Reference material: allow lists checked and converted, failure classes explained, calls judged.
 
-Apart from `authoring`, whose scenarios take three times as long to import.
-
-Judging calls that come as lines of JSON, each with commands or whole tool calls.
+It is apart from `author`, whose scenarios take three times as long to import. The last section
+reads calls that come as lines of JSON, each with commands or whole tool calls.
 """
 
 import io
@@ -29,7 +28,7 @@ from agenteval.dialects.registry import Written
 from agenteval.dialects.registry import lint as remarks_on
 from agenteval.errors import UsageError
 from agenteval.logs.packed import UNREADABLE, opened
-from agenteval.logs.tool_calls import TOO_MANY, bash_call, has_too_many, tool_calls
+from agenteval.logs.tool_calls import TOO_MANY, has_too_many, tool_calls
 from agenteval.policy.command_lines import Argument, CommandLine, CommandPattern, Parser, PathRules
 from agenteval.policy.lint import Remark, Trouble
 from agenteval.policy.policy import Policy, ToolRule
@@ -171,6 +170,9 @@ def _argument(argument: Argument) -> dict[str, Any]:
     }
 
 
+# Failure classes.
+
+
 @cache
 def known_classes() -> Mapping[str, FailureClass | MalformedKind]:
     """Everything that has a page by its id, the failure classes first and in their order."""
@@ -211,6 +213,8 @@ def convert(given: str, to: str) -> Written:
     """An allow list as another harness writes it. Raises UsageError."""
     return written_for(load_any(given, roots=roots()), to)
 
+
+# Calls as lines of JSON.
 
 Judge = Callable[[ToolCall], Verdict]
 
@@ -323,11 +327,6 @@ def _without_call(content: object) -> str:
     return 'expected "command" (a string), or "name" and "arguments"'
 
 
-def call_of(command: str) -> ToolCall:
-    """The call of the bash tool with this command."""
-    return bash_call(command)
-
-
 def judge_by(allowlist: str, *, only_bash: bool) -> Judge:
     """Judges by an allow list of any format, by name or path. Raises UsageError."""
     return judge_many(load_any(allowlist, roots=roots(), only_bash=only_bash))
@@ -335,7 +334,11 @@ def judge_by(allowlist: str, *, only_bash: bool) -> Judge:
 
 @contextmanager
 def judging(
-    allowlist: str, *, only_bash: bool, second_reader: bool, warn: Callable[[str], None]
+    allowlist: str,
+    *,
+    only_bash: bool,
+    second_reader: bool,
+    warn: Callable[[str], None],
 ) -> Iterator[Judge]:
     """Yield a judge as `judge_by` makes it, with the second reader if wanted.
 

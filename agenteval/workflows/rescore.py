@@ -1,7 +1,7 @@
 """Stored runs judged again: by today's taxonomy, or under another allow list, without a model."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Self
@@ -35,21 +35,21 @@ def rescore(run: str, store: str, *, allowlist: str | None = None, own: bool = F
     if own and allowlist:
         raise UsageError("--own and --allowlist: two allow lists; give one of them")
     Location(store).check_there()
-    opened = SqlStore(store)
-    try:
+    with closing(SqlStore(store)) as opened:
         stored_run, summaries = opened.summarized(run)
-        scenarios = {one.scenario for one in summaries}
+        scenarios = {trial.scenario for trial in summaries}
         judging = Judging.of(stored_run, scenarios, allowlist, own=own)
         basis = judging.basis(datetime.now(UTC).isoformat(timespec="seconds"))
         with opened.claimed(stored_run.id):
             return opened.rescore(stored_run.id, judging.judged, basis)
-    finally:
-        opened.close()
 
 
 def policy_names() -> Sequence[str]:
-    """The project's allow lists and the shipped ones."""
-    return sorted({file.stem for root in roots() for file in (root / FOLDER).glob("*.toml")})
+    """Return the names of the project's allow lists and the shipped ones."""
+    names = set()
+    for root in roots():
+        names |= {file.stem for file in (root / FOLDER).glob("*.toml")}
+    return sorted(names)
 
 
 def otherwise(run: Run, trial: Trial, allowlist: str) -> Mapping[Spot, Verdict]:
@@ -67,14 +67,13 @@ def otherwise(run: Run, trial: Trial, allowlist: str) -> Mapping[Spot, Verdict]:
         raise UsageError(
             f"{trial.scenario} has no sub-agent {gone[0]!r} any more, which made calls"
         )
-    judged = judging.judged
     place = Place(trial.scenario, trial.seed, "", trial.number)
-    return {
-        (label, record.turn, record.position): judged(
-            replace(place, agent=label.rpartition("/")[0]), written, record
-        )[0]
-        for label, written, record in calls_in_order(trial)
-    }
+    verdicts = {}
+    for label, call, record in calls_in_order(trial):
+        agent = label.rpartition("/")[0]
+        spot = (label, record.turn, record.position)
+        verdicts[spot], _ = judging.judged(replace(place, agent=agent), call, record)
+    return verdicts
 
 
 def _unknown_agents(judging: "Judging", trial: Trial) -> Sequence[str]:
@@ -90,20 +89,20 @@ def calls_in_order(trial: Trial) -> Iterator[tuple[str, ToolCall, CallRecord]]:
 
 
 def _in_order(
-    trial: Trial, acted: Trial | AgentPart, number: int
+    trial: Trial,
+    acted: Trial | AgentPart,
+    number: int,
 ) -> Iterator[tuple[str, ToolCall, CallRecord]]:
     """Yield the calls of the agent of this number, each before those of agents it started."""
     label = acted.label if isinstance(acted, AgentPart) else ""
-    started = [one for one in trial.agents if one.parent == number]
+    waiting = [part for part in trial.agents if part.parent == number]
     for record in acted.calls:
         yield label, acted.turns[record.turn].calls[record.position], record
-        begun = [
-            one for one in started if (one.turn, one.position) == (record.turn, record.position)
-        ]
-        for part in begun:
-            started.remove(part)
+        spot = (record.turn, record.position)
+        for part in [part for part in waiting if (part.turn, part.position) == spot]:
+            waiting.remove(part)
             yield from _in_order(trial, part, part.number)
-    for part in started:
+    for part in waiting:
         yield from _in_order(trial, part, part.number)
 
 
@@ -112,17 +111,8 @@ def _in_force(run: Run, stages: Sequence[Stage]) -> Policy | None:
 
     Raises UsageError where what judged it is not the same any more.
     """
-    now, named = judges(stages), policies_of(stages)
-    changed = [
-        f"allow list {name!r}, which judged it, is not there as it was"
-        for name, digest in _that_judged(run, stages).items()
-        if named.get(name) != digest
-    ] or [
-        f"another allow list judges {who!r} now than did then"
-        for who, digest in now.items()
-        if run.judged.get(who, digest) != digest
-    ]
-    if not changed:
+    problem = _changed(run, stages)
+    if not problem:
         return None
     for name in run.policies if len(run.policies) == 1 else ():
         with suppress(UsageError):  # rules of another harness are not found by their name
@@ -130,15 +120,30 @@ def _in_force(run: Run, stages: Sequence[Stage]) -> Policy | None:
             if other.digest == run.policies[name]:
                 return other
     raise UsageError(
-        f"{run.id}: {changed[0]}; --own judges by the scenarios' own lists of today, --allowlist "
-        "by one that you name"
+        f"{run.id}: {problem}; --own judges by the scenarios' own lists of today, --allowlist by "
+        "one that you name"
     )
+
+
+def _changed(run: Run, stages: Sequence[Stage]) -> str:
+    """Return the first thing that judged the run and is not the same any more; empty if none."""
+    lists, current = policies_of(stages), judges(stages)
+    for name, digest in _that_judged(run, stages).items():
+        if lists.get(name) != digest:
+            return f"allow list {name!r}, which judged it, is not there as it was"
+    for agent, digest in current.items():
+        if run.judged.get(agent, digest) != digest:
+            return f"another allow list judges {agent!r} now than did then"
+    return ""
 
 
 def _that_judged(run: Run, stages: Sequence[Stage]) -> Mapping[str, str]:
     """The run's lists but for those of scenarios of which no trial is looked at."""
     names = {stage.scenario.name for stage in stages}
-    known = {digest for who, digest in run.judged.items() if who.partition(":")[0] in names}
+    known = set()
+    for agent, digest in run.judged.items():
+        if agent.partition(":")[0] in names:
+            known.add(digest)
     return {name: digest for name, digest in run.policies.items() if digest in known or not known}
 
 
@@ -149,12 +154,17 @@ class Judging:
     run: Run
     stages: Mapping[str, Stage]
     other: Policy | None = None
-    _of: int | None = None  # the trial of `_now`
-    _now: World = UNKNOWN_WORLD
+    _trial: int | None = None  # whose state `_world` is
+    _world: World = UNKNOWN_WORLD
 
     @classmethod
     def of(
-        cls, run: Run, scenarios: Collection[str], allowlist: str | None, *, own: bool = False
+        cls,
+        run: Run,
+        scenarios: Collection[str],
+        allowlist: str | None,
+        *,
+        own: bool = False,
     ) -> Self:
         """Return the judging for `rescore`. Raises UsageError if its allow lists are missing."""
         if run.source is not None:
@@ -164,7 +174,7 @@ class Judging:
         other = load_any(allowlist, roots=roots()) if allowlist else None
         if not allowlist and not own:
             other = _in_force(run, loaded)
-        return cls(run, {one.scenario.name: one for one in loaded}, other)
+        return cls(run, {stage.scenario.name: stage for stage in loaded}, other)
 
     def basis(self, at: str) -> Basis:
         """Return the versions that judge, to be stored; `at` is the time, ISO 8601."""
@@ -176,8 +186,9 @@ class Judging:
         return Basis(TAXONOMY_VERSION, by, judged, at)
 
     def policy(self, place: Place) -> Policy:
-        if self.other is not None:
-            return self.other
+        return self._own_policy(place) if self.other is None else self.other
+
+    def _own_policy(self, place: Place) -> Policy:
         stage = self.stages[place.scenario]
         return stage.agents[place.agent] if place.agent else stage.policy
 
@@ -185,28 +196,26 @@ class Judging:
         """Return the call in our own names, as in logs; None if its tool was not offered."""
         if place.scenario not in self.stages:
             return call
-        stage = self.stages[place.scenario]
-        own = stage.agents[place.agent] if place.agent else stage.policy
-        return _arm(self.run).profile.as_own_call(call, tuple(own.tools))
+        return _arm(self.run).profile.as_own_call(call, tuple(self._own_policy(place).tools))
 
     def world(self, place: Place) -> World:
         if place.scenario not in self.stages:
             return UNKNOWN_WORLD
-        if self._of != place.trial:
-            self._of = place.trial
-            self._now = World(frozenset(self.stages[place.scenario].files(place.seed)))
-        return self._now
+        if self._trial != place.trial:
+            self._trial = place.trial
+            self._world = World(frozenset(self.stages[place.scenario].files(place.seed)))
+        return self._world
 
     def judged(self, place: Place, call: ToolCall, record: CallRecord) -> tuple[Verdict, str]:
-        policy, now = self.policy(place), self.world(place)
+        policy, world = self.policy(place), self.world(place)
         own_call = self.own_call(place, call)
         if own_call is None:
-            return deny(call, replace(policy, tools={}), now), policy.digest
+            return deny(call, replace(policy, tools={}), world), policy.digest
         if record.execution is not None and place.scenario in self.stages:
-            self._now = _after(now, own_call, record.execution, _arm(self.run))
-        verdict = judge(own_call, policy, now)
+            self._world = _after(world, own_call, record.execution, _arm(self.run))
+        verdict = judge(own_call, policy, world)
         if verdict.allowed and record.objection:
-            verdict = deny(own_call, policy, now, objection=record.objection)
+            verdict = deny(own_call, policy, world, objection=record.objection)
         return verdict, policy.digest
 
 
@@ -228,5 +237,5 @@ def _after(world: World, call: ToolCall, done: Execution, arm: Arm) -> World:
 
 
 def _arm(run: Run) -> Arm:
-    """Whose tools the run's model called; runs of before there was a choice called ours."""
+    """Return the arm whose tools the model called; before there was a choice it was ours."""
     return STRICT if run.options is None else arm_played(run.options)

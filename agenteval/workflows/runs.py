@@ -1,8 +1,10 @@
 """The contents of a store: listed, chosen by name, labelled, moved to another store and removed.
 
-Rates over time: the trials of a store, played and out of logs, by day, week, model, version.
+The last section has rates over time: the trials of a store, played and out of logs, by day, week,
+model or version.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
@@ -54,13 +56,11 @@ def listing(
     if or_none and not where.is_there:
         return Listing(str(where))
     with opened(store) as query:
-        runs = [
-            run
-            for run in listed(query)
-            if (model or "") in run.model
-            and (label is None or label in run.labels)
-            and is_wanted(run.started)
-        ]
+        runs = []
+        for run in listed(query):
+            is_of_label = label is None or label in run.labels
+            if is_of_label and (model or "") in run.model and is_wanted(run.started):
+                runs.append(run)
         return Listing(str(where), runs, listed_tables(query))
 
 
@@ -74,8 +74,9 @@ def errors_of(run: Listed) -> Rate:
 
 def reached(run: Listed) -> Rate:
     """The trials whose goal was reached, of those that are not void."""
-    unknown = list(run.outcomes).count(Outcome.NOT_OBSERVABLE)
-    return Rate(list(run.outcomes).count(Outcome.COMPLETED), run.counted - unknown)
+    outcomes = Counter(run.outcomes)
+    observed = run.counted - outcomes[Outcome.NOT_OBSERVABLE]
+    return Rate(outcomes[Outcome.COMPLETED], observed)
 
 
 class _ChosenRuns(NamedTuple):
@@ -91,10 +92,10 @@ def chosen(words: Sequence[str], store: str) -> _ChosenRuns:
         runs, tables = known_runs(query), tables_known(query)
     ids = [resolve_name(word, runs, tables, where=str(Location(store))) for word in words]
     notes = []
-    for word, found in zip(words, ids, strict=True):
-        if over := passed_over(word, runs):
-            more = f" and {len(over) - 1} more" if len(over) > 1 else ""
-            notes.append(f"{word} is {found}, not {over[0]}{more}: name it to mean it")
+    for word, run_id in zip(words, ids, strict=True):
+        if newer := passed_over(word, runs):
+            more = f" and {len(newer) - 1} more" if len(newer) > 1 else ""
+            notes.append(f"{word} is {run_id}, not {newer[0]}{more}: name it to mean it")
     return _ChosenRuns(ids, notes)
 
 
@@ -121,8 +122,9 @@ def _check_free(label: str, store: str) -> None:
         runs, tables = known_runs(query), tables_known(query)
     if label in {run.model for run in runs}:
         raise UsageError(f"{label!r}: no label: it is the name of a model of this store")
-    if begun := [one for one in (*(run.id for run in runs), *tables) if one.startswith(label)]:
-        raise UsageError(f"{label!r}: no label: the id of a run begins so, {begun[0]}")
+    for run_id in [*(run.id for run in runs), *tables]:
+        if run_id.startswith(label):
+            raise UsageError(f"{label!r}: no label: the id of a run begins so, {run_id}")
 
 
 def removed(ids: Sequence[str], store: str) -> None:
@@ -137,11 +139,9 @@ def removed(ids: Sequence[str], store: str) -> None:
 
 def faults(store: str) -> list[str]:
     """Return the faults of a store, a line each. Raises UsageError if there is no such store."""
-    from agenteval.store import orm  # noqa: PLC0415 -- start-up: an ORM
+    from agenteval.store import orm, upkeep  # noqa: PLC0415 -- start-up: an ORM
 
     with orm.connected_to_read(store) as connection:
-        from agenteval.store import upkeep  # noqa: PLC0415 -- start-up: an ORM
-
         return list(upkeep.faults(connection))
 
 
@@ -215,6 +215,8 @@ def _copy(source: str, target: str, ids: Sequence[str]) -> None:
         upkeep.copy(source, written, ids)
 
 
+# Rates over time.
+
 By = Literal["day", "week", "model", "version"]
 _Place = tuple[str, str, str, int]  # model, format, session, part
 _TRIALS = """SELECT run.model, run.simulated, run.started, run.card, run.source, run.policies,
@@ -249,58 +251,74 @@ def trend(store: str, by: By, *, model: str = "", simulated: bool = False) -> Tr
     clusters_of: dict[str, dict[str, list[Cluster]]] = {}
     left_out = judged_since = 0
     with opened(store) as query:
-        for name, label, cluster in _labelled(query, by, model, simulated=simulated):
-            if label is None:
+        for trial in _labelled(query, by, model, simulated=simulated):
+            if trial.is_judged_since:
                 judged_since += 1
-            elif label:
-                clusters_of.setdefault(name, {}).setdefault(label, []).append(cluster)
+            elif trial.label:
+                of_model = clusters_of.setdefault(trial.model, {})
+                of_model.setdefault(trial.label, []).append(trial.cluster)
             else:
                 left_out += 1
-    for clusters in (one for of in clusters_of.values() for one in of.values()):
-        clusters.reverse()  # as they were played
     boundaries = sum(len(clusters) - 1 for clusters in clusters_of.values())
     series_of = {name: _series(by, clusters_of[name], boundaries) for name in sorted(clusters_of)}
     return Trend(by, series_of, left_out, judged_since)
 
 
 def _series(by: By, clusters: Mapping[str, Sequence[Cluster]], boundaries: int) -> Series:
-    ordered = dict(sorted(clusters.items(), key=lambda one: _key(one[0])))
+    # The newest trial comes first, and a series has them as they were played.
+    ordered = {label: clusters[label][::-1] for label in sorted(clusters, key=_key)}
     if by == "model":
         return Series(points(ordered), ())
     return Series(points(ordered), changes(ordered, others=boundaries - len(ordered) + 1))
 
 
-def _labelled(
-    query: Query, by: By, model: str, *, simulated: bool
-) -> Iterator[tuple[str, str | None, Cluster]]:
-    """Yield the name, label and cluster of each trial, the newest first.
+@dataclass(slots=True)
+class _Labelled:
+    """A trial with its label, empty where none is known."""
 
-    Of a session that was judged again, None labels all judgements but one. That is the one with
+    model: str
+    label: str
+    cluster: Cluster
+    is_judged_since: bool = False
+
+
+def _labelled(query: Query, by: By, model: str, *, simulated: bool) -> Sequence[_Labelled]:
+    """Return the trials of these models, the newest first.
+
+    Of a session that was judged again, all judgements but one are marked. That is the one with
     most calls, then the last: a session that grew keeps its trial.
     """
-    trials: list[tuple[_Place | None, str, str, Cluster]] = []
-    counts: dict[_Place, int] = {}
+    trials: list[_Labelled] = []
+    in_force: dict[_Place, _Labelled] = {}
     for name, is_simulated, started, card, source, policies, *rest in query(_TRIALS):
-        session, part, began, version, calls, errors = rest
-        log_source = decoded(source)
-        place = (name, log_source.get("format", ""), session, part)
         if model not in name or bool(is_simulated) != simulated:
             continue
+        session, part, began, version, calls, errors = rest
+        log = decoded(source)
+        day = _day(began, "" if log else started)
         label = {
-            "day": _day(began, "" if log_source else started),
-            "week": _week(began, "" if log_source else started),
+            "day": day,
+            "week": _week(day),
             "model": name,
             "version": version or decoded(card).get("server_version", ""),
         }[by]
-        judged = not log_source or log_source["judged"] or decoded(policies)
-        if session and judged and (place not in counts or calls > trials[counts[place]][-1][1]):
-            counts[place] = len(trials)
+        is_judged = bool(not log or log["judged"] or decoded(policies))
         cluster = (sum(decoded(errors).values()), calls)
-        trials.append(
-            (place if session and judged else None, name, label if judged else "", cluster)
-        )
-    for number, (at, name, label, cluster) in enumerate(trials):
-        yield name, label if at is None or counts[at] == number else None, cluster
+        trial = _Labelled(name, label if is_judged else "", cluster)
+        trials.append(trial)
+        if session and is_judged:
+            _keep_longest(trial, (name, log.get("format", ""), session, part), in_force)
+    return trials
+
+
+def _keep_longest(trial: _Labelled, place: _Place, in_force: dict[_Place, _Labelled]) -> None:
+    rival = in_force.get(place)
+    if rival is None or trial.cluster[1] > rival.cluster[1]:
+        in_force[place] = trial
+        if rival:
+            rival.is_judged_since = True
+    else:
+        trial.is_judged_since = True
 
 
 def _day(began: float | None, started: str) -> str:
@@ -316,20 +334,21 @@ def _day(began: float | None, started: str) -> str:
         return ""
 
 
-def _week(began: float | None, started: str) -> str:
-    """Return the week as in ISO 8601: 2026-W48."""
-    if not (day := _day(began, started)):
+def _week(day: str) -> str:
+    """Return the week of a day as in ISO 8601: 2026-W48."""
+    if not day:
         return ""
     year, week, _ = date.fromisoformat(day).isocalendar()
     return f"{year}-W{week:02}"
 
 
 def _key(label: str) -> tuple[tuple[bool, int, str], ...]:
-    """1.10 behind 1.9."""
-    return tuple(
-        (part.isdecimal(), int(part) if part.isdecimal() else 0, part)
-        for part in label.replace("-", ".").split(".")
-    )
+    """Return what a label is sorted by: 1.10 comes behind 1.9."""
+    parts = []
+    for part in label.replace("-", ".").split("."):
+        is_number = part.isdecimal()
+        parts.append((is_number, int(part) if is_number else 0, part))
+    return tuple(parts)
 
 
 _GAUGES: Mapping[str, tuple[str, Callable[[Rate], float]]] = {

@@ -1,8 +1,8 @@
 """The plan of a run: options, levels, and resolved scenarios with fixtures and allow lists.
 
-A stage under an arm: its tools, its judge, its rules for a harness, and what a run keeps.
-
-Going on with a stored run: what would must ask, judge and be served as it was begun.
+The sections are, in order: a stage under an arm, with its tools, its judge and its rules for a
+harness; going on with a stored run, which must ask, judge and be served as it was begun; the plan;
+and the stages and lengths of prompts.
 """
 
 import hashlib
@@ -13,10 +13,11 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, Self
 
 from agenteval.classes.catalogue import TAXONOMY_VERSION, failure_classes
 from agenteval.config.allowlists import find, load_any, load_policy
+from agenteval.config.files import DEFAULT_ARM
 from agenteval.config.models import SIMULATED
 from agenteval.config.prompts import arm_named, judging, load_setting
 from agenteval.config.scenarios import check_scripts, load_fixture, load_scenarios
@@ -30,7 +31,7 @@ from agenteval.policy.lint import NOTHING, Relaxation, relaxed
 from agenteval.policy.policy import Policy
 from agenteval.prompt.arm import STRICT, Arm
 from agenteval.prompt.prompt import Setting
-from agenteval.protocols import Model, Stage, ToolSchema
+from agenteval.protocols import Model, Stage, ToolSchema, TrialKey
 from agenteval.sandbox.maker import posed, render
 from agenteval.store.location import Location, resolve_name
 from agenteval.store.read import summarized
@@ -53,7 +54,7 @@ def under(arm: Arm, stage: Stage) -> Stage:
     return replace(stage, policy=policy, agents=agents)
 
 
-def offered_by(stage: Stage, setting: Setting) -> list[ToolSchema]:
+def _offered_by(stage: Stage, setting: Setting) -> list[ToolSchema]:
     """Return the tools that a request of a trial of this stage offers."""
     shown = under(setting.arm, stage).policy.tools
     return schemas(setting.profile, setting.arm.offered(stage.scenario.tools, visible=shown))
@@ -74,7 +75,7 @@ def arm_card(stages: Sequence[Stage], setting: Setting, harness: str = "") -> Ar
         )
     lengths = []
     for stage in stages:
-        tools = offered_by(stage, setting)
+        tools = _offered_by(stage, setting)
         words = (message.content for message in posed(stage.scenario, 0, setting).messages)
         lengths.append(sum(map(len, words)) + len(json.dumps(tools)))
     tokens = round(median(lengths) / setting.per_token)
@@ -120,6 +121,8 @@ def rules_for(name: str, policy: Policy) -> str:
     return dialect.write(policy).text if dialect else ""
 
 
+# Going on with a stored run.
+
 BEGIN_ANEW = "Begin a new run, or put back what it was"
 
 
@@ -128,7 +131,11 @@ def stored_run(run_id: str, store: str) -> Run:
     where = str(Location(store))
     with opened(store) as query:
         found = resolve_name(
-            run_id, known_runs(query), tables_known(query), where=where, whatever=True
+            run_id,
+            known_runs(query),
+            tables_known(query),
+            where=where,
+            whatever=True,
         )
         run, _ = summarized(query, found, where=where)
     if run.options is None:
@@ -153,14 +160,15 @@ def agreed(run: Run, options: Options, given_names: Sequence[str], who: str = ""
         new, begun_with = getattr(options, name), getattr(run.options, name)
         if new != begun_with and name != "base_url":
             option = "targets" if name == "targets" else f"--{name.replace('_', '-')}"
+            begun = _option_text(begun_with) or "none"
             raise UsageError(
-                f"{option} {_option_text(new)} contradicts {who or resuming(run)}, which was begun "
-                f"with {_option_text(begun_with) or 'none'}; ask for the same, or begin a new run"
+                f"{option} {_option_text(new)} contradicts {who or _resuming(run)}, which was "
+                f"begun with {begun}; ask for the same, or begin a new run"
             )
     return replace(run.options, base_url=options.base_url or run.options.base_url)
 
 
-def resuming(run: Run) -> str:
+def _resuming(run: Run) -> str:
     return f"--resume {run.id}"
 
 
@@ -213,7 +221,7 @@ def serve_on(run: Run, card: ModelCard, store: SqlStore, who: str = "") -> None:
 
 def _check_served(run: Run, card: ModelCard, who: str = "") -> None:
     """Raises UsageError when another model, or another way to query it, would resume the run."""
-    who = who or resuming(run)
+    who = who or _resuming(run)
     # A server may come back at another port, and is asked what it does only before a run.
     there = replace(run.model, base_url=card.base_url, seen=card.seen)
     for field in fields(ModelCard):
@@ -251,7 +259,10 @@ def policies_of(stages: Sequence[Stage]) -> Mapping[str, str]:
 def check_unchanged(run: Run, stages: Sequence[Stage], setting: Setting) -> None:
     """Raises UsageError for what is no longer as it was when the run began, by its name."""
     now = Suite(policies_of(stages), judges(stages), digests(stages), setting.protocol)
-    check_same(run, now, resuming(run))
+    check_same(run, now, _resuming(run))
+
+
+# The plan.
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,6 +322,23 @@ def new_run(  # noqa: PLR0913 -- what its numbers depend on
     )
 
 
+# What a run is asked for where neither the user nor the run before it says so.
+USUAL: Mapping[str, Any] = {
+    "targets": (),
+    "trials": 5,
+    "seed": 1,
+    "concurrency": "4",
+    "base_url": None,
+    "max_turns": None,
+    "arm": DEFAULT_ARM,
+    "prompt_variant": None,
+    "rules": "start",
+    "context": "0",
+    "sandbox": None,
+    "prefork": True,
+}
+
+
 def options_of(asked: Mapping[str, Any]) -> Options:
     """Out of all that a command was given; lists may be None where nothing was."""
     wanted = {name: asked[name] for name in Options.__dataclass_fields__}
@@ -356,6 +384,21 @@ def arm_played(options: Options) -> Arm:
     return arm_named(options.arm)
 
 
+class Quiet:
+    """A Progress that shows nothing; also the Observer of each run."""
+
+    def run(self, model: str, *, trials: int, simulated: bool) -> Self:  # noqa: ARG002
+        return self
+
+    def note(self, line: str) -> None: ...
+
+    def wrote(self, trial: TrialKey, tokens: int) -> None: ...
+
+    def called(self, trial: TrialKey, *, failure_class: str) -> None: ...
+
+    def finished(self, trial: TrialKey, *, void: str) -> None: ...
+
+
 def levels_of(text: str) -> tuple[int, ...]:
     """Every level of `4`, or `1,2,4`, once and in the order given. Raises UsageError."""
     parts = [part.strip() for part in text.split(",")]
@@ -368,8 +411,14 @@ def levels_of(text: str) -> tuple[int, ...]:
     return tuple(dict.fromkeys(map(int, parts)))
 
 
+# Stages, and the lengths of their prompts.
+
+
 def load_stages(
-    targets: Sequence[str], arm: Arm = STRICT, more: Relaxation = NOTHING, allowlist: str = ""
+    targets: Sequence[str],
+    arm: Arm = STRICT,
+    more: Relaxation = NOTHING,
+    allowlist: str = "",
 ) -> tuple[Stage, ...]:
     """Return the scenarios under an arm, each with its allow list and fixture. Raises UsageError.
 
@@ -422,7 +471,7 @@ async def measured(model: Model, stage: Stage, setting: Setting) -> Setting:
         return setting
     messages = posed(stage.scenario, 0, setting).messages
     try:
-        turn = await model.ask(messages, offered_by(stage, setting), seed=0)
+        turn = await model.ask(messages, _offered_by(stage, setting), seed=0)
     except InfrastructureError as error:
         raise UsageError(
             f"asked with {setting.context} tokens of context, {error}. "

@@ -1,6 +1,7 @@
-"""Stored runs as they are shown: side by side, compared, by their speed, or only listed.
+"""Stored runs as they are read: side by side, compared, by their speed, one trial, some calls.
 
-Reading a stored run: the transcript of a trial, and the calls that are looked for.
+The sections are, in order: runs read from a store; views of them, alone and compared; what made
+trials void; and the transcript and the calls of one run.
 """
 
 import re
@@ -12,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from agenteval.classes.catalogue import fold
-from agenteval.errors import FAULTS, Cause, UsageError, fault
+from agenteval.errors import Cause, UsageError, fault
 from agenteval.logs.counts_csv import load_counts
 from agenteval.report import build
 from agenteval.report.build import build_comparison, build_view, class_texts
@@ -62,21 +63,20 @@ def played(names: Sequence[str], store: str) -> list[Side]:
 
 
 def whole(sides: Sequence[Side]) -> list[Run]:
-    """Their runs with all trials."""
-    return [
-        run
-        if run.trials or not side.transcripts
-        else replace(run, trials=tuple(side.transcripts(sorted(score.worlds))))
-        for side in sides
-        for run, score in [side.run_and_score]
-    ]
+    """Return their runs with all trials."""
+    runs = []
+    for side in sides:
+        run, score = side.run_and_score
+        if side.transcripts and not run.trials:
+            run = replace(run, trials=tuple(side.transcripts(sorted(score.worlds))))
+        runs.append(run)
+    return runs
 
 
 def _side(query: Query, name: str, store: str, where: str) -> Side:
     run, summaries = _summarized(query, name, where)
-    return Side.of_stored(
-        run, summaries, tallied(query, run.id), partial(_transcripts, store, run.id)
-    )
+    transcripts = partial(_transcripts, store, run.id)
+    return Side.of_stored(run, summaries, tallied(query, run.id), transcripts)
 
 
 def _summarized(query: Query, name: str, where: str) -> tuple[Run, Sequence[TrialSummary]]:
@@ -87,6 +87,9 @@ def _summarized(query: Query, name: str, where: str) -> tuple[Run, Sequence[Tria
 def _transcripts(store: str, run: str, worlds: Sequence[World]) -> Iterator[Trial]:
     with opened(store) as query:
         yield from read.transcripts(query, run, worlds)
+
+
+# Views of runs, alone and compared.
 
 
 def view_of(runs: Sequence[Side], taxonomy: str, about: str | None = None) -> View:
@@ -101,10 +104,10 @@ def as_compared(runs: Sequence[Side], view: View, taxonomy: str, about: str | No
 
 
 def of_verdict(gate: GateView, store: str) -> View:
-    """Candidate and baseline, as far as runs of this store stand behind them."""
+    """Return candidate and baseline, as far as runs of this store stand behind them."""
     with opened(store) as query:
-        there = {one.id for one in known_runs(query)}
-    names = [one.id for one in (gate.candidate, gate.baseline) if one.id in there]
+        stored_ids = {run.id for run in known_runs(query)}
+    names = [run.id for run in (gate.candidate, gate.baseline) if run.id in stored_ids]
     if not names:
         raise UsageError(f"--report: {gate.candidate.id} is not in {Location(store)}; give --store")
     return view_of(sides(names, store), "full")
@@ -115,13 +118,14 @@ def models_of(names: Sequence[str], store: str, *, calls: bool) -> list[Side]:
 
     Raises UsageError.
     """
+    compared_sides = []
     if all(name.endswith(".csv") for name in names):
-        compared_sides = [side for name in names for side in _of_file(name)]
+        for name in names:
+            compared_sides += _of_file(name)
     else:
         with opened(store) as query:
-            compared_sides = [
-                side for name in names for side in _sides(name, query, store, calls=calls)
-            ]
+            for name in names:
+                compared_sides += _sides(name, query, store, calls=calls)
     _check_apart([side.run.id for side in compared_sides if side.run])
     if len(compared_sides) < 2:
         raise UsageError(
@@ -132,8 +136,9 @@ def models_of(names: Sequence[str], store: str, *, calls: bool) -> list[Side]:
 
 def _check_apart(ids: Sequence[str]) -> None:
     """Raises UsageError for a run that would be compared with itself."""
-    if twice := next((one for one in ids if ids.count(one) > 1), None):
-        raise UsageError(f"compare: {twice} is named twice; name two runs")
+    for run in ids:
+        if ids.count(run) > 1:
+            raise UsageError(f"compare: {run} is named twice; name two runs")
 
 
 def compared(
@@ -145,13 +150,16 @@ def compared(
 ) -> View:
     """Return the comparison of two or more models, pair by pair. Raises UsageError."""
     runs = [side.run for side in compared_sides if side.run]
-    ids, conditions = [run.id for run in runs], [Conditions.of(run) for run in runs]
+    ids = [run.id for run in runs]
+    conditions = [Conditions.of(run) for run in runs]
     if not across_arms:
         check_arms(ids, conditions)
     excluded = left_out(ids, conditions, across=across_arms)
+    if excluded:
+        compared_sides = [side.without(excluded) for side in compared_sides]
     view = build_comparison(
-        [side.without(excluded) for side in compared_sides] if excluded else compared_sides,
-        classes=[one for one in class_texts() if one.id not in excluded],
+        compared_sides,
+        classes=[row for row in class_texts() if row.id not in excluded],
         fold=fold(taxonomy),
         about=declared(about),
     )
@@ -163,12 +171,12 @@ def stacks(names: Sequence[str], store: str, about: str | None = None) -> tuple[
     if len(names) != 2:
         raise UsageError(f"compare --stacks: two runs of one model, not {len(names)}")
     one, other = loaded(names, store)
-    found = models_of([one.id, other.id], store, calls=False)
-    return (one, other), compared(found, "full", about, across_arms=True)
+    models = models_of([one.id, other.id], store, calls=False)
+    return (one, other), compared(models, "full", about, across_arms=True)
 
 
 def _sides(name: str, query: Query, store: str, *, calls: bool) -> list[Side]:
-    """The models behind one name: as many as its file has."""
+    """Return the models behind one name: as many as its file has."""
     if name.endswith(".csv"):
         return _of_file(name)
     where = str(Location(store))
@@ -199,6 +207,8 @@ def speeds(runs: Sequence[Run]) -> list[Served]:
     return [Served(run.model.name, run.model.simulated, run_speed(run), run.id) for run in runs]
 
 
+# What made trials void.
+
 _WHOSE = {
     Cause.AGENTEVAL: "a defect of agenteval",
     Cause.SCENARIO: "a slip of their scenario",
@@ -207,18 +217,16 @@ _WHOSE = {
 
 def faults(sides: Sequence[Side]) -> list[str]:
     """Return what broke trials by a defect of ours or a mistake in a scenario, in words."""
+    struck: dict[Cause | None, list[tuple[Run, TrialSummary]]] = {}
+    for side in sides:
+        run, score = side.run_and_score
+        for trial in score.voids:
+            struck.setdefault(trial.cause, []).append((run, trial))
     lines = []
-    struck = [
-        (run, trial)
-        for run, score in (side.run_and_score for side in sides)
-        for trial in score.voids
-        if trial.cause in FAULTS
-    ]
-    causes = Counter(trial.cause for _, trial in struck)
     for cause, whose in _WHOSE.items():
-        if causes[cause]:
-            run, trial = next(one for one in struck if one[1].cause is cause)
-            lines.append(_line(causes[cause], whose, run, trial))
+        if cause in struck:
+            first, *others = struck[cause]
+            lines.append(_line(1 + len(others), whose, *first))
     return lines
 
 
@@ -227,44 +235,56 @@ _LOOK: dict[Cause | None, str] = {Cause.OURS: _OURS, Cause.HARNESS: "look at wha
 
 
 def voids_beyond(sides: Sequence[Side], limit: float) -> list[str]:
-    """A line for each run of which more trials are void than `limit`, a share, or all of them."""
+    """Return a line for each run of which more trials are void than `limit`, a share, or all."""
     lines = []
-    for run, score in (side.run_and_score for side in sides):
-        voids, played = score.voids, score.trials + len(score.voids)
-        whole = len(voids) == played
-        if voids and (whole or len(voids) > limit * played):
-            most, _ = Counter(trial.cause for trial in voids).most_common(1)[0]
-            first = next(trial for trial in voids if trial.cause is most)
-            reason = visible(first.reason.partition("\n")[0])
-            cause = f"{most}: {reason}" if most else reason
-            share = void_of(len(voids), played)
-            consequence = "nothing was measured" if whole else "its rates say little of the model"
-            look = _LOOK.get(most, "look at the server's log")
-            summary = f"{share}, {consequence}. Most by {cause}; {look}"
-            lines.append(f"{run.model.name}: {summary}")
+    for side in sides:
+        run, score = side.run_and_score
+        trials = score.trials + len(score.voids)
+        is_nothing = len(score.voids) == trials
+        if score.voids and (is_nothing or len(score.voids) > limit * trials):
+            consequence = (
+                "nothing was measured" if is_nothing else "its rates say little of the model"
+            )
+            share = void_of(len(score.voids), trials)
+            lines.append(f"{run.model.name}: {share}, {consequence}. {_most_common(score.voids)}")
     return lines
+
+
+def _most_common(voids: Sequence[TrialSummary]) -> str:
+    """Return the cause of most of these trials, the reason of the first, and where to look."""
+    cause, _ = Counter(trial.cause for trial in voids).most_common(1)[0]
+    first = next(trial for trial in voids if trial.cause is cause)
+    reason = visible(first.reason.partition("\n")[0])
+    summary = f"{cause}: {reason}" if cause else reason
+    look = _LOOK.get(cause, "look at the server's log")
+    return f"Most by {summary}; {look}"
 
 
 def check_usable(sides: Sequence[Side]) -> None:
     """Raises UsageError when the server broke every trial of a run: then nothing was measured."""
-    if told := voids_beyond(sides, 1.0):
-        raise UsageError("; ".join((*told, "then run again")))
+    if lines := voids_beyond(sides, 1.0):
+        raise UsageError("; ".join((*lines, "then run again")))
 
 
 def _line(count: int, whose: str, run: Run, trial: TrialSummary) -> str:
     reason, _, trace = trial.reason.partition("\n")
+    trials = "trial is" if count == 1 else "trials are"
     line = as_name(
-        f"{count} {'trial is' if count == 1 else 'trials are'} void by {whose}. The first one: "
+        f"{count} {trials} void by {whose}. The first one: "
         f"{trial.scenario} #{trial.number}, seed {trial.seed}: {reason}"
     )
+    if not trace:
+        return line
     where = f"in the report, and in `reason` of `agenteval show {as_word(run.id)} --json`"
-    return f"{line}\nTraceback: {where}" if trace else line
+    return f"{line}\nTraceback: {where}"
 
+
+# The transcript and the calls of one run.
 
 SHOWN = 8  # names in a message
 PAGE = 200  # calls that are asked for at a time: a reader may go before the last
 _TRIALS = "SELECT scenario, number FROM trial WHERE run_id = :run AND NOT replaced ORDER BY 1, 2"
-_WANTED = re.compile(r"(?P<scenario>.*?)\s*(?:#(?P<number>\d{1,9}))?", re.DOTALL)
+_TRIAL_NAME = re.compile(r"(?P<scenario>.*?)\s*(?:#(?P<number>\d{1,9}))?", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,7 +295,7 @@ class Transcript:
     trial: Trial
 
     def agent(self, word: str) -> AgentPart:
-        """The sub-agent of this label, or the first of this name. Raises UsageError."""
+        """Return the sub-agent of this label, or the first of this name. Raises UsageError."""
         for part in self.trial.agents:
             if word in {part.label, part.name}:
                 return part
@@ -296,19 +316,19 @@ def transcript(run: str, trial_name: str, store: str) -> Transcript:
 
 def _resolve_trial(query: Query, run: str, trial_name: str) -> tuple[str, int]:
     """Return scenario and number of a trial. A scenario with one trial needs no number."""
-    match = _WANTED.fullmatch(trial_name)
+    match = _TRIAL_NAME.fullmatch(trial_name)
     scenario, number = match.group("scenario", "number") if match else (trial_name, None)
     played_trials = [tuple(row) for row in query(_TRIALS, run=run)]
-    numbers = [of for name, of in played_trials if name == scenario]
+    numbers = [number for name, number in played_trials if name == scenario]
     if not numbers:
-        names = list(dict.fromkeys(name for name, _ in played_trials))
+        names = dict.fromkeys(name for name, _ in played_trials)
         raise UsageError(
-            f"{trial_name}: {run} played no scenario {scenario!r}; it has {_some(names)}"
+            f"{trial_name}: {run} played no scenario {scenario!r}; it has {_some([*names])}"
         )
     if number is None and len(numbers) == 1:
         return scenario, numbers[0]
     if number is None or int(number) not in numbers:
-        trials = _some([f"{scenario}#{of}" for of in numbers])
+        trials = _some([f"{scenario}#{known}" for known in numbers])
         raise UsageError(f"{trial_name}: which trial? {run} has {trials}")
     return scenario, int(number)
 
@@ -335,11 +355,12 @@ def calls(run: str, filters: Wanted, store: str) -> Iterator[FoundCall]:
 
 
 def _check_named(query: Query, filters: Wanted) -> None:
-    classes = [] if not filters.failure_class else [one.id for one in build.class_texts()]
-    if filters.failure_class and filters.failure_class not in classes:
-        near = [f"{name}?" for name in get_close_matches(filters.failure_class, classes)]
-        cure = near[0] if near else "`agenteval explain` lists all"
-        raise UsageError(f"--class {filters.failure_class}: no such failure class; {cure}")
+    wanted_class = filters.failure_class
+    classes = [row.id for row in build.class_texts()] if wanted_class else []
+    if wanted_class and wanted_class not in classes:
+        near = get_close_matches(wanted_class, classes, n=1)
+        cure = f"{near[0]}?" if near else "`agenteval explain` lists all"
+        raise UsageError(f"--class {wanted_class}: no such failure class; {cure}")
     played = dict.fromkeys(row[0] for row in query(_TRIALS, run=filters.run))
     if filters.scenario and filters.scenario not in played:
         raise UsageError(

@@ -1,12 +1,12 @@
-"""The effect of other rules on stored calls: how many errors fewer, and what they let through.
+"""Stored runs under other rules or another prompt, and the changes that their denials suggest.
 
-Rules can only be relaxed here, so an allowed call stays allowed. The first call of a trial that
-would change is what the model really did under its rules. What follows would have gone another way,
-so the errors that it loses are reported separately.
+`whatif`: how many errors fewer other rules would give, and what they would let through. Rules can
+only be relaxed here, so an allowed call stays allowed. The first call of a trial that would change
+is what the model really did under its rules. What follows would have gone another way, so the
+errors that it loses are reported separately.
 
-The changes that the denied calls of stored runs suggest: options, rules, prompt sentences.
-
-Counts only: `whatif` estimates the effect of rules, and a new run shows that of a prompt.
+`suggest`: the options, rules and sentences of a prompt that denied calls ask for, as counts. Their
+effect is for `whatif` to estimate, and for a new run (`tried`) to show.
 """
 
 from collections import Counter
@@ -37,7 +37,7 @@ from agenteval.workflows.rescore import Judging, calls_in_order
 from agenteval.workflows.stages import plan_of
 from agenteval.workflows.views import check_usable, loaded
 
-TOLD: Final = 12  # relaxations that are told
+MOST: Final = 12  # relaxations that are returned
 WORST: Final = ("destructive", "network")
 
 
@@ -54,8 +54,10 @@ class DeniedCall:
     def harms(self) -> tuple[str, ...]:
         split = read_leaves(self.command)
         leaves = split.leaves if isinstance(split, Leaves) else ()
-        found = {facet for leaf in leaves for facet in harm(Simple("", leaf.argv))}
-        return tuple(each for each in WORST if each in found)
+        facets = set[str]()
+        for leaf in leaves:
+            facets.update(harm(Simple("", leaf.argv)))
+        return tuple(facet for facet in WORST if facet in facets)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +93,11 @@ class Relaxed:
 
     def rates(self, calls: Sequence[DeniedCall] | None = None) -> list[Rate]:
         """Return the rate of each run; with `calls`, the rate if only these changes count."""
-        gone = Counter((call.run, call.trial) for call in (self.calls if calls is None else calls))
-        return [
-            run.rate({trial: count for (of, trial), count in gone.items() if of == at})
-            for at, run in enumerate(self.runs)
-        ]
+        changes = self.calls if calls is None else calls
+        fewer = [Counter[int]() for _ in self.runs]
+        for call in changes:
+            fewer[call.run][call.trial] += 1
+        return [run.rate(gone) for run, gone in zip(self.runs, fewer, strict=True)]
 
     @property
     def rate(self) -> Rate:
@@ -110,27 +112,32 @@ class Relaxed:
     @property
     def let_through(self) -> Sequence[tuple[str, int, tuple[str, ...]]]:
         """Commands, how often, and what harm each may do: the worst first, then the most."""
-        counted = Counter(call.command for call in self.calls)
+        counts = Counter(call.command for call in self.calls)
         harms = {call.command: call.harms for call in self.calls}
-        order = sorted(counted, key=lambda one: (-_weight(harms[one]), -counted[one], one))
-        return [(one, counted[one], harms[one]) for one in order]
+
+        def by_harm(command: str) -> tuple[int, int, str]:
+            return -_weight(harms[command]), -counts[command], command
+
+        return [
+            (command, counts[command], harms[command]) for command in sorted(counts, key=by_harm)
+        ]
 
     def _name(self, at: int) -> str:
-        """Its model, and the run where several are of this model."""
+        """Return its model, and the run where several are of this model."""
         run = self.runs[at]
-        is_one = sum(each.model == run.model for each in self.runs) == 1
-        return run.model if is_one else f"{run.model} ({run.run})"
+        models = [other.model for other in self.runs]
+        return run.model if models.count(run.model) == 1 else f"{run.model} ({run.run})"
 
     @property
     def flips(self) -> Sequence[tuple[str, str]]:
         """Pairs of models of which the first would no longer make fewer errors than the second."""
-        before, after = [run.rate({}).value for run in self.runs], [it.value for it in self.rates()]
-        name = self._name
-        return [
-            (name(one), name(other))
-            for one, other in combinations(sorted(range(len(self.runs)), key=before.__getitem__), 2)
-            if before[one] < before[other] and after[one] > after[other]
-        ]
+        before = [run.rate({}).value for run in self.runs]
+        after = [rate.value for rate in self.rates()]
+        flips = []
+        for one, other in combinations(sorted(range(len(before)), key=before.__getitem__), 2):
+            if before[one] < before[other] and after[one] > after[other]:
+                flips.append((self._name(one), self._name(other)))
+        return flips
 
 
 def _weight(harms: Iterable[str]) -> int:
@@ -138,13 +145,13 @@ def _weight(harms: Iterable[str]) -> int:
 
 
 def together(runs: Sequence[Trials], calls: Sequence[DeniedCall]) -> Rate:
-    gone = Counter((call.run, call.trial) for call in calls)
-    clusters = [
-        (count - gone[at, trial], size)
-        for at, run in enumerate(runs)
-        for trial, (count, size) in enumerate(run.clusters)
-    ]
-    scenarios = [scenario for run in runs for scenario in run.scenarios]
+    """Return the rate of all runs together, without the errors of these calls."""
+    fewer = Counter((call.run, call.trial) for call in calls)
+    clusters, scenarios = list[Cluster](), list[str]()
+    for number, run in enumerate(runs):
+        scenarios += run.scenarios
+        for trial, (errors, size) in enumerate(run.clusters):
+            clusters.append((errors - fewer[number, trial], size))
     return clustered(clusters, Layout(scenarios=scenarios))
 
 
@@ -161,12 +168,12 @@ class WhatIf:
     def best(self) -> list[Relaxed]:
         """Return the relaxations that remove most errors, the most first, then the smaller."""
         needs = Counter(call.need for call in self.calls)
-        tried = {*needs, *_merged(needs)}
-        relaxations = [self.relaxed(more) for more in tried]
-        relaxations.sort(
-            key=lambda relaxed: (-len(relaxed.calls), relaxed.more.size, relaxed.more.description)
-        )
-        return relaxations[:TOLD]
+        relaxations = [self.relaxed(more) for more in {*needs, *_merged(needs)}]
+
+        def by_effect(relaxed: Relaxed) -> tuple[int, int, str]:
+            return -len(relaxed.calls), relaxed.more.size, relaxed.more.description
+
+        return sorted(relaxations, key=by_effect)[:MOST]
 
     def smallest_set(self, budget: float) -> tuple[Relaxed | None, bool]:
         """Return the smallest set of rules with at most `budget` errors per 100; None if none has.
@@ -242,6 +249,8 @@ def _need(judging: Judging, place: Place, call: ToolCall) -> Relaxation | None:
     return need
 
 
+# What denied calls suggest.
+
 INVENTED: Final = (
     *("hallucinated-flag", "hallucinated-sub-command", "hallucinated-value"),
     *("hallucinated-script", "hallucinated-tool"),
@@ -282,6 +291,10 @@ class _Invention:
     count: int
     models: tuple[str, ...]
 
+    def rank(self) -> tuple[int, int, str, str, str]:
+        """Return what it is sorted by: of most models first, then the most frequent."""
+        return -len(self.models), -self.count, self.failure_class, self.part, self.where
+
 
 @dataclass(frozen=True, slots=True)
 class _Sentence:
@@ -315,8 +328,9 @@ def _denied(runs: Sequence[Run]) -> Iterator[tuple[Run, str, Denied]]:
     """Yield the run of each denied call, the start of the call, and its verdict."""
     for run in runs:
         for trial in run.trials:
-            parts = () if trial.cause else (trial.calls, *(one.calls for one in trial.agents))
-            for record in chain.from_iterable(parts):
+            if trial.cause:
+                continue
+            for record in chain(trial.calls, *(part.calls for part in trial.agents)):
                 if isinstance(record.verdict, Denied):
                     yield run, _start(record.call.command or ""), record.verdict
 
@@ -328,17 +342,17 @@ def _start(command: str) -> str:
     return next(scripts, words[0] if words else "")
 
 
-def _inventions(runs: Sequence[Run]) -> Iterator[_Invention]:
-    counts: Counter[tuple[str, str, str]] = Counter()
-    by: dict[tuple[str, str, str], set[str]] = {}
+def _inventions(runs: Sequence[Run]) -> list[_Invention]:
+    models: dict[tuple[str, str, str], list[str]] = {}
     for run, start, verdict in _denied(runs):
         primary = verdict.primary
         if primary.failure_class in INVENTED:
             key = (primary.failure_class, primary.evidence.text.strip(), start)
-            counts[key] += 1
-            by.setdefault(key, set()).add(run.model.name)
-    for key in sorted(counts, key=lambda one: (-len(by[one]), -counts[one], one)):
-        yield _Invention(*key, counts[key], tuple(sorted(by[key])))
+            models.setdefault(key, []).append(run.model.name)
+    inventions = []
+    for key, names in models.items():
+        inventions.append(_Invention(*key, len(names), tuple(sorted({*names}))))
+    return sorted(inventions, key=_Invention.rank)
 
 
 def _sentences(runs: Sequence[Run]) -> tuple[tuple[_Sentence, ...], int]:

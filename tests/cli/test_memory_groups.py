@@ -16,7 +16,7 @@ from process_table import below, processes
 from scripted_server import answers, bash, scripted
 from test_resume import stored
 
-from agenteval.workflows.hostile_projects import FILES, Hostile, write_hostile
+from agenteval.workflows.hostile_projects import FILES, Hostile, _write_hostile
 
 MIB = 1 << 20
 GROWING = "x = []\nwhile True: x.append(bytearray(1 << 20))\n"
@@ -146,7 +146,7 @@ def _endless_world(project: Path, _home: Path) -> None:
 
 
 def test_a_killed_maker_of_worlds_is_the_machines_fault_and_no_authors(tmp_path) -> None:
-    project, _ = write_hostile(Hostile("", _endless_world), tmp_path)
+    project, _ = _write_hostile(Hostile("", _endless_world), tmp_path)
     command = [sys.executable, "-m", "agenteval", "scenarios", "world", "mine/one"]
     with subprocess.Popen(command, cwd=project, stderr=subprocess.PIPE, text=True) as looking:
         makers: list[int] = []

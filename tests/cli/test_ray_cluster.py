@@ -24,7 +24,7 @@ from agenteval.errors import UsageError
 from agenteval.store.sql import Part, SqlStore
 from agenteval.trial.run import Options
 from agenteval.workflows.evaluate import session_of
-from agenteval.workflows.ray import Shown, Worker, shares, suite_of
+from agenteval.workflows.ray import Shown, Worker, _suite_of, shares
 from agenteval.workflows.stages import options_of, plan_of
 
 pytestmark = pytest.mark.xdist_group("ray")  # one cluster serves all
@@ -272,7 +272,7 @@ def test_a_worker_plays_what_is_left_and_tells_its_driver(project) -> None:
     part, told = Part(**asks["part"]), Told()
     with closing(SqlStore(asks["store"])) as store:
         plan = plan_of(Options(**asks["options"]), asks["store"], part=part)
-        suite = suite_of(session_of(plan, store))
+        suite = _suite_of(session_of(plan, store))
     Worker().play({**asks, "suite": suite}, told)
     calls = sum(len(trial.calls) for trial in stored(project).trials)
     kinds = Counter(what for what, _ in told)

@@ -15,9 +15,9 @@ sys.path[:0] = sys.argv[1].split(os.pathsep)
 
 from agenteval.workflows.hostile_projects import (  # noqa: E402 -- found by the line above
     NAME,
+    _write_hostile,
     hostile_projects,
     snapshot,
-    write_hostile,
 )
 
 # Each by a command that reads what is spoilt.
@@ -38,7 +38,7 @@ finally:
 def look(name: str, number: int) -> dict[str, object]:
     folder = Path(sys.argv[2], str(number))
     (folder / "tmp").mkdir(parents=True)
-    project, home = write_hostile(hostile_projects()[name], folder)
+    project, home = _write_hostile(hostile_projects()[name], folder)
     subject = name.split(" that", maxsplit=1)[0]
     words = next((words for word, words in COMMANDS.items() if word in subject), ("world",))
     before, begun = snapshot(folder), time.monotonic()

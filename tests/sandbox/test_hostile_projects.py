@@ -15,15 +15,14 @@ from agenteval.errors import UsageError
 from agenteval.sandbox import maker
 from agenteval.sandbox.launch import interpreter
 from agenteval.workflows.hostile_projects import (
-    DEVICES,
     FILES,
     HARMLESS,
     SCENARIO,
     Hostile,
-    came_of,
+    _came_of,
+    _write_hostile,
     hostile_projects,
     snapshot,
-    write_hostile,
 )
 
 HOSTILE = hostile_projects()
@@ -33,7 +32,7 @@ SECONDS = 120.0  # on a busy machine; a request has 2 s of processor
 
 @pytest.mark.parametrize("name", [name for name, one in HOSTILE.items() if not one.is_slow])
 def test_a_hostile_project_that_is_looked_at_ends_in_one_line_and_changes_nothing(name) -> None:
-    came = came_of(HOSTILE[name])
+    came = _came_of(HOSTILE[name])
     assert (re.search(HOSTILE[name].expected, came) is not None, "\n" in came) == (True, False), (
         came
     )
@@ -68,7 +67,7 @@ def test_every_hostile_project_leaves_home_and_temporary_folder_as_they_were(use
         or one["peak"] > MEGABYTES
         or one["seconds"] > SECONDS
     ]
-    most = set(HOSTILE) - ({*DEVICES} if user != "root" else set())  # no other user makes one
+    most = {name for name, one in HOSTILE.items() if user == "root" or not one.needs_root}
     assert (looked.returncode, wrong, {one["name"] for one in seen}) == (0, [], most), said[-2000:]
 
 
@@ -99,7 +98,7 @@ def _reach(project: Path, home: Path) -> None:
 @pytest.mark.slow
 def test_programs_of_a_scenario_that_is_checked_reach_nothing_outside(tmp_path: Path) -> None:
     (tmp_path / "tmp").mkdir()
-    project, home = write_hostile(Hostile("", _reach), tmp_path)
+    project, home = _write_hostile(Hostile("", _reach), tmp_path)
     before = snapshot(home), snapshot(project)
     ran = subprocess.run(
         [sys.executable, "-m", "agenteval", "scenarios", "check", "mine/one"],

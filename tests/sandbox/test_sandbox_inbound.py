@@ -12,7 +12,7 @@ from users import USERS, start
 from agenteval.sandbox.backends import Namespaces
 from agenteval.sandbox.maker import declared
 from agenteval.workflows import hostile
-from agenteval.workflows.hostile import try_judge, try_tests
+from agenteval.workflows.hostile import _try_judge, _try_tests
 
 NEEDED = ("jinja2", "markupsafe", "msgspec")  # for prompts, and for the child that fills them
 
@@ -58,7 +58,7 @@ class Credulous:
 
 @pytest.mark.slow
 async def test_a_judge_that_believes_any_schema_is_found_out():
-    harm = {one.attempt: one.came for one in await try_judge(Credulous()) if not one.is_as_wanted}
+    harm = {one.attempt: one.came for one in await _try_judge(Credulous()) if not one.is_as_wanted}
     assert harm["a view in the table's place"] == "4"
     assert "a trigger" in harm
 
@@ -74,6 +74,6 @@ assert module["double"](known["number"]) == known["right"], 'it is wrong'
 
 async def test_a_test_that_runs_the_model_in_its_own_process_is_found_out(monkeypatch):
     monkeypatch.setattr(hostile, "PROGRAM", IN_PROCESS)
-    harm = {one.attempt: one.came for one in await try_tests(Namespaces()) if not one.is_as_wanted}
+    harm = {one.attempt: one.came for one in await _try_tests(Namespaces()) if not one.is_as_wanted}
     assert harm["a module that equals everything"] == ""
     assert "it read" in harm["a module that looks around"]

@@ -9,7 +9,7 @@ from agenteval.models import request
 from agenteval.report import html
 from agenteval.store import read as mapping
 from agenteval.workflows import hostile
-from agenteval.workflows.hostile import try_parser, try_report, try_store, try_texts
+from agenteval.workflows.hostile import _try_parser, _try_report, _try_store, try_texts
 
 
 def harm(tried):
@@ -23,12 +23,12 @@ def test_every_hostile_text_ends_as_it_must():
 
 def test_a_parser_that_reads_what_python_reads_is_found_out(monkeypatch):
     monkeypatch.setattr(request.plain, "read", json.loads)
-    assert {"NaN", "half a character in an argument"} <= harm(try_parser()).keys()
+    assert {"NaN", "half a character in an argument"} <= harm(_try_parser()).keys()
 
 
 def test_an_allowed_call_is_found_out(monkeypatch):
     monkeypatch.setattr(hostile, "judge", lambda *_: testing.trial("ls").calls[0].verdict)
-    assert harm(try_parser())["NUL in a command"] == "a call is allowed, or lost"
+    assert harm(_try_parser())["NUL in a command"] == "a call is allowed, or lost"
 
 
 def test_an_exception_is_a_defect_with_its_name(monkeypatch):
@@ -36,7 +36,7 @@ def test_an_exception_is_a_defect_with_its_name(monkeypatch):
         raise KeyError("x")
 
     monkeypatch.setattr(hostile, "turn_of", broken)
-    assert harm(try_parser())["NaN"].startswith("a defect of ours: ")
+    assert harm(_try_parser())["NaN"].startswith("a defect of ours: ")
 
 
 def test_a_store_that_changes_words_is_found_out(monkeypatch):
@@ -45,14 +45,15 @@ def test_a_store_that_changes_words_is_found_out(monkeypatch):
         "agenteval.store.read.trial_value",
         lambda trial, turns, calls: read(trial, turns, calls[:0]),
     )
-    assert len(harm(try_store())) == len(hostile.STORED)
+    tried = _try_store()
+    assert (len(harm(tried)), len(tried)) == (8, 8)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["NUL", "marks that turn the direction"])
 def test_a_page_that_hides_is_found_out(name, monkeypatch):
     monkeypatch.setattr(html, "visible", str)
-    assert harm(try_report())[name].startswith("these are not shown")
+    assert harm(_try_report())[name].startswith("these are not shown")
 
 
 @pytest.mark.slow
@@ -61,4 +62,4 @@ def test_a_page_that_takes_words_for_elements_is_found_out(monkeypatch):
     monkeypatch.setattr(
         html, "_visible", lambda value: html.Markup(value) if type(value) is str else value
     )
-    assert "a script" in harm(try_report())
+    assert "a script" in harm(_try_report())

@@ -4,7 +4,7 @@ import sqlite3
 from contextlib import closing
 
 from agenteval.trial.trial import Check
-from agenteval.workflows.cheats import initial_rows
+from agenteval.workflows.cheats import _initial_rows
 
 
 def test_each_check_has_its_first_value_or_none_where_it_cannot_be_asked():
@@ -13,6 +13,6 @@ def test_each_check_has_its_first_value_or_none_where_it_cannot_be_asked():
         content = world.serialize()
     queries = ["SELECT n FROM notes", "SELECT n FROM notes WHERE n > 7", "SELECT n FROM later"]
 
-    found = initial_rows(content, [Check(query, query, 7) for query in queries])
+    found = _initial_rows(content, [Check(query, query, 7) for query in queries])
 
     assert found == [7, None, None]

@@ -21,7 +21,7 @@ from agenteval.policy.policy import World
 from agenteval.protocols import Sandbox, Stage
 from agenteval.sandbox.backends import Namespaces
 from agenteval.trial.trial import Scenario
-from agenteval.workflows.prove import Proof, prove, slips_of
+from agenteval.workflows.prove import _Proof, _slips_of, prove
 
 SCENARIO = """
 title = "Note a word"
@@ -111,7 +111,7 @@ class OneForAll:
 async def test_a_solution_that_reaches_goal_and_handshake_is_a_proof(tmp_path):
     proofs = await prove([build(tmp_path)], Namespaces())
 
-    assert proofs == [Proof("words", 1, 2, (), ())]
+    assert proofs == [_Proof("words", 1, 2, (), ())]
 
 
 @pytest.mark.slow
@@ -257,7 +257,7 @@ def test_every_failure_class_can_be_slipped_into_from_a_right_call(failure_class
     (tmp_path / "allowlists/words.toml").write_text(OF.get(failure_class, RULES))
     stage = staged(tmp_path)
 
-    ((_, written),) = slips_of(replace(stage, scenario=inviting(stage, failure_class)), 0)
+    ((_, written),) = _slips_of(replace(stage, scenario=inviting(stage, failure_class)), 0)
 
     verdict = judge(as_tool_call(written), stage.policy, World(frozenset(stage.files(0))))
     assert [found.failure_class for found in verdict.findings][:1] == [failure_class]
@@ -334,7 +334,7 @@ HANDED_OVER = SCENARIO.rpartition("\n[[solution]]")[0]
 async def test_the_solution_of_a_sub_agent_is_proven_with_that_of_who_asks_for_it(tmp_path):
     proofs = await prove([build(tmp_path, HANDED_OVER + WORKER)], Namespaces())
 
-    assert proofs == [Proof("words", 1, 2, (), ())]
+    assert proofs == [_Proof("words", 1, 2, (), ())]
 
 
 @pytest.mark.slow
