@@ -16,7 +16,9 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
 
 from agenteval import plugins
 from agenteval.dialects import NAMES
@@ -32,10 +34,16 @@ from agenteval.shell.leaves import Construct
 from agenteval.trial.call import BASH
 from agenteval.trial.text import names
 
+_Table = TypeVar("_Table")
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = 80
 _COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _TRAILING_COMMA = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])', re.DOTALL)
+
+
+def load_table(file: str, schema: type[_Table]) -> _Table:
+    """Return one of our own TOML files, named from this folder, as the type that it must have."""
+    return msgspec.toml.decode(Path(__file__).parent.joinpath(file).read_bytes(), type=schema)
 
 
 @contextmanager
@@ -291,7 +299,14 @@ def left_behind(policy: Policy) -> Iterator[str]:
 
 
 _NOTHING: tuple[object, ...] = (None, "", [], {})
-Words = Iterable[str]
+
+
+class _KeysTable(msgspec.Struct, forbid_unknown_fields=True):
+    """One table of a dialect's keys.toml; `unmodelled` keys stand behind what they would do."""
+
+    modelled: frozenset[str]
+    harmless: frozenset[str]
+    unmodelled: dict[str, list[str]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -317,8 +332,13 @@ class SettingsKeys:
         object.__setattr__(self, "_tables", frozen)
 
     @classmethod
-    def of(cls, modelled: Words, harmless: Words, unmodelled: Mapping[str, str]) -> "SettingsKeys":
-        return cls(frozenset(modelled), frozenset(harmless), unmodelled)
+    def load(cls, dialect: str, name: str) -> "SettingsKeys":
+        """Return the keys in the table `name` of a dialect's keys.toml."""
+        table = load_table(f"{dialect}/keys.toml", dict[str, _KeysTable])[name]
+        reasons: dict[str, str] = {}
+        for reason, keys in table.unmodelled.items():
+            reasons |= dict.fromkeys(keys, reason)
+        return cls(table.modelled, table.harmless, reasons)
 
     def unheeded(self, settings: Mapping[str, Any], above: str = "") -> Iterator[UnheededKey]:
         """The keys of a file that may change verdicts, and do not here; `above` names its table."""

@@ -3,10 +3,9 @@
 Patterns of an allow list: words of a command line, and paths below the workspace.
 """
 
-import json
 import posixpath
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
@@ -14,7 +13,6 @@ from itertools import dropwhile
 from typing import Self
 
 from agenteval.shell.gate import compiled
-from agenteval.trial.text import names
 
 ANY = "*"
 _LONGEST_PATH = 4096  # what Linux opens
@@ -335,46 +333,6 @@ class Argument:
     is_rest: bool = False
 
 
-Numbers = Mapping[Kind, Callable[[str], object]]
-NUMBERS: Numbers = {Kind.INT: int, Kind.FLOAT: float}
-
-
-def complaint(argument: Argument, value: str, root: str, numbers: Numbers = NUMBERS) -> str:
-    """Return the fault of a value, phrased as the fix; empty if it fits.
-
-    `numbers` read those of a kind and raise ValueError or OverflowError about any other text.
-    """
-    if argument.kind is Kind.FLAG:
-        return f"{argument.name} takes no value"
-    if argument.choices and value not in argument.choices:
-        return f"{argument.name} must be one of {', '.join(argument.choices)}, not {value!r}"
-    if _fits(argument.kind, value, root, numbers):
-        return ""
-    return f"{argument.name} must be {_WANTED[argument.kind]}, not {value!r}"
-
-
-_WANTED = {
-    Kind.INT: "a whole number",
-    Kind.FLOAT: "a number",
-    Kind.JSON: "valid JSON",
-    Kind.PATH: "a path inside the workspace",
-}
-
-
-def _fits(kind: Kind, value: str, root: str, numbers: Numbers) -> bool:
-    try:
-        match kind:
-            case Kind.INT | Kind.FLOAT:
-                numbers[kind](value)
-            case Kind.JSON:
-                json.loads(value)
-            case Kind.PATH:
-                return normalise(value, root) is not None
-    except (ValueError, OverflowError, RecursionError):  # of JSON nested some thousand deep
-        return False
-    return True
-
-
 class Parser(StrEnum):
     """The parser of a script's command line. Each finds other words in the same text."""
 
@@ -491,60 +449,3 @@ class Invented(StrEnum):
     OPTION = "option"
     COMMAND = "sub-command"
     VALUE = "value"
-
-
-def no_such(what: Invented, at: int, word: str, known: Collection[str]) -> Misuse:
-    """An option or sub-command that is not there, with the nearest one as the cure."""
-    shown = [name for name in sorted(known) if name.lstrip("-+/") not in {"h", "help"}]
-    near = names(frozenset(shown)).nearest(word)
-    cure = f"did you mean {near}?" if near else f"use {', '.join(shown) or 'none'}"
-    return Misuse(at, f"there is no {what} {word}: {cure}", word, what, near)
-
-
-def unknown_option(script: CommandLine, line: CommandLine, at: int, name: str) -> Misuse:
-    """`name` is no option of `line`, which is `script` or one of its sub-commands."""
-    if name in script.flags():
-        return Misuse(at, f"{name} does not belong here, but to another sub-command")
-    if line.abbreviations and sum(flag.startswith(name) for flag in line.options) > 1:
-        return Misuse(at, f"{name} could be more than one option: write it out")
-    return no_such(Invented.OPTION, at, name, line.options)
-
-
-def bad_value(argument: Argument, at: int, value: str, fault: str) -> Misuse:
-    """`fault` is what is wrong with the value; of a choice a plain word was made up."""
-    is_made_up = bool(argument.choices) and value.replace("-", "").replace("_", "").isalnum()
-    if not is_made_up:
-        return Misuse(at, fault)
-    near = names(frozenset(argument.choices)).nearest(value)
-    return Misuse(at, fault, value, Invented.VALUE, near)
-
-
-def owed(
-    line: CommandLine,
-    end: int,
-    place_of: Mapping[str, int],
-    unfilled: Iterable[Argument],
-    *,
-    is_whole: bool,
-) -> Misuse | None:
-    """Return what is missing at the `end`, or may not stand together, once each word has its place.
-
-    `place_of` has the place of each option and positional, `unfilled` are the positionals without
-    words. With `is_whole` no sub-command has come.
-    """
-    for option in line.options.values():
-        if option.required and option.name not in place_of:
-            return Misuse(end, f"{option.name} is required")
-    for argument in unfilled:
-        if argument.fewest:
-            return Misuse(end, f"{argument.name} is missing")
-    for group in line.groups:
-        members = [name for name in group.names if name in place_of]
-        if len(members) > 1:
-            at = max(place_of[name] for name in members)
-            return Misuse(at, f"{' and '.join(members[:2])} exclude each other: give one of them")
-        if group.required and not members:
-            return Misuse(end, f"one of {', '.join(group.names)} is required")
-    if is_whole and line.commands and not line.command_optional:
-        return Misuse(end, f"a sub-command is needed: {', '.join(line.commands)}")
-    return None

@@ -13,8 +13,8 @@ from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
-from agenteval.policy.command_lines import CommandLine, CommandPattern, Misuse, Parser, normalise
-from agenteval.policy.parsers import read_argparse, read_plain
+from agenteval.policy.command_lines import CommandLine, CommandPattern, normalise
+from agenteval.policy.parsers import misuse
 from agenteval.shell.gate import NEEDS_CARE, Simple, new
 from agenteval.shell.leaves import Construct, Leaves, read_leaves
 from agenteval.shell.programs import base_name, filled, names, only_itself, script_at
@@ -282,17 +282,6 @@ class ScriptRule:
     def start(self) -> str:
         """The words that a call of it begins with."""
         return " ".join((*self.runner, self.path))
-
-
-def misuse(
-    line: CommandLine, argv: Sequence[str], start: int, *, dynamic: Collection[int], root: str
-) -> Misuse | None:
-    """The first way in which `argv[start:]` is no such command line; None when it is one."""
-    for number in sorted(dynamic):
-        if number >= start:
-            return Misuse(number, f"quote {argv[number]} or write it out: bash would expand it")
-    read = read_argparse if line.parser is Parser.ARGPARSE else read_plain
-    return read(line, argv, start, root)
 
 
 class BashRules:

@@ -8,10 +8,11 @@ It takes words for paths by their place alone, so some are none; observed by run
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from itertools import islice
 
 from agenteval.dialects.claude_code.reading import Command, Word
+from agenteval.dialects.registry import load_table
 from agenteval.policy.command_lines import inside, path_regex, wildcard_regex
 from agenteval.shell.wrappers import MAX_WRAPPED, program_name, unwrap
 
@@ -40,13 +41,7 @@ _LOOSE = re.compile(
     r"[ \t]+(?![ \t-])"
 )
 _WRAPPERS = (_CLEAN, _TIMEOUT, _LOOSE)
-# Programs behind which a rule that denies looks for the one that they start.
-_STARTERS = frozenset(
-    (
-        *("timeout", "time", "nice", "nohup", "env", "command", "builtin", "exec", "sudo", "doas"),
-        *("watch", "setsid", "ionice", "strace", "flock", "nsenter", "taskset"),
-    )
-)
+PROGRAMS = load_table("claude_code/programs.toml", dict[str, frozenset[str]])
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +189,7 @@ def _started(argv: tuple[str, ...], depth: int) -> Iterator[tuple[str, ...]]:
     yield argv
     if "/" in argv[0]:
         yield (program_name(argv[0]), *argv[1:])
-    is_starter = argv[0] in _STARTERS or (argv[0] == "xargs" and argv[1:2] > ("-~",))
+    is_starter = argv[0] in PROGRAMS["starters"] or (argv[0] == "xargs" and argv[1:2] > ("-~",))
     if is_starter and depth < MAX_WRAPPED:
         for part in unwrap(argv):
             yield from _started(argv[part.start : part.stop], depth + 1)
@@ -229,37 +224,9 @@ def fits_subject(what: str, subject: str) -> bool:
     return not what or wildcard_regex(what.removesuffix(":*")).fullmatch(subject) is not None
 
 
-READERS = frozenset(
-    (
-        *("ls", "cat", "head", "tail", "wc", "sort", "uniq", "cut", "paste", "column", "stat"),
-        *("file", "diff", "strings", "hexdump", "od", "base64", "nl", "tac", "rev", "cmp", "comm"),
-        *("sha256sum", "sha1sum", "md5sum", "expand", "unexpand", "fmt", "fold", "pr", "tsort"),
-        *("man", "numfmt"),
-    )
-)
-WRITERS = frozenset(("rm", "rmdir", "mv", "cp", "touch", "mkdir", "tee"))
-COPIERS = frozenset(("mv", "cp"))
-_GREPS = frozenset(("grep", "egrep", "fgrep"))
-_AWKS = frozenset(("awk", "gawk", "mawk", "nawk"))
-# Options whose value is the next word.
-_COUNTS = frozenset(
-    (
-        *("-A", "-B", "-C", "-m", "--max-count", "--context", "--after-context"),
-        "--before-context",
-    )
-)
-_GREP_VALUES = _COUNTS | {"--include", "--exclude", "--exclude-dir"}
-_RG_VALUES = _COUNTS | {"-g", "-t", "-T", "-r", "--replace", "--type", "--glob", "--max-depth"}
-_JQ_VALUES = frozenset(("--indent", "--arg", "--argjson"))
-_CUT_VALUES = frozenset(
-    ["-d", "-f", "-c", "-b", "--delimiter", "--fields", "--characters", "--bytes"]
-)
-_FIND_PATHS = frozenset(
-    (
-        *("-newer", "-anewer", "-cnewer", "-samefile", "-path", "-wholename", "-ilname"),
-        *("-lname", "-ipath"),
-    )
-)
+WRITERS = PROGRAMS["writers"]
+COPIERS = PROGRAMS["copiers"]
+_NONE: frozenset[str] = frozenset()
 _FIND_LEADS = frozenset(("-L", "-H", "-P"))
 _PRINTS = re.compile(r"(?:[0-9]+(?:,[0-9]+)?)?p(?:; *(?:[0-9]+(?:,[0-9]+)?)?p)*")
 _REPLACES = re.compile(
@@ -270,7 +237,7 @@ _SED_FILES = re.compile(r"[ \t][wWeE]")
 _MARKS = re.compile(r"[wWeE]")
 _Y = re.compile(r"y[^\\\n]")
 _S = re.compile(r"(?=s([^\\\n]))s")
-_QUIET = frozenset(("-n", "--quiet", "--silent", "-nE", "-En", "-nr", "-rn"))
+_QUIET = PROGRAMS["sed_quiet"]
 _SED_OPTIONS = _QUIET | {"-E", "-r", "--posix", "--regexp-extended"}
 _IN_PLACE = frozenset(("-i", "--in-place"))
 
@@ -289,22 +256,22 @@ def touched(command: Command) -> _Touched:
     if not command.words:
         return _Touched()
     program, words = command.words[0].text, command.words[1:]
-    if program in READERS:
-        touched_words = tuple(_operands(words, _CUT_VALUES if program == "cut" else frozenset()))
-        return _Touched(touched_words, touched_words)
+    if program in PROGRAMS["readers"]:
+        valued = PROGRAMS["cut_values"] if program == "cut" else _NONE
+        operands = tuple(_operands(words, valued))
+        return _Touched(operands, operands)
     if program in WRITERS:
-        touched_words = tuple(_operands(words))
-        return _Touched(
-            touched_words, touched_words[:-1] if program in COPIERS else (), writes=True
-        )
+        operands = tuple(_operands(words))
+        sources = operands[:-1] if program in COPIERS else ()
+        return _Touched(operands, sources, writes=True)
     if look := _OTHERS.get(program):
-        touched_words = tuple(look(words))
+        operands = tuple(look(words))
         writes = program == "sed" and not _prints_only(command.words)
-        return _Touched(touched_words, touched_words, writes=writes)
+        return _Touched(operands, operands, writes=writes)
     return _Touched()
 
 
-def _operands(words: Sequence[Word], valued: frozenset[str] = frozenset()) -> Iterator[Word]:
+def _operands(words: Sequence[Word], valued: frozenset[str] = _NONE) -> Iterator[Word]:
     ended = skips = False
     for word in words:
         if skips:
@@ -317,30 +284,11 @@ def _operands(words: Sequence[Word], valued: frozenset[str] = frozenset()) -> It
             skips = word.text in valued
 
 
-def _grep(words: Sequence[Word]) -> Iterator[Word]:
-    return _behind_pattern(words, _GREP_VALUES, ["-e", "--regexp"], ["-f", "--file"])
-
-
-def _rg(words: Sequence[Word]) -> Iterator[Word]:
-    return _behind_pattern(words, _RG_VALUES, ["-e", "--regexp"], ["-f", "--file"])
-
-
-def _sed(words: Sequence[Word]) -> Iterator[Word]:
-    return _behind_pattern(words, frozenset(), ["-e", "--expression"], ["-f", "--file"])
-
-
-def _jq(words: Sequence[Word]) -> Iterator[Word]:
-    return _behind_pattern(words, _JQ_VALUES, [], [])
-
-
-def _awk(words: Sequence[Word]) -> Iterator[Word]:
-    return _behind_pattern(words, frozenset(("-F", "-v")), [], [])
-
-
 def _behind_pattern(
-    words: Sequence[Word], valued: frozenset[str], patterns: list[str], files: list[str]
+    valued: frozenset[str], pattern_options: frozenset[str], words: Sequence[Word]
 ) -> Iterator[Word]:
-    """The operands but the first, a pattern unless an option gave one; the files of options."""
+    """Yield the operands but the first, a pattern unless an option gave one; and -f's files."""
+    file_options = {"-f", "--file"} if pattern_options else _NONE
     has_pattern = ended = False
     rest = iter(words)
     for word in rest:
@@ -348,11 +296,11 @@ def _behind_pattern(
         if word.text == "--" and not ended:
             ended = True
         elif not ended and word.text.startswith("-") and word.text != "-":
-            if name in patterns or name in files:
+            if name in pattern_options or name in file_options:
                 has_pattern = True
-                given = Word(value, value) if joined else next(rest, None)
-                if name in files and given:
-                    yield given
+                file = Word(value, value) if joined else next(rest, None)
+                if name in file_options and file:
+                    yield file
             elif word.text in valued:
                 next(rest, None)
                 if word.text in {"--arg", "--argjson"}:
@@ -373,7 +321,7 @@ def _find(words: Sequence[Word]) -> Iterator[Word]:
             starts = False
         if starts:
             yield word
-        elif word.text in _FIND_PATHS and (value := next(rest, None)):
+        elif word.text in PROGRAMS["find_files"] and (value := next(rest, None)):
             yield value
 
 
@@ -386,12 +334,13 @@ def _cd(words: Sequence[Word]) -> Iterator[Word]:
     return iter(folders or [Word("~", "~")])
 
 
+_REGEXP = frozenset(("-e", "--regexp"))
 _OTHERS: Mapping[str, Callable[[Sequence[Word]], Iterator[Word]]] = {
-    **dict.fromkeys(_GREPS, _grep),
-    "rg": _rg,
-    **dict.fromkeys(_AWKS, _awk),
-    "sed": _sed,
-    "jq": _jq,
+    **dict.fromkeys(PROGRAMS["greps"], partial(_behind_pattern, PROGRAMS["grep_values"], _REGEXP)),
+    **dict.fromkeys(PROGRAMS["awks"], partial(_behind_pattern, PROGRAMS["awk_values"], _NONE)),
+    "rg": partial(_behind_pattern, PROGRAMS["rg_values"], _REGEXP),
+    "sed": partial(_behind_pattern, _NONE, frozenset(("-e", "--expression"))),
+    "jq": partial(_behind_pattern, PROGRAMS["jq_values"], _NONE),
     "find": _find,
     "git": _git,
     "cd": _cd,

@@ -18,6 +18,7 @@ from agenteval.dialects.claude_code.free import is_free
 from agenteval.dialects.claude_code.reading import Command, FileRedirect, Reading, Word, read
 from agenteval.dialects.claude_code.rules import (
     COPIERS,
+    PROGRAMS,
     RENAMED,
     WRITERS,
     ToolSpecifier,
@@ -50,20 +51,8 @@ _EXPANDING = re.compile(r"=|~[^/]|.*[$`]", re.DOTALL)
 _CLIMBS = re.compile(r"(?:^|/)(?!\.\.?(?:/|$))[^/]+/+(?:\./+)*\.\.(?:/|$)")
 _GLOB = re.compile(r"[*?\[]")
 _NOWHERE = "/dev/null"
-# They run their words as shell text, start what can't be told, or change how bash reads.
-_NEVER = frozenset(
-    (
-        *("eval", "exec", "source", ".", "trap", "coproc", "let", "alias", "hash", "watch"),
-        *("script", "setsid", "ionice", "chrt", "taskset", "flock", "strace", "nsenter"),
-        *("unshare", "shopt", "enable", "zmodload", "emulate", "select"),
-    )
-)
-_FIND = frozenset(
-    (
-        *("-exec", "-execdir", "-ok", "-okdir", "-delete", "-fprint", "-fprint0", "-fprintf"),
-        *("-fls", "-files0-from"),
-    )
-)
+_NEVER = PROGRAMS["never"]
+_FIND = PROGRAMS["find_acts"]
 _AWK_PROGRAM = re.compile(
     r"\bsystem\s*\(|\|\s*(?:getline|\"|&)|@(?:load|include)|\"\s*\|\s*getline"
 )
@@ -252,31 +241,16 @@ def keeps_its_place(commands: tuple[Command, ...], files: FileRules) -> bool:
 
 _NO_HOME = "/~"  # where nobody knows it, it is outside
 _LONGEST = 10_000  # characters of a command that it reads
-_SHOWERS = frozenset(("grep", "egrep", "fgrep", "head", "tail"))  # what is in files
+_SHOWERS = PROGRAMS["showers"]
 _EDITING = (WRITERS - {"tee"}) | {"sed"}
-# What needs no rule at all inside the project (docs, "tools reference").
-FREE = frozenset(
-    (
-        *("read", "todowrite", "task", "exitplanmode", "enterplanmode", "askuserquestion"),
-        *("bashoutput", "killshell", "taskcreate", "taskget", "tasklist", "taskupdate"),
-        *("taskoutput", "taskstop", "toolsearch", "sendmessage", "lsp", "listmcpresourcestool"),
-        *("readmcpresourcetool", "enterworktree", "exitworktree", "notebookread"),
-        *("croncreate", "crondelete", "cronlist"),
-    )
-)
+FREE = PROGRAMS["free_tools"]
 _FILE_TOOLS = frozenset((*FAMILY, *FAMILY.values()))
 _EXPANDED = re.compile(r"~[^/]|=")  # what some shell takes for a path elsewhere
 _IN_PLACE = re.compile(r"-[a-zA-Z]*i|--in-place")
 _DEVICE = re.compile(r"/dev/(?!null\Z)")
 _HOST = re.compile(r"\w+://(?:[^/?#@]*@)?([^/?#:@]*)")
 
-# What the sandbox does not spare a rule: wrappers that are not seen through, settings of the shell.
-_UNSPARED = frozenset(
-    (
-        *("timeout", "nice", "time", "nohup", "stdbuf", "env", "exec", "eval"),
-        *("declare", "typeset", "local", "readonly", "export"),
-    )
-)
+_UNSPARED = PROGRAMS["unspared"]
 _MONITOR = "monitor"  # runs its command in the shell, under the rules for Bash
 _LEAVES = "dangerouslyDisableSandbox"  # the argument by which a command asks to leave the sandbox
 

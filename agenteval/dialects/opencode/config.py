@@ -51,36 +51,8 @@ from agenteval.trial.call import BASH
 from agenteval.trial.redaction import is_secret
 
 AGENTS = ("mode", "agent", "agents")  # the tables in which agents stand
-_RULES = ("permission", "permissions", "tools")
-_OTHER = "counts for that agent alone, which is not the one that starts"
-_AGENT_HARMLESS = (
-    *("model", "variant", "temperature", "top_p", "prompt", "description", "mode", "hidden"),
-    *("options", "color", "steps", "maxSteps", "name"),
-)
-_DISABLED = {"disable": "an agent that is switched off does not start"}
-AGENT = SettingsKeys.of(_RULES, _AGENT_HARMLESS, _DISABLED)
-OTHER_AGENT = SettingsKeys.of((), (*_AGENT_HARMLESS, "disable"), dict.fromkeys(_RULES, _OTHER))
-CONFIG = SettingsKeys.of(
-    (*_RULES, *AGENTS, "default_agent"),
-    (
-        *("$schema", "logLevel", "server", "command", "watcher", "snapshot", "share", "autoshare"),
-        *("autoupdate", "disabled_providers", "enabled_providers", "model", "small_model"),
-        *("subagent_depth", "username", "provider", "mcp", "formatter", "lsp", "instructions"),
-        *("layout", "attachment", "enterprise", "tool_output", "compaction", "theme", "keybinds"),
-        *("tui", "experimental.disable_paste_summary", "experimental.openTelemetry"),
-        *("experimental.continue_loop_on_deny", "experimental.mcp_timeout", "experimental.hook"),
-        "experimental.chatMaxRetries",
-    ),
-    {
-        "plugin": "a plug-in may deny a call, or change it",
-        "shell": "commands are read here as bash reads them",
-        "references": "folders outside of the project may be open",
-        "reference": "folders outside of the project may be open",
-        "skills": "the folders of skills may be open",
-        "experimental.policies": "they may allow or deny calls",
-        "experimental.batch_tool": "its tool `batch` makes other calls",
-        "experimental.primary_tools": "sub-agents have fewer tools",
-    },
+CONFIG, AGENT, OTHER_AGENT = (
+    SettingsKeys.load("opencode", name) for name in ("config", "agent", "other_agent")
 )
 
 
