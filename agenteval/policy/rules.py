@@ -1,8 +1,9 @@
-"""The rules for bash: which simple commands may run.
+"""The rules for bash: which simple commands may run, and what bash is given for them.
 
-Commands that a command runs, for rules that deny: rather too many than too few.
-
-Only programs whose arguments say so are known; what a script or a Makefile runs is not looked at.
+`BashRules` allows a command by one rule for all of its words, and denies it by any rule for any
+command in it. For the second, `all_that_runs` yields the commands that a command runs, rather too
+many than too few. Only programs whose arguments say so are known there; what a script or a
+Makefile runs is not looked at.
 """
 
 import posixpath
@@ -33,25 +34,30 @@ from agenteval.trial.call import BashRun
 from agenteval.trial.text import Names
 
 _Argv = Sequence[str]
+
+# The commands that a command runs.
+
 # Words of commands, and characters of texts, that are looked at for one command. Each word behind
 # a wrapper is tried as the first one: some seven hundred of them use it up.
 _MOST = 1 << 18
 # Any word behind these programs may begin a command: of the first only behind one of these words.
 _COMMAND_BEHIND: dict[str, frozenset[str]] = {
-    "git": frozenset({"foreach", "run", "--exec", "-x", "filter-branch", "--extcmd"}),
-    **dict.fromkeys(("npm", "pnpm", "yarn", "bun"), frozenset({"exec", "x", "dlx"})),
-    **dict.fromkeys(("docker", "podman", "kubectl"), frozenset({"exec", "run"})),
-    **dict.fromkeys(("fd", "fdfind"), frozenset({"-x", "-X", "--exec", "--exec-batch"})),
-    **dict.fromkeys(("su", "runuser", "pkexec", "systemd-run", "script"), frozenset()),
-    **dict.fromkeys(("unshare", "nsenter", "chroot", "setpriv", "firejail"), frozenset()),
-    **dict.fromkeys(("busybox", "toybox", "parallel", "entr", "hyperfine"), frozenset()),
-    **dict.fromkeys(("prlimit", "chrt", "numactl", "valgrind", "ltrace"), frozenset()),
-    **dict.fromkeys(("fakeroot", "rlwrap", "tmux", "screen", "xvfb-run"), frozenset()),
-    **dict.fromkeys(("bunx", "pnpx", "dbus-run-session"), frozenset()),
+    "git": names("foreach run --exec -x filter-branch --extcmd"),
+    **dict.fromkeys(names("npm pnpm yarn bun"), names("exec x dlx")),
+    **dict.fromkeys(names("docker podman kubectl"), names("exec run")),
+    **dict.fromkeys(names("fd fdfind"), names("-x -X --exec --exec-batch")),
+    **dict.fromkeys(
+        names(
+            "bunx busybox chroot chrt dbus-run-session entr fakeroot firejail hyperfine ltrace"
+            " nsenter numactl parallel pkexec pnpx prlimit rlwrap runuser screen script setpriv su"
+            " systemd-run tmux toybox unshare valgrind xvfb-run"
+        ),
+        frozenset(),
+    ),
 }
 # Options of git rebase and git difftool with a command, which may stand in the same word.
 _GIT_TAKES = re.compile(r"(?:-[a-z]*x|--ex(?:e|ec|t|tc|tcm|tcmd)?(?=[=]|\Z))=?(.*)", re.DOTALL)
-_FILLERS = frozenset(("xargs", "parallel"))  # they put what they read into the words behind them
+_FILLERS = names("xargs parallel")  # they put what they read into the words behind them
 # Of all wrappers those that hand no word of theirs to a shell.
 _ONLY_WORDS = names(
     "timeout nice nohup setsid ionice stdbuf time taskset command builtin coproc exec chronic xargs"
@@ -65,15 +71,15 @@ _GIT_RUNS = re.compile(
 )
 # Builtins with options whose value is an argument: that of C is run.
 _CALLS_BACK = {
-    **dict.fromkeys(("mapfile", "readarray"), "dnOsuCc"),
-    **dict.fromkeys(("compgen", "complete"), "oAGWFCXPS"),
+    "mapfile": "dnOsuCc",
+    "readarray": "dnOsuCc",
+    "compgen": "oAGWFCXPS",
+    "complete": "oAGWFCXPS",
 }
 # The letters before O are those without a value; a long option may be cut short.
 _OPENS = re.compile(r"--op[-a-z]*=(.*)|-[^-efABCmO]*O(.*)", re.DOTALL)
-_NAMES_AT_V = frozenset({"printf", "test", "["})
-_NAMES = frozenset(
-    ("read", "unset", "let", "declare", "typeset", "local", "export", "readonly", "wait")
-)
+_NAMES_AT_V = names("printf test [")
+_NAMES = names("read unset let declare typeset local export readonly wait")
 # Of an array or a list of values, in which a command stands.
 _SUBSCRIPT = re.compile(r"\w(?:\[|\+?=\().*(?:\$\(|`|\$\{[\s|])", re.DOTALL)
 _READ_ALIKE = re.compile(r"[\w$()\[\]=/ .:,@%+-]*")  # in a subscript quotes quote nothing
@@ -137,9 +143,11 @@ def _may_run(command: Run) -> Iterator[Run | str]:
         if is_text:
             is_put_together = program_name(argv[0]) in SHELLS and start in dynamic
             yield UNKNOWN if is_put_together else " ".join(inner)
-        else:  # find puts names in place of {}
-            holes = {number for number, word in enumerate(inner) if "{}" in word}
-            yield Run(inner, holes | {n - start for n in dynamic if start <= n < stop})
+            continue
+        # find puts names in place of {}
+        open_words = {number for number, word in enumerate(inner) if "{}" in word}
+        open_words |= {number - start for number in dynamic if start <= number < stop}
+        yield Run(inner, open_words)
 
 
 def _reads_commands(argv: _Argv) -> bool:
@@ -165,22 +173,29 @@ def _fish_reads(argv: _Argv) -> bool:
     values = fish_values(argv)
     if any(letter == "c" for letter, *_ in values):
         return False
-    taken = {at for _, at, _ in values}
-    words = [word for at, word in enumerate(argv) if at and at not in taken]
-    if not {"--version", "--help", "-v", "-h"}.isdisjoint(words):
+    value_places = {at for _, at, _ in values}
+    value_places.add(0)
+    words = [word for at, word in enumerate(argv) if at not in value_places]
+    if not names("--version --help -v -h").isdisjoint(words):
         return False
     file = next((word for word in words if word[:1] != "-"), "")
     return not file or file.startswith(_DEVICES)
 
 
 def _passed_on(argv: _Argv, dynamic: Collection[int]) -> Iterator[Run | str]:
-    marks = _COMMAND_BEHIND.get(program_name(argv[0]))
-    taken = _GIT_TAKES if program_name(argv[0]) == "git" else None
-    words = [part for word in argv for part in _option_and_value(word, taken)]
-    if marks is None or (marks and marks.isdisjoint(words)):
+    name = program_name(argv[0])
+    marks = _COMMAND_BEHIND.get(name)
+    if marks is None:
         return
-    shifted = len(words) != len(argv) and dynamic
-    yield from _each_behind(words, range(1, len(words)) if shifted else dynamic)
+    pattern = _GIT_TAKES if name == "git" else None
+    words: list[str] = []
+    for word in argv:
+        words += _option_and_value(word, pattern)
+    if marks and marks.isdisjoint(words):
+        return
+    if len(words) != len(argv) and dynamic:  # the numbers are those of other words
+        dynamic = range(1, len(words))
+    yield from _each_behind(words, dynamic)
 
 
 def _by_setting(argv: _Argv) -> Iterator[str]:
@@ -218,23 +233,32 @@ def _by_builtin(argv: _Argv) -> Iterator[Run | str]:
     """Yield what builtins run that take a word for a text, or for a place in an array."""
     name = program_name(argv[0])
     if name == "trap":
-        has_end = len(argv) > 1 and argv[1] == "--"
-        words = argv[2:] if has_end else argv[1:]
-        if len(words) > 1 and words[0] not in {"", "-"} and (has_end or words[0][0] != "-"):
-            yield words[0]
+        yield from _trapped(argv)
         return
+    places: list[str] = []
     if name in _NAMES_AT_V:
-        places = [word for option, word in pairwise(argv) if option == "-v"]
-        places += [word[2:] for word in argv if name == "printf" and word.startswith("-v")]
-    else:
-        places = list(argv[1:]) if name in _NAMES else []
+        places += [word for option, word in pairwise(argv) if option == "-v"]
+        if name == "printf":
+            places += [word[2:] for word in argv if word.startswith("-v")]
+    elif name in _NAMES:
+        places += argv[1:]
     for word in filter(_SUBSCRIPT.search, places):
         yield f": {word}" if _READ_ALIKE.fullmatch(word) else UNKNOWN
 
 
-def _option_and_value(word: str, taken: re.Pattern[str] | None) -> tuple[str, ...]:
-    if taken and (found := taken.fullmatch(word)):
-        return ("-x", found[1]) if found[1] else ("-x",)
+def _trapped(argv: _Argv) -> Iterator[str]:
+    has_end = len(argv) > 1 and argv[1] == "--"
+    words = argv[2:] if has_end else argv[1:]
+    if len(words) < 2 or words[0] in {"", "-"}:
+        return
+    if has_end or words[0][0] != "-":
+        yield words[0]
+
+
+def _option_and_value(word: str, pattern: re.Pattern[str] | None) -> tuple[str, ...]:
+    match = pattern and pattern.fullmatch(word)
+    if match:
+        return ("-x", match[1]) if match[1] else ("-x",)
     name, mark, value = word.partition("=")
     return (name, value) if mark and name.startswith("-") else (word,)
 
@@ -245,29 +269,36 @@ def _each_behind(argv: _Argv, dynamic: Collection[int]) -> Iterator[Run | str]:
     It is not determined where the wrapper's own words end. So wrappers behind it run nothing else;
     xargs puts words behind those that stand there.
     """
-    more, opened, unfit, fillers_left, takes_text = argv, {*dynamic}, set[int](), MAX_WRAPPED, False
+    more = argv
+    opened = {*dynamic}
+    unfit: set[int] = set()  # no program stands there
+    fillers_left = MAX_WRAPPED
+    takes_text = False
     for start in range(1, len(argv)):
-        is_wrapper = start == 1 or is_prefix(argv[start - 1])
-        takes_text |= is_wrapper and program_name(argv[start - 1]) not in _ONLY_WORDS
-        if fillers_left and program_name(argv[start - 1]) in _FILLERS:
+        before = program_name(argv[start - 1])
+        if start == 1 or is_prefix(argv[start - 1]):
+            takes_text |= before not in _ONLY_WORDS
+        if fillers_left and before in _FILLERS:
             fillers_left -= 1
             more = [*filled(argv, start), "*"]
-            stars = {n for n, word in enumerate(argv) if more[n] != word}
+            stars = {number for number, word in enumerate(argv) if more[number] != word}
             opened |= stars | {len(argv)}
             runs = unwrap(("xargs", *argv[start:]))  # of parallel much the same
-            unfit = stars - {start - 1 + inside.start for inside in runs}  # no program stands there
-        open_words = {n - start for n in opened if n >= start}
+            unfit = stars - {start - 1 + inside.start for inside in runs}
         if more is not argv and is_prefix(argv[start]):
             yield UNKNOWN  # all of it is what xargs puts there
         if argv[start] and start not in unfit:
+            open_words = {number - start for number in opened if number >= start}
             yield Run(more[start:], open_words, is_behind=True)
         if takes_text and " " in argv[start]:
             yield from dict.fromkeys((" ".join(argv[start:]), " ".join(more[start:])))
 
 
+# The rules.
+
 _NONE: frozenset[int] = frozenset()
 _ALIKE = 0.6  # of a program's name and a script's: with less, choco is echo.py
-MOVES = frozenset(("cd", "pushd", "popd"))
+MOVES = names("cd pushd popd")
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,9 +388,8 @@ class BashRules:
 
     def _fits_here(self, argv: Sequence[str], dynamic: Collection[int], root: str) -> bool:
         program = argv[0]
-        if (self._has_bare or program in self.by_first_word) and self._admits_script(
-            argv, dynamic, root
-        ):
+        may_be_script = self._has_bare or program in self.by_first_word
+        if may_be_script and self._admits_script(argv, dynamic, root):
             return True
         careful = program in NEEDS_CARE
         for rule in (*self.rules_for(program), *self._loose):
@@ -370,20 +400,20 @@ class BashRules:
     def denial(
         self, argv: Sequence[str], dynamic: Collection[int] = _NONE
     ) -> CommandPattern | None:
-        """The rule that denies the command, or one that it runs as far as wrappers are known.
+        """Return the rule that denies the command, or one that it runs.
 
-        What cannot be read, or is more than is looked at, is denied by the first rule.
+        That is as far as wrappers are known. What cannot be read, or is more than is looked at, is
+        denied by the first rule.
         """
-        for command in all_that_runs(Run(argv, dynamic), _in_text) if self.denied else ():
+        if not self.denied:
+            return None
+        for command in all_that_runs(Run(argv, dynamic), _in_text):
             if command is None:
                 return self.denied[0]
-            if rule := self._denies(command):
-                return rule
+            for rule in self.denied:
+                if rule.names(command.argv, command.dynamic):
+                    return rule
         return None
-
-    def _denies(self, command: Run) -> CommandPattern | None:
-        named = (rule for rule in self.denied if rule.names(command.argv, command.dynamic))
-        return next(named, None)
 
     def sets_only_named(self, assignments: Iterable[str]) -> bool:
         """Return True if each NAME=value sets a variable that the rules name."""
@@ -395,10 +425,11 @@ class BashRules:
             at = len(runner)
             if not runner and "/" not in program:
                 continue  # bash would look for a builtin, then in PATH
-            if len(argv) > at and tuple(argv[:at]) == runner and at not in dynamic:
-                script = self.script(runner, argv[at], root)
-                if script and not misuse(script.line, argv, at + 1, dynamic=dynamic, root=root):
-                    return True
+            if len(argv) <= at or tuple(argv[:at]) != runner or at in dynamic:
+                continue
+            script = self.script(runner, argv[at], root)
+            if script and not misuse(script.line, argv, at + 1, dynamic=dynamic, root=root):
+                return True
         return False
 
     def rules_for(self, program: str) -> tuple[CommandPattern, ...]:
@@ -457,39 +488,29 @@ def stem(path: str) -> str:
 def _listed(
     scripts: Sequence[ScriptRule], patterns: Sequence[CommandPattern]
 ) -> dict[str, tuple[str, ...]]:
+    """Return how the calls of each script may begin, by its path."""
     listed: dict[str, tuple[str, ...]] = {}
-    for path, start in (*_script_starts(scripts), *_pattern_starts(patterns)):
-        listed[path] = (*listed.get(path, ()), start)
-    return listed
-
-
-def _script_starts(scripts: Sequence[ScriptRule]) -> Iterator[tuple[str, str]]:
     for script in scripts:
-        yield script.path, script.start
-
-
-def _pattern_starts(patterns: Sequence[CommandPattern]) -> Iterator[tuple[str, str]]:
+        listed[script.path] = (*listed.get(script.path, ()), script.start)
     for pattern in patterns:
         words = [word.text for word in pattern.words]
         at = script_at(words)
         if at is not None and not pattern.words[at].wild:
-            yield posixpath.normpath(words[at]), " ".join(words[: at + 1])
+            path = posixpath.normpath(words[at])
+            listed[path] = (*listed.get(path, ()), " ".join(words[: at + 1]))
+    return listed
 
+
+# What runs.
 
 BASH = ("bash", "--norc", "--noprofile", "-c")
 # Bash runs these itself; as programs they are missing or mean something else.
-# fmt: off
-BUILTINS = frozenset({
-    ".", ":", "[", "alias", "bg", "bind", "break", "builtin", "caller", "cd", "command",
-    "compgen", "complete", "compopt", "continue", "declare", "dirs", "disown", "echo", "enable",
-    "eval", "exec", "exit", "export", "false", "fc", "fg", "getopts", "hash", "help", "history",
-    "jobs", "kill", "let", "local", "logout", "mapfile", "popd", "printf", "pushd", "pwd", "read",
-    "readarray", "readonly", "return", "set", "shift", "shopt", "source", "suspend", "test",
-    "times", "trap", "true", "type", "typeset", "ulimit", "umask", "unalias", "unset", "wait",
-})
-
-
-# fmt: on
+BUILTINS = names(
+    ". : [ alias bg bind break builtin caller cd command compgen complete compopt continue declare"
+    " dirs disown echo enable eval exec exit export false fc fg getopts hash help history jobs kill"
+    " let local logout mapfile popd printf pushd pwd read readarray readonly return set shift shopt"
+    " source suspend test times trap true type typeset ulimit umask unalias unset wait"
+)
 
 
 def run_of_simple(simple: Simple) -> BashRun:
