@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from agenteval.config.files import LISTS, known_keys, note_hidden, read_toml, shipped
+from agenteval.config.files import LISTS, Roots, known_keys, note_hidden, read_toml, shipped
 from agenteval.errors import UsageError
 from agenteval.policy.command_lines import (
     Argument,
@@ -34,6 +34,9 @@ REST = "..."  # as argparse writes what takes all that is left
 _MOST_VALUES = 1000  # of one argument: all of them stand in the example of a call
 
 
+Texts = tuple[str, ...]
+
+
 class Table(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """A table with no keys but the named ones."""
 
@@ -46,9 +49,9 @@ class ArgumentTable(Table, frozen=True):
 
     kind: Kind = Kind.STR
     name: str = ""
-    choices: tuple[str, ...] = ()
+    choices: Texts = ()
     nargs: int | str = 1
-    aliases: tuple[str, ...] = ()
+    aliases: Texts = ()
     required: bool = False
     repeatable: bool | None = None
     ends: bool = False
@@ -64,7 +67,7 @@ class CommandTable(Table, frozen=True):
     one_of: tuple[tuple[str, ...], ...] = ()
     abbreviations: bool = True
     prefix: str = "-"
-    help: tuple[str, ...] | None = None
+    help: Texts | None = None
     command_optional: bool = False
 
 
@@ -81,21 +84,21 @@ class _ProgramTable(Table, frozen=True):
     """A program with any words but these options."""
 
     program: str
-    without: tuple[str, ...] = msgspec.field(name="not")
+    without: Texts = msgspec.field(name="not")
 
 
 class BashTable(Table, frozen=True):
     allow: tuple[str | _ProgramTable, ...] = ()
-    deny: tuple[str, ...] = ()
-    through: tuple[str, ...] = ()
+    deny: Texts = ()
+    through: Texts = ()
     constructs: tuple[Construct, ...] = ()
-    env: tuple[str, ...] = ()
+    env: Texts = ()
     script: tuple[ScriptTable, ...] = ()
 
 
 class PathTable(Table, frozen=True):
-    allow: tuple[str, ...] = ()
-    deny: tuple[str, ...] = ()
+    allow: Texts = ()
+    deny: Texts = ()
 
 
 class _ToolTable(Table, frozen=True):
@@ -113,8 +116,8 @@ class AllowList(Table, frozen=True):
 
     description: str = ""
     extends: str = ""
-    files: tuple[str, ...] = ()
-    stated: tuple[str, ...] = ()
+    files: Texts = ()
+    stated: Texts = ()
     bash: BashTable | None = None
     read: PathTable | None = None
     write: PathTable | None = None
@@ -312,7 +315,7 @@ _T = TypeVar("_T", bound=str)
 def load_policy(
     name_or_path: str,
     *,
-    roots: Sequence[Path],
+    roots: Roots,
     only_bash: bool = False,
     by_user: bool = True,
 ) -> Policy:
@@ -328,7 +331,7 @@ def load_policy(
     return policy(allow_list, name=path.stem, where=path, only_bash=only_bash)
 
 
-def find(name_or_path: str, roots: Sequence[Path]) -> Path:
+def find(name_or_path: str, roots: Roots) -> Path:
     """The file of an allow list. Raises UsageError with the known names when there is none."""
     if _is_path(name_or_path):
         return Path(name_or_path)
@@ -344,7 +347,7 @@ def find(name_or_path: str, roots: Sequence[Path]) -> Path:
     )
 
 
-def files_of(name_or_path: str, roots: Sequence[Path]) -> Iterator[Path]:
+def files_of(name_or_path: str, roots: Roots) -> Iterator[Path]:
     """The files of which `load_any` makes this policy. Raises UsageError where there is none."""
     harness, colon, path = name_or_path.partition(":")
     if colon and not Path(name_or_path).exists():
@@ -405,14 +408,12 @@ def _is_path(name_or_path: str) -> bool:
     return name_or_path.endswith(".toml") or "/" in name_or_path
 
 
-def _base_of(path: Path, roots: Sequence[Path]) -> Path:
+def _base_of(path: Path, roots: Roots) -> Path:
     """Return the folder beneath which a list without a path is read: its project, or its own."""
     return next((root for root in roots if path.is_relative_to(root)), path.parent)
 
 
-def _read(
-    path: Path, roots: Sequence[Path], above: tuple[str, ...], within: Path | None
-) -> AllowList:
+def _read(path: Path, roots: Roots, above: Texts, within: Path | None) -> AllowList:
     """The list with what it extends; `within` is what its file is read beneath."""
     allow_list = convert(path, read_toml(path, within))
     real = os.path.realpath(path)
@@ -428,7 +429,7 @@ def _read(
     return _joined(_read(base, roots, (*above, real), below), allow_list)
 
 
-def _base(extends: str, path: Path, roots: Sequence[Path]) -> Path:
+def _base(extends: str, path: Path, roots: Roots) -> Path:
     """The extended list's file: a path is relative to the extending one, a name is looked up."""
     if "\0" in extends:
         raise UsageError(f"{path}: extends: {extends!r}: a path has no NUL in it")
@@ -441,7 +442,7 @@ def _base(extends: str, path: Path, roots: Sequence[Path]) -> Path:
         raise UsageError(f"{path}: extends: {error}") from error
 
 
-def _check_extended(extends: str, path: Path, roots: Sequence[Path]) -> None:
+def _check_extended(extends: str, path: Path, roots: Roots) -> None:
     """Raises UsageError where a list of a project extends what its digest does not cover."""
     folders = [root / FOLDER for root in roots]  # the project's, and those that agenteval ships
     target = Path(os.path.normpath(path.parent.absolute() / extends))
@@ -564,7 +565,7 @@ def policy_warnings(given: str, policy: Policy) -> Iterator[str]:
     return (f"{given}: {unheeded.line}" for unheeded in policy.unheeded)
 
 
-def load_any(name_or_path: str, *, roots: Sequence[Path], only_bash: bool = False) -> Policy:
+def load_any(name_or_path: str, *, roots: Roots, only_bash: bool = False) -> Policy:
     """The policy behind a name or a path; `HARNESS:PATH` says whose config it is.
 
     Without that, a .rules file is Codex's, a .md an OpenCode agent's, and a JSON file is of the

@@ -34,6 +34,7 @@ from agenteval.trial.text import as_name
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
+Roots = Sequence[Path]  # the folders to look in, as `config.trust.roots` gives them
 PROJECT_FILE = "agenteval.toml"
 GATE_FILE = "gate.toml"
 DEFAULT_STORE = "reports/agenteval.db"

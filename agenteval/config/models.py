@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from agenteval.config import trust
-from agenteval.config.files import PROJECT_FILE, check, parse, read_content
+from agenteval.config.files import PROJECT_FILE, Roots, check, parse, read_content
 from agenteval.errors import UsageError
 from agenteval.replies.text_calls import DIALECTS
 from agenteval.trial.redaction import KEYS, Redactor, shown_url
@@ -187,7 +187,7 @@ class ProjectFile(_StrictModel):
     models: dict[str, ModelEntry] = {}
 
 
-def load_models(roots: Sequence[Path]) -> Mapping[str, ModelEntry]:
+def load_models(roots: Roots) -> Mapping[str, ModelEntry]:
     """The models of the first agenteval.toml found under `roots`.
 
     The file binds no key to its URLs: `trust.key_for` asks who confirmed it.

@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from agenteval.config.files import (
     ARMS,
+    Roots,
     announce,
     load_toml,
     named,
@@ -128,7 +129,7 @@ class _File(_Schema):
         return self
 
 
-def arms(where: Sequence[Path] | None = None) -> Mapping[str, Arm]:
+def arms(where: Roots | None = None) -> Mapping[str, Arm]:
     """All by name; a file of the project goes before ours of its name. Raises UsageError."""
     return _arms(tuple(roots() if where is None else where))
 
@@ -138,7 +139,7 @@ def _arms(where: tuple[Path, ...]) -> Mapping[str, Arm]:
     return {name: _read(name, where) for name in _places(where)}
 
 
-def _places(where: Sequence[Path]) -> Mapping[str, tuple[Path, Path] | None]:
+def _places(where: Roots) -> Mapping[str, tuple[Path, Path] | None]:
     """Return file and root of each arm by its name; None for an arm that has no file."""
     places: dict[str, tuple[Path, Path] | None] = {STRICT.name: None}
     for root in reversed(where):

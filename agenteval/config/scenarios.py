@@ -17,6 +17,7 @@ from agenteval.classes.catalogue import failure_classes
 from agenteval.config.files import (
     FIXTURES,
     SCENARIOS,
+    Roots,
     check,
     is_folder,
     load_toml,
@@ -38,7 +39,7 @@ WORLD = "world.sql"
 FILES = "files"
 
 
-def load_fixture(scenario: Scenario, seed: int, *, roots: Sequence[Path]) -> Mapping[str, bytes]:
+def load_fixture(scenario: Scenario, seed: int, *, roots: Roots) -> Mapping[str, bytes]:
     """Relative path to content: fixtures/NAME/files, and the database that world.sql makes.
 
     `roots` are the folders to look in, as `config.roots.roots` gives them. The same seed gives the
@@ -72,7 +73,7 @@ def check_scripts(policy: Policy, where: Path, scenario: Scenario, files: Collec
             )
 
 
-def _folder(scenario: Scenario, roots: Sequence[Path]) -> tuple[Path, Path]:
+def _folder(scenario: Scenario, roots: Roots) -> tuple[Path, Path]:
     """The fixture's folder, and the root that it lies in."""
     for root in roots:
         folder = root / FIXTURES / scenario.fixture
@@ -105,7 +106,7 @@ def _files(folder: Path, root: Path) -> Mapping[str, bytes]:
     return files
 
 
-def find_world(fixture: str, roots: Sequence[Path]) -> tuple[Path | None, Path]:
+def find_world(fixture: str, roots: Roots) -> tuple[Path | None, Path]:
     """The script that makes the fixture's database, and the root that it lies in.
 
     None when the fixture brings a database as a file.
@@ -271,7 +272,7 @@ class _Words(BaseModel):
     words: dict[str, Annotated[list[_Word], Field(min_length=1)]]
 
 
-def load_words(places: Sequence[Path]) -> Mapping[str, tuple[str, ...]]:
+def load_words(places: Roots) -> Mapping[str, tuple[str, ...]]:
     """The lists of every words.toml in `places`; the first place that has a list wins.
 
     Raises UsageError.
@@ -364,7 +365,7 @@ class _ScenarioSchema(BaseModel):
     limits: dict[str, int | float] = {}
 
 
-def load_scenarios(targets: Sequence[str], *, roots: Sequence[Path]) -> tuple[Scenario, ...]:
+def load_scenarios(targets: Sequence[str], *, roots: Roots) -> tuple[Scenario, ...]:
     """The scenarios that `targets` name, each once, in that order.
 
     A target is a folder that holds scenarios at any depth, the folder of one scenario, or a name
@@ -391,7 +392,7 @@ HOLDS = "It holds what the model reads, under `# System` and `# Task`"
 
 
 def _load_scenario(
-    folder: Path, name: str, words: Mapping[str, tuple[str, ...]], roots: Sequence[Path]
+    folder: Path, name: str, words: Mapping[str, tuple[str, ...]], roots: Roots
 ) -> Scenario:
     """Raises UsageError: one line with the file, the key and what was expected there."""
     path, base = folder / SCENARIO_FILE, _base(folder, roots)
@@ -430,7 +431,7 @@ def _load_scenario(
     return scenario
 
 
-def _world(path: Path, schema: _ScenarioSchema, roots: Sequence[Path]) -> tuple[Path | None, Path]:
+def _world(path: Path, schema: _ScenarioSchema, roots: Roots) -> tuple[Path | None, Path]:
     """Return the script of the scenario's database, if it has one, and the root that it lies in."""
     script, root = find_world(schema.fixture, roots)
     asking = "ask" if schema.ask else "agent" if schema.agent else ""
@@ -448,7 +449,7 @@ def _test(folder: Path, test: _TestSchema, base: Path) -> CodeTest:
     )
 
 
-def _base(folder: Path, roots: Sequence[Path]) -> Path:
+def _base(folder: Path, roots: Roots) -> Path:
     """Return the folder beneath which a scenario's files are read: its project, else its own."""
     return next((root for root in roots if folder.is_relative_to(root)), folder)
 

@@ -32,6 +32,7 @@ from agenteval.config.files import (
     PROJECT_FILE,
     SCENARIOS,
     TEXT,
+    Roots,
     announce,
     home,
     is_folder,
@@ -449,7 +450,7 @@ def _foreign(path: Path, device: int | None = None) -> str:
         return f"cannot be looked at ({error.strerror})"
 
 
-def find_rules(roots: Sequence[Path]) -> Path:
+def find_rules(roots: Roots) -> Path:
     """The first gate.toml under `roots`; the last of them is what agenteval ships."""
     path = next(root / GATE_FILE for root in roots if os.path.lexists(root / GATE_FILE))
     note_hidden("the gate's rules", GATE_FILE, path, shipped() / GATE_FILE)
@@ -459,7 +460,7 @@ def find_rules(roots: Sequence[Path]) -> Path:
 SCENARIO_FILE = "scenario.toml"
 
 
-def first(places: Sequence[Path]) -> Path:
+def first(places: Roots) -> Path:
     """The first place that is there. Raises UsageError when none is."""
     for place in places:
         if is_folder(place):
@@ -467,7 +468,7 @@ def first(places: Sequence[Path]) -> Path:
     raise UsageError(f"{_listed(places)}: no folder of scenarios there. Make one, or name a folder")
 
 
-def find(target: str, places: Sequence[Path]) -> Iterator[tuple[str, Path]]:
+def find(target: str, places: Roots) -> Iterator[tuple[str, Path]]:
     """Name and folder of every scenario that a target means. Raises UsageError if it means none."""
     starts = _starts(target, places)
     for start in starts:
@@ -497,7 +498,7 @@ def find(target: str, places: Sequence[Path]) -> Iterator[tuple[str, Path]]:
     )
 
 
-def _starts(target: str, places: Sequence[Path]) -> Sequence[Path]:
+def _starts(target: str, places: Roots) -> Roots:
     """Return the places of a target; the folder here comes last if it is not the user's own."""
     below = (*(place / target for place in places), *_by_path(target, places))
     path = Path(target)
@@ -517,14 +518,14 @@ def _note_hidden_scenarios(scenario_folders: Sequence[tuple[str, Path]], base: P
         announce(f"scenario {names} is of {base}, which hides the shipped ones of these names")
 
 
-def _by_path(target: str, places: Sequence[Path]) -> Iterator[Path]:
+def _by_path(target: str, places: Roots) -> Iterator[Path]:
     """`scenarios/` and what is below it, where the folder here has none, as in an empty project."""
     path = Path(target)
     if not is_folder(path) and ".." not in path.parts:
         yield from (place.parent / path for place in places if path.parts[:1] == (place.name,))
 
 
-def _base(start: Path, places: Sequence[Path]) -> Path:
+def _base(start: Path, places: Roots) -> Path:
     """Return the base of names: the place that holds `start`, else `start` or its parent."""
     start = start.resolve()
     for place in places:
@@ -537,5 +538,5 @@ def _name(folder: Path, base: Path) -> str:
     return printable(folder.resolve().relative_to(base).as_posix(), folder)
 
 
-def _listed(places: Sequence[Path]) -> str:
+def _listed(places: Roots) -> str:
     return " or ".join(f"{place}/" for place in places)

@@ -34,6 +34,7 @@ from agenteval.shell.leaves import Construct
 from agenteval.trial.call import BASH
 from agenteval.trial.text import names
 
+Settings = Mapping[str, Any]  # a table of a harness's config
 _Table = TypeVar("_Table")
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = 80
@@ -207,7 +208,7 @@ class Dialect:
     write: Callable[[Policy], Written]
     left_behind: Callable[[Any], Iterable[str]]
     suffix: str = ""
-    likeness: Callable[[str, Mapping[str, Any]], int] = lambda *_: NOT_AT_ALL
+    likeness: Callable[[str, Settings], int] = lambda *_: NOT_AT_ALL
     lint: Callable[[Policy], list[Remark]] = lint_any
     beside: tuple[str, ...] = ()
     quoted: Quoted | None = None
@@ -340,7 +341,7 @@ class SettingsKeys:
             reasons |= dict.fromkeys(keys, reason)
         return cls(table.modelled, table.harmless, reasons)
 
-    def unheeded(self, settings: Mapping[str, Any], above: str = "") -> Iterator[UnheededKey]:
+    def unheeded(self, settings: Settings, above: str = "") -> Iterator[UnheededKey]:
         """The keys of a file that may change verdicts, and do not here; `above` names its table."""
         yield from self._in_table(settings, (), f"{above}." if above else "")
 
@@ -350,7 +351,7 @@ class SettingsKeys:
         return place is not None
 
     def _in_table(
-        self, table: Mapping[str, Any], place: tuple[str, ...], above: str
+        self, table: Settings, place: tuple[str, ...], above: str
     ) -> Iterator[UnheededKey]:
         for key, value in table.items():
             name = f"{above}{_in_one_line(str(key))}"

@@ -14,6 +14,10 @@ from typing import Self
 
 from agenteval.shell.gate import compiled
 
+# The words of a command, and the numbers of those that bash still expands.
+Argv = Sequence[str]
+Dynamic = Collection[int]
+Texts = tuple[str, ...]
 ANY = "*"
 _LONGEST_PATH = 4096  # what Linux opens
 _LONGEST_NAME = 255
@@ -32,7 +36,7 @@ class WordPattern:
     """
 
     text: str
-    pieces: tuple[str, ...]
+    pieces: Texts
     wild: bool
 
     @classmethod
@@ -58,7 +62,7 @@ class WordPattern:
         return _in_order(self.pieces, name) or word == self.text
 
 
-def _behind_options(argv: Sequence[str], starts: Collection[int]) -> set[int]:
+def _behind_options(argv: Argv, starts: Collection[int]) -> set[int]:
     """Return the places of the next word: these, and those behind options and their values."""
     places = set(starts)
     for at in range(min(places, default=len(argv)), len(argv)):
@@ -69,7 +73,7 @@ def _behind_options(argv: Sequence[str], starts: Collection[int]) -> set[int]:
     return places
 
 
-def _in_order(pieces: tuple[str, ...], text: str) -> bool:
+def _in_order(pieces: Texts, text: str) -> bool:
     """Does `text` consist of the pieces with anything between them? Linear in its length."""
     if len(pieces) == 1:
         return text == pieces[0]
@@ -98,7 +102,7 @@ class CommandPattern:
     words: tuple[WordPattern, ...]
     rest: WordPattern | None  # what every further word must match
     fewest: int
-    without: tuple[str, ...] = ()
+    without: Texts = ()
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -136,7 +140,7 @@ class CommandPattern:
         """Return True if any word may differ from what the rule says."""
         return self.rest is not None or any(word.wild for word in self.words)
 
-    def matches(self, argv: Sequence[str], dynamic: Collection[int] = ()) -> bool:
+    def matches(self, argv: Argv, dynamic: Dynamic = ()) -> bool:
         """Return True if the rule fits a command.
 
         `dynamic` are the numbers of the words that bash still expands.
@@ -167,7 +171,7 @@ class CommandPattern:
             for option in self.without
         )
 
-    def names(self, argv: Sequence[str], dynamic: Collection[int] = ()) -> bool:
+    def names(self, argv: Argv, dynamic: Dynamic = ()) -> bool:
         """Return True if it may name the command, as a rule that denies.
 
         A word that bash still expands can become any words, and a program may have its folder.
@@ -188,7 +192,7 @@ class CommandPattern:
         further = argv[min(ends, default=at_most) :]
         return any(_in_order(self.rest.pieces, word) for word in further)
 
-    def agreeing(self, argv: Sequence[str], dynamic: Collection[int] = ()) -> int:
+    def agreeing(self, argv: Argv, dynamic: Dynamic = ()) -> int:
         """Return the number of leading words that fit, by which a hint compares rules."""
         for number, (pattern, word) in enumerate(zip(self.words, argv, strict=False)):
             if pattern.wild or dynamic:
@@ -270,15 +274,15 @@ def _names(glob: str, *, is_last: bool) -> str:
 class PathRules:
     """The paths that a file tool may touch. `**` crosses folders, `*` and `?` do not; deny wins."""
 
-    allow: tuple[str, ...] = ()
-    deny: tuple[str, ...] = ()
+    allow: Texts = ()
+    deny: Texts = ()
 
     def admits(self, path: str) -> bool:
         """Return True if a normalised path is allowed; nothing is unless a rule says so."""
         return self._any(self.allow, path) and not self._any(self.deny, path)
 
     @staticmethod
-    def _any(globs: tuple[str, ...], path: str) -> bool:
+    def _any(globs: Texts, path: str) -> bool:
         return any(path_regex(glob).fullmatch(path) for glob in globs)
 
 
@@ -323,10 +327,10 @@ class Argument:
 
     name: str
     kind: Kind = Kind.STR
-    choices: tuple[str, ...] = ()
+    choices: Texts = ()
     fewest: int = 1
     most: int | None = 1
-    aliases: tuple[str, ...] = ()
+    aliases: Texts = ()
     required: bool = False
     repeatable: bool | None = None
     ends: bool = False
@@ -348,7 +352,7 @@ class Parser(StrEnum):
 class OneOf:
     """Options of which one may be given, and with `required` must be."""
 
-    names: tuple[str, ...]
+    names: Texts
     required: bool = False
 
 
@@ -368,7 +372,7 @@ class CommandLine:
     prefix: str = "-"
     groups: tuple[OneOf, ...] = ()
     command_optional: bool = False
-    helps: tuple[str, ...] | None = None  # None: as every such parser has them
+    helps: Texts | None = None  # None: as every such parser has them
 
     @classmethod
     def of(  # noqa: PLR0913 -- a command line has that many sides
@@ -416,7 +420,7 @@ class CommandLine:
                 yield option
 
 
-def helps_of(parser: Parser, prefix: str = "-") -> tuple[str, ...]:
+def helps_of(parser: Parser, prefix: str = "-") -> Texts:
     """Return the options for help that such a parser has without a definition."""
     if parser in {Parser.CLICK, Parser.TYPER}:
         return ("--help",)

@@ -13,8 +13,10 @@ from typing import NamedTuple
 
 from agenteval.policy.command_lines import (
     Argument,
+    Argv,
     CommandLine,
     CommandPattern,
+    Dynamic,
     Kind,
     WordPattern,
     normalise,
@@ -62,8 +64,8 @@ def unlisted(rules: BashRules, program: str) -> _Mismatch:
 
 def mismatch(
     rules: BashRules,
-    argv: Sequence[str],
-    dynamic: Collection[int] = (),
+    argv: Argv,
+    dynamic: Dynamic = (),
     *,
     root: str = "/workspace",
 ) -> _Mismatch:
@@ -88,7 +90,7 @@ def mismatch(
 
 
 def _script_mismatch(
-    rules: BashRules, argv: Sequence[str], at: int, dynamic: Collection[int], root: str
+    rules: BashRules, argv: Argv, at: int, dynamic: Dynamic, root: str
 ) -> _Mismatch:
     starts = rules.listed.get(normalise(argv[at], root) or argv[at], ())
     if not starts:
@@ -119,7 +121,7 @@ def _other_start(starts: Sequence[str], at: int) -> _Mismatch:
 
 
 def _nearest_rule(
-    patterns: Sequence[CommandPattern], argv: Sequence[str], dynamic: Collection[int]
+    patterns: Sequence[CommandPattern], argv: Argv, dynamic: Dynamic
 ) -> _Mismatch | None:
     if not patterns:
         return None
@@ -136,7 +138,7 @@ def _nearest_rule(
 _OTHER_WORDS = "it is listed with other words"
 
 
-def _nearest_runner(rules: BashRules, argv: Sequence[str]) -> _Mismatch | None:
+def _nearest_runner(rules: BashRules, argv: Argv) -> _Mismatch | None:
     """A command that begins as the calls of scripts do, but names none: `uv pip install`."""
     script = rules.by_first_word.get(argv[0])
     if script is None:
@@ -325,7 +327,7 @@ def opens(policy: Policy, world: World, tool: str, path: str) -> bool:
     return allowed(policy, world, tool, path=path, **content)
 
 
-def listed(policy: Policy, world: World, argv: Sequence[str] = ()) -> str:
+def listed(policy: Policy, world: World, argv: Argv = ()) -> str:
     """Return a sentence with allowed calls, those first that begin as `argv` does."""
     return _listings(policy, world).sentence(argv)
 
@@ -341,7 +343,7 @@ class _Listings:
             for end in range(len(argv) + 1):
                 self._sentences[argv[:end]] = ""
 
-    def sentence(self, argv: Sequence[str]) -> str:
+    def sentence(self, argv: Argv) -> str:
         """Return a sentence with those calls first that begin as `argv` does."""
         sentences = self._sentences
         begun: tuple[str, ...] = ()
@@ -353,7 +355,7 @@ class _Listings:
         sentences[begun] = sentences[begun] or self._compose(begun)
         return sentences[begun]
 
-    def _compose(self, argv: Sequence[str]) -> str:
+    def _compose(self, argv: Argv) -> str:
         texts = [each.text for each in nearest(self._examples, argv)]
         printable = [text for text in texts if text.isprintable() and "`" not in text]
         if printable:
@@ -376,7 +378,7 @@ def _words(calls: Sequence[str]) -> str:
     return f"are {', '.join(others)} and {last}" if others else f"is {last}"
 
 
-def nearest(candidates: Sequence[_Example], argv: Sequence[str]) -> list[_Example]:
+def nearest(candidates: Sequence[_Example], argv: Argv) -> list[_Example]:
     """Return the examples that begin as `argv` does.
 
     Without any, return one of each rule, of programs and scripts in turn.
@@ -390,14 +392,14 @@ def nearest(candidates: Sequence[_Example], argv: Sequence[str]) -> list[_Exampl
     return [each for both in zip_longest(*kinds) for each in both if each]
 
 
-def _agreeing(words: Sequence[str], argv: Sequence[str]) -> int:
+def _agreeing(words: Argv, argv: Argv) -> int:
     for number, (word, other) in enumerate(zip(words, argv, strict=False)):
         if word != other:
             return number
     return min(len(words), len(argv))
 
 
-def _calls(policy: Policy, files: Collection[str]) -> Iterator[tuple[int, Sequence[str]]]:
+def _calls(policy: Policy, files: Collection[str]) -> Iterator[tuple[int, Argv]]:
     known = sorted(files)
     for number, pattern in enumerate(policy.bash.patterns):
         yield number, _of_pattern(pattern, known)

@@ -29,7 +29,9 @@ from typing import NamedTuple
 
 from agenteval.policy.command_lines import (
     Argument,
+    Argv,
     CommandLine,
+    Dynamic,
     Invented,
     Kind,
     Misuse,
@@ -49,7 +51,7 @@ _EXPECTED = {
 
 
 def misuse(
-    line: CommandLine, argv: Sequence[str], start: int, *, dynamic: Collection[int], root: str
+    line: CommandLine, argv: Argv, start: int, *, dynamic: Dynamic, root: str
 ) -> Misuse | None:
     """Return the first way in which `argv[start:]` is no such command line; None if it is one.
 
@@ -68,9 +70,7 @@ def misuse(
 class _Reader:
     """The words that follow a script or one of its sub-commands, and where each belongs."""
 
-    def __init__(
-        self, script: CommandLine, line: CommandLine, argv: Sequence[str], root: str
-    ) -> None:
+    def __init__(self, script: CommandLine, line: CommandLine, argv: Argv, root: str) -> None:
         self.script = script
         self.line = line
         self.argv = argv
@@ -367,9 +367,7 @@ class _Value(NamedTuple):
 
 
 class _PlainReader(_Reader):
-    def __init__(
-        self, script: CommandLine, line: CommandLine, argv: Sequence[str], root: str
-    ) -> None:
+    def __init__(self, script: CommandLine, line: CommandLine, argv: Argv, root: str) -> None:
         super().__init__(script, line, argv, root)
         self.values: list[_Value] = []
         self.is_go = line.parser is Parser.GO

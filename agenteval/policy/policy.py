@@ -31,6 +31,7 @@ from agenteval.trial.call import (
 )
 
 READ, WRITE = "read", "write"
+Arguments = Mapping[str, Any]  # of a tool call
 _DIGITS = re.compile(r"[0-9]{1,9}(?:\.0+)?")
 _MOST = 10**9  # lines; no file here has as many
 # What befalls fastjsonschema in one that is none; its own error is a ValueError.
@@ -47,25 +48,25 @@ class ToolRule:
     description: str = ""
     schema: str = ""
 
-    def complaint(self, arguments: Mapping[str, Any]) -> str:
+    def complaint(self, arguments: Arguments) -> str:
         """Return the fault of the arguments, phrased as the fix; "" if they fit."""
         return _built_in_complaint(self.name, arguments) or (
             schema_complaint(self.schema, arguments) if self.schema else ""
         )
 
 
-def path_argument(arguments: Mapping[str, Any]) -> str | None:
+def path_argument(arguments: Arguments) -> str | None:
     """Return the path in a file tool's arguments, under any name that harnesses give it."""
     return next(iter(path_arguments(arguments)), None)
 
 
-def path_arguments(arguments: Mapping[str, Any]) -> tuple[str, ...]:
+def path_arguments(arguments: Arguments) -> tuple[str, ...]:
     """Return the different paths in the arguments; more than one makes a call ambiguous."""
     given = (arguments[key] for key in _PATHS if isinstance(arguments.get(key), str))
     return tuple(dict.fromkeys(given))
 
 
-def lines_asked(arguments: Mapping[str, Any]) -> tuple[int, int | None]:
+def lines_asked(arguments: Arguments) -> tuple[int, int | None]:
     """Return the first line of a read, counted from 1, and the number of lines; None for all.
 
     A value that is no such number counts as not given, as it does in other harnesses.
@@ -82,7 +83,7 @@ def _number(value: object) -> int | None:
     return None if value % 1 else int(value)
 
 
-def _built_in_complaint(name: str, arguments: Mapping[str, Any]) -> str:
+def _built_in_complaint(name: str, arguments: Arguments) -> str:
     if name == BASH and not isinstance(arguments.get("command"), str):
         return "bash needs `command`, a string"
     if name in {READ, WRITE} and path_argument(arguments) is None:
@@ -92,20 +93,20 @@ def _built_in_complaint(name: str, arguments: Mapping[str, Any]) -> str:
     return ""
 
 
-def schema_complaint(schema: str, arguments: Mapping[str, Any]) -> str:
+def schema_complaint(schema: str, arguments: Arguments) -> str:
     """Return the fault of the arguments under a JSON Schema given as text; "" if they fit."""
     return _complaint_of(schema)(arguments)
 
 
 @cache
-def _complaint_of(schema: str) -> Callable[[Mapping[str, Any]], str]:
+def _complaint_of(schema: str) -> Callable[[Arguments], str]:
     from fastjsonschema import (  # noqa: PLC0415 -- 30 ms of start-up that no bash call needs
         JsonSchemaValueException,
     )
 
     check = compile_schema(schema)
 
-    def complaint(arguments: Mapping[str, Any]) -> str:
+    def complaint(arguments: Arguments) -> str:
         try:
             check(arguments)
         except JsonSchemaValueException as error:
@@ -118,13 +119,13 @@ def _complaint_of(schema: str) -> Callable[[Mapping[str, Any]], str]:
 
 
 @cache
-def compile_schema(schema: str) -> Callable[[Mapping[str, Any]], object]:
+def compile_schema(schema: str) -> Callable[[Arguments], object]:
     """The check that a JSON Schema describes. Raises ValueError when it is no valid schema."""
     import fastjsonschema  # noqa: PLC0415 -- as above
 
     no_remote = dict.fromkeys(("http", "https", "file", "ftp"), _refuse)
     try:
-        check: Callable[[Mapping[str, Any]], object] = fastjsonschema.compile(
+        check: Callable[[Arguments], object] = fastjsonschema.compile(
             json.loads(schema), handlers=no_remote, use_default=False
         )
     except _NO_SCHEMA as error:
@@ -212,7 +213,7 @@ class Engine(Protocol):
         """Return True if its rules name a tool, in lower case, that not every user has (MCP)."""
         ...
 
-    def allows(self, tool: str, arguments: Mapping[str, Any], root: str) -> bool:
+    def allows(self, tool: str, arguments: Arguments, root: str) -> bool:
         """That harness's verdict on a tool, in lower case, that exists and takes the arguments."""
         ...
 
@@ -221,9 +222,7 @@ class Engine(Protocol):
 class Quoting(Protocol):
     """An engine whose harness quotes rules when it denies."""
 
-    def quoted(
-        self, tool: str, arguments: Mapping[str, Any], root: str
-    ) -> Sequence[Mapping[str, str]]:
+    def quoted(self, tool: str, arguments: Arguments, root: str) -> Sequence[Mapping[str, str]]:
         """The rules that its denial of such a call quotes, in their order."""
         ...
 
@@ -360,7 +359,7 @@ def _as_asked(call: ToolCall, world: World, gate: Gate | None) -> Runnable | Non
     return _file(tool, normalise(path, world.root) or whole, arguments)
 
 
-def _file(tool: str, path: str, arguments: Mapping[str, Any]) -> Runnable:
+def _file(tool: str, path: str, arguments: Arguments) -> Runnable:
     if tool == READ:
         return FileRead(path, *lines_asked(arguments))
     if tool == EDIT:
@@ -375,7 +374,7 @@ def only_command(call: ToolCall, policy: Policy) -> str | None:
     return call.command
 
 
-def elsewhere(arguments: Mapping[str, Any], world: World) -> tuple[str, ...]:
+def elsewhere(arguments: Arguments, world: World) -> tuple[str, ...]:
     """The folders other than the workspace, from which a rule's paths count, to start bash in."""
     if arguments.keys().isdisjoint(_FOLDERS):
         return ()

@@ -8,13 +8,13 @@ Makefile runs is not looked at.
 
 import posixpath
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
-from agenteval.policy.command_lines import CommandLine, CommandPattern, normalise
+from agenteval.policy.command_lines import Argv, CommandLine, CommandPattern, Dynamic, normalise
 from agenteval.policy.parsers import misuse
 from agenteval.shell.gate import NEEDS_CARE, Simple, new
 from agenteval.shell.leaves import Construct, Leaves, read_leaves
@@ -32,8 +32,6 @@ from agenteval.shell.wrappers import (
 )
 from agenteval.trial.call import BashRun
 from agenteval.trial.text import Names
-
-_Argv = Sequence[str]
 
 # The commands that a command runs.
 
@@ -92,8 +90,8 @@ class Run(NamedTuple):
     If it `is_behind` a wrapper, the commands behind its own words are separate runs.
     """
 
-    argv: _Argv
-    dynamic: Collection[int]
+    argv: Argv
+    dynamic: Dynamic
     is_behind: bool = False
 
 
@@ -150,7 +148,7 @@ def _may_run(command: Run) -> Iterator[Run | str]:
         yield Run(inner, open_words)
 
 
-def _reads_commands(argv: _Argv) -> bool:
+def _reads_commands(argv: Argv) -> bool:
     """Return True if a shell takes its commands from what is piped into it or stands below it."""
     name = program_name(argv[0])
     if name in {".", "source"}:
@@ -162,14 +160,14 @@ def _reads_commands(argv: _Argv) -> bool:
     return name in SHELLS and any(_reads_at(argv, at) for at in operands_of_shell(argv))
 
 
-def _reads_at(argv: _Argv, at: int) -> bool:
+def _reads_at(argv: Argv, at: int) -> bool:
     has_text = at < len(argv) and has_letter(argv[1:at], "c")
     if has_text or not {"--version", "--help"}.isdisjoint(argv[1:at]):
         return False
     return has_letter(argv[1:at], "s") or at == len(argv) or argv[at].startswith(_DEVICES)
 
 
-def _fish_reads(argv: _Argv) -> bool:
+def _fish_reads(argv: Argv) -> bool:
     values = fish_values(argv)
     if any(letter == "c" for letter, *_ in values):
         return False
@@ -182,7 +180,7 @@ def _fish_reads(argv: _Argv) -> bool:
     return not file or file.startswith(_DEVICES)
 
 
-def _passed_on(argv: _Argv, dynamic: Collection[int]) -> Iterator[Run | str]:
+def _passed_on(argv: Argv, dynamic: Dynamic) -> Iterator[Run | str]:
     name = program_name(argv[0])
     marks = _COMMAND_BEHIND.get(name)
     if marks is None:
@@ -198,7 +196,7 @@ def _passed_on(argv: _Argv, dynamic: Collection[int]) -> Iterator[Run | str]:
     yield from _each_behind(words, dynamic)
 
 
-def _by_setting(argv: _Argv) -> Iterator[str]:
+def _by_setting(argv: Argv) -> Iterator[str]:
     """Yield what git runs as `-c` sets it: an alias is a command of git's, or of the shell's."""
     if program_name(argv[0]) != "git":
         return
@@ -208,7 +206,7 @@ def _by_setting(argv: _Argv) -> Iterator[str]:
             yield f"git {found[1]}"
 
 
-def _by_option(argv: _Argv) -> Iterator[str]:
+def _by_option(argv: Argv) -> Iterator[str]:
     """Texts that are the values of options, as with git grep, mapfile and fish."""
     name = program_name(argv[0])
     if name == "fish":
@@ -221,7 +219,7 @@ def _by_option(argv: _Argv) -> Iterator[str]:
                 yield from (value, f"{value} *")
 
 
-def _opener(words: _Argv) -> Iterator[str]:
+def _opener(words: Argv) -> Iterator[str]:
     """Yield what git grep opens files in: a text, behind which it puts their names."""
     for word in words:
         found = _OPENS.match(word)
@@ -229,7 +227,7 @@ def _opener(words: _Argv) -> Iterator[str]:
             yield from (text, f"{text} *")
 
 
-def _by_builtin(argv: _Argv) -> Iterator[Run | str]:
+def _by_builtin(argv: Argv) -> Iterator[Run | str]:
     """Yield what builtins run that take a word for a text, or for a place in an array."""
     name = program_name(argv[0])
     if name == "trap":
@@ -246,7 +244,7 @@ def _by_builtin(argv: _Argv) -> Iterator[Run | str]:
         yield f": {word}" if _READ_ALIKE.fullmatch(word) else UNKNOWN
 
 
-def _trapped(argv: _Argv) -> Iterator[str]:
+def _trapped(argv: Argv) -> Iterator[str]:
     has_end = len(argv) > 1 and argv[1] == "--"
     words = argv[2:] if has_end else argv[1:]
     if len(words) < 2 or words[0] in {"", "-"}:
@@ -263,7 +261,7 @@ def _option_and_value(word: str, pattern: re.Pattern[str] | None) -> tuple[str, 
     return (name, value) if mark and name.startswith("-") else (word,)
 
 
-def _each_behind(argv: _Argv, dynamic: Collection[int]) -> Iterator[Run | str]:
+def _each_behind(argv: Argv, dynamic: Dynamic) -> Iterator[Run | str]:
     """Yield each word behind a wrapper as the first of what it may run.
 
     It is not determined where the wrapper's own words end. So wrappers behind it run nothing else;
@@ -365,16 +363,14 @@ class BashRules:
         is_named = program in self._first_words or not only_itself(program)
         return is_named or any(rule.program.matches(program) for rule in self._loose)
 
-    def admits(
-        self, argv: Sequence[str], dynamic: Collection[int] = _NONE, *, root: str = "/workspace"
-    ) -> bool:
+    def admits(self, argv: Argv, dynamic: Dynamic = _NONE, *, root: str = "/workspace") -> bool:
         """Return True if a rule fits the command.
 
         `dynamic` are the numbers of the words that bash still expands.
         """
         return not self.denial(argv, dynamic) and self.fits(argv, dynamic, root)
 
-    def fits(self, argv: Sequence[str], dynamic: Collection[int], root: str) -> bool:
+    def fits(self, argv: Argv, dynamic: Dynamic, root: str) -> bool:
         """Return True if a rule that allows fits the command, whatever is denied.
 
         No rule fits behind more wrappers than are seen through.
@@ -386,7 +382,7 @@ class BashRules:
             argv, dynamic = argv[at:], frozenset(number - at for number in dynamic)
         return False
 
-    def _fits_here(self, argv: Sequence[str], dynamic: Collection[int], root: str) -> bool:
+    def _fits_here(self, argv: Argv, dynamic: Dynamic, root: str) -> bool:
         program = argv[0]
         may_be_script = self._has_bare or program in self.by_first_word
         if may_be_script and self._admits_script(argv, dynamic, root):
@@ -397,9 +393,7 @@ class BashRules:
                 return True
         return False
 
-    def denial(
-        self, argv: Sequence[str], dynamic: Collection[int] = _NONE
-    ) -> CommandPattern | None:
+    def denial(self, argv: Argv, dynamic: Dynamic = _NONE) -> CommandPattern | None:
         """Return the rule that denies the command, or one that it runs.
 
         That is as far as wrappers are known. What cannot be read, or is more than is looked at, is
@@ -419,7 +413,7 @@ class BashRules:
         """Return True if each NAME=value sets a variable that the rules name."""
         return all(each.partition("=")[0].removesuffix("+") in self.env for each in assignments)
 
-    def _admits_script(self, argv: Sequence[str], dynamic: Collection[int], root: str) -> bool:
+    def _admits_script(self, argv: Argv, dynamic: Dynamic, root: str) -> bool:
         program = argv[0]
         for runner in self._by_runner:
             at = len(runner)
@@ -461,7 +455,7 @@ THROUGH = {"timeout": 1, "nice": 0, "nohup": 0, "setsid": 0, "env": 0}
 _DURATION = re.compile(r"[0-9]+(?:\.[0-9]+)?[smhd]?")
 
 
-def _past_wrapper(argv: Sequence[str], dynamic: Collection[int]) -> int:
+def _past_wrapper(argv: Argv, dynamic: Dynamic) -> int:
     """Return the position of the command that a wrapper runs; 0 if that is uncertain."""
     at = 1 + THROUGH[argv[0]]
     if len(argv) <= at or any(number <= at for number in dynamic):
@@ -473,7 +467,7 @@ def _past_wrapper(argv: Sequence[str], dynamic: Collection[int]) -> int:
     return at if is_plain and program not in BUILTINS else 0
 
 
-def changes_folder(argv: Sequence[str]) -> bool:
+def changes_folder(argv: Argv) -> bool:
     """Return True if paths in later commands are relative to another folder after this one."""
     if argv[0] in {"builtin", "command"}:
         return not MOVES.isdisjoint(argv)

@@ -3,11 +3,9 @@
 `engine` gives the verdicts, `settings` reads and writes the file.
 """
 
-from collections.abc import Mapping
-from typing import Any
 
 from agenteval.dialects.claude_code import settings
-from agenteval.dialects.registry import NOT_AT_ALL, PERHAPS, SURELY, Dialect
+from agenteval.dialects.registry import NOT_AT_ALL, PERHAPS, SURELY, Dialect, Settings
 from agenteval.prompt.arm import (
     COMMAND,
     CONTENT,
@@ -47,7 +45,7 @@ _PROFILE = Profile(
 )
 
 
-def _likeness(name: str, content: Mapping[str, Any]) -> int:
+def _likeness(name: str, content: Settings) -> int:
     if not isinstance(content.get("permissions", []), list):
         return SURELY
     return PERHAPS if _USUAL & content.keys() or "settings" in name else NOT_AT_ALL

@@ -12,9 +12,10 @@ from typing import Literal
 
 import msgspec
 
-from agenteval.dialects.claude_code.reading import Command, Word
+from agenteval.dialects.claude_code.reading import Command, Words
 from agenteval.dialects.claude_code.rules import is_free_sed
 from agenteval.dialects.registry import load_table
+from agenteval.policy.command_lines import Argv
 
 
 class _FreeCommands(msgspec.Struct, forbid_unknown_fields=True):
@@ -131,7 +132,7 @@ def is_free(command: Command) -> bool:
     return program in _free().anything or _is_listed(words)
 
 
-def _is_listed(words: Sequence[Word]) -> bool:
+def _is_listed(words: Words) -> bool:
     """Return True if all options are known, and no word is more than it seems to be."""
     program, *rest = (word.text for word in words)
     lists = _free()
@@ -148,19 +149,19 @@ def _is_listed(words: Sequence[Word]) -> bool:
     return _plain(program, options, rest, numbers=numbers)
 
 
-def _cd(argv: Sequence[str]) -> bool:
+def _cd(argv: Argv) -> bool:
     return not any(word.startswith("-") and word != "-" for word in argv[1:])
 
 
-def _printf(argv: Sequence[str]) -> bool:
+def _printf(argv: Argv) -> bool:
     return len(argv) == 1 or argv[1] == "--" or not argv[1].startswith("-")
 
 
-def _echo(argv: Sequence[str]) -> bool:
+def _echo(argv: Argv) -> bool:
     return not any(map(_SOMEBODY.match, argv[1:]))
 
 
-def _plain(program: str, options: str, argv: Sequence[str], *, numbers: _Numbers = "alone") -> bool:
+def _plain(program: str, options: str, argv: Argv, *, numbers: _Numbers = "alone") -> bool:
     operands = _Options.parse(options).operands(argv, numbers=numbers)
     if operands is None or (operands and program in _free().without_operands):
         return False
@@ -173,7 +174,7 @@ def _plain(program: str, options: str, argv: Sequence[str], *, numbers: _Numbers
     return True
 
 
-def _git(argv: Sequence[str]) -> bool:
+def _git(argv: Argv) -> bool:
     lists = _free()
     name, rest = (argv[0] if argv else ""), argv[1:]
     options = lists.git.get(name)
@@ -190,14 +191,14 @@ def _git(argv: Sequence[str]) -> bool:
     return options is not None and _plain(name, options, rest)
 
 
-def _xargs(argv: Sequence[str]) -> bool:
+def _xargs(argv: Argv) -> bool:
     lists = _free()
     options = _Options.parse(lists.programs["xargs"] + " -I=")
     own_words = takewhile(lambda word: word not in lists.behind_xargs, argv[1:])
     return options.operands([*own_words], numbers="no") == []
 
 
-def _jq(argv: Sequence[str]) -> bool:
+def _jq(argv: Argv) -> bool:
     options = [word for word in argv[1:] if word.startswith("-")]
     return (
         len(options) < len(argv) - 1
@@ -206,7 +207,7 @@ def _jq(argv: Sequence[str]) -> bool:
     )
 
 
-def _test(argv: Sequence[str]) -> bool:
+def _test(argv: Argv) -> bool:
     return all(_TEST_OPTION.fullmatch(word) for word in argv[1:] if word.startswith("-"))
 
 

@@ -7,7 +7,7 @@ One word of a command as Claude Code reads it, and what its commands are made of
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tree_sitter import Node
@@ -34,6 +34,9 @@ class Word:
     text: str
     globs: bool = False
     varies: bool = False
+
+
+Words = Sequence[Word]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,12 @@ It takes words for paths by their place alone, so some are none; observed by run
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
 from itertools import islice
 
-from agenteval.dialects.claude_code.reading import Command, Word
+from agenteval.dialects.claude_code.reading import Command, Word, Words
 from agenteval.dialects.registry import load_table
 from agenteval.policy.command_lines import inside, path_regex, wildcard_regex
 from agenteval.shell.wrappers import MAX_WRAPPED, program_name, unwrap
@@ -271,7 +271,7 @@ def touched(command: Command) -> _Touched:
     return _Touched()
 
 
-def _operands(words: Sequence[Word], valued: frozenset[str] = _NONE) -> Iterator[Word]:
+def _operands(words: Words, valued: frozenset[str] = _NONE) -> Iterator[Word]:
     ended = skips = False
     for word in words:
         if skips:
@@ -285,7 +285,7 @@ def _operands(words: Sequence[Word], valued: frozenset[str] = _NONE) -> Iterator
 
 
 def _behind_pattern(
-    valued: frozenset[str], pattern_options: frozenset[str], words: Sequence[Word]
+    valued: frozenset[str], pattern_options: frozenset[str], words: Words
 ) -> Iterator[Word]:
     """Yield the operands but the first, a pattern unless an option gave one; and -f's files."""
     file_options = {"-f", "--file"} if pattern_options else _NONE
@@ -311,7 +311,7 @@ def _behind_pattern(
             has_pattern = True
 
 
-def _find(words: Sequence[Word]) -> Iterator[Word]:
+def _find(words: Words) -> Iterator[Word]:
     starts = True
     rest = iter(words)
     for word in rest:
@@ -325,17 +325,17 @@ def _find(words: Sequence[Word]) -> Iterator[Word]:
             yield value
 
 
-def _git(words: Sequence[Word]) -> Iterator[Word]:
+def _git(words: Words) -> Iterator[Word]:
     return _operands(words[1:]) if words and words[0].text in {"diff", "grep"} else iter(())
 
 
-def _cd(words: Sequence[Word]) -> Iterator[Word]:
+def _cd(words: Words) -> Iterator[Word]:
     folders = list(_operands(words))
     return iter(folders or [Word("~", "~")])
 
 
 _REGEXP = frozenset(("-e", "--regexp"))
-_OTHERS: Mapping[str, Callable[[Sequence[Word]], Iterator[Word]]] = {
+_OTHERS: Mapping[str, Callable[[Words], Iterator[Word]]] = {
     **dict.fromkeys(PROGRAMS["greps"], partial(_behind_pattern, PROGRAMS["grep_values"], _REGEXP)),
     **dict.fromkeys(PROGRAMS["awks"], partial(_behind_pattern, PROGRAMS["awk_values"], _NONE)),
     "rg": partial(_behind_pattern, PROGRAMS["rg_values"], _REGEXP),
@@ -347,7 +347,7 @@ _OTHERS: Mapping[str, Callable[[Sequence[Word]], Iterator[Word]]] = {
 }
 
 
-def replaces_in_place(words: Sequence[Word]) -> bool:
+def replaces_in_place(words: Words) -> bool:
     """Return True if it is a `sed` that only replaces text, in one file at most."""
     options, others = _taken_apart(words)
     return (
@@ -359,7 +359,7 @@ def replaces_in_place(words: Sequence[Word]) -> bool:
     )
 
 
-def _taken_apart(words: Sequence[Word]) -> tuple[set[str], list[str]]:
+def _taken_apart(words: Words) -> tuple[set[str], list[str]]:
     """Its options, and all other words: the script, then files."""
     texts = [word.text for word in words[1:]]
     options = {text for text in texts if text.startswith("-")}
@@ -381,7 +381,7 @@ def _may_write(text: str) -> bool:
     return False
 
 
-def _prints_only(words: Sequence[Word]) -> bool:
+def _prints_only(words: Words) -> bool:
     """Return True if it is a `sed` that only prints lines by their numbers."""
     options, scripts = _taken_apart(words)
     return (
@@ -392,7 +392,7 @@ def _prints_only(words: Sequence[Word]) -> bool:
     )
 
 
-def is_free_sed(words: Sequence[Word]) -> bool:
+def is_free_sed(words: Words) -> bool:
     """Return True if it needs no rule: it prints lines, or replaces in its standard input."""
     if _prints_only(words):
         return True

@@ -8,11 +8,11 @@ By the schema of SchemaStore of 7 August 2026 (tests/dialects/published_keys).
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from agenteval.dialects.claude_code.rules import ToolSpecifier
 from agenteval.dialects.claude_code.verdict import FREE, ClaudeCode, Sandbox
 from agenteval.dialects.registry import (
+    Settings,
     SettingsKeys,
     Written,
     commands,
@@ -43,7 +43,7 @@ _STEERING = re.compile(
 KEYS = SettingsKeys.load("claude_code", "settings")
 
 
-def unheeded(settings: Mapping[str, Any]) -> Iterator[UnheededKey]:
+def unheeded(settings: Settings) -> Iterator[UnheededKey]:
     """The keys that may change what Claude Code allows, and are not followed here."""
     yield from KEYS.unheeded(_without_own_hook(settings))
     variables = settings.get("env")
@@ -53,7 +53,7 @@ def unheeded(settings: Mapping[str, Any]) -> Iterator[UnheededKey]:
             yield UnheededKey(f"env.{name}", reason)
 
 
-def _without_own_hook(settings: Mapping[str, Any]) -> Mapping[str, Any]:
+def _without_own_hook(settings: Settings) -> Settings:
     """The settings without the hook of ours, which judges by them."""
     hooks = settings.get("hooks")
     entries = hooks.get("PreToolUse") if isinstance(hooks, Mapping) else None
@@ -109,7 +109,7 @@ def read(path: Path) -> Policy:
     )
 
 
-def _sandbox(path: Path, content: Mapping[str, Any]) -> Sandbox | None:
+def _sandbox(path: Path, content: Settings) -> Sandbox | None:
     """The sandbox that spares its commands a rule; None where there is none, or it spares none."""
     table = content.get("sandbox", {})
     if not isinstance(table, Mapping):
@@ -125,14 +125,14 @@ def _sandbox(path: Path, content: Mapping[str, Any]) -> Sandbox | None:
     return Sandbox(rules, may_be_left) if is_on and is_open else None
 
 
-def _switch(path: Path, table: Mapping[str, Any], key: str) -> bool:
+def _switch(path: Path, table: Settings, key: str) -> bool:
     value = table.get(key, _SWITCHES[key])
     if not isinstance(value, bool):
         raise UsageError(f"{path}: sandbox.{key}: expected true or false, got {short_repr(value)}")
     return value
 
 
-def _mode(path: Path, permissions: Mapping[str, Any]) -> str:
+def _mode(path: Path, permissions: Settings) -> str:
     mode: str = permissions.get("defaultMode", "default")
     if mode not in _MODES:
         expected = ", ".join(_MODES)
@@ -144,7 +144,7 @@ def _mode(path: Path, permissions: Mapping[str, Any]) -> str:
     return "default" if is_plain else mode
 
 
-def _folders(path: Path, permissions: Mapping[str, Any]) -> Iterator[str]:
+def _folders(path: Path, permissions: Settings) -> Iterator[str]:
     key = "additionalDirectories"
     for text in _texts(path, permissions, key):
         try:
@@ -159,7 +159,7 @@ def _folders(path: Path, permissions: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _specifiers(
-    path: Path, permissions: Mapping[str, Any], key: str, at_home: str
+    path: Path, permissions: Settings, key: str, at_home: str
 ) -> tuple[ToolSpecifier, ...]:
     rules = _texts(path, permissions, key)
     for rule in rules:
@@ -170,7 +170,7 @@ def _specifiers(
     return tuple(ToolSpecifier.parse(rule.replace("(~/", f"(/{at_home}/", 1)) for rule in rules)
 
 
-def _texts(path: Path, permissions: Mapping[str, Any], key: str) -> list[str]:
+def _texts(path: Path, permissions: Settings, key: str) -> list[str]:
     texts = permissions.get(key, [])
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         what = "rules" if key in _LISTS else "folders"

@@ -10,12 +10,11 @@ either; a rule without a path is about the tool of that name only.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from agenteval.dialects.claude_code.free import is_free
-from agenteval.dialects.claude_code.reading import Command, FileRedirect, Reading, Word, read
+from agenteval.dialects.claude_code.reading import Command, FileRedirect, Reading, Word, Words, read
 from agenteval.dialects.claude_code.rules import (
     COPIERS,
     PROGRAMS,
@@ -33,7 +32,7 @@ from agenteval.dialects.claude_code.rules import (
     unwrapped,
 )
 from agenteval.policy.command_lines import absolute, expanded, inside
-from agenteval.policy.policy import path_arguments
+from agenteval.policy.policy import Arguments, path_arguments
 from agenteval.shell.gate import unreadable_text
 from agenteval.trial.call import BASH
 
@@ -167,34 +166,34 @@ def is_guarded(command: Command) -> bool:
     return guard is not None and guard(words)
 
 
-def _any_word(words: Sequence[Word]) -> bool:
+def _any_word(words: Words) -> bool:
     return bool(words)
 
 
-def _any_option(words: Sequence[Word]) -> bool:
+def _any_option(words: Words) -> bool:
     return any(word.text.startswith("-") for word in words)
 
 
-def _first_option(words: Sequence[Word]) -> bool:
+def _first_option(words: Words) -> bool:
     return _any_option(words[:1])
 
 
-def _find(words: Sequence[Word]) -> bool:
+def _find(words: Words) -> bool:
     return any(word.globs or word.text in _FIND for word in words)
 
 
-def _awk(words: Sequence[Word]) -> bool:
+def _awk(words: Words) -> bool:
     return any(
         word.globs or _AWK_PROGRAM.search(word.text) or _AWK_OPTION.fullmatch(word.text)
         for word in words
     )
 
 
-def _jq(words: Sequence[Word]) -> bool:
+def _jq(words: Words) -> bool:
     return any(_JQ_OPTION.fullmatch(word.text) or _JQ_PROGRAM.search(word.text) for word in words)
 
 
-def _declare(words: Sequence[Word]) -> bool:
+def _declare(words: Words) -> bool:
     return not all(_NAME.fullmatch(word.text) or word.text.startswith("-") for word in words)
 
 
@@ -302,7 +301,7 @@ class ClaudeCode:
         rules = (*self.allow, *self.ask, *self.deny)
         return tool in RENAMED or (tool.startswith("mcp__") and any(r.names(tool) for r in rules))
 
-    def allows(self, tool: str, arguments: Mapping[str, Any], root: str) -> bool:
+    def allows(self, tool: str, arguments: Arguments, root: str) -> bool:
         tool = RENAMED.get(tool, tool)
         if tool == BASH:
             start = absolute(str(arguments.get("workdir") or root), root)  # its own bash knows none
@@ -319,7 +318,7 @@ class ClaudeCode:
             return all(self._files(root).allows_tool(tool, path) for path in paths)
         return self._decide(lambda rule: rule.names(tool) and not rule.what, free=tool in FREE)
 
-    def _allows_monitor(self, arguments: Mapping[str, Any], root: str) -> bool:
+    def _allows_monitor(self, arguments: Arguments, root: str) -> bool:
         """Judge it as Bash, under rules for the whole tool too (anthropics/claude-code#95615)."""
         about = [rule for rule in (*self.deny, *self.ask) if rule.names(_MONITOR)]
         if about:
@@ -330,7 +329,7 @@ class ClaudeCode:
             return not self._is_refused(read(text, home, root), text)
         return self._allows_shell(arguments, root)
 
-    def _allows_shell(self, arguments: Mapping[str, Any], root: str) -> bool:
+    def _allows_shell(self, arguments: Arguments, root: str) -> bool:
         leaves = self.sandbox and self.sandbox.may_be_left and arguments.get(_LEAVES)
         engine = replace(self, sandbox=None) if leaves else self
         return engine.allows_command(arguments["command"], root)
@@ -505,7 +504,7 @@ def _only_edits(command: Command) -> bool:
     return program in _EDITING and (program != "sed" or replaces_in_place(command.words))
 
 
-def _subject(tool: str, arguments: Mapping[str, Any]) -> str:
+def _subject(tool: str, arguments: Arguments) -> str:
     """Return the subject of a rule for a tool that takes no path; "" for any other tool."""
     if tool == "webfetch":
         host = _HOST.match(str(arguments.get("url", "")))

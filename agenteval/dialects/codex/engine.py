@@ -16,16 +16,16 @@ import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import dropwhile, takewhile
-from typing import Any, Literal
+from typing import Literal
 
 from tree_sitter import Node
 
-from agenteval.policy.command_lines import absolute
+from agenteval.policy.command_lines import Argv, absolute
+from agenteval.policy.policy import Arguments
 from agenteval.shell.facts import Source
 from agenteval.shell.programs import names
 from agenteval.trial.call import BASH
 
-Argv = tuple[str, ...]
 Decision = Literal["allow", "prompt", "forbidden"]
 DECISIONS: Sequence[Decision] = ("allow", "prompt", "forbidden")  # the strictest last
 Approval = Literal["untrusted", "on-request", "never"]
@@ -48,7 +48,7 @@ class PrefixRule:
     decision: Decision = "allow"
     caseless: bool = False
 
-    def matches(self, argv: Sequence[str]) -> bool:
+    def matches(self, argv: Argv) -> bool:
         if len(argv) < len(self.pattern):
             return False
         places = zip(self.pattern, argv, strict=False)
@@ -96,10 +96,10 @@ class Codex:
     def knows(self, tool: str) -> bool:  # noqa: ARG002 -- no rule names a tool
         return False
 
-    def allows(self, tool: str, arguments: Mapping[str, Any], root: str) -> bool:
+    def allows(self, tool: str, arguments: Arguments, root: str) -> bool:
         return tool != BASH or self.decision(arguments, root) == "allow"
 
-    def decision(self, arguments: Mapping[str, Any], root: str) -> Decision:
+    def decision(self, arguments: Arguments, root: str) -> Decision:
         """Return the strictest decision on its commands; of a text that is too long, `prompt`."""
         leaves = _leaves_sandbox(arguments)
         decisions = [
@@ -110,13 +110,13 @@ class Codex:
             return "forbidden"
         return decision
 
-    def _on_command(self, argv: Sequence[str], root: str, *, leaves: bool) -> Decision:
+    def _on_command(self, argv: Argv, root: str, *, leaves: bool) -> Decision:
         if rules := self.rules_about(argv, root):
             return _strictest([rule.decision for rule in rules])
         needs_approval = self.approval == "untrusted" or leaves or _deletes_by_force(argv)
         return "prompt" if needs_approval else "allow"
 
-    def rules_about(self, argv: Sequence[str], root: str) -> Sequence[PrefixRule]:
+    def rules_about(self, argv: Argv, root: str) -> Sequence[PrefixRule]:
         """Return the rules that match a command, or else those for only its program's name."""
         rules = [rule for rule in self._rules_of(argv[0]) if rule.matches(argv)]
         return rules or [*self._of_its_name(argv, root)]
@@ -126,7 +126,7 @@ class Codex:
             return ()
         return self._about.get(_folded(program), ())
 
-    def _of_its_name(self, argv: Sequence[str], root: str) -> Iterator[PrefixRule]:
+    def _of_its_name(self, argv: Argv, root: str) -> Iterator[PrefixRule]:
         """Yield the rules for a program that is given by its path: from the root on."""
         path = absolute(argv[0], root)
         name = posixpath.basename(path)
@@ -154,14 +154,14 @@ def _folded(word: str) -> str:
     return unicodedata.normalize("NFD", unicodedata.normalize("NFD", word).casefold())
 
 
-def _leaves_sandbox(arguments: Mapping[str, Any]) -> bool:
+def _leaves_sandbox(arguments: Arguments) -> bool:
     """Return True if the model asks for a command to run outside of the sandbox."""
     if arguments.get("sandbox_permissions") == "require_escalated":
         return True
     return arguments.get("with_escalated_permissions") is True
 
 
-def _deletes_by_force(argv: Sequence[str]) -> bool:
+def _deletes_by_force(argv: Argv) -> bool:
     """Return True if a command is `rm -f`.
 
     It may stand behind sudo or env, or in a text for a shell or trap.
@@ -177,7 +177,7 @@ def _deletes_by_force(argv: Sequence[str]) -> bool:
     return _has_forced_deletion(words[1])
 
 
-def _behind_starters(argv: Sequence[str]) -> tuple[str, Sequence[str]]:
+def _behind_starters(argv: Argv) -> tuple[str, Argv]:
     """Return the program that sudo and env start, and its words."""
     at, last = 0, len(argv) - 1
     while at < last and (program := posixpath.basename(argv[at])) in {"env", "sudo"}:

@@ -5,11 +5,10 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from agenteval.dialects.opencode import config
 from agenteval.dialects.opencode.engine import DEFAULTS, OpenCode, OpenCode10, PermissionRule
-from agenteval.dialects.registry import NOT_AT_ALL, PROBABLY, SURELY, Dialect, home
+from agenteval.dialects.registry import NOT_AT_ALL, PROBABLY, SURELY, Dialect, Settings, home
 from agenteval.policy.policy import Policy
 from agenteval.prompt.arm import (
     COMMAND,
@@ -64,7 +63,7 @@ _PROFILE = Profile(
 )
 
 
-def _likeness(name: str, content: Mapping[str, Any]) -> int:
+def _likeness(name: str, content: Settings) -> int:
     if isinstance(content.get("permissions"), list):
         return SURELY
     is_named = "opencode" in f"{name} {content.get('$schema')}"

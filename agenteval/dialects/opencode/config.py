@@ -27,6 +27,7 @@ from agenteval.dialects.opencode.engine import (
     wildcard,
 )
 from agenteval.dialects.registry import (
+    Settings,
     SettingsKeys,
     Written,
     commands,
@@ -56,7 +57,7 @@ CONFIG, AGENT, OTHER_AGENT = (
 )
 
 
-def unheeded(config: Mapping[str, Any], *, is_agent: bool) -> Iterator[UnheededKey]:
+def unheeded(config: Settings, *, is_agent: bool) -> Iterator[UnheededKey]:
     """The keys that may change what OpenCode allows, and are not followed here.
 
     With `is_agent` it is the front matter of one agent's own file.
@@ -116,7 +117,7 @@ def read(path: Path) -> Policy:
     return replace(policy, unheeded=_unheeded(path, content))
 
 
-def _unheeded(path: Path, content: Mapping[str, Any]) -> tuple[UnheededKey, ...]:
+def _unheeded(path: Path, content: Settings) -> tuple[UnheededKey, ...]:
     return tuple(unheeded(content, is_agent=path.suffix == ".md"))
 
 
@@ -170,7 +171,7 @@ def _from_environment(match: re.Match[str]) -> str:
     return match[0] if is_secret(match[1], value) else json.dumps(value)[1:-1]
 
 
-def _layers(content: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def _layers(content: Settings) -> Iterator[Settings]:
     """Yield the config itself, and its sections for the agent that OpenCode starts with."""
     yield content
     agent = str(content.get("default_agent", "build"))
@@ -181,7 +182,7 @@ def _layers(content: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
             yield table
 
 
-def _own_rules(path: Path, table: Mapping[str, Any]) -> Iterator[PermissionRule]:
+def _own_rules(path: Path, table: Settings) -> Iterator[PermissionRule]:
     """A permission replaces the switch of its name, and stands in its place."""
     switches: dict[str, Action] = {}
     for name, enabled in _switches(path, table).items():
@@ -190,7 +191,7 @@ def _own_rules(path: Path, table: Mapping[str, Any]) -> Iterator[PermissionRule]
     yield from _ordered(path, table)
 
 
-def _permission(path: Path, table: Mapping[str, Any]) -> Mapping[str, Any]:
+def _permission(path: Path, table: Settings) -> Settings:
     permission = table.get("permission", {})
     if isinstance(permission, str):
         return {"*": permission}
@@ -224,7 +225,7 @@ def _switched(engine: OpenCode | OpenCode10) -> list[str]:
     return [] if isinstance(engine, OpenCode) else [f"{k}: {v}" for k, v in engine.switches.items()]
 
 
-def _rules(path: Path, permission: Mapping[str, Any]) -> Iterator[PermissionRule]:
+def _rules(path: Path, permission: Settings) -> Iterator[PermissionRule]:
     for key, value in permission.items():
         patterns = value if isinstance(value, Mapping) else {"*": value}
         for pattern, action in patterns.items():
@@ -237,7 +238,7 @@ def _rule(where: str, permission: str, pattern: str, action: Any) -> PermissionR
     return PermissionRule(permission, _HOME.sub(lambda _: home(where), pattern), action)
 
 
-def _ordered(path: Path, table: Mapping[str, Any]) -> Iterator[PermissionRule]:
+def _ordered(path: Path, table: Settings) -> Iterator[PermissionRule]:
     """Yield the rules of OpenCode 2's form, a list, by its documentation: it could not be run."""
     rules = table.get("permissions", [])
     if path.suffix == ".md" and not isinstance(rules, list):  # 1.18 does not heed it
@@ -261,7 +262,7 @@ def _by_old_name(where: str, tool: str) -> str:
     return _RENAMED.get(tool, tool)
 
 
-def _switches(path: Path, table: Mapping[str, Any]) -> dict[str, bool]:
+def _switches(path: Path, table: Settings) -> dict[str, bool]:
     """The older form, `tools: {write: false}`."""
     tools = table.get("tools", {})
     if not isinstance(tools, Mapping):

@@ -11,12 +11,12 @@ import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from tree_sitter import Node
 
 from agenteval.policy.command_lines import absolute, expanded, inside, wildcard_regex
-from agenteval.policy.policy import path_arguments
+from agenteval.policy.policy import Arguments, path_arguments
 from agenteval.shell.facts import Source
 from agenteval.shell.programs import names
 from agenteval.trial.call import BASH
@@ -117,7 +117,7 @@ class OpenCode:
         named = any(wildcard(rule.permission, tool) for rule in own if rule.permission != "*")
         return named and self.offers(tool)
 
-    def allows(self, tool: str, arguments: Mapping[str, Any], root: str) -> bool:
+    def allows(self, tool: str, arguments: Arguments, root: str) -> bool:
         if tool == BASH:
             return self.allows_command(arguments["command"], root, start_folder(arguments, root))
         return all(
@@ -125,7 +125,7 @@ class OpenCode:
             for permission, subject in _subjects(tool, arguments, root)
         )
 
-    def quoted(self, tool: str, arguments: Mapping[str, Any], root: str) -> list[Mapping[str, str]]:
+    def quoted(self, tool: str, arguments: Arguments, root: str) -> list[Mapping[str, str]]:
         """All rules on the permission that was missing, in their order, allowing ones too."""
         permission = self._missing(tool, arguments, root)
         return [
@@ -134,7 +134,7 @@ class OpenCode:
             if wildcard(rule.permission, permission)
         ]
 
-    def _missing(self, tool: str, arguments: Mapping[str, Any], root: str) -> str:
+    def _missing(self, tool: str, arguments: Arguments, root: str) -> str:
         """Return the permission that a denied call lacks: folders come first."""
         if tool == BASH:
             start = start_folder(arguments, root)
@@ -172,11 +172,11 @@ class OpenCode:
         return self.action("external_directory", posixpath.join(folder, "*")) == "allow"
 
 
-def start_folder(arguments: Mapping[str, Any], root: str) -> str:
+def start_folder(arguments: Arguments, root: str) -> str:
     return absolute(str(arguments.get("workdir") or root), root)
 
 
-def _subjects(tool: str, arguments: Mapping[str, Any], root: str) -> Iterator[tuple[str, str]]:
+def _subjects(tool: str, arguments: Arguments, root: str) -> Iterator[tuple[str, str]]:
     """The permissions that a call needs, each with what it is needed for."""
     if tool in _SEARCHES:
         folder = absolute(str(arguments.get("path") or root), root)
@@ -191,7 +191,7 @@ def _subjects(tool: str, arguments: Mapping[str, Any], root: str) -> Iterator[tu
         yield _permission(tool), posixpath.relpath(whole, root)
 
 
-def asked_files(arguments: Mapping[str, Any], root: str) -> list[str]:
+def asked_files(arguments: Arguments, root: str) -> list[str]:
     return [absolute(path, root) for path in path_arguments(arguments) or ("*",)]
 
 
@@ -341,7 +341,7 @@ class OpenCode10:
         longest = max(fitting, key=_length_and_text, default=None)
         return None if longest is None else self.switches[longest]
 
-    def allows(self, tool: str, arguments: Mapping[str, Any], root: str) -> bool:
+    def allows(self, tool: str, arguments: Arguments, root: str) -> bool:
         if tool == BASH:
             return self.allows_command(arguments["command"], root, start_folder(arguments, root))
         files = asked_files(arguments, root) if tool in _FILE_TOOLS else []
