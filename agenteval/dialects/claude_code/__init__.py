@@ -3,7 +3,6 @@
 `engine` gives the verdicts, `settings` reads and writes the file.
 """
 
-
 from agenteval.dialects.claude_code import settings
 from agenteval.dialects.registry import NOT_AT_ALL, PERHAPS, SURELY, Dialect, Settings
 from agenteval.prompt.arm import (

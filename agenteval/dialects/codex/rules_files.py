@@ -1,13 +1,8 @@
 """Codex's prefix rules, from a `.rules` file or a folder of them; and into one.
 
-Calls of a rules file of Codex: the rules and places of programs they give, or its faults.
-
-Network rules do not decide which commands may run, but a wrong one spoils its file too.
-
-The keys of Codex's config.toml: read here, without effect on verdicts, or neither.
-
-By the schema in its repository (tests/dialects/published_keys). Rules stand in files of their own,
-and the config next to their folder sets the approval policy under which they count.
+`read` runs a file in a child, which returns its calls; each is checked as Codex checks it. Network
+rules do not decide which commands may run, but a wrong one spoils its file too. `unheeded` yields
+the keys of the config next to the rules that are not followed here; keys.toml has all keys.
 """
 
 import json
@@ -32,12 +27,12 @@ from agenteval.dialects.registry import (
     digest,
     lost_everywhere,
     naming,
+    policy_of,
 )
 from agenteval.errors import UsageError
 from agenteval.host import read_text
-from agenteval.policy.command_lines import CommandPattern, PathRules, absolute
-from agenteval.policy.policy import Policy, ToolRule, UnheededKey
-from agenteval.policy.rules import BashRules
+from agenteval.policy.command_lines import absolute
+from agenteval.policy.policy import Policy, UnheededKey
 from agenteval.shell.gate import unquote_double
 from agenteval.shell.leaves import Construct
 
@@ -132,11 +127,11 @@ def _wrong(call: RuleCall, why: str) -> NoReturn:
 
 
 def _words(example: object) -> Sequence[str] | None:
-    """The argv of an example, given as such or as text; None when it is no example."""
-    found = _split(example) if isinstance(example, str) else example
-    if not isinstance(found, list) or not all(isinstance(word, str) for word in found):
+    """Return the argv of an example, given as such or as text; None when it is no example."""
+    words = _split(example) if isinstance(example, str) else example
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
         return None
-    return found or None
+    return words or None
 
 
 def _split(text: str) -> list[str] | None:
@@ -206,33 +201,31 @@ def read(path: Path, approval: Approval = "untrusted") -> Policy:
 
 
 def of_engine(engine: Codex, name: str, description: str) -> Policy:
-    starts = [
-        " ".join((*words, "*"))
-        for rule in engine.rules
-        if rule.decision == "allow"
-        for words in islice(product(*rule.pattern), _SPELLED_OUT)
-    ]
-    everything = PathRules(("**",))
+    """Return the policy of rules; hints show the first words of a rule with many alternatives."""
+    starts: list[str] = []
+    for rule in engine.rules:
+        if rule.decision == "allow":
+            alternatives = islice(product(*rule.pattern), _SPELLED_OUT)
+            starts += [" ".join((*words, "*")) for words in alternatives]
     places = [f"{program} {sorted(paths)}" for program, paths in engine.executables.items()]
-    return Policy(
-        name=name,
-        digest=digest([engine.name, *map(str, engine.rules), *places]),
-        description=description,
-        bash=BashRules((CommandPattern.parse(start) for start in starts), constructs=_PASSES),
-        read=everything,
-        write=everything,
-        tools={name: ToolRule(name) for name in ("bash", "read", "write", "apply_patch")},
-        engine=engine,
+    return policy_of(
+        engine,
+        name,
+        description,
+        [*engine.rules, *places],
+        bash=starts,
+        passes=_PASSES,
+        tools=("bash", "read", "write", "apply_patch"),
     )
 
 
 def in_mode(policy: Policy, mode: str) -> Policy:
-    """The same rules under the approval policy that a log names; as they are under any other."""
+    """Return the same rules under the approval policy that a log names; unchanged for others."""
     engine = policy.engine
     if not isinstance(engine, Codex) or mode not in APPROVALS:
         return policy
-    told = replace(engine, approval=mode)  # type: ignore[arg-type]  # it is one of them
-    return replace(policy, engine=told, digest=digest([policy.digest, mode]))
+    engine = replace(engine, approval=mode)  # type: ignore[arg-type]  # it is one of them
+    return replace(policy, engine=engine, digest=digest([policy.digest, mode]))
 
 
 def _engine(files: list[Path]) -> Codex:
@@ -281,34 +274,39 @@ def _answer(text: str) -> dict[str, Any]:
 
 
 def write(policy: Policy) -> Written:
-    lines, losses = [], list(lost_everywhere(policy, _PASSES))
+    """Return an allow list as a rules file."""
+    lines = []
+    losses = list(lost_everywhere(policy, _PASSES))
     bare: dict[str, None] = {}
-    for start, open_end in commands(policy):
+    for start, is_open in commands(policy):
         if "*" in start:
             losses.append(f"{start}: left out, for a prefix has no patterns")
             continue
         words = start.split()
-        lines.append(f'prefix_rule(pattern={json.dumps(words)}, decision="allow")')
+        lines.append(_as_rule(words, "allow"))
         if "/" not in words[0]:
             bare[words[0]] = None
-        if not open_end:
+        if not is_open:
             losses.append(f"{start}: that no further words may follow")
-    for start, open_end in denied(policy):
-        if "*" in start or not open_end:
+    for start, is_open in denied(policy):
+        if "*" in start or not is_open:
             losses.append(
                 f"{start}: its denial is left out, for a prefix has no patterns and no end"
             )
-            continue
-        lines.append(f'prefix_rule(pattern={json.dumps(start.split())}, decision="forbidden")')
+        else:
+            lines.append(_as_rule(start.split(), "forbidden"))
     # Else each rule would be about every program of that name, wherever it is.
     lines += [f"host_executable(name={json.dumps(name)}, paths=[])" for name in bare]
     losses.append(
         r"that a word may have one of *?[]{}\~^# outside quotes: no rule can allow it there"
     )
-    losses += [
-        f"tools.{name}: rules are about commands only" for name in policy.tools if name != "bash"
-    ]
+    others = [name for name in policy.tools if name != "bash"]
+    losses += [f"tools.{name}: rules are about commands only" for name in others]
     return Written("\n".join(lines) + "\n", tuple(losses))
+
+
+def _as_rule(words: list[str], decision: str) -> str:
+    return f'prefix_rule(pattern={json.dumps(words)}, decision="{decision}")'
 
 
 def left_behind(engine: Codex) -> Iterator[str]:

@@ -88,7 +88,7 @@ def _quoted(version: str, agent: str, rules: Sequence[Mapping[str, str]]) -> Pol
         if old
         else OpenCode((*DEFAULTS, *own_rules), home=at_home)
     )
-    return config.policy_of(path, engine, tuple(own_rules))
+    return config.engine_policy(path, engine, tuple(own_rules))
 
 
 def _left_behind(engine: OpenCode | OpenCode10) -> Iterator[str]:
