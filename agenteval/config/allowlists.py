@@ -1,6 +1,7 @@
 """Allow lists: found by name or path, read, joined with what they extend, and made a policy.
 
-The tables of an allow list as a user writes them, and the rules that they mean.
+First come the tables of a file as a user writes them, then the rules that they mean (`bash_rules`),
+then files: `load_policy` for a list of ours, `load_any` also for another harness's config.
 """
 
 import hashlib
@@ -146,33 +147,35 @@ def bash_rules(table: BashTable) -> BashRules:
     for wrapper in table.through:
         if wrapper not in THROUGH:
             raise ValueError(f"bash.through: {wrapper}: expected one of {', '.join(THROUGH)}")
-    scripts = []
-    for script in table.script:
-        if not script.path.strip():
-            raise ValueError("bash.script: path: expected where a script lies, got nothing")
-        path = posixpath.normpath(script.path)
-        try:
-            scripts.append(
-                ScriptRule(path, tuple(script.runner.split()), _command_line(script, script.parser))
-            )
-        except ValueError as error:
-            raise ValueError(f"bash.script {script.path}: {error}") from error
+    scripts = [_script_rule(script) for script in table.script]
     for name in table.env:
         if not (name.isascii() and name.isidentifier()):
             raise ValueError(f"bash.env: {name!r} is no variable's name: give names without values")
     return BashRules(patterns, scripts, table.constructs, table.env, denied, table.through)
 
 
-def _patterns(key: str, rules: Sequence[str | _ProgramTable]) -> tuple[CommandPattern, ...]:
+def _script_rule(script: ScriptTable) -> ScriptRule:
+    if not script.path.strip():
+        raise ValueError("bash.script: path: expected where a script lies, got nothing")
+    path = posixpath.normpath(script.path)
     try:
-        return tuple(
-            CommandPattern.parse(rule)
-            if isinstance(rule, str)
-            else CommandPattern.parse_without(rule.program, rule.without)
-            for rule in rules
-        )
+        line = _command_line(script, script.parser)
+    except ValueError as error:
+        raise ValueError(f"bash.script {script.path}: {error}") from error
+    return ScriptRule(path, tuple(script.runner.split()), line)
+
+
+def _patterns(key: str, rules: Sequence[str | _ProgramTable]) -> list[CommandPattern]:
+    patterns = []
+    try:
+        for rule in rules:
+            if isinstance(rule, str):
+                patterns.append(CommandPattern.parse(rule))
+            else:
+                patterns.append(CommandPattern.parse_without(rule.program, rule.without))
     except ValueError as error:
         raise ValueError(f"bash.{key}: {error}") from error
+    return patterns
 
 
 def path_rules(table: PathTable | None) -> PathRules:
@@ -263,8 +266,9 @@ def _check_for(
 def _groups(
     table: CommandTable, options: Sequence[Argument], positionals: Sequence[Argument]
 ) -> Iterator[OneOf]:
-    names = {name: each.name for each in options for name in (each.name, *each.aliases)}
-    names |= {each.name: each.name for each in positionals}
+    names = {argument.name: argument.name for argument in positionals}
+    for option in options:
+        names |= dict.fromkeys((option.name, *option.aliases), option.name)
     for key, groups in (("exclusive", table.exclusive), ("one_of", table.one_of)):
         for group in groups:
             unknown = next((name for name in group if name not in names), None)
@@ -272,7 +276,8 @@ def _groups(
                 raise ValueError(f"{key}: {unknown} is no option or positional here")
             if not group:
                 raise ValueError(f"{key}: expected names of options, got an empty list")
-            yield OneOf(tuple(dict.fromkeys(names[name] for name in group)), key == "one_of")
+            members = dict.fromkeys(names[name] for name in group)
+            yield OneOf(tuple(members), key == "one_of")
 
 
 def _argument(name: str, given: str | ArgumentTable) -> Argument:
@@ -309,7 +314,6 @@ def _counts(name: str, nargs: int | str) -> tuple[int, int | None]:
 
 FOLDER = LISTS
 _CHAIN = 32  # lists, each extending the next
-_T = TypeVar("_T", bound=str)
 
 
 def load_policy(
@@ -383,12 +387,8 @@ def policy(
         }
     except ValueError as error:
         raise UsageError(f"{where}: {error}") from error
-    for tool, table in (
-        (BASH, allow_list.bash),
-        (READ, allow_list.read),
-        (WRITE, allow_list.write),
-    ):
-        if table is not None:
+    for tool in (BASH, READ, WRITE):
+        if getattr(allow_list, tool) is not None:
             tools.setdefault(tool, ToolRule(tool))
     return Policy(
         name=name,
@@ -426,7 +426,8 @@ def _read(path: Path, roots: Roots, above: Texts, within: Path | None) -> AllowL
         return allow_list
     base = _base(allow_list.extends, path, roots)
     below = _base_of(Path(os.path.normpath(base)), roots)
-    return _joined(_read(base, roots, (*above, real), below), allow_list)
+    joined: AllowList = _joined(_read(base, roots, (*above, real), below), allow_list)
+    return joined
 
 
 def _base(extends: str, path: Path, roots: Roots) -> Path:
@@ -475,20 +476,21 @@ def convert(where: Path | str, content: dict[str, Any]) -> AllowList:
 def _in_words(message: str, at: str) -> str:
     """Return msgspec's message on the table or value `at` in the words of our other messages."""
     last = re.sub(r"\[\d+\]|\.\*", "", at).rpartition(".")[2]
-    named = re.findall("['`]([^'`]*)['`]", message)
+    quoted = re.findall("['`]([^'`]*)['`]", message)
     if "unknown field" in message:
         fields = KEYS.get(last, AllowList).__struct_fields__
-        return f"unknown key {named[0]}; {known_keys(named[0], fields)}"
+        return f"unknown key {quoted[0]}; {known_keys(quoted[0], fields)}"
     if "missing required field" in message:
-        return f"key {named[0]} is missing"
+        return f"key {quoted[0]} is missing"
     if "enum value" in message:
         known = ", ".join(_CHOICES.get(last, Kind))
-        return f"expected one of {known}, got {named[0]!r}"
-    expected, got = (
-        " or ".join(_WORDS.get(kind, kind) for kind in kinds.split(" | ") if kind != "null")
-        for kinds in named
-    )
+        return f"expected one of {known}, got {quoted[0]!r}"
+    expected, got = map(_kinds_in_words, quoted)
     return f"expected {expected}, got {got}"
+
+
+def _kinds_in_words(kinds: str) -> str:
+    return " or ".join(_WORDS.get(kind, kind) for kind in kinds.split(" | ") if kind != "null")
 
 
 _CHOICES: dict[str, Iterable[str]] = {"constructs": Construct, "parser": Parser}
@@ -502,42 +504,23 @@ _WORDS = {
 }
 
 
-def _joined(base: AllowList, own: AllowList) -> AllowList:
-    """Both lists' rules; of two rules for the same script or tool the extending list's counts."""
-    return AllowList(
-        description=own.description or base.description,
-        files=_both(base.files, own.files),
-        stated=_both(base.stated, own.stated),
-        bash=_joined_bash(base.bash, own.bash),
-        read=_joined_paths(base.read, own.read),
-        write=_joined_paths(base.write, own.write),
-        tools={**base.tools, **own.tools},
-        other_tools=own.other_tools or base.other_tools,
-    )
+def _joined(base: Any, own: Any) -> Any:
+    """Return both lists' rules; of two for the same script or tool the extending list's counts."""
+    if isinstance(base, Table) and isinstance(own, Table):
+        both = {
+            name: _joined(getattr(base, name), getattr(own, name)) for name in own.__struct_fields__
+        }
+        return type(own)(**both)
+    if isinstance(base, dict) and isinstance(own, dict):
+        return base | own
+    if isinstance(base, tuple) and isinstance(own, tuple):
+        return tuple({_same_rule(rule): rule for rule in (*base, *own)}.values())
+    return own or base
 
 
-def _both(base: tuple[_T, ...], own: tuple[_T, ...]) -> tuple[_T, ...]:
-    return tuple(dict.fromkeys((*base, *own)))
-
-
-def _joined_bash(base: BashTable | None, own: BashTable | None) -> BashTable | None:
-    if base is None or own is None:
-        return own or base
-    scripts = {(script.runner, script.path): script for script in (*base.script, *own.script)}
-    return BashTable(
-        allow=tuple(dict.fromkeys((*base.allow, *own.allow))),
-        deny=_both(base.deny, own.deny),
-        through=_both(base.through, own.through),
-        constructs=_both(base.constructs, own.constructs),
-        env=_both(base.env, own.env),
-        script=tuple(scripts.values()),
-    )
-
-
-def _joined_paths(base: PathTable | None, own: PathTable | None) -> PathTable | None:
-    if base is None or own is None:
-        return own or base
-    return PathTable(allow=_both(base.allow, own.allow), deny=_both(base.deny, own.deny))
+def _same_rule(rule: object) -> object:
+    """Return what two rules have in common of which one replaces the other."""
+    return (rule.runner, rule.path) if isinstance(rule, ScriptTable) else rule
 
 
 def _digest(allow_list: AllowList) -> str:
@@ -577,14 +560,13 @@ def load_any(name_or_path: str, *, roots: Roots, only_bash: bool = False) -> Pol
     if not colon and ("." not in file or file.endswith(".toml")):
         return load_policy(name_or_path, roots=roots, only_bash=only_bash)
     from agenteval.dialects import registry  # noqa: PLC0415 -- start-up: ours needs none of them
-    from agenteval.dialects.registry import naming  # noqa: PLC0415 -- as above
 
-    if colon and (reader := registry.reader(harness)):
-        if not path:
-            raise UsageError(f"{name_or_path}: names no file: expected one behind the colon")
-        with naming(Path(path)):
-            return reader(Path(path))
-    if not registry.is_foreign(name_or_path):
+    reader = registry.reader(harness) if colon else None
+    if reader and not path:
+        raise UsageError(f"{name_or_path}: names no file: expected one behind the colon")
+    if not reader and not registry.is_foreign(name_or_path):
         return load_policy(name_or_path, roots=roots, only_bash=only_bash)
-    with naming(Path(name_or_path)):
-        return registry.reader_of(Path(name_or_path))(Path(name_or_path))
+    config = Path(path if reader else name_or_path)
+    with registry.naming(config):
+        reader = reader or registry.reader_of(config)
+        return reader(config)

@@ -89,9 +89,10 @@ def load_rules(path: Path) -> Rules:
     file = check(path, tables, _GateFile)
     for warning in warnings:
         logging.getLogger(__name__).warning("agenteval: %s", visible(warning))
-    _check_classes(path, "budgets.classes", list(file.budgets.classes))
-    _check_classes(path, "never.classes", file.never.classes)
-    twice = set(file.never.classes) & set(file.budgets.classes)
+    classes, never = file.budgets.classes, file.never
+    _check_classes(path, "budgets.classes", list(classes))
+    _check_classes(path, "never.classes", never.classes)
+    twice = classes.keys() & set(never.classes)
     if twice:
         raise UsageError(
             f"{path}: never.classes: {min(twice)!r} also has a budget; keep it in one of the two"
@@ -102,14 +103,12 @@ def load_rules(path: Path) -> Rules:
         ratio=margin.ratio is not None,
         completed=margin.completed / 100,
         budgets=file.budgets.limits(),
-        classes={name: limit / 100 for name, limit in file.budgets.classes.items()},
-        never=tuple(file.never.classes),
-        never_below=file.never.below / 100,
-        trials=file.minimum.trials,
-        calls=file.minimum.calls,
-        icc=file.plan.icc,
-        looks=file.plan.looks,
+        classes={name: limit / 100 for name, limit in classes.items()},
+        never=tuple(never.classes),
+        never_below=never.below / 100,
         about=Estimand(file.about),
+        **file.minimum.model_dump(),
+        **file.plan.model_dump(),
     )
 
 
@@ -119,7 +118,7 @@ def digest(rules: Rules) -> str:
 
 
 def _check_classes(path: Path, key: str, names: Sequence[str]) -> None:
-    known = [one.id for one in failure_classes()]
+    known = [failure_class.id for failure_class in failure_classes()]
     for name in names:
         if name not in known:
             raise UsageError(f"{path}: {key}: no failure class {name!r}. Known: {', '.join(known)}")
@@ -131,10 +130,12 @@ def rules_at(path: Path | None, about: str | None = None) -> tuple[Rules, str]:
     Raises UsageError.
     """
     file = path or _default_rules()
-    is_shipped = os.path.realpath(file) == os.path.realpath(shipped() / GATE_FILE)
     rules = load_rules(file)
-    rules = rules if about is None else replace(rules, about=estimand(about))
-    return rules, f"the {GATE_FILE} that agenteval ships" if is_shipped else str(file)
+    if about is not None:
+        rules = replace(rules, about=estimand(about))
+    if os.path.realpath(file) == os.path.realpath(shipped() / GATE_FILE):
+        return rules, f"the {GATE_FILE} that agenteval ships"
+    return rules, str(file)
 
 
 def _default_rules() -> Path:

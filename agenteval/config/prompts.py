@@ -1,8 +1,8 @@
-"""The arms there are: `strict`, the files of arms/ here and in agenteval, and the dialects'.
+"""Arms and the rules in a prompt, read; and a check of the things that a prompt names.
 
-The rules that stand in a prompt: a variant of ours by name, or a file of the user's.
-
-A check of the things that a prompt names: scripts, their usage, and the tools.
+`arms` are `strict`, the files of arms/ here and in agenteval, and the dialects'. `load_setting`
+joins one with the rules of a prompt: a variant of ours by name, or a file of the user's. The check
+looks for scripts, their usage, and the tools.
 """
 
 import hashlib
@@ -174,23 +174,27 @@ def _note_hidden(name: str, path: Path) -> None:
 def arm_named(name: str) -> Arm:
     """An arm, or one with denials of another kind, as in `taught/tools+user`. Raises UsageError."""
     base, plus, kind = name.partition("+")
-    known = _places(where := roots())
+    where = roots()
+    known = _places(where)
     if base not in known:
         raise UsageError(f"--arm: no arm {base!r}. Known: {', '.join(known)}")
     arm = _read(base, where)
     if not plus:
         return arm
-    denials = next((each for each in KINDS if each == kind), None)
-    if denials is None:
-        raise UsageError(f"--arm {name}: no kind of denial {kind!r}. Known: {', '.join(KINDS)}")
-    if arm.words != OURS:
-        raise UsageError(f"--arm {name}: {base} has denials of its own words; name it alone")
-    return arm.telling(denials)
+    for denials in KINDS:
+        if denials != kind:
+            continue
+        if arm.words != OURS:
+            raise UsageError(f"--arm {name}: {base} has denials of its own words; name it alone")
+        return arm.telling(denials)
+    raise UsageError(f"--arm {name}: no kind of denial {kind!r}. Known: {', '.join(KINDS)}")
 
 
 def judging(arm: Arm, policy: Policy) -> Policy:
     """The policy as the arm's engine takes it, once it is written in that harness's own format."""
-    return _judging(arm.engine, policy) if arm.engine and policy.engine is None else policy
+    if not arm.engine or policy.engine is not None:
+        return policy
+    return _judging(arm.engine, policy)
 
 
 @lru_cache(maxsize=256)
@@ -222,13 +226,13 @@ def _readable(where: tuple[Path, ...]) -> Iterator[Arm]:
 
 
 def _arm(name: str, file: _File) -> Arm:
-    kind = DENIED[file.denials]
-    given = file.texts.model_dump()
-    texts = Texts(**{**given, **{key: given[key] or kind for key in ("denied", "denied_path")}})
-    forms = {tool: _form(one) for tool, one in file.tools.items()}
-    profile = Profile(name, file.version, forms, texts, any_case=file.any_case)
-    plain = file.model_dump(exclude={"tools", "texts", "any_case", "cut"})
+    texts = file.texts.model_dump()
+    for key in ("denied", "denied_path"):
+        texts[key] = texts[key] or DENIED[file.denials]
+    forms = {tool: _form(form) for tool, form in file.tools.items()}
+    profile = Profile(name, file.version, forms, Texts(**texts), any_case=file.any_case)
     cut = Cut(**file.cut.model_dump()) if file.cut else None
+    plain = file.model_dump(exclude={"tools", "texts", "any_case", "cut"})
     return Arm(name=name, profile=profile, cut=cut, **plain)
 
 
@@ -293,7 +297,7 @@ def _file(path: Path) -> str:
 def _length(text: str) -> tuple[int, int]:
     """Return the number of tokens, and how many of 100 calls in them were denied."""
     tokens, with_share, denied = text.lower().partition(":")
-    number, kilo = tokens.removesuffix("k"), tokens.endswith("k")
+    number = tokens.removesuffix("k")
     if not _whole(number):
         raise UsageError(
             f"--context: {text!r} is no number of tokens. Give one such as 40k or 8192"
@@ -304,8 +308,10 @@ def _length(text: str) -> tuple[int, int]:
             f"--context {text}: behind : stands how many of 100 calls before the task were denied, "
             f"from 0 to {MOST}, as in 40k:20"
         )
-    digits = number.lstrip("0") or "0"  # Python reads no number of thousands of digits
-    length = int(digits) * (1000 if kilo else 1) if len(digits) < 12 else LONGEST + 1
+    digits = number.lstrip("0") or "0"
+    length = LONGEST + 1
+    if len(digits) < 12:  # Python reads no number of thousands of digits
+        length = int(digits) * (1000 if tokens.endswith("k") else 1)
     if length > LONGEST:
         raise UsageError(f"--context {text[:40]}: more than any model takes; at most {LONGEST}")
     return length, share
