@@ -31,8 +31,10 @@ from agenteval.policy.rules import THROUGH, BashRules, ScriptRule
 from agenteval.shell.leaves import Construct
 from agenteval.trial.call import BASH
 
-REST = "..."  # as argparse writes what takes all that is left
-_MOST_VALUES = 1000  # of one argument: all of them stand in the example of a call
+# As argparse writes what takes all that is left.
+REST = "..."
+# Of one argument: all of them stand in the example of a call.
+_MOST_VALUES = 1000
 
 
 Texts = tuple[str, ...]
@@ -123,7 +125,8 @@ class AllowList(Table, frozen=True):
     read: PathTable | None = None
     write: PathTable | None = None
     tools: dict[str, _ToolTable] = {}
-    other_tools: OtherTools | None = None  # at the top: `tools.other` is a tool of that name
+    # At the top: `tools.other` is a tool of that name.
+    other_tools: OtherTools | None = None
 
 
 # The tables by the last name of the key that leads to them.
@@ -241,7 +244,9 @@ def _command_line(table: CommandTable, parser: Parser) -> CommandLine:
 
 
 def _check_for(
-    parser: Parser, options: Sequence[Argument], positionals: Sequence[Argument]
+    parser: Parser,
+    options: Sequence[Argument],
+    positionals: Sequence[Argument],
 ) -> None:
     """Raises ValueError for what no script with such a parser can say."""
     if parser is Parser.NONE and options:
@@ -264,7 +269,9 @@ def _check_for(
 
 
 def _groups(
-    table: CommandTable, options: Sequence[Argument], positionals: Sequence[Argument]
+    table: CommandTable,
+    options: Sequence[Argument],
+    positionals: Sequence[Argument],
 ) -> Iterator[OneOf]:
     names = {argument.name: argument.name for argument in positionals}
     for option in options:
@@ -313,7 +320,8 @@ def _counts(name: str, nargs: int | str) -> tuple[int, int | None]:
 
 
 FOLDER = LISTS
-_CHAIN = 32  # lists, each extending the next
+# Lists, each extending the next.
+_CHAIN = 32
 
 
 def load_policy(
@@ -363,7 +371,8 @@ def files_of(name_or_path: str, roots: Roots) -> Iterator[Path]:
         else Path(name_or_path)
     )
     above: list[str] = []
-    while (real := os.path.realpath(at)) not in above:  # Path.resolve raises for a loop of links
+    # Path.resolve raises for a loop of links.
+    while (real := os.path.realpath(at)) not in above:
         yield at
         above.append(real)
         extends = read_toml(at).get("extends") if at.suffix == ".toml" else None
@@ -373,7 +382,11 @@ def files_of(name_or_path: str, roots: Roots) -> Iterator[Path]:
 
 
 def policy(
-    allow_list: AllowList, *, name: str, where: Path | str, only_bash: bool = False
+    allow_list: AllowList,
+    *,
+    name: str,
+    where: Path | str,
+    only_bash: bool = False,
 ) -> Policy:
     """Return the policy of an allow list.
 
@@ -413,7 +426,12 @@ def _base_of(path: Path, roots: Roots) -> Path:
     return next((root for root in roots if path.is_relative_to(root)), path.parent)
 
 
-def _read(path: Path, roots: Roots, above: Texts, within: Path | None) -> AllowList:
+def _read(
+    path: Path,
+    roots: Roots,
+    above: Texts,
+    within: Path | None,
+) -> AllowList:
     """The list with what it extends; `within` is what its file is read beneath."""
     allow_list = convert(path, read_toml(path, within))
     real = os.path.realpath(path)
@@ -445,7 +463,8 @@ def _base(extends: str, path: Path, roots: Roots) -> Path:
 
 def _check_extended(extends: str, path: Path, roots: Roots) -> None:
     """Raises UsageError where a list of a project extends what its digest does not cover."""
-    folders = [root / FOLDER for root in roots]  # the project's, and those that agenteval ships
+    # The project's, and those that agenteval ships.
+    folders = [root / FOLDER for root in roots]
     target = Path(os.path.normpath(path.parent.absolute() / extends))
     if any(target.is_relative_to(folder) for folder in folders):
         return
@@ -537,7 +556,8 @@ def _digest(allow_list: AllowList) -> str:
         "files": sorted(allow_list.files),
         "stated": sorted(allow_list.stated),
     }
-    if allow_list.other_tools in {None, "deny"}:  # what a list says that does not name it
+    # What a list says that does not name it.
+    if allow_list.other_tools in {None, "deny"}:
         del rules["other_tools"]
     canonical = msgspec.json.encode(rules, order="deterministic")
     return hashlib.sha256(canonical).hexdigest()[:12]

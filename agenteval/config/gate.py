@@ -19,7 +19,8 @@ from agenteval.stats.criteria import CRITERIA, Rules
 from agenteval.stats.rates import PLANNED_ICC, Estimand, estimand
 from agenteval.trial.text import as_word, visible
 
-COMPLETED = 10.0  # points: a promotion asks for work done, also where no file says so
+# Points: a promotion asks for work done, also where no file says so.
+COMPLETED = 10.0
 Per100 = Annotated[float, Field(gt=0, lt=100)]
 
 
@@ -50,7 +51,8 @@ class _Budgets(_StrictRules):
 
 if TYPE_CHECKING:
     _AllBudgets = _Budgets
-else:  # a key for each criterion
+# A key for each criterion.
+else:
     _AllBudgets = create_model(
         "_AllBudgets", __base__=_Budgets, **dict.fromkeys(CRITERIA, (Per100 | None, None))
     )

@@ -166,7 +166,8 @@ def _read(name: str, where: tuple[Path, ...]) -> Arm:
 
 def _note_hidden(name: str, path: Path) -> None:
     """Report an arm of the project that stands in place of one that agenteval has."""
-    if name == STRICT.name:  # it is made here and has no file to compare with
+    # It is made here and has no file to compare with.
+    if name == STRICT.name:
         announce(f"arm {name} is {path}, which hides the one that agenteval has")
     note_hidden("arm", name, path, shipped() / FOLDER / f"{name}.toml")
 
@@ -259,11 +260,18 @@ def _of_dialect(name: str, profile: Profile) -> Arm:
 
 
 TOOLS = ("bash", "read", "write")
-LONGEST = 10_000_000  # tokens of context; no model that is served takes more
-MOST = 25  # of 100 earlier calls that can be denied ones: those who play them slip no oftener
+# Tokens of context; no model that is served takes more.
+LONGEST = 10_000_000
+# Of 100 earlier calls that can be denied ones: those who play them slip no oftener.
+MOST = 25
 
 
-def load_setting(arm: str, variant: str | None, place: Place, context: str) -> Setting:
+def load_setting(
+    arm: str,
+    variant: str | None,
+    place: Place,
+    context: str,
+) -> Setting:
     """Without a `variant` the arm's own; `context` is a number of tokens, such as 40k or 40k:20.
 
     Raises UsageError for what is unknown or no number, and for a template with a fault.
@@ -310,7 +318,8 @@ def _length(text: str) -> tuple[int, int]:
         )
     digits = number.lstrip("0") or "0"
     length = LONGEST + 1
-    if len(digits) < 12:  # Python reads no number of thousands of digits
+    # Python reads no number of thousands of digits.
+    if len(digits) < 12:
         length = int(digits) * (1000 if tokens.endswith("k") else 1)
     if length > LONGEST:
         raise UsageError(f"--context {text[:40]}: more than any model takes; at most {LONGEST}")
@@ -333,7 +342,11 @@ def usages(text: str) -> list[str]:
     return lines + [part for part in _QUOTED.findall(text) if _goes_on(part)]
 
 
-def fillings(usage: str, line: CommandLine, start: int) -> Iterator[tuple[str, ...]]:
+def fillings(
+    usage: str,
+    line: CommandLine,
+    start: int,
+) -> Iterator[tuple[str, ...]]:
     """Yield the words of real calls: the shortest, then the whole usage with each alternative.
 
     `line` is what may follow the word before `start`; it says which values fit a placeholder.
@@ -373,7 +386,12 @@ def _words(tokens: Sequence[str], *, optional: bool) -> list[str]:
     return words
 
 
-def _filled(words: Sequence[str], line: CommandLine, start: int, turn: int) -> Iterator[str]:
+def _filled(
+    words: Sequence[str],
+    line: CommandLine,
+    start: int,
+    turn: int,
+) -> Iterator[str]:
     yield from words[:start]
     option: Argument | None = None
     place = 0
@@ -436,7 +454,11 @@ def prompt_faults(
     yield from _tools(render, tools)
 
 
-def _scripts(prompt: Prompt, policy: Policy, files: Collection[str]) -> Iterator[str]:
+def _scripts(
+    prompt: Prompt,
+    policy: Policy,
+    files: Collection[str],
+) -> Iterator[str]:
     folders = {posixpath.dirname(path) for path in policy.bash.listed}
     named = dict.fromkeys(_SCRIPT.findall(f"{prompt.system}\n{prompt.task}"))
     for script in named:
@@ -468,7 +490,8 @@ def _usage(usage: str, policy: Policy) -> Iterator[str]:
 
 
 def _tools(render: Callable[[Setting], Prompt], tools: Sequence[str]) -> Iterator[str]:
-    frameless_arms = [replace(arm, frame="") for arm in arms().values()]  # a frame may name others
+    # A frame may name others.
+    frameless_arms = [replace(arm, frame="") for arm in arms().values()]
     names = {form.name for arm in frameless_arms for form in arm.profile.forms.values()}
     for arm in frameless_arms:
         prompt = render(Setting(arm))

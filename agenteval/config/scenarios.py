@@ -39,7 +39,12 @@ WORLD = "world.sql"
 FILES = "files"
 
 
-def load_fixture(scenario: Scenario, seed: int, *, roots: Roots) -> Mapping[str, bytes]:
+def load_fixture(
+    scenario: Scenario,
+    seed: int,
+    *,
+    roots: Roots,
+) -> Mapping[str, bytes]:
     """Relative path to content: fixtures/NAME/files, and the database that world.sql makes.
 
     `roots` are the folders to look in, as `config.roots.roots` gives them. The same seed gives the
@@ -60,7 +65,12 @@ def load_fixture(scenario: Scenario, seed: int, *, roots: Roots) -> Mapping[str,
     return content
 
 
-def check_scripts(policy: Policy, where: Path, scenario: Scenario, files: Collection[str]) -> None:
+def check_scripts(
+    policy: Policy,
+    where: Path,
+    scenario: Scenario,
+    files: Collection[str],
+) -> None:
     """Raises UsageError when a rule of the policy, read from `where`, is for no file of these."""
     tables = {script.path for script in policy.bash.scripts}
     for script in policy.bash.listed:
@@ -90,7 +100,8 @@ def _folder(scenario: Scenario, roots: Roots) -> tuple[Path, Path]:
 
 
 _READ: dict[Path, Mapping[str, bytes]] = {}
-_KEPT = 64 << 20  # bytes of fixtures that are read once for all trials
+# Bytes of fixtures that are read once for all trials.
+_KEPT = 64 << 20
 
 
 def _files(folder: Path, root: Path) -> Mapping[str, bytes]:
@@ -189,7 +200,9 @@ class SpawnSchema(BaseModel):
 
 
 def agents(
-    path: Path, schemas: Sequence[AgentSchema], text: Callable[[str, str], str]
+    path: Path,
+    schemas: Sequence[AgentSchema],
+    text: Callable[[str, str], str],
 ) -> tuple[Agent, ...]:
     """Return the agents of a scenario. `text` reads a file next to it, and gets the file's purpose.
 
@@ -205,7 +218,11 @@ def agents(
 
 
 def _check_tools(
-    path: Path, key: str, where: str, steps: Sequence[StepSchema | Step], tools: Sequence[str]
+    path: Path,
+    key: str,
+    where: str,
+    steps: Sequence[StepSchema | Step],
+    tools: Sequence[str],
 ) -> None:
     for number, step in enumerate(steps):
         if step.tool not in tools:
@@ -320,7 +337,8 @@ def draw(schema: DrawSchema, words: _WordLists) -> Draw:
 
 
 FOLDER = SCENARIOS
-_MOST_TIMES = 16  # of a usual limit: a scenario may be a stranger's
+# Of a usual limit: a scenario may be a stranger's.
+_MOST_TIMES = 16
 
 
 def _checked(name: str) -> str:
@@ -385,7 +403,11 @@ class _ScenarioSchema(BaseModel):
     limits: dict[str, int | float] = {}
 
 
-def load_scenarios(targets: Sequence[str], *, roots: Roots) -> tuple[Scenario, ...]:
+def load_scenarios(
+    targets: Sequence[str],
+    *,
+    roots: Roots,
+) -> tuple[Scenario, ...]:
     """The scenarios that `targets` name, each once, in that order.
 
     A target is a folder that holds scenarios at any depth, the folder of one scenario, or a name
@@ -449,7 +471,11 @@ def _load_scenario(folder: Path, name: str, words: _WordLists, roots: Roots) -> 
     return scenario
 
 
-def _world(path: Path, schema: _ScenarioSchema, roots: Roots) -> tuple[Path | None, Path]:
+def _world(
+    path: Path,
+    schema: _ScenarioSchema,
+    roots: Roots,
+) -> tuple[Path | None, Path]:
     """Return the script of the scenario's database, if it has one, and the root that it lies in."""
     script, root = find_world(schema.fixture, roots)
     asking = "ask" if schema.ask else "agent" if schema.agent else ""

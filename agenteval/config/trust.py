@@ -47,13 +47,17 @@ from agenteval.config.files import (
 from agenteval.errors import AgentevalError, UntrustedError, UsageError, unwritten
 from agenteval.trial.text import as_word, is_legible
 
-USUAL_KEY = "OPENAI_API_KEY"  # belongs to each URL that the user names himself
+# Belongs to each URL that the user names himself.
+USUAL_KEY = "OPENAI_API_KEY"
 URL_VARIABLES = ("AGENTEVAL_BASE_URL", "OPENAI_BASE_URL")
-VARIABLE = "AGENTEVAL_TRUST"  # digests and absolute paths of projects, for CI
+# Digests and absolute paths of projects, for CI.
+VARIABLE = "AGENTEVAL_TRUST"
 FILE = "trust.toml"
-MOST = 2000  # files of which a digest is made
+# Files of which a digest is made.
+MOST = 2000
 _PORTS = {"http": 80, "https": 443}
-Pair = tuple[str, str]  # an origin and a variable
+# An origin and a variable.
+Pair = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +66,8 @@ class Record:
 
     origins: Mapping[str, Sequence[str]] = field(default_factory=dict)  # variables by origin
     projects: Mapping[str, str] = field(default_factory=dict)  # digests by folder
-    runs: Mapping[str, Sequence[str]] = field(default_factory=dict)  # of URLs that a run was given
+    # Of URLs that a run was given.
+    runs: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +75,12 @@ class _Claim:
     """A project's file that names an origin and a variable."""
 
     project: Path
-    content: bytes  # of that file, as it was read
+    # Of that file, as it was read.
+    content: bytes
 
 
-_bound_pairs: set[Pair] = set()  # by the user, in this process
+# By the user, in this process.
+_bound_pairs: set[Pair] = set()
 _claims: dict[Pair, _Claim] = {}
 
 
@@ -94,7 +101,8 @@ def bind(urls: str, variable: str = USUAL_KEY) -> None:
 def _is_url(url: str) -> bool:
     try:
         return bool(origin_of(url))
-    except ValueError:  # which is told where the URL is used
+    # Which is told where the URL is used.
+    except ValueError:
         return False
 
 
@@ -233,13 +241,15 @@ def _content(path: Path) -> bytes:
 
 
 def _open_at_once(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY)  # a pipe would be waited for
+    # A pipe would be waited for.
+    return os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY)
 
 
 def user_file() -> Path | None:
     """`$XDG_CONFIG_HOME/agenteval/trust.toml`; None where no absolute path is known for it."""
     config_home = Path(os.environ.get("XDG_CONFIG_HOME", ""))
-    if config_home.is_absolute():  # XDG: a relative one, which would be a project's, does not count
+    # XDG: a relative one, which would be a project's, does not count.
+    if config_home.is_absolute():
         return Path(config_home, "agenteval", FILE)
     base = home()
     return base / ".config" / "agenteval" / FILE if base else None
@@ -253,7 +263,8 @@ def load_record() -> Record:
     path = user_file()
     try:
         is_there = path is not None and path.is_file()
-    except PermissionError:  # as after `su`, where HOME is still another user's
+    # As after `su`, where HOME is still another user's.
+    except PermissionError:
         announce(f"{path}: not used, as it cannot be read: set HOME to a folder of yours")
         return Record()
     if path is None or not is_there:
@@ -264,7 +275,8 @@ def load_record() -> Record:
             return Record()
     tables = read_toml(path)
     _check(path, tables)
-    for name in ("origins", "runs"):  # a person leaves the usual port away
+    # A person leaves the usual port away.
+    for name in ("origins", "runs"):
         tables[name] = {_origin(path, url): names for url, names in tables.get(name, {}).items()}
     return Record(**tables)
 
@@ -360,7 +372,8 @@ def _remember(table: str, variable: str, origin: str) -> None:
 class Search(NamedTuple):
     """A project, and the nearest one that was passed over."""
 
-    project: Path | None  # None where the folder itself is not the user's own
+    # None where the folder itself is not the user's own.
+    project: Path | None
     refused: Path | None = None
     reason: str = ""
 
@@ -436,7 +449,8 @@ def _passed_over(here: Path, folder: Path, reason: str) -> Search:
 def _is_file(path: Path) -> bool:
     try:
         return path.is_file()
-    except OSError:  # before Python 3.14, where a folder above cannot be entered
+    # Before Python 3.14, where a folder above cannot be entered.
+    except OSError:
         return False
 
 

@@ -36,7 +36,8 @@ from agenteval.shell.leaves import Construct
 from agenteval.trial.call import BASH
 from agenteval.trial.text import names
 
-Settings = Mapping[str, Any]  # a table of a harness's config
+# A table of a harness's config.
+Settings = Mapping[str, Any]
 _Table = TypeVar("_Table")
 SHORT = reprlib.Repr()
 SHORT.maxstring = 80
@@ -353,7 +354,8 @@ def left_behind(policy: Policy) -> Iterator[str]:
 # Keys of settings.
 
 _NOTHING: tuple[object, ...] = (None, "", [], {})
-_Place = tuple[str, ...]  # the parts of a dotted key
+# The parts of a dotted key.
+_Place = tuple[str, ...]
 
 
 class _KeysTable(msgspec.Struct, forbid_unknown_fields=True):
@@ -422,7 +424,8 @@ class SettingsKeys:
         for key in keys:
             below = self._below(place)
             if place and not below:
-                return place  # what a table holds whose keys are not told apart
+                # What a table holds whose keys are not told apart.
+                return place
             if key not in below and "*" not in below:
                 return None
             place = (*place, key if key in below else "*")

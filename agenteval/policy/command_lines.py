@@ -3,9 +3,11 @@
 Patterns of an allow list: words of a command line, and paths below the workspace.
 """
 
+import json
+import math
 import posixpath
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
@@ -100,7 +102,8 @@ class CommandPattern:
 
     text: str
     words: tuple[WordPattern, ...]
-    rest: WordPattern | None  # what every further word must match
+    # What every further word must match.
+    rest: WordPattern | None
     fewest: int
     without: Texts = ()
 
@@ -198,7 +201,8 @@ class CommandPattern:
             if pattern.wild or dynamic:
                 if not pattern.matches(word, dynamic=number in dynamic):
                     return number
-            elif word != pattern.text:  # most words of most rules
+            # Most words of most rules.
+            elif word != pattern.text:
                 return number
         return min(len(self.words), len(argv))
 
@@ -343,9 +347,11 @@ class Parser(StrEnum):
     ARGPARSE = "argparse"
     CLICK = "click"
     TYPER = "typer"
-    GETOPT = "getopt"  # GNU's getopt_long, and Python's gnu_getopt
+    # GNU's getopt_long, and Python's gnu_getopt.
+    GETOPT = "getopt"
     GO = "go"  # the package flag
-    NONE = "none"  # every word is a positional
+    # Every word is a positional.
+    NONE = "none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -364,7 +370,8 @@ class CommandLine:
     which characters an option may begin, `command_optional` whether a sub-command may be left out.
     """
 
-    options: Mapping[str, Argument]  # by every name and alias, those for help among them
+    # By every name and alias, those for help among them.
+    options: Mapping[str, Argument]
     positionals: tuple[Argument, ...] = ()
     commands: Mapping[str, "CommandLine"] = field(default_factory=dict)
     parser: Parser = Parser.ARGPARSE
@@ -372,7 +379,8 @@ class CommandLine:
     prefix: str = "-"
     groups: tuple[OneOf, ...] = ()
     command_optional: bool = False
-    helps: Texts | None = None  # None: as every such parser has them
+    # None: as every such parser has them.
+    helps: Texts | None = None
 
     @classmethod
     def of(  # noqa: PLR0913 -- a command line has that many sides
@@ -453,3 +461,70 @@ class Invented(StrEnum):
     OPTION = "option"
     COMMAND = "sub-command"
     VALUE = "value"
+
+
+# Values of arguments.
+
+Numbers = Mapping[Kind, Callable[[str], object]]
+_EXPECTED = {
+    Kind.INT: "a whole number",
+    Kind.FLOAT: "a number",
+    Kind.JSON: "valid JSON",
+    Kind.PATH: "a path inside the workspace",
+}
+
+
+def complaint(argument: Argument, value: str, root: str, numbers: Numbers) -> str:
+    """Return the fault of a value, phrased as the fix; empty if it fits."""
+    if argument.kind is Kind.FLAG:
+        return f"{argument.name} takes no value"
+    if argument.choices and value not in argument.choices:
+        return f"{argument.name} must be one of {', '.join(argument.choices)}, not {value!r}"
+    if _fits(argument.kind, value, root, numbers):
+        return ""
+    return f"{argument.name} must be {_EXPECTED[argument.kind]}, not {value!r}"
+
+
+def _fits(kind: Kind, value: str, root: str, numbers: Numbers) -> bool:
+    try:
+        match kind:
+            case Kind.INT | Kind.FLOAT:
+                numbers[kind](value)
+            case Kind.JSON:
+                json.loads(value)
+            case Kind.PATH:
+                return normalise(value, root) is not None
+    # Of JSON nested some thousand deep.
+    except (ValueError, OverflowError, RecursionError):
+        return False
+    return True
+
+
+# Numbers: each reader raises ValueError or OverflowError for a text that is none.
+
+
+def _go_int(text: str) -> None:
+    """A leading zero alone means octal, and 64 bits hold it."""
+    if not -(1 << 63) <= int(_OCTAL.sub(r"\g<1>0o", _bare(text)), 0) < 1 << 63:
+        raise ValueError(text)
+
+
+def _go_float(text: str) -> None:
+    is_hex = _HEX.fullmatch(_bare(text))
+    value = float.fromhex(text) if is_hex else float(text)
+    if not (math.isfinite(value) or _NO_NUMBER.fullmatch(text)):
+        raise ValueError(text)
+
+
+def _bare(text: str) -> str:
+    """Return the text. Raises ValueError for what Python reads in numbers and Go does not."""
+    if not text.isascii() or text != text.strip():
+        raise ValueError(text)
+    return text
+
+
+_OCTAL = re.compile(r"^([+-]?)0(?=[_0-7])")
+_HEX = re.compile(r"[+-]?0[xX].*[pP].*")
+_NO_NUMBER = re.compile(r"[+-]?inf(?:inity)?|nan", re.IGNORECASE)
+PYTHON_NUMBERS: Numbers = {Kind.INT: int, Kind.FLOAT: float}
+GO_NUMBERS: Numbers = {Kind.INT: _go_int, Kind.FLOAT: _go_float}

@@ -109,7 +109,9 @@ def _outside(tool: str, rules: PathRules) -> Iterator[Remark]:
 
 
 def _shadowed(
-    rule: CommandPattern, others: Sequence[CommandPattern], twins: Sequence[CommandPattern]
+    rule: CommandPattern,
+    others: Sequence[CommandPattern],
+    twins: Sequence[CommandPattern],
 ) -> Iterator[Remark]:
     for other in others:
         if other.text == rule.text:
@@ -259,7 +261,8 @@ def _quoted(words: Iterable[str]) -> str:
     return ", ".join(f'"{word}"' for word in sorted(words))
 
 
-MOST_LOOKS = 1_000_000  # at a need, for the smallest set: some seconds
+# At a need, for the smallest set: some seconds.
+MOST_LOOKS = 1_000_000
 
 
 def smallest(needs: Mapping[Relaxation, int], minimum: int) -> tuple[Relaxation | None, bool]:
@@ -278,7 +281,8 @@ def smallest(needs: Mapping[Relaxation, int], minimum: int) -> tuple[Relaxation 
         masks.append((mask, count))
     search = _Search(best=minimum - 1)
     size = 0
-    while search.best_set is None and search.looks_left > 0:  # all items hold what is wanted
+    # All items hold what is wanted.
+    while search.best_set is None and search.looks_left > 0:
         search.look(0, 0, masks, [], size)
         size += 1
     best_set = search.best_set
@@ -288,14 +292,16 @@ def smallest(needs: Mapping[Relaxation, int], minimum: int) -> tuple[Relaxation 
     return Relaxation.of(chosen), search.looks_left > 0
 
 
-_Need = tuple[int, int]  # a number with a bit for each item, and how many calls need these
+# A number with a bit for each item, and how many calls need these.
+_Need = tuple[int, int]
 
 
 @dataclass(slots=True)
 class _Search:
     """Branch and bound over sets of needs, each a number with a bit for each of its items."""
 
-    best: int  # how many calls the set held that was found
+    # How many calls the set held that was found.
+    best: int
     best_set: int | None = None
     looks_left: int = MOST_LOOKS
 
@@ -332,7 +338,11 @@ def _open_items(need: _Need, union: int) -> int:
     return (need[0] & ~union).bit_count()
 
 
-def _open(needs: Sequence[_Need], union: int, size: int) -> list[_Need]:
+def _open(
+    needs: Sequence[_Need],
+    union: int,
+    size: int,
+) -> list[_Need]:
     """Return the needs that the set does not hold, and can hold with up to `size` items more."""
     return [need for need in needs if 0 < _open_items(need, union) <= size]
 

@@ -65,7 +65,8 @@ class _Mismatch(NamedTuple):
     instead: str = ""
 
 
-@lru_cache(maxsize=1024)  # agents know few programs
+# Agents know few programs.
+@lru_cache(maxsize=1024)
 def unlisted(rules: BashRules, program: str) -> _Mismatch:
     """Return the mismatch of a command that is strange to the rules."""
     return _unlisted(rules, Miss.PROGRAM, 0, program)
@@ -96,7 +97,11 @@ def mismatch(
 
 
 def _script_mismatch(
-    rules: BashRules, argv: Argv, at: int, dynamic: Dynamic, root: str
+    rules: BashRules,
+    argv: Argv,
+    at: int,
+    dynamic: Dynamic,
+    root: str,
 ) -> _Mismatch:
     starts = rules.listed.get(normalise(argv[at], root) or argv[at], ())
     if not starts:
@@ -208,7 +213,13 @@ class _Parts(NamedTuple):
     misses: Mapping[Miss, Missed]
 
 
-def take_simple(gate: Simple, rules: BashRules, root: str, *, fits: bool | None = None) -> _Parts:
+def take_simple(
+    gate: Simple,
+    rules: BashRules,
+    root: str,
+    *,
+    fits: bool | None = None,
+) -> _Parts:
     """Return the parts of a text that the gate read as one command, which wraps no other.
 
     `fits` says whether a rule does, where that is known already.
@@ -274,7 +285,8 @@ def reached(parts: Sequence[Part], text: str) -> Iterator[Part]:
     end = 0
     for part in parts:
         start, stop = part.words.extent
-        if start >= end:  # else it stands inside the one before
+        # Else it stands inside the one before.
+        if start >= end:
             joint = text[end:start].strip()
             is_never = joint and joint in (never, _NEVER_BEHIND.get(program))
             never = joint if is_never else ""
@@ -287,10 +299,13 @@ _NEVER_BEHIND = {"true": "||", ":": "||", "false": "&&"}
 
 # Calls that are allowed.
 
-SHOWN = 100  # characters of one call
+# Characters of one call.
+SHOWN = 100
 _LISTED = 3
-_LINE = 85  # characters of listed calls
-_MOST = 200  # calls of a policy; a list that allows more shows the first
+# Characters of listed calls.
+_LINE = 85
+# Calls of a policy; a list that allows more shows the first.
+_MOST = 200
 _VALUES = {Kind.INT: "1", Kind.FLOAT: "1", Kind.JSON: "{}", Kind.PATH: "FILE"}
 
 
@@ -356,7 +371,8 @@ class _Listings:
     def __init__(self, policy: Policy, world: World) -> None:
         self._policy, self._world = policy, world
         self._examples = examples(policy, world)
-        self._sentences: dict[tuple[str, ...], str] = {}  # by the words that calls begin with
+        # By the words that calls begin with.
+        self._sentences: dict[tuple[str, ...], str] = {}
         for argv in ((), *(each.argv for each in self._examples)):
             for end in range(len(argv) + 1):
                 self._sentences[argv[:end]] = ""

@@ -19,15 +19,15 @@ look like, so `--sql -x` and `--sql --` give values; options are read before any
 and of an option given twice the last counts.
 """
 
-import json
-import math
 import re
 from collections import deque
-from collections.abc import Callable, Collection, Mapping, Sequence, Sized
+from collections.abc import Callable, Collection, Sequence, Sized
 from itertools import islice, takewhile
 from typing import NamedTuple
 
 from agenteval.policy.command_lines import (
+    GO_NUMBERS,
+    PYTHON_NUMBERS,
     Argument,
     Argv,
     CommandLine,
@@ -35,23 +35,23 @@ from agenteval.policy.command_lines import (
     Invented,
     Kind,
     Misuse,
+    Numbers,
     Parser,
-    normalise,
+    complaint,
 )
 from agenteval.trial.text import names
 
 _NEGATIVE = re.compile(r"-\d+\Z|-\d*\.\d+\Z")
 _TRUTH = re.compile("1|t|T|true|TRUE|True|0|f|F|false|FALSE|False")  # of Go
-_EXPECTED = {
-    Kind.INT: "a whole number",
-    Kind.FLOAT: "a number",
-    Kind.JSON: "valid JSON",
-    Kind.PATH: "a path inside the workspace",
-}
 
 
 def misuse(
-    line: CommandLine, argv: Argv, start: int, *, dynamic: Dynamic, root: str
+    line: CommandLine,
+    argv: Argv,
+    start: int,
+    *,
+    dynamic: Dynamic,
+    root: str,
 ) -> Misuse | None:
     """Return the first way in which `argv[start:]` is no such command line; None if it is one.
 
@@ -70,13 +70,21 @@ def misuse(
 class _Reader:
     """The words that follow a script or one of its sub-commands, and where each belongs."""
 
-    def __init__(self, script: CommandLine, line: CommandLine, argv: Argv, root: str) -> None:
+    def __init__(
+        self,
+        script: CommandLine,
+        line: CommandLine,
+        argv: Argv,
+        root: str,
+    ) -> None:
         self.script = script
         self.line = line
         self.argv = argv
         self.root = root
-        self.place_of: dict[str, int] = {}  # by the name of an option or positional
-        self.unfilled = list(line.positionals)  # positionals without words
+        # By the name of an option or positional.
+        self.place_of: dict[str, int] = {}
+        # Positionals without words.
+        self.unfilled = list(line.positionals)
 
     def read(self, at: int) -> Misuse | None:
         """Return the first fault from the word at `at` on."""
@@ -95,10 +103,14 @@ class _Reader:
         return None
 
     def value_fault(
-        self, argument: Argument, at: int, value: str, numbers: "_Numbers"
+        self,
+        argument: Argument,
+        at: int,
+        value: str,
+        numbers: Numbers,
     ) -> Misuse | None:
         """Return the fault of a value, phrased as the fix; of a choice a plain word is made up."""
-        fault = _complaint(argument, value, self.root, numbers)
+        fault = complaint(argument, value, self.root, numbers)
         if not fault:
             return None
         is_plain = value.replace("-", "").replace("_", "").isalnum()
@@ -144,7 +156,12 @@ class _Reader:
         return None
 
 
-def _no_such(what: Invented, at: int, word: str, known: Collection[str]) -> Misuse:
+def _no_such(
+    what: Invented,
+    at: int,
+    word: str,
+    known: Collection[str],
+) -> Misuse:
     """Return the misuse of an option or sub-command that is not there; the nearest is the cure."""
     shown = [name for name in sorted(known) if name.lstrip("-+/") not in {"h", "help"}]
     near = names(frozenset(shown)).nearest(word)
@@ -152,39 +169,16 @@ def _no_such(what: Invented, at: int, word: str, known: Collection[str]) -> Misu
     return Misuse(at, f"there is no {what} {word}: {cure}", word, what, near)
 
 
-def _complaint(argument: Argument, value: str, root: str, numbers: "_Numbers") -> str:
-    """Return the fault of a value; empty if it fits."""
-    if argument.kind is Kind.FLAG:
-        return f"{argument.name} takes no value"
-    if argument.choices and value not in argument.choices:
-        return f"{argument.name} must be one of {', '.join(argument.choices)}, not {value!r}"
-    if _fits(argument.kind, value, root, numbers):
-        return ""
-    return f"{argument.name} must be {_EXPECTED[argument.kind]}, not {value!r}"
-
-
-def _fits(kind: Kind, value: str, root: str, numbers: "_Numbers") -> bool:
-    try:
-        match kind:
-            case Kind.INT | Kind.FLOAT:
-                numbers[kind](value)
-            case Kind.JSON:
-                json.loads(value)
-            case Kind.PATH:
-                return normalise(value, root) is not None
-    except (ValueError, OverflowError, RecursionError):  # of JSON nested some thousand deep
-        return False
-    return True
-
-
 # Python's argparse.
 
 
 class _ArgparseReader(_Reader):
-    has_ended = False  # by --help and the like
+    # By --help and the like.
+    has_ended = False
 
     def read(self, at: int) -> Misuse | None:  # noqa: PLR0911 -- a word each
-        run: list[int] = []  # where the words since the last option stand
+        # Where the words since the last option stand.
+        run: list[int] = []
         loose = next(filter(_is_loose, self.unfilled), None)
         if self.line.commands and loose:
             return Misuse(at, f"{loose.name} must be one word, as a sub-command follows")
@@ -251,7 +245,7 @@ class _ArgparseReader(_Reader):
             spare -= extra
             for at in islice(queue, argument.fewest + extra):
                 self.place_of[argument.name] = at
-                fault = self.value_fault(argument, at, self.argv[at], _PYTHON_NUMBERS)
+                fault = self.value_fault(argument, at, self.argv[at], PYTHON_NUMBERS)
                 if fault:
                     return fault
         if not spare:
@@ -283,7 +277,7 @@ class _ArgparseReader(_Reader):
 
     def _carried(self, option: Argument, at: int, value: str) -> Misuse | None:
         """Return the fault of the value in the option's own word, or None."""
-        if fault := self.value_fault(option, at, value, _PYTHON_NUMBERS):
+        if fault := self.value_fault(option, at, value, PYTHON_NUMBERS):
             return fault
         if option.fewest > 1 or value == "--":
             return Misuse(at, f"{option.name} needs its values as words of their own")
@@ -295,7 +289,7 @@ class _ArgparseReader(_Reader):
             stop = min(stop, start + option.most)
         at = start
         while at < stop and not self._is_mark(self.argv[at]):
-            fault = self.value_fault(option, at, self.argv[at], _PYTHON_NUMBERS)
+            fault = self.value_fault(option, at, self.argv[at], PYTHON_NUMBERS)
             if fault:
                 return fault
             at += 1
@@ -303,7 +297,12 @@ class _ArgparseReader(_Reader):
             return Misuse(at, f"{option.name} needs a value")
         return at
 
-    def _clustered(self, word: str, letters: str, options: list[Argument]) -> str | None:
+    def _clustered(
+        self,
+        word: str,
+        letters: str,
+        options: list[Argument],
+    ) -> str | None:
         """Add the other options of a cluster. Return the value of the last: -vqn5 is -v -q -n 5.
 
         A value behind a flag stands for a letter that is no option.
@@ -367,7 +366,13 @@ class _Value(NamedTuple):
 
 
 class _PlainReader(_Reader):
-    def __init__(self, script: CommandLine, line: CommandLine, argv: Argv, root: str) -> None:
+    def __init__(
+        self,
+        script: CommandLine,
+        line: CommandLine,
+        argv: Argv,
+        root: str,
+    ) -> None:
         super().__init__(script, line, argv, root)
         self.values: list[_Value] = []
         self.is_go = line.parser is Parser.GO
@@ -376,7 +381,8 @@ class _PlainReader(_Reader):
         words = self._options(at)
         if isinstance(words, Misuse):
             return words
-        if not self.is_go:  # that reads each at once; others forget earlier ones
+        # That reads each at once; others forget earlier ones.
+        if not self.is_go:
             self.values = [value for value in self.values if self._counts(value)]
         is_over = self._is_over()
         rest = self._deal(words)
@@ -430,7 +436,8 @@ class _PlainReader(_Reader):
                     return after
                 at = after
                 if self.is_go and self._is_over():
-                    return words  # the others read all before they help
+                    # The others read all before they help.
+                    return words
                 continue
             elif is_first_word_last:
                 return [*words, *range(at, len(self.argv))]
@@ -472,7 +479,12 @@ class _PlainReader(_Reader):
         fitting = {option for flag, option in options.items() if flag.startswith(name)}
         return fitting.pop() if len(fitting) == 1 else None
 
-    def _take(self, option: Argument, at: int, carried: str | None) -> int | Misuse:
+    def _take(
+        self,
+        option: Argument,
+        at: int,
+        carried: str | None,
+    ) -> int | Misuse:
         """Record an option with its values. Return the place after them."""
         if fault := self.place(option, at):
             return fault
@@ -497,7 +509,7 @@ class _PlainReader(_Reader):
         return bool(option.fewest) or len(word) < 2 or word[0] not in self.line.prefix
 
     def _wrong_value(self) -> Misuse | None:
-        numbers = _GO_NUMBERS if self.is_go else _PYTHON_NUMBERS
+        numbers = GO_NUMBERS if self.is_go else PYTHON_NUMBERS
         for argument, at, text in self.values:
             if fault := self.value_fault(argument, at, text, numbers):
                 return fault
@@ -532,36 +544,9 @@ class _PlainReader(_Reader):
         return list(queue)
 
 
-def _take_words(take: Callable[[], int], queue: Sized, argument: Argument) -> list[int]:
+def _take_words(
+    take: Callable[[], int],
+    queue: Sized,
+    argument: Argument,
+) -> list[int]:
     return [take() for _ in range(min(argument.most or 0, len(queue)))]
-
-
-# Numbers: each reader raises ValueError or OverflowError for a text that is none.
-
-
-def _go_int(text: str) -> None:
-    """A leading zero alone means octal, and 64 bits hold it."""
-    if not -(1 << 63) <= int(_OCTAL.sub(r"\g<1>0o", _bare(text)), 0) < 1 << 63:
-        raise ValueError(text)
-
-
-def _go_float(text: str) -> None:
-    is_hex = _HEX.fullmatch(_bare(text))
-    value = float.fromhex(text) if is_hex else float(text)
-    if not (math.isfinite(value) or _NO_NUMBER.fullmatch(text)):
-        raise ValueError(text)
-
-
-def _bare(text: str) -> str:
-    """Return the text. Raises ValueError for what Python reads in numbers and Go does not."""
-    if not text.isascii() or text != text.strip():
-        raise ValueError(text)
-    return text
-
-
-_OCTAL = re.compile(r"^([+-]?)0(?=[_0-7])")
-_HEX = re.compile(r"[+-]?0[xX].*[pP].*")
-_NO_NUMBER = re.compile(r"[+-]?inf(?:inity)?|nan", re.IGNORECASE)
-_Numbers = Mapping[Kind, Callable[[str], object]]
-_PYTHON_NUMBERS: _Numbers = {Kind.INT: int, Kind.FLOAT: float}
-_GO_NUMBERS: _Numbers = {Kind.INT: _go_int, Kind.FLOAT: _go_float}

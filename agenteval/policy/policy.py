@@ -33,7 +33,8 @@ from agenteval.trial.call import (
 READ, WRITE = "read", "write"
 Arguments = Mapping[str, Any]  # of a tool call
 _DIGITS = re.compile(r"[0-9]{1,9}(?:\.0+)?")
-_MOST = 10**9  # lines; no file here has as many
+# Lines; no file here has as many.
+_MOST = 10**9
 # What befalls fastjsonschema in one that is none; its own error is a ValueError.
 _NO_SCHEMA = (ArithmeticError, AttributeError, LookupError, RecursionError, SyntaxError, TypeError,
               ValueError, re.error)  # fmt: skip
@@ -141,7 +142,11 @@ EDIT, GLOB, GREP, TODO, FETCH = "edit", "glob", "grep", "todo", "webfetch"
 _TEXT: Mapping[str, Any] = {"type": "string"}
 
 
-def _rule(name: str, required: Mapping[str, Any], **others: Any) -> ToolRule:
+def _rule(
+    name: str,
+    required: Mapping[str, Any],
+    **others: Any,
+) -> ToolRule:
     schema = {"type": "object", "properties": {**required, **others}, "required": [*required]}
     return ToolRule(name, schema=json.dumps(schema))
 
@@ -222,7 +227,12 @@ class Engine(Protocol):
 class Quoting(Protocol):
     """An engine whose harness quotes rules when it denies."""
 
-    def quoted(self, tool: str, arguments: Arguments, root: str) -> Sequence[Mapping[str, str]]:
+    def quoted(
+        self,
+        tool: str,
+        arguments: Arguments,
+        root: str,
+    ) -> Sequence[Mapping[str, str]]:
         """The rules that its denial of such a call quotes, in their order."""
         ...
 
@@ -279,7 +289,8 @@ class Policy:
     engine: Engine | None = None
     other_tools: OtherTools = "deny"
     unheeded: tuple[UnheededKey, ...] = ()
-    takes_any_command: bool = field(init=False)  # no schema says what its bash takes beside one
+    # No schema says what its bash takes beside one.
+    takes_any_command: bool = field(init=False)
 
     def __post_init__(self) -> None:
         bash = self.tools.get(BASH)
@@ -316,7 +327,11 @@ def allows(call: ToolCall, policy: Policy, world: World = UNKNOWN_WORLD) -> bool
 
 
 def decide(
-    call: ToolCall, policy: Policy, world: World = UNKNOWN_WORLD, *, gate: Gate | None = None
+    call: ToolCall,
+    policy: Policy,
+    world: World = UNKNOWN_WORLD,
+    *,
+    gate: Gate | None = None,
 ) -> Allowed | None:
     """Return the call allowed, with what it runs; None if it is denied.
 
@@ -395,7 +410,11 @@ def allows_command(text: str, policy: Policy, world: World = UNKNOWN_WORLD) -> b
 
 
 def decide_command(
-    text: str, policy: Policy, world: World = UNKNOWN_WORLD, *, gate: Gate | None = None
+    text: str,
+    policy: Policy,
+    world: World = UNKNOWN_WORLD,
+    *,
+    gate: Gate | None = None,
 ) -> Allowed | None:
     """The text as what bash may run: a rule fits each of its commands word by word.
 
@@ -463,12 +482,18 @@ def files_written(call: ToolCall, root: str) -> Iterator[str]:
 def admitted_path(call: ToolCall, rules: PathRules, world: World) -> str | None:
     """The normalised path of a file tool's call, if the rules allow it."""
     paths = path_arguments(call.arguments or {})
-    if len(paths) != 1:  # each harness reads another key of them
+    # Each harness reads another key of them.
+    if len(paths) != 1:
         return None
     return open_path(paths[0], call.name, rules, world)
 
 
-def open_path(path: str, tool: str, rules: PathRules, world: World) -> str | None:
+def open_path(
+    path: str,
+    tool: str,
+    rules: PathRules,
+    world: World,
+) -> str | None:
     """The normalised path, if the rules let the tool have it."""
     if tool == READ and path in world.saved:
         return path

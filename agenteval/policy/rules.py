@@ -55,7 +55,8 @@ _COMMAND_BEHIND: dict[str, frozenset[str]] = {
 }
 # Options of git rebase and git difftool with a command, which may stand in the same word.
 _GIT_TAKES = re.compile(r"(?:-[a-z]*x|--ex(?:e|ec|t|tc|tcm|tcmd)?(?=[=]|\Z))=?(.*)", re.DOTALL)
-_FILLERS = names("xargs parallel")  # they put what they read into the words behind them
+# They put what they read into the words behind them.
+_FILLERS = names("xargs parallel")
 # Of all wrappers those that hand no word of theirs to a shell.
 _ONLY_WORDS = names(
     "timeout nice nohup setsid ionice stdbuf time taskset command builtin coproc exec chronic xargs"
@@ -80,8 +81,10 @@ _NAMES_AT_V = names("printf test [")
 _NAMES = names("read unset let declare typeset local export readonly wait")
 # Of an array or a list of values, in which a command stands.
 _SUBSCRIPT = re.compile(r"\w(?:\[|\+?=\().*(?:\$\(|`|\$\{[\s|])", re.DOTALL)
-_READ_ALIKE = re.compile(r"[\w$()\[\]=/ .:,@%+-]*")  # in a subscript quotes quote nothing
-_DEVICES = ("/dev/", "/proc/")  # where what is piped into a program has a name
+# In a subscript quotes quote nothing.
+_READ_ALIKE = re.compile(r"[\w$()\[\]=/ .:,@%+-]*")
+# Where what is piped into a program has a name.
+_DEVICES = ("/dev/", "/proc/")
 
 
 class Run(NamedTuple):
@@ -153,7 +156,8 @@ def _reads_commands(argv: Argv) -> bool:
     name = program_name(argv[0])
     if name in {".", "source"}:
         return len(argv) > 1 and argv[1].startswith(_DEVICES)
-    if name == "parallel":  # without a command it runs each line
+    # Without a command it runs each line.
+    if name == "parallel":
         return all(word[:1] == "-" or word.isdigit() for word in argv[1:])
     if name == "fish" and _fish_reads(argv):
         return True
@@ -191,7 +195,8 @@ def _passed_on(argv: Argv, dynamic: Dynamic) -> Iterator[Run | str]:
         words += _option_and_value(word, pattern)
     if marks and marks.isdisjoint(words):
         return
-    if len(words) != len(argv) and dynamic:  # the numbers are those of other words
+    # The numbers are those of other words.
+    if len(words) != len(argv) and dynamic:
         dynamic = range(1, len(words))
     yield from _each_behind(words, dynamic)
 
@@ -269,7 +274,8 @@ def _each_behind(argv: Argv, dynamic: Dynamic) -> Iterator[Run | str]:
     """
     more = argv
     opened = {*dynamic}
-    unfit: set[int] = set()  # no program stands there
+    # No program stands there.
+    unfit: set[int] = set()
     fillers_left = MAX_WRAPPED
     takes_text = False
     for start in range(1, len(argv)):
@@ -281,10 +287,12 @@ def _each_behind(argv: Argv, dynamic: Dynamic) -> Iterator[Run | str]:
             more = [*filled(argv, start), "*"]
             stars = {number for number, word in enumerate(argv) if more[number] != word}
             opened |= stars | {len(argv)}
-            runs = unwrap(("xargs", *argv[start:]))  # of parallel much the same
+            # Of parallel much the same.
+            runs = unwrap(("xargs", *argv[start:]))
             unfit = stars - {start - 1 + inside.start for inside in runs}
         if more is not argv and is_prefix(argv[start]):
-            yield UNKNOWN  # all of it is what xargs puts there
+            # All of it is what xargs puts there.
+            yield UNKNOWN
         if argv[start] and start not in unfit:
             open_words = {number - start for number in opened if number >= start}
             yield Run(more[start:], open_words, is_behind=True)
@@ -295,7 +303,8 @@ def _each_behind(argv: Argv, dynamic: Dynamic) -> Iterator[Run | str]:
 # The rules.
 
 _NONE: frozenset[int] = frozenset()
-_ALIKE = 0.6  # of a program's name and a script's: with less, choco is echo.py
+# Of a program's name and a script's: with less, choco is echo.py.
+_ALIKE = 0.6
 MOVES = names("cd pushd popd")
 
 
@@ -351,7 +360,8 @@ class BashRules:
         self.by_first_word = {script.runner[0]: script for script in self.scripts if script.runner}
         self._first_words = frozenset((*self._by_program, *self.by_first_word))
         self._is_open = self._has_bare or bool(self._loose)  # to any first word
-        self.is_strange = lru_cache(maxsize=1024)(self._is_strange)  # agents know few programs
+        # Agents know few programs.
+        self.is_strange = lru_cache(maxsize=1024)(self._is_strange)
 
     def _is_strange(self, program: str) -> bool:
         """Return True if no rule can be about a command that begins so, whatever words follow."""
@@ -363,7 +373,13 @@ class BashRules:
         is_named = program in self._first_words or not only_itself(program)
         return is_named or any(rule.program.matches(program) for rule in self._loose)
 
-    def admits(self, argv: Argv, dynamic: Dynamic = _NONE, *, root: str = "/workspace") -> bool:
+    def admits(
+        self,
+        argv: Argv,
+        dynamic: Dynamic = _NONE,
+        *,
+        root: str = "/workspace",
+    ) -> bool:
         """Return True if a rule fits the command.
 
         `dynamic` are the numbers of the words that bash still expands.
@@ -418,7 +434,8 @@ class BashRules:
         for runner in self._by_runner:
             at = len(runner)
             if not runner and "/" not in program:
-                continue  # bash would look for a builtin, then in PATH
+                # Bash would look for a builtin, then in PATH.
+                continue
             if len(argv) <= at or tuple(argv[:at]) != runner or at in dynamic:
                 continue
             script = self.script(runner, argv[at], root)
@@ -430,7 +447,12 @@ class BashRules:
         """The patterns that begin with exactly this program."""
         return self._by_program.get(program, ())
 
-    def script(self, runner: tuple[str, ...], path: str, root: str) -> ScriptRule | None:
+    def script(
+        self,
+        runner: tuple[str, ...],
+        path: str,
+        root: str,
+    ) -> ScriptRule | None:
         """The rule for a script, however its path is written."""
         return self._by_runner.get(runner, {}).get(normalise(path, root) or "")
 

@@ -32,7 +32,8 @@ from agenteval.policy.policy import Policy, UnheededKey
 from agenteval.shell.leaves import Construct
 from agenteval.trial.call import BASH
 
-_OWN_HOOK = "/hook/client.py"  # in the command of the hook that `agenteval hook install` puts in
+# In the command of the hook that `agenteval hook install` puts in.
+_OWN_HOOK = "/hook/client.py"
 # Variables by which Claude Code, or a program that a command starts, does something else.
 _STEERING = re.compile(
     r"(?:LD|DYLD|GIT|PIP|NPM|PYTHON|PERL|RUBY|NODE|JAVA)_.*|BASH_ENV|ENV|PATH|IFS|HOME|SHELL|PAGER"
@@ -145,7 +146,8 @@ def _folders(path: Path, permissions: Settings) -> Iterator[str]:
     for text in texts_at(where, permissions.get(key, []), "folders"):
         try:
             folder = str(Path(text).expanduser())
-        except (RuntimeError, ValueError) as error:  # ValueError: no name of a user at all
+        # ValueError: no name of a user at all.
+        except (RuntimeError, ValueError) as error:
             raise UsageError(f"{where}: there is no such user, got {SHORT.repr(text)}") from error
         if _LONE_SURROGATE.search(folder):
             raise UsageError(f"{where}: expected a path, got {folder!r}")
@@ -153,7 +155,10 @@ def _folders(path: Path, permissions: Settings) -> Iterator[str]:
 
 
 def _specifiers(
-    path: Path, permissions: Settings, key: str, at_home: str
+    path: Path,
+    permissions: Settings,
+    key: str,
+    at_home: str,
 ) -> tuple[ToolSpecifier, ...]:
     where = f"{path}: permissions.{key}"
     specifiers = []

@@ -78,7 +78,8 @@ class FileRules:
     def allows_tool(self, tool: str, path: str | None) -> bool:
         """The verdict on a file tool; without a path it is about all files."""
         if path is not None and (path.startswith("~") or len(path) > _LONGEST_PATH):
-            return False  # whose home it is can't be known here
+            # Whose home it is can't be known here.
+            return False
         family = FAMILY.get(tool, tool)
         whole = None if path is None else absolute(path, self.root)
 
@@ -238,20 +239,25 @@ def keeps_its_place(commands: tuple[Command, ...], files: FileRules) -> bool:
     )
 
 
-_NO_HOME = "/~"  # where nobody knows it, it is outside
-_LONGEST = 10_000  # characters of a command that it reads
+# Where nobody knows it, it is outside.
+_NO_HOME = "/~"
+# Characters of a command that it reads.
+_LONGEST = 10_000
 _SHOWERS = PROGRAMS["showers"]
 _EDITING = (WRITERS - {"tee"}) | {"sed"}
 FREE = PROGRAMS["free_tools"]
 _FILE_TOOLS = frozenset((*FAMILY, *FAMILY.values()))
-_EXPANDED = re.compile(r"~[^/]|=")  # what some shell takes for a path elsewhere
+# What some shell takes for a path elsewhere.
+_EXPANDED = re.compile(r"~[^/]|=")
 _IN_PLACE = re.compile(r"-[a-zA-Z]*i|--in-place")
 _DEVICE = re.compile(r"/dev/(?!null\Z)")
 _HOST = re.compile(r"\w+://(?:[^/?#@]*@)?([^/?#:@]*)")
 
 _UNSPARED = PROGRAMS["unspared"]
-_MONITOR = "monitor"  # runs its command in the shell, under the rules for Bash
-_LEAVES = "dangerouslyDisableSandbox"  # the argument by which a command asks to leave the sandbox
+# Runs its command in the shell, under the rules for Bash.
+_MONITOR = "monitor"
+# The argument by which a command asks to leave the sandbox.
+_LEAVES = "dangerouslyDisableSandbox"
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,7 +310,8 @@ class ClaudeCode:
     def allows(self, tool: str, arguments: Arguments, root: str) -> bool:
         tool = RENAMED.get(tool, tool)
         if tool == BASH:
-            start = absolute(str(arguments.get("workdir") or root), root)  # its own bash knows none
+            # Its own bash knows none.
+            start = absolute(str(arguments.get("workdir") or root), root)
             return start == root and self._allows_shell(arguments, root)
         if tool == _MONITOR and isinstance(arguments.get("command"), str):
             return self._allows_monitor(arguments, root)
@@ -388,7 +395,13 @@ class ClaudeCode:
             self.allow, self.ask, self.deny, self.mode, self.folders, self.home or _NO_HOME, root
         )
 
-    def _is_refused(self, reading: Reading, text: str, *, is_held: bool = False) -> bool:
+    def _is_refused(
+        self,
+        reading: Reading,
+        text: str,
+        *,
+        is_held: bool = False,
+    ) -> bool:
         """Return True if a rule that denies or asks fits any command in it, however it is wrapped.
 
         A command that is wrapped too often to tell is refused in any case. Where the sandbox holds
@@ -437,7 +450,12 @@ class ClaudeCode:
             )
         )
 
-    def _decide(self, fits: Callable[[ToolSpecifier], bool], *, free: bool) -> bool:
+    def _decide(
+        self,
+        fits: Callable[[ToolSpecifier], bool],
+        *,
+        free: bool,
+    ) -> bool:
         if any(map(fits, self.deny)):
             return False
         if self.mode == "bypassPermissions":

@@ -74,7 +74,11 @@ def places_of(call: RuleCall) -> tuple[str, frozenset[str]]:
     )
 
 
-def try_examples(call: RuleCall, rule: PrefixRule, places: Mapping[str, frozenset[str]]) -> None:
+def try_examples(
+    call: RuleCall,
+    rule: PrefixRule,
+    places: Mapping[str, frozenset[str]],
+) -> None:
     """Check a rule's examples: Codex reads no file whose rules don't do what they say."""
     alone = Codex((rule,), places)
     for key, should_match in (("not_match", False), ("match", True)):
@@ -186,8 +190,10 @@ def _tables(config: Path) -> Mapping[str, Any]:
 
 _PASSES = frozenset((Construct.PIPE, Construct.CHAIN))
 _CHILD = Path(__file__).with_name("starlark_child.py")
-_TIMEOUT = 10.0  # seconds: the child's own limit is on those that it computes
-_SPELLED_OUT = 64  # of a rule with many alternatives, for hints
+# Seconds: the child's own limit is on those that it computes.
+_TIMEOUT = 10.0
+# Of a rule with many alternatives, for hints.
+_SPELLED_OUT = 64
 
 
 def read(path: Path, approval: Approval = "untrusted") -> Policy:
@@ -259,7 +265,8 @@ def _answer(text: str) -> dict[str, Any]:
     """Return the child's answer. A program may kill its interpreter, or never end."""
     try:
         ended = subprocess.run(
-            [sys.executable, "-P", str(_CHILD)],  # -P: its neighbours here hide no library
+            # -P: its neighbours here hide no library.
+            [sys.executable, "-P", str(_CHILD)],
             input=text.encode(),
             env={},
             stdout=subprocess.PIPE,

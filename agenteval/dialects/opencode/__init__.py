@@ -32,14 +32,19 @@ def _likeness(name: str, content: Settings) -> int:
     return PROBABLY if is_named or _USUAL & content.keys() else NOT_AT_ALL
 
 
-def _quoted(version: str, agent: str, rules: Sequence[Mapping[str, str]]) -> Policy:
+def _quoted(
+    version: str,
+    agent: str,
+    rules: Sequence[Mapping[str, str]],
+) -> Policy:
     """Return the policy of rules as that version of the program takes them.
 
     The defaults stand before the rules anyway.
     """
     own_rules = [PermissionRule(**rule) for rule in rules]  # type: ignore[arg-type]
     old = version.startswith("1.0.")
-    if old:  # nothing quoted speaks of folders, and an agent's own section opens them
+    # Nothing quoted speaks of folders, and an agent's own section opens them.
+    if old:
         own_rules.append(PermissionRule("external_directory", "*", "allow"))
     while own_rules and own_rules[0] in DEFAULTS:
         del own_rules[0]

@@ -49,7 +49,8 @@ from agenteval.shell.leaves import Construct
 from agenteval.trial.call import BASH
 from agenteval.trial.redaction import is_secret
 
-AGENTS = ("mode", "agent", "agents")  # the tables in which agents stand
+# The tables in which agents stand.
+AGENTS = ("mode", "agent", "agents")
 CONFIG, AGENT, OTHER_AGENT = (
     SettingsKeys.load("opencode", name) for name in ("config", "agent", "other_agent")
 )
@@ -202,7 +203,9 @@ def _permission(path: Path, table: Settings) -> Settings:
 
 
 def engine_policy(
-    path: Path, engine: OpenCode | OpenCode10, own: tuple[PermissionRule, ...]
+    path: Path,
+    engine: OpenCode | OpenCode10,
+    own: tuple[PermissionRule, ...],
 ) -> Policy:
     """Return the policy of an engine, whose user has his `own` rules."""
     allowed = [
@@ -274,7 +277,8 @@ def write(policy: Policy) -> Written:
     bash = {"*": "deny"}
     for start, open_end in commands(policy):
         bash[f"{start} *" if open_end else start] = "allow"
-    for start, open_end in denied(policy):  # last: there the last match counts
+    # Last: there the last match counts.
+    for start, open_end in denied(policy):
         text = f"{start} *" if open_end else start
         bash.pop(text, None)
         bash[text] = "deny"

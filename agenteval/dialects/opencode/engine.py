@@ -125,7 +125,12 @@ class OpenCode:
             for permission, subject in _subjects(tool, arguments, root)
         )
 
-    def quoted(self, tool: str, arguments: Arguments, root: str) -> list[Mapping[str, str]]:
+    def quoted(
+        self,
+        tool: str,
+        arguments: Arguments,
+        root: str,
+    ) -> list[Mapping[str, str]]:
         """All rules on the permission that was missing, in their order, allowing ones too."""
         permission = self._missing(tool, arguments, root)
         return [
@@ -176,7 +181,11 @@ def start_folder(arguments: Arguments, root: str) -> str:
     return absolute(str(arguments.get("workdir") or root), root)
 
 
-def _subjects(tool: str, arguments: Arguments, root: str) -> Iterator[tuple[str, str]]:
+def _subjects(
+    tool: str,
+    arguments: Arguments,
+    root: str,
+) -> Iterator[tuple[str, str]]:
     """The permissions that a call needs, each with what it is needed for."""
     if tool in _SEARCHES:
         folder = absolute(str(arguments.get("path") or root), root)
@@ -206,7 +215,8 @@ def _slashed(text: str) -> str:
 
 def wildcard(pattern: str, subject: str) -> bool:
     """OpenCode's match: anchored, `*` for anything, `?` for one character, a last ` *` optional."""
-    if not subject.isascii():  # JavaScript's `?` is half of a character like an emoji
+    # JavaScript's `?` is half of a character like an emoji.
+    if not subject.isascii():
         pattern, subject = (_TWO_UNITS.sub(r"\g<0>\g<0>", text) for text in (pattern, subject))
     if wildcard_regex(pattern).fullmatch(subject):
         return True
@@ -281,7 +291,13 @@ def _unquoted(word: str) -> str:
     return word[1:-1] if is_quoted else word
 
 
-def outside(path: str, start: str, root: str, *, is_folder: bool) -> Iterator[str]:
+def outside(
+    path: str,
+    start: str,
+    root: str,
+    *,
+    is_folder: bool,
+) -> Iterator[str]:
     whole = absolute(path, start)
     if inside(whole, root) is None:
         yield whole
@@ -314,7 +330,10 @@ class OpenCode10:
 
     @classmethod
     def of(
-        cls, rules: Iterable[PermissionRule], switches: Mapping[str, bool], home: str
+        cls,
+        rules: Iterable[PermissionRule],
+        switches: Mapping[str, bool],
+        home: str,
     ) -> "OpenCode10":
         """The engine that a config's rules make: 1.0 skips what it does not know."""
         patterns: dict[str, Action] = {"*": "allow"}
