@@ -1,6 +1,9 @@
-"""Command lines of listed scripts: options, positionals, sub-commands, and who reads them.
+"""The shapes of what an allow list allows: commands, paths, and the command lines of scripts.
 
-Patterns of an allow list: words of a command line, and paths below the workspace.
+`CommandPattern` is a rule for whole commands, made of `WordPattern`; `PathRules` are globs of a
+file tool, read after `normalise`. `CommandLine` says which options, positionals and sub-commands a
+script takes, `Misuse` where a call is no such line; `parsers` reads one. `complaint` is about a
+single value.
 """
 
 import json
@@ -167,12 +170,10 @@ class CommandPattern:
         if len(word) < 2 or word[0] != "-" or word == "--":
             return False
         name = word.partition("=")[0]
-        return any(
-            option.startswith(name)
-            or name == option
-            or (len(option) == 2 and word[1] != "-" and option[1] in word)
-            for option in self.without
-        )
+        if any(option.startswith(name) for option in self.without):
+            return True
+        letters = [option[1] for option in self.without if len(option) == 2]
+        return word[1] != "-" and any(letter in word for letter in letters)
 
     def names(self, argv: Argv, dynamic: Dynamic = ()) -> bool:
         """Return True if it may name the command, as a rule that denies.
@@ -234,16 +235,26 @@ def _is_plain(root: str) -> bool:
 
 @cache
 def wildcard_regex(pattern: str) -> re.Pattern[str]:
-    """`*` for anything and `?` for one character, as other harnesses match; linear in the text.
+    """Return the regular expression for `*`, anything, and `?`, one character.
 
-    Each part between two stars is taken where it first stands: if any place will do, that one will.
+    So other harnesses match. It is linear in the text.
     """
-    first, *others = (
-        "".join("." if c == "?" else re.escape(c) for c in part) for part in pattern.split(ANY)
-    )
-    middle = "".join(f"(?>.*?{part})" for part in others[:-1])
-    last = f".*{others[-1]}" if others else ""
-    return compiled(first + middle + last, re.DOTALL)
+    first, *others = (_literal(part, ".") for part in pattern.split(ANY))
+    return compiled(first + in_order(others, "."), re.DOTALL)
+
+
+def in_order(parts: Sequence[str], character: str) -> str:
+    """Return the regular expression of parts with any of such characters before each.
+
+    Each but the last is taken where it first stands: if any place will do, that one will.
+    """
+    middle = "".join(f"(?>{character}*?{part})" for part in parts[:-1])
+    return middle + "".join(f"{character}*{part}" for part in parts[-1:])
+
+
+def _literal(text: str, character: str) -> str:
+    """Return a part of a pattern, in which `?` stands for such a character."""
+    return re.escape(text).replace(r"\?", character)
 
 
 @cache
@@ -265,13 +276,10 @@ def path_regex(glob: str) -> re.Pattern[str]:
 
 
 def _names(glob: str, *, is_last: bool) -> str:
-    first, *others = (
-        "".join("[^/]" if c == "?" else re.escape(c) for c in part) for part in glob.split(ANY)
-    )
-    if not is_last:
-        return first + "".join(f"(?>[^/]*?{part})" for part in others)
-    middle = "".join(f"(?>[^/]*?{part})" for part in others[:-1])
-    return first + middle + "".join(f"[^/]*{part}" for part in others[-1:])
+    first, *others = (_literal(part, "[^/]") for part in glob.split(ANY))
+    if is_last:
+        return first + in_order(others, "[^/]")
+    return first + "".join(f"(?>[^/]*?{part})" for part in others)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """One rule of Claude Code's settings, and what it fits: commands, paths, other subjects.
 
-Files that the words of a command name, where Claude Code looks; and what its `sed` may do.
-
-It takes words for paths by their place alone, so some are none; observed by running 2.1.330.
+`ToolSpecifier` is a rule, `forms` are a command and what it wraps, `touched` the files that the
+words of a command name, where Claude Code looks. It takes words for paths by their place alone, so
+some are none. At the end: what its `sed` may do. Observed by running 2.1.330.
 """
 
 import re
@@ -13,7 +13,7 @@ from itertools import islice
 
 from agenteval.dialects.claude_code.reading import Command, Word, Words
 from agenteval.dialects.registry import load_table
-from agenteval.policy.command_lines import inside, path_regex, wildcard_regex
+from agenteval.policy.command_lines import in_order, inside, path_regex, wildcard_regex
 from agenteval.shell.wrappers import MAX_WRAPPED, program_name, unwrap
 
 RENAMED = {"agent": "task", "killbash": "killshell"}
@@ -107,8 +107,7 @@ def _pattern(what: str) -> re.Pattern[str]:
     first, *others = map(re.escape, _STAR.split(what))
     if len(others) == 1 and what.endswith(" *"):
         return re.compile(f"{first.removesuffix(re.escape(' '))}(?: .*)?", re.DOTALL)
-    middle = "".join(f"(?>.*?{part})" for part in others[:-1])
-    return re.compile(first + middle + f".*{others[-1]}", re.DOTALL)
+    return re.compile(first + in_order(others, "."), re.DOTALL)
 
 
 def forms(command: Command) -> Iterator[Command]:
@@ -144,14 +143,17 @@ def _layers(command: Command, wrappers: Iterable[re.Pattern[str]]) -> Iterator[C
 
 def _without(command: Command, *patterns: re.Pattern[str]) -> Command | None:
     for pattern in patterns:
-        if match := pattern.match(command.text):
-            count = len(match[0].split())
-            if pattern is _ENVIRONMENT and command.assignments:
-                return Command(command.text[match.end() :], command.words, command.assignments[1:])
-            if pattern is not _ENVIRONMENT and count < len(command.words):
-                return Command(
-                    command.text[match.end() :], command.words[count:], command.assignments
-                )
+        match = pattern.match(command.text)
+        if not match:
+            continue
+        rest = command.text[match.end() :]
+        words, assignments = command.words, command.assignments
+        count = len(match[0].split())
+        if pattern is _ENVIRONMENT:
+            if assignments:
+                return Command(rest, words, assignments[1:])
+        elif count < len(words):
+            return Command(rest, words[count:], assignments)
     return None
 
 
@@ -165,12 +167,13 @@ def _spellings(command: Command) -> Iterator[str]:
     Of git the subcommand loses its quotes too.
     """
     yield command.text
-    if command.words and not command.assignments:
-        raws = [word.raw for word in command.words]
-        for count in (1, 2 if command.words[0].text == "git" else 1):
-            plain = [word.text for word in command.words[:count]]
-            if plain != raws[:count]:
-                yield " ".join([*plain, *raws[count:]])
+    if not command.words or command.assignments:
+        return
+    raws = [word.raw for word in command.words]
+    for count in (1, 2 if command.words[0].text == "git" else 1):
+        plain = [word.text for word in command.words[:count]]
+        if plain != raws[:count]:
+            yield " ".join([*plain, *raws[count:]])
 
 
 def denied_texts(command: Command) -> Iterator[str]:
@@ -188,9 +191,12 @@ def _started(argv: tuple[str, ...], depth: int) -> Iterator[tuple[str, ...]]:
     if not argv:
         return
     yield argv
-    if "/" in argv[0]:
-        yield (program_name(argv[0]), *argv[1:])
-    is_starter = argv[0] in PROGRAMS["starters"] or (argv[0] == "xargs" and argv[1:2] > ("-~",))
+    program = argv[0]
+    if "/" in program:
+        yield (program_name(program), *argv[1:])
+    is_starter = program in PROGRAMS["starters"]
+    if program == "xargs":
+        is_starter = argv[1:2] > ("-~",)
     if is_starter and depth < MAX_WRAPPED:
         for part in unwrap(argv):
             yield from _started(argv[part.start : part.stop], depth + 1)

@@ -1,12 +1,10 @@
 """Claude Code's permission rules, giving the verdicts that Claude Code itself gives.
 
 Deny before ask before allow, and without a rule it asks. Nobody is there to answer, so an ask is a
-denial. Seen by running 2.1.330 (docs/dialects.md says what was left out).
-
-Files that Claude Code's rules open or leave closed, and commands that need care.
-
-`Edit(path)` speaks for every tool that writes, and what `Read(path)` denies nobody may write
-either; a rule without a path is about the tool of that name only.
+denial. `ClaudeCode` decides; `FileRules` says which files are open or closed, `is_guarded` which
+commands need care. `Edit(path)` speaks for every tool that writes, and what `Read(path)` denies
+nobody may write either; a rule without a path is about the tool of that name only. Seen by running
+2.1.330 (docs/dialects.md says what was left out).
 """
 
 import re
@@ -139,17 +137,21 @@ class FileRules:
         return is_denied or is_guarded
 
     def _is_denied(self, whole: str, name: str) -> bool:
-        return any(
-            rule.what and rule.tool == name and fits_path(rule.what, whole, self.root, denies=True)
-            for rule in self.deny
-        )
+        return self._fits_any(self.deny, whole, name, denies=True)
 
     def _is_opened(self, whole: str, *, writes: bool) -> bool:
-        name = "edit" if writes else "read"
-        return any(
-            rule.what and rule.tool == name and fits_path(rule.what, whole, self.root, denies=False)
-            for rule in self.allow
-        )
+        return self._fits_any(self.allow, whole, "edit" if writes else "read", denies=False)
+
+    def _fits_any(
+        self,
+        rules: Sequence[ToolSpecifier],
+        whole: str,
+        name: str,
+        *,
+        denies: bool,
+    ) -> bool:
+        about = [rule.what for rule in rules if rule.what and rule.tool == name]
+        return any(fits_path(what, whole, self.root, denies=denies) for what in about)
 
     def _is_within(self, whole: str) -> bool:
         return any(
@@ -213,12 +215,13 @@ def removes_too_much(command: Command, wholes: list[str], files: FileRules) -> b
     """Return True if it removes the project, what holds it, a top folder or a home."""
     if not command.words or command.argv[0] not in _REMOVERS:
         return False
-    return any(
-        _TOP.fullmatch(whole)
-        or (folder := whole.removesuffix("/*").rstrip("/") or "/") == files.home
-        or f"{files.root}/".startswith(f"{folder}/")
-        for whole in wholes
-    )
+    for whole in wholes:
+        folder = whole.removesuffix("/*").rstrip("/") or "/"
+        if _TOP.fullmatch(whole) or folder == files.home:
+            return True
+        if f"{files.root}/".startswith(f"{folder}/"):
+            return True
+    return False
 
 
 def keeps_its_place(commands: tuple[Command, ...], files: FileRules) -> bool:
@@ -229,14 +232,14 @@ def keeps_its_place(commands: tuple[Command, ...], files: FileRules) -> bool:
     folders = [word for move in moves for word in touched(move).words]
     if len(moves) > 1 or len(folders) > 1:
         return False
-    return files.whole(folders[0]) == files.root or not any(
-        touched(command).writes
-        or command.argv[:1] == ("git",)
-        or any(
-            redirect.writes and redirect.target.text != _NOWHERE for redirect in command.redirects
-        )
-        for command in commands
-    )
+    return files.whole(folders[0]) == files.root or not any(map(_changes_files, commands))
+
+
+def _changes_files(command: Command) -> bool:
+    if touched(command).writes or command.argv[:1] == ("git",):
+        return True
+    targets = [redirect.target.text for redirect in command.redirects if redirect.writes]
+    return any(target != _NOWHERE for target in targets)
 
 
 # Where nobody knows it, it is outside.
@@ -280,11 +283,11 @@ class Sandbox:
         parts = [text.strip()]
         for command in (*reading.commands, *reading.hidden):
             parts += denied_texts(command)
-        return not any(
-            rule.fits_text(part) or (rule.is_exact and part.startswith(f"{rule.what} "))
-            for rule in self.excluded
-            for part in parts
-        )
+        return not any(_is_outside(rule, part) for rule in self.excluded for part in parts)
+
+
+def _is_outside(rule: ToolSpecifier, part: str) -> bool:
+    return rule.fits_text(part) or (rule.is_exact and part.startswith(f"{rule.what} "))
 
 
 @dataclass(frozen=True, slots=True)
@@ -395,60 +398,56 @@ class ClaudeCode:
             self.allow, self.ask, self.deny, self.mode, self.folders, self.home or _NO_HOME, root
         )
 
-    def _is_refused(
-        self,
-        reading: Reading,
-        text: str,
-        *,
-        is_held: bool = False,
-    ) -> bool:
+    def _is_refused(self, reading: Reading, text: str, *, is_held: bool = False) -> bool:
         """Return True if a rule that denies or asks fits any command in it, however it is wrapped.
 
         A command that is wrapped too often to tell is refused in any case. Where the sandbox holds
         it, it is not asked about as a command of Bash, but as one of its own rules.
         """
-        commands = (*reading.commands, *reading.hidden)
         asks = [rule for rule in self.ask if rule.what or not is_held]
         rules = [rule for rule in (*self.deny, *asks) if rule.tool == BASH]
-        return (
-            any(rule.is_exact and rule.what == text.strip() for rule in rules)
-            or any(map(is_wrapped_too_often, commands))
-            or any(
-                rule.fits_text(part)
-                for command in commands
-                for part in denied_texts(command)
-                for rule in rules
-            )
-        )
+        if any(rule.is_exact and rule.what == text.strip() for rule in rules):
+            return True
+        commands = (*reading.commands, *reading.hidden)
+        if any(map(is_wrapped_too_often, commands)):
+            return True
+        for command in commands:
+            for part in denied_texts(command):
+                if any(rule.fits_text(part) for rule in rules):
+                    return True
+        return False
 
-    def _allows_part(self, command: Command, rules: list[ToolSpecifier], files: FileRules) -> bool:
+    def _allows_part(
+        self,
+        command: Command,
+        rules: list[ToolSpecifier],
+        files: FileRules,
+    ) -> bool:
         if not all(map(files.admits_redirect, command.redirects)):
             return False
         if not command.words:
             return True
         inner = unwrapped(command, loosely=True)
         paths = touched(inner)
-        return (
-            not is_guarded(inner)
-            and all(files.admits(word, writes=paths.writes) for word in paths.words)
-            and (
-                any(allows_command(rule, command) for rule in rules)
-                or (is_free(unwrapped(command, loosely=False)) and not self._asks_behind(inner))
-                or (self.mode == "acceptEdits" and _only_edits(inner))
-            )
-        )
+        is_open = all(files.admits(word, writes=paths.writes) for word in paths.words)
+        if is_guarded(inner) or not is_open:
+            return False
+        if any(allows_command(rule, command) for rule in rules):
+            return True
+        if is_free(unwrapped(command, loosely=False)) and not self._asks_behind(inner):
+            return True
+        return self.mode == "acceptEdits" and _only_edits(inner)
 
     def _asks_behind(self, command: Command) -> bool:
         """Return True if a rule could refuse what xargs makes of a command with unknown words."""
         argv = command.argv
-        shows = not _SHOWERS.isdisjoint(argv)
-        return argv[0] == "xargs" and (
-            (shows and any(rule.tool == "read" and rule.what for rule in self.deny))
-            or any(
-                rule.tool == BASH and rule.what.partition(" ")[0] in argv
-                for rule in (*self.deny, *self.ask)
-            )
-        )
+        if argv[0] != "xargs":
+            return False
+        hides_files = any(rule.tool == "read" and rule.what for rule in self.deny)
+        if hides_files and not _SHOWERS.isdisjoint(argv):
+            return True
+        rules = [rule for rule in (*self.deny, *self.ask) if rule.tool == BASH]
+        return any(rule.what.partition(" ")[0] in argv for rule in rules)
 
     def _decide(
         self,
@@ -479,16 +478,17 @@ def _are_spared(commands: Sequence[Command]) -> bool:
 
 def _is_spared(command: Command) -> bool:
     """Return True if it is known what a command runs, and what it does to the shell."""
+    if not any(form.words and not form.assignments for form in forms(command)):
+        return False
     inner = unwrapped(command, loosely=True)
-    program = inner.words[0].text
-    return (
-        any(form.words and not form.assignments for form in forms(command))
-        and not is_guarded(inner)
-        and program not in _UNSPARED
-        and not (program == "sed" and any(_IN_PLACE.match(word.text) for word in inner.words))
-        and not any(_EXPANDED.match(word.text) for word in inner.words)
-        and not any(_DEVICE.match(redirect.target.text) for redirect in command.redirects)
-    )
+    program, *words = inner.argv
+    if is_guarded(inner) or program in _UNSPARED:
+        return False
+    if program == "sed" and any(map(_IN_PLACE.match, words)):
+        return False
+    if any(map(_EXPANDED.match, inner.argv)):
+        return False
+    return not any(_DEVICE.match(redirect.target.text) for redirect in command.redirects)
 
 
 def _is_never(command: Command, files: FileRules) -> bool:
@@ -496,15 +496,14 @@ def _is_never(command: Command, files: FileRules) -> bool:
     inner = unwrapped(command, loosely=True)
     paths = touched(inner)
     wholes = [files.whole(word) for word in paths.words]
-    return (
-        removes_too_much(inner, wholes, files)
-        or any(files.is_closed(files.whole(word), writes=False) for word in paths.read)
-        or (paths.writes and any(files.is_closed(whole, writes=True) for whole in wholes))
-        or any(
-            files.is_closed(files.whole(redirect.target), writes=redirect.writes)
-            for redirect in command.redirects
-        )
-    )
+    if removes_too_much(inner, wholes, files):
+        return True
+    uses = [(files.whole(word), False) for word in paths.read]
+    if paths.writes:
+        uses += [(whole, True) for whole in wholes]
+    for redirect in command.redirects:
+        uses.append((files.whole(redirect.target), redirect.writes))
+    return any(files.is_closed(whole, writes=writes) for whole, writes in uses)
 
 
 def _keeps_to_paths(command: Command, files: FileRules) -> bool:
