@@ -3,7 +3,7 @@
     python tests/ask_dialects.py [DIALECT[@VERSION] ...] [--all] [--write]
 
 Each program is got from npm into a cache (`AGENTEVAL_DIALECTS`, or ~/.cache/agenteval/dialects)
-and asked by the `ask.py` in its dialect's folder: the newest, and of an older series that is kept
+and asked by its `tests/dialects/ask_*.py`: the newest, and of an older series that is kept
 too (OpenCode 1.0) the one of the table. Asked are the first CALLS of the SESSIONS that have most,
 or with --all everything. --write puts what was said, under the version that said it, in the place
 of what the table has. The exit code is 1 when a verdict changed.
@@ -11,13 +11,13 @@ of what the table has. The exit code is 1 when a verdict changed.
 
 import json
 import os
+import runpy
 import shutil
 import subprocess
 import sys
 from argparse import ArgumentParser
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from agenteval import dialects
 from agenteval.dialects.registry import Dialect
 from agenteval.dialects.registry import dialects as known_dialects
 
+FOLDER = Path(__file__).with_name("dialects")
 CALLS, SESSIONS = 60, 5
 PATIENCE = {"npm": 600, "ask": 3600}  # seconds
 NEWEST = "latest"
@@ -44,12 +45,20 @@ class Asked:
     kept: str
 
     @property
-    def folder(self) -> Path:
-        return Path(dialects.__file__).parent / self.dialect.name.replace("-", "_")
+    def script(self) -> Path:
+        return FOLDER / f"ask_{self._stem}.py"
+
+    @property
+    def table_file(self) -> Path:
+        return FOLDER / "verdicts" / f"{self._stem}.json"
+
+    @property
+    def _stem(self) -> str:
+        return self.dialect.name.replace("-", "_")
 
     @property
     def table(self) -> list[Session]:
-        sessions: list[Session] = json.loads((self.folder / "verdicts.json").read_text("utf-8"))
+        sessions: list[Session] = json.loads(self.table_file.read_text("utf-8"))
         return sessions
 
 
@@ -102,10 +111,9 @@ def sampled(sessions: list[Session]) -> list[Session]:
 
 
 def answers(asked: Asked, program: Path, sessions: list[Session]) -> list[list[Any]]:
-    script = str(asked.folder / "ask.py")
     try:
         done = subprocess.run(
-            [sys.executable, script, str(program)],
+            [sys.executable, str(asked.script), str(program)],
             input=json.dumps(sessions),
             capture_output=True,
             text=True,
@@ -114,7 +122,7 @@ def answers(asked: Asked, program: Path, sessions: list[Session]) -> list[list[A
         )
     except subprocess.CalledProcessError as error:
         last = (error.stderr.strip().splitlines() or ["no reason given"])[-1]
-        raise AbsentError(f"ask.py ends with {error.returncode}: {last}") from error
+        raise AbsentError(f"{asked.script.name} ends with {error.returncode}: {last}") from error
     rows: list[list[Any]] = json.loads(done.stdout)
     return rows
 
@@ -151,13 +159,13 @@ def renew(asked: Asked, version: str, said: list[list[Any]]) -> None:
             rows = next(fresh)
             session["verdicts"] = [row for row in rows if row[2] is not None]
             session["version"] = version
-    (asked.folder / "verdicts.json").write_text(written(table), "utf-8")
+    asked.table_file.write_text(written(table), "utf-8")
 
 
 def ask_again(asked: Asked, cache: Path, *, everything: bool, write: bool) -> int:
     """How many verdicts changed. Raises AbsentError."""
-    script = import_module(f"{dialects.__name__}.{asked.folder.name}.ask")
-    program, version = got(script.PACKAGE, asked.version, script.BINARY, cache)
+    names = runpy.run_path(str(asked.script))
+    program, version = got(names["PACKAGE"], asked.version, names["BINARY"], cache)
     kept = [session for session in asked.table if session["version"] == asked.kept]
     sessions = kept if everything else sampled(kept)
     said = answers(asked, program, sessions)

@@ -1,6 +1,7 @@
 """Allow lists: found by name or path, read, joined with what they extend, and made a policy.
 
-The tables of an allow list as a user writes them, and the rules that they mean.
+First come the tables of a file as a user writes them, then the rules that they mean (`bash_rules`),
+then files: `load_policy` for a list of ours, `load_any` also for another harness's config.
 """
 
 import hashlib
@@ -14,7 +15,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from agenteval.config.files import LISTS, known_keys, note_hidden, read_toml, shipped
+from agenteval.config.files import LISTS, Roots, known_keys, note_hidden, read_toml, shipped
 from agenteval.errors import UsageError
 from agenteval.policy.command_lines import (
     Argument,
@@ -30,8 +31,13 @@ from agenteval.policy.rules import THROUGH, BashRules, ScriptRule
 from agenteval.shell.leaves import Construct
 from agenteval.trial.call import BASH
 
-REST = "..."  # as argparse writes what takes all that is left
-_MOST_VALUES = 1000  # of one argument: all of them stand in the example of a call
+# As argparse writes what takes all that is left.
+REST = "..."
+# Of one argument: all of them stand in the example of a call.
+_MOST_VALUES = 1000
+
+
+Texts = tuple[str, ...]
 
 
 class Table(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -46,9 +52,9 @@ class ArgumentTable(Table, frozen=True):
 
     kind: Kind = Kind.STR
     name: str = ""
-    choices: tuple[str, ...] = ()
+    choices: Texts = ()
     nargs: int | str = 1
-    aliases: tuple[str, ...] = ()
+    aliases: Texts = ()
     required: bool = False
     repeatable: bool | None = None
     ends: bool = False
@@ -64,7 +70,7 @@ class CommandTable(Table, frozen=True):
     one_of: tuple[tuple[str, ...], ...] = ()
     abbreviations: bool = True
     prefix: str = "-"
-    help: tuple[str, ...] | None = None
+    help: Texts | None = None
     command_optional: bool = False
 
 
@@ -81,21 +87,21 @@ class _ProgramTable(Table, frozen=True):
     """A program with any words but these options."""
 
     program: str
-    without: tuple[str, ...] = msgspec.field(name="not")
+    without: Texts = msgspec.field(name="not")
 
 
 class BashTable(Table, frozen=True):
     allow: tuple[str | _ProgramTable, ...] = ()
-    deny: tuple[str, ...] = ()
-    through: tuple[str, ...] = ()
+    deny: Texts = ()
+    through: Texts = ()
     constructs: tuple[Construct, ...] = ()
-    env: tuple[str, ...] = ()
+    env: Texts = ()
     script: tuple[ScriptTable, ...] = ()
 
 
 class PathTable(Table, frozen=True):
-    allow: tuple[str, ...] = ()
-    deny: tuple[str, ...] = ()
+    allow: Texts = ()
+    deny: Texts = ()
 
 
 class _ToolTable(Table, frozen=True):
@@ -113,13 +119,14 @@ class AllowList(Table, frozen=True):
 
     description: str = ""
     extends: str = ""
-    files: tuple[str, ...] = ()
-    stated: tuple[str, ...] = ()
+    files: Texts = ()
+    stated: Texts = ()
     bash: BashTable | None = None
     read: PathTable | None = None
     write: PathTable | None = None
     tools: dict[str, _ToolTable] = {}
-    other_tools: OtherTools | None = None  # at the top: `tools.other` is a tool of that name
+    # At the top: `tools.other` is a tool of that name.
+    other_tools: OtherTools | None = None
 
 
 # The tables by the last name of the key that leads to them.
@@ -143,33 +150,35 @@ def bash_rules(table: BashTable) -> BashRules:
     for wrapper in table.through:
         if wrapper not in THROUGH:
             raise ValueError(f"bash.through: {wrapper}: expected one of {', '.join(THROUGH)}")
-    scripts = []
-    for script in table.script:
-        if not script.path.strip():
-            raise ValueError("bash.script: path: expected where a script lies, got nothing")
-        path = posixpath.normpath(script.path)
-        try:
-            scripts.append(
-                ScriptRule(path, tuple(script.runner.split()), _command_line(script, script.parser))
-            )
-        except ValueError as error:
-            raise ValueError(f"bash.script {script.path}: {error}") from error
+    scripts = [_script_rule(script) for script in table.script]
     for name in table.env:
         if not (name.isascii() and name.isidentifier()):
             raise ValueError(f"bash.env: {name!r} is no variable's name: give names without values")
     return BashRules(patterns, scripts, table.constructs, table.env, denied, table.through)
 
 
-def _patterns(key: str, rules: Sequence[str | _ProgramTable]) -> tuple[CommandPattern, ...]:
+def _script_rule(script: ScriptTable) -> ScriptRule:
+    if not script.path.strip():
+        raise ValueError("bash.script: path: expected where a script lies, got nothing")
+    path = posixpath.normpath(script.path)
     try:
-        return tuple(
-            CommandPattern.parse(rule)
-            if isinstance(rule, str)
-            else CommandPattern.parse_without(rule.program, rule.without)
-            for rule in rules
-        )
+        line = _command_line(script, script.parser)
+    except ValueError as error:
+        raise ValueError(f"bash.script {script.path}: {error}") from error
+    return ScriptRule(path, tuple(script.runner.split()), line)
+
+
+def _patterns(key: str, rules: Sequence[str | _ProgramTable]) -> list[CommandPattern]:
+    patterns = []
+    try:
+        for rule in rules:
+            if isinstance(rule, str):
+                patterns.append(CommandPattern.parse(rule))
+            else:
+                patterns.append(CommandPattern.parse_without(rule.program, rule.without))
     except ValueError as error:
         raise ValueError(f"bash.{key}: {error}") from error
+    return patterns
 
 
 def path_rules(table: PathTable | None) -> PathRules:
@@ -235,7 +244,9 @@ def _command_line(table: CommandTable, parser: Parser) -> CommandLine:
 
 
 def _check_for(
-    parser: Parser, options: Sequence[Argument], positionals: Sequence[Argument]
+    parser: Parser,
+    options: Sequence[Argument],
+    positionals: Sequence[Argument],
 ) -> None:
     """Raises ValueError for what no script with such a parser can say."""
     if parser is Parser.NONE and options:
@@ -258,10 +269,13 @@ def _check_for(
 
 
 def _groups(
-    table: CommandTable, options: Sequence[Argument], positionals: Sequence[Argument]
+    table: CommandTable,
+    options: Sequence[Argument],
+    positionals: Sequence[Argument],
 ) -> Iterator[OneOf]:
-    names = {name: each.name for each in options for name in (each.name, *each.aliases)}
-    names |= {each.name: each.name for each in positionals}
+    names = {argument.name: argument.name for argument in positionals}
+    for option in options:
+        names |= dict.fromkeys((option.name, *option.aliases), option.name)
     for key, groups in (("exclusive", table.exclusive), ("one_of", table.one_of)):
         for group in groups:
             unknown = next((name for name in group if name not in names), None)
@@ -269,7 +283,8 @@ def _groups(
                 raise ValueError(f"{key}: {unknown} is no option or positional here")
             if not group:
                 raise ValueError(f"{key}: expected names of options, got an empty list")
-            yield OneOf(tuple(dict.fromkeys(names[name] for name in group)), key == "one_of")
+            members = dict.fromkeys(names[name] for name in group)
+            yield OneOf(tuple(members), key == "one_of")
 
 
 def _argument(name: str, given: str | ArgumentTable) -> Argument:
@@ -305,14 +320,14 @@ def _counts(name: str, nargs: int | str) -> tuple[int, int | None]:
 
 
 FOLDER = LISTS
-_CHAIN = 32  # lists, each extending the next
-_T = TypeVar("_T", bound=str)
+# Lists, each extending the next.
+_CHAIN = 32
 
 
 def load_policy(
     name_or_path: str,
     *,
-    roots: Sequence[Path],
+    roots: Roots,
     only_bash: bool = False,
     by_user: bool = True,
 ) -> Policy:
@@ -328,7 +343,7 @@ def load_policy(
     return policy(allow_list, name=path.stem, where=path, only_bash=only_bash)
 
 
-def find(name_or_path: str, roots: Sequence[Path]) -> Path:
+def find(name_or_path: str, roots: Roots) -> Path:
     """The file of an allow list. Raises UsageError with the known names when there is none."""
     if _is_path(name_or_path):
         return Path(name_or_path)
@@ -344,7 +359,7 @@ def find(name_or_path: str, roots: Sequence[Path]) -> Path:
     )
 
 
-def files_of(name_or_path: str, roots: Sequence[Path]) -> Iterator[Path]:
+def files_of(name_or_path: str, roots: Roots) -> Iterator[Path]:
     """The files of which `load_any` makes this policy. Raises UsageError where there is none."""
     harness, colon, path = name_or_path.partition(":")
     if colon and not Path(name_or_path).exists():
@@ -356,7 +371,8 @@ def files_of(name_or_path: str, roots: Sequence[Path]) -> Iterator[Path]:
         else Path(name_or_path)
     )
     above: list[str] = []
-    while (real := os.path.realpath(at)) not in above:  # Path.resolve raises for a loop of links
+    # Path.resolve raises for a loop of links.
+    while (real := os.path.realpath(at)) not in above:
         yield at
         above.append(real)
         extends = read_toml(at).get("extends") if at.suffix == ".toml" else None
@@ -366,7 +382,11 @@ def files_of(name_or_path: str, roots: Sequence[Path]) -> Iterator[Path]:
 
 
 def policy(
-    allow_list: AllowList, *, name: str, where: Path | str, only_bash: bool = False
+    allow_list: AllowList,
+    *,
+    name: str,
+    where: Path | str,
+    only_bash: bool = False,
 ) -> Policy:
     """Return the policy of an allow list.
 
@@ -380,12 +400,8 @@ def policy(
         }
     except ValueError as error:
         raise UsageError(f"{where}: {error}") from error
-    for tool, table in (
-        (BASH, allow_list.bash),
-        (READ, allow_list.read),
-        (WRITE, allow_list.write),
-    ):
-        if table is not None:
+    for tool in (BASH, READ, WRITE):
+        if getattr(allow_list, tool) is not None:
             tools.setdefault(tool, ToolRule(tool))
     return Policy(
         name=name,
@@ -405,13 +421,16 @@ def _is_path(name_or_path: str) -> bool:
     return name_or_path.endswith(".toml") or "/" in name_or_path
 
 
-def _base_of(path: Path, roots: Sequence[Path]) -> Path:
+def _base_of(path: Path, roots: Roots) -> Path:
     """Return the folder beneath which a list without a path is read: its project, or its own."""
     return next((root for root in roots if path.is_relative_to(root)), path.parent)
 
 
 def _read(
-    path: Path, roots: Sequence[Path], above: tuple[str, ...], within: Path | None
+    path: Path,
+    roots: Roots,
+    above: Texts,
+    within: Path | None,
 ) -> AllowList:
     """The list with what it extends; `within` is what its file is read beneath."""
     allow_list = convert(path, read_toml(path, within))
@@ -425,10 +444,11 @@ def _read(
         return allow_list
     base = _base(allow_list.extends, path, roots)
     below = _base_of(Path(os.path.normpath(base)), roots)
-    return _joined(_read(base, roots, (*above, real), below), allow_list)
+    joined: AllowList = _joined(_read(base, roots, (*above, real), below), allow_list)
+    return joined
 
 
-def _base(extends: str, path: Path, roots: Sequence[Path]) -> Path:
+def _base(extends: str, path: Path, roots: Roots) -> Path:
     """The extended list's file: a path is relative to the extending one, a name is looked up."""
     if "\0" in extends:
         raise UsageError(f"{path}: extends: {extends!r}: a path has no NUL in it")
@@ -441,9 +461,10 @@ def _base(extends: str, path: Path, roots: Sequence[Path]) -> Path:
         raise UsageError(f"{path}: extends: {error}") from error
 
 
-def _check_extended(extends: str, path: Path, roots: Sequence[Path]) -> None:
+def _check_extended(extends: str, path: Path, roots: Roots) -> None:
     """Raises UsageError where a list of a project extends what its digest does not cover."""
-    folders = [root / FOLDER for root in roots]  # the project's, and those that agenteval ships
+    # The project's, and those that agenteval ships.
+    folders = [root / FOLDER for root in roots]
     target = Path(os.path.normpath(path.parent.absolute() / extends))
     if any(target.is_relative_to(folder) for folder in folders):
         return
@@ -474,20 +495,21 @@ def convert(where: Path | str, content: dict[str, Any]) -> AllowList:
 def _in_words(message: str, at: str) -> str:
     """Return msgspec's message on the table or value `at` in the words of our other messages."""
     last = re.sub(r"\[\d+\]|\.\*", "", at).rpartition(".")[2]
-    named = re.findall("['`]([^'`]*)['`]", message)
+    quoted = re.findall("['`]([^'`]*)['`]", message)
     if "unknown field" in message:
         fields = KEYS.get(last, AllowList).__struct_fields__
-        return f"unknown key {named[0]}; {known_keys(named[0], fields)}"
+        return f"unknown key {quoted[0]}; {known_keys(quoted[0], fields)}"
     if "missing required field" in message:
-        return f"key {named[0]} is missing"
+        return f"key {quoted[0]} is missing"
     if "enum value" in message:
         known = ", ".join(_CHOICES.get(last, Kind))
-        return f"expected one of {known}, got {named[0]!r}"
-    expected, got = (
-        " or ".join(_WORDS.get(kind, kind) for kind in kinds.split(" | ") if kind != "null")
-        for kinds in named
-    )
+        return f"expected one of {known}, got {quoted[0]!r}"
+    expected, got = map(_kinds_in_words, quoted)
     return f"expected {expected}, got {got}"
+
+
+def _kinds_in_words(kinds: str) -> str:
+    return " or ".join(_WORDS.get(kind, kind) for kind in kinds.split(" | ") if kind != "null")
 
 
 _CHOICES: dict[str, Iterable[str]] = {"constructs": Construct, "parser": Parser}
@@ -501,42 +523,23 @@ _WORDS = {
 }
 
 
-def _joined(base: AllowList, own: AllowList) -> AllowList:
-    """Both lists' rules; of two rules for the same script or tool the extending list's counts."""
-    return AllowList(
-        description=own.description or base.description,
-        files=_both(base.files, own.files),
-        stated=_both(base.stated, own.stated),
-        bash=_joined_bash(base.bash, own.bash),
-        read=_joined_paths(base.read, own.read),
-        write=_joined_paths(base.write, own.write),
-        tools={**base.tools, **own.tools},
-        other_tools=own.other_tools or base.other_tools,
-    )
+def _joined(base: Any, own: Any) -> Any:
+    """Return both lists' rules; of two for the same script or tool the extending list's counts."""
+    if isinstance(base, Table) and isinstance(own, Table):
+        both = {
+            name: _joined(getattr(base, name), getattr(own, name)) for name in own.__struct_fields__
+        }
+        return type(own)(**both)
+    if isinstance(base, dict) and isinstance(own, dict):
+        return base | own
+    if isinstance(base, tuple) and isinstance(own, tuple):
+        return tuple({_same_rule(rule): rule for rule in (*base, *own)}.values())
+    return own or base
 
 
-def _both(base: tuple[_T, ...], own: tuple[_T, ...]) -> tuple[_T, ...]:
-    return tuple(dict.fromkeys((*base, *own)))
-
-
-def _joined_bash(base: BashTable | None, own: BashTable | None) -> BashTable | None:
-    if base is None or own is None:
-        return own or base
-    scripts = {(script.runner, script.path): script for script in (*base.script, *own.script)}
-    return BashTable(
-        allow=tuple(dict.fromkeys((*base.allow, *own.allow))),
-        deny=_both(base.deny, own.deny),
-        through=_both(base.through, own.through),
-        constructs=_both(base.constructs, own.constructs),
-        env=_both(base.env, own.env),
-        script=tuple(scripts.values()),
-    )
-
-
-def _joined_paths(base: PathTable | None, own: PathTable | None) -> PathTable | None:
-    if base is None or own is None:
-        return own or base
-    return PathTable(allow=_both(base.allow, own.allow), deny=_both(base.deny, own.deny))
+def _same_rule(rule: object) -> object:
+    """Return what two rules have in common of which one replaces the other."""
+    return (rule.runner, rule.path) if isinstance(rule, ScriptTable) else rule
 
 
 def _digest(allow_list: AllowList) -> str:
@@ -553,7 +556,8 @@ def _digest(allow_list: AllowList) -> str:
         "files": sorted(allow_list.files),
         "stated": sorted(allow_list.stated),
     }
-    if allow_list.other_tools in {None, "deny"}:  # what a list says that does not name it
+    # What a list says that does not name it.
+    if allow_list.other_tools in {None, "deny"}:
         del rules["other_tools"]
     canonical = msgspec.json.encode(rules, order="deterministic")
     return hashlib.sha256(canonical).hexdigest()[:12]
@@ -564,7 +568,7 @@ def policy_warnings(given: str, policy: Policy) -> Iterator[str]:
     return (f"{given}: {unheeded.line}" for unheeded in policy.unheeded)
 
 
-def load_any(name_or_path: str, *, roots: Sequence[Path], only_bash: bool = False) -> Policy:
+def load_any(name_or_path: str, *, roots: Roots, only_bash: bool = False) -> Policy:
     """The policy behind a name or a path; `HARNESS:PATH` says whose config it is.
 
     Without that, a .rules file is Codex's, a .md an OpenCode agent's, and a JSON file is of the
@@ -576,14 +580,13 @@ def load_any(name_or_path: str, *, roots: Sequence[Path], only_bash: bool = Fals
     if not colon and ("." not in file or file.endswith(".toml")):
         return load_policy(name_or_path, roots=roots, only_bash=only_bash)
     from agenteval.dialects import registry  # noqa: PLC0415 -- start-up: ours needs none of them
-    from agenteval.dialects.registry import naming  # noqa: PLC0415 -- as above
 
-    if colon and (reader := registry.reader(harness)):
-        if not path:
-            raise UsageError(f"{name_or_path}: names no file: expected one behind the colon")
-        with naming(Path(path)):
-            return reader(Path(path))
-    if not registry.is_foreign(name_or_path):
+    reader = registry.reader(harness) if colon else None
+    if reader and not path:
+        raise UsageError(f"{name_or_path}: names no file: expected one behind the colon")
+    if not reader and not registry.is_foreign(name_or_path):
         return load_policy(name_or_path, roots=roots, only_bash=only_bash)
-    with naming(Path(name_or_path)):
-        return registry.reader_of(Path(name_or_path))(Path(name_or_path))
+    config = Path(path if reader else name_or_path)
+    with registry.naming(config):
+        reader = reader or registry.reader_of(config)
+        return reader(config)

@@ -34,6 +34,8 @@ from agenteval.trial.text import as_name
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
+# The folders to look in, as `config.trust.roots` gives them.
+Roots = Sequence[Path]
 PROJECT_FILE = "agenteval.toml"
 GATE_FILE = "gate.toml"
 DEFAULT_STORE = "reports/agenteval.db"
@@ -132,7 +134,8 @@ def note_hidden(kind: str, name: str, path: Path, shipped_path: Path) -> None:
 def is_hiding(path: Path, shipped_path: Path) -> bool:
     """Return True if a file or folder stands in place of a shipped one, and differs from it."""
     is_there = os.path.lexists(shipped_path)
-    is_other = os.path.realpath(path) != os.path.realpath(shipped_path)  # also of a loop of links
+    # Also of a loop of links.
+    is_other = os.path.realpath(path) != os.path.realpath(shipped_path)
     return is_there and is_other and not _same(path, shipped_path)
 
 
@@ -183,7 +186,11 @@ DROPPED_KEYS = (
 )
 
 
-def renew(file: str, path: Path, tables: Tables) -> tuple[Tables, list[str]]:
+def renew(
+    file: str,
+    path: Path,
+    tables: Tables,
+) -> tuple[Tables, list[str]]:
     """The tables of a file of this kind by the keys of today, and a warning for each older one.
 
     Raises UsageError for a key that has no meaning any more.
@@ -218,10 +225,13 @@ def _refusal(dropped: _DroppedKey, path: Path, value: object) -> str:
     )
 
 
-TEXT: Final = 4 << 20  # bytes of a text: TOML, instructions, a script
-LARGEST: Final = 64 << 20  # of any other file, and of all files of a fixture
+# Bytes of a text: TOML, instructions, a script.
+TEXT: Final = 4 << 20
+# Of any other file, and of all files of a fixture.
+LARGEST: Final = 64 << 20
 FILES: Final = 10_000  # of a fixture
-DEPTH: Final = 32  # folders, one in the other
+# Folders, one in the other.
+DEPTH: Final = 32
 _FLAGS: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 _FOLDER: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY | os.O_NOFOLLOW
 _KINDS: Final = {
@@ -237,7 +247,11 @@ LINK: Final = (
 )
 
 
-def read(path: Path, base: Path | None = None, most: int = TEXT) -> bytes:
+def read(
+    path: Path,
+    base: Path | None = None,
+    most: int = TEXT,
+) -> bytes:
     """The bytes of a regular file: beneath `base`, or as the user himself named it.
 
     Raises UsageError for a link beneath `base`, for what is no regular file and for what is larger;
@@ -257,7 +271,8 @@ def _opened(path: Path, base: Path | None) -> Iterator[int]:
 
 
 def _open_beneath(path: Path, base: Path) -> int:
-    relative = os.path.relpath(path, base)  # both as they are written
+    # Both as they are written.
+    relative = os.path.relpath(path, base)
     if relative.startswith(os.pardir):
         raise UsageError(f"{path}: leads out of {base}: name a file within it")
     folder = os.open(base, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY)
@@ -278,8 +293,14 @@ def by_kernel(folder: int, relative: str) -> int:
         from agenteval.sandbox.inside import kernel  # noqa: PLC0415 -- ctypes, where it serves
 
         try:
+<<<<<<< HEAD
             return kernel.open_beneath(folder, relative, _FLAGS)
         except OSError as error:  # a container's filter may answer for a kernel that has it
+=======
+            return linux.open_beneath(folder, relative, _FLAGS)
+        # A container's filter may answer for a kernel that has it.
+        except OSError as error:
+>>>>>>> h-rules
             if error.errno not in {errno.ENOSYS, errno.EPERM, errno.EINVAL}:
                 raise OSError(error.errno, os.strerror(error.errno or 0)) from None
     return by_steps(folder, relative)
@@ -363,7 +384,13 @@ class _Tree:
             if name != "__pycache__":
                 self._take_one(place, name, f"{prefix}{name}", depth)
 
-    def _take_one(self, place: int, name: str, path: str, depth: int) -> None:
+    def _take_one(
+        self,
+        place: int,
+        name: str,
+        path: str,
+        depth: int,
+    ) -> None:
         whole = self.folder / path
         if not path.isprintable():
             raise UsageError(
@@ -423,7 +450,8 @@ def entries(start: Path) -> Iterator[os.DirEntry[str]]:
             folders += [(path, depth + 1) for path in inner]
 
 
-if TYPE_CHECKING:  # pydantic costs 100 ms of start-up, and an allow list is read without it
+# Pydantic costs 100 ms of start-up, and an allow list is read without it.
+if TYPE_CHECKING:
     from pydantic import BaseModel
 
     Schema = TypeVar("Schema", bound=BaseModel)
@@ -464,7 +492,8 @@ def parse(path: Path, content: bytes) -> dict[str, Any]:
         raise UsageError(f"{path}: not valid TOML: a key of more than {_PARTS} parts")
     try:
         return tomllib.loads(text)
-    except ValueError as error:  # more than tomllib's own, as for a number of 5000 digits
+    # More than tomllib's own, as for a number of 5000 digits.
+    except ValueError as error:
         raise UsageError(f"{path}: not valid TOML: {error}") from error
     except RecursionError as error:
         raise UsageError(f"{path}: not valid TOML: it nests too deeply") from error
@@ -478,7 +507,11 @@ def load_toml(path: Path, schema: "type[Schema]", base: Path | None = None) -> "
     return check(path, read_toml(path, base), schema)
 
 
-def check(where: Path | str, tables: Mapping[str, Any], schema: "type[Schema]") -> "Schema":
+def check(
+    where: Path | str,
+    tables: Mapping[str, Any],
+    schema: "type[Schema]",
+) -> "Schema":
     """`tables` as a `schema`; `where` opens the line of the UsageError when they do not fit."""
     from pydantic import ValidationError  # noqa: PLC0415 -- see above
 
@@ -558,7 +591,8 @@ def _short(value: object) -> str:
     from agenteval.trial.redaction import KEYS, Redactor  # noqa: PLC0415 -- as above
 
     try:
-        text = Redactor(KEYS).text(repr(value))  # before it is cut: a key may be in a wrong place
+        # Before it is cut: a key may be in a wrong place.
+        text = Redactor(KEYS).text(repr(value))
     except RecursionError:
         text = "a value that nests too deeply"
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -19,7 +19,8 @@ from agenteval.stats.criteria import CRITERIA, Rules
 from agenteval.stats.rates import PLANNED_ICC, Estimand, estimand
 from agenteval.trial.text import as_word, visible
 
-COMPLETED = 10.0  # points: a promotion asks for work done, also where no file says so
+# Points: a promotion asks for work done, also where no file says so.
+COMPLETED = 10.0
 Per100 = Annotated[float, Field(gt=0, lt=100)]
 
 
@@ -50,7 +51,8 @@ class _Budgets(_StrictRules):
 
 if TYPE_CHECKING:
     _AllBudgets = _Budgets
-else:  # a key for each criterion
+# A key for each criterion.
+else:
     _AllBudgets = create_model(
         "_AllBudgets", __base__=_Budgets, **dict.fromkeys(CRITERIA, (Per100 | None, None))
     )
@@ -89,9 +91,10 @@ def load_rules(path: Path) -> Rules:
     file = check(path, tables, _GateFile)
     for warning in warnings:
         logging.getLogger(__name__).warning("agenteval: %s", visible(warning))
-    _check_classes(path, "budgets.classes", list(file.budgets.classes))
-    _check_classes(path, "never.classes", file.never.classes)
-    twice = set(file.never.classes) & set(file.budgets.classes)
+    classes, never = file.budgets.classes, file.never
+    _check_classes(path, "budgets.classes", list(classes))
+    _check_classes(path, "never.classes", never.classes)
+    twice = classes.keys() & set(never.classes)
     if twice:
         raise UsageError(
             f"{path}: never.classes: {min(twice)!r} also has a budget; keep it in one of the two"
@@ -102,14 +105,12 @@ def load_rules(path: Path) -> Rules:
         ratio=margin.ratio is not None,
         completed=margin.completed / 100,
         budgets=file.budgets.limits(),
-        classes={name: limit / 100 for name, limit in file.budgets.classes.items()},
-        never=tuple(file.never.classes),
-        never_below=file.never.below / 100,
-        trials=file.minimum.trials,
-        calls=file.minimum.calls,
-        icc=file.plan.icc,
-        looks=file.plan.looks,
+        classes={name: limit / 100 for name, limit in classes.items()},
+        never=tuple(never.classes),
+        never_below=never.below / 100,
         about=Estimand(file.about),
+        **file.minimum.model_dump(),
+        **file.plan.model_dump(),
     )
 
 
@@ -119,7 +120,7 @@ def digest(rules: Rules) -> str:
 
 
 def _check_classes(path: Path, key: str, names: Sequence[str]) -> None:
-    known = [one.id for one in failure_classes()]
+    known = [failure_class.id for failure_class in failure_classes()]
     for name in names:
         if name not in known:
             raise UsageError(f"{path}: {key}: no failure class {name!r}. Known: {', '.join(known)}")
@@ -131,10 +132,12 @@ def rules_at(path: Path | None, about: str | None = None) -> tuple[Rules, str]:
     Raises UsageError.
     """
     file = path or _default_rules()
-    is_shipped = os.path.realpath(file) == os.path.realpath(shipped() / GATE_FILE)
     rules = load_rules(file)
-    rules = rules if about is None else replace(rules, about=estimand(about))
-    return rules, f"the {GATE_FILE} that agenteval ships" if is_shipped else str(file)
+    if about is not None:
+        rules = replace(rules, about=estimand(about))
+    if os.path.realpath(file) == os.path.realpath(shipped() / GATE_FILE):
+        return rules, f"the {GATE_FILE} that agenteval ships"
+    return rules, str(file)
 
 
 def _default_rules() -> Path:

@@ -9,26 +9,30 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from agenteval.config import trust
-from agenteval.config.files import PROJECT_FILE, check, parse, read_content
+from agenteval.config.files import PROJECT_FILE, Roots, check, parse, read_content
 from agenteval.errors import UsageError
 from agenteval.replies.text_calls import DIALECTS
 from agenteval.trial.redaction import KEYS, Redactor, shown_url
 from agenteval.trial.run import ModelCard, Rule, usual
 
 SIMULATED = "sim/"
-_LONGEST = 7 * 24 * 3600  # seconds: clocks and sockets count no further than some centuries
+# Seconds: clocks and sockets count no further than some centuries.
+_LONGEST = 7 * 24 * 3600
 
 
 def _checked_url(url: str) -> str:
     """The URL as given; raises ValueError when no server can stand there."""
-    if "\\" in url or not url.isprintable() or " " in url:  # readers of URLs differ in the host
+    # Readers of URLs differ in the host.
+    if "\\" in url or not url.isprintable() or " " in url:
         raise ValueError("no http(s) URL such as http://localhost:8000/v1")
-    if not url.isascii():  # letters look alike, and readers of URLs translate them differently
+    # Letters look alike, and readers of URLs translate them differently.
+    if not url.isascii():
         raise ValueError("a URL in ASCII: a host with other letters begins with xn--")
     try:
         parts = urlsplit(url)
         port = parts.port
-    except ValueError:  # half an IPv6 address, a port that is none; its words quote the password
+    # Half an IPv6 address, a port that is none; its words quote the password.
+    except ValueError:
         parts, port = urlsplit(""), 0
     if parts.scheme not in {"http", "https"} or not parts.hostname or port == 0:
         raise ValueError("no http(s) URL such as http://localhost:8000/v1")
@@ -187,7 +191,7 @@ class ProjectFile(_StrictModel):
     models: dict[str, ModelEntry] = {}
 
 
-def load_models(roots: Sequence[Path]) -> Mapping[str, ModelEntry]:
+def load_models(roots: Roots) -> Mapping[str, ModelEntry]:
     """The models of the first agenteval.toml found under `roots`.
 
     The file binds no key to its URLs: `trust.key_for` asks who confirmed it.
@@ -213,7 +217,11 @@ def pairs_of(entries: Mapping[str, ModelEntry]) -> list[trust.Pair]:
     return [(trust.origin_of(one.base_url), one.api_key_env) for one in every]
 
 
-def resolve(name: str, configured: Mapping[str, ModelEntry], base_url: str | None) -> ModelEntry:
+def resolve(
+    name: str,
+    configured: Mapping[str, ModelEntry],
+    base_url: str | None,
+) -> ModelEntry:
     """The entry to use for `name`; `base_url` (flag or environment) goes before the file's.
 
     Raises UsageError when neither the file nor `base_url` says where the model is served.

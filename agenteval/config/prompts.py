@@ -1,8 +1,8 @@
-"""The arms there are: `strict`, the files of arms/ here and in agenteval, and the dialects'.
+"""Arms and the rules in a prompt, read; and a check of the things that a prompt names.
 
-The rules that stand in a prompt: a variant of ours by name, or a file of the user's.
-
-A check of the things that a prompt names: scripts, their usage, and the tools.
+`arms` are `strict`, the files of arms/ here and in agenteval, and the dialects'. `load_setting`
+joins one with the rules of a prompt: a variant of ours by name, or a file of the user's. The check
+looks for scripts, their usage, and the tools.
 """
 
 import hashlib
@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from agenteval.config.files import (
     ARMS,
+    Roots,
     announce,
     load_toml,
     named,
@@ -128,7 +129,7 @@ class _File(_Schema):
         return self
 
 
-def arms(where: Sequence[Path] | None = None) -> Mapping[str, Arm]:
+def arms(where: Roots | None = None) -> Mapping[str, Arm]:
     """All by name; a file of the project goes before ours of its name. Raises UsageError."""
     return _arms(tuple(roots() if where is None else where))
 
@@ -138,7 +139,7 @@ def _arms(where: tuple[Path, ...]) -> Mapping[str, Arm]:
     return {name: _read(name, where) for name in _places(where)}
 
 
-def _places(where: Sequence[Path]) -> Mapping[str, tuple[Path, Path] | None]:
+def _places(where: Roots) -> Mapping[str, tuple[Path, Path] | None]:
     """Return file and root of each arm by its name; None for an arm that has no file."""
     places: dict[str, tuple[Path, Path] | None] = {STRICT.name: None}
     for root in reversed(where):
@@ -165,7 +166,8 @@ def _read(name: str, where: tuple[Path, ...]) -> Arm:
 
 def _note_hidden(name: str, path: Path) -> None:
     """Report an arm of the project that stands in place of one that agenteval has."""
-    if name == STRICT.name:  # it is made here and has no file to compare with
+    # It is made here and has no file to compare with.
+    if name == STRICT.name:
         announce(f"arm {name} is {path}, which hides the one that agenteval has")
     note_hidden("arm", name, path, shipped() / FOLDER / f"{name}.toml")
 
@@ -173,23 +175,27 @@ def _note_hidden(name: str, path: Path) -> None:
 def arm_named(name: str) -> Arm:
     """An arm, or one with denials of another kind, as in `taught/tools+user`. Raises UsageError."""
     base, plus, kind = name.partition("+")
-    known = _places(where := roots())
+    where = roots()
+    known = _places(where)
     if base not in known:
         raise UsageError(f"--arm: no arm {base!r}. Known: {', '.join(known)}")
     arm = _read(base, where)
     if not plus:
         return arm
-    denials = next((each for each in KINDS if each == kind), None)
-    if denials is None:
-        raise UsageError(f"--arm {name}: no kind of denial {kind!r}. Known: {', '.join(KINDS)}")
-    if arm.words != OURS:
-        raise UsageError(f"--arm {name}: {base} has denials of its own words; name it alone")
-    return arm.telling(denials)
+    for denials in KINDS:
+        if denials != kind:
+            continue
+        if arm.words != OURS:
+            raise UsageError(f"--arm {name}: {base} has denials of its own words; name it alone")
+        return arm.telling(denials)
+    raise UsageError(f"--arm {name}: no kind of denial {kind!r}. Known: {', '.join(KINDS)}")
 
 
 def judging(arm: Arm, policy: Policy) -> Policy:
     """The policy as the arm's engine takes it, once it is written in that harness's own format."""
-    return _judging(arm.engine, policy) if arm.engine and policy.engine is None else policy
+    if not arm.engine or policy.engine is not None:
+        return policy
+    return _judging(arm.engine, policy)
 
 
 @lru_cache(maxsize=256)
@@ -221,13 +227,13 @@ def _readable(where: tuple[Path, ...]) -> Iterator[Arm]:
 
 
 def _arm(name: str, file: _File) -> Arm:
-    kind = DENIED[file.denials]
-    given = file.texts.model_dump()
-    texts = Texts(**{**given, **{key: given[key] or kind for key in ("denied", "denied_path")}})
-    forms = {tool: _form(one) for tool, one in file.tools.items()}
-    profile = Profile(name, file.version, forms, texts, any_case=file.any_case)
-    plain = file.model_dump(exclude={"tools", "texts", "any_case", "cut"})
+    texts = file.texts.model_dump()
+    for key in ("denied", "denied_path"):
+        texts[key] = texts[key] or DENIED[file.denials]
+    forms = {tool: _form(form) for tool, form in file.tools.items()}
+    profile = Profile(name, file.version, forms, Texts(**texts), any_case=file.any_case)
     cut = Cut(**file.cut.model_dump()) if file.cut else None
+    plain = file.model_dump(exclude={"tools", "texts", "any_case", "cut"})
     return Arm(name=name, profile=profile, cut=cut, **plain)
 
 
@@ -254,11 +260,18 @@ def _of_dialect(name: str, profile: Profile) -> Arm:
 
 
 TOOLS = ("bash", "read", "write")
-LONGEST = 10_000_000  # tokens of context; no model that is served takes more
-MOST = 25  # of 100 earlier calls that can be denied ones: those who play them slip no oftener
+# Tokens of context; no model that is served takes more.
+LONGEST = 10_000_000
+# Of 100 earlier calls that can be denied ones: those who play them slip no oftener.
+MOST = 25
 
 
-def load_setting(arm: str, variant: str | None, place: Place, context: str) -> Setting:
+def load_setting(
+    arm: str,
+    variant: str | None,
+    place: Place,
+    context: str,
+) -> Setting:
     """Without a `variant` the arm's own; `context` is a number of tokens, such as 40k or 40k:20.
 
     Raises UsageError for what is unknown or no number, and for a template with a fault.
@@ -292,7 +305,7 @@ def _file(path: Path) -> str:
 def _length(text: str) -> tuple[int, int]:
     """Return the number of tokens, and how many of 100 calls in them were denied."""
     tokens, with_share, denied = text.lower().partition(":")
-    number, kilo = tokens.removesuffix("k"), tokens.endswith("k")
+    number = tokens.removesuffix("k")
     if not _whole(number):
         raise UsageError(
             f"--context: {text!r} is no number of tokens. Give one such as 40k or 8192"
@@ -303,8 +316,11 @@ def _length(text: str) -> tuple[int, int]:
             f"--context {text}: behind : stands how many of 100 calls before the task were denied, "
             f"from 0 to {MOST}, as in 40k:20"
         )
-    digits = number.lstrip("0") or "0"  # Python reads no number of thousands of digits
-    length = int(digits) * (1000 if kilo else 1) if len(digits) < 12 else LONGEST + 1
+    digits = number.lstrip("0") or "0"
+    length = LONGEST + 1
+    # Python reads no number of thousands of digits.
+    if len(digits) < 12:
+        length = int(digits) * (1000 if tokens.endswith("k") else 1)
     if length > LONGEST:
         raise UsageError(f"--context {text[:40]}: more than any model takes; at most {LONGEST}")
     return length, share
@@ -326,7 +342,11 @@ def usages(text: str) -> list[str]:
     return lines + [part for part in _QUOTED.findall(text) if _goes_on(part)]
 
 
-def fillings(usage: str, line: CommandLine, start: int) -> Iterator[tuple[str, ...]]:
+def fillings(
+    usage: str,
+    line: CommandLine,
+    start: int,
+) -> Iterator[tuple[str, ...]]:
     """Yield the words of real calls: the shortest, then the whole usage with each alternative.
 
     `line` is what may follow the word before `start`; it says which values fit a placeholder.
@@ -366,7 +386,12 @@ def _words(tokens: Sequence[str], *, optional: bool) -> list[str]:
     return words
 
 
-def _filled(words: Sequence[str], line: CommandLine, start: int, turn: int) -> Iterator[str]:
+def _filled(
+    words: Sequence[str],
+    line: CommandLine,
+    start: int,
+    turn: int,
+) -> Iterator[str]:
     yield from words[:start]
     option: Argument | None = None
     place = 0
@@ -429,7 +454,11 @@ def prompt_faults(
     yield from _tools(render, tools)
 
 
-def _scripts(prompt: Prompt, policy: Policy, files: Collection[str]) -> Iterator[str]:
+def _scripts(
+    prompt: Prompt,
+    policy: Policy,
+    files: Collection[str],
+) -> Iterator[str]:
     folders = {posixpath.dirname(path) for path in policy.bash.listed}
     named = dict.fromkeys(_SCRIPT.findall(f"{prompt.system}\n{prompt.task}"))
     for script in named:
@@ -461,7 +490,8 @@ def _usage(usage: str, policy: Policy) -> Iterator[str]:
 
 
 def _tools(render: Callable[[Setting], Prompt], tools: Sequence[str]) -> Iterator[str]:
-    frameless_arms = [replace(arm, frame="") for arm in arms().values()]  # a frame may name others
+    # A frame may name others.
+    frameless_arms = [replace(arm, frame="") for arm in arms().values()]
     names = {form.name for arm in frameless_arms for form in arm.profile.forms.values()}
     for arm in frameless_arms:
         prompt = render(Setting(arm))

@@ -1,8 +1,8 @@
-"""Scenarios as their authors wrote them, read and checked.
+"""Scenarios and their fixtures as their authors wrote them, read and checked.
 
-The files a trial starts with.
-
-The sub-agents of a scenario, and what it draws by chance, as scenario.toml has them.
+`load_scenarios` finds the folders of targets and reads each scenario.toml, with its sub-agents
+(`agents`) and what it draws by chance (`draw`). `load_fixture` returns the files that a trial
+starts with.
 """
 
 import os
@@ -17,6 +17,7 @@ from agenteval.classes.catalogue import failure_classes
 from agenteval.config.files import (
     FIXTURES,
     SCENARIOS,
+    Roots,
     check,
     is_folder,
     load_toml,
@@ -38,7 +39,12 @@ WORLD = "world.sql"
 FILES = "files"
 
 
-def load_fixture(scenario: Scenario, seed: int, *, roots: Sequence[Path]) -> Mapping[str, bytes]:
+def load_fixture(
+    scenario: Scenario,
+    seed: int,
+    *,
+    roots: Roots,
+) -> Mapping[str, bytes]:
     """Relative path to content: fixtures/NAME/files, and the database that world.sql makes.
 
     `roots` are the folders to look in, as `config.roots.roots` gives them. The same seed gives the
@@ -59,7 +65,12 @@ def load_fixture(scenario: Scenario, seed: int, *, roots: Sequence[Path]) -> Map
     return content
 
 
-def check_scripts(policy: Policy, where: Path, scenario: Scenario, files: Collection[str]) -> None:
+def check_scripts(
+    policy: Policy,
+    where: Path,
+    scenario: Scenario,
+    files: Collection[str],
+) -> None:
     """Raises UsageError when a rule of the policy, read from `where`, is for no file of these."""
     tables = {script.path for script in policy.bash.scripts}
     for script in policy.bash.listed:
@@ -72,25 +83,25 @@ def check_scripts(policy: Policy, where: Path, scenario: Scenario, files: Collec
             )
 
 
-def _folder(scenario: Scenario, roots: Sequence[Path]) -> tuple[Path, Path]:
+def _folder(scenario: Scenario, roots: Roots) -> tuple[Path, Path]:
     """The fixture's folder, and the root that it lies in."""
+    fixture_names: set[str] = set()
     for root in roots:
         folder = root / FIXTURES / scenario.fixture
         if is_folder(folder / FILES):
             _note_hidden(scenario.fixture, folder)
             return folder, root
-    fixture_names = sorted(
-        {folder.parent.name for root in roots for folder in (root / FIXTURES).glob(f"*/{FILES}")}
-    )
+        fixture_names |= {path.parent.name for path in (root / FIXTURES).glob(f"*/{FILES}")}
     places = " or ".join(f"{root / FIXTURES}/" for root in roots)
     raise UsageError(
         f"scenario {scenario.name!r}: no fixture {scenario.fixture!r} (a folder with {FILES}/) in "
-        f"{places}. Known: {', '.join(fixture_names) or 'none'}"
+        f"{places}. Known: {', '.join(sorted(fixture_names)) or 'none'}"
     )
 
 
 _READ: dict[Path, Mapping[str, bytes]] = {}
-_KEPT = 64 << 20  # bytes of fixtures that are read once for all trials
+# Bytes of fixtures that are read once for all trials.
+_KEPT = 64 << 20
 
 
 def _files(folder: Path, root: Path) -> Mapping[str, bytes]:
@@ -100,12 +111,16 @@ def _files(folder: Path, root: Path) -> Mapping[str, bytes]:
         except OSError as error:
             raise UsageError(f"{error.filename or folder}: cannot be read ({error})") from error
     files = _READ[folder]
-    while sum(len(content) for one in _READ.values() for content in one.values()) > _KEPT:
+    while sum(map(_size, _READ.values())) > _KEPT:
         del _READ[next(iter(_READ))]
     return files
 
 
-def find_world(fixture: str, roots: Sequence[Path]) -> tuple[Path | None, Path]:
+def _size(files: Mapping[str, bytes]) -> int:
+    return sum(map(len, files.values()))
+
+
+def find_world(fixture: str, roots: Roots) -> tuple[Path | None, Path]:
     """The script that makes the fixture's database, and the root that it lies in.
 
     None when the fixture brings a database as a file.
@@ -185,23 +200,36 @@ class SpawnSchema(BaseModel):
 
 
 def agents(
-    path: Path, schemas: Sequence[AgentSchema], text: Callable[[str, str], str]
+    path: Path,
+    schemas: Sequence[AgentSchema],
+    text: Callable[[str, str], str],
 ) -> tuple[Agent, ...]:
     """Return the agents of a scenario. `text` reads a file next to it, and gets the file's purpose.
 
     Raises UsageError.
     """
-    names = [schema.name for schema in schemas]
+    taken: set[str] = set()
     for number, schema in enumerate(schemas):
-        if names.index(schema.name) != number:
+        if schema.name in taken:
             raise UsageError(f"{path}: agent.{number}.name: {schema.name!r} is taken. Rename it")
-        for at, step in enumerate(schema.solution):
-            if step.tool not in schema.tools:
-                raise UsageError(
-                    f"{path}: agent.{number}.solution.{at}.tool: {step.tool!r} is not in its "
-                    f"tools. Known: {', '.join(schema.tools)}"
-                )
+        taken.add(schema.name)
+        _check_tools(path, f"agent.{number}.solution", "its tools", schema.solution, schema.tools)
     return tuple(_agent(schema, text) for schema in schemas)
+
+
+def _check_tools(
+    path: Path,
+    key: str,
+    where: str,
+    steps: Sequence[StepSchema | Step],
+    tools: Sequence[str],
+) -> None:
+    for number, step in enumerate(steps):
+        if step.tool not in tools:
+            raise UsageError(
+                f"{path}: {key}.{number}.tool: {step.tool!r} is not in {where}. "
+                f"Known: {', '.join(tools)}"
+            )
 
 
 def spawn_limits(schema: SpawnSchema) -> SpawnLimits:
@@ -209,27 +237,31 @@ def spawn_limits(schema: SpawnSchema) -> SpawnLimits:
 
 
 def _agent(schema: AgentSchema, text: Callable[[str, str], str]) -> Agent:
-    program = None
+    program, instructions = None, ""
     if schema.program:
-        program = CodeTest(
-            schema.name, text(schema.program, f"agent {schema.name!r} is played by it")
-        )
+        code = text(schema.program, f"agent {schema.name!r} is played by it")
+        program = CodeTest(schema.name, code)
+    if schema.instructions:
+        instructions = text(schema.instructions, f"agent {schema.name!r} reads it")
     return Agent(
         name=schema.name,
         spawned=schema.spawned,
-        instructions=text(schema.instructions, f"agent {schema.name!r} reads it")
-        if schema.instructions
-        else "",
+        instructions=instructions,
         policy=schema.policy,
         tools=tuple(schema.tools),
-        solution=tuple(Step(**step.model_dump()) for step in schema.solution),
+        solution=_steps(schema.solution),
         closing=schema.closing,
         max_turns=schema.max_turns,
         program=program,
     )
 
 
+def _steps(schemas: Sequence[StepSchema]) -> tuple[Step, ...]:
+    return tuple(Step(**schema.model_dump()) for schema in schemas)
+
+
 WORDS = "words.toml"
+_WordLists = Mapping[str, tuple[str, ...]]
 _Word = Annotated[str, Field(min_length=1)]
 
 
@@ -271,7 +303,7 @@ class _Words(BaseModel):
     words: dict[str, Annotated[list[_Word], Field(min_length=1)]]
 
 
-def load_words(places: Sequence[Path]) -> Mapping[str, tuple[str, ...]]:
+def load_words(places: Roots) -> _WordLists:
     """The lists of every words.toml in `places`; the first place that has a list wins.
 
     Raises UsageError.
@@ -285,25 +317,28 @@ def load_words(places: Sequence[Path]) -> Mapping[str, tuple[str, ...]]:
     return word_lists
 
 
-def draw(schema: DrawSchema, words: Mapping[str, tuple[str, ...]]) -> Draw:
+def draw(schema: DrawSchema, words: _WordLists) -> Draw:
     """Raises ValueError when a word list is unknown or shorter than the count."""
     if schema.of is None:
         low, high = schema.low, schema.high
-        return (
-            Whole(low, high)
-            if isinstance(low, int) and isinstance(high, int)
-            else Day(str(low), str(high))
-        )
-    if isinstance(schema.of, str) and schema.of not in words:
-        raise ValueError(f"no word list {schema.of!r}. Known: {', '.join(sorted(words)) or 'none'}")
-    items = words[schema.of] if isinstance(schema.of, str) else tuple(schema.of)
+        if isinstance(low, int) and isinstance(high, int):
+            return Whole(low, high)
+        return Day(str(low), str(high))
+    if not isinstance(schema.of, str):
+        items: tuple[str | int, ...] = tuple(schema.of)
+    elif schema.of in words:
+        items = words[schema.of]
+    else:
+        known = ", ".join(sorted(words)) or "none"
+        raise ValueError(f"no word list {schema.of!r}. Known: {known}")
     if len(items) < (schema.count or 1):
         raise ValueError(f"{schema.count or 1} of a list of {len(items)}")
     return Pick(items, schema.count or 0)
 
 
 FOLDER = SCENARIOS
-_MOST_TIMES = 16  # of a usual limit: a scenario may be a stranger's
+# Of a usual limit: a scenario may be a stranger's.
+_MOST_TIMES = 16
 
 
 def _checked(name: str) -> str:
@@ -321,6 +356,10 @@ class _CheckSchema(BaseModel):
     name: _CheckedName
     query: _Text
     expect: str | int | float
+
+
+def _checks(schemas: Sequence[_CheckSchema]) -> tuple[Check, ...]:
+    return tuple(Check(**schema.model_dump()) for schema in schemas)
 
 
 class _TraceSchema(BaseModel):
@@ -364,7 +403,11 @@ class _ScenarioSchema(BaseModel):
     limits: dict[str, int | float] = {}
 
 
-def load_scenarios(targets: Sequence[str], *, roots: Sequence[Path]) -> tuple[Scenario, ...]:
+def load_scenarios(
+    targets: Sequence[str],
+    *,
+    roots: Roots,
+) -> tuple[Scenario, ...]:
     """The scenarios that `targets` name, each once, in that order.
 
     A target is a folder that holds scenarios at any depth, the folder of one scenario, or a name
@@ -390,9 +433,7 @@ def load_scenarios(targets: Sequence[str], *, roots: Sequence[Path]) -> tuple[Sc
 HOLDS = "It holds what the model reads, under `# System` and `# Task`"
 
 
-def _load_scenario(
-    folder: Path, name: str, words: Mapping[str, tuple[str, ...]], roots: Sequence[Path]
-) -> Scenario:
+def _load_scenario(folder: Path, name: str, words: _WordLists, roots: Roots) -> Scenario:
     """Raises UsageError: one line with the file, the key and what was expected there."""
     path, base = folder / SCENARIO_FILE, _base(folder, roots)
     schema = load_toml(path, _ScenarioSchema, base)
@@ -405,10 +446,10 @@ def _load_scenario(
         fixture=schema.fixture,
         tools=tuple(schema.tools),
         database=schema.database,
-        goal=tuple(Check(**check.model_dump()) for check in schema.goal),
-        solution=tuple(Step(**step.model_dump()) for step in schema.solution),
-        another=tuple(Step(**step.model_dump()) for step in schema.another),
-        handshake=tuple(Check(**check.model_dump()) for check in schema.handshake),
+        goal=_checks(schema.goal),
+        solution=_steps(schema.solution),
+        another=_steps(schema.another),
+        handshake=_checks(schema.handshake),
         tests=tuple(_test(folder, test, base) for test in schema.test),
         traces=tuple(Trace(trace.name, tuple(trace.calls)) for trace in schema.trace),
         variants=tuple(schema.variant) or ({},),
@@ -430,7 +471,11 @@ def _load_scenario(
     return scenario
 
 
-def _world(path: Path, schema: _ScenarioSchema, roots: Sequence[Path]) -> tuple[Path | None, Path]:
+def _world(
+    path: Path,
+    schema: _ScenarioSchema,
+    roots: Roots,
+) -> tuple[Path | None, Path]:
     """Return the script of the scenario's database, if it has one, and the root that it lies in."""
     script, root = find_world(schema.fixture, roots)
     asking = "ask" if schema.ask else "agent" if schema.agent else ""
@@ -448,7 +493,7 @@ def _test(folder: Path, test: _TestSchema, base: Path) -> CodeTest:
     )
 
 
-def _base(folder: Path, roots: Sequence[Path]) -> Path:
+def _base(folder: Path, roots: Roots) -> Path:
     """Return the folder beneath which a scenario's files are read: its project, else its own."""
     return next((root for root in roots if folder.is_relative_to(root)), folder)
 
@@ -460,13 +505,11 @@ def _text(path: Path, purpose: str, base: Path) -> str:
         raise UsageError(f"{path}: cannot be read ({error}). {purpose}") from error
 
 
-def _draws(
-    path: Path, schema: _ScenarioSchema, words: Mapping[str, tuple[str, ...]]
-) -> dict[str, Draw]:
+def _draws(path: Path, schema: _ScenarioSchema, words: _WordLists) -> dict[str, Draw]:
     draws = {}
-    for name, one in schema.draw.items():
+    for name, drawn in schema.draw.items():
         try:
-            draws[name] = draw(one, words)
+            draws[name] = draw(drawn, words)
         except ValueError as error:
             raise UsageError(f"{path}: draw.{name}: {error}") from error
     return draws
@@ -487,17 +530,12 @@ def _limits(path: Path, limits: dict[str, int | float]) -> Limits:
 
 
 def _check_names(path: Path, scenario: Scenario) -> None:
-    class_ids = [each.id for each in failure_classes()]
+    class_ids = [known.id for known in failure_classes()]
     for name in scenario.invites:
         if name not in class_ids:
             raise UsageError(
                 f"{path}: invites: no failure class {name!r}. Known: {', '.join(class_ids)}"
             )
-    for number, step in enumerate(scenario.solution):
-        if step.tool not in scenario.tools:
-            raise UsageError(
-                f"{path}: solution.{number}.tool: {step.tool!r} is not in tools. "
-                f"Known: {', '.join(scenario.tools)}"
-            )
+    _check_tools(path, "solution", "tools", scenario.solution, scenario.tools)
     if len({frozenset(variant) for variant in scenario.variants}) > 1:
         raise UsageError(f"{path}: variant: every [[variant]] must set the same variables")

@@ -32,6 +32,7 @@ from agenteval.config.files import (
     PROJECT_FILE,
     SCENARIOS,
     TEXT,
+    Roots,
     announce,
     home,
     is_folder,
@@ -46,13 +47,17 @@ from agenteval.config.files import (
 from agenteval.errors import AgentevalError, UntrustedError, UsageError, unwritten
 from agenteval.trial.text import as_word, is_legible
 
-USUAL_KEY = "OPENAI_API_KEY"  # belongs to each URL that the user names himself
+# Belongs to each URL that the user names himself.
+USUAL_KEY = "OPENAI_API_KEY"
 URL_VARIABLES = ("AGENTEVAL_BASE_URL", "OPENAI_BASE_URL")
-VARIABLE = "AGENTEVAL_TRUST"  # digests and absolute paths of projects, for CI
+# Digests and absolute paths of projects, for CI.
+VARIABLE = "AGENTEVAL_TRUST"
 FILE = "trust.toml"
-MOST = 2000  # files of which a digest is made
+# Files of which a digest is made.
+MOST = 2000
 _PORTS = {"http": 80, "https": 443}
-Pair = tuple[str, str]  # an origin and a variable
+# An origin and a variable.
+Pair = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +66,8 @@ class Record:
 
     origins: Mapping[str, Sequence[str]] = field(default_factory=dict)  # variables by origin
     projects: Mapping[str, str] = field(default_factory=dict)  # digests by folder
-    runs: Mapping[str, Sequence[str]] = field(default_factory=dict)  # of URLs that a run was given
+    # Of URLs that a run was given.
+    runs: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +75,12 @@ class _Claim:
     """A project's file that names an origin and a variable."""
 
     project: Path
-    content: bytes  # of that file, as it was read
+    # Of that file, as it was read.
+    content: bytes
 
 
-_bound_pairs: set[Pair] = set()  # by the user, in this process
+# By the user, in this process.
+_bound_pairs: set[Pair] = set()
 _claims: dict[Pair, _Claim] = {}
 
 
@@ -93,7 +101,8 @@ def bind(urls: str, variable: str = USUAL_KEY) -> None:
 def _is_url(url: str) -> bool:
     try:
         return bool(origin_of(url))
-    except ValueError:  # which is told where the URL is used
+    # Which is told where the URL is used.
+    except ValueError:
         return False
 
 
@@ -232,13 +241,15 @@ def _content(path: Path) -> bytes:
 
 
 def _open_at_once(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY)  # a pipe would be waited for
+    # A pipe would be waited for.
+    return os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY)
 
 
 def user_file() -> Path | None:
     """`$XDG_CONFIG_HOME/agenteval/trust.toml`; None where no absolute path is known for it."""
     config_home = Path(os.environ.get("XDG_CONFIG_HOME", ""))
-    if config_home.is_absolute():  # XDG: a relative one, which would be a project's, does not count
+    # XDG: a relative one, which would be a project's, does not count.
+    if config_home.is_absolute():
         return Path(config_home, "agenteval", FILE)
     base = home()
     return base / ".config" / "agenteval" / FILE if base else None
@@ -252,7 +263,8 @@ def load_record() -> Record:
     path = user_file()
     try:
         is_there = path is not None and path.is_file()
-    except PermissionError:  # as after `su`, where HOME is still another user's
+    # As after `su`, where HOME is still another user's.
+    except PermissionError:
         announce(f"{path}: not used, as it cannot be read: set HOME to a folder of yours")
         return Record()
     if path is None or not is_there:
@@ -263,7 +275,8 @@ def load_record() -> Record:
             return Record()
     tables = read_toml(path)
     _check(path, tables)
-    for name in ("origins", "runs"):  # a person leaves the usual port away
+    # A person leaves the usual port away.
+    for name in ("origins", "runs"):
         tables[name] = {_origin(path, url): names for url, names in tables.get(name, {}).items()}
     return Record(**tables)
 
@@ -359,7 +372,8 @@ def _remember(table: str, variable: str, origin: str) -> None:
 class Search(NamedTuple):
     """A project, and the nearest one that was passed over."""
 
-    project: Path | None  # None where the folder itself is not the user's own
+    # None where the folder itself is not the user's own.
+    project: Path | None
     refused: Path | None = None
     reason: str = ""
 
@@ -435,7 +449,8 @@ def _passed_over(here: Path, folder: Path, reason: str) -> Search:
 def _is_file(path: Path) -> bool:
     try:
         return path.is_file()
-    except OSError:  # before Python 3.14, where a folder above cannot be entered
+    # Before Python 3.14, where a folder above cannot be entered.
+    except OSError:
         return False
 
 
@@ -449,7 +464,7 @@ def _foreign(path: Path, device: int | None = None) -> str:
         return f"cannot be looked at ({error.strerror})"
 
 
-def find_rules(roots: Sequence[Path]) -> Path:
+def find_rules(roots: Roots) -> Path:
     """The first gate.toml under `roots`; the last of them is what agenteval ships."""
     path = next(root / GATE_FILE for root in roots if os.path.lexists(root / GATE_FILE))
     note_hidden("the gate's rules", GATE_FILE, path, shipped() / GATE_FILE)
@@ -459,7 +474,7 @@ def find_rules(roots: Sequence[Path]) -> Path:
 SCENARIO_FILE = "scenario.toml"
 
 
-def first(places: Sequence[Path]) -> Path:
+def first(places: Roots) -> Path:
     """The first place that is there. Raises UsageError when none is."""
     for place in places:
         if is_folder(place):
@@ -467,7 +482,7 @@ def first(places: Sequence[Path]) -> Path:
     raise UsageError(f"{_listed(places)}: no folder of scenarios there. Make one, or name a folder")
 
 
-def find(target: str, places: Sequence[Path]) -> Iterator[tuple[str, Path]]:
+def find(target: str, places: Roots) -> Iterator[tuple[str, Path]]:
     """Name and folder of every scenario that a target means. Raises UsageError if it means none."""
     starts = _starts(target, places)
     for start in starts:
@@ -497,7 +512,7 @@ def find(target: str, places: Sequence[Path]) -> Iterator[tuple[str, Path]]:
     )
 
 
-def _starts(target: str, places: Sequence[Path]) -> Sequence[Path]:
+def _starts(target: str, places: Roots) -> Roots:
     """Return the places of a target; the folder here comes last if it is not the user's own."""
     below = (*(place / target for place in places), *_by_path(target, places))
     path = Path(target)
@@ -517,14 +532,14 @@ def _note_hidden_scenarios(scenario_folders: Sequence[tuple[str, Path]], base: P
         announce(f"scenario {names} is of {base}, which hides the shipped ones of these names")
 
 
-def _by_path(target: str, places: Sequence[Path]) -> Iterator[Path]:
+def _by_path(target: str, places: Roots) -> Iterator[Path]:
     """`scenarios/` and what is below it, where the folder here has none, as in an empty project."""
     path = Path(target)
     if not is_folder(path) and ".." not in path.parts:
         yield from (place.parent / path for place in places if path.parts[:1] == (place.name,))
 
 
-def _base(start: Path, places: Sequence[Path]) -> Path:
+def _base(start: Path, places: Roots) -> Path:
     """Return the base of names: the place that holds `start`, else `start` or its parent."""
     start = start.resolve()
     for place in places:
@@ -537,5 +552,5 @@ def _name(folder: Path, base: Path) -> str:
     return printable(folder.resolve().relative_to(base).as_posix(), folder)
 
 
-def _listed(places: Sequence[Path]) -> str:
+def _listed(places: Roots) -> str:
     return " or ".join(f"{place}/" for place in places)

@@ -1,8 +1,10 @@
-"""Dialects: their type, one for each folder here, and those of plug-ins.
+"""What a dialect is, all that there are, and what their readers and writers share.
 
-Shared parts of the readers and writers of other harnesses' config files.
-
-Keys of a harness's settings that its verdicts follow here, and those they would have to.
+`Dialect` is the object that a folder here or a plug-in defines, `dialects` collects them, and
+`reader` and `reader_of` choose one for a file. Then come the parts of readers (text, JSON, digests,
+the policy of an engine), of writers (what another harness cannot say of an allow list), and
+`SettingsKeys`: the keys of a harness's settings that its verdicts follow here, and those they would
+have to.
 """
 
 import hashlib
@@ -16,26 +18,36 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
 
 from agenteval import plugins
 from agenteval.dialects import NAMES
 from agenteval.errors import UsageError
 from agenteval.host import read_text
-from agenteval.policy.command_lines import CommandPattern
+from agenteval.policy.command_lines import CommandPattern, PathRules
 from agenteval.policy.lint import Remark, Trouble
 from agenteval.policy.lint import lint as lint_any
-from agenteval.policy.policy import Policy, UnheededKey
-from agenteval.policy.rules import ScriptRule
+from agenteval.policy.policy import Engine, Policy, ToolRule, UnheededKey
+from agenteval.policy.rules import BashRules, ScriptRule
 from agenteval.prompt.arm import STRICT_PROFILE, Profile
 from agenteval.shell.leaves import Construct
 from agenteval.trial.call import BASH
 from agenteval.trial.text import names
 
-_SHORT = reprlib.Repr()
-_SHORT.maxstring = 80
+# A table of a harness's config.
+Settings = Mapping[str, Any]
+_Table = TypeVar("_Table")
+SHORT = reprlib.Repr()
+SHORT.maxstring = 80
 _COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _TRAILING_COMMA = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])', re.DOTALL)
+
+
+def load_table(file: str, schema: type[_Table]) -> _Table:
+    """Return one of our own TOML files, named from this folder, as the type that it must have."""
+    return msgspec.toml.decode(Path(__file__).parent.joinpath(file).read_bytes(), type=schema)
 
 
 @contextmanager
@@ -62,9 +74,45 @@ def json_with_comments(path: Path, text: str) -> dict[str, Any]:
     return table(path, content)
 
 
-def short_repr(value: Any) -> str:
-    """Return a wrong value as an error shows it: short, however much there is in it."""
-    return _SHORT.repr(value)
+def wrong(where: Path | str, expected: str, value: Any) -> UsageError:
+    """Return the error of a value in a config, which it shows shortly, however much is in it."""
+    return UsageError(f"{where}: expected {expected}, got {SHORT.repr(value)}")
+
+
+def texts_at(where: str, value: Any, what: str) -> list[str]:
+    """Return a value that must be a list of texts. Raises UsageError."""
+    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+        raise wrong(where, f"a list of {what}", value)
+    return value
+
+
+def policy_of(  # noqa: PLR0913 -- what is told of an engine's rules
+    engine: Engine,
+    name: str,
+    description: str,
+    rules: Iterable[object],
+    *,
+    bash: Iterable[str],
+    passes: AbstractSet[Construct],
+    tools: Iterable[str],
+) -> Policy:
+    """Return the policy in which an engine decides.
+
+    `rules` are what its digest is made of, and `bash` the patterns of commands that hints show;
+    `passes` are the constructs that the harness lets pass.
+    """
+    patterns = [CommandPattern.parse(pattern) for pattern in bash]
+    everything = PathRules(("**",))
+    return Policy(
+        name=name,
+        digest=digest([engine.name, *map(str, rules)]),
+        description=description,
+        bash=BashRules(patterns, constructs=passes),
+        read=everything,
+        write=everything,
+        tools={tool: ToolRule(tool) for tool in tools},
+        engine=engine,
+    )
 
 
 def digest(rules: Iterable[str]) -> str:
@@ -128,15 +176,20 @@ def lost_everywhere(policy: Policy, passes: AbstractSet[Construct]) -> Iterator[
     for rule in policy.bash.denied:
         yield f"{rule.text}: that it is denied behind a program that runs others, too"
     if policy.bash.through:
-        yield f"through: {', '.join(sorted(policy.bash.through))}: a rule there is for one program"
+        yield f"through: {_listed(policy.bash.through)}: a rule there is for one program"
     if policy.engine is None:
         yield from _lost_around_commands(policy, passes)
-    for key, listed in (("files", policy.files), ("stated", policy.stated)):
-        if listed:
-            yield f"{key}: {', '.join(sorted(listed))}"
+    if policy.files:
+        yield f"files: {_listed(policy.files)}"
+    if policy.stated:
+        yield f"stated: {_listed(policy.stated)}"
     for name, tool in policy.tools.items():
         if tool.schema:
             yield f"tools.{name}: the schema of its parameters"
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names))
 
 
 def _lost_of_words(rules: Iterable[CommandPattern]) -> Iterator[str]:
@@ -155,18 +208,20 @@ def _lost_around_commands(policy: Policy, passes: AbstractSet[Construct]) -> Ite
     The harness itself decides what may stand there, and no rule changes that.
     """
     own = policy.bash.constructs
-    if more := sorted(passes - own):
-        yield f"constructs: {', '.join(more)} pass there around what is allowed"
-    if fewer := sorted(own - passes):
-        yield f"constructs: {', '.join(fewer)}: no rule can allow them there"
+    if not passes <= own:
+        yield f"constructs: {_listed(passes - own)} pass there around what is allowed"
+    if not own <= passes:
+        yield f"constructs: {_listed(own - passes)}: no rule can allow them there"
     if policy.bash.env:
-        yield f"env: {', '.join(sorted(policy.bash.env))}: no variable may be set there"
+        yield f"env: {_listed(policy.bash.env)}: no variable may be set there"
 
 
 def _has_signature(script: ScriptRule) -> bool:
     line = script.line
     return len(line.options) > 2 or bool(line.positionals or line.commands)
 
+
+# Dialects.
 
 GROUP = "agenteval.dialects"
 # How sure it is that a JSON file is one of a dialect's.
@@ -199,7 +254,7 @@ class Dialect:
     write: Callable[[Policy], Written]
     left_behind: Callable[[Any], Iterable[str]]
     suffix: str = ""
-    likeness: Callable[[str, Mapping[str, Any]], int] = lambda *_: NOT_AT_ALL
+    likeness: Callable[[str, Settings], int] = lambda *_: NOT_AT_ALL
     lint: Callable[[Policy], list[Remark]] = lint_any
     beside: tuple[str, ...] = ()
     quoted: Quoted | None = None
@@ -211,17 +266,16 @@ class Dialect:
 def dialects() -> Mapping[str, Dialect]:
     """Return all dialects by name; a plug-in takes no name that is taken."""
     by_name: dict[str, Dialect] = {}
+    taken_names = {STRICT_PROFILE.name}
     for name in NAMES:
-        folder = import_module(f"{__package__}.{name.replace('-', '_')}")
-        by_name[name] = folder.DIALECT
-    taken_names = {
-        STRICT_PROFILE.name,
-        *(reader for each in by_name.values() for reader in each.readers),
-    }
+        dialect = import_module(f"{__package__}.{name.replace('-', '_')}").DIALECT
+        by_name[name] = dialect
+        taken_names.update(dialect.readers)
     for name, dialect in plugins.load(GROUP, lambda it: isinstance(it, Dialect)).items():
-        if taken_names.isdisjoint({dialect.name, *dialect.readers}):
+        own_names = {dialect.name, *dialect.readers}
+        if taken_names.isdisjoint(own_names):
             by_name[dialect.name] = dialect
-            taken_names.update({dialect.name, *dialect.readers})
+            taken_names |= own_names
         else:
             plugins.leave_out(GROUP, name, "there is a dialect of that name")
     return by_name
@@ -229,13 +283,16 @@ def dialects() -> Mapping[str, Dialect]:
 
 def reader(name: str) -> Reader | None:
     """Return the reader of files that are given as `name:PATH`, or None."""
-    return next((it.readers[name] for it in dialects().values() if name in it.readers), None)
+    for dialect in dialects().values():
+        if name in dialect.readers:
+            return dialect.readers[name]
+    return None
 
 
 def is_foreign(given: str) -> bool:
     """Return True if an allow list is a dialect's file, by the end of its name."""
-    own = (each.suffix for each in dialects().values() if each.suffix)
-    return given.endswith((*_JSON, *own))
+    suffixes = [dialect.suffix for dialect in dialects().values() if dialect.suffix]
+    return given.endswith((*_JSON, *suffixes))
 
 
 def reader_of(path: Path) -> Reader:
@@ -244,43 +301,47 @@ def reader_of(path: Path) -> Reader:
     Raises UsageError if that is not known.
     """
     registered = tuple(dialects().values())
-    dialect = next((it for it in registered if it.suffix and path.name.endswith(it.suffix)), None)
-    if dialect is None:
-        content = json_with_comments(path, read_text(path, encoding="utf-8-sig"))
-        likeness = {it.name: it.likeness(path.name, content) for it in registered}
-        best = max(likeness, key=lambda name: likeness[name])
-        if likeness[best] == NOT_AT_ALL:
-            raise UsageError(
-                f"{path}: has neither `permission` nor `permissions`: if it is a config of "
-                f"another harness nonetheless, say which, as in {registered[-1].name}:{path}"
-            )
-        dialect = dialects()[best]
-    return dialect.readers[dialect.name]
+    for dialect in registered:
+        if dialect.suffix and path.name.endswith(dialect.suffix):
+            return dialect.readers[dialect.name]
+    content = json_with_comments(path, read_text(path, encoding="utf-8-sig"))
+    best = max(registered, key=lambda it: it.likeness(path.name, content))
+    if best.likeness(path.name, content) == NOT_AT_ALL:
+        raise UsageError(
+            f"{path}: has neither `permission` nor `permissions`: if it is a config of "
+            f"another harness nonetheless, say which, as in {registered[-1].name}:{path}"
+        )
+    return best.readers[best.name]
 
 
 def dialect_of(policy: Policy) -> Dialect | None:
-    """Whose rules decide; None where they are our own."""
-    name = policy.engine.name if policy.engine else ""
-    return next((each for each in dialects().values() if name in each.readers), None)
+    """Return the dialect whose rules decide; None where they are our own."""
+    if policy.engine is None:
+        return None
+    for dialect in dialects().values():
+        if policy.engine.name in dialect.readers:
+            return dialect
+    return None
 
 
 def lint(policy: Policy) -> list[Remark]:
-    """Everything that is wrong with the rules for bash, as the one who decides takes them.
+    """Return everything that is wrong with the rules for bash, as the one who decides takes them.
 
     The keys of its file that no verdict follows come first.
     """
+    remarks = []
+    for key, reason, is_known in policy.unheeded:
+        trouble = Trouble.UNHEEDED if is_known else Trouble.UNKNOWN
+        remarks.append(Remark(key, trouble, reason))
     dialect = dialect_of(policy)
-    remarks = [
-        Remark(key, Trouble.UNHEEDED if is_known else Trouble.UNKNOWN, reason)
-        for key, reason, is_known in policy.unheeded
-    ]
     return remarks + (dialect.lint(policy) if dialect else lint_any(policy))
 
 
 def left_behind(policy: Policy) -> Iterator[str]:
-    """The rules of another harness that no list for anyone else can hold, a line for each."""
+    """Yield the rules of another harness that no list for anyone else can hold."""
+    for unheeded in policy.unheeded:
+        yield unheeded.line
     dialect, engine = dialect_of(policy), policy.engine
-    yield from (unheeded.line for unheeded in policy.unheeded)
     if dialect is None or engine is None:
         return
     yield from dialect.left_behind(engine)
@@ -290,8 +351,19 @@ def left_behind(policy: Policy) -> Iterator[str]:
         yield "that a command of which no rule speaks is allowed"
 
 
+# Keys of settings.
+
 _NOTHING: tuple[object, ...] = (None, "", [], {})
-Words = Iterable[str]
+# The parts of a dotted key.
+_Place = tuple[str, ...]
+
+
+class _KeysTable(msgspec.Struct, forbid_unknown_fields=True):
+    """One table of a dialect's keys.toml; `unmodelled` keys stand behind what they would do."""
+
+    modelled: frozenset[str]
+    harmless: frozenset[str]
+    unmodelled: dict[str, list[str]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -305,10 +377,10 @@ class SettingsKeys:
     modelled: frozenset[str]
     harmless: frozenset[str]
     unmodelled: Mapping[str, str]
-    _tables: Mapping[tuple[str, ...], frozenset[str]] = field(init=False, repr=False)
+    _tables: Mapping[_Place, frozenset[str]] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        tables: dict[tuple[str, ...], set[str]] = {}
+        tables: dict[_Place, set[str]] = {}
         for key in (*self.modelled, *self.harmless, *self.unmodelled):
             *above, last = key.split(".")
             for depth, name in enumerate((*above, last)):
@@ -317,10 +389,15 @@ class SettingsKeys:
         object.__setattr__(self, "_tables", frozen)
 
     @classmethod
-    def of(cls, modelled: Words, harmless: Words, unmodelled: Mapping[str, str]) -> "SettingsKeys":
-        return cls(frozenset(modelled), frozenset(harmless), unmodelled)
+    def load(cls, dialect: str, name: str) -> "SettingsKeys":
+        """Return the keys in the table `name` of a dialect's keys.toml."""
+        table = load_table(f"{dialect}/keys.toml", dict[str, _KeysTable])[name]
+        reasons: dict[str, str] = {}
+        for reason, keys in table.unmodelled.items():
+            reasons |= dict.fromkeys(keys, reason)
+        return cls(table.modelled, table.harmless, reasons)
 
-    def unheeded(self, settings: Mapping[str, Any], above: str = "") -> Iterator[UnheededKey]:
+    def unheeded(self, settings: Settings, above: str = "") -> Iterator[UnheededKey]:
         """The keys of a file that may change verdicts, and do not here; `above` names its table."""
         yield from self._in_table(settings, (), f"{above}." if above else "")
 
@@ -329,9 +406,7 @@ class SettingsKeys:
         place = self._declared((), key.split("."))
         return place is not None
 
-    def _in_table(
-        self, table: Mapping[str, Any], place: tuple[str, ...], above: str
-    ) -> Iterator[UnheededKey]:
+    def _in_table(self, table: Settings, place: _Place, above: str) -> Iterator[UnheededKey]:
         for key, value in table.items():
             name = f"{above}{_in_one_line(str(key))}"
             own = self._declared(place, [str(key)])
@@ -344,22 +419,23 @@ class SettingsKeys:
             if isinstance(value, Mapping) and self._below(own):
                 yield from self._in_table(value, own, f"{name}.")
 
-    def _declared(self, place: tuple[str, ...], keys: Iterable[str]) -> tuple[str, ...] | None:
+    def _declared(self, place: _Place, keys: Iterable[str]) -> _Place | None:
         """The declared place of a key in a table; None where the table knows no such key."""
         for key in keys:
             below = self._below(place)
             if place and not below:
-                return place  # what a table holds whose keys are not told apart
+                # What a table holds whose keys are not told apart.
+                return place
             if key not in below and "*" not in below:
                 return None
             place = (*place, key if key in below else "*")
         return place
 
-    def _below(self, place: tuple[str, ...]) -> frozenset[str]:
+    def _below(self, place: _Place) -> frozenset[str]:
         """The keys that are declared in a table."""
         return self._tables.get(place, frozenset())
 
-    def _suggestion(self, place: tuple[str, ...], key: str) -> str:
+    def _suggestion(self, place: _Place, key: str) -> str:
         near = names(self._below(place)).nearest(key)
         return f"did you mean {near}?" if near else "no release of it that is known here has it"
 

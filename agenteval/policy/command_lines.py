@@ -1,9 +1,13 @@
-"""Command lines of listed scripts: options, positionals, sub-commands, and who reads them.
+"""The shapes of what an allow list allows: commands, paths, and the command lines of scripts.
 
-Patterns of an allow list: words of a command line, and paths below the workspace.
+`CommandPattern` is a rule for whole commands, made of `WordPattern`; `PathRules` are globs of a
+file tool, read after `normalise`. `CommandLine` says which options, positionals and sub-commands a
+script takes, `Misuse` where a call is no such line; `parsers` reads one. `complaint` is about a
+single value.
 """
 
 import json
+import math
 import posixpath
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -14,8 +18,11 @@ from itertools import dropwhile
 from typing import Self
 
 from agenteval.shell.gate import compiled
-from agenteval.trial.text import names
 
+# The words of a command, and the numbers of those that bash still expands.
+Argv = Sequence[str]
+Dynamic = Collection[int]
+Texts = tuple[str, ...]
 ANY = "*"
 _LONGEST_PATH = 4096  # what Linux opens
 _LONGEST_NAME = 255
@@ -34,7 +41,7 @@ class WordPattern:
     """
 
     text: str
-    pieces: tuple[str, ...]
+    pieces: Texts
     wild: bool
 
     @classmethod
@@ -60,7 +67,7 @@ class WordPattern:
         return _in_order(self.pieces, name) or word == self.text
 
 
-def _behind_options(argv: Sequence[str], starts: Collection[int]) -> set[int]:
+def _behind_options(argv: Argv, starts: Collection[int]) -> set[int]:
     """Return the places of the next word: these, and those behind options and their values."""
     places = set(starts)
     for at in range(min(places, default=len(argv)), len(argv)):
@@ -71,7 +78,7 @@ def _behind_options(argv: Sequence[str], starts: Collection[int]) -> set[int]:
     return places
 
 
-def _in_order(pieces: tuple[str, ...], text: str) -> bool:
+def _in_order(pieces: Texts, text: str) -> bool:
     """Does `text` consist of the pieces with anything between them? Linear in its length."""
     if len(pieces) == 1:
         return text == pieces[0]
@@ -98,9 +105,10 @@ class CommandPattern:
 
     text: str
     words: tuple[WordPattern, ...]
-    rest: WordPattern | None  # what every further word must match
+    # What every further word must match.
+    rest: WordPattern | None
     fewest: int
-    without: tuple[str, ...] = ()
+    without: Texts = ()
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -138,7 +146,7 @@ class CommandPattern:
         """Return True if any word may differ from what the rule says."""
         return self.rest is not None or any(word.wild for word in self.words)
 
-    def matches(self, argv: Sequence[str], dynamic: Collection[int] = ()) -> bool:
+    def matches(self, argv: Argv, dynamic: Dynamic = ()) -> bool:
         """Return True if the rule fits a command.
 
         `dynamic` are the numbers of the words that bash still expands.
@@ -162,14 +170,12 @@ class CommandPattern:
         if len(word) < 2 or word[0] != "-" or word == "--":
             return False
         name = word.partition("=")[0]
-        return any(
-            option.startswith(name)
-            or name == option
-            or (len(option) == 2 and word[1] != "-" and option[1] in word)
-            for option in self.without
-        )
+        if any(option.startswith(name) for option in self.without):
+            return True
+        letters = [option[1] for option in self.without if len(option) == 2]
+        return word[1] != "-" and any(letter in word for letter in letters)
 
-    def names(self, argv: Sequence[str], dynamic: Collection[int] = ()) -> bool:
+    def names(self, argv: Argv, dynamic: Dynamic = ()) -> bool:
         """Return True if it may name the command, as a rule that denies.
 
         A word that bash still expands can become any words, and a program may have its folder.
@@ -190,13 +196,14 @@ class CommandPattern:
         further = argv[min(ends, default=at_most) :]
         return any(_in_order(self.rest.pieces, word) for word in further)
 
-    def agreeing(self, argv: Sequence[str], dynamic: Collection[int] = ()) -> int:
+    def agreeing(self, argv: Argv, dynamic: Dynamic = ()) -> int:
         """Return the number of leading words that fit, by which a hint compares rules."""
         for number, (pattern, word) in enumerate(zip(self.words, argv, strict=False)):
             if pattern.wild or dynamic:
                 if not pattern.matches(word, dynamic=number in dynamic):
                     return number
-            elif word != pattern.text:  # most words of most rules
+            # Most words of most rules.
+            elif word != pattern.text:
                 return number
         return min(len(self.words), len(argv))
 
@@ -228,16 +235,26 @@ def _is_plain(root: str) -> bool:
 
 @cache
 def wildcard_regex(pattern: str) -> re.Pattern[str]:
-    """`*` for anything and `?` for one character, as other harnesses match; linear in the text.
+    """Return the regular expression for `*`, anything, and `?`, one character.
 
-    Each part between two stars is taken where it first stands: if any place will do, that one will.
+    So other harnesses match. It is linear in the text.
     """
-    first, *others = (
-        "".join("." if c == "?" else re.escape(c) for c in part) for part in pattern.split(ANY)
-    )
-    middle = "".join(f"(?>.*?{part})" for part in others[:-1])
-    last = f".*{others[-1]}" if others else ""
-    return compiled(first + middle + last, re.DOTALL)
+    first, *others = (_literal(part, ".") for part in pattern.split(ANY))
+    return compiled(first + in_order(others, "."), re.DOTALL)
+
+
+def in_order(parts: Sequence[str], character: str) -> str:
+    """Return the regular expression of parts with any of such characters before each.
+
+    Each but the last is taken where it first stands: if any place will do, that one will.
+    """
+    middle = "".join(f"(?>{character}*?{part})" for part in parts[:-1])
+    return middle + "".join(f"{character}*{part}" for part in parts[-1:])
+
+
+def _literal(text: str, character: str) -> str:
+    """Return a part of a pattern, in which `?` stands for such a character."""
+    return re.escape(text).replace(r"\?", character)
 
 
 @cache
@@ -259,28 +276,25 @@ def path_regex(glob: str) -> re.Pattern[str]:
 
 
 def _names(glob: str, *, is_last: bool) -> str:
-    first, *others = (
-        "".join("[^/]" if c == "?" else re.escape(c) for c in part) for part in glob.split(ANY)
-    )
-    if not is_last:
-        return first + "".join(f"(?>[^/]*?{part})" for part in others)
-    middle = "".join(f"(?>[^/]*?{part})" for part in others[:-1])
-    return first + middle + "".join(f"[^/]*{part}" for part in others[-1:])
+    first, *others = (_literal(part, "[^/]") for part in glob.split(ANY))
+    if is_last:
+        return first + in_order(others, "[^/]")
+    return first + "".join(f"(?>[^/]*?{part})" for part in others)
 
 
 @dataclass(frozen=True, slots=True)
 class PathRules:
     """The paths that a file tool may touch. `**` crosses folders, `*` and `?` do not; deny wins."""
 
-    allow: tuple[str, ...] = ()
-    deny: tuple[str, ...] = ()
+    allow: Texts = ()
+    deny: Texts = ()
 
     def admits(self, path: str) -> bool:
         """Return True if a normalised path is allowed; nothing is unless a rule says so."""
         return self._any(self.allow, path) and not self._any(self.deny, path)
 
     @staticmethod
-    def _any(globs: tuple[str, ...], path: str) -> bool:
+    def _any(globs: Texts, path: str) -> bool:
         return any(path_regex(glob).fullmatch(path) for glob in globs)
 
 
@@ -325,54 +339,14 @@ class Argument:
 
     name: str
     kind: Kind = Kind.STR
-    choices: tuple[str, ...] = ()
+    choices: Texts = ()
     fewest: int = 1
     most: int | None = 1
-    aliases: tuple[str, ...] = ()
+    aliases: Texts = ()
     required: bool = False
     repeatable: bool | None = None
     ends: bool = False
     is_rest: bool = False
-
-
-Numbers = Mapping[Kind, Callable[[str], object]]
-NUMBERS: Numbers = {Kind.INT: int, Kind.FLOAT: float}
-
-
-def complaint(argument: Argument, value: str, root: str, numbers: Numbers = NUMBERS) -> str:
-    """Return the fault of a value, phrased as the fix; empty if it fits.
-
-    `numbers` read those of a kind and raise ValueError or OverflowError about any other text.
-    """
-    if argument.kind is Kind.FLAG:
-        return f"{argument.name} takes no value"
-    if argument.choices and value not in argument.choices:
-        return f"{argument.name} must be one of {', '.join(argument.choices)}, not {value!r}"
-    if _fits(argument.kind, value, root, numbers):
-        return ""
-    return f"{argument.name} must be {_WANTED[argument.kind]}, not {value!r}"
-
-
-_WANTED = {
-    Kind.INT: "a whole number",
-    Kind.FLOAT: "a number",
-    Kind.JSON: "valid JSON",
-    Kind.PATH: "a path inside the workspace",
-}
-
-
-def _fits(kind: Kind, value: str, root: str, numbers: Numbers) -> bool:
-    try:
-        match kind:
-            case Kind.INT | Kind.FLOAT:
-                numbers[kind](value)
-            case Kind.JSON:
-                json.loads(value)
-            case Kind.PATH:
-                return normalise(value, root) is not None
-    except (ValueError, OverflowError, RecursionError):  # of JSON nested some thousand deep
-        return False
-    return True
 
 
 class Parser(StrEnum):
@@ -381,16 +355,18 @@ class Parser(StrEnum):
     ARGPARSE = "argparse"
     CLICK = "click"
     TYPER = "typer"
-    GETOPT = "getopt"  # GNU's getopt_long, and Python's gnu_getopt
+    # GNU's getopt_long, and Python's gnu_getopt.
+    GETOPT = "getopt"
     GO = "go"  # the package flag
-    NONE = "none"  # every word is a positional
+    # Every word is a positional.
+    NONE = "none"
 
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
     """Options of which one may be given, and with `required` must be."""
 
-    names: tuple[str, ...]
+    names: Texts
     required: bool = False
 
 
@@ -402,7 +378,8 @@ class CommandLine:
     which characters an option may begin, `command_optional` whether a sub-command may be left out.
     """
 
-    options: Mapping[str, Argument]  # by every name and alias, those for help among them
+    # By every name and alias, those for help among them.
+    options: Mapping[str, Argument]
     positionals: tuple[Argument, ...] = ()
     commands: Mapping[str, "CommandLine"] = field(default_factory=dict)
     parser: Parser = Parser.ARGPARSE
@@ -410,7 +387,8 @@ class CommandLine:
     prefix: str = "-"
     groups: tuple[OneOf, ...] = ()
     command_optional: bool = False
-    helps: tuple[str, ...] | None = None  # None: as every such parser has them
+    # None: as every such parser has them.
+    helps: Texts | None = None
 
     @classmethod
     def of(  # noqa: PLR0913 -- a command line has that many sides
@@ -458,7 +436,7 @@ class CommandLine:
                 yield option
 
 
-def helps_of(parser: Parser, prefix: str = "-") -> tuple[str, ...]:
+def helps_of(parser: Parser, prefix: str = "-") -> Texts:
     """Return the options for help that such a parser has without a definition."""
     if parser in {Parser.CLICK, Parser.TYPER}:
         return ("--help",)
@@ -493,58 +471,68 @@ class Invented(StrEnum):
     VALUE = "value"
 
 
-def no_such(what: Invented, at: int, word: str, known: Collection[str]) -> Misuse:
-    """An option or sub-command that is not there, with the nearest one as the cure."""
-    shown = [name for name in sorted(known) if name.lstrip("-+/") not in {"h", "help"}]
-    near = names(frozenset(shown)).nearest(word)
-    cure = f"did you mean {near}?" if near else f"use {', '.join(shown) or 'none'}"
-    return Misuse(at, f"there is no {what} {word}: {cure}", word, what, near)
+# Values of arguments.
+
+Numbers = Mapping[Kind, Callable[[str], object]]
+_EXPECTED = {
+    Kind.INT: "a whole number",
+    Kind.FLOAT: "a number",
+    Kind.JSON: "valid JSON",
+    Kind.PATH: "a path inside the workspace",
+}
 
 
-def unknown_option(script: CommandLine, line: CommandLine, at: int, name: str) -> Misuse:
-    """`name` is no option of `line`, which is `script` or one of its sub-commands."""
-    if name in script.flags():
-        return Misuse(at, f"{name} does not belong here, but to another sub-command")
-    if line.abbreviations and sum(flag.startswith(name) for flag in line.options) > 1:
-        return Misuse(at, f"{name} could be more than one option: write it out")
-    return no_such(Invented.OPTION, at, name, line.options)
+def complaint(argument: Argument, value: str, root: str, numbers: Numbers) -> str:
+    """Return the fault of a value, phrased as the fix; empty if it fits."""
+    if argument.kind is Kind.FLAG:
+        return f"{argument.name} takes no value"
+    if argument.choices and value not in argument.choices:
+        return f"{argument.name} must be one of {', '.join(argument.choices)}, not {value!r}"
+    if _fits(argument.kind, value, root, numbers):
+        return ""
+    return f"{argument.name} must be {_EXPECTED[argument.kind]}, not {value!r}"
 
 
-def bad_value(argument: Argument, at: int, value: str, fault: str) -> Misuse:
-    """`fault` is what is wrong with the value; of a choice a plain word was made up."""
-    is_made_up = bool(argument.choices) and value.replace("-", "").replace("_", "").isalnum()
-    if not is_made_up:
-        return Misuse(at, fault)
-    near = names(frozenset(argument.choices)).nearest(value)
-    return Misuse(at, fault, value, Invented.VALUE, near)
+def _fits(kind: Kind, value: str, root: str, numbers: Numbers) -> bool:
+    try:
+        match kind:
+            case Kind.INT | Kind.FLOAT:
+                numbers[kind](value)
+            case Kind.JSON:
+                json.loads(value)
+            case Kind.PATH:
+                return normalise(value, root) is not None
+    # Of JSON nested some thousand deep.
+    except (ValueError, OverflowError, RecursionError):
+        return False
+    return True
 
 
-def owed(
-    line: CommandLine,
-    end: int,
-    place_of: Mapping[str, int],
-    unfilled: Iterable[Argument],
-    *,
-    is_whole: bool,
-) -> Misuse | None:
-    """Return what is missing at the `end`, or may not stand together, once each word has its place.
+# Numbers: each reader raises ValueError or OverflowError for a text that is none.
 
-    `place_of` has the place of each option and positional, `unfilled` are the positionals without
-    words. With `is_whole` no sub-command has come.
-    """
-    for option in line.options.values():
-        if option.required and option.name not in place_of:
-            return Misuse(end, f"{option.name} is required")
-    for argument in unfilled:
-        if argument.fewest:
-            return Misuse(end, f"{argument.name} is missing")
-    for group in line.groups:
-        members = [name for name in group.names if name in place_of]
-        if len(members) > 1:
-            at = max(place_of[name] for name in members)
-            return Misuse(at, f"{' and '.join(members[:2])} exclude each other: give one of them")
-        if group.required and not members:
-            return Misuse(end, f"one of {', '.join(group.names)} is required")
-    if is_whole and line.commands and not line.command_optional:
-        return Misuse(end, f"a sub-command is needed: {', '.join(line.commands)}")
-    return None
+
+def _go_int(text: str) -> None:
+    """A leading zero alone means octal, and 64 bits hold it."""
+    if not -(1 << 63) <= int(_OCTAL.sub(r"\g<1>0o", _bare(text)), 0) < 1 << 63:
+        raise ValueError(text)
+
+
+def _go_float(text: str) -> None:
+    is_hex = _HEX.fullmatch(_bare(text))
+    value = float.fromhex(text) if is_hex else float(text)
+    if not (math.isfinite(value) or _NO_NUMBER.fullmatch(text)):
+        raise ValueError(text)
+
+
+def _bare(text: str) -> str:
+    """Return the text. Raises ValueError for what Python reads in numbers and Go does not."""
+    if not text.isascii() or text != text.strip():
+        raise ValueError(text)
+    return text
+
+
+_OCTAL = re.compile(r"^([+-]?)0(?=[_0-7])")
+_HEX = re.compile(r"[+-]?0[xX].*[pP].*")
+_NO_NUMBER = re.compile(r"[+-]?inf(?:inity)?|nan", re.IGNORECASE)
+PYTHON_NUMBERS: Numbers = {Kind.INT: int, Kind.FLOAT: float}
+GO_NUMBERS: Numbers = {Kind.INT: _go_int, Kind.FLOAT: _go_float}

@@ -1,6 +1,8 @@
-"""What is wrong with an allow list: rules that can't match, say nothing new, or allow too much.
+"""What is wrong with an allow list, and what it would have to allow besides.
 
-The rules that an allow list for commands lacks, for a command that it denies. Pure.
+`lint` remarks on rules that can't match, say nothing new, or allow too much. `needed` returns the
+constructs and programs that a list lacks for a command that it denies, `smallest` the fewest that
+open enough such commands, and `relaxed` the policy with them. Pure.
 """
 
 import re
@@ -15,8 +17,10 @@ from agenteval.policy.policy import READ, WRITE, Policy
 from agenteval.policy.rules import MOVES, BashRules
 from agenteval.shell.gate import NEEDS_CARE, program_obstacle
 from agenteval.shell.leaves import Construct, Leaves, read_leaves
-from agenteval.shell.programs import SHELLS, base_name, interpreter, left_open
+from agenteval.shell.programs import SHELLS, base_name, interpreter, left_open, names
 from agenteval.shell.wrappers import is_wrapper
+
+# Remarks on rules.
 
 
 class Trouble(StrEnum):
@@ -40,45 +44,61 @@ class Remark:
 
 
 def lint(policy: Policy, alike: Iterable[Sequence[CommandPattern]] | None = None) -> list[Remark]:
-    """Everything that is wrong with the rules for bash, rule by rule.
+    """Return everything that is wrong with the rules for bash, rule by rule.
 
     `alike` are the rules among which it does not matter which comes first: all, where not given.
     """
     remarks: list[Remark] = []
+    is_ours = policy.engine is None
     for rules in (policy.bash.patterns,) if alike is None else alike:
         for number, rule in enumerate(rules):
-            remarks += _never(rule, policy.bash.denied) if policy.engine is None else ()
-            remarks += _shadowed(rule, (*rules[:number], *rules[number + 1 :]), rules[:number])
+            if is_ours:
+                remarks += _never(rule, policy.bash.denied)
+            others = (*rules[:number], *rules[number + 1 :])
+            remarks += _shadowed(rule, others, rules[:number])
             remarks += _wide(rule)
     remarks += _scripts(policy.bash)
-    if policy.engine is None:
-        remarks += [*_joining(policy.bash), *_outside(READ, policy.read)]
+    if is_ours:
+        remarks += _joining(policy.bash)
+        remarks += _outside(READ, policy.read)
         remarks += _outside(WRITE, policy.write)
     return remarks
 
 
 def _never(rule: CommandPattern, denied: Sequence[CommandPattern]) -> Iterator[Remark]:
     program = rule.program
-    if barred := next((one for one in denied if _covers(one, rule)), None):
-        yield Remark(rule.text, Trouble.NEVER, f"deny has `{barred.text}`, which goes before it")
+    for other in denied:
+        if _covers(other, rule):
+            reason = f"deny has `{other.text}`, which goes before it"
+            yield Remark(rule.text, Trouble.NEVER, reason)
+            break
     if rule.wild and (why := NEEDS_CARE.get(program.text)):
         yield Remark(rule.text, Trouble.NEVER, f"{program.text} {why}: write its words out")
     elif not program.wild and (obstacle := program_obstacle(program.text, is_dynamic=False)):
         yield Remark(rule.text, Trouble.NEVER, f"no command begins so: {obstacle.value}")
-    for word in rule.words if rule.rest is None else (*rule.words, rule.rest):
-        if word.wild and ".." in word.text.split("/"):
-            yield Remark(rule.text, Trouble.NEVER, f"no word with .. matches {word.text}")
-        if word.text.startswith("~"):
-            reason = f"bash makes another word of {word.text}: name a path in the workspace"
-            yield Remark(rule.text, Trouble.QUOTED, reason)
-        if word.text in {"|", "||", "&&", "&", ";", ">", ">>", "<", "2>&1"}:
-            reason = f"{word.text} is a word here, and would have to be quoted; see constructs"
-            yield Remark(rule.text, Trouble.QUOTED, reason)
-        if word.text[:1] in {"'", '"'}:
-            reason = (
-                f"words are compared after quotes are removed, so none begins with {word.text[0]}"
-            )
-            yield Remark(rule.text, Trouble.NEVER, reason)
+    for word in _all_words(rule):
+        for trouble, reason in _faults(word):
+            yield Remark(rule.text, trouble, reason)
+
+
+def _all_words(rule: CommandPattern) -> Sequence[WordPattern]:
+    return rule.words if rule.rest is None else (*rule.words, rule.rest)
+
+
+def _faults(word: WordPattern) -> Iterator[tuple[Trouble, str]]:
+    text = word.text
+    if word.wild and ".." in text.split("/"):
+        yield Trouble.NEVER, f"no word with .. matches {text}"
+    if text.startswith("~"):
+        yield Trouble.QUOTED, f"bash makes another word of {text}: name a path in the workspace"
+    if text in _OPERATORS:
+        yield Trouble.QUOTED, f"{text} is a word here, and would have to be quoted; see constructs"
+    if text[:1] in {"'", '"'}:
+        reason = f"words are compared after quotes are removed, so none begins with {text[0]}"
+        yield Trouble.NEVER, reason
+
+
+_OPERATORS = names("| || && & ; > >> < 2>&1")
 
 
 def _outside(tool: str, rules: PathRules) -> Iterator[Remark]:
@@ -89,7 +109,9 @@ def _outside(tool: str, rules: PathRules) -> Iterator[Remark]:
 
 
 def _shadowed(
-    rule: CommandPattern, others: Sequence[CommandPattern], twins: Sequence[CommandPattern]
+    rule: CommandPattern,
+    others: Sequence[CommandPattern],
+    twins: Sequence[CommandPattern],
 ) -> Iterator[Remark]:
     for other in others:
         if other.text == rule.text:
@@ -102,20 +124,17 @@ def _shadowed(
 
 
 def _covers(wider: CommandPattern, rule: CommandPattern) -> bool:
-    """Whether every command that fits `rule` fits `wider`: its own words are such commands."""
-    words = [word.text for word in rule.words]
-    if rule.rest is not None:
-        if wider.rest is None:
-            return False
-        words.append(rule.rest.text)
-    return wider.matches(words)
+    """Return True if every command that fits `rule` fits `wider`: its words are such commands."""
+    if rule.rest is not None and wider.rest is None:
+        return False
+    return wider.matches([word.text for word in _all_words(rule)])
 
 
 def _wide(rule: CommandPattern) -> Iterator[Remark]:
     if rule.program.wild:
         yield Remark(rule.text, Trouble.WIDE, "its program is a pattern: say which programs")
         return
-    for word in rule.words[1:] if rule.rest is None else (*rule.words[1:], rule.rest):
+    for word in _all_words(rule)[1:]:
         if _begins_anywhere(word):
             reason = f"{word.text} fits such a path anywhere, as below /etc: begin it with a folder"
             yield Remark(rule.text, Trouble.WIDE, reason)
@@ -127,7 +146,7 @@ def _wide(rule: CommandPattern) -> Iterator[Remark]:
 
 
 def _left_out(clause: str, rule: CommandPattern) -> bool:
-    """Whether a reason such as "--output writes any file" is about an option that cannot stand.
+    """Return True if a reason, such as "--output writes any file", is about a denied option.
 
     A letter has a long name too, which may.
     """
@@ -136,13 +155,13 @@ def _left_out(clause: str, rule: CommandPattern) -> bool:
 
 
 def _begins_anywhere(word: WordPattern) -> bool:
-    """Whether the end of a path is stated and its beginning is not, be it behind an option."""
+    """Return True if the end of a path is stated and its beginning, behind an option, is not."""
     first, last = word.pieces[0], word.pieces[-1]
     return word.wild and not first.rpartition("=")[2] and bool(last)
 
 
 def _joining(rules: BashRules) -> Iterator[Remark]:
-    """Rules that what joins commands makes void, or wide."""
+    """Yield remarks on rules that what joins commands makes void, or wide."""
     for rule in rules.patterns:
         if rule.program.text in MOVES and rules.constructs:
             reason = "beside other commands it never counts: their paths would mean something else"
@@ -175,6 +194,9 @@ def _scripts(rules: BashRules) -> Iterator[Remark]:
             yield Remark(script.start, Trouble.SHADOWED, reason)
 
 
+# What a list lacks.
+
+
 @dataclass(frozen=True, slots=True)
 class Relaxation:
     """Constructs and programs, each with any words, that a list is to have besides its own."""
@@ -194,26 +216,32 @@ class Relaxation:
 
     @classmethod
     def of(cls, items: Iterable[tuple[str, str]]) -> "Relaxation":
-        """From the items of another."""
-        found = [*items]
-        constructs = frozenset(Construct(name) for kind, name in found if kind == "construct")
-        return cls(constructs, frozenset(name for kind, name in found if kind == "program"))
+        """Return a relaxation of the items of others."""
+        names_by_kind: dict[str, list[str]] = {"construct": [], "program": []}
+        for kind, name in items:
+            names_by_kind[kind].append(name)
+        constructs = frozenset(map(Construct, names_by_kind["construct"]))
+        return cls(constructs, frozenset(names_by_kind["program"]))
 
     @property
     def items(self) -> frozenset[tuple[str, str]]:
         """Each thing that is allowed, with its kind."""
-        constructs = {("construct", str(one)) for one in self.constructs}
-        return frozenset(constructs | {("program", one) for one in self.programs})
+        constructs = {("construct", str(construct)) for construct in self.constructs}
+        programs = {("program", program) for program in self.programs}
+        return frozenset(constructs | programs)
 
     @property
     def description(self) -> str:
         """The relaxation in words: allow `pipe` into head, jq."""
-        programs, constructs = ", ".join(sorted(self.programs)), sorted(self.constructs)
-        joined = " and ".join(f"`{one}`" for one in constructs)
-        if not joined:
+        programs = ", ".join(sorted(self.programs))
+        constructs = sorted(self.constructs)
+        if not constructs:
             return f"allow {programs}"
+        joined = " and ".join(f"`{construct}`" for construct in constructs)
+        if not programs:
+            return f"allow {joined}"
         between = "into" if constructs == [Construct.PIPE] else "with"
-        return f"allow {joined}" + (f" {between} {programs}" if programs else "")
+        return f"allow {joined} {between} {programs}"
 
     @property
     def rules(self) -> str:
@@ -233,7 +261,8 @@ def _quoted(words: Iterable[str]) -> str:
     return ", ".join(f'"{word}"' for word in sorted(words))
 
 
-MOST_LOOKS = 1_000_000  # at a need, for the smallest set: some seconds
+# At a need, for the smallest set: some seconds.
+MOST_LOOKS = 1_000_000
 
 
 def smallest(needs: Mapping[Relaxation, int], minimum: int) -> tuple[Relaxation | None, bool]:
@@ -246,22 +275,33 @@ def smallest(needs: Mapping[Relaxation, int], minimum: int) -> tuple[Relaxation 
         return None, True
     items = sorted({item for need in needs for item in need.items})
     bit = {item: 1 << at for at, item in enumerate(items)}
-    masks = [(sum(bit[item] for item in need.items), count) for need, count in needs.items()]
+    masks = []
+    for need, count in needs.items():
+        mask = sum(bit[item] for item in need.items)
+        masks.append((mask, count))
     search = _Search(best=minimum - 1)
     size = 0
-    while search.best_set is None and search.looks_left > 0:  # all items hold what is wanted
+    # All items hold what is wanted.
+    while search.best_set is None and search.looks_left > 0:
         search.look(0, 0, masks, [], size)
         size += 1
-    best_set = _greedily(masks, minimum) if search.best_set is None else search.best_set
+    best_set = search.best_set
+    if best_set is None:
+        best_set = _greedily(masks, minimum)
     chosen = [item for item in items if bit[item] & best_set]
     return Relaxation.of(chosen), search.looks_left > 0
+
+
+# A number with a bit for each item, and how many calls need these.
+_Need = tuple[int, int]
 
 
 @dataclass(slots=True)
 class _Search:
     """Branch and bound over sets of needs, each a number with a bit for each of its items."""
 
-    best: int  # how many calls the set held that was found
+    # How many calls the set held that was found.
+    best: int
     best_set: int | None = None
     looks_left: int = MOST_LOOKS
 
@@ -269,8 +309,8 @@ class _Search:
         self,
         union: int,
         total: int,
-        may: Sequence[tuple[int, int]],
-        passed: Sequence[tuple[int, int]],
+        may: Sequence[_Need],
+        passed: Sequence[_Need],
         size: int,
     ) -> None:
         """Look for a set that holds more than the best: this set with up to `size` items more.
@@ -282,7 +322,7 @@ class _Search:
         may, passed = _open(may, union, size), _open(passed, union, size)
         if total > self.best:
             self.best, self.best_set = total, union
-        may.sort(key=lambda one: (-one[1] / (one[0] & ~union).bit_count(), one))
+        may.sort(key=lambda need: (-need[1] / _open_items(need, union), need))
         for at, (mask, _) in enumerate(may):
             rest = [*may[at:], *passed]
             if self.looks_left <= 0 or total + _bound(rest, union, size) <= self.best:
@@ -293,12 +333,21 @@ class _Search:
             passed.append(may[at])
 
 
-def _open(needs: Sequence[tuple[int, int]], union: int, size: int) -> list[tuple[int, int]]:
+def _open_items(need: _Need, union: int) -> int:
+    """Return the number of the items of a need that the set does not have."""
+    return (need[0] & ~union).bit_count()
+
+
+def _open(
+    needs: Sequence[_Need],
+    union: int,
+    size: int,
+) -> list[_Need]:
     """Return the needs that the set does not hold, and can hold with up to `size` items more."""
-    return [one for one in needs if 0 < (one[0] & ~union).bit_count() <= size]
+    return [need for need in needs if 0 < _open_items(need, union) <= size]
 
 
-def _bound(needs: Sequence[tuple[int, int]], union: int, size: int) -> int:
+def _bound(needs: Sequence[_Need], union: int, size: int) -> int:
     """Return an upper bound of the calls that the set can hold with `size` items more.
 
     Each call is shared out among the items that it needs: a set holds at most what its items have.
@@ -314,12 +363,13 @@ def _bound(needs: Sequence[tuple[int, int]], union: int, size: int) -> int:
     return int(sum(sorted(share.values(), reverse=True)[:size]) + 1e-6)
 
 
-def _greedily(needs: Sequence[tuple[int, int]], wanted: int) -> int:
-    """A set that holds so many: always the need with most calls for each new item."""
+def _greedily(needs: Sequence[_Need], minimum: int) -> int:
+    """Return a set that holds so many: always the need with most calls for each new item."""
     union = 0
-    while sum(count for mask, count in needs if not mask & ~union) < wanted:
-        rest = [one for one in needs if one[0] & ~union]
-        union |= max(rest, key=lambda one: one[1] / (one[0] & ~union).bit_count())[0]
+    while sum(count for mask, count in needs if not mask & ~union) < minimum:
+        rest = [need for need in needs if need[0] & ~union]
+        best = max(rest, key=lambda need: need[1] / _open_items(need, union))
+        union |= best[0]
     return union
 
 

@@ -1,29 +1,41 @@
-"""A policy's judgement of each command of a denied text.
+"""Why a policy denies a command, and what it would allow instead.
 
-The shortest calls that a policy allows: what a hint can show of each rule, word for word.
+`mismatch` says of one command which word no rule fits. `take` judges each command of a text, as
+`Part`, and collects what is missed. `examples` are the shortest calls that a policy allows, from
+which `listed` makes the sentence that a hint ends with.
 """
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import lru_cache
-from itertools import islice, zip_longest
+from itertools import chain, islice, zip_longest
 from operator import attrgetter
 from typing import NamedTuple
 
 from agenteval.policy.command_lines import (
     Argument,
+    Argv,
     CommandLine,
     CommandPattern,
+    Dynamic,
     Kind,
     WordPattern,
     normalise,
 )
+from agenteval.policy.parsers import misuse
 from agenteval.policy.policy import READ, WRITE, Policy, World, allows, open_path
-from agenteval.policy.rules import BashRules, misuse, stem
+from agenteval.policy.rules import BashRules, stem
 from agenteval.shell.facts import Command, Words
 from agenteval.shell.gate import NEEDS_CARE, Simple, new, quoted
-from agenteval.shell.programs import after_runner, code_at, is_familiar, only_itself, script_at
+from agenteval.shell.programs import (
+    after_runner,
+    code_at,
+    is_familiar,
+    names,
+    only_itself,
+    script_at,
+)
 from agenteval.trial.call import BASH, ToolCall
 
 
@@ -53,7 +65,8 @@ class _Mismatch(NamedTuple):
     instead: str = ""
 
 
-@lru_cache(maxsize=1024)  # agents know few programs
+# Agents know few programs.
+@lru_cache(maxsize=1024)
 def unlisted(rules: BashRules, program: str) -> _Mismatch:
     """Return the mismatch of a command that is strange to the rules."""
     return _unlisted(rules, Miss.PROGRAM, 0, program)
@@ -61,8 +74,8 @@ def unlisted(rules: BashRules, program: str) -> _Mismatch:
 
 def mismatch(
     rules: BashRules,
-    argv: Sequence[str],
-    dynamic: Collection[int] = (),
+    argv: Argv,
+    dynamic: Dynamic = (),
     *,
     root: str = "/workspace",
 ) -> _Mismatch:
@@ -79,15 +92,16 @@ def mismatch(
             if starts := _without_suffix(rules, argv[inner], root):
                 return _other_start(starts, inner)
             return _unlisted(rules, Miss.PROGRAM, inner, argv[inner])
-    return (
-        _nearest_rule(rules.rules_for(argv[0]), argv, dynamic)
-        or _nearest_runner(rules, argv)
-        or unlisted(rules, argv[0])
-    )
+    nearest_rule = _nearest_rule(rules.rules_for(argv[0]), argv, dynamic)
+    return nearest_rule or _nearest_runner(rules, argv) or unlisted(rules, argv[0])
 
 
 def _script_mismatch(
-    rules: BashRules, argv: Sequence[str], at: int, dynamic: Collection[int], root: str
+    rules: BashRules,
+    argv: Argv,
+    at: int,
+    dynamic: Dynamic,
+    root: str,
 ) -> _Mismatch:
     starts = rules.listed.get(normalise(argv[at], root) or argv[at], ())
     if not starts:
@@ -118,7 +132,7 @@ def _other_start(starts: Sequence[str], at: int) -> _Mismatch:
 
 
 def _nearest_rule(
-    patterns: Sequence[CommandPattern], argv: Sequence[str], dynamic: Collection[int]
+    patterns: Sequence[CommandPattern], argv: Argv, dynamic: Dynamic
 ) -> _Mismatch | None:
     if not patterns:
         return None
@@ -135,7 +149,7 @@ def _nearest_rule(
 _OTHER_WORDS = "it is listed with other words"
 
 
-def _nearest_runner(rules: BashRules, argv: Sequence[str]) -> _Mismatch | None:
+def _nearest_runner(rules: BashRules, argv: Argv) -> _Mismatch | None:
     """A command that begins as the calls of scripts do, but names none: `uv pip install`."""
     script = rules.by_first_word.get(argv[0])
     if script is None:
@@ -145,17 +159,22 @@ def _nearest_runner(rules: BashRules, argv: Sequence[str]) -> _Mismatch | None:
 
 
 def _unlisted(rules: BashRules, miss: Miss, at: int, program: str) -> _Mismatch:
-    """A program or script that is not listed, with the script that its name may mean."""
+    """Return the mismatch of what is not listed, with the script that its name may mean."""
+    fault = f"{program} is not listed"
     near = "" if is_familiar(program) else rules.stems.nearest(stem(program))
-    instead = rules.by_stem[near] if near else ""
-    fault = f"{program} is not listed" + (f": did you mean {instead}?" if near else "")
-    return _Mismatch(miss, at, fault, 0, instead)
+    if not near:
+        return _Mismatch(miss, at, fault)
+    instead = rules.by_stem[near]
+    return _Mismatch(miss, at, f"{fault}: did you mean {instead}?", 0, instead)
 
+
+# The commands of a text.
 
 # What only runs the command after it: timeout 5 X is X, as far as the rules for X go.
-PREFIXES = frozenset(
-    ("builtin", "command", "doas", "env", "exec", "ionice", "nice", "nohup", "setsid")
-).union(("coproc", "stdbuf", "sudo", "time", "timeout", "unbuffer"))
+PREFIXES = names(
+    "builtin command coproc doas env exec ionice nice nohup setsid stdbuf sudo time timeout"
+    " unbuffer"
+)
 _VIA = attrgetter("via")
 
 
@@ -194,7 +213,13 @@ class _Parts(NamedTuple):
     misses: Mapping[Miss, Missed]
 
 
-def take_simple(gate: Simple, rules: BashRules, root: str, *, fits: bool | None = None) -> _Parts:
+def take_simple(
+    gate: Simple,
+    rules: BashRules,
+    root: str,
+    *,
+    fits: bool | None = None,
+) -> _Parts:
     """Return the parts of a text that the gate read as one command, which wraps no other.
 
     `fits` says whether a rule does, where that is known already.
@@ -237,8 +262,8 @@ def _take(  # noqa: PLR0913 -- what a Part holds, who takes it, and what is miss
     admitted = rules.admits(argv, dynamic, root=root) if fits is None else fits
     part = new(Part, (words, program, code, admitted, via, nested))
     if is_core and not admitted and code is None:
-        found = mismatch(rules, argv, dynamic, root=root)
-        misses.setdefault(found.miss, new(Missed, (part, found)))
+        reason = mismatch(rules, argv, dynamic, root=root)
+        misses.setdefault(reason.miss, new(Missed, (part, reason)))
     return part
 
 
@@ -255,13 +280,16 @@ def _cores(commands: Sequence[Command]) -> Collection[int]:
 
 
 def reached(parts: Sequence[Part], text: str) -> Iterator[Part]:
-    """The commands of a text, without those that never run: behind `true ||` and `false &&`."""
-    never, program, end = "", "", 0
+    """Yield the commands of a text but those that never run: behind `true ||` and `false &&`."""
+    never = program = ""
+    end = 0
     for part in parts:
         start, stop = part.words.extent
-        if start >= end:  # else it stands inside the one before
+        # Else it stands inside the one before.
+        if start >= end:
             joint = text[end:start].strip()
-            never = joint if joint and joint in (never, _NEVER_BEHIND.get(program)) else ""
+            is_never = joint and joint in (never, _NEVER_BEHIND.get(program))
+            never = joint if is_never else ""
             program, end = part.program, stop
         if not never:
             yield part
@@ -269,10 +297,15 @@ def reached(parts: Sequence[Part], text: str) -> Iterator[Part]:
 
 _NEVER_BEHIND = {"true": "||", ":": "||", "false": "&&"}
 
-SHOWN = 100  # characters of one call
+# Calls that are allowed.
+
+# Characters of one call.
+SHOWN = 100
 _LISTED = 3
-_LINE = 85  # characters of listed calls
-_MOST = 200  # calls of a policy; a list that allows more shows the first
+# Characters of listed calls.
+_LINE = 85
+# Calls of a policy; a list that allows more shows the first.
+_MOST = 200
 _VALUES = {Kind.INT: "1", Kind.FLOAT: "1", Kind.JSON: "{}", Kind.PATH: "FILE"}
 
 
@@ -293,21 +326,24 @@ def examples(policy: Policy, world: World) -> tuple[_Example, ...]:
     """
     if BASH not in policy.tools:
         return ()
-    calls = islice(_calls(policy, world.files or policy.files), _MOST)
     plain = len(policy.bash.patterns)
-    candidates = (
-        _Example(tuple(argv), " ".join(map(quoted, argv)), rule, rule >= plain)
-        for rule, argv in calls
-    )
-    return tuple(each for each in candidates if allowed(policy, world, BASH, command=each.text))
+    allowed_calls = []
+    for rule, argv in islice(_calls(policy, world.files or policy.files), _MOST):
+        text = " ".join(map(quoted, argv))
+        if allowed(policy, world, BASH, command=text):
+            allowed_calls.append(_Example(tuple(argv), text, rule, rule >= plain))
+    return tuple(allowed_calls)
 
 
 @lru_cache(maxsize=64)
 def readable(policy: Policy, world: World) -> str:
-    """A file that is there and may be read; "" where none is known."""
+    """Return a file that is there and may be read; "" where none is known."""
     known = sorted(world.files or policy.files)
-    named = (path for path in policy.read.allow if "*" not in path)
-    return next((path for path in (*known, *named) if allowed(policy, world, READ, path=path)), "")
+    literal = [path for path in policy.read.allow if "*" not in path]
+    for path in (*known, *literal):
+        if allowed(policy, world, READ, path=path):
+            return path
+    return ""
 
 
 def allowed(policy: Policy, world: World, tool: str, **arguments: str) -> bool:
@@ -324,7 +360,7 @@ def opens(policy: Policy, world: World, tool: str, path: str) -> bool:
     return allowed(policy, world, tool, path=path, **content)
 
 
-def listed(policy: Policy, world: World, argv: Sequence[str] = ()) -> str:
+def listed(policy: Policy, world: World, argv: Argv = ()) -> str:
     """Return a sentence with allowed calls, those first that begin as `argv` does."""
     return _listings(policy, world).sentence(argv)
 
@@ -335,12 +371,13 @@ class _Listings:
     def __init__(self, policy: Policy, world: World) -> None:
         self._policy, self._world = policy, world
         self._examples = examples(policy, world)
-        self._sentences: dict[tuple[str, ...], str] = {}  # by the words that calls begin with
+        # By the words that calls begin with.
+        self._sentences: dict[tuple[str, ...], str] = {}
         for argv in ((), *(each.argv for each in self._examples)):
             for end in range(len(argv) + 1):
                 self._sentences[argv[:end]] = ""
 
-    def sentence(self, argv: Sequence[str]) -> str:
+    def sentence(self, argv: Argv) -> str:
         """Return a sentence with those calls first that begin as `argv` does."""
         sentences = self._sentences
         begun: tuple[str, ...] = ()
@@ -352,19 +389,25 @@ class _Listings:
         sentences[begun] = sentences[begun] or self._compose(begun)
         return sentences[begun]
 
-    def _compose(self, argv: Sequence[str]) -> str:
-        texts = [each.text for each in nearest(self._examples, argv)]
+    def _compose(self, argv: Argv) -> str:
+        texts = [example.text for example in nearest(self._examples, argv)]
         printable = [text for text in texts if text.isprintable() and "`" not in text]
         if printable:
-            calls = [""]
-            for text in printable:
-                if len(calls) <= _LISTED and len("".join((*calls, text))) <= _LINE:
-                    calls.append(f"`{text}`")
-            return f"Allowed {_words(calls[1:] or [f'`{min(printable, key=len)}`'])}."
+            return f"Allowed {_words(_that_fit(printable))}."
         if path := readable(self._policy, self._world):
             return f"Read `{path}` with the read tool: bash may run nothing here."
         others = ", ".join(tool for tool in self._policy.tools if tool != BASH)
-        return f"No call of bash is known to be allowed{f': use {others}' if others else ''}."
+        use = f": use {others}" if others else ""
+        return f"No call of bash is known to be allowed{use}."
+
+
+def _that_fit(texts: Sequence[str]) -> Sequence[str]:
+    """Return as many calls as a line has place for, each in quotes; at least the shortest."""
+    calls: list[str] = []
+    for text in texts:
+        if len(calls) < _LISTED and len("".join((*calls, text))) <= _LINE:
+            calls.append(f"`{text}`")
+    return calls or [f"`{min(texts, key=len)}`"]
 
 
 _listings = lru_cache(maxsize=64)(_Listings)
@@ -375,28 +418,33 @@ def _words(calls: Sequence[str]) -> str:
     return f"are {', '.join(others)} and {last}" if others else f"is {last}"
 
 
-def nearest(candidates: Sequence[_Example], argv: Sequence[str]) -> list[_Example]:
+def nearest(candidates: Sequence[_Example], argv: Argv) -> list[_Example]:
     """Return the examples that begin as `argv` does.
 
     Without any, return one of each rule, of programs and scripts in turn.
     """
-    agreeing = [_agreeing(each.argv, argv) for each in candidates]
+    agreeing = [_agreeing(example.argv, argv) for example in candidates]
     best = max(agreeing, default=0)
     if best:
-        return [each for each, agrees in zip(candidates, agreeing, strict=True) if agrees == best]
-    firsts = list({each.rule: each for each in reversed(candidates)}.values())[::-1]
-    kinds = [[each for each in firsts if each.of_script is kind] for kind in (False, True)]
-    return [each for both in zip_longest(*kinds) for each in both if each]
+        return [candidates[at] for at, agrees in enumerate(agreeing) if agrees == best]
+    first_of_rule: dict[int, _Example] = {}
+    for example in candidates:
+        first_of_rule.setdefault(example.rule, example)
+    firsts = first_of_rule.values()
+    programs = [example for example in firsts if not example.of_script]
+    scripts = [example for example in firsts if example.of_script]
+    in_turn = chain.from_iterable(zip_longest(programs, scripts))
+    return [example for example in in_turn if example]
 
 
-def _agreeing(words: Sequence[str], argv: Sequence[str]) -> int:
+def _agreeing(words: Argv, argv: Argv) -> int:
     for number, (word, other) in enumerate(zip(words, argv, strict=False)):
         if word != other:
             return number
     return min(len(words), len(argv))
 
 
-def _calls(policy: Policy, files: Collection[str]) -> Iterator[tuple[int, Sequence[str]]]:
+def _calls(policy: Policy, files: Collection[str]) -> Iterator[tuple[int, Argv]]:
     known = sorted(files)
     for number, pattern in enumerate(policy.bash.patterns):
         yield number, _of_pattern(pattern, known)
@@ -429,15 +477,16 @@ def _of_line(line: CommandLine) -> Iterator[list[str]]:
 
 
 def _required(line: CommandLine) -> Iterator[str]:
-    names = {each.name for each in line.own_options() if each.required}
+    required = {option.name for option in line.own_options() if option.required}
     for group in line.groups:
-        if group.required and names.isdisjoint(group.names):
-            names.add(group.names[0])
+        if group.required and required.isdisjoint(group.names):
+            required.add(group.names[0])
     for option in line.own_options():
-        if option.name in names:
-            yield option.name
-            if option.kind is not Kind.FLAG:
-                yield from [_value(option)] * max(option.fewest, 1)
+        if option.name not in required:
+            continue
+        yield option.name
+        if option.kind is not Kind.FLAG:
+            yield from [_value(option)] * max(option.fewest, 1)
     for positional in line.positionals:
         yield from [_value(positional)] * positional.fewest
 

@@ -1,7 +1,11 @@
-"""A script's command line as Python's argparse reads it.
+"""A script's command line as its parser reads it: the first word that does not fit.
 
-Followed: `--name value` and `--name=value`, a prefix that fits one option
-only, `-n5`, clusters of one-letter flags, `--`, negative numbers and words with a blank as values,
+`misuse` chooses the reader by the list's `parser`. One reads as Python's argparse does, one as
+click, typer, GNU getopt and Go's package flag, and both share where each word belongs and what is
+still missing at the end.
+
+Of argparse followed are `--name value` and `--name=value`, a prefix that fits one option only,
+`-n5`, clusters of one-letter flags, `--`, negative numbers and words with a blank as values, and
 `--help` ending the reading. Positionals are dealt out between options: of `x --flag y` a second,
 optional positional gets nothing and y is too much. That is the reading of Python 3.11, whichever
 Python judges: a verdict is the same on all machines. Later ones take that y, and of an option with
@@ -10,126 +14,229 @@ does any call of a script with sub-commands where more or less than one word may
 before them: argparse looks at all words to tell which. An option that does not exist is told also
 where `--help` behind it would end the reading.
 
-A script's command line as click, typer, GNU getopt and Go's package flag read it.
-
-They share what argparse does otherwise: an option takes the words behind it whatever they look
-like, so `--sql -x` and `--sql --` give values; options are read before any value is looked at, and
-of an option given twice the last counts.
+The others share what argparse does otherwise: an option takes the words behind it whatever they
+look like, so `--sql -x` and `--sql --` give values; options are read before any value is looked at,
+and of an option given twice the last counts.
 """
 
-import math
 import re
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence, Sized
+from collections.abc import Callable, Collection, Sequence, Sized
 from itertools import islice, takewhile
 from typing import NamedTuple
 
 from agenteval.policy.command_lines import (
-    NUMBERS,
+    GO_NUMBERS,
+    PYTHON_NUMBERS,
     Argument,
+    Argv,
     CommandLine,
+    Dynamic,
     Invented,
     Kind,
     Misuse,
     Numbers,
     Parser,
-    bad_value,
     complaint,
-    no_such,
-    owed,
-    unknown_option,
 )
+from agenteval.trial.text import names
 
-_Reading = tuple["Argument | None", str | None]
 _NEGATIVE = re.compile(r"-\d+\Z|-\d*\.\d+\Z")
+_TRUTH = re.compile("1|t|T|true|TRUE|True|0|f|F|false|FALSE|False")  # of Go
 
 
-def read_argparse(line: CommandLine, argv: Sequence[str], start: int, root: str) -> Misuse | None:
-    """The first way in which `argv[start:]` is no such command line; None when it is one."""
-    return _ArgparseReader(line, argv, root).read(line, start)
+def misuse(
+    line: CommandLine,
+    argv: Argv,
+    start: int,
+    *,
+    dynamic: Dynamic,
+    root: str,
+) -> Misuse | None:
+    """Return the first way in which `argv[start:]` is no such command line; None if it is one.
+
+    `dynamic` are the numbers of the words that bash still expands.
+    """
+    for number in sorted(dynamic):
+        if number >= start:
+            return Misuse(number, f"quote {argv[number]} or write it out: bash would expand it")
+    reader = _ArgparseReader if line.parser is Parser.ARGPARSE else _PlainReader
+    return reader(line, line, argv, root).read(start)
 
 
-class _ArgparseReader:
-    def __init__(self, script: CommandLine, argv: Sequence[str], root: str) -> None:
+# What both readers share.
+
+
+class _Reader:
+    """The words that follow a script or one of its sub-commands, and where each belongs."""
+
+    def __init__(
+        self,
+        script: CommandLine,
+        line: CommandLine,
+        argv: Argv,
+        root: str,
+    ) -> None:
         self.script = script
+        self.line = line
         self.argv = argv
         self.root = root
-        self.ended = False  # by --help and the like
+        # By the name of an option or positional.
+        self.place_of: dict[str, int] = {}
+        # Positionals without words.
+        self.unfilled = list(line.positionals)
 
-    def read(self, line: CommandLine, at: int) -> Misuse | None:  # noqa: PLR0911 -- a word each
-        place_of: dict[str, int] = {}
-        unfilled = list(line.positionals)
-        run: list[int] = []  # where the words since the last option stand
-        if line.commands and (loose := next(filter(_is_loose, unfilled), None)):
+    def read(self, at: int) -> Misuse | None:
+        """Return the first fault from the word at `at` on."""
+        raise NotImplementedError
+
+    def below(self, at: int) -> Misuse | None:
+        """Read what follows the sub-command at `at`."""
+        command = self.line.commands[self.argv[at]]
+        return type(self)(self.script, command, self.argv, self.root).read(at + 1)
+
+    def place(self, option: Argument, at: int) -> Misuse | None:
+        """Note where an option stands."""
+        if option.repeatable is False and option.name in self.place_of:
+            return Misuse(at, f"{option.name} may be given once only")
+        self.place_of[option.name] = at
+        return None
+
+    def value_fault(
+        self,
+        argument: Argument,
+        at: int,
+        value: str,
+        numbers: Numbers,
+    ) -> Misuse | None:
+        """Return the fault of a value, phrased as the fix; of a choice a plain word is made up."""
+        fault = complaint(argument, value, self.root, numbers)
+        if not fault:
+            return None
+        is_plain = value.replace("-", "").replace("_", "").isalnum()
+        if not argument.choices or not is_plain:
+            return Misuse(at, fault)
+        near = names(frozenset(argument.choices)).nearest(value)
+        return Misuse(at, fault, value, Invented.VALUE, near)
+
+    def no_command(self, at: int) -> Misuse:
+        return _no_such(Invented.COMMAND, at, self.argv[at], self.line.commands)
+
+    def unknown_option(self, at: int, name: str) -> Misuse:
+        """Return why `name` is no option here."""
+        if name in self.script.flags():
+            return Misuse(at, f"{name} does not belong here, but to another sub-command")
+        fitting = [flag for flag in self.line.options if flag.startswith(name)]
+        if self.line.abbreviations and len(fitting) > 1:
+            return Misuse(at, f"{name} could be more than one option: write it out")
+        return _no_such(Invented.OPTION, at, name, self.line.options)
+
+    def owed(self, *, is_whole: bool = False) -> Misuse | None:
+        """Return what is missing at the end, or may not stand together.
+
+        With `is_whole` no sub-command has come.
+        """
+        line, end = self.line, len(self.argv)
+        for option in line.options.values():
+            if option.required and option.name not in self.place_of:
+                return Misuse(end, f"{option.name} is required")
+        for argument in self.unfilled:
+            if argument.fewest:
+                return Misuse(end, f"{argument.name} is missing")
+        for group in line.groups:
+            members = [name for name in group.names if name in self.place_of]
+            if len(members) > 1:
+                at = max(self.place_of[name] for name in members)
+                both = " and ".join(members[:2])
+                return Misuse(at, f"{both} exclude each other: give one of them")
+            if group.required and not members:
+                return Misuse(end, f"one of {', '.join(group.names)} is required")
+        if is_whole and line.commands and not line.command_optional:
+            return Misuse(end, f"a sub-command is needed: {', '.join(line.commands)}")
+        return None
+
+
+def _no_such(
+    what: Invented,
+    at: int,
+    word: str,
+    known: Collection[str],
+) -> Misuse:
+    """Return the misuse of an option or sub-command that is not there; the nearest is the cure."""
+    shown = [name for name in sorted(known) if name.lstrip("-+/") not in {"h", "help"}]
+    near = names(frozenset(shown)).nearest(word)
+    cure = f"did you mean {near}?" if near else f"use {', '.join(shown) or 'none'}"
+    return Misuse(at, f"there is no {what} {word}: {cure}", word, what, near)
+
+
+# Python's argparse.
+
+
+class _ArgparseReader(_Reader):
+    # By --help and the like.
+    has_ended = False
+
+    def read(self, at: int) -> Misuse | None:  # noqa: PLR0911 -- a word each
+        # Where the words since the last option stand.
+        run: list[int] = []
+        loose = next(filter(_is_loose, self.unfilled), None)
+        if self.line.commands and loose:
             return Misuse(at, f"{loose.name} must be one word, as a sub-command follows")
         while at < len(self.argv):
             word = self.argv[at]
             if word == "--":
-                return self._last_words(line, at, unfilled, run, place_of) or self._owed(
-                    line, place_of, unfilled
-                )
-            if _is_option(line, word):
-                after = self._deal(unfilled, run, place_of) or self._option(line, at, place_of)
-                if self.ended or not isinstance(after, int):
-                    return None if isinstance(after, int) else after
+                return self._last_words(at, run) or self.owed()
+            if self._is_option(word):
+                after = self._deal(run) or self._option(at)
+                if isinstance(after, Misuse):
+                    return after
+                if self.has_ended:
+                    return None
                 run, at = [], after
                 continue
-            if not run and (whole := self._rest_from(line, unfilled, at)):
-                fault = self._deal(unfilled, whole, place_of)
-                return fault or self._owed(line, place_of, unfilled, is_whole=True)
-            if line.commands and len(run) == len(unfilled):
-                if word not in line.commands:
-                    return no_such(Invented.COMMAND, at, word, line.commands)
-                before = self._deal(unfilled, run, place_of) or self._owed(line, place_of, unfilled)
-                return before or self.read(line.commands[word], at + 1)
+            rest = [] if run else self._rest_from(at)
+            if rest:
+                return self._deal(rest) or self.owed(is_whole=True)
+            if self.line.commands and len(run) == len(self.unfilled):
+                if word not in self.line.commands:
+                    return self.no_command(at)
+                return self._deal(run) or self.owed() or self.below(at)
             run.append(at)
             at += 1
-        return self._deal(unfilled, run, place_of) or self._owed(
-            line, place_of, unfilled, is_whole=True
-        )
+        return self._deal(run) or self.owed(is_whole=True)
 
-    def _rest_from(self, line: CommandLine, unfilled: list[Argument], at: int) -> list[int]:
+    def _rest_from(self, at: int) -> list[int]:
         """Return all words from here, if a positional that takes them can be reached from here."""
-        if not unfilled or not unfilled[-1].is_rest:
+        if not self.unfilled or not self.unfilled[-1].is_rest:
             return []
         words = range(at, len(self.argv))
-        plain = takewhile(lambda n: not self._is_mark(line, self.argv[n]), words)
-        is_reached = sum(1 for _ in plain) >= sum(each.fewest for each in unfilled)
-        return list(words) if is_reached else []
+        plain = takewhile(lambda n: not self._is_mark(self.argv[n]), words)
+        fewest = sum(argument.fewest for argument in self.unfilled)
+        return list(words) if len(list(plain)) >= fewest else []
 
-    @staticmethod
-    def _is_mark(line: CommandLine, word: str) -> bool:
-        return word == "--" or _is_option(line, word)
+    def _is_mark(self, word: str) -> bool:
+        return word == "--" or self._is_option(word)
 
-    def _last_words(
-        self,
-        line: CommandLine,
-        at: int,
-        unfilled: list[Argument],
-        run: list[int],
-        place_of: dict[str, int],
-    ) -> Misuse | None:
+    def _last_words(self, at: int, run: list[int]) -> Misuse | None:
         """Give the words behind the `--` that stands here to the positionals."""
         rest = range(at + 1, len(self.argv))
-        again = next((n for n in rest if self.argv[n] == "--"), None)
-        if again is not None:
-            return Misuse(again, "-- may be given once only")
-        if line.commands:
+        for number in rest:
+            if self.argv[number] == "--":
+                return Misuse(number, "-- may be given once only")
+        if self.line.commands:
             return Misuse(at, "-- may not stand before a sub-command")
-        if not unfilled:
+        if not self.unfilled:
             return Misuse(at, "nothing is left that could follow --")
-        return self._deal(unfilled, [*run, *rest], place_of)
+        return self._deal([*run, *rest])
 
-    def _deal(
-        self, unfilled: list[Argument], run: Sequence[int], place_of: dict[str, int]
-    ) -> Misuse | None:
+    def _deal(self, run: Sequence[int]) -> Misuse | None:
         """Give the words of a run to as many unfilled positionals as can all get their words."""
         if not run:
             return None
         fitting: list[Argument] = []
         spare = len(run)
-        while unfilled and spare >= unfilled[0].fewest:
-            fitting.append(unfilled.pop(0))
+        while self.unfilled and spare >= self.unfilled[0].fewest:
+            fitting.append(self.unfilled.pop(0))
             spare -= fitting[-1].fewest
         queue = iter(run)
         for argument in fitting:
@@ -137,118 +244,119 @@ class _ArgparseReader:
             extra = min(spare, most_extra)
             spare -= extra
             for at in islice(queue, argument.fewest + extra):
-                place_of[argument.name] = at
-                if fault := complaint(argument, self.argv[at], self.root):
-                    return bad_value(argument, at, self.argv[at], fault)
-        if spare:
-            at = next(queue)
-            if unfilled:
-                return Misuse(len(self.argv), f"{unfilled[0].name} is missing")
-            return Misuse(at, f"{self.argv[at]!r} is one word too many")
-        return None
+                self.place_of[argument.name] = at
+                fault = self.value_fault(argument, at, self.argv[at], PYTHON_NUMBERS)
+                if fault:
+                    return fault
+        if not spare:
+            return None
+        if self.unfilled:
+            return Misuse(len(self.argv), f"{self.unfilled[0].name} is missing")
+        at = next(queue)
+        return Misuse(at, f"{self.argv[at]!r} is one word too many")
 
-    def _option(self, line: CommandLine, at: int, place_of: dict[str, int]) -> int | Misuse:
+    def _option(self, at: int) -> int | Misuse:
         """Read the option at `at` with its values. Return the place after them."""
         word = self.argv[at]
-        option, value = _resolve(line, word)
+        option, value = self._resolve(word)
         options = [option] if option else []
-        if option and option.kind is Kind.FLAG and value and word[1] not in line.prefix:
-            value = _clustered(line, word, value, options)
-            option = options[-1] if value is None or options[-1].kind is not Kind.FLAG else None
+        is_short = word[1] not in self.line.prefix
+        if option and option.kind is Kind.FLAG and value and is_short:
+            value = self._clustered(word, value, options)
+            last = options[-1]
+            option = last if value is None or last.kind is not Kind.FLAG else None
         if option is None:
-            return unknown_option(self.script, line, at, word.partition("=")[0])
+            return self.unknown_option(at, word.partition("=")[0])
         for member in options:
-            if member.repeatable is False and member.name in place_of:
-                return Misuse(at, f"{member.name} may be given once only")
-            place_of[member.name] = at
-        self.ended = any(member.ends for member in options)
+            if fault := self.place(member, at):
+                return fault
+        self.has_ended = any(member.ends for member in options)
         if value is not None:
             return self._carried(option, at, value) or at + 1
-        return at + 1 if option.kind is Kind.FLAG else self._values(line, option, at + 1)
+        return at + 1 if option.kind is Kind.FLAG else self._values(option, at + 1)
 
     def _carried(self, option: Argument, at: int, value: str) -> Misuse | None:
         """Return the fault of the value in the option's own word, or None."""
-        if fault := complaint(option, value, self.root):
-            return bad_value(option, at, value, fault)
+        if fault := self.value_fault(option, at, value, PYTHON_NUMBERS):
+            return fault
         if option.fewest > 1 or value == "--":
             return Misuse(at, f"{option.name} needs its values as words of their own")
         return None
 
-    def _values(self, line: CommandLine, option: Argument, start: int) -> int | Misuse:
+    def _values(self, option: Argument, start: int) -> int | Misuse:
+        stop = len(self.argv)
+        if option.most is not None:
+            stop = min(stop, start + option.most)
         at = start
-        while at < len(self.argv) and (option.most is None or at - start < option.most):
-            if self._is_mark(line, self.argv[at]):
-                break
-            if fault := complaint(option, self.argv[at], self.root):
-                return bad_value(option, at, self.argv[at], fault)
+        while at < stop and not self._is_mark(self.argv[at]):
+            fault = self.value_fault(option, at, self.argv[at], PYTHON_NUMBERS)
+            if fault:
+                return fault
             at += 1
         if at - start < option.fewest:
             return Misuse(at, f"{option.name} needs a value")
         return at
 
-    def _owed(
+    def _clustered(
         self,
-        line: CommandLine,
-        place_of: dict[str, int],
-        unfilled: list[Argument],
-        *,
-        is_whole: bool = False,
-    ) -> Misuse | None:
-        return owed(line, len(self.argv), place_of, unfilled, is_whole=is_whole)
+        word: str,
+        letters: str,
+        options: list[Argument],
+    ) -> str | None:
+        """Add the other options of a cluster. Return the value of the last: -vqn5 is -v -q -n 5.
+
+        A value behind a flag stands for a letter that is no option.
+        """
+        for place, letter in enumerate(letters):
+            option = self.line.options.get(f"{word[0]}{letter}")
+            if option is None:
+                return letters[place:]
+            options.append(option)
+            if option.kind is not Kind.FLAG:
+                return letters[place + 1 :] or None
+        return None
+
+    def _is_option(self, word: str) -> bool:
+        if len(word) < 2 or word[0] not in self.line.prefix:
+            return False
+        if self._readings(word):
+            return True
+        if _NEGATIVE.match(word):
+            return any(map(_NEGATIVE.match, self.line.options))
+        return " " not in word
+
+    def _resolve(self, word: str) -> "_Reading":
+        """Return the option that a word names, and the value that it carries itself."""
+        readings = self._readings(word)
+        return readings[0] if len(readings) == 1 else (None, None)
+
+    def _readings(self, word: str) -> "list[_Reading]":
+        options = self.line.options
+        if word in options:
+            return [(options[word], None)]
+        name, equals, value = word.partition("=")
+        carried = value if equals else None
+        if name in options:
+            return [(options[name], carried)]
+        if word[1] in self.line.prefix:
+            if not self.line.abbreviations:
+                return []
+            return [(option, carried) for flag, option in options.items() if flag.startswith(name)]
+        readings: list[_Reading] = []
+        if word[:2] in options:
+            readings.append((options[word[:2]], word[2:]))
+        readings += [(option, None) for flag, option in options.items() if flag.startswith(word)]
+        return readings
 
 
-def _clustered(line: CommandLine, word: str, letters: str, options: list[Argument]) -> str | None:
-    """Add the other options of a cluster. Return the value of the last: -vqn5 is -v -q -n 5.
-
-    A value behind a flag stands for a letter that is no option.
-    """
-    for place, letter in enumerate(letters):
-        option = line.options.get(f"{word[0]}{letter}")
-        if option is None:
-            return letters[place:]
-        options.append(option)
-        if option.kind is not Kind.FLAG:
-            return letters[place + 1 :] or None
-    return None
+_Reading = tuple[Argument | None, str | None]
 
 
 def _is_loose(argument: Argument) -> bool:
     return (argument.fewest, argument.most) != (1, 1)
 
 
-def _is_option(line: CommandLine, word: str) -> bool:
-    if len(word) < 2 or word[0] not in line.prefix:
-        return False
-    if _readings(line, word):
-        return True
-    if _NEGATIVE.match(word):
-        return any(map(_NEGATIVE.match, line.options))
-    return " " not in word
-
-
-def _resolve(line: CommandLine, word: str) -> _Reading:
-    """The option that a word names, and the value that it carries itself."""
-    found = _readings(line, word)
-    return found[0] if len(found) == 1 else (None, None)
-
-
-def _readings(line: CommandLine, word: str) -> list[_Reading]:
-    if word in line.options:
-        return [(line.options[word], None)]
-    name, equals, value = word.partition("=")
-    carried = value if equals else None
-    if name in line.options:
-        return [(line.options[name], carried)]
-    if word[1] in line.prefix:
-        if not line.abbreviations:
-            return []
-        return [(option, carried) for flag, option in line.options.items() if flag.startswith(name)]
-    short = [(line.options[word[:2]], word[2:])] if word[:2] in line.options else []
-    long = [(option, None) for flag, option in line.options.items() if flag.startswith(word)]
-    return [*short, *long]
-
-
-_TRUTH = re.compile("1|t|T|true|TRUE|True|0|f|F|false|FALSE|False")  # of Go
+# click, typer, GNU getopt, Go's package flag, and scripts without any parser.
 
 
 class _Value(NamedTuple):
@@ -257,84 +365,79 @@ class _Value(NamedTuple):
     text: str
 
 
-def read_plain(line: CommandLine, argv: Sequence[str], start: int, root: str) -> Misuse | None:
-    """The first way in which `argv[start:]` is no such command line; None when it is one."""
-    return _PlainReader(line, argv, root).read(line, start)
+class _PlainReader(_Reader):
+    def __init__(
+        self,
+        script: CommandLine,
+        line: CommandLine,
+        argv: Argv,
+        root: str,
+    ) -> None:
+        super().__init__(script, line, argv, root)
+        self.values: list[_Value] = []
+        self.is_go = line.parser is Parser.GO
 
-
-class _PlainReader:
-    def __init__(self, script: CommandLine, argv: Sequence[str], root: str) -> None:
-        self.script = script
-        self.argv = argv
-        self.root = root
-
-    def read(self, line: CommandLine, at: int) -> Misuse | None:  # noqa: PLR0911 -- one a stage
-        values: list[_Value] = []
-        place_of: dict[str, int] = {}
-        words = self._options(line, at, values, place_of)
+    def read(self, at: int) -> Misuse | None:
+        words = self._options(at)
         if isinstance(words, Misuse):
             return words
-        if line.parser is not Parser.GO:  # that reads each at once; others forget earlier ones
-            values = [
-                v for v in values if v.argument.repeatable or v.at >= place_of[v.argument.name]
-            ]
-        numbers = _GO_NUMBERS if line.parser is Parser.GO else NUMBERS
-        is_over = _is_over(line, place_of)
-        unfilled, rest = _dealt(line, words, self.argv, values, place_of)
+        # That reads each at once; others forget earlier ones.
+        if not self.is_go:
+            self.values = [value for value in self.values if self._counts(value)]
+        is_over = self._is_over()
+        rest = self._deal(words)
         if is_over:
-            return self._before_help(
-                line, [each for each in unfilled if each.name in place_of], values
-            )
-        fault = self._wrong_value(values, numbers) or owed(
-            line, len(self.argv), place_of, unfilled, is_whole=not rest
-        )
+            return self._before_help()
+        fault = self._wrong_value() or self.owed(is_whole=not rest)
         if fault or not rest:
             return fault
         word = self.argv[rest[0]]
-        if not line.commands:
+        if not self.line.commands:
             return Misuse(rest[0], f"{word!r} is one word too many")
-        if word not in line.commands:
-            if self._asks_for_help(line, rest[0]):
-                return None
-            return no_such(Invented.COMMAND, rest[0], word, line.commands)
-        return self.read(line.commands[word], rest[0] + 1)
+        if word in self.line.commands:
+            return self.below(rest[0])
+        return None if self._asks_for_help(rest[0]) else self.no_command(rest[0])
 
-    def _before_help(
-        self, line: CommandLine, begun: Sequence[Argument], values: Sequence[_Value]
-    ) -> Misuse | None:
+    def _counts(self, value: _Value) -> bool:
+        argument = value.argument
+        return bool(argument.repeatable) or value.at >= self.place_of[argument.name]
+
+    def _is_over(self) -> bool:
+        """Return True if one of the options so far ends the reading, as for help."""
+        return any(self.line.options[name].ends for name in self.place_of)
+
+    def _before_help(self) -> Misuse | None:
         """Return the fault before help is given: Go reads values at once, click counts them."""
-        if line.parser is Parser.GO:
-            return self._wrong_value(values, _GO_NUMBERS)
-        return next(
-            (Misuse(len(self.argv), f"{each.name} needs {each.fewest} values") for each in begun),
-            None,
-        )
+        if self.is_go:
+            return self._wrong_value()
+        for argument in self.unfilled:
+            if argument.name in self.place_of:
+                return Misuse(len(self.argv), f"{argument.name} needs {argument.fewest} values")
+        return None
 
-    def _asks_for_help(self, line: CommandLine, at: int) -> bool:
-        """Options where a sub-command should stand are read once more."""
-        given: dict[str, int] = {}
-        words = self._options(line, at, [], given)
-        return not isinstance(words, Misuse) and _is_over(line, given)
+    def _asks_for_help(self, at: int) -> bool:
+        """Return True if options where a sub-command should stand, read once more, ask for help."""
+        again = _PlainReader(self.script, self.line, self.argv, self.root)
+        return not isinstance(again._options(at), Misuse) and again._is_over()
 
-    def _options(
-        self, line: CommandLine, at: int, values: list[_Value], place_of: dict[str, int]
-    ) -> list[int] | Misuse:
+    def _options(self, at: int) -> list[int] | Misuse:
         """Read every option. Return the places of the words that are none."""
         words: list[int] = []
-        is_first_word_last = bool(line.commands) or line.parser is Parser.GO
+        is_first_word_last = bool(self.line.commands) or self.is_go
         while at < len(self.argv):
             word = self.argv[at]
-            if line.parser is Parser.NONE:
+            if self.line.parser is Parser.NONE:
                 words.append(at)
             elif word == "--":
                 return [*words, *range(at + 1, len(self.argv))]
-            elif len(word) > 1 and word[0] in line.prefix:
-                after = self._option(line, at, values, place_of)
-                if not isinstance(after, int):
+            elif len(word) > 1 and word[0] in self.line.prefix:
+                after = self._option(at)
+                if isinstance(after, Misuse):
                     return after
                 at = after
-                if line.parser is Parser.GO and _is_over(line, place_of):
-                    return words  # the others read all before they help
+                if self.is_go and self._is_over():
+                    # The others read all before they help.
+                    return words
                 continue
             elif is_first_word_last:
                 return [*words, *range(at, len(self.argv))]
@@ -343,141 +446,107 @@ class _PlainReader:
             at += 1
         return words
 
-    def _option(
-        self, line: CommandLine, at: int, values: list[_Value], place_of: dict[str, int]
-    ) -> int | Misuse:
+    def _option(self, at: int) -> int | Misuse:
         word = self.argv[at]
         name, equals, carried = word.partition("=")
-        if option := _long(line, name):
-            return self._take(line, option, at, carried if equals else None, values, place_of)
-        is_long = word[1] in line.prefix or line.parser is Parser.GO
-        if is_long:
-            return unknown_option(self.script, line, at, name)
+        if option := self._long(name):
+            return self._take(option, at, carried if equals else None)
+        if word[1] in self.line.prefix or self.is_go:
+            return self.unknown_option(at, name)
         for place in range(1, len(word)):
-            option = line.options.get(word[0] + word[place])
+            option = self.line.options.get(word[0] + word[place])
             if option is None:
-                return unknown_option(self.script, line, at, name)
+                return self.unknown_option(at, name)
             if option.kind is not Kind.FLAG:
-                tail = word[place + 1 :] or None
-                return self._take(line, option, at, tail, values, place_of)
-            self._take(line, option, at, None, values, place_of)
+                return self._take(option, at, word[place + 1 :] or None)
+            self._take(option, at, None)
         return at + 1
 
-    def _take(  # noqa: PLR0913, PLR0917 -- what a reader holds, and where it stands
+    def _long(self, name: str) -> Argument | None:
+        """Return the option of this name, where it is no cluster of letters."""
+        options = self.line.options
+        if self.is_go:
+            bare = name[1:].removeprefix("-")
+            if not bare or bare[0] == "-":
+                return None
+            return options.get(f"-{bare}") or options.get(f"--{bare}")
+        if name in options and (len(name) > 2 or name[1] in self.line.prefix):
+            return options[name]
+        if self.line.parser is not Parser.GETOPT or not self.line.abbreviations:
+            return None
+        if not name.startswith("--"):
+            return None
+        fitting = {option for flag, option in options.items() if flag.startswith(name)}
+        return fitting.pop() if len(fitting) == 1 else None
+
+    def _take(
         self,
-        line: CommandLine,
         option: Argument,
         at: int,
         carried: str | None,
-        values: list[_Value],
-        place_of: dict[str, int],
     ) -> int | Misuse:
         """Record an option with its values. Return the place after them."""
-        if option.repeatable is False and option.name in place_of:
-            return Misuse(at, f"{option.name} may be given once only")
-        place_of[option.name] = at
+        if fault := self.place(option, at):
+            return fault
         if option.kind is Kind.FLAG:
-            if carried is None or (line.parser is Parser.GO and _TRUTH.fullmatch(carried)):
+            if carried is None or (self.is_go and _TRUTH.fullmatch(carried)):
                 return at + 1
             return Misuse(at, f"{option.name} takes no value")
         own_values = [] if carried is None else [_Value(option, at, carried)]
         most = max(option.fewest, 1)
         at += 1
-        while len(own_values) < most and at < len(self.argv) and self._may_take(line, option, at):
+        while len(own_values) < most and at < len(self.argv) and self._may_take(option, at):
             own_values.append(_Value(option, at, self.argv[at]))
             at += 1
         if len(own_values) < option.fewest:
             return Misuse(len(self.argv), f"{option.name} needs a value")
-        values += own_values
+        self.values += own_values
         return at
 
-    def _may_take(self, line: CommandLine, option: Argument, at: int) -> bool:
-        """A value that may be left out is no word that looks like an option."""
+    def _may_take(self, option: Argument, at: int) -> bool:
+        """Return True for any word, but where the value may be left out for none like an option."""
         word = self.argv[at]
-        return bool(option.fewest) or len(word) < 2 or word[0] not in line.prefix
+        return bool(option.fewest) or len(word) < 2 or word[0] not in self.line.prefix
 
-    def _wrong_value(self, values: Sequence[_Value], numbers: Numbers) -> Misuse | None:
-        for argument, at, text in values:
-            if fault := complaint(argument, text, self.root, numbers):
-                return bad_value(argument, at, text, fault)
+    def _wrong_value(self) -> Misuse | None:
+        numbers = GO_NUMBERS if self.is_go else PYTHON_NUMBERS
+        for argument, at, text in self.values:
+            if fault := self.value_fault(argument, at, text, numbers):
+                return fault
         return None
 
+    def _deal(self, words: Sequence[int]) -> list[int]:
+        """Give the words to the positionals. Return those left over.
 
-def _is_over(line: CommandLine, names: Iterable[str]) -> bool:
-    """Return True if help was requested, which ends the reading."""
-    return any(line.options[name].ends for name in names)
-
-
-def _go_int(text: str) -> None:
-    """A leading zero alone means octal, and 64 bits hold it."""
-    if not -(1 << 63) <= int(_OCTAL.sub(r"\g<1>0o", _bare(text)), 0) < 1 << 63:
-        raise ValueError(text)
-
-
-def _go_float(text: str) -> None:
-    is_hex = _HEX.fullmatch(_bare(text))
-    value = float.fromhex(text) if is_hex else float(text)
-    if not (math.isfinite(value) or _NO_NUMBER.fullmatch(text)):
-        raise ValueError(text)
-
-
-def _bare(text: str) -> str:
-    """The text, without what Python reads in numbers and Go does not. Raises ValueError."""
-    if not text.isascii() or text != text.strip():
-        raise ValueError(text)
-    return text
-
-
-_OCTAL = re.compile(r"^([+-]?)0(?=[_0-7])")
-_HEX = re.compile(r"[+-]?0[xX].*[pP].*")
-_NO_NUMBER = re.compile(r"[+-]?inf(?:inity)?|nan", re.IGNORECASE)
-_GO_NUMBERS: Numbers = {Kind.INT: _go_int, Kind.FLOAT: _go_float}
+        Each takes its words from the left, those behind one that takes any number from the right.
+        """
+        queue = deque(words)
+        positionals = self.line.positionals
+        wide = [n for n, argument in enumerate(positionals) if argument.most is None]
+        middle = wide[0] if wide else len(positionals)
+        dealt = [
+            (argument, _take_words(queue.popleft, queue, argument))
+            for argument in positionals[:middle]
+        ]
+        for argument in reversed(positionals[middle + 1 :]):
+            places = _take_words(queue.pop, queue, argument)
+            dealt.append((argument, places[::-1]))
+        if wide:
+            dealt.append((positionals[middle], list(queue)))
+            queue.clear()
+        self.unfilled = []
+        for argument, places in dealt:
+            if len(places) < argument.fewest or not places:
+                self.unfilled.append(argument)
+            for at in places:
+                self.place_of[argument.name] = at
+                self.values.append(_Value(argument, at, self.argv[at]))
+        return list(queue)
 
 
-def _long(line: CommandLine, name: str) -> Argument | None:
-    """The option of this name, where it is no cluster of letters."""
-    if line.parser is Parser.GO:
-        bare = name[1:].removeprefix("-")
-        if not bare or bare[0] == "-":
-            return None
-        return line.options.get(f"-{bare}") or line.options.get(f"--{bare}")
-    if name in line.options and (len(name) > 2 or name[1] in line.prefix):
-        return line.options[name]
-    if line.parser is not Parser.GETOPT or not line.abbreviations or not name.startswith("--"):
-        return None
-    found = {option for flag, option in line.options.items() if flag.startswith(name)}
-    return found.pop() if len(found) == 1 else None
-
-
-def _dealt(
-    line: CommandLine,
-    words: Sequence[int],
-    argv: Sequence[str],
-    values: list[_Value],
-    place_of: dict[str, int],
-) -> tuple[list[Argument], list[int]]:
-    """Give the words to the positionals. Return those without words, and the words left over.
-
-    Each takes its words from the left, those behind one that takes any number from the right.
-    """
-    queue = deque(words)
-    unfilled: list[Argument] = []
-    wide = [n for n, each in enumerate(line.positionals) if each.most is None]
-    at = wide[0] if wide else len(line.positionals)
-    dealt = [(each, _take_words(queue.popleft, queue, each)) for each in line.positionals[:at]]
-    behind = reversed(line.positionals[at + 1 :])
-    dealt += [(each, _take_words(queue.pop, queue, each)[::-1]) for each in behind]
-    if wide:
-        dealt.append((line.positionals[at], list(queue)))
-        queue.clear()
-    for argument, places in dealt:
-        if len(places) < argument.fewest or not places:
-            unfilled.append(argument)
-        for at in places:
-            place_of[argument.name] = at
-            values.append(_Value(argument, at, argv[at]))
-    return unfilled, list(queue)
-
-
-def _take_words(take: Callable[[], int], queue: Sized, argument: Argument) -> list[int]:
+def _take_words(
+    take: Callable[[], int],
+    queue: Sized,
+    argument: Argument,
+) -> list[int]:
     return [take() for _ in range(min(argument.most or 0, len(queue)))]

@@ -31,8 +31,10 @@ from agenteval.trial.call import (
 )
 
 READ, WRITE = "read", "write"
+Arguments = Mapping[str, Any]  # of a tool call
 _DIGITS = re.compile(r"[0-9]{1,9}(?:\.0+)?")
-_MOST = 10**9  # lines; no file here has as many
+# Lines; no file here has as many.
+_MOST = 10**9
 # What befalls fastjsonschema in one that is none; its own error is a ValueError.
 _NO_SCHEMA = (ArithmeticError, AttributeError, LookupError, RecursionError, SyntaxError, TypeError,
               ValueError, re.error)  # fmt: skip
@@ -47,25 +49,25 @@ class ToolRule:
     description: str = ""
     schema: str = ""
 
-    def complaint(self, arguments: Mapping[str, Any]) -> str:
+    def complaint(self, arguments: Arguments) -> str:
         """Return the fault of the arguments, phrased as the fix; "" if they fit."""
         return _built_in_complaint(self.name, arguments) or (
             schema_complaint(self.schema, arguments) if self.schema else ""
         )
 
 
-def path_argument(arguments: Mapping[str, Any]) -> str | None:
+def path_argument(arguments: Arguments) -> str | None:
     """Return the path in a file tool's arguments, under any name that harnesses give it."""
     return next(iter(path_arguments(arguments)), None)
 
 
-def path_arguments(arguments: Mapping[str, Any]) -> tuple[str, ...]:
+def path_arguments(arguments: Arguments) -> tuple[str, ...]:
     """Return the different paths in the arguments; more than one makes a call ambiguous."""
     given = (arguments[key] for key in _PATHS if isinstance(arguments.get(key), str))
     return tuple(dict.fromkeys(given))
 
 
-def lines_asked(arguments: Mapping[str, Any]) -> tuple[int, int | None]:
+def lines_asked(arguments: Arguments) -> tuple[int, int | None]:
     """Return the first line of a read, counted from 1, and the number of lines; None for all.
 
     A value that is no such number counts as not given, as it does in other harnesses.
@@ -82,7 +84,7 @@ def _number(value: object) -> int | None:
     return None if value % 1 else int(value)
 
 
-def _built_in_complaint(name: str, arguments: Mapping[str, Any]) -> str:
+def _built_in_complaint(name: str, arguments: Arguments) -> str:
     if name == BASH and not isinstance(arguments.get("command"), str):
         return "bash needs `command`, a string"
     if name in {READ, WRITE} and path_argument(arguments) is None:
@@ -92,20 +94,20 @@ def _built_in_complaint(name: str, arguments: Mapping[str, Any]) -> str:
     return ""
 
 
-def schema_complaint(schema: str, arguments: Mapping[str, Any]) -> str:
+def schema_complaint(schema: str, arguments: Arguments) -> str:
     """Return the fault of the arguments under a JSON Schema given as text; "" if they fit."""
     return _complaint_of(schema)(arguments)
 
 
 @cache
-def _complaint_of(schema: str) -> Callable[[Mapping[str, Any]], str]:
+def _complaint_of(schema: str) -> Callable[[Arguments], str]:
     from fastjsonschema import (  # noqa: PLC0415 -- 30 ms of start-up that no bash call needs
         JsonSchemaValueException,
     )
 
     check = compile_schema(schema)
 
-    def complaint(arguments: Mapping[str, Any]) -> str:
+    def complaint(arguments: Arguments) -> str:
         try:
             check(arguments)
         except JsonSchemaValueException as error:
@@ -118,13 +120,13 @@ def _complaint_of(schema: str) -> Callable[[Mapping[str, Any]], str]:
 
 
 @cache
-def compile_schema(schema: str) -> Callable[[Mapping[str, Any]], object]:
+def compile_schema(schema: str) -> Callable[[Arguments], object]:
     """The check that a JSON Schema describes. Raises ValueError when it is no valid schema."""
     import fastjsonschema  # noqa: PLC0415 -- as above
 
     no_remote = dict.fromkeys(("http", "https", "file", "ftp"), _refuse)
     try:
-        check: Callable[[Mapping[str, Any]], object] = fastjsonschema.compile(
+        check: Callable[[Arguments], object] = fastjsonschema.compile(
             json.loads(schema), handlers=no_remote, use_default=False
         )
     except _NO_SCHEMA as error:
@@ -140,7 +142,11 @@ EDIT, GLOB, GREP, TODO, FETCH = "edit", "glob", "grep", "todo", "webfetch"
 _TEXT: Mapping[str, Any] = {"type": "string"}
 
 
-def _rule(name: str, required: Mapping[str, Any], **others: Any) -> ToolRule:
+def _rule(
+    name: str,
+    required: Mapping[str, Any],
+    **others: Any,
+) -> ToolRule:
     schema = {"type": "object", "properties": {**required, **others}, "required": [*required]}
     return ToolRule(name, schema=json.dumps(schema))
 
@@ -212,7 +218,7 @@ class Engine(Protocol):
         """Return True if its rules name a tool, in lower case, that not every user has (MCP)."""
         ...
 
-    def allows(self, tool: str, arguments: Mapping[str, Any], root: str) -> bool:
+    def allows(self, tool: str, arguments: Arguments, root: str) -> bool:
         """That harness's verdict on a tool, in lower case, that exists and takes the arguments."""
         ...
 
@@ -222,7 +228,10 @@ class Quoting(Protocol):
     """An engine whose harness quotes rules when it denies."""
 
     def quoted(
-        self, tool: str, arguments: Mapping[str, Any], root: str
+        self,
+        tool: str,
+        arguments: Arguments,
+        root: str,
     ) -> Sequence[Mapping[str, str]]:
         """The rules that its denial of such a call quotes, in their order."""
         ...
@@ -280,7 +289,8 @@ class Policy:
     engine: Engine | None = None
     other_tools: OtherTools = "deny"
     unheeded: tuple[UnheededKey, ...] = ()
-    takes_any_command: bool = field(init=False)  # no schema says what its bash takes beside one
+    # No schema says what its bash takes beside one.
+    takes_any_command: bool = field(init=False)
 
     def __post_init__(self) -> None:
         bash = self.tools.get(BASH)
@@ -317,7 +327,11 @@ def allows(call: ToolCall, policy: Policy, world: World = UNKNOWN_WORLD) -> bool
 
 
 def decide(
-    call: ToolCall, policy: Policy, world: World = UNKNOWN_WORLD, *, gate: Gate | None = None
+    call: ToolCall,
+    policy: Policy,
+    world: World = UNKNOWN_WORLD,
+    *,
+    gate: Gate | None = None,
 ) -> Allowed | None:
     """Return the call allowed, with what it runs; None if it is denied.
 
@@ -360,7 +374,7 @@ def _as_asked(call: ToolCall, world: World, gate: Gate | None) -> Runnable | Non
     return _file(tool, normalise(path, world.root) or whole, arguments)
 
 
-def _file(tool: str, path: str, arguments: Mapping[str, Any]) -> Runnable:
+def _file(tool: str, path: str, arguments: Arguments) -> Runnable:
     if tool == READ:
         return FileRead(path, *lines_asked(arguments))
     if tool == EDIT:
@@ -375,7 +389,7 @@ def only_command(call: ToolCall, policy: Policy) -> str | None:
     return call.command
 
 
-def elsewhere(arguments: Mapping[str, Any], world: World) -> tuple[str, ...]:
+def elsewhere(arguments: Arguments, world: World) -> tuple[str, ...]:
     """The folders other than the workspace, from which a rule's paths count, to start bash in."""
     if arguments.keys().isdisjoint(_FOLDERS):
         return ()
@@ -396,7 +410,11 @@ def allows_command(text: str, policy: Policy, world: World = UNKNOWN_WORLD) -> b
 
 
 def decide_command(
-    text: str, policy: Policy, world: World = UNKNOWN_WORLD, *, gate: Gate | None = None
+    text: str,
+    policy: Policy,
+    world: World = UNKNOWN_WORLD,
+    *,
+    gate: Gate | None = None,
 ) -> Allowed | None:
     """The text as what bash may run: a rule fits each of its commands word by word.
 
@@ -464,12 +482,18 @@ def files_written(call: ToolCall, root: str) -> Iterator[str]:
 def admitted_path(call: ToolCall, rules: PathRules, world: World) -> str | None:
     """The normalised path of a file tool's call, if the rules allow it."""
     paths = path_arguments(call.arguments or {})
-    if len(paths) != 1:  # each harness reads another key of them
+    # Each harness reads another key of them.
+    if len(paths) != 1:
         return None
     return open_path(paths[0], call.name, rules, world)
 
 
-def open_path(path: str, tool: str, rules: PathRules, world: World) -> str | None:
+def open_path(
+    path: str,
+    tool: str,
+    rules: PathRules,
+    world: World,
+) -> str | None:
     """The normalised path, if the rules let the tool have it."""
     if tool == READ and path in world.saved:
         return path

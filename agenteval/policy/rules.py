@@ -1,20 +1,21 @@
-"""The rules for bash: which simple commands may run.
+"""The rules for bash: which simple commands may run, and what bash is given for them.
 
-Commands that a command runs, for rules that deny: rather too many than too few.
-
-Only programs whose arguments say so are known; what a script or a Makefile runs is not looked at.
+`BashRules` allows a command by one rule for all of its words, and denies it by any rule for any
+command in it. For the second, `all_that_runs` yields the commands that a command runs, rather too
+many than too few. Only programs whose arguments say so are known there; what a script or a
+Makefile runs is not looked at.
 """
 
 import posixpath
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
-from agenteval.policy.command_lines import CommandLine, CommandPattern, Misuse, Parser, normalise
-from agenteval.policy.parsers import read_argparse, read_plain
+from agenteval.policy.command_lines import Argv, CommandLine, CommandPattern, Dynamic, normalise
+from agenteval.policy.parsers import misuse
 from agenteval.shell.gate import NEEDS_CARE, Simple, names, new
 from agenteval.shell.leaves import Construct, Leaves, read_leaves
 from agenteval.shell.programs import base_name, filled, only_itself, script_at
@@ -32,26 +33,30 @@ from agenteval.shell.wrappers import (
 from agenteval.trial.call import BashRun
 from agenteval.trial.text import Names
 
-_Argv = Sequence[str]
+# The commands that a command runs.
+
 # Words of commands, and characters of texts, that are looked at for one command. Each word behind
 # a wrapper is tried as the first one: some seven hundred of them use it up.
 _MOST = 1 << 18
 # Any word behind these programs may begin a command: of the first only behind one of these words.
 _COMMAND_BEHIND: dict[str, frozenset[str]] = {
-    "git": frozenset({"foreach", "run", "--exec", "-x", "filter-branch", "--extcmd"}),
-    **dict.fromkeys(("npm", "pnpm", "yarn", "bun"), frozenset({"exec", "x", "dlx"})),
-    **dict.fromkeys(("docker", "podman", "kubectl"), frozenset({"exec", "run"})),
-    **dict.fromkeys(("fd", "fdfind"), frozenset({"-x", "-X", "--exec", "--exec-batch"})),
-    **dict.fromkeys(("su", "runuser", "pkexec", "systemd-run", "script"), frozenset()),
-    **dict.fromkeys(("unshare", "nsenter", "chroot", "setpriv", "firejail"), frozenset()),
-    **dict.fromkeys(("busybox", "toybox", "parallel", "entr", "hyperfine"), frozenset()),
-    **dict.fromkeys(("prlimit", "chrt", "numactl", "valgrind", "ltrace"), frozenset()),
-    **dict.fromkeys(("fakeroot", "rlwrap", "tmux", "screen", "xvfb-run"), frozenset()),
-    **dict.fromkeys(("bunx", "pnpx", "dbus-run-session"), frozenset()),
+    "git": names("foreach run --exec -x filter-branch --extcmd"),
+    **dict.fromkeys(names("npm pnpm yarn bun"), names("exec x dlx")),
+    **dict.fromkeys(names("docker podman kubectl"), names("exec run")),
+    **dict.fromkeys(names("fd fdfind"), names("-x -X --exec --exec-batch")),
+    **dict.fromkeys(
+        names(
+            "bunx busybox chroot chrt dbus-run-session entr fakeroot firejail hyperfine ltrace"
+            " nsenter numactl parallel pkexec pnpx prlimit rlwrap runuser screen script setpriv su"
+            " systemd-run tmux toybox unshare valgrind xvfb-run"
+        ),
+        frozenset(),
+    ),
 }
 # Options of git rebase and git difftool with a command, which may stand in the same word.
 _GIT_TAKES = re.compile(r"(?:-[a-z]*x|--ex(?:e|ec|t|tc|tcm|tcmd)?(?=[=]|\Z))=?(.*)", re.DOTALL)
-_FILLERS = frozenset(("xargs", "parallel"))  # they put what they read into the words behind them
+# They put what they read into the words behind them.
+_FILLERS = names("xargs parallel")
 # Of all wrappers those that hand no word of theirs to a shell.
 _ONLY_WORDS = names(
     "timeout nice nohup setsid ionice stdbuf time taskset command builtin coproc exec chronic xargs"
@@ -65,19 +70,21 @@ _GIT_RUNS = re.compile(
 )
 # Builtins with options whose value is an argument: that of C is run.
 _CALLS_BACK = {
-    **dict.fromkeys(("mapfile", "readarray"), "dnOsuCc"),
-    **dict.fromkeys(("compgen", "complete"), "oAGWFCXPS"),
+    "mapfile": "dnOsuCc",
+    "readarray": "dnOsuCc",
+    "compgen": "oAGWFCXPS",
+    "complete": "oAGWFCXPS",
 }
 # The letters before O are those without a value; a long option may be cut short.
 _OPENS = re.compile(r"--op[-a-z]*=(.*)|-[^-efABCmO]*O(.*)", re.DOTALL)
-_NAMES_AT_V = frozenset({"printf", "test", "["})
-_NAMES = frozenset(
-    ("read", "unset", "let", "declare", "typeset", "local", "export", "readonly", "wait")
-)
+_NAMES_AT_V = names("printf test [")
+_NAMES = names("read unset let declare typeset local export readonly wait")
 # Of an array or a list of values, in which a command stands.
 _SUBSCRIPT = re.compile(r"\w(?:\[|\+?=\().*(?:\$\(|`|\$\{[\s|])", re.DOTALL)
-_READ_ALIKE = re.compile(r"[\w$()\[\]=/ .:,@%+-]*")  # in a subscript quotes quote nothing
-_DEVICES = ("/dev/", "/proc/")  # where what is piped into a program has a name
+# In a subscript quotes quote nothing.
+_READ_ALIKE = re.compile(r"[\w$()\[\]=/ .:,@%+-]*")
+# Where what is piped into a program has a name.
+_DEVICES = ("/dev/", "/proc/")
 
 
 class Run(NamedTuple):
@@ -86,8 +93,8 @@ class Run(NamedTuple):
     If it `is_behind` a wrapper, the commands behind its own words are separate runs.
     """
 
-    argv: _Argv
-    dynamic: Collection[int]
+    argv: Argv
+    dynamic: Dynamic
     is_behind: bool = False
 
 
@@ -137,53 +144,64 @@ def _may_run(command: Run) -> Iterator[Run | str]:
         if is_text:
             is_put_together = program_name(argv[0]) in SHELLS and start in dynamic
             yield UNKNOWN if is_put_together else " ".join(inner)
-        else:  # find puts names in place of {}
-            holes = {number for number, word in enumerate(inner) if "{}" in word}
-            yield Run(inner, holes | {n - start for n in dynamic if start <= n < stop})
+            continue
+        # find puts names in place of {}
+        open_words = {number for number, word in enumerate(inner) if "{}" in word}
+        open_words |= {number - start for number in dynamic if start <= number < stop}
+        yield Run(inner, open_words)
 
 
-def _reads_commands(argv: _Argv) -> bool:
+def _reads_commands(argv: Argv) -> bool:
     """Return True if a shell takes its commands from what is piped into it or stands below it."""
     name = program_name(argv[0])
     if name in {".", "source"}:
         return len(argv) > 1 and argv[1].startswith(_DEVICES)
-    if name == "parallel":  # without a command it runs each line
+    # Without a command it runs each line.
+    if name == "parallel":
         return all(word[:1] == "-" or word.isdigit() for word in argv[1:])
     if name == "fish" and _fish_reads(argv):
         return True
     return name in SHELLS and any(_reads_at(argv, at) for at in operands_of_shell(argv))
 
 
-def _reads_at(argv: _Argv, at: int) -> bool:
+def _reads_at(argv: Argv, at: int) -> bool:
     has_text = at < len(argv) and has_letter(argv[1:at], "c")
     if has_text or not {"--version", "--help"}.isdisjoint(argv[1:at]):
         return False
     return has_letter(argv[1:at], "s") or at == len(argv) or argv[at].startswith(_DEVICES)
 
 
-def _fish_reads(argv: _Argv) -> bool:
+def _fish_reads(argv: Argv) -> bool:
     values = fish_values(argv)
     if any(letter == "c" for letter, *_ in values):
         return False
-    taken = {at for _, at, _ in values}
-    words = [word for at, word in enumerate(argv) if at and at not in taken]
-    if not {"--version", "--help", "-v", "-h"}.isdisjoint(words):
+    value_places = {at for _, at, _ in values}
+    value_places.add(0)
+    words = [word for at, word in enumerate(argv) if at not in value_places]
+    if not names("--version --help -v -h").isdisjoint(words):
         return False
     file = next((word for word in words if word[:1] != "-"), "")
     return not file or file.startswith(_DEVICES)
 
 
-def _passed_on(argv: _Argv, dynamic: Collection[int]) -> Iterator[Run | str]:
-    marks = _COMMAND_BEHIND.get(program_name(argv[0]))
-    taken = _GIT_TAKES if program_name(argv[0]) == "git" else None
-    words = [part for word in argv for part in _option_and_value(word, taken)]
-    if marks is None or (marks and marks.isdisjoint(words)):
+def _passed_on(argv: Argv, dynamic: Dynamic) -> Iterator[Run | str]:
+    name = program_name(argv[0])
+    marks = _COMMAND_BEHIND.get(name)
+    if marks is None:
         return
-    shifted = len(words) != len(argv) and dynamic
-    yield from _each_behind(words, range(1, len(words)) if shifted else dynamic)
+    pattern = _GIT_TAKES if name == "git" else None
+    words: list[str] = []
+    for word in argv:
+        words += _option_and_value(word, pattern)
+    if marks and marks.isdisjoint(words):
+        return
+    # The numbers are those of other words.
+    if len(words) != len(argv) and dynamic:
+        dynamic = range(1, len(words))
+    yield from _each_behind(words, dynamic)
 
 
-def _by_setting(argv: _Argv) -> Iterator[str]:
+def _by_setting(argv: Argv) -> Iterator[str]:
     """Yield what git runs as `-c` sets it: an alias is a command of git's, or of the shell's."""
     if program_name(argv[0]) != "git":
         return
@@ -193,7 +211,7 @@ def _by_setting(argv: _Argv) -> Iterator[str]:
             yield f"git {found[1]}"
 
 
-def _by_option(argv: _Argv) -> Iterator[str]:
+def _by_option(argv: Argv) -> Iterator[str]:
     """Texts that are the values of options, as with git grep, mapfile and fish."""
     name = program_name(argv[0])
     if name == "fish":
@@ -206,7 +224,7 @@ def _by_option(argv: _Argv) -> Iterator[str]:
                 yield from (value, f"{value} *")
 
 
-def _opener(words: _Argv) -> Iterator[str]:
+def _opener(words: Argv) -> Iterator[str]:
     """Yield what git grep opens files in: a text, behind which it puts their names."""
     for word in words:
         found = _OPENS.match(word)
@@ -214,60 +232,80 @@ def _opener(words: _Argv) -> Iterator[str]:
             yield from (text, f"{text} *")
 
 
-def _by_builtin(argv: _Argv) -> Iterator[Run | str]:
+def _by_builtin(argv: Argv) -> Iterator[Run | str]:
     """Yield what builtins run that take a word for a text, or for a place in an array."""
     name = program_name(argv[0])
     if name == "trap":
-        has_end = len(argv) > 1 and argv[1] == "--"
-        words = argv[2:] if has_end else argv[1:]
-        if len(words) > 1 and words[0] not in {"", "-"} and (has_end or words[0][0] != "-"):
-            yield words[0]
+        yield from _trapped(argv)
         return
+    places: list[str] = []
     if name in _NAMES_AT_V:
-        places = [word for option, word in pairwise(argv) if option == "-v"]
-        places += [word[2:] for word in argv if name == "printf" and word.startswith("-v")]
-    else:
-        places = list(argv[1:]) if name in _NAMES else []
+        places += [word for option, word in pairwise(argv) if option == "-v"]
+        if name == "printf":
+            places += [word[2:] for word in argv if word.startswith("-v")]
+    elif name in _NAMES:
+        places += argv[1:]
     for word in filter(_SUBSCRIPT.search, places):
         yield f": {word}" if _READ_ALIKE.fullmatch(word) else UNKNOWN
 
 
-def _option_and_value(word: str, taken: re.Pattern[str] | None) -> tuple[str, ...]:
-    if taken and (found := taken.fullmatch(word)):
-        return ("-x", found[1]) if found[1] else ("-x",)
+def _trapped(argv: Argv) -> Iterator[str]:
+    has_end = len(argv) > 1 and argv[1] == "--"
+    words = argv[2:] if has_end else argv[1:]
+    if len(words) < 2 or words[0] in {"", "-"}:
+        return
+    if has_end or words[0][0] != "-":
+        yield words[0]
+
+
+def _option_and_value(word: str, pattern: re.Pattern[str] | None) -> tuple[str, ...]:
+    match = pattern and pattern.fullmatch(word)
+    if match:
+        return ("-x", match[1]) if match[1] else ("-x",)
     name, mark, value = word.partition("=")
     return (name, value) if mark and name.startswith("-") else (word,)
 
 
-def _each_behind(argv: _Argv, dynamic: Collection[int]) -> Iterator[Run | str]:
+def _each_behind(argv: Argv, dynamic: Dynamic) -> Iterator[Run | str]:
     """Yield each word behind a wrapper as the first of what it may run.
 
     It is not determined where the wrapper's own words end. So wrappers behind it run nothing else;
     xargs puts words behind those that stand there.
     """
-    more, opened, unfit, fillers_left, takes_text = argv, {*dynamic}, set[int](), MAX_WRAPPED, False
+    more = argv
+    opened = {*dynamic}
+    # No program stands there.
+    unfit: set[int] = set()
+    fillers_left = MAX_WRAPPED
+    takes_text = False
     for start in range(1, len(argv)):
-        is_wrapper = start == 1 or is_prefix(argv[start - 1])
-        takes_text |= is_wrapper and program_name(argv[start - 1]) not in _ONLY_WORDS
-        if fillers_left and program_name(argv[start - 1]) in _FILLERS:
+        before = program_name(argv[start - 1])
+        if start == 1 or is_prefix(argv[start - 1]):
+            takes_text |= before not in _ONLY_WORDS
+        if fillers_left and before in _FILLERS:
             fillers_left -= 1
             more = [*filled(argv, start), "*"]
-            stars = {n for n, word in enumerate(argv) if more[n] != word}
+            stars = {number for number, word in enumerate(argv) if more[number] != word}
             opened |= stars | {len(argv)}
-            runs = unwrap(("xargs", *argv[start:]))  # of parallel much the same
-            unfit = stars - {start - 1 + inside.start for inside in runs}  # no program stands there
-        open_words = {n - start for n in opened if n >= start}
+            # Of parallel much the same.
+            runs = unwrap(("xargs", *argv[start:]))
+            unfit = stars - {start - 1 + inside.start for inside in runs}
         if more is not argv and is_prefix(argv[start]):
-            yield UNKNOWN  # all of it is what xargs puts there
+            # All of it is what xargs puts there.
+            yield UNKNOWN
         if argv[start] and start not in unfit:
+            open_words = {number - start for number in opened if number >= start}
             yield Run(more[start:], open_words, is_behind=True)
         if takes_text and " " in argv[start]:
             yield from dict.fromkeys((" ".join(argv[start:]), " ".join(more[start:])))
 
 
+# The rules.
+
 _NONE: frozenset[int] = frozenset()
-_ALIKE = 0.6  # of a program's name and a script's: with less, choco is echo.py
-MOVES = frozenset(("cd", "pushd", "popd"))
+# Of a program's name and a script's: with less, choco is echo.py.
+_ALIKE = 0.6
+MOVES = names("cd pushd popd")
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,17 +320,6 @@ class ScriptRule:
     def start(self) -> str:
         """The words that a call of it begins with."""
         return " ".join((*self.runner, self.path))
-
-
-def misuse(
-    line: CommandLine, argv: Sequence[str], start: int, *, dynamic: Collection[int], root: str
-) -> Misuse | None:
-    """The first way in which `argv[start:]` is no such command line; None when it is one."""
-    for number in sorted(dynamic):
-        if number >= start:
-            return Misuse(number, f"quote {argv[number]} or write it out: bash would expand it")
-    read = read_argparse if line.parser is Parser.ARGPARSE else read_plain
-    return read(line, argv, start, root)
 
 
 class BashRules:
@@ -333,7 +360,8 @@ class BashRules:
         self.by_first_word = {script.runner[0]: script for script in self.scripts if script.runner}
         self._first_words = frozenset((*self._by_program, *self.by_first_word))
         self._is_open = self._has_bare or bool(self._loose)  # to any first word
-        self.is_strange = lru_cache(maxsize=1024)(self._is_strange)  # agents know few programs
+        # Agents know few programs.
+        self.is_strange = lru_cache(maxsize=1024)(self._is_strange)
 
     def _is_strange(self, program: str) -> bool:
         """Return True if no rule can be about a command that begins so, whatever words follow."""
@@ -346,7 +374,11 @@ class BashRules:
         return is_named or any(rule.program.matches(program) for rule in self._loose)
 
     def admits(
-        self, argv: Sequence[str], dynamic: Collection[int] = _NONE, *, root: str = "/workspace"
+        self,
+        argv: Argv,
+        dynamic: Dynamic = _NONE,
+        *,
+        root: str = "/workspace",
     ) -> bool:
         """Return True if a rule fits the command.
 
@@ -354,7 +386,7 @@ class BashRules:
         """
         return not self.denial(argv, dynamic) and self.fits(argv, dynamic, root)
 
-    def fits(self, argv: Sequence[str], dynamic: Collection[int], root: str) -> bool:
+    def fits(self, argv: Argv, dynamic: Dynamic, root: str) -> bool:
         """Return True if a rule that allows fits the command, whatever is denied.
 
         No rule fits behind more wrappers than are seen through.
@@ -366,11 +398,10 @@ class BashRules:
             argv, dynamic = argv[at:], frozenset(number - at for number in dynamic)
         return False
 
-    def _fits_here(self, argv: Sequence[str], dynamic: Collection[int], root: str) -> bool:
+    def _fits_here(self, argv: Argv, dynamic: Dynamic, root: str) -> bool:
         program = argv[0]
-        if (self._has_bare or program in self.by_first_word) and self._admits_script(
-            argv, dynamic, root
-        ):
+        may_be_script = self._has_bare or program in self.by_first_word
+        if may_be_script and self._admits_script(argv, dynamic, root):
             return True
         careful = program in NEEDS_CARE
         for rule in (*self.rules_for(program), *self._loose):
@@ -378,45 +409,50 @@ class BashRules:
                 return True
         return False
 
-    def denial(
-        self, argv: Sequence[str], dynamic: Collection[int] = _NONE
-    ) -> CommandPattern | None:
-        """The rule that denies the command, or one that it runs as far as wrappers are known.
+    def denial(self, argv: Argv, dynamic: Dynamic = _NONE) -> CommandPattern | None:
+        """Return the rule that denies the command, or one that it runs.
 
-        What cannot be read, or is more than is looked at, is denied by the first rule.
+        That is as far as wrappers are known. What cannot be read, or is more than is looked at, is
+        denied by the first rule.
         """
-        for command in all_that_runs(Run(argv, dynamic), _in_text) if self.denied else ():
+        if not self.denied:
+            return None
+        for command in all_that_runs(Run(argv, dynamic), _in_text):
             if command is None:
                 return self.denied[0]
-            if rule := self._denies(command):
-                return rule
+            for rule in self.denied:
+                if rule.names(command.argv, command.dynamic):
+                    return rule
         return None
-
-    def _denies(self, command: Run) -> CommandPattern | None:
-        named = (rule for rule in self.denied if rule.names(command.argv, command.dynamic))
-        return next(named, None)
 
     def sets_only_named(self, assignments: Iterable[str]) -> bool:
         """Return True if each NAME=value sets a variable that the rules name."""
         return all(each.partition("=")[0].removesuffix("+") in self.env for each in assignments)
 
-    def _admits_script(self, argv: Sequence[str], dynamic: Collection[int], root: str) -> bool:
+    def _admits_script(self, argv: Argv, dynamic: Dynamic, root: str) -> bool:
         program = argv[0]
         for runner in self._by_runner:
             at = len(runner)
             if not runner and "/" not in program:
-                continue  # bash would look for a builtin, then in PATH
-            if len(argv) > at and tuple(argv[:at]) == runner and at not in dynamic:
-                script = self.script(runner, argv[at], root)
-                if script and not misuse(script.line, argv, at + 1, dynamic=dynamic, root=root):
-                    return True
+                # Bash would look for a builtin, then in PATH.
+                continue
+            if len(argv) <= at or tuple(argv[:at]) != runner or at in dynamic:
+                continue
+            script = self.script(runner, argv[at], root)
+            if script and not misuse(script.line, argv, at + 1, dynamic=dynamic, root=root):
+                return True
         return False
 
     def rules_for(self, program: str) -> tuple[CommandPattern, ...]:
         """The patterns that begin with exactly this program."""
         return self._by_program.get(program, ())
 
-    def script(self, runner: tuple[str, ...], path: str, root: str) -> ScriptRule | None:
+    def script(
+        self,
+        runner: tuple[str, ...],
+        path: str,
+        root: str,
+    ) -> ScriptRule | None:
         """The rule for a script, however its path is written."""
         return self._by_runner.get(runner, {}).get(normalise(path, root) or "")
 
@@ -441,7 +477,7 @@ THROUGH = {"timeout": 1, "nice": 0, "nohup": 0, "setsid": 0, "env": 0}
 _DURATION = re.compile(r"[0-9]+(?:\.[0-9]+)?[smhd]?")
 
 
-def _past_wrapper(argv: Sequence[str], dynamic: Collection[int]) -> int:
+def _past_wrapper(argv: Argv, dynamic: Dynamic) -> int:
     """Return the position of the command that a wrapper runs; 0 if that is uncertain."""
     at = 1 + THROUGH[argv[0]]
     if len(argv) <= at or any(number <= at for number in dynamic):
@@ -453,7 +489,7 @@ def _past_wrapper(argv: Sequence[str], dynamic: Collection[int]) -> int:
     return at if is_plain and program not in BUILTINS else 0
 
 
-def changes_folder(argv: Sequence[str]) -> bool:
+def changes_folder(argv: Argv) -> bool:
     """Return True if paths in later commands are relative to another folder after this one."""
     if argv[0] in {"builtin", "command"}:
         return not MOVES.isdisjoint(argv)
@@ -468,39 +504,29 @@ def stem(path: str) -> str:
 def _listed(
     scripts: Sequence[ScriptRule], patterns: Sequence[CommandPattern]
 ) -> dict[str, tuple[str, ...]]:
+    """Return how the calls of each script may begin, by its path."""
     listed: dict[str, tuple[str, ...]] = {}
-    for path, start in (*_script_starts(scripts), *_pattern_starts(patterns)):
-        listed[path] = (*listed.get(path, ()), start)
-    return listed
-
-
-def _script_starts(scripts: Sequence[ScriptRule]) -> Iterator[tuple[str, str]]:
     for script in scripts:
-        yield script.path, script.start
-
-
-def _pattern_starts(patterns: Sequence[CommandPattern]) -> Iterator[tuple[str, str]]:
+        listed[script.path] = (*listed.get(script.path, ()), script.start)
     for pattern in patterns:
         words = [word.text for word in pattern.words]
         at = script_at(words)
         if at is not None and not pattern.words[at].wild:
-            yield posixpath.normpath(words[at]), " ".join(words[: at + 1])
+            path = posixpath.normpath(words[at])
+            listed[path] = (*listed.get(path, ()), " ".join(words[: at + 1]))
+    return listed
 
+
+# What runs.
 
 BASH = ("bash", "--norc", "--noprofile", "-c")
 # Bash runs these itself; as programs they are missing or mean something else.
-# fmt: off
-BUILTINS = frozenset({
-    ".", ":", "[", "alias", "bg", "bind", "break", "builtin", "caller", "cd", "command",
-    "compgen", "complete", "compopt", "continue", "declare", "dirs", "disown", "echo", "enable",
-    "eval", "exec", "exit", "export", "false", "fc", "fg", "getopts", "hash", "help", "history",
-    "jobs", "kill", "let", "local", "logout", "mapfile", "popd", "printf", "pushd", "pwd", "read",
-    "readarray", "readonly", "return", "set", "shift", "shopt", "source", "suspend", "test",
-    "times", "trap", "true", "type", "typeset", "ulimit", "umask", "unalias", "unset", "wait",
-})
-
-
-# fmt: on
+BUILTINS = names(
+    ". : [ alias bg bind break builtin caller cd command compgen complete compopt continue declare"
+    " dirs disown echo enable eval exec exit export false fc fg getopts hash help history jobs kill"
+    " let local logout mapfile popd printf pushd pwd read readarray readonly return set shift shopt"
+    " source suspend test times trap true type typeset ulimit umask unalias unset wait"
+)
 
 
 def run_of_simple(simple: Simple) -> BashRun:

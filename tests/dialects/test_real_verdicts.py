@@ -1,10 +1,10 @@
-"""What the harnesses themselves said to calls: each dialect's `ask.py` asked it, and tells how.
+"""What the harnesses themselves said to calls: `ask_*.py` beside this asked them, and tells how.
 
 The project was /home/me/project. A call that failed after it was allowed counts as allowed.
 """
 
 import json
-from importlib import import_module
+import runpy
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +19,14 @@ from agenteval.policy.policy import Policy, World, allows
 from agenteval.trial.call import ToolCall
 
 ROOT = "/home/me/project"
-FOLDERS = {name: Path(dialects.__file__).parent / name.replace("-", "_") for name in dialects.NAMES}
+HERE = Path(__file__).parent
+STEMS = {name: name.replace("-", "_") for name in dialects.NAMES}
 TABLES = {
-    name: json.loads((folder / "verdicts.json").read_text("utf-8"))
-    for name, folder in FOLDERS.items()
+    name: json.loads((HERE / "verdicts" / f"{stem}.json").read_text("utf-8"))
+    for name, stem in STEMS.items()
+}
+CONFIGURE = {
+    name: runpy.run_path(str(HERE / f"ask_{stem}.py"))["configure"] for name, stem in STEMS.items()
 }
 PROCESSES = 20  # a file of Codex's rules is read in a process of its own: many are slow
 
@@ -48,8 +52,7 @@ def test_a_call_gets_the_verdict_that_the_harness_gave_it(
     if any(tool == "file" for tool, *_ in session["verdicts"]):
         ours = [[*row[:2], is_read(tmp_path / "a.rules", **row[1])] for row in session["verdicts"]]
     else:
-        ask = import_module(f"agenteval.dialects.{FOLDERS[name].name}.ask")
-        policy = load_any(ask.configure(session, tmp_path), roots=[])
+        policy = load_any(CONFIGURE[name](session, tmp_path), roots=[])
         ours = [
             [tool, arguments, said(policy, ToolCall("", tool, "", arguments))]
             for tool, arguments, _ in session["verdicts"]

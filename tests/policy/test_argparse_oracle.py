@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from agenteval.policy.command_lines import Argument, CommandLine, Kind
-from agenteval.policy.rules import misuse
+from agenteval.policy.parsers import misuse
 
 TYPES = {Kind.INT: int, Kind.FLOAT: float}
 

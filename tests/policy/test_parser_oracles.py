@@ -21,7 +21,7 @@ from typer._types import TyperChoice
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from agenteval.policy.command_lines import Argument, CommandLine, Kind, Misuse, OneOf, Parser
-from agenteval.policy.rules import misuse
+from agenteval.policy.parsers import misuse
 
 LINES = 400
 OPTIONS = (

@@ -7,7 +7,7 @@ One word of a command as Claude Code reads it, and what its commands are made of
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tree_sitter import Node
@@ -34,6 +34,9 @@ class Word:
     text: str
     globs: bool = False
     varies: bool = False
+
+
+Words = Sequence[Word]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +101,8 @@ class WordReader:
             raise UnclearError
         if _LONE_DOLLAR.search(outside):
             raise UnclearError
-        value = value or raw.strip("\"'")  # where a substitution is left in it
+        # Where a substitution is left in it.
+        value = value or raw.strip("\"'")
         for name, place in self.places.items():
             value = value.replace(name, place)
         return Word(raw, value, any(mark in outside for mark in "*?["), varies)
@@ -176,7 +180,8 @@ _UNSAFE_NAMES = re.compile(
     r"(?:PATH|HOME|IFS|LD_\w+|BASH_ENV|ENV|CDPATH|SHELL|PWD|TMPDIR|OLDPWD)\+?=|\w+\["
 )
 _TEST_PARTS = frozenset(("test_operator", "extglob_pattern", "regex"))
-_DEEPEST = 100  # statements inside each other that are read
+# Statements inside each other that are read.
+_DEEPEST = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +191,8 @@ class Reading:
     commands: tuple[Command, ...]
     hidden: tuple[Command, ...]
     is_clear: bool = True
-    may_be_exact: bool = True  # whether a rule for the whole text can allow it
+    # Whether a rule for the whole text can allow it.
+    may_be_exact: bool = True
 
 
 def read(text: str, home: str, root: str) -> Reading:
@@ -196,7 +202,8 @@ def read(text: str, home: str, root: str) -> Reading:
     if not source.is_cut and not _UNSURE_TEXT.search(text):
         try:
             for node in source.roots:
-                if node.has_error:  # a quote that is not closed among them
+                # A quote that is not closed among them.
+                if node.has_error:
                     raise UnclearError  # noqa: TRY301 -- as any other
                 reader.statement(node)
         except UnclearError as error:
@@ -213,8 +220,10 @@ class _Reader:
     def __init__(self, words: WordReader) -> None:
         self.words = words
         self.commands: list[Command] = []
-        self.depth = 0  # of loops and substitutions, in which no pipeline is told apart
-        self.level = 0  # of statements inside each other
+        # Of loops and substitutions, in which no pipeline is told apart.
+        self.depth = 0
+        # Of statements inside each other.
+        self.level = 0
 
     def statement(self, node: Node) -> None:
         """Read what it is a chain of, in order; a chain of && is a tree as deep as it is long."""

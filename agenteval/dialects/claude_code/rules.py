@@ -1,18 +1,19 @@
 """One rule of Claude Code's settings, and what it fits: commands, paths, other subjects.
 
-Files that the words of a command name, where Claude Code looks; and what its `sed` may do.
-
-It takes words for paths by their place alone, so some are none; observed by running 2.1.330.
+`ToolSpecifier` is a rule, `forms` are a command and what it wraps, `touched` the files that the
+words of a command name, where Claude Code looks. It takes words for paths by their place alone, so
+some are none. At the end: what its `sed` may do. Observed by running 2.1.330.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from itertools import islice
 
-from agenteval.dialects.claude_code.reading import Command, Word
-from agenteval.policy.command_lines import inside, path_regex, wildcard_regex
+from agenteval.dialects.claude_code.reading import Command, Word, Words
+from agenteval.dialects.registry import load_table
+from agenteval.policy.command_lines import in_order, inside, path_regex, wildcard_regex
 from agenteval.shell.wrappers import MAX_WRAPPED, program_name, unwrap
 
 RENAMED = {"agent": "task", "killbash": "killshell"}
@@ -40,13 +41,7 @@ _LOOSE = re.compile(
     r"[ \t]+(?![ \t-])"
 )
 _WRAPPERS = (_CLEAN, _TIMEOUT, _LOOSE)
-# Programs behind which a rule that denies looks for the one that they start.
-_STARTERS = frozenset(
-    (
-        *("timeout", "time", "nice", "nohup", "env", "command", "builtin", "exec", "sudo", "doas"),
-        *("watch", "setsid", "ionice", "strace", "flock", "nsenter", "taskset"),
-    )
-)
+PROGRAMS = load_table("claude_code/programs.toml", dict[str, frozenset[str]])
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +88,8 @@ class ToolSpecifier:
         return _pattern(what).fullmatch(text) is not None
 
 
-@lru_cache(maxsize=64)  # one text is held against many rules
+# One text is held against many rules.
+@lru_cache(maxsize=64)
 def _joined(text: str) -> str:
     """Its lines that a backslash ends, with a blank before the next."""
     return _CONTINUED.sub(lambda run: " " if "\n" in run[0] else run[0], text)
@@ -111,8 +107,7 @@ def _pattern(what: str) -> re.Pattern[str]:
     first, *others = map(re.escape, _STAR.split(what))
     if len(others) == 1 and what.endswith(" *"):
         return re.compile(f"{first.removesuffix(re.escape(' '))}(?: .*)?", re.DOTALL)
-    middle = "".join(f"(?>.*?{part})" for part in others[:-1])
-    return re.compile(first + middle + f".*{others[-1]}", re.DOTALL)
+    return re.compile(first + in_order(others, "."), re.DOTALL)
 
 
 def forms(command: Command) -> Iterator[Command]:
@@ -148,14 +143,17 @@ def _layers(command: Command, wrappers: Iterable[re.Pattern[str]]) -> Iterator[C
 
 def _without(command: Command, *patterns: re.Pattern[str]) -> Command | None:
     for pattern in patterns:
-        if match := pattern.match(command.text):
-            count = len(match[0].split())
-            if pattern is _ENVIRONMENT and command.assignments:
-                return Command(command.text[match.end() :], command.words, command.assignments[1:])
-            if pattern is not _ENVIRONMENT and count < len(command.words):
-                return Command(
-                    command.text[match.end() :], command.words[count:], command.assignments
-                )
+        match = pattern.match(command.text)
+        if not match:
+            continue
+        rest = command.text[match.end() :]
+        words, assignments = command.words, command.assignments
+        count = len(match[0].split())
+        if pattern is _ENVIRONMENT:
+            if assignments:
+                return Command(rest, words, assignments[1:])
+        elif count < len(words):
+            return Command(rest, words[count:], assignments)
     return None
 
 
@@ -169,12 +167,13 @@ def _spellings(command: Command) -> Iterator[str]:
     Of git the subcommand loses its quotes too.
     """
     yield command.text
-    if command.words and not command.assignments:
-        raws = [word.raw for word in command.words]
-        for count in (1, 2 if command.words[0].text == "git" else 1):
-            plain = [word.text for word in command.words[:count]]
-            if plain != raws[:count]:
-                yield " ".join([*plain, *raws[count:]])
+    if not command.words or command.assignments:
+        return
+    raws = [word.raw for word in command.words]
+    for count in (1, 2 if command.words[0].text == "git" else 1):
+        plain = [word.text for word in command.words[:count]]
+        if plain != raws[:count]:
+            yield " ".join([*plain, *raws[count:]])
 
 
 def denied_texts(command: Command) -> Iterator[str]:
@@ -192,15 +191,24 @@ def _started(argv: tuple[str, ...], depth: int) -> Iterator[tuple[str, ...]]:
     if not argv:
         return
     yield argv
-    if "/" in argv[0]:
-        yield (program_name(argv[0]), *argv[1:])
-    is_starter = argv[0] in _STARTERS or (argv[0] == "xargs" and argv[1:2] > ("-~",))
+    program = argv[0]
+    if "/" in program:
+        yield (program_name(program), *argv[1:])
+    is_starter = program in PROGRAMS["starters"]
+    if program == "xargs":
+        is_starter = argv[1:2] > ("-~",)
     if is_starter and depth < MAX_WRAPPED:
         for part in unwrap(argv):
             yield from _started(argv[part.start : part.stop], depth + 1)
 
 
-def fits_path(what: str, whole: str | None, root: str, *, denies: bool) -> bool:
+def fits_path(
+    what: str,
+    whole: str | None,
+    root: str,
+    *,
+    denies: bool,
+) -> bool:
     """Return True if `what` fits a path, as .gitignore matches.
 
     // is absolute, and a pattern without a folder fits at any depth. Whatever lies in a folder that
@@ -229,37 +237,9 @@ def fits_subject(what: str, subject: str) -> bool:
     return not what or wildcard_regex(what.removesuffix(":*")).fullmatch(subject) is not None
 
 
-READERS = frozenset(
-    (
-        *("ls", "cat", "head", "tail", "wc", "sort", "uniq", "cut", "paste", "column", "stat"),
-        *("file", "diff", "strings", "hexdump", "od", "base64", "nl", "tac", "rev", "cmp", "comm"),
-        *("sha256sum", "sha1sum", "md5sum", "expand", "unexpand", "fmt", "fold", "pr", "tsort"),
-        *("man", "numfmt"),
-    )
-)
-WRITERS = frozenset(("rm", "rmdir", "mv", "cp", "touch", "mkdir", "tee"))
-COPIERS = frozenset(("mv", "cp"))
-_GREPS = frozenset(("grep", "egrep", "fgrep"))
-_AWKS = frozenset(("awk", "gawk", "mawk", "nawk"))
-# Options whose value is the next word.
-_COUNTS = frozenset(
-    (
-        *("-A", "-B", "-C", "-m", "--max-count", "--context", "--after-context"),
-        "--before-context",
-    )
-)
-_GREP_VALUES = _COUNTS | {"--include", "--exclude", "--exclude-dir"}
-_RG_VALUES = _COUNTS | {"-g", "-t", "-T", "-r", "--replace", "--type", "--glob", "--max-depth"}
-_JQ_VALUES = frozenset(("--indent", "--arg", "--argjson"))
-_CUT_VALUES = frozenset(
-    ["-d", "-f", "-c", "-b", "--delimiter", "--fields", "--characters", "--bytes"]
-)
-_FIND_PATHS = frozenset(
-    (
-        *("-newer", "-anewer", "-cnewer", "-samefile", "-path", "-wholename", "-ilname"),
-        *("-lname", "-ipath"),
-    )
-)
+WRITERS = PROGRAMS["writers"]
+COPIERS = PROGRAMS["copiers"]
+_NONE: frozenset[str] = frozenset()
 _FIND_LEADS = frozenset(("-L", "-H", "-P"))
 _PRINTS = re.compile(r"(?:[0-9]+(?:,[0-9]+)?)?p(?:; *(?:[0-9]+(?:,[0-9]+)?)?p)*")
 _REPLACES = re.compile(
@@ -270,7 +250,7 @@ _SED_FILES = re.compile(r"[ \t][wWeE]")
 _MARKS = re.compile(r"[wWeE]")
 _Y = re.compile(r"y[^\\\n]")
 _S = re.compile(r"(?=s([^\\\n]))s")
-_QUIET = frozenset(("-n", "--quiet", "--silent", "-nE", "-En", "-nr", "-rn"))
+_QUIET = PROGRAMS["sed_quiet"]
 _SED_OPTIONS = _QUIET | {"-E", "-r", "--posix", "--regexp-extended"}
 _IN_PLACE = frozenset(("-i", "--in-place"))
 
@@ -289,22 +269,22 @@ def touched(command: Command) -> _Touched:
     if not command.words:
         return _Touched()
     program, words = command.words[0].text, command.words[1:]
-    if program in READERS:
-        touched_words = tuple(_operands(words, _CUT_VALUES if program == "cut" else frozenset()))
-        return _Touched(touched_words, touched_words)
+    if program in PROGRAMS["readers"]:
+        valued = PROGRAMS["cut_values"] if program == "cut" else _NONE
+        operands = tuple(_operands(words, valued))
+        return _Touched(operands, operands)
     if program in WRITERS:
-        touched_words = tuple(_operands(words))
-        return _Touched(
-            touched_words, touched_words[:-1] if program in COPIERS else (), writes=True
-        )
+        operands = tuple(_operands(words))
+        sources = operands[:-1] if program in COPIERS else ()
+        return _Touched(operands, sources, writes=True)
     if look := _OTHERS.get(program):
-        touched_words = tuple(look(words))
+        operands = tuple(look(words))
         writes = program == "sed" and not _prints_only(command.words)
-        return _Touched(touched_words, touched_words, writes=writes)
+        return _Touched(operands, operands, writes=writes)
     return _Touched()
 
 
-def _operands(words: Sequence[Word], valued: frozenset[str] = frozenset()) -> Iterator[Word]:
+def _operands(words: Words, valued: frozenset[str] = _NONE) -> Iterator[Word]:
     ended = skips = False
     for word in words:
         if skips:
@@ -317,30 +297,13 @@ def _operands(words: Sequence[Word], valued: frozenset[str] = frozenset()) -> It
             skips = word.text in valued
 
 
-def _grep(words: Sequence[Word]) -> Iterator[Word]:
-    return _behind_pattern(words, _GREP_VALUES, ["-e", "--regexp"], ["-f", "--file"])
-
-
-def _rg(words: Sequence[Word]) -> Iterator[Word]:
-    return _behind_pattern(words, _RG_VALUES, ["-e", "--regexp"], ["-f", "--file"])
-
-
-def _sed(words: Sequence[Word]) -> Iterator[Word]:
-    return _behind_pattern(words, frozenset(), ["-e", "--expression"], ["-f", "--file"])
-
-
-def _jq(words: Sequence[Word]) -> Iterator[Word]:
-    return _behind_pattern(words, _JQ_VALUES, [], [])
-
-
-def _awk(words: Sequence[Word]) -> Iterator[Word]:
-    return _behind_pattern(words, frozenset(("-F", "-v")), [], [])
-
-
 def _behind_pattern(
-    words: Sequence[Word], valued: frozenset[str], patterns: list[str], files: list[str]
+    valued: frozenset[str],
+    pattern_options: frozenset[str],
+    words: Words,
 ) -> Iterator[Word]:
-    """The operands but the first, a pattern unless an option gave one; the files of options."""
+    """Yield the operands but the first, a pattern unless an option gave one; and -f's files."""
+    file_options = {"-f", "--file"} if pattern_options else _NONE
     has_pattern = ended = False
     rest = iter(words)
     for word in rest:
@@ -348,11 +311,11 @@ def _behind_pattern(
         if word.text == "--" and not ended:
             ended = True
         elif not ended and word.text.startswith("-") and word.text != "-":
-            if name in patterns or name in files:
+            if name in pattern_options or name in file_options:
                 has_pattern = True
-                given = Word(value, value) if joined else next(rest, None)
-                if name in files and given:
-                    yield given
+                file = Word(value, value) if joined else next(rest, None)
+                if name in file_options and file:
+                    yield file
             elif word.text in valued:
                 next(rest, None)
                 if word.text in {"--arg", "--argjson"}:
@@ -363,7 +326,7 @@ def _behind_pattern(
             has_pattern = True
 
 
-def _find(words: Sequence[Word]) -> Iterator[Word]:
+def _find(words: Words) -> Iterator[Word]:
     starts = True
     rest = iter(words)
     for word in rest:
@@ -373,32 +336,33 @@ def _find(words: Sequence[Word]) -> Iterator[Word]:
             starts = False
         if starts:
             yield word
-        elif word.text in _FIND_PATHS and (value := next(rest, None)):
+        elif word.text in PROGRAMS["find_files"] and (value := next(rest, None)):
             yield value
 
 
-def _git(words: Sequence[Word]) -> Iterator[Word]:
+def _git(words: Words) -> Iterator[Word]:
     return _operands(words[1:]) if words and words[0].text in {"diff", "grep"} else iter(())
 
 
-def _cd(words: Sequence[Word]) -> Iterator[Word]:
+def _cd(words: Words) -> Iterator[Word]:
     folders = list(_operands(words))
     return iter(folders or [Word("~", "~")])
 
 
-_OTHERS: Mapping[str, Callable[[Sequence[Word]], Iterator[Word]]] = {
-    **dict.fromkeys(_GREPS, _grep),
-    "rg": _rg,
-    **dict.fromkeys(_AWKS, _awk),
-    "sed": _sed,
-    "jq": _jq,
+_REGEXP = frozenset(("-e", "--regexp"))
+_OTHERS: Mapping[str, Callable[[Words], Iterator[Word]]] = {
+    **dict.fromkeys(PROGRAMS["greps"], partial(_behind_pattern, PROGRAMS["grep_values"], _REGEXP)),
+    **dict.fromkeys(PROGRAMS["awks"], partial(_behind_pattern, PROGRAMS["awk_values"], _NONE)),
+    "rg": partial(_behind_pattern, PROGRAMS["rg_values"], _REGEXP),
+    "sed": partial(_behind_pattern, _NONE, frozenset(("-e", "--expression"))),
+    "jq": partial(_behind_pattern, PROGRAMS["jq_values"], _NONE),
     "find": _find,
     "git": _git,
     "cd": _cd,
 }
 
 
-def replaces_in_place(words: Sequence[Word]) -> bool:
+def replaces_in_place(words: Words) -> bool:
     """Return True if it is a `sed` that only replaces text, in one file at most."""
     options, others = _taken_apart(words)
     return (
@@ -410,7 +374,7 @@ def replaces_in_place(words: Sequence[Word]) -> bool:
     )
 
 
-def _taken_apart(words: Sequence[Word]) -> tuple[set[str], list[str]]:
+def _taken_apart(words: Words) -> tuple[set[str], list[str]]:
     """Its options, and all other words: the script, then files."""
     texts = [word.text for word in words[1:]]
     options = {text for text in texts if text.startswith("-")}
@@ -432,7 +396,7 @@ def _may_write(text: str) -> bool:
     return False
 
 
-def _prints_only(words: Sequence[Word]) -> bool:
+def _prints_only(words: Words) -> bool:
     """Return True if it is a `sed` that only prints lines by their numbers."""
     options, scripts = _taken_apart(words)
     return (
@@ -443,7 +407,7 @@ def _prints_only(words: Sequence[Word]) -> bool:
     )
 
 
-def is_free_sed(words: Sequence[Word]) -> bool:
+def is_free_sed(words: Words) -> bool:
     """Return True if it needs no rule: it prints lines, or replaces in its standard input."""
     if _prints_only(words):
         return True

@@ -1,38 +1,39 @@
 """Claude Code's permissions, from a settings.json and into one.
 
-The keys of Claude Code's settings.json: read here, without effect on verdicts, or neither.
-
-By the schema of SchemaStore of 7 August 2026 (tests/dialects/published_keys).
+`read` and `write` are the two ways, `unheeded` yields the keys that may change what Claude Code
+allows and are not followed here. keys.toml has all keys.
 """
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from agenteval.dialects.claude_code.rules import ToolSpecifier
 from agenteval.dialects.claude_code.verdict import FREE, ClaudeCode, Sandbox
 from agenteval.dialects.registry import (
+    SHORT,
+    Settings,
     SettingsKeys,
     Written,
     commands,
     denied,
-    digest,
     home,
     json_text,
     json_with_comments,
     lost_everywhere,
-    short_repr,
+    policy_of,
+    texts_at,
+    wrong,
 )
 from agenteval.errors import UsageError
 from agenteval.host import read_text
-from agenteval.policy.command_lines import CommandPattern, PathRules
-from agenteval.policy.policy import Policy, ToolRule, UnheededKey
-from agenteval.policy.rules import BashRules
+from agenteval.policy.policy import Policy, UnheededKey
 from agenteval.shell.leaves import Construct
 from agenteval.trial.call import BASH
 
-_OWN_HOOK = "/hook/client.py"  # in the command of the hook that `agenteval hook install` puts in
+# In the command of the hook that `agenteval hook install` puts in.
+_OWN_HOOK = "/hook/client.py"
 # Variables by which Claude Code, or a program that a command starts, does something else.
 _STEERING = re.compile(
     r"(?:LD|DYLD|GIT|PIP|NPM|PYTHON|PERL|RUBY|NODE|JAVA)_.*|BASH_ENV|ENV|PATH|IFS|HOME|SHELL|PAGER"
@@ -40,103 +41,10 @@ _STEERING = re.compile(
     r"|CLAUDE_BASH_MAINTAIN_PROJECT_WORKING_DIR|CLAUDE_AGENT_SDK_MCP_NO_PREFIX"
     r"|CLAUDE_CODE_(?:SIMPLE|SUBPROCESS_ENV_SCRUB|USE_POWERSHELL_TOOL|ADDITIONAL_DIRECTORIES\w*)"
 )
-_MANAGED = "rules of other files may not count, or others may"
-_SERVERS = "decides which MCP servers there are, and so which tools"
-_SKILLS = "decides which skills there are"
-_MODELLED = (
-    *(f"permissions.{key}" for key in ("allow", "ask", "deny", "defaultMode")),
-    *("permissions.additionalDirectories", "permissions.disableBypassPermissionsMode"),
-    *("sandbox.enabled", "sandbox.autoAllowBashIfSandboxed", "sandbox.excludedCommands"),
-    "sandbox.allowUnsandboxedCommands",
-)
-_EVENTS = (
-    *("PostToolUse", "PostToolUseFailure", "Notification", "UserPromptSubmit", "Stop"),
-    *("StopFailure", "SubagentStart", "SubagentStop", "PreCompact", "PostCompact", "Elicitation"),
-    *("ElicitationResult", "TeammateIdle", "TaskCompleted", "Setup", "InstructionsLoaded"),
-    *("CwdChanged", "FileChanged", "ConfigChange", "WorktreeCreate", "WorktreeRemove"),
-    *("SessionStart", "SessionEnd", "PostToolBatch", "TaskCreated", "PermissionDenied"),
-    *("UserPromptExpansion", "MessageDisplay", "DirectoryAdded"),
-)
-# What a command in the sandbox may touch, not whether it may run; auto mode counts as default.
-_OF_SANDBOX = (
-    *("filesystem", "ignoreViolations", "ripgrep", "bwrapPath", "socatPath", "credentials"),
-    *("enableWeakerNetworkIsolation", "enableWeakerNestedSandbox", "allowAppleEvents"),
-    *(f"network.{key}" for key in ("allowUnixSockets", "allowLocalBinding", "httpProxyPort")),
-    *(f"network.{key}" for key in ("socksProxyPort", "allowAllUnixSockets", "allowMachLookup")),
-    *("network.tlsTerminate", "network.strictAllowlist"),
-)
-_HARMLESS = (
-    *(f"hooks.{event}" for event in _EVENTS),
-    *(f"sandbox.{key}" for key in _OF_SANDBOX),
-    *("permissions.disableAutoMode", "disableAutoMode", "autoMode", "env.*"),
-    # Accounts, models, what a model reads
-    *("$schema", "apiKeyHelper", "awsCredentialExport", "awsAuthRefresh", "gcpAuthRefresh"),
-    *("model", "availableModels", "modelOverrides", "effortLevel", "fastMode", "advisorModel"),
-    *("fastModePerSessionOptIn", "fallbackModel", "enforceAvailableModels", "teammateDefaultModel"),
-    *("forceLoginMethod", "forceLoginOrgUUID", "forceLoginGatewayUrl", "otelHeadersHelper"),
-    *("autoMemoryEnabled", "autoMemoryDirectory", "claudeMdExcludes", "claudeMd", "language"),
-    *("outputStyle", "includeGitInstructions", "includeCoAuthoredBy", "attribution"),
-    *("alwaysThinkingEnabled", "skillListingMaxDescChars", "skillListingBudgetFraction"),
-    *("autoCompactEnabled", "workflowKeywordTriggerEnabled", "workflowSizeGuideline"),
-    # What a user sees, and where things are kept
-    *("autoUpdatesChannel", "minimumVersion", "requiredMaximumVersion", "requiredMinimumVersion"),
-    *("cleanupPeriodDays", "plansDirectory", "respectGitignore", "statusLine", "fileSuggestion"),
-    *("subagentStatusLine", "spinnerVerbs", "spinnerTipsEnabled", "spinnerTipsOverride"),
-    *("terminalProgressBarEnabled", "showTurnDuration", "prefersReducedMotion", "prUrlTemplate"),
-    *("companyAnnouncements", "teammateMode", "worktree", "showClearContextOnPlanAccept"),
-    *("showThinkingSummaries", "tui", "viewMode", "voiceEnabled", "voice", "editorMode", "theme"),
-    *("preferredNotifChannel", "wheelScrollAccelerationEnabled", "awaySummaryEnabled"),
-    *("autoScrollEnabled", "agentPushNotifEnabled", "axScreenReader", "footerLinksRegexes"),
-    *("inputNeededNotifEnabled", "remoteControlAtStartup", "disableRemoteControl", "verbose"),
-    *("syntaxHighlightingDisabled", "askUserQuestionTimeout", "permissionExplainerEnabled"),
-    *("diffTool", "externalEditorContext", "autoConnectIde", "autoInstallIdeExtension"),
-    *("emojiCompletionEnabled", "vimInsertModeRemaps", "feedbackSurveyRate", "defaultShell"),
-    *("respondToBashCommands", "fileCheckpointingEnabled", "disableAgentView", "processWrapper"),
-    *("disableDeepLinkRegistration", "skipDangerousModePermissionPrompt", "channelsEnabled"),
-    *("allowedChannelPlugins", "sshConfigs", "sshHostAllowlist", "browserExternalPageTools"),
-    *("disableBrowserExternalNavigation", "disableMobileSimulatorTools", "disableArtifact"),
-    *("enableArtifact", "disableWorkflows", "requireCoworkFullVmSandbox", "skipWebFetchPreflight"),
-    # Where plug-ins come from, and servers that bring tools without rules for them
-    *("extraKnownMarketplaces", "strictKnownMarketplaces", "skippedMarketplaces", "skippedPlugins"),
-    *("blockedMarketplaces", "pluginTrustMessage", "pluginSuggestionMarketplaces"),
-    *("enableAllProjectMcpServers", "enabledMcpjsonServers", "allowAllClaudeAiMcps"),
-    *("managedMcpServers", "disableClaudeAiConnectors", "disableSideloadFlags"),
-    *("httpHookAllowedEnvVars", "allowedHttpHookUrls", "disableSkillShellExecution"),
-)
-KEYS = SettingsKeys.of(
-    _MODELLED,
-    _HARMLESS,
-    {
-        "hooks.PreToolUse": "a hook may allow or deny a call, or change it",
-        "hooks.PermissionRequest": "a hook may allow or deny what would be asked about",
-        "disableAllHooks": "no hook runs, ours among them",
-        "allowManagedHooksOnly": "only hooks of managed settings run, and ours is none of these",
-        "strictPluginOnlyCustomization": "hooks of this file may not run",
-        "allowManagedPermissionRulesOnly": "only rules of managed settings count",
-        "parentSettingsBehavior": _MANAGED,
-        "policyHelper": _MANAGED,
-        "forceRemoteSettingsRefresh": _MANAGED,
-        "wslInheritsWindowsSettings": _MANAGED,
-        "agent": "its main agent may have fewer tools, and rules of its own",
-        "enabledPlugins": "a plug-in may bring hooks, and these allow or deny",
-        "pluginConfigs": "a plug-in may bring hooks, and these allow or deny",
-        "useAutoModeDuringPlan": "while planning, a model decides what needs no rule",
-        "disableBundledSkills": _SKILLS,
-        "skillOverrides": _SKILLS,
-        "disabledMcpjsonServers": _SERVERS,
-        "allowedMcpServers": _SERVERS,
-        "deniedMcpServers": _SERVERS,
-        "allowManagedMcpServersOnly": _SERVERS,
-        "sandbox.enabledPlatforms": "elsewhere there is no sandbox, and its commands need rules",
-        "sandbox.failIfUnavailable": "where no sandbox can start, nothing runs at all",
-        "sandbox.network.allowedDomains": "a sandboxed command asks before it reaches others",
-        "sandbox.network.deniedDomains": "a sandboxed command cannot reach these",
-        "sandbox.network.allowManagedDomainsOnly": "a sandboxed command cannot reach others",
-    },
-)
+KEYS = SettingsKeys.load("claude_code", "settings")
 
 
-def unheeded(settings: Mapping[str, Any]) -> Iterator[UnheededKey]:
+def unheeded(settings: Settings) -> Iterator[UnheededKey]:
     """The keys that may change what Claude Code allows, and are not followed here."""
     yield from KEYS.unheeded(_without_own_hook(settings))
     variables = settings.get("env")
@@ -146,7 +54,7 @@ def unheeded(settings: Mapping[str, Any]) -> Iterator[UnheededKey]:
             yield UnheededKey(f"env.{name}", reason)
 
 
-def _without_own_hook(settings: Mapping[str, Any]) -> Mapping[str, Any]:
+def _without_own_hook(settings: Settings) -> Settings:
     """The settings without the hook of ours, which judges by them."""
     hooks = settings.get("hooks")
     entries = hooks.get("PreToolUse") if isinstance(hooks, Mapping) else None
@@ -179,98 +87,86 @@ def read(path: Path) -> Policy:
     content = json_with_comments(path, read_text(path, encoding="utf-8-sig"))
     permissions = content.get("permissions", {})
     if not isinstance(permissions, Mapping):
-        raise UsageError(f"{path}: permissions: expected a table, got {short_repr(permissions)}")
+        raise wrong(f"{path}: permissions", "a table", permissions)
     at_home = home(path)
     allow, ask, deny = (_specifiers(path, permissions, key, at_home) for key in _LISTS)
     allow = tuple(rule for rule in allow if not _ANY_SERVER.fullmatch(rule.tool))
     mode = _mode(path, permissions)
     folders = tuple(_folders(path, permissions))
-    engine = ClaudeCode(allow, ask, deny, mode, folders, at_home, _sandbox(path, content))
-    sandboxed = (engine.sandbox,) if engine.sandbox else ()
-    commands = [_pattern(rule.what) or "*" for rule in allow if rule.tool == "bash"]
-    everything = PathRules(("**",))
-    return Policy(
-        name=path.stem,
-        digest=digest([engine.name, mode, *map(str, (allow, ask, deny, *folders, *sandboxed))]),
-        description=f"{engine.name} permissions of {path.name}",
-        bash=BashRules((CommandPattern.parse(rule) for rule in commands), constructs=_PASSES),
-        read=everything,
-        write=everything,
-        tools={name: ToolRule(name) for name in _TOOLS},
-        engine=engine,
-        unheeded=tuple(unheeded(content)),
+    sandbox = _sandbox(path, content)
+    rules: list[object] = [mode, allow, ask, deny, *folders]
+    if sandbox:
+        rules.append(sandbox)
+    policy = policy_of(
+        ClaudeCode(allow, ask, deny, mode, folders, at_home, sandbox),
+        path.stem,
+        f"claude-code permissions of {path.name}",
+        rules,
+        bash=[_pattern(rule.what) or "*" for rule in allow if rule.tool == BASH],
+        passes=_PASSES,
+        tools=_TOOLS,
     )
+    return replace(policy, unheeded=tuple(unheeded(content)))
 
 
-def _sandbox(path: Path, content: Mapping[str, Any]) -> Sandbox | None:
-    """The sandbox that spares its commands a rule; None where there is none, or it spares none."""
+def _sandbox(path: Path, content: Settings) -> Sandbox | None:
+    """Return the sandbox that spares its commands a rule; None where none does."""
     table = content.get("sandbox", {})
     if not isinstance(table, Mapping):
-        raise UsageError(f"{path}: sandbox: expected a table, got {short_repr(table)}")
+        raise wrong(f"{path}: sandbox", "a table", table)
     is_on, is_open, may_be_left = (_switch(path, table, key) for key in _SWITCHES)
-    excluded = table.get("excludedCommands", [])
-    if not isinstance(excluded, list) or not all(isinstance(text, str) for text in excluded):
-        raise UsageError(
-            f"{path}: sandbox.excludedCommands: expected a list of commands, "
-            f"got {short_repr(excluded)}"
-        )
-    rules = tuple(ToolSpecifier(BASH, "" if text in {"*", ":*"} else text) for text in excluded)
-    return Sandbox(rules, may_be_left) if is_on and is_open else None
+    key = "excludedCommands"
+    excluded = texts_at(f"{path}: sandbox.{key}", table.get(key, []), "commands")
+    if not is_on or not is_open:
+        return None
+    rules = [ToolSpecifier(BASH, "" if text in {"*", ":*"} else text) for text in excluded]
+    return Sandbox(tuple(rules), may_be_left)
 
 
-def _switch(path: Path, table: Mapping[str, Any], key: str) -> bool:
+def _switch(path: Path, table: Settings, key: str) -> bool:
     value = table.get(key, _SWITCHES[key])
     if not isinstance(value, bool):
-        raise UsageError(f"{path}: sandbox.{key}: expected true or false, got {short_repr(value)}")
+        raise wrong(f"{path}: sandbox.{key}", "true or false", value)
     return value
 
 
-def _mode(path: Path, permissions: Mapping[str, Any]) -> str:
+def _mode(path: Path, permissions: Settings) -> str:
     mode: str = permissions.get("defaultMode", "default")
     if mode not in _MODES:
-        expected = ", ".join(_MODES)
-        raise UsageError(
-            f"{path}: permissions.defaultMode: expected {expected}, got {short_repr(mode)}"
-        )
+        raise wrong(f"{path}: permissions.defaultMode", ", ".join(_MODES), mode)
     is_off = permissions.get("disableBypassPermissionsMode") == "disable"
-    is_plain = mode == "manual" or (is_off and mode == "bypassPermissions")
-    return "default" if is_plain else mode
+    if mode == "manual" or (is_off and mode == "bypassPermissions"):
+        return "default"
+    return mode
 
 
-def _folders(path: Path, permissions: Mapping[str, Any]) -> Iterator[str]:
+def _folders(path: Path, permissions: Settings) -> Iterator[str]:
     key = "additionalDirectories"
-    for text in _texts(path, permissions, key):
+    where = f"{path}: permissions.{key}"
+    for text in texts_at(where, permissions.get(key, []), "folders"):
         try:
             folder = str(Path(text).expanduser())
-        except (RuntimeError, ValueError) as error:  # ValueError: no name of a user at all
-            raise UsageError(
-                f"{path}: permissions.{key}: there is no such user, got {short_repr(text)}"
-            ) from error
+        # ValueError: no name of a user at all.
+        except (RuntimeError, ValueError) as error:
+            raise UsageError(f"{where}: there is no such user, got {SHORT.repr(text)}") from error
         if _LONE_SURROGATE.search(folder):
-            raise UsageError(f"{path}: permissions.{key}: expected a path, got {folder!r}")
+            raise UsageError(f"{where}: expected a path, got {folder!r}")
         yield folder
 
 
 def _specifiers(
-    path: Path, permissions: Mapping[str, Any], key: str, at_home: str
+    path: Path,
+    permissions: Settings,
+    key: str,
+    at_home: str,
 ) -> tuple[ToolSpecifier, ...]:
-    rules = _texts(path, permissions, key)
-    for rule in rules:
+    where = f"{path}: permissions.{key}"
+    specifiers = []
+    for rule in texts_at(where, permissions.get(key, []), "rules"):
         if not _RULE.fullmatch(rule):
-            raise UsageError(
-                f"{path}: permissions.{key}: expected Tool or Tool(what), got {short_repr(rule)}"
-            )
-    return tuple(ToolSpecifier.parse(rule.replace("(~/", f"(/{at_home}/", 1)) for rule in rules)
-
-
-def _texts(path: Path, permissions: Mapping[str, Any], key: str) -> list[str]:
-    texts = permissions.get(key, [])
-    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-        what = "rules" if key in _LISTS else "folders"
-        raise UsageError(
-            f"{path}: permissions.{key}: expected a list of {what}, got {short_repr(texts)}"
-        )
-    return texts
+            raise wrong(where, "Tool or Tool(what)", rule)
+        specifiers.append(ToolSpecifier.parse(rule.replace("(~/", f"(/{at_home}/", 1)))
+    return tuple(specifiers)
 
 
 def _pattern(what: str) -> str:
@@ -278,12 +174,9 @@ def _pattern(what: str) -> str:
 
 
 def write(policy: Policy) -> Written:
-    allow: list[str] = []
-    deny: list[str] = []
-    for rules_of, begins in ((allow, commands(policy)), (deny, denied(policy))):
-        for start, open_end in begins:
-            escaped = re.sub(r"([()\\])", r"\\\1", start)
-            rules_of.append(f"Bash({escaped}:*)" if open_end else f"Bash({escaped})")
+    """Return an allow list as a settings.json."""
+    allow = [_as_rule(start, is_open) for start, is_open in commands(policy)]
+    deny = [_as_rule(start, is_open) for start, is_open in denied(policy)]
     for tool, name, rules in (("read", "Read", policy.read), ("write", "Edit", policy.write)):
         if tool in policy.tools:
             allow += [f"{name}(/{glob})" for glob in rules.allow]
@@ -291,13 +184,14 @@ def write(policy: Policy) -> Written:
     losses = list(lost_everywhere(policy, _AROUND))
     losses.append("that nothing else may be read: Claude Code reads any file of the project")
     losses.append("that ls, cat, grep, git log and their like need a rule: there they need none")
-    own_tools = {"bash", "read", "write"}
-    losses += [
-        f"tools.{name}: Claude Code has no such tool"
-        for name in policy.tools
-        if name not in own_tools
-    ]
+    others = [name for name in policy.tools if name not in {"bash", "read", "write"}]
+    losses += [f"tools.{name}: Claude Code has no such tool" for name in others]
     return Written(json_text({"permissions": {"allow": allow, "deny": deny}}), tuple(losses))
+
+
+def _as_rule(start: str, is_open: bool) -> str:  # noqa: FBT001 -- as `commands` yields them
+    escaped = re.sub(r"([()\\])", r"\\\1", start)
+    return f"Bash({escaped}:*)" if is_open else f"Bash({escaped})"
 
 
 def left_behind(engine: ClaudeCode) -> Iterator[str]:

@@ -1,23 +1,21 @@
 """Claude Code's permission rules, giving the verdicts that Claude Code itself gives.
 
 Deny before ask before allow, and without a rule it asks. Nobody is there to answer, so an ask is a
-denial. Seen by running 2.1.330 (docs/dialects.md says what was left out).
-
-Files that Claude Code's rules open or leave closed, and commands that need care.
-
-`Edit(path)` speaks for every tool that writes, and what `Read(path)` denies nobody may write
-either; a rule without a path is about the tool of that name only.
+denial. `ClaudeCode` decides; `FileRules` says which files are open or closed, `is_guarded` which
+commands need care. `Edit(path)` speaks for every tool that writes, and what `Read(path)` denies
+nobody may write either; a rule without a path is about the tool of that name only. Seen by running
+2.1.330 (docs/dialects.md says what was left out).
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from agenteval.dialects.claude_code.free import is_free
-from agenteval.dialects.claude_code.reading import Command, FileRedirect, Reading, Word, read
+from agenteval.dialects.claude_code.reading import Command, FileRedirect, Reading, Word, Words, read
 from agenteval.dialects.claude_code.rules import (
     COPIERS,
+    PROGRAMS,
     RENAMED,
     WRITERS,
     ToolSpecifier,
@@ -32,7 +30,7 @@ from agenteval.dialects.claude_code.rules import (
     unwrapped,
 )
 from agenteval.policy.command_lines import absolute, expanded, inside
-from agenteval.policy.policy import path_arguments
+from agenteval.policy.policy import Arguments, path_arguments
 from agenteval.shell.gate import unreadable_text
 from agenteval.trial.call import BASH
 
@@ -50,20 +48,8 @@ _EXPANDING = re.compile(r"=|~[^/]|.*[$`]", re.DOTALL)
 _CLIMBS = re.compile(r"(?:^|/)(?!\.\.?(?:/|$))[^/]+/+(?:\./+)*\.\.(?:/|$)")
 _GLOB = re.compile(r"[*?\[]")
 _NOWHERE = "/dev/null"
-# They run their words as shell text, start what can't be told, or change how bash reads.
-_NEVER = frozenset(
-    (
-        *("eval", "exec", "source", ".", "trap", "coproc", "let", "alias", "hash", "watch"),
-        *("script", "setsid", "ionice", "chrt", "taskset", "flock", "strace", "nsenter"),
-        *("unshare", "shopt", "enable", "zmodload", "emulate", "select"),
-    )
-)
-_FIND = frozenset(
-    (
-        *("-exec", "-execdir", "-ok", "-okdir", "-delete", "-fprint", "-fprint0", "-fprintf"),
-        *("-fls", "-files0-from"),
-    )
-)
+_NEVER = PROGRAMS["never"]
+_FIND = PROGRAMS["find_acts"]
 _AWK_PROGRAM = re.compile(
     r"\bsystem\s*\(|\|\s*(?:getline|\"|&)|@(?:load|include)|\"\s*\|\s*getline"
 )
@@ -90,7 +76,8 @@ class FileRules:
     def allows_tool(self, tool: str, path: str | None) -> bool:
         """The verdict on a file tool; without a path it is about all files."""
         if path is not None and (path.startswith("~") or len(path) > _LONGEST_PATH):
-            return False  # whose home it is can't be known here
+            # Whose home it is can't be known here.
+            return False
         family = FAMILY.get(tool, tool)
         whole = None if path is None else absolute(path, self.root)
 
@@ -150,17 +137,21 @@ class FileRules:
         return is_denied or is_guarded
 
     def _is_denied(self, whole: str, name: str) -> bool:
-        return any(
-            rule.what and rule.tool == name and fits_path(rule.what, whole, self.root, denies=True)
-            for rule in self.deny
-        )
+        return self._fits_any(self.deny, whole, name, denies=True)
 
     def _is_opened(self, whole: str, *, writes: bool) -> bool:
-        name = "edit" if writes else "read"
-        return any(
-            rule.what and rule.tool == name and fits_path(rule.what, whole, self.root, denies=False)
-            for rule in self.allow
-        )
+        return self._fits_any(self.allow, whole, "edit" if writes else "read", denies=False)
+
+    def _fits_any(
+        self,
+        rules: Sequence[ToolSpecifier],
+        whole: str,
+        name: str,
+        *,
+        denies: bool,
+    ) -> bool:
+        about = [rule.what for rule in rules if rule.what and rule.tool == name]
+        return any(fits_path(what, whole, self.root, denies=denies) for what in about)
 
     def _is_within(self, whole: str) -> bool:
         return any(
@@ -178,34 +169,34 @@ def is_guarded(command: Command) -> bool:
     return guard is not None and guard(words)
 
 
-def _any_word(words: Sequence[Word]) -> bool:
+def _any_word(words: Words) -> bool:
     return bool(words)
 
 
-def _any_option(words: Sequence[Word]) -> bool:
+def _any_option(words: Words) -> bool:
     return any(word.text.startswith("-") for word in words)
 
 
-def _first_option(words: Sequence[Word]) -> bool:
+def _first_option(words: Words) -> bool:
     return _any_option(words[:1])
 
 
-def _find(words: Sequence[Word]) -> bool:
+def _find(words: Words) -> bool:
     return any(word.globs or word.text in _FIND for word in words)
 
 
-def _awk(words: Sequence[Word]) -> bool:
+def _awk(words: Words) -> bool:
     return any(
         word.globs or _AWK_PROGRAM.search(word.text) or _AWK_OPTION.fullmatch(word.text)
         for word in words
     )
 
 
-def _jq(words: Sequence[Word]) -> bool:
+def _jq(words: Words) -> bool:
     return any(_JQ_OPTION.fullmatch(word.text) or _JQ_PROGRAM.search(word.text) for word in words)
 
 
-def _declare(words: Sequence[Word]) -> bool:
+def _declare(words: Words) -> bool:
     return not all(_NAME.fullmatch(word.text) or word.text.startswith("-") for word in words)
 
 
@@ -224,12 +215,13 @@ def removes_too_much(command: Command, wholes: list[str], files: FileRules) -> b
     """Return True if it removes the project, what holds it, a top folder or a home."""
     if not command.words or command.argv[0] not in _REMOVERS:
         return False
-    return any(
-        _TOP.fullmatch(whole)
-        or (folder := whole.removesuffix("/*").rstrip("/") or "/") == files.home
-        or f"{files.root}/".startswith(f"{folder}/")
-        for whole in wholes
-    )
+    for whole in wholes:
+        folder = whole.removesuffix("/*").rstrip("/") or "/"
+        if _TOP.fullmatch(whole) or folder == files.home:
+            return True
+        if f"{files.root}/".startswith(f"{folder}/"):
+            return True
+    return False
 
 
 def keeps_its_place(commands: tuple[Command, ...], files: FileRules) -> bool:
@@ -240,45 +232,35 @@ def keeps_its_place(commands: tuple[Command, ...], files: FileRules) -> bool:
     folders = [word for move in moves for word in touched(move).words]
     if len(moves) > 1 or len(folders) > 1:
         return False
-    return files.whole(folders[0]) == files.root or not any(
-        touched(command).writes
-        or command.argv[:1] == ("git",)
-        or any(
-            redirect.writes and redirect.target.text != _NOWHERE for redirect in command.redirects
-        )
-        for command in commands
-    )
+    return files.whole(folders[0]) == files.root or not any(map(_changes_files, commands))
 
 
-_NO_HOME = "/~"  # where nobody knows it, it is outside
-_LONGEST = 10_000  # characters of a command that it reads
-_SHOWERS = frozenset(("grep", "egrep", "fgrep", "head", "tail"))  # what is in files
+def _changes_files(command: Command) -> bool:
+    if touched(command).writes or command.argv[:1] == ("git",):
+        return True
+    targets = [redirect.target.text for redirect in command.redirects if redirect.writes]
+    return any(target != _NOWHERE for target in targets)
+
+
+# Where nobody knows it, it is outside.
+_NO_HOME = "/~"
+# Characters of a command that it reads.
+_LONGEST = 10_000
+_SHOWERS = PROGRAMS["showers"]
 _EDITING = (WRITERS - {"tee"}) | {"sed"}
-# What needs no rule at all inside the project (docs, "tools reference").
-FREE = frozenset(
-    (
-        *("read", "todowrite", "task", "exitplanmode", "enterplanmode", "askuserquestion"),
-        *("bashoutput", "killshell", "taskcreate", "taskget", "tasklist", "taskupdate"),
-        *("taskoutput", "taskstop", "toolsearch", "sendmessage", "lsp", "listmcpresourcestool"),
-        *("readmcpresourcetool", "enterworktree", "exitworktree", "notebookread"),
-        *("croncreate", "crondelete", "cronlist"),
-    )
-)
+FREE = PROGRAMS["free_tools"]
 _FILE_TOOLS = frozenset((*FAMILY, *FAMILY.values()))
-_EXPANDED = re.compile(r"~[^/]|=")  # what some shell takes for a path elsewhere
+# What some shell takes for a path elsewhere.
+_EXPANDED = re.compile(r"~[^/]|=")
 _IN_PLACE = re.compile(r"-[a-zA-Z]*i|--in-place")
 _DEVICE = re.compile(r"/dev/(?!null\Z)")
 _HOST = re.compile(r"\w+://(?:[^/?#@]*@)?([^/?#:@]*)")
 
-# What the sandbox does not spare a rule: wrappers that are not seen through, settings of the shell.
-_UNSPARED = frozenset(
-    (
-        *("timeout", "nice", "time", "nohup", "stdbuf", "env", "exec", "eval"),
-        *("declare", "typeset", "local", "readonly", "export"),
-    )
-)
-_MONITOR = "monitor"  # runs its command in the shell, under the rules for Bash
-_LEAVES = "dangerouslyDisableSandbox"  # the argument by which a command asks to leave the sandbox
+_UNSPARED = PROGRAMS["unspared"]
+# Runs its command in the shell, under the rules for Bash.
+_MONITOR = "monitor"
+# The argument by which a command asks to leave the sandbox.
+_LEAVES = "dangerouslyDisableSandbox"
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,11 +283,11 @@ class Sandbox:
         parts = [text.strip()]
         for command in (*reading.commands, *reading.hidden):
             parts += denied_texts(command)
-        return not any(
-            rule.fits_text(part) or (rule.is_exact and part.startswith(f"{rule.what} "))
-            for rule in self.excluded
-            for part in parts
-        )
+        return not any(_is_outside(rule, part) for rule in self.excluded for part in parts)
+
+
+def _is_outside(rule: ToolSpecifier, part: str) -> bool:
+    return rule.fits_text(part) or (rule.is_exact and part.startswith(f"{rule.what} "))
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,10 +310,11 @@ class ClaudeCode:
         rules = (*self.allow, *self.ask, *self.deny)
         return tool in RENAMED or (tool.startswith("mcp__") and any(r.names(tool) for r in rules))
 
-    def allows(self, tool: str, arguments: Mapping[str, Any], root: str) -> bool:
+    def allows(self, tool: str, arguments: Arguments, root: str) -> bool:
         tool = RENAMED.get(tool, tool)
         if tool == BASH:
-            start = absolute(str(arguments.get("workdir") or root), root)  # its own bash knows none
+            # Its own bash knows none.
+            start = absolute(str(arguments.get("workdir") or root), root)
             return start == root and self._allows_shell(arguments, root)
         if tool == _MONITOR and isinstance(arguments.get("command"), str):
             return self._allows_monitor(arguments, root)
@@ -345,7 +328,7 @@ class ClaudeCode:
             return all(self._files(root).allows_tool(tool, path) for path in paths)
         return self._decide(lambda rule: rule.names(tool) and not rule.what, free=tool in FREE)
 
-    def _allows_monitor(self, arguments: Mapping[str, Any], root: str) -> bool:
+    def _allows_monitor(self, arguments: Arguments, root: str) -> bool:
         """Judge it as Bash, under rules for the whole tool too (anthropics/claude-code#95615)."""
         about = [rule for rule in (*self.deny, *self.ask) if rule.names(_MONITOR)]
         if about:
@@ -356,7 +339,7 @@ class ClaudeCode:
             return not self._is_refused(read(text, home, root), text)
         return self._allows_shell(arguments, root)
 
-    def _allows_shell(self, arguments: Mapping[str, Any], root: str) -> bool:
+    def _allows_shell(self, arguments: Arguments, root: str) -> bool:
         leaves = self.sandbox and self.sandbox.may_be_left and arguments.get(_LEAVES)
         engine = replace(self, sandbox=None) if leaves else self
         return engine.allows_command(arguments["command"], root)
@@ -421,50 +404,57 @@ class ClaudeCode:
         A command that is wrapped too often to tell is refused in any case. Where the sandbox holds
         it, it is not asked about as a command of Bash, but as one of its own rules.
         """
-        commands = (*reading.commands, *reading.hidden)
         asks = [rule for rule in self.ask if rule.what or not is_held]
         rules = [rule for rule in (*self.deny, *asks) if rule.tool == BASH]
-        return (
-            any(rule.is_exact and rule.what == text.strip() for rule in rules)
-            or any(map(is_wrapped_too_often, commands))
-            or any(
-                rule.fits_text(part)
-                for command in commands
-                for part in denied_texts(command)
-                for rule in rules
-            )
-        )
+        if any(rule.is_exact and rule.what == text.strip() for rule in rules):
+            return True
+        commands = (*reading.commands, *reading.hidden)
+        if any(map(is_wrapped_too_often, commands)):
+            return True
+        for command in commands:
+            for part in denied_texts(command):
+                if any(rule.fits_text(part) for rule in rules):
+                    return True
+        return False
 
-    def _allows_part(self, command: Command, rules: list[ToolSpecifier], files: FileRules) -> bool:
+    def _allows_part(
+        self,
+        command: Command,
+        rules: list[ToolSpecifier],
+        files: FileRules,
+    ) -> bool:
         if not all(map(files.admits_redirect, command.redirects)):
             return False
         if not command.words:
             return True
         inner = unwrapped(command, loosely=True)
         paths = touched(inner)
-        return (
-            not is_guarded(inner)
-            and all(files.admits(word, writes=paths.writes) for word in paths.words)
-            and (
-                any(allows_command(rule, command) for rule in rules)
-                or (is_free(unwrapped(command, loosely=False)) and not self._asks_behind(inner))
-                or (self.mode == "acceptEdits" and _only_edits(inner))
-            )
-        )
+        is_open = all(files.admits(word, writes=paths.writes) for word in paths.words)
+        if is_guarded(inner) or not is_open:
+            return False
+        if any(allows_command(rule, command) for rule in rules):
+            return True
+        if is_free(unwrapped(command, loosely=False)) and not self._asks_behind(inner):
+            return True
+        return self.mode == "acceptEdits" and _only_edits(inner)
 
     def _asks_behind(self, command: Command) -> bool:
         """Return True if a rule could refuse what xargs makes of a command with unknown words."""
         argv = command.argv
-        shows = not _SHOWERS.isdisjoint(argv)
-        return argv[0] == "xargs" and (
-            (shows and any(rule.tool == "read" and rule.what for rule in self.deny))
-            or any(
-                rule.tool == BASH and rule.what.partition(" ")[0] in argv
-                for rule in (*self.deny, *self.ask)
-            )
-        )
+        if argv[0] != "xargs":
+            return False
+        hides_files = any(rule.tool == "read" and rule.what for rule in self.deny)
+        if hides_files and not _SHOWERS.isdisjoint(argv):
+            return True
+        rules = [rule for rule in (*self.deny, *self.ask) if rule.tool == BASH]
+        return any(rule.what.partition(" ")[0] in argv for rule in rules)
 
-    def _decide(self, fits: Callable[[ToolSpecifier], bool], *, free: bool) -> bool:
+    def _decide(
+        self,
+        fits: Callable[[ToolSpecifier], bool],
+        *,
+        free: bool,
+    ) -> bool:
         if any(map(fits, self.deny)):
             return False
         if self.mode == "bypassPermissions":
@@ -488,16 +478,17 @@ def _are_spared(commands: Sequence[Command]) -> bool:
 
 def _is_spared(command: Command) -> bool:
     """Return True if it is known what a command runs, and what it does to the shell."""
+    if not any(form.words and not form.assignments for form in forms(command)):
+        return False
     inner = unwrapped(command, loosely=True)
-    program = inner.words[0].text
-    return (
-        any(form.words and not form.assignments for form in forms(command))
-        and not is_guarded(inner)
-        and program not in _UNSPARED
-        and not (program == "sed" and any(_IN_PLACE.match(word.text) for word in inner.words))
-        and not any(_EXPANDED.match(word.text) for word in inner.words)
-        and not any(_DEVICE.match(redirect.target.text) for redirect in command.redirects)
-    )
+    program, *words = inner.argv
+    if is_guarded(inner) or program in _UNSPARED:
+        return False
+    if program == "sed" and any(map(_IN_PLACE.match, words)):
+        return False
+    if any(map(_EXPANDED.match, inner.argv)):
+        return False
+    return not any(_DEVICE.match(redirect.target.text) for redirect in command.redirects)
 
 
 def _is_never(command: Command, files: FileRules) -> bool:
@@ -505,15 +496,14 @@ def _is_never(command: Command, files: FileRules) -> bool:
     inner = unwrapped(command, loosely=True)
     paths = touched(inner)
     wholes = [files.whole(word) for word in paths.words]
-    return (
-        removes_too_much(inner, wholes, files)
-        or any(files.is_closed(files.whole(word), writes=False) for word in paths.read)
-        or (paths.writes and any(files.is_closed(whole, writes=True) for whole in wholes))
-        or any(
-            files.is_closed(files.whole(redirect.target), writes=redirect.writes)
-            for redirect in command.redirects
-        )
-    )
+    if removes_too_much(inner, wholes, files):
+        return True
+    uses = [(files.whole(word), False) for word in paths.read]
+    if paths.writes:
+        uses += [(whole, True) for whole in wholes]
+    for redirect in command.redirects:
+        uses.append((files.whole(redirect.target), redirect.writes))
+    return any(files.is_closed(whole, writes=writes) for whole, writes in uses)
 
 
 def _keeps_to_paths(command: Command, files: FileRules) -> bool:
@@ -531,7 +521,7 @@ def _only_edits(command: Command) -> bool:
     return program in _EDITING and (program != "sed" or replaces_in_place(command.words))
 
 
-def _subject(tool: str, arguments: Mapping[str, Any]) -> str:
+def _subject(tool: str, arguments: Arguments) -> str:
     """Return the subject of a rule for a tool that takes no path; "" for any other tool."""
     if tool == "webfetch":
         host = _HOST.match(str(arguments.get("url", "")))

@@ -16,21 +16,25 @@ import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import dropwhile, takewhile
-from typing import Any, Literal
+from typing import Literal
 
 from tree_sitter import Node
 
-from agenteval.policy.command_lines import absolute
+from agenteval.policy.command_lines import Argv, absolute
+from agenteval.policy.policy import Arguments
 from agenteval.shell.facts import Source
+from agenteval.shell.programs import names
 from agenteval.trial.call import BASH
 
-Argv = tuple[str, ...]
 Decision = Literal["allow", "prompt", "forbidden"]
 DECISIONS: Sequence[Decision] = ("allow", "prompt", "forbidden")  # the strictest last
 Approval = Literal["untrusted", "on-request", "never"]
 APPROVALS: Sequence[Approval] = ("untrusted", "on-request", "never")
-_KNOWN = frozenset(("program", "list", "pipeline", "command", "command_name", "concatenation"))
-_KNOWN |= {"word", "number", "string", "string_content", "raw_string"}
+# Of tree-sitter's nodes, those of a text of plain words.
+_KNOWN = names(
+    "program list pipeline command command_name concatenation word number string string_content"
+    " raw_string"
+)
 _JOINTS = frozenset(("&&", "||", ";", "|", "\n", '"', "'"))
 _EXPANDED = re.compile(r"\A=|[{}*?\[\]\\~^#$`]")  # by bash or by zsh
 _ESCAPE = re.compile(r'\\[$`"\\\n]')
@@ -44,21 +48,23 @@ class PrefixRule:
     decision: Decision = "allow"
     caseless: bool = False
 
-    def matches(self, argv: Sequence[str]) -> bool:
-        return len(argv) >= len(self.pattern) and all(
-            self._is_one_of(word, choices)
-            for choices, word in zip(self.pattern, argv, strict=False)
-        )
+    def matches(self, argv: Argv) -> bool:
+        if len(argv) < len(self.pattern):
+            return False
+        places = zip(self.pattern, argv, strict=False)
+        return all(self._is_one_of(word, choices) for choices, word in places)
 
     def spellings(self, program: str) -> Iterator[str]:
         """Return the rule's own spellings of a program."""
-        return (each for each in self.pattern[0] if self._is_one_of(program, (each,)))
+        return (choice for choice in self.pattern[0] if self._is_one_of(program, (choice,)))
 
     def _is_one_of(self, word: str, choices: Sequence[str]) -> bool:
         if not self.caseless:
             return word in choices
-        folded = [*map(_folded, choices)]
-        return len(word) <= max(map(len, folded), default=0) and _folded(word) in folded
+        folded = [_folded(choice) for choice in choices]
+        # Folding a long word takes the square of its length.
+        longest = max(map(len, folded), default=0)
+        return len(word) <= longest and _folded(word) in folded
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,38 +96,45 @@ class Codex:
     def knows(self, tool: str) -> bool:  # noqa: ARG002 -- no rule names a tool
         return False
 
-    def allows(self, tool: str, arguments: Mapping[str, Any], root: str) -> bool:
+    def allows(self, tool: str, arguments: Arguments, root: str) -> bool:
         return tool != BASH or self.decision(arguments, root) == "allow"
 
-    def decision(self, arguments: Mapping[str, Any], root: str) -> Decision:
+    def decision(self, arguments: Arguments, root: str) -> Decision:
         """Return the strictest decision on its commands; of a text that is too long, `prompt`."""
         leaves = _leaves_sandbox(arguments)
-        found = commands(arguments["command"])
-        said = _strictest(self._on_command(argv, root, leaves=leaves) for argv in found)
-        is_refused = said == "prompt" or leaves
-        return "forbidden" if self.approval == "never" and is_refused else said
+        decisions = [
+            self._on_command(argv, root, leaves=leaves) for argv in commands(arguments["command"])
+        ]
+        decision = _strictest(decisions)
+        if self.approval == "never" and (leaves or decision == "prompt"):
+            return "forbidden"
+        return decision
 
-    def _on_command(self, argv: Sequence[str], root: str, *, leaves: bool) -> Decision:
+    def _on_command(self, argv: Argv, root: str, *, leaves: bool) -> Decision:
         if rules := self.rules_about(argv, root):
-            return _strictest(rule.decision for rule in rules)
-        is_asked = self.approval == "untrusted" or leaves or _deletes_by_force(argv)
-        return "prompt" if is_asked else "allow"
+            return _strictest([rule.decision for rule in rules])
+        needs_approval = self.approval == "untrusted" or leaves or _deletes_by_force(argv)
+        return "prompt" if needs_approval else "allow"
 
-    def rules_about(self, argv: Sequence[str], root: str) -> Sequence[PrefixRule]:
-        """The rules that match a command as it is, or else with only the name of its program."""
-        found = [rule for rule in self._rules_of(argv[0]) if rule.matches(argv)]
-        return found or [*self._of_its_name(argv, root)]
+    def rules_about(self, argv: Argv, root: str) -> Sequence[PrefixRule]:
+        """Return the rules that match a command, or else those for only its program's name."""
+        rules = [rule for rule in self._rules_of(argv[0]) if rule.matches(argv)]
+        return rules or [*self._of_its_name(argv, root)]
 
     def _rules_of(self, program: str) -> Sequence[PrefixRule]:
-        return self._about.get(_folded(program), ()) if len(program) <= self._longest else ()
+        if len(program) > self._longest:
+            return ()
+        return self._about.get(_folded(program), ())
 
-    def _of_its_name(self, argv: Sequence[str], root: str) -> Iterator[PrefixRule]:
-        """The rules for a program that is given by its path: from the root, whatever `workdir`."""
+    def _of_its_name(self, argv: Argv, root: str) -> Iterator[PrefixRule]:
+        """Yield the rules for a program that is given by its path: from the root on."""
         path = absolute(argv[0], root)
         name = posixpath.basename(path)
-        for rule in self._rules_of(name) if name else ():
-            spelled = any(self._is_place(path, name, each) for each in rule.spellings(name))
-            if spelled and rule.matches((name, *argv[1:])):
+        if not name:
+            return
+        for rule in self._rules_of(name):
+            has_place = any(self._is_place(path, name, own) for own in rule.spellings(name))
+            if has_place and rule.matches((name, *argv[1:])):
                 yield rule
 
     def _is_place(self, path: str, *names: str) -> bool:
@@ -129,7 +142,7 @@ class Codex:
         return all(path in self.executables.get(name, (path,)) for name in names)
 
 
-def _strictest(decisions: Iterator[Decision]) -> Decision:
+def _strictest(decisions: Sequence[Decision]) -> Decision:
     return max(decisions, key=DECISIONS.index, default="prompt")
 
 
@@ -141,34 +154,40 @@ def _folded(word: str) -> str:
     return unicodedata.normalize("NFD", unicodedata.normalize("NFD", word).casefold())
 
 
-def _leaves_sandbox(arguments: Mapping[str, Any]) -> bool:
+def _leaves_sandbox(arguments: Arguments) -> bool:
     """Return True if the model asks for a command to run outside of the sandbox."""
-    asked = arguments.get("sandbox_permissions") == "require_escalated"
-    return asked or arguments.get("with_escalated_permissions") is True
+    if arguments.get("sandbox_permissions") == "require_escalated":
+        return True
+    return arguments.get("with_escalated_permissions") is True
 
 
-def _deletes_by_force(argv: Sequence[str]) -> bool:
+def _deletes_by_force(argv: Argv) -> bool:
     """Return True if a command is `rm -f`.
 
     It may stand behind sudo or env, or in a text for a shell or trap.
     """
+    program, words = _behind_starters(argv)
+    if program == "rm":
+        options = takewhile("--".__ne__, words)
+        return any(option == "--force" or _LETTER_F.match(option) for option in options)
+    if program == "trap":
+        return any(_has_forced_deletion(word) for word in words if word[:1] != "-")
+    if program not in {"bash", "sh", "zsh"} or len(words) != 2 or words[0] not in {"-c", "-lc"}:
+        return False
+    return _has_forced_deletion(words[1])
+
+
+def _behind_starters(argv: Argv) -> tuple[str, Argv]:
+    """Return the program that sudo and env start, and its words."""
     at, last = 0, len(argv) - 1
     while at < last and (program := posixpath.basename(argv[at])) in {"env", "sudo"}:
         at += 1
         while program == "env" and at < last and ("=" in argv[at] or argv[at][:1] == "-"):
             at += 1
-    program, words = posixpath.basename(argv[at]), argv[at + 1 :]
-    if program == "rm":
-        options = takewhile("--".__ne__, words)
-        return any(each == "--force" or _LETTER_F.match(each) for each in options)
-    if program == "trap":
-        return any(_has_forced_deletion(each) for each in words if each[:1] != "-")
-    is_text = program in _SHELLS and len(words) == 2 and words[0] in _SHELL_TEXT
-    return is_text and _has_forced_deletion(words[1])
+    return posixpath.basename(argv[at]), argv[at + 1 :]
 
 
 _LETTER_F = re.compile("-[^-]*f")
-_SHELLS, _SHELL_TEXT = frozenset(("bash", "sh", "zsh")), frozenset(("-c", "-lc"))
 
 
 def _has_forced_deletion(text: str) -> bool:
@@ -180,17 +199,19 @@ def _has_forced_deletion(text: str) -> bool:
     while stack:
         node = stack.pop()
         stack.extend(node.children)
-        if node.type == "command":
-            words = dropwhile(lambda word: word.type != "command_name", node.named_children)
-            argv = [_value_or_none(source, each) for each in words]
-            if argv and _deletes_by_force(argv):
-                return True
+        if node.type != "command":
+            continue
+        words = dropwhile(lambda word: word.type != "command_name", node.named_children)
+        argv = [_value_or_none(source, word) for word in words]
+        if argv and _deletes_by_force(argv):
+            return True
     return False
 
 
 def _value_or_none(source: Source, word: Node) -> str:
+    is_name = word.type == "command_name"
     try:
-        return _value(source, word.named_children[0] if word.type == "command_name" else word)
+        return _value(source, word.named_children[0] if is_name else word)
     except _NotPlainError:
         return ""
 
@@ -213,14 +234,16 @@ def commands(text: str) -> tuple[Argv, ...]:
 def _plain_commands(source: Source) -> tuple[Argv, ...]:
     commands: list[Argv] = []
     stack = [*source.roots]
-    is_readable = not any(root.has_error for root in stack)
-    while is_readable and stack:
+    if any(root.has_error for root in stack):
+        raise _NotPlainError
+    while stack:
         node = stack.pop()
-        is_readable = node.type in (_KNOWN if node.is_named else _JOINTS)
+        if node.type not in (_KNOWN if node.is_named else _JOINTS):
+            raise _NotPlainError
         if node.type == "command":
             commands.append(_argv(source, node.named_children))
         stack.extend(node.children)
-    if not (is_readable and commands):
+    if not commands:
         raise _NotPlainError
     return tuple(commands)
 
@@ -235,18 +258,20 @@ def _argv(source: Source, words: Sequence[Node]) -> Argv:
 def _value(source: Source, word: Node) -> str:
     """Return a word without its quotes. Raises _NotPlainError if bash does more to it."""
     start, end = word.byte_range
-    text = source.text[start:end]
+    value = source.text[start:end]
+    is_plain = True
     match word.type:
         case "concatenation":
             value = "".join(_value(source, part) for part in word.named_children)
             is_plain = value != ""
         case "raw_string":
-            value, is_plain = text[1:-1], True
+            value = value[1:-1]
         case "string":
             parts = {part.type for part in word.named_children}
-            value, is_plain = text[1:-1], parts <= _KNOWN and not _ESCAPE.search(text)
+            is_plain = parts <= _KNOWN and not _ESCAPE.search(value)
+            value = value[1:-1]
         case _:
-            value, is_plain = text, not (_EXPANDED.search(text) or word.named_children)
+            is_plain = not (_EXPANDED.search(value) or word.named_children)
     if not is_plain:
         raise _NotPlainError
     return value

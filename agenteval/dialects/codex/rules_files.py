@@ -1,13 +1,8 @@
 """Codex's prefix rules, from a `.rules` file or a folder of them; and into one.
 
-Calls of a rules file of Codex: the rules and places of programs they give, or its faults.
-
-Network rules do not decide which commands may run, but a wrong one spoils its file too.
-
-The keys of Codex's config.toml: read here, without effect on verdicts, or neither.
-
-By the schema in its repository (tests/dialects/published_keys). Rules stand in files of their own,
-and the config next to their folder sets the approval policy under which they count.
+`read` runs a file in a child, which returns its calls; each is checked as Codex checks it. Network
+rules do not decide which commands may run, but a wrong one spoils its file too. `unheeded` yields
+the keys of the config next to the rules that are not followed here; keys.toml has all keys.
 """
 
 import json
@@ -32,12 +27,12 @@ from agenteval.dialects.registry import (
     digest,
     lost_everywhere,
     naming,
+    policy_of,
 )
 from agenteval.errors import UsageError
 from agenteval.host import read_text
-from agenteval.policy.command_lines import CommandPattern, PathRules, absolute
-from agenteval.policy.policy import Policy, ToolRule, UnheededKey
-from agenteval.policy.rules import BashRules
+from agenteval.policy.command_lines import absolute
+from agenteval.policy.policy import Policy, UnheededKey
 from agenteval.shell.gate import unquote_double
 from agenteval.shell.leaves import Construct
 
@@ -79,7 +74,11 @@ def places_of(call: RuleCall) -> tuple[str, frozenset[str]]:
     )
 
 
-def try_examples(call: RuleCall, rule: PrefixRule, places: Mapping[str, frozenset[str]]) -> None:
+def try_examples(
+    call: RuleCall,
+    rule: PrefixRule,
+    places: Mapping[str, frozenset[str]],
+) -> None:
     """Check a rule's examples: Codex reads no file whose rules don't do what they say."""
     alone = Codex((rule,), places)
     for key, should_match in (("not_match", False), ("match", True)):
@@ -132,11 +131,11 @@ def _wrong(call: RuleCall, why: str) -> NoReturn:
 
 
 def _words(example: object) -> Sequence[str] | None:
-    """The argv of an example, given as such or as text; None when it is no example."""
-    found = _split(example) if isinstance(example, str) else example
-    if not isinstance(found, list) or not all(isinstance(word, str) for word in found):
+    """Return the argv of an example, given as such or as text; None when it is no example."""
+    words = _split(example) if isinstance(example, str) else example
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
         return None
-    return found or None
+    return words or None
 
 
 def _split(text: str) -> list[str] | None:
@@ -167,97 +166,7 @@ _CHECKS: Mapping[str, Callable[[RuleCall], Any]] = {
     "network_rule": _check_network_rule,
 }
 
-_SANDBOX = "decides what an allowed command may touch, and which one asks to leave the sandbox"
-_PROFILE = "its approval policy and sandbox count in place of those of the file"
-_PERMISSIONS = "a profile of permissions decides what a command may touch"
-_REVIEW = "what would be asked about may be allowed by a reviewer"
-_SHELL = "decides which tool runs commands, and how"
-_HOOKS = "a hook may allow or deny a call, or change it"
-_SERVERS = "tools of servers and apps have approval modes of their own"
-_FEATURES = {
-    **dict.fromkeys(("hooks", "codex_hooks", "plugin_hooks", "plugins", "remote_plugin"), _HOOKS),
-    **dict.fromkeys(("exec_permission_approvals", "request_permissions", "request_rule"), _REVIEW),
-    **dict.fromkeys(("guardian_approval", "request_permissions_tool"), _REVIEW),
-    **dict.fromkeys(("shell_tool", "unified_exec", "experimental_use_unified_exec_tool"), _SHELL),
-    **dict.fromkeys(("shell_zsh_fork", "unified_exec_zsh_fork", "js_repl", "code_mode"), _SHELL),
-    **dict.fromkeys(("js_repl_tools_only", "code_mode_only", "shell_snapshot"), _SHELL),
-    **dict.fromkeys(("use_legacy_landlock", "use_linux_sandbox_bwrap", "network_proxy"), _SANDBOX),
-    **dict.fromkeys(("elevated_windows_sandbox", "experimental_windows_sandbox"), _SANDBOX),
-    "enable_experimental_windows_sandbox": _SANDBOX,
-    "non_prefixed_mcp_tool_names": "tools of servers have other names",
-}
-_FEATURES_HARMLESS = (
-    *("apply_patch_freeform", "apply_patch_streaming_events", "apps", "apps_mcp_path_override"),
-    *("auth_elicitation", "browser_use", "browser_use_external", "child_agents_md", "chronicle"),
-    *("codex_git_commit", "collab", "collaboration_modes", "computer_use", "connectors", "goals"),
-    *("default_mode_request_user_input", "enable_fanout", "enable_mcp_apps", "fast_mode", "steer"),
-    *("enable_request_compression", "external_migration", "image_detail_original", "memories"),
-    *("image_generation", "imagegenext", "in_app_browser", "local_thread_store_compression"),
-    *("memory_tool", "mentions_v2", "multi_agent", "multi_agent_v2", "personality", "undo"),
-    *("plugin_sharing", "prevent_idle_sleep", "realtime_conversation", "remote_compaction_v2"),
-    *("remote_control", "remote_models", "responses_websocket_response_processed", "sqlite"),
-    *("responses_websockets", "responses_websockets_v2", "runtime_metrics", "search_tool"),
-    *("skill_env_var_dependency_prompt", "skill_mcp_dependency_install", "standalone_web_search"),
-    *("telepathy", "terminal_resize_reflow", "tool_call_mcp_elicitation", "tool_search"),
-    *("tool_search_always_defer_mcp_tools", "tool_suggest", "tui_app_server", "web_search"),
-    *("unavailable_dummy_tools", "web_search_cached", "web_search_request"),
-    *("workspace_dependencies", "workspace_owner_usage_nudge"),
-)
-KEYS = SettingsKeys.of(
-    (),
-    (
-        *(
-            "agents",
-            "analytics",
-            "apps_mcp_product_sku",
-            "audio",
-            "background_terminal_max_timeout",
-        ),
-        *("chatgpt_base_url", "check_for_update_on_startup", "cli_auth_credentials_store", "debug"),
-        *("compact_prompt", "desktop", "developer_instructions", "disable_paste_burst", "history"),
-        *("experimental_compact_prompt_file", "experimental_realtime_start_instructions"),
-        *("experimental_realtime_ws_backend_prompt", "experimental_realtime_ws_base_url"),
-        *("experimental_realtime_ws_model", "experimental_realtime_ws_startup_context"),
-        *("experimental_thread_store", "feedback", "file_opener", "forced_chatgpt_workspace_id"),
-        *("forced_login_method", "ghost_snapshot", "hide_agent_reasoning", "instructions"),
-        *("include_apps_instructions", "include_collaboration_mode_instructions", "log_dir"),
-        *("include_environment_context", "include_permissions_instructions", "marketplaces"),
-        *("mcp_oauth_callback_port", "mcp_oauth_callback_url", "mcp_oauth_credentials_store"),
-        *("memories", "model", "model_auto_compact_token_limit", "model_catalog_json", "notice"),
-        *("model_auto_compact_token_limit_scope", "model_context_window", "model_provider"),
-        *("model_instructions_file", "model_providers", "model_reasoning_effort", "notify"),
-        *("model_reasoning_summary", "model_supports_reasoning_summaries", "model_verbosity"),
-        *("openai_base_url", "oss_provider", "otel", "personality", "plan_mode_reasoning_effort"),
-        *("project_doc_fallback_filenames", "project_doc_max_bytes", "project_root_markers"),
-        *("realtime", "review_model", "service_tier", "show_raw_agent_reasoning", "skills", "tui"),
-        *("sqlite_home", "suppress_unstable_features_warning", "tool_output_token_limit"),
-        *("tool_suggest", "tools", "web_search"),
-        *(f"features.{name}" for name in _FEATURES_HARMLESS),
-    ),
-    {
-        "approval_policy": "rules are read under `untrusted`, unless codex-on-request: or "
-        "codex-never: stands before the path",
-        "approvals_reviewer": _REVIEW,
-        "auto_review": _REVIEW,
-        "sandbox_mode": _SANDBOX,
-        "sandbox_workspace_write": _SANDBOX,
-        "windows": _SANDBOX,
-        "default_permissions": _PERMISSIONS,
-        "permissions": _PERMISSIONS,
-        "profile": _PROFILE,
-        "profiles": _PROFILE,
-        "experimental_thread_config_endpoint": _PROFILE,
-        "projects": "a folder that is not trusted has another approval policy",
-        "allow_login_shell": _SHELL,
-        "experimental_use_unified_exec_tool": _SHELL,
-        "shell_environment_policy": "decides which variables a command has",
-        "hooks": _HOOKS,
-        "plugins": _HOOKS,
-        "mcp_servers": _SERVERS,
-        "apps": _SERVERS,
-        **{f"features.{name}": reason for name, reason in _FEATURES.items()},
-    },
-)
+KEYS = SettingsKeys.load("codex", "config")
 
 
 def unheeded(rules: Path) -> Iterator[UnheededKey]:
@@ -281,8 +190,10 @@ def _tables(config: Path) -> Mapping[str, Any]:
 
 _PASSES = frozenset((Construct.PIPE, Construct.CHAIN))
 _CHILD = Path(__file__).with_name("starlark_child.py")
-_TIMEOUT = 10.0  # seconds: the child's own limit is on those that it computes
-_SPELLED_OUT = 64  # of a rule with many alternatives, for hints
+# Seconds: the child's own limit is on those that it computes.
+_TIMEOUT = 10.0
+# Of a rule with many alternatives, for hints.
+_SPELLED_OUT = 64
 
 
 def read(path: Path, approval: Approval = "untrusted") -> Policy:
@@ -296,33 +207,31 @@ def read(path: Path, approval: Approval = "untrusted") -> Policy:
 
 
 def of_engine(engine: Codex, name: str, description: str) -> Policy:
-    starts = [
-        " ".join((*words, "*"))
-        for rule in engine.rules
-        if rule.decision == "allow"
-        for words in islice(product(*rule.pattern), _SPELLED_OUT)
-    ]
-    everything = PathRules(("**",))
+    """Return the policy of rules; hints show the first words of a rule with many alternatives."""
+    starts: list[str] = []
+    for rule in engine.rules:
+        if rule.decision == "allow":
+            alternatives = islice(product(*rule.pattern), _SPELLED_OUT)
+            starts += [" ".join((*words, "*")) for words in alternatives]
     places = [f"{program} {sorted(paths)}" for program, paths in engine.executables.items()]
-    return Policy(
-        name=name,
-        digest=digest([engine.name, *map(str, engine.rules), *places]),
-        description=description,
-        bash=BashRules((CommandPattern.parse(start) for start in starts), constructs=_PASSES),
-        read=everything,
-        write=everything,
-        tools={name: ToolRule(name) for name in ("bash", "read", "write", "apply_patch")},
-        engine=engine,
+    return policy_of(
+        engine,
+        name,
+        description,
+        [*engine.rules, *places],
+        bash=starts,
+        passes=_PASSES,
+        tools=("bash", "read", "write", "apply_patch"),
     )
 
 
 def in_mode(policy: Policy, mode: str) -> Policy:
-    """The same rules under the approval policy that a log names; as they are under any other."""
+    """Return the same rules under the approval policy that a log names; unchanged for others."""
     engine = policy.engine
     if not isinstance(engine, Codex) or mode not in APPROVALS:
         return policy
-    told = replace(engine, approval=mode)  # type: ignore[arg-type]  # it is one of them
-    return replace(policy, engine=told, digest=digest([policy.digest, mode]))
+    engine = replace(engine, approval=mode)  # type: ignore[arg-type]  # it is one of them
+    return replace(policy, engine=engine, digest=digest([policy.digest, mode]))
 
 
 def _engine(files: list[Path]) -> Codex:
@@ -356,7 +265,8 @@ def _answer(text: str) -> dict[str, Any]:
     """Return the child's answer. A program may kill its interpreter, or never end."""
     try:
         ended = subprocess.run(
-            [sys.executable, "-P", str(_CHILD)],  # -P: its neighbours here hide no library
+            # -P: its neighbours here hide no library.
+            [sys.executable, "-P", str(_CHILD)],
             input=text.encode(),
             env={},
             stdout=subprocess.PIPE,
@@ -371,34 +281,39 @@ def _answer(text: str) -> dict[str, Any]:
 
 
 def write(policy: Policy) -> Written:
-    lines, losses = [], list(lost_everywhere(policy, _PASSES))
+    """Return an allow list as a rules file."""
+    lines = []
+    losses = list(lost_everywhere(policy, _PASSES))
     bare: dict[str, None] = {}
-    for start, open_end in commands(policy):
+    for start, is_open in commands(policy):
         if "*" in start:
             losses.append(f"{start}: left out, for a prefix has no patterns")
             continue
         words = start.split()
-        lines.append(f'prefix_rule(pattern={json.dumps(words)}, decision="allow")')
+        lines.append(_as_rule(words, "allow"))
         if "/" not in words[0]:
             bare[words[0]] = None
-        if not open_end:
+        if not is_open:
             losses.append(f"{start}: that no further words may follow")
-    for start, open_end in denied(policy):
-        if "*" in start or not open_end:
+    for start, is_open in denied(policy):
+        if "*" in start or not is_open:
             losses.append(
                 f"{start}: its denial is left out, for a prefix has no patterns and no end"
             )
-            continue
-        lines.append(f'prefix_rule(pattern={json.dumps(start.split())}, decision="forbidden")')
+        else:
+            lines.append(_as_rule(start.split(), "forbidden"))
     # Else each rule would be about every program of that name, wherever it is.
     lines += [f"host_executable(name={json.dumps(name)}, paths=[])" for name in bare]
     losses.append(
         r"that a word may have one of *?[]{}\~^# outside quotes: no rule can allow it there"
     )
-    losses += [
-        f"tools.{name}: rules are about commands only" for name in policy.tools if name != "bash"
-    ]
+    others = [name for name in policy.tools if name != "bash"]
+    losses += [f"tools.{name}: rules are about commands only" for name in others]
     return Written("\n".join(lines) + "\n", tuple(losses))
+
+
+def _as_rule(words: list[str], decision: str) -> str:
+    return f'prefix_rule(pattern={json.dumps(words)}, decision="{decision}")'
 
 
 def left_behind(engine: Codex) -> Iterator[str]:

@@ -38,7 +38,8 @@ def host_executable(name: str, paths: list):
     _called("host_executable", call_stack(strip_frames=1), name=name, paths=_given(paths))
 """
 _NAMES = 'load("codex", "prefix_rule", "network_rule", "host_executable")'
-_LAST = "\nNone\n"  # a program's last value comes to Python, as a function can't
+# A program's last value comes to Python, as a function can't.
+_LAST = "\nNone\n"
 _PLACE = re.compile(r"^ *(?:\*|-->) rules:(\d+)", re.MULTILINE)
 _ERROR = re.compile(r"^error: (.+?)(?: here)?(?:, expected one of .*)?$", re.MULTILINE)
 _LIMITS = {
@@ -46,7 +47,8 @@ _LIMITS = {
     resource.RLIMIT_CPU: 5,  # seconds
     resource.RLIMIT_CORE: 0,
 }
-_LONGEST = 4 << 20  # characters of an answer
+# Characters of an answer.
+_LONGEST = 4 << 20
 
 
 def _main() -> None:

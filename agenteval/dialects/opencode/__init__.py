@@ -5,80 +5,46 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from agenteval.dialects.opencode import config
 from agenteval.dialects.opencode.engine import DEFAULTS, OpenCode, OpenCode10, PermissionRule
-from agenteval.dialects.registry import NOT_AT_ALL, PROBABLY, SURELY, Dialect, home
-from agenteval.policy.policy import Policy
-from agenteval.prompt.arm import (
-    COMMAND,
-    CONTENT,
-    READ,
-    RUN,
-    SAID,
-    WRITE,
-    Form,
-    Profile,
-    Texts,
-    path_named,
+from agenteval.dialects.registry import (
+    NOT_AT_ALL,
+    PROBABLY,
+    SURELY,
+    Dialect,
+    Settings,
+    home,
+    load_table,
 )
+from agenteval.policy.policy import Policy
+from agenteval.prompt.arm import Profile
 from agenteval.trial.call import BASH
 
 # What stands in a config, whether it speaks of permissions or not.
 _USUAL = {"permission", "agent", "mode", "tools", "provider", "mcp", "instructions", "plugin"}
-# Names, parameters and replies are those of the program, as its logs show them; descriptions are
-# our own. What differs from call to call there (times, ids of chunks) is left out. An edit changes
-# what a model reads: raise the version.
-# OpenCode 1.18 under `"*": "deny"`: a denial names the rules and not the fault, a call that it
-# cannot take is turned into one of a tool `invalid`, and an exit code is not told.
-_NO_TOOL = "Model tried to call unavailable tool 'invalid'. Available tools: {tools}."
-_RULE = (
-    "The user has specified a rule which prevents you from using this specific tool call. "
-    "Here are some of the relevant rules {rules}"
-)
-_PROFILE = Profile(
-    name="opencode",
-    version=2,
-    forms={
-        "bash": Form(
-            "bash",
-            RUN,
-            (COMMAND, SAID),
-        ),
-        "read": Form("read", READ, (path_named("filePath"),)),
-        "write": Form("write", WRITE, (path_named("filePath"), CONTENT)),
-    },
-    texts=Texts(
-        denied=_RULE,
-        denied_path=_RULE,
-        unknown=_NO_TOOL,
-        malformed=_NO_TOOL,
-        invalid="The {tool} tool was called with invalid arguments: {reason}.\n"
-        "Please rewrite the input so it satisfies the expected schema.",
-        ran="{output}",
-        failed="{output}",
-        empty="(no output)",
-    ),
-    any_case=True,
-)
 
 
-def _likeness(name: str, content: Mapping[str, Any]) -> int:
+def _likeness(name: str, content: Settings) -> int:
     if isinstance(content.get("permissions"), list):
         return SURELY
     is_named = "opencode" in f"{name} {content.get('$schema')}"
     return PROBABLY if is_named or _USUAL & content.keys() else NOT_AT_ALL
 
 
-def _quoted(version: str, agent: str, rules: Sequence[Mapping[str, str]]) -> Policy:
+def _quoted(
+    version: str,
+    agent: str,
+    rules: Sequence[Mapping[str, str]],
+) -> Policy:
     """Return the policy of rules as that version of the program takes them.
 
     The defaults stand before the rules anyway.
     """
     own_rules = [PermissionRule(**rule) for rule in rules]  # type: ignore[arg-type]
     old = version.startswith("1.0.")
-    if old:  # nothing quoted speaks of folders, and an agent's own section opens them
+    # Nothing quoted speaks of folders, and an agent's own section opens them.
+    if old:
         own_rules.append(PermissionRule("external_directory", "*", "allow"))
     while own_rules and own_rules[0] in DEFAULTS:
         del own_rules[0]
@@ -89,7 +55,7 @@ def _quoted(version: str, agent: str, rules: Sequence[Mapping[str, str]]) -> Pol
         if old
         else OpenCode((*DEFAULTS, *own_rules), home=at_home)
     )
-    return config.policy_of(path, engine, tuple(own_rules))
+    return config.engine_policy(path, engine, tuple(own_rules))
 
 
 def _left_behind(engine: OpenCode | OpenCode10) -> Iterator[str]:
@@ -116,7 +82,7 @@ def _old_rules(engine: OpenCode10) -> Iterator[str]:
 DIALECT = Dialect(
     name="opencode",
     checked=("1.18.33", "1.0.152"),
-    profile=_PROFILE,
+    profile=load_table("opencode/profile.toml", Profile),
     readers={"opencode": config.read, "opencode-1.0": config.read_as_1_0},
     write=config.write,
     left_behind=_left_behind,

@@ -1,8 +1,7 @@
 """OpenCode's permissions, from an opencode.json or an agent's front matter, and into the first.
 
-The keys of OpenCode's configs and agents: read here, without effect on verdicts, or neither.
-
-By the types of its SDK 1.18.33 (tests/dialects/published_keys), and by what 1.0 and 2 have besides.
+`read` takes a file as 1.1 and later do, `read_as_1_0` as 1.0 did, and `write` writes one. `lint`
+adds the faults of a list in which the last matching rule counts. keys.toml has all keys.
 """
 
 import json
@@ -27,65 +26,38 @@ from agenteval.dialects.opencode.engine import (
     wildcard,
 )
 from agenteval.dialects.registry import (
+    Settings,
     SettingsKeys,
     Written,
     commands,
     denied,
-    digest,
     home,
     json_text,
     json_with_comments,
     lost_everywhere,
-    short_repr,
+    policy_of,
     table,
+    wrong,
 )
 from agenteval.errors import UsageError
 from agenteval.host import read_text
 from agenteval.policy.command_lines import CommandPattern, PathRules
 from agenteval.policy.lint import Remark, Trouble
 from agenteval.policy.lint import lint as lint_any
-from agenteval.policy.policy import Policy, ToolRule, UnheededKey
-from agenteval.policy.rules import BashRules
+from agenteval.policy.policy import Policy, UnheededKey
 from agenteval.shell.leaves import Construct
 from agenteval.trial.call import BASH
 from agenteval.trial.redaction import is_secret
 
-AGENTS = ("mode", "agent", "agents")  # the tables in which agents stand
-_RULES = ("permission", "permissions", "tools")
-_OTHER = "counts for that agent alone, which is not the one that starts"
-_AGENT_HARMLESS = (
-    *("model", "variant", "temperature", "top_p", "prompt", "description", "mode", "hidden"),
-    *("options", "color", "steps", "maxSteps", "name"),
-)
-_DISABLED = {"disable": "an agent that is switched off does not start"}
-AGENT = SettingsKeys.of(_RULES, _AGENT_HARMLESS, _DISABLED)
-OTHER_AGENT = SettingsKeys.of((), (*_AGENT_HARMLESS, "disable"), dict.fromkeys(_RULES, _OTHER))
-CONFIG = SettingsKeys.of(
-    (*_RULES, *AGENTS, "default_agent"),
-    (
-        *("$schema", "logLevel", "server", "command", "watcher", "snapshot", "share", "autoshare"),
-        *("autoupdate", "disabled_providers", "enabled_providers", "model", "small_model"),
-        *("subagent_depth", "username", "provider", "mcp", "formatter", "lsp", "instructions"),
-        *("layout", "attachment", "enterprise", "tool_output", "compaction", "theme", "keybinds"),
-        *("tui", "experimental.disable_paste_summary", "experimental.openTelemetry"),
-        *("experimental.continue_loop_on_deny", "experimental.mcp_timeout", "experimental.hook"),
-        "experimental.chatMaxRetries",
-    ),
-    {
-        "plugin": "a plug-in may deny a call, or change it",
-        "shell": "commands are read here as bash reads them",
-        "references": "folders outside of the project may be open",
-        "reference": "folders outside of the project may be open",
-        "skills": "the folders of skills may be open",
-        "experimental.policies": "they may allow or deny calls",
-        "experimental.batch_tool": "its tool `batch` makes other calls",
-        "experimental.primary_tools": "sub-agents have fewer tools",
-    },
+# The tables in which agents stand.
+AGENTS = ("mode", "agent", "agents")
+CONFIG, AGENT, OTHER_AGENT = (
+    SettingsKeys.load("opencode", name) for name in ("config", "agent", "other_agent")
 )
 
 
-def unheeded(config: Mapping[str, Any], *, is_agent: bool) -> Iterator[UnheededKey]:
-    """The keys that may change what OpenCode allows, and are not followed here.
+def unheeded(config: Settings, *, is_agent: bool) -> Iterator[UnheededKey]:
+    """Yield the keys that may change what OpenCode allows, and are not followed here.
 
     With `is_agent` it is the front matter of one agent's own file.
     """
@@ -95,11 +67,15 @@ def unheeded(config: Mapping[str, Any], *, is_agent: bool) -> Iterator[UnheededK
     yield from CONFIG.unheeded(config)
     first = str(config.get("default_agent", "build"))
     for section in AGENTS:
-        agents = config.get(section)
-        for name, agent in agents.items() if isinstance(agents, Mapping) else ():
+        for name, agent in _agents(config, section).items():
             if isinstance(agent, Mapping):
                 keys = AGENT if name == first else OTHER_AGENT
                 yield from keys.unheeded(agent, f"{section}.{name}")
+
+
+def _agents(config: Settings, section: str) -> Settings:
+    agents = config.get(section)
+    return agents if isinstance(agents, Mapping) else {}
 
 
 _HOME = re.compile(r"\A(~|\$HOME)(?=/|\Z)")
@@ -140,11 +116,11 @@ def read(path: Path) -> Policy:
     own = tuple(rule for table in _layers(content) for rule in _own_rules(path, table))
     if content.get("default_agent") == "plan":
         own = (*PLAN, *own)
-    policy = policy_of(path, OpenCode((*DEFAULTS, *own), home=home(path)), own)
+    policy = engine_policy(path, OpenCode((*DEFAULTS, *own), home=home(path)), own)
     return replace(policy, unheeded=_unheeded(path, content))
 
 
-def _unheeded(path: Path, content: Mapping[str, Any]) -> tuple[UnheededKey, ...]:
+def _unheeded(path: Path, content: Settings) -> tuple[UnheededKey, ...]:
     return tuple(unheeded(content, is_agent=path.suffix == ".md"))
 
 
@@ -160,7 +136,7 @@ def read_as_1_0(path: Path) -> Policy:
     if is_agent and any("permission" in table for table in layers):
         own.insert(0, PermissionRule("external_directory", "*", "allow"))
     switches = {name: on for table in layers for name, on in _switches(path, table).items()}
-    policy = policy_of(path, OpenCode10.of(own, switches, home(path)), tuple(own))
+    policy = engine_policy(path, OpenCode10.of(own, switches, home(path)), tuple(own))
     return replace(policy, unheeded=_unheeded(path, content))
 
 
@@ -198,18 +174,17 @@ def _from_environment(match: re.Match[str]) -> str:
     return match[0] if is_secret(match[1], value) else json.dumps(value)[1:-1]
 
 
-def _layers(content: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def _layers(content: Settings) -> Iterator[Settings]:
     """Yield the config itself, and its sections for the agent that OpenCode starts with."""
     yield content
     agent = str(content.get("default_agent", "build"))
-    for section in ("mode", "agent", "agents"):
-        agents = content.get(section)
-        table = agents.get(agent) if isinstance(agents, Mapping) else None
+    for section in AGENTS:
+        table = _agents(content, section).get(agent)
         if isinstance(table, Mapping):
             yield table
 
 
-def _own_rules(path: Path, table: Mapping[str, Any]) -> Iterator[PermissionRule]:
+def _own_rules(path: Path, table: Settings) -> Iterator[PermissionRule]:
     """A permission replaces the switch of its name, and stands in its place."""
     switches: dict[str, Action] = {}
     for name, enabled in _switches(path, table).items():
@@ -218,41 +193,41 @@ def _own_rules(path: Path, table: Mapping[str, Any]) -> Iterator[PermissionRule]
     yield from _ordered(path, table)
 
 
-def _permission(path: Path, table: Mapping[str, Any]) -> Mapping[str, Any]:
+def _permission(path: Path, table: Settings) -> Settings:
     permission = table.get("permission", {})
     if isinstance(permission, str):
         return {"*": permission}
     if not isinstance(permission, Mapping):
-        raise UsageError(
-            f"{path}: permission: expected a table or an action, got {short_repr(permission)}"
-        )
+        raise wrong(f"{path}: permission", "a table or an action", permission)
     return permission
 
 
-def policy_of(path: Path, engine: OpenCode | OpenCode10, own: tuple[PermissionRule, ...]) -> Policy:
+def engine_policy(
+    path: Path,
+    engine: OpenCode | OpenCode10,
+    own: tuple[PermissionRule, ...],
+) -> Policy:
+    """Return the policy of an engine, whose user has his `own` rules."""
     allowed = [
         rule.pattern
         for rule in own
-        if rule.action == "allow" and rule.permission == "bash" and rule.pattern.strip()
+        if rule.action == "allow" and rule.permission == BASH and rule.pattern.strip()
     ]
-    everything = PathRules(("**",))
-    return Policy(
-        name=path.stem,
-        digest=digest([engine.name, *map(str, own), *_switched(engine)]),
-        description=f"{engine.name} permissions of {path.name}",
-        bash=BashRules((CommandPattern.parse(rule) for rule in allowed), constructs=_PASSES),
-        read=everything,
-        write=everything,
-        tools={name: ToolRule(name) for name in TOOLS if engine.offers(name)},
-        engine=engine,
+    rules: list[object] = [*own]
+    if isinstance(engine, OpenCode10):
+        rules += [f"{tool}: {is_on}" for tool, is_on in engine.switches.items()]
+    return policy_of(
+        engine,
+        path.stem,
+        f"{engine.name} permissions of {path.name}",
+        rules,
+        bash=allowed,
+        passes=_PASSES,
+        tools=filter(engine.offers, TOOLS),
     )
 
 
-def _switched(engine: OpenCode | OpenCode10) -> list[str]:
-    return [] if isinstance(engine, OpenCode) else [f"{k}: {v}" for k, v in engine.switches.items()]
-
-
-def _rules(path: Path, permission: Mapping[str, Any]) -> Iterator[PermissionRule]:
+def _rules(path: Path, permission: Settings) -> Iterator[PermissionRule]:
     for key, value in permission.items():
         patterns = value if isinstance(value, Mapping) else {"*": value}
         for pattern, action in patterns.items():
@@ -261,26 +236,24 @@ def _rules(path: Path, permission: Mapping[str, Any]) -> Iterator[PermissionRule
 
 def _rule(where: str, permission: str, pattern: str, action: Any) -> PermissionRule:
     if action not in _ACTIONS:
-        raise UsageError(f"{where}: expected allow, ask or deny, got {short_repr(action)}")
+        raise wrong(where, "allow, ask or deny", action)
     return PermissionRule(permission, _HOME.sub(lambda _: home(where), pattern), action)
 
 
-def _ordered(path: Path, table: Mapping[str, Any]) -> Iterator[PermissionRule]:
+def _ordered(path: Path, table: Settings) -> Iterator[PermissionRule]:
     """Yield the rules of OpenCode 2's form, a list, by its documentation: it could not be run."""
     rules = table.get("permissions", [])
     if path.suffix == ".md" and not isinstance(rules, list):  # 1.18 does not heed it
         rules = []
     if not isinstance(rules, list):
-        raise UsageError(f"{path}: permissions: expected a list of rules, got {short_repr(rules)}")
+        raise wrong(f"{path}: permissions", "a list of rules", rules)
     for number, rule in enumerate(rules, 1):
         where = f"{path}: permissions, rule {number}"
         match rule:
             case {"action": str(tool), "resource": str(of), "effect": effect} if len(rule) == 3:
                 yield _rule(where, _by_old_name(where, tool), of, effect)
             case _:
-                raise UsageError(
-                    f"{where}: expected action, resource, effect, got {short_repr(rule)}"
-                )
+                raise wrong(where, "action, resource, effect", rule)
 
 
 def _by_old_name(where: str, tool: str) -> str:
@@ -289,18 +262,14 @@ def _by_old_name(where: str, tool: str) -> str:
     return _RENAMED.get(tool, tool)
 
 
-def _switches(path: Path, table: Mapping[str, Any]) -> dict[str, bool]:
-    """The older form, `tools: {write: false}`."""
+def _switches(path: Path, table: Settings) -> dict[str, bool]:
+    """Return the older form, `tools: {write: false}`."""
     tools = table.get("tools", {})
     if not isinstance(tools, Mapping):
-        raise UsageError(
-            f"{path}: tools: expected a table of true and false, got {short_repr(tools)}"
-        )
+        raise wrong(f"{path}: tools", "a table of true and false", tools)
     for name, enabled in tools.items():
         if not isinstance(enabled, bool):
-            raise UsageError(
-                f"{path}: tools.{name}: expected true or false, got {short_repr(enabled)}"
-            )
+            raise wrong(f"{path}: tools.{name}", "true or false", enabled)
     return {str(name): enabled for name, enabled in tools.items()}
 
 
@@ -308,7 +277,8 @@ def write(policy: Policy) -> Written:
     bash = {"*": "deny"}
     for start, open_end in commands(policy):
         bash[f"{start} *" if open_end else start] = "allow"
-    for start, open_end in denied(policy):  # last: there the last match counts
+    # Last: there the last match counts.
+    for start, open_end in denied(policy):
         text = f"{start} *" if open_end else start
         bash.pop(text, None)
         bash[text] = "deny"
@@ -368,16 +338,13 @@ def _between_denials(engine: OpenCode) -> Iterator[Sequence[CommandPattern]]:
 
 
 def _overruled(engine: OpenCode) -> Iterator[Remark]:
-    """Yield remarks on rules that never count: in OpenCode the last matching rule does.
-
-    A rule before a wider one never counts.
-    """
+    """Yield remarks on rules for bash that never count, as a later and wider one always does."""
     for number, rule in enumerate(engine.rules):
-        later = engine.rules[number + 1 :]
-        for other in later:
-            if other.permission == rule.permission and wildcard(other.pattern, rule.pattern):
+        if rule.permission != BASH:
+            continue
+        for other in engine.rules[number + 1 :]:
+            if other.permission == BASH and wildcard(other.pattern, rule.pattern):
                 shown = f"{rule.permission}: {rule.pattern}: {rule.action}"
                 reason = f"the later `{other.pattern}: {other.action}` always counts instead"
-                if rule.permission == "bash":
-                    yield Remark(shown, Trouble.NEVER, reason)
+                yield Remark(shown, Trouble.NEVER, reason)
                 break

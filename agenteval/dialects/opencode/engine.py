@@ -1,30 +1,28 @@
-"""OpenCode's permission rules, giving the verdicts that OpenCode itself gives, from 1.1 on.
+"""OpenCode's permission rules, giving the verdicts that OpenCode itself gives.
 
-The last rule that matches counts, and every `command` node of tree-sitter's tree is asked about by
-its text. Nobody is there to answer an `ask`, so it is a denial. Seen by running 1.1.65 and 1.18.33;
-where they differ, this follows the last. What it reads off the disk can't be known here: a path
-that may be a file or a folder is taken as both.
-
-OpenCode's permissions as 1.0 had them: the longest pattern counts, matched token by token.
-
-Nobody is there to answer an `ask`, so it is a denial. Seen by running 1.0.152.
+`OpenCode` is 1.1 and later: the last rule that matches counts, and every `command` node of
+tree-sitter's tree is asked about by its text. Seen by running 1.1.65 and 1.18.33; where they
+differ, this follows the last. `OpenCode10` is 1.0.152: the longest pattern counts, matched token by
+token. Nobody is there to answer an `ask`, so it is a denial. What it reads off the disk can't be
+known here: a path that may be a file or a folder is taken as both.
 """
 
 import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from tree_sitter import Node
 
 from agenteval.policy.command_lines import absolute, expanded, inside, wildcard_regex
-from agenteval.policy.policy import path_arguments
+from agenteval.policy.policy import Arguments, path_arguments
 from agenteval.shell.facts import Source
+from agenteval.shell.programs import names
 from agenteval.trial.call import BASH
 
 Action = Literal["allow", "ask", "deny"]
-EDIT_TOOLS = frozenset(("edit", "write", "patch", "multiedit", "apply_patch"))
+EDIT_TOOLS = names("edit write patch multiedit apply_patch")
 TOOLS = (
     *("bash", "read", "write", "edit", "patch", "multiedit", "glob", "grep", "list", "webfetch"),
     *("websearch", "codesearch", "task", "todowrite", "todoread", "skill", "lsp", "apply_patch"),
@@ -41,14 +39,17 @@ _SUBJECTS: Mapping[str, str] = {
 }
 _OUTPUTS = "/.local/share/opencode/tool-output/*"
 _TWO_UNITS = re.compile("[\U00010000-\U0010ffff]")
-_SEARCHES = frozenset(("glob", "grep", "list"))
+_SEARCHES = names("glob grep list")
 # About these no rule for bash is asked, only where they lead.
-MOVES = frozenset(("cd", "chdir", "popd", "pushd", "push-location", "set-location"))
-OLD_TOUCHES = frozenset(("cd", "rm", "cp", "mv", "mkdir", "touch", "chmod", "chown"))
-_ITEMS = frozenset(f"{verb}-item" for verb in ("copy", "move", "remove", "new", "rename"))
-_CONTENTS = frozenset(("cat", "get-content", "set-content", "add-content"))
-_TOUCHES = OLD_TOUCHES | MOVES | _ITEMS | _CONTENTS
-_WORDS = frozenset(("command_name", "word", "string", "raw_string", "concatenation"))
+MOVES = names("cd chdir popd pushd push-location set-location")
+OLD_TOUCHES = names("cd rm cp mv mkdir touch chmod chown")
+_TOUCHES = (
+    OLD_TOUCHES
+    | MOVES
+    | names("copy-item move-item remove-item new-item rename-item")
+    | names("cat get-content set-content add-content")
+)
+_WORDS = names("command_name word string raw_string concatenation")
 # A `((i++))` or `((!x))`: to grammar 0.25.0, which OpenCode has, a test and no command.
 _TEST = re.compile(r"\(\([\s(-]*(?:!|[\w${}]+(?:\+\+|--))")
 _GLOB = re.compile(r"[?*\[].*", re.DOTALL)
@@ -116,7 +117,7 @@ class OpenCode:
         named = any(wildcard(rule.permission, tool) for rule in own if rule.permission != "*")
         return named and self.offers(tool)
 
-    def allows(self, tool: str, arguments: Mapping[str, Any], root: str) -> bool:
+    def allows(self, tool: str, arguments: Arguments, root: str) -> bool:
         if tool == BASH:
             return self.allows_command(arguments["command"], root, start_folder(arguments, root))
         return all(
@@ -124,7 +125,12 @@ class OpenCode:
             for permission, subject in _subjects(tool, arguments, root)
         )
 
-    def quoted(self, tool: str, arguments: Mapping[str, Any], root: str) -> list[Mapping[str, str]]:
+    def quoted(
+        self,
+        tool: str,
+        arguments: Arguments,
+        root: str,
+    ) -> list[Mapping[str, str]]:
         """All rules on the permission that was missing, in their order, allowing ones too."""
         permission = self._missing(tool, arguments, root)
         return [
@@ -133,54 +139,53 @@ class OpenCode:
             if wildcard(rule.permission, permission)
         ]
 
-    def _missing(self, tool: str, arguments: Mapping[str, Any], root: str) -> str:
+    def _missing(self, tool: str, arguments: Arguments, root: str) -> str:
         """Return the permission that a denied call lacks: folders come first."""
         if tool == BASH:
             start = start_folder(arguments, root)
-            inner = segments(Source(str(arguments["command"])))
             folders = [*outside(start, "/", root, is_folder=True)]
-            folders += (
-                one for each in inner for one in each.folders_outside(start, root, self.home)
-            )
+            for segment in segments(Source(str(arguments["command"]))):
+                folders += segment.folders_outside(start, root, self.home)
             return BASH if all(map(self._opens, folders)) else "external_directory"
-        subjects = _subjects(tool, arguments, root)
-        closed = (each for each, subject in subjects if self.action(each, subject) != "allow")
-        return next(closed, _permission(tool))
+        for permission, subject in _subjects(tool, arguments, root):
+            if self.action(permission, subject) != "allow":
+                return permission
+        return _permission(tool)
 
     def allows_command(self, text: str, root: str, start: str) -> bool:
-        """`start` is the folder that the command starts in."""
+        """Return True if a text may run in the folder `start`."""
         source = Source(text)
-        return (
-            not source.is_cut
-            and (inside(start, root) is not None or self._opens(start))
-            and all(
-                all(map(self._opens, segment.folders_outside(start, root, self.home)))
-                and (not segment.needs_rule or self.action(BASH, segment.text) == "allow")
-                for segment in segments(source)
-            )
-        )
+        if source.is_cut:
+            return False
+        if inside(start, root) is None and not self._opens(start):
+            return False
+        return all(self._allows_segment(segment, start, root) for segment in segments(source))
 
     def stops_at(self, text: str, root: str, start: str) -> str:
-        """The first command of a text that no rule allows, as it stands there."""
-        return next(
-            (
-                segment.text
-                for segment in segments(Source(text))
-                if (segment.needs_rule and self.action(BASH, segment.text) != "allow")
-                or not all(map(self._opens, segment.folders_outside(start, root, self.home)))
-            ),
-            "",
-        )
+        """Return the first command of a text that no rule allows, as it stands there."""
+        for segment in segments(Source(text)):
+            if not self._allows_segment(segment, start, root):
+                return segment.text
+        return ""
+
+    def _allows_segment(self, segment: "Segment", start: str, root: str) -> bool:
+        if segment.needs_rule and self.action(BASH, segment.text) != "allow":
+            return False
+        return all(map(self._opens, segment.folders_outside(start, root, self.home)))
 
     def _opens(self, folder: str) -> bool:
         return self.action("external_directory", posixpath.join(folder, "*")) == "allow"
 
 
-def start_folder(arguments: Mapping[str, Any], root: str) -> str:
+def start_folder(arguments: Arguments, root: str) -> str:
     return absolute(str(arguments.get("workdir") or root), root)
 
 
-def _subjects(tool: str, arguments: Mapping[str, Any], root: str) -> Iterator[tuple[str, str]]:
+def _subjects(
+    tool: str,
+    arguments: Arguments,
+    root: str,
+) -> Iterator[tuple[str, str]]:
     """The permissions that a call needs, each with what it is needed for."""
     if tool in _SEARCHES:
         folder = absolute(str(arguments.get("path") or root), root)
@@ -195,7 +200,7 @@ def _subjects(tool: str, arguments: Mapping[str, Any], root: str) -> Iterator[tu
         yield _permission(tool), posixpath.relpath(whole, root)
 
 
-def asked_files(arguments: Mapping[str, Any], root: str) -> list[str]:
+def asked_files(arguments: Arguments, root: str) -> list[str]:
     return [absolute(path, root) for path in path_arguments(arguments) or ("*",)]
 
 
@@ -210,7 +215,8 @@ def _slashed(text: str) -> str:
 
 def wildcard(pattern: str, subject: str) -> bool:
     """OpenCode's match: anchored, `*` for anything, `?` for one character, a last ` *` optional."""
-    if not subject.isascii():  # JavaScript's `?` is half of a character like an emoji
+    # JavaScript's `?` is half of a character like an emoji.
+    if not subject.isascii():
         pattern, subject = (_TWO_UNITS.sub(r"\g<0>\g<0>", text) for text in (pattern, subject))
     if wildcard_regex(pattern).fullmatch(subject):
         return True
@@ -234,26 +240,30 @@ class Segment:
         return bool(self.words) and self.program not in MOVES
 
     def folders_outside(self, start: str, root: str, home: str) -> Iterator[str]:
-        """The folders outside the project that its paths need open, counted from `start`."""
-        if self.program in _TOUCHES:
-            for word in self.operands():
-                path = _GLOB.sub("", expanded(_unquoted(word), home))
-                if path and not any(mark in path for mark in "$`"):
-                    yield from outside(path, start, root, is_folder=self.program in MOVES)
+        """Yield the folders outside the project that its paths need open, counted from `start`."""
+        if self.program not in _TOUCHES:
+            return
+        for word in self.operands():
+            path = _GLOB.sub("", expanded(_unquoted(word), home))
+            if path and not any(mark in path for mark in "$`"):
+                yield from outside(path, start, root, is_folder=self.program in MOVES)
 
     def operands(self) -> Iterator[str]:
         marks = ("-", "+") if self.program == "chmod" else ("-",)
-        return (word for word in self.words[1:] if not word.startswith(marks))
+        for word in self.words[1:]:
+            if not word.startswith(marks):
+                yield word
 
 
 def segments(source: Source) -> Iterator[Segment]:
-    """Every command of a text, those inside others too."""
+    """Yield every command of a text, those inside others too."""
     stack: list[Node] = [*source.roots]
     while stack:
         node = stack.pop()
         if _is_command(source, node):
-            parent = node.parent
-            whole = parent if parent and parent.type == "redirected_statement" else node
+            whole = node
+            if node.parent and node.parent.type == "redirected_statement":
+                whole = node.parent
             yield Segment(_text(source, whole).strip(), _words(source, node))
         stack.extend(reversed(node.children))
 
@@ -281,7 +291,13 @@ def _unquoted(word: str) -> str:
     return word[1:-1] if is_quoted else word
 
 
-def outside(path: str, start: str, root: str, *, is_folder: bool) -> Iterator[str]:
+def outside(
+    path: str,
+    start: str,
+    root: str,
+    *,
+    is_folder: bool,
+) -> Iterator[str]:
     whole = absolute(path, start)
     if inside(whole, root) is None:
         yield whole
@@ -289,11 +305,13 @@ def outside(path: str, start: str, root: str, *, is_folder: bool) -> Iterator[st
             yield posixpath.dirname(whole)
 
 
-_KNOWN = frozenset(("edit", "webfetch", "doom_loop", "external_directory"))
+_KNOWN = names("edit webfetch doom_loop external_directory")
 _FILE_TOOLS = EDIT_TOOLS | {"read"}
 _ACTIONS: Mapping[str, str] = {
     **dict.fromkeys(EDIT_TOOLS, "edit"),
-    **dict.fromkeys(("webfetch", "websearch", "codesearch"), "webfetch"),
+    "webfetch": "webfetch",
+    "websearch": "webfetch",
+    "codesearch": "webfetch",
 }
 
 
@@ -312,7 +330,10 @@ class OpenCode10:
 
     @classmethod
     def of(
-        cls, rules: Iterable[PermissionRule], switches: Mapping[str, bool], home: str
+        cls,
+        rules: Iterable[PermissionRule],
+        switches: Mapping[str, bool],
+        home: str,
     ) -> "OpenCode10":
         """The engine that a config's rules make: 1.0 skips what it does not know."""
         patterns: dict[str, Action] = {"*": "allow"}
@@ -336,28 +357,30 @@ class OpenCode10:
     def _switch(self, tool: str) -> bool | None:
         """Return the longest matching switch; of two equally long, the later in the alphabet."""
         fitting = [pattern for pattern in self.switches if wildcard(pattern, tool)]
-        longest = max(fitting, key=lambda pattern: (len(pattern), pattern), default=None)
+        longest = max(fitting, key=_length_and_text, default=None)
         return None if longest is None else self.switches[longest]
 
-    def allows(self, tool: str, arguments: Mapping[str, Any], root: str) -> bool:
+    def allows(self, tool: str, arguments: Arguments, root: str) -> bool:
         if tool == BASH:
             return self.allows_command(arguments["command"], root, start_folder(arguments, root))
         files = asked_files(arguments, root) if tool in _FILE_TOOLS else []
-        is_inside = self._opens_outside or all(inside(whole, root) for whole in files)
-        return is_inside and self.actions.get(_ACTIONS.get(tool, ""), "allow") == "allow"
+        if not self._opens_outside and any(inside(file, root) is None for file in files):
+            return False
+        return self.actions.get(_ACTIONS.get(tool, ""), "allow") == "allow"
 
     def allows_command(self, text: str, root: str, start: str) -> bool:
-        """`start` is the folder that the command starts in."""
+        """Return True if a text may run in the folder `start`."""
         source = Source(text)
-        return (
-            not source.is_cut
-            and (self._opens_outside or inside(start, root) is not None)
-            and all(
-                (self._opens_outside or not any(_folders_outside(segment, root, self.home)))
-                and (segment.program == "cd" or self._action(segment.words) == "allow")
-                for segment in segments(source)
-            )
-        )
+        if source.is_cut:
+            return False
+        if inside(start, root) is None and not self._opens_outside:
+            return False
+        return all(self._allows_segment(segment, root) for segment in segments(source))
+
+    def _allows_segment(self, segment: Segment, root: str) -> bool:
+        if not self._opens_outside and any(_folders_outside(segment, root, self.home)):
+            return False
+        return segment.program == "cd" or self._action(segment.words) == "allow"
 
     @property
     def _opens_outside(self) -> bool:
@@ -369,11 +392,15 @@ class OpenCode10:
         Of two equally long patterns the later in the alphabet counts.
         """
         action: Action = "allow"
-        for pattern in sorted(self.patterns, key=lambda pattern: (len(pattern), pattern)):
+        for pattern in sorted(self.patterns, key=_length_and_text):
             head, *tail = re.split(r"\s+", pattern)
             if wildcard(head, words[0] if words else "") and _in_sequence(tail, words[1:]):
                 action = self.patterns[pattern]
         return action
+
+
+def _length_and_text(pattern: str) -> tuple[int, str]:
+    return len(pattern), pattern
 
 
 def _folders_outside(segment: Segment, root: str, home: str) -> Iterator[str]:

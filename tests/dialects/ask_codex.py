@@ -1,6 +1,6 @@
 """Asks the real Codex about commands under rules files, and which files it reads.
 
-    python ask.py PROGRAM < sessions.json > rows.json
+    python ask_codex.py PROGRAM < sessions.json > rows.json
 
 A session is {"rules": [text of a file, ...], "verdicts": [["bash", arguments, decision], ...]},
 with an "approval" policy where it is not `untrusted`; or, without rules, about files alone:

@@ -1,6 +1,6 @@
 """Asks a real OpenCode about calls under configs.
 
-    python ask.py PROGRAM < sessions.json > rows.json
+    python ask_opencode.py PROGRAM < sessions.json > rows.json
 
 A session is what stands in a config, and "verdicts": [[tool, arguments, verdict], ...]; what comes
 out is its rows with the verdicts given now, null where nothing can be said. The program runs in

@@ -1,6 +1,6 @@
 """Asks the real Claude Code what it says to calls under settings.
 
-    python ask.py PROGRAM < sessions.json > rows.json
+    python ask_claude_code.py PROGRAM < sessions.json > rows.json
 
 A session is {"permissions": ..., "verdicts": [[tool, arguments, verdict], ...]}; what comes out is
 its rows with the verdicts given now. The program runs in bubblewrap without network or any file of
