@@ -33,7 +33,7 @@ from agenteval.errors import UsageError
 from agenteval.harness.dialogue import Did, text_of
 from agenteval.harness.http import Answer, Request, UnreadableError, read_request
 from agenteval.harness.install import environment, foreign_environment, options, version_of
-from agenteval.harness.recipes import PROGRAMS, Program
+from agenteval.harness.recipes import Program, programs
 from agenteval.harness.translation import (
     ModelRequest,
     Passage,
@@ -162,7 +162,7 @@ class Script:
 
     def _first(self, request: ModelRequest, forms: Mapping[str, Form]) -> None:
         capture, common = self.captured, {"messages", "tools", "stream", "model"}
-        capture.spoken = request.spoken.name
+        capture.spoken = request.dialect
         capture.tools = tuple(request.chat["tools"])
         messages = request.messages
         capture.system = tuple(text_of(one) for one in messages if one.get("role") == "system")
@@ -220,7 +220,7 @@ async def capture(command: Sequence[str]) -> Captured:
         raise UsageError(f"{command[0]}: no such program on PATH: install it, or name its path")
     name = Path(command[0]).name
     name = NAMES.get(name, name)
-    script = Script(PROGRAMS.get(name), Captured(name, await version_of(path)))
+    script = Script(programs().get(name), Captured(name, await version_of(path)))
     server = await asyncio.start_server(script.serve, "127.0.0.1", 0, limit=1 << 23)
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     async with server:

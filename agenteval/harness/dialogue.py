@@ -6,7 +6,7 @@ again is a second reply, and no second call.
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -173,7 +173,8 @@ def _count_replies(messages: Sequence[Wire]) -> int:
 _CODE = re.compile(r"(?:exited with code|Exit code|Exit Code:|<returncode>)\s*(\d+)")
 
 
-class Wording(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Wording:
     """The wording of a harness's denials and refusals, as regular expressions."""
 
     denied: str = "(?!)"
@@ -192,49 +193,34 @@ class Wording(NamedTuple):
 
 
 NOTHING = Wording()
-OPENCODE = Wording(
-    "specified a rule which prevents|specifically restricted|rejected permission|"
-    "Permission(Denied|Rejected)Error",
-    "invalid arguments|unavailable tool|arguments provided to the",
-)
-CLAUDE = Wording(
-    "Permission to use|requested permissions|was blocked|has been denied|requires approval|"
-    "doesn't want to proceed|not in the list of allowed|"
-    "requires permission to use|permission was declined",  # Qwen Code's, without a terminal
-    "InputValidationError|No such tool|not found in registry",
-)
-CODEX = Wording(
-    r"rejected: blocked by policy|Rejected\(|^patch rejected",
-    "unsupported call|failed to parse function arguments",
-)
 
 
-def opencode_tells(line: Wire) -> Iterator[CallEvent]:
+def _opencode(line: Wire, wording: Wording) -> Iterator[CallEvent]:
     part = line.get("part")
     if line.get("type") != "tool_use" or not isinstance(part, Mapping):
         return
     state = part.get("state") or {}
-    said = str(state.get("error", ""))
-    did = OPENCODE.did(said) if state.get("status") == "error" else Did.RAN
+    did = Did.RAN
     if part.get("tool") == "invalid":
         did = Did.REFUSED
+    elif state.get("status") == "error":
+        did = wording.did(str(state.get("error", "")))
     metadata = state.get("metadata") or {}
     yield CallEvent(str(part.get("callID", "")), did, _exit(metadata.get("exit", 0)))
 
 
-def claude_tells(line: Wire) -> Iterator[CallEvent]:
+def _claude(line: Wire, wording: Wording) -> Iterator[CallEvent]:
     """Qwen Code prints its turns in the same form."""
     message = line.get("message")
     content = message.get("content") if isinstance(message, Mapping) else None
     for block in content if isinstance(content, list) else ():
         if isinstance(block, Mapping) and block.get("type") == "tool_result":
-            said = json.dumps(block.get("content"))
-            did = CLAUDE.did(said) if block.get("is_error") else Did.RAN
             code = int(bool(block.get("is_error")))
+            did = wording.did(json.dumps(block.get("content"))) if code else Did.RAN
             yield CallEvent(str(block.get("tool_use_id", "")), did, code)
 
 
-def codex_tells(line: Wire) -> Iterator[CallEvent]:
+def _codex(line: Wire, _: Wording) -> Iterator[CallEvent]:
     """Yield the report in a line of Codex's app server on an item that is a call."""
     params = line.get("params")
     item = params.get("item") if isinstance(params, Mapping) else None
@@ -250,11 +236,14 @@ def _exit(code: object) -> int | None:
     return code if code is None or (type(code) is int and abs(code) < 1 << 31) else 0
 
 
-def events_in(line: str, tells: Callable[[Wire], Iterator[CallEvent]] | None) -> list[CallEvent]:
-    """Return the reports on calls in a line that a program printed."""
-    if tells is None or not line.startswith("{"):
+_READERS = {"opencode": _opencode, "claude": _claude, "codex": _codex}
+
+
+def events_in(line: str, form: str, wording: Wording) -> list[CallEvent]:
+    """Return the reports on calls in a line that a program printed in this form; "" for none."""
+    if not form or not line.startswith("{"):
         return []
     try:
-        return [*tells(json.loads(line))]
+        return [*_READERS[form](json.loads(line), wording)]
     except (ValueError, RecursionError, AttributeError, TypeError):  # of another form than known
         return []

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from agenteval.errors import UsageError
-from agenteval.harness.recipes import CHAT, FOLDER, MODEL, PROGRAMS, Program
+from agenteval.harness.recipes import CHAT, FOLDER, MODEL, Program, programs
 from agenteval.lazily import OWN_SAFE_PATH
 from agenteval.temporary import locked
 from agenteval.trial.redaction import is_secret
@@ -68,9 +68,9 @@ def data() -> Path:
 
 def _program_of(name: str) -> Program:
     """Raises UsageError for a name that no harness has."""
-    if name not in PROGRAMS:
-        raise UsageError(f"no harness {name!r} is known. Known: {', '.join(PROGRAMS)}")
-    return PROGRAMS[name]
+    if name not in programs():
+        raise UsageError(f"no harness {name!r} is known. Known: {', '.join(programs())}")
+    return programs()[name]
 
 
 def installed(name: str) -> Installed:

@@ -363,7 +363,8 @@ class HarnessLoop:
             self._ended, self.played.cpu = news, float(news["cpu"])
         line = str(news.get("line", ""))
         self._printed = line.strip() or self._printed
-        for event in events_in(line, self.installed.program.tells):
+        program = self.installed.program
+        for event in events_in(line, program.reports, program.wording):
             self._dialogue.record_event(event)
             self._events[event.id] = event
         if line and self._client:
@@ -445,7 +446,7 @@ class HarnessLoop:
         if last and (turn := self._dialogue.settle(sure=True)):
             await self._take_turn(turn)
         for call in self._dialogue.pending_calls[len(self.calls) :]:
-            has_event = call.event or not self.installed.program.tells
+            has_event = call.event or not self.installed.program.reports
             waited = call.turn < len(self.turns) - TELLS_WITHIN
             if not last and (call.reply is None or not (has_event or waited)):
                 return

@@ -13,7 +13,7 @@ from agenteval.config.prompts import judging
 from agenteval.errors import UsageError
 from agenteval.harness.install import Installed, install, installed
 from agenteval.harness.play import HarnessLoop, Hosting, Played
-from agenteval.harness.recipes import PROGRAMS, arm_of, shows_open_files
+from agenteval.harness.recipes import arm_of, programs, shows_open_files
 from agenteval.policy.policy import UNKNOWN_WORLD, Policy
 from agenteval.prompt.arm import STRICT
 from agenteval.prompt.prompt import Prompt
@@ -165,7 +165,7 @@ def allowed(policy: Policy, call: ToolCall) -> bool:
 
 def listed() -> Iterator[str]:
     """A line for each harness that is known."""
-    for program in PROGRAMS.values():
+    for program in programs().values():
         try:
             installation = installed(program.name)
         except UsageError:
@@ -247,9 +247,9 @@ def _call_text(call: CallRecord) -> str:
 
 def _readings_of(name: str, stages: Iterable[Stage]) -> Mapping[str, Read]:
     """The allow list of each scenario as our engine of this harness's dialect reads it."""
-    dialect = PROGRAMS[name].dialect
+    dialect = programs()[name].dialect
     arm = replace(STRICT, engine=dialect if dialect == name else "")
-    asked = PROGRAMS[name].asks
+    asked = programs()[name].asks
     return {
         stage.scenario.name: Read(judging(arm, stage.policy), stage.policy if asked else None)
         for stage in stages
