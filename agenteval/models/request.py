@@ -42,7 +42,7 @@ from agenteval.trial.call import (
     arrived,
 )
 from agenteval.trial.recovery import repeated
-from agenteval.trial.run import FIELD, Rule
+from agenteval.trial.run import FIELD, REQUEST_OPTIONS, Rule
 from agenteval.trial.text import excerpt, is_byte, turn_seed
 from agenteval.trial.trial import Message, Timing, Turn, Usage
 
@@ -272,8 +272,8 @@ def request_body(
         ]
         if tools:
             request["tools"] = tools
-            if entry.tool_choice:
-                request["tool_choice"] = entry.tool_choice
+            options = {option.name: getattr(entry, option.name) for option in REQUEST_OPTIONS}
+            request |= {name: value for name, value in options.items() if value}
     return _ENCODER.encode(request | entry.sampling.model_dump(exclude_none=True))
 
 
