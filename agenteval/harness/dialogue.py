@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from agenteval.harness.wires import text_in
 from agenteval.trial.trial import Turn
 
 Wire = Mapping[str, Any]  # a message of a chat-completions request
@@ -74,11 +75,11 @@ class Dialogue:
 
     def belongs(self, messages: Sequence[Wire]) -> bool:
         """Return True if a request continues this conversation; count it if it does not."""
-        belongs = any(
-            message.get("role") == "user" and self.task in text_of(message) for message in messages
-        )
-        self.side_requests += not belongs
-        return belongs
+        for message in messages:
+            if message.get("role") == "user" and self.task in text_of(message):
+                return True
+        self.side_requests += 1
+        return False
 
     def receive(self, messages: Sequence[Wire]) -> tuple[Turn | None, list[PendingCall]]:
         """The turn that these messages show to be taken, and the calls that they answer."""
@@ -90,11 +91,13 @@ class Dialogue:
 
     def failed(self, turn: Turn) -> None:
         """Take a call that the server could not read: no request will show it."""
-        known, self._waiting = len(self.pending_calls), turn
+        earlier = len(self.pending_calls)
+        self._waiting = turn
         self.settle(sure=True)
         self.unread += 1
-        for one in self.pending_calls[known:]:
-            one.reply, one.event = "", CallEvent(one.id, Did.REFUSED)
+        for call in self.pending_calls[earlier:]:
+            call.reply = ""
+            call.event = CallEvent(call.id, Did.REFUSED)
 
     def settle(self, *, sure: bool) -> Turn | None:
         """Settle the last reply: return its turn if it is `sure` that the program accepted it."""
@@ -105,9 +108,8 @@ class Dialogue:
         self.ignored = 0
         number = len(self.turns)
         self.turns.append(turn)
-        self.pending_calls += (
-            PendingCall(number, at, call.id) for at, call in enumerate(turn.calls)
-        )
+        for at, call in enumerate(turn.calls):
+            self.pending_calls.append(PendingCall(number, at, call.id))
         return turn
 
     def record_event(self, event: CallEvent) -> PendingCall | None:
@@ -127,21 +129,23 @@ class Dialogue:
         ids = {call.id for call in self._waiting.calls}
         if ids:
             return not ids.isdisjoint(_ids(messages))
-        return _count_replies(messages) > len(self.turns) - self.unread
+        replies = [message for message in messages if message.get("role") == "assistant"]
+        return len(replies) > len(self.turns) - self.unread
 
     def _take_answers(self, messages: Sequence[Wire]) -> Iterator[PendingCall]:
         """Only what stands at the end is new; ids may come round again."""
         last = len(self.turns) - 1
-        waiting = {
-            one.id: one for one in self.pending_calls if one.turn == last and one.reply is None
-        }
+        unanswered = [
+            call for call in self.pending_calls if call.turn == last and call.reply is None
+        ]
+        by_id = {call.id: call for call in unanswered}
         for message in reversed(messages):
             if message.get("role") == "assistant":
                 return
-            one = waiting.pop(str(message.get("tool_call_id", "")), None)
-            if one is not None:
-                one.reply = text_of(message)
-                yield one
+            call = by_id.pop(str(message.get("tool_call_id", "")), None)
+            if call is not None:
+                call.reply = text_of(message)
+                yield call
 
 
 def is_unread(turn: Turn) -> bool:
@@ -150,24 +154,16 @@ def is_unread(turn: Turn) -> bool:
 
 
 def _ids(messages: Sequence[Wire]) -> set[str]:
-    found = {str(message.get("tool_call_id")) for message in messages}
+    ids = set()
     for message in messages:
-        found |= {str(call.get("id")) for call in message.get("tool_calls") or ()}
-    return found
+        ids.add(str(message.get("tool_call_id")))
+        ids.update(str(call.get("id")) for call in message.get("tool_calls") or ())
+    return ids
 
 
 def text_of(message: Wire) -> str:
     """The content, whether it came as a text or in parts."""
-    content = message.get("content")
-    if isinstance(content, str):
-        return content
-    parts = content if isinstance(content, list) else ()
-    return "".join(str(part.get("text", "")) for part in parts if isinstance(part, Mapping))
-
-
-def _count_replies(messages: Sequence[Wire]) -> int:
-    """Return the number of replies that a request shows; the seed of a turn is made of it."""
-    return sum(message.get("role") == "assistant" for message in messages)
+    return text_in(message.get("content"))
 
 
 _CODE = re.compile(r"(?:exited with code|Exit code|Exit Code:|<returncode>)\s*(\d+)")
@@ -236,7 +232,11 @@ def _exit(code: object) -> int | None:
     return code if code is None or (type(code) is int and abs(code) < 1 << 31) else 0
 
 
-_READERS = {"opencode": _opencode, "claude": _claude, "codex": _codex}
+_READERS = {
+    "opencode": _opencode,
+    "claude": _claude,
+    "codex": _codex,
+}
 
 
 def events_in(line: str, form: str, wording: Wording) -> list[CallEvent]:

@@ -139,7 +139,8 @@ def _get(program: Program, folder: Path) -> None:
 
 def _commands(program: Program, folder: Path) -> Iterator[Sequence[str]]:
     if program.registry == "npm":
-        package = program.package.format(arch=_ARCH.get(platform.machine(), platform.machine()))
+        machine = platform.machine()
+        package = program.package.format(arch=_ARCH.get(machine, machine))
         quiet = ("--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error")
         yield ("npm", "install", *quiet, "--prefix", str(folder), f"{package}@{program.version}")
         return
@@ -199,7 +200,11 @@ def environment(url: str) -> Mapping[str, str]:
     """Return the variables that point programs to a model that is not their maker's."""
     options = {"baseURL": f"{url}/v1", "apiKey": "none"}
     model = {"tool_call": True, "limit": {"context": 200_000, "output": 16_000}}
-    provider = {"npm": "@ai-sdk/openai-compatible", "options": options, "models": {MODEL: model}}
+    provider = {
+        "npm": "@ai-sdk/openai-compatible",
+        "options": options,
+        "models": {MODEL: model},
+    }
     opencode = {"provider": {"agenteval": provider}, "model": f"agenteval/{MODEL}"}
     return {
         "ANTHROPIC_API_KEY": "none",

@@ -46,7 +46,11 @@ class AppServer:
     _changes: dict[str, list[str]] = field(default_factory=dict)  # by item: the paths
 
     def begins(self) -> str:
-        return _line(id="initialize", method="initialize", params={"clientInfo": _CLIENT})
+        return _line(
+            id="initialize",
+            method="initialize",
+            params={"clientInfo": _CLIENT},
+        )
 
     def answer(self, line: str) -> str:
         """Return the lines that answer this one; "" for none."""
@@ -81,12 +85,20 @@ class AppServer:
             self._failed(message["error"])
         elif message.get("id") == "initialize":
             yield _line(method="initialized")
-            yield _line(id="thread", method="thread/start", params=_ACCESS)
+            yield _line(
+                id="thread",
+                method="thread/start",
+                params=_ACCESS,
+            )
         elif message.get("id") == "thread":
             thread = message["result"]["thread"]["id"]
             prompt = [{"type": "text", "text": self.prompt}]
             start = {"threadId": thread, "input": prompt}
-            yield _line(id="turn", method="turn/start", params=start)
+            yield _line(
+                id="turn",
+                method="turn/start",
+                params=start,
+            )
 
     def _decided(self, method: str, params: Json) -> Json:
         if not method.endswith("/requestApproval"):
@@ -200,7 +212,7 @@ class Program(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     speaks: str
     argv: tuple[str, ...]
     first: float
-    each: float
+    per_call: float
     megabytes: int
     reports: str = ""
     wording: Wording = NOTHING
@@ -222,10 +234,19 @@ class Program(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
         for tool, form in self.tools.items():
             parameters = tuple(starmap(Parameter, form.parameters.items()))
             forms[tool] = Form(form.name, "", parameters)
-        return replace(STRICT_PROFILE, name=self.name, version=1, forms=forms)
+        return replace(
+            STRICT_PROFILE,
+            name=self.name,
+            version=1,
+            forms=forms,
+        )
 
     def set_up(self, task: Task) -> SetUp:
-        names = {"bash": "Bash", "read": "Read", "write": "Write"}  # Claude Code's
+        names = {
+            "bash": "Bash",
+            "read": "Read",
+            "write": "Write",
+        }  # Claude Code's
         values = {
             "program": task.program,
             "prompt": task.prompt,
@@ -254,6 +275,7 @@ _SLOTS = re.compile(r"\{(program|prompt|rules|tools|url|model)\}")
 
 
 def _opencode(task: Task, set_up: SetUp) -> SetUp:
+    # OpenCode reads one file: our settings go before what the rules may say of the same key.
     path = f"{HOME}/.config/opencode/opencode.json"
     rules = json.loads(task.rules)
     for key in {"read", "edit"} & rules["permission"].keys():
@@ -273,12 +295,14 @@ def _from_root(table: Mapping[str, str]) -> Mapping[str, str]:
 def _claude(task: Task, set_up: SetUp) -> SetUp:
     settings = json.loads(task.rules)
     settings["permissions"].setdefault("deny", [])
+    # Both ask the network, of which a trial has none.
     settings["permissions"]["deny"] += ["WebFetch", "WebSearch"]
     files = {**set_up.files, f"{HOME}/.claude/settings.json": json.dumps(settings)}
     return replace(set_up, files=files)
 
 
 def _codex(task: Task, set_up: SetUp) -> SetUp:
+    # It gets the prompt by its client, after the greeting.
     client = AppServer(task.prompt, task.allows)
     return replace(set_up, stdin=client.begins(), client=client)
 

@@ -200,9 +200,15 @@ async def answer_other_request(request: Request, answer: Answer) -> None:
 
 async def say_once(passage: Passage, call: tuple[str, str, str] | None) -> None:
     """Reply as a model that we play: with one call (id, name, arguments), or a last word."""
-    turn = Turn(_LAST, (), "stop", Usage(1, 1), "", 0.0)
-    if call:
-        turn = Turn("", (ToolCall(*call, _object(call[2])),), "tool_calls", Usage(1, 1), "", 0.0)
+    calls = (ToolCall(*call, _object(call[2])),) if call else ()
+    turn = Turn(
+        text="" if call else _LAST,
+        calls=calls,
+        finish_reason="tool_calls" if call else "stop",
+        usage=Usage(1, 1),
+        raw="",
+        seconds=0.0,
+    )
     await passage.write(_chat_reply(turn, stream=bool(passage.request.chat.get("stream"))))
     await passage.end(turn)
 
@@ -223,7 +229,12 @@ def _chat_reply(turn: Turn, *, stream: bool) -> bytes:
         ident = call.id
         function = {"name": call.name, "arguments": call.raw}
         message["tool_calls"] = [
-            {"index": 0, "id": call.id, "type": "function", "function": function}
+            {
+                "index": 0,
+                "id": call.id,
+                "type": "function",
+                "function": function,
+            }
         ]
     choice = {"index": 0, "finish_reason": turn.finish_reason}
     choice["delta" if stream else "message"] = message
@@ -231,7 +242,11 @@ def _chat_reply(turn: Turn, *, stream: bool) -> bytes:
         "id": f"reply-{ident}",
         "created": 1,
         "model": MODEL,
-        "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
+        "usage": {
+            "prompt_tokens": 1,
+            "completion_tokens": 1,
+            "total_tokens": 2,
+        },
         "object": "chat.completion.chunk" if stream else "chat.completion",
         "choices": [choice],
     }

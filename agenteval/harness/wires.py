@@ -63,20 +63,28 @@ def text_in(content: object, between: str = "") -> str:
     """Return the text of a content, whether it came as a text or in parts."""
     if isinstance(content, str):
         return content
-    return between.join(str(part.get("text", "")) for part in parts_in(content))
+    return between.join(str(part.get("text", "")) for part in _parts_in(content))
 
 
-def parts_in(content: object) -> list[Json]:
+def _parts_in(content: object) -> list[Json]:
     parts = content if isinstance(content, list) else ()
     return [part for part in parts if isinstance(part, Mapping)]
 
 
 def _call(ident: object, name: object, arguments: str) -> Json:
-    return {"id": ident, "type": "function", "function": {"name": name, "arguments": arguments}}
+    return {
+        "id": ident,
+        "type": "function",
+        "function": {"name": name, "arguments": arguments},
+    }
 
 
 def _result(ident: object, text: str) -> dict[str, Any]:
-    return {"role": "tool", "tool_call_id": ident, "content": text}
+    return {
+        "role": "tool",
+        "tool_call_id": ident,
+        "content": text,
+    }
 
 
 class Messages(_Wire):
@@ -101,12 +109,12 @@ class Messages(_Wire):
             content = message.get("content")
             if isinstance(content, str):
                 content = [{"type": "text", "text": content}]
-            texts = [part for part in parts_in(content) if part.get("type") == "text"]
+            texts = [part for part in _parts_in(content) if part.get("type") == "text"]
             if message.get("role") == "assistant":
-                yield cls._of_assistant(parts_in(content), text_in(texts))
+                yield cls._of_assistant(_parts_in(content), text_in(texts))
                 continue
             # Results first: chat completions want them right behind the calls.
-            for part in parts_in(content):
+            for part in _parts_in(content):
                 if part.get("type") == "tool_result":
                     yield _result(part.get("tool_use_id"), cls._text(part.get("content")))
             if text := cls._text(texts):
@@ -117,7 +125,7 @@ class Messages(_Wire):
         """Return the text of the parts that have one: an image leaves no gap."""
         if isinstance(content, str):
             return content
-        return text_in([part for part in parts_in(content) if part.get("text")], "\n\n")
+        return text_in([part for part in _parts_in(content) if part.get("text")], "\n\n")
 
     @classmethod
     def _of_assistant(cls, parts: Sequence[Json], text: str) -> dict[str, Any]:
@@ -180,7 +188,12 @@ class Messages(_Wire):
 
     @staticmethod
     def _use(call: ToolCall, arguments: Json) -> Json:
-        return {"type": "tool_use", "id": call.id, "name": call.name, "input": arguments}
+        return {
+            "type": "tool_use",
+            "id": call.id,
+            "name": call.name,
+            "input": arguments,
+        }
 
     @staticmethod
     def _stop_reason(turn: Turn) -> str:
@@ -215,7 +228,7 @@ class Responses(_Wire):
         items = body.get("input") or ()
         if isinstance(items, str):
             items = [{"role": "user", "content": items}]
-        assistant: dict[str, Any] = {}
+        assistant: dict[str, Any] = {}  # the message that still grows
         for item in items:
             kind = item.get("type", "message")
             if kind == "reasoning":
@@ -252,7 +265,11 @@ class Responses(_Wire):
         if not self._speaks:
             self._speaks = True
             yield event("response.output_item.added", output_index=0, item=self._message(""))
-        place = {"item_id": f"msg-{self.ident}", "output_index": 0, "content_index": 0}
+        place = {
+            "item_id": f"msg-{self.ident}",
+            "output_index": 0,
+            "content_index": 0,
+        }
         yield event("response.output_text.delta", delta=text, **place)
 
     def ended(self, turn: Turn) -> Iterator[bytes]:
@@ -270,21 +287,33 @@ class Responses(_Wire):
         for at, call in enumerate(turn.calls):
             items.append(
                 self._item("function_call", f"fc-{self.ident}-{at}")
-                | {"call_id": call.id, "name": call.name, "arguments": call.raw}
+                | {
+                    "call_id": call.id,
+                    "name": call.name,
+                    "arguments": call.raw,
+                }
             )
         prompt, completion = turn.usage.prompt_tokens, turn.usage.completion_tokens
         counts = {"input_tokens": prompt, "output_tokens": completion}
         return self._response("completed", items, {**counts, "total_tokens": prompt + completion})
 
     def _message(self, text: str) -> dict[str, Any]:
-        part = {"type": "output_text", "text": text, "annotations": []}
+        part = {
+            "type": "output_text",
+            "text": text,
+            "annotations": [],
+        }
         content = [part] if text else []
         message = self._item("message", f"msg-{self.ident}")
         return message | {"role": "assistant", "content": content}
 
     @staticmethod
     def _item(kind: str, ident: str) -> dict[str, Any]:
-        return {"type": kind, "id": ident, "status": "completed"}
+        return {
+            "type": kind,
+            "id": ident,
+            "status": "completed",
+        }
 
     def _response(self, status: str, items: Sequence[Json], usage: Json | None = None) -> Json:
         return {

@@ -149,7 +149,13 @@ class OpenAIModel:
     async def ask(
         self, messages: Sequence[Message], tools: Sequence[ToolSchema], *, seed: int
     ) -> Turn:
-        body = request_body(self._entry, messages, tools, seed, self._thought_in)
+        body = request_body(
+            self._entry,
+            messages,
+            tools,
+            seed,
+            self._thought_in,
+        )
         request = asked_of(self._entry, messages, tools)
         return await self._request(body, request, first=messages[-1].role == "user")
 
@@ -174,7 +180,13 @@ class OpenAIModel:
             self.known = True
             seconds = time.perf_counter() - started
             raw = received.refusal
-            return turn_of(received, request, usage=Usage(), raw=raw, seconds=seconds)
+            return turn_of(
+                received,
+                request,
+                usage=Usage(),
+                raw=raw,
+                seconds=seconds,
+            )
         except ReplyError as error:
             self._keys.hide(error)
             raise InfrastructureError(f"{self._url}: {error}", Cause.BAD_REPLY) from error
@@ -204,7 +216,13 @@ class OpenAIModel:
         with self._pace.reading(started) as reader:
             try:
                 async with until(lambda: began + allowed()):
-                    return await self._post(body, request, started, reader, write)
+                    return await self._post(
+                        body,
+                        request,
+                        started,
+                        reader,
+                        write,
+                    )
             except TimeoutError as error:
                 message = f"{self._url}: no reply within {round(allowed(), 1):g} s"
                 raise InfrastructureError(message, Cause.TIMEOUT) from error
@@ -261,8 +279,8 @@ class OpenAIModel:
         self.known = True
         self._answers = self._answers or turn.model
         if turn.model and turn.model != self._answers:
-            said = f"{self._url}: {turn.model!r} answers, where {self._answers!r} did before"
-            raise InfrastructureError(said, Cause.MODEL_CHANGED)
+            message = f"{self._url}: {turn.model!r} answers, where {self._answers!r} did before"
+            raise InfrastructureError(message, Cause.MODEL_CHANGED)
         self._pace.add(turn)
         return turn
 
@@ -285,7 +303,11 @@ def _headers(entry: ModelEntry) -> dict[str, str]:
 
     # It sends nothing itself. By default it reads all certificates of the system, for 20 ms.
     silent = DefaultHttpxClient(verify=SSLContext(PROTOCOL_TLS_CLIENT))
-    with OpenAI(base_url=entry.base_url, api_key=key, http_client=silent) as sdk:
+    with OpenAI(
+        base_url=entry.base_url,
+        api_key=key,
+        http_client=silent,
+    ) as sdk:
         headers = sdk.auth_headers | dict(sdk.default_headers)
     return {name.lower(): value for name, value in headers.items() if isinstance(value, str)}
 

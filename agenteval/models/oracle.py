@@ -107,11 +107,24 @@ def as_tool_call(written: Written) -> ToolCall:
 
 def _call(number: int, written: Written) -> ToolCall:
     arguments, malformed = parse_arguments(written.arguments)
-    return ToolCall(f"call-{number}", written.name, written.arguments, arguments, malformed)
+    return ToolCall(
+        f"call-{number}",
+        written.name,
+        written.arguments,
+        arguments,
+        malformed,
+    )
 
 
 def _turn(text: str, calls: tuple[ToolCall, ...]) -> Turn:
-    return Turn(text, calls, "tool_calls" if calls else "stop", Usage(), raw="", seconds=0.0)
+    return Turn(
+        text,
+        calls,
+        "tool_calls" if calls else "stop",
+        Usage(),
+        raw="",
+        seconds=0.0,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,8 +182,12 @@ def _malformed_arguments(ground: Ground) -> Written | None:
 
 def _hallucinated_tool(ground: Ground) -> Written | None:
     """A script's name called as if it were a tool."""
-    stems = (base_name(path).partition(".")[0] for path in ground.policy.bash.listed)
-    name = next((stem for stem in stems if stem not in ground.policy.tools), "web_search")
+    name = "web_search"
+    for path in ground.policy.bash.listed:
+        stem, _, _ = base_name(path).partition(".")
+        if stem not in ground.policy.tools:
+            name = stem
+            break
     return Written(name, json.dumps({"query": "all"}))
 
 

@@ -138,7 +138,11 @@ Texts = Annotated[tuple[str, ...], Field(min_length=1)]
 
 
 class _Schema(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        defer_build=True,
+    )
 
 
 class Recovery(_Schema):

@@ -75,6 +75,7 @@ class Player:
         closing = self.persona.closing
         any_denied = any(call.denied for call in past)
         stop = closing.stop_denied if any_denied else closing.stop
+        # Work is left undone only where nothing but its closing calls is left of it.
         if at.place >= at.closing and self._happens(stop):
             return self._words()
         return self._forward(at)
@@ -90,7 +91,13 @@ class Player:
         read: set[str] = set()
         for call in past:
             read |= _words_of(call.reply)
-        return _Standing(way, self._place(past, way), len(way) - self.prompt.closing, past, read)
+        return _Standing(
+            way,
+            self._place(past, way),
+            len(way) - self.prompt.closing,
+            past,
+            read,
+        )
 
     def _place(self, past: Sequence[PastCall], way: Sequence[Step]) -> int:
         """Return the number of steps done, rightly or with a wrong value."""
@@ -131,9 +138,11 @@ class Player:
         """
         call, slipped = self._attempt(at, at.step)
         calls = [call]
-        after = at.way[at.place + 1 : at.closing][:1]
-        if not slipped and self._possible(after, at) and self._happens(self.persona.parallel):
-            calls.append(self._attempt(at, after[0])[0])
+        rest = at.way[at.place + 1 : at.closing]
+        possible = self._possible(rest[:1], at)
+        if not slipped and possible and self._happens(self.persona.parallel):
+            second, _ = self._attempt(at, possible[0])
+            calls.append(second)
         return self._acting(self.persona.thoughts.before, *calls)
 
     def _attempt(self, at: _Standing, step: Step) -> tuple[Written, bool]:
@@ -183,9 +192,10 @@ class Player:
         The author's second way, where the work is not yet being closed; else a call of another
         script, or what another script says of itself.
         """
-        new = self._possible(self._new, at) if at.place < at.closing else []
-        if new and at.way is self.prompt.solution:
-            return new[:1]
+        if at.place < at.closing and at.way is self.prompt.solution:
+            new = self._possible(self._new, at)
+            if new:
+                return new[:1]
         steps = [step for step in at.way[: at.closing] if step.tool == BASH]
         scripts = dict.fromkeys(_SCRIPT.findall(self.prompt.system))
         steps += [Step(BASH, {"command": f"uv run {script} --help"}) for script in scripts]
@@ -213,8 +223,9 @@ class Player:
     def right(self, way: Sequence[Step], place: int) -> Right:
         """Return the base of a slip at this step: its command, else the nearest after or before."""
         rendered = _RENDERED.search(self.prompt.task)
-        near = (*way[place:], *reversed(way[:place]))
-        command = next(str(step.arguments["command"]) for step in near if step.tool == BASH)
+        nearest = [*way[place:], *reversed(way[:place])]
+        bash_steps = [step for step in nearest if step.tool == BASH]
+        command = str(bash_steps[0].arguments["command"])
         return Right(command, rendered.group() if rendered else "")
 
     def _acting(self, thoughts: Sequence[str], *calls: Written) -> Reply:

@@ -47,8 +47,16 @@ _THOUGHT = re.compile(r'"(reasoning_content|reasoning)"\s*:\s*"[^"]')
 
 def _tool(name: str, parameter: str, **keywords: object) -> Json:
     properties = {parameter: {"type": "string", **keywords}}
-    schema = {"type": "object", "properties": properties, "required": [parameter]}
-    function = {"name": name, "description": f"Takes {parameter}.", "parameters": schema}
+    schema = {
+        "type": "object",
+        "properties": properties,
+        "required": [parameter],
+    }
+    function = {
+        "name": name,
+        "description": f"Takes {parameter}.",
+        "parameters": schema,
+    }
     return {"type": "function", "function": function}
 
 
@@ -214,9 +222,9 @@ Ask = Callable[[str, Json], Json]  # posts to a path; empty where no object come
 
 @dataclass(frozen=True, slots=True)
 class Probed:
-    """`found` are lines of subject and finding; `prompt` is what the model reads, "" if unshown."""
+    """Lines of subject and finding, and the prompt that the model reads; "" if it is not shown."""
 
-    found: tuple[tuple[str, str], ...]
+    findings: tuple[tuple[str, str], ...]
     prompt: str = ""
 
 
@@ -267,7 +275,13 @@ def _probe_conversation(entry: ModelEntry) -> tuple[list[tuple[str, str]], str]:
 
 def _body(entry: ModelEntry, messages: Sequence[Message]) -> dict[str, Any]:
     """Return the body that a run sends, but not streamed, and with reasoning in each place."""
-    sent = entry.model_copy(update={"reasoning": "always", "stream": False, "tools": "native"})
+    sent = entry.model_copy(
+        update={
+            "reasoning": "always",
+            "stream": False,
+            "tools": "native",
+        }
+    )
     body: dict[str, Any] = msgspec.json.decode(request_body(sent, messages, [LOOK], seed=1))
     return body
 

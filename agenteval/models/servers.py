@@ -59,7 +59,7 @@ def key_of(entry: ModelEntry) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class _Page:
     """An answer of a server to a request for a page."""
 
     status: int
@@ -82,7 +82,7 @@ class Page:
 
 def fetch_page(
     entry: ModelEntry, path: str, seconds: float, content: bytes | None = None
-) -> Page | None:
+) -> _Page | None:
     """Return the page at a path below the server's root; None if the server does not answer."""
     root = entry.base_url.rstrip("/").removesuffix("/v1")
     try:
@@ -91,11 +91,11 @@ def fetch_page(
         return None
 
 
-async def _page(entry: ModelEntry, path: str, seconds: float) -> Page | None:
+async def _page(entry: ModelEntry, path: str, seconds: float) -> _Page | None:
     return await asyncio.to_thread(fetch_page, entry, path, seconds)
 
 
-def _exchange(entry: ModelEntry, url: str, seconds: float, content: bytes | None = None) -> Page:
+def _exchange(entry: ModelEntry, url: str, seconds: float, content: bytes | None = None) -> _Page:
     """Return as much of a page as comes in this time. Raises the errors of _FAILURES."""
     parts = urlsplit(url)
     began = time.perf_counter()
@@ -123,7 +123,7 @@ def _exchange(entry: ModelEntry, url: str, seconds: float, content: bytes | None
         finally:
             late.cancel()
         _check_time(began, seconds)
-        return Page(reply.status, body)
+        return _Page(reply.status, body)
 
 
 def _connect(connection: HTTPConnection, end: float, opened: list[socket.socket]) -> None:
@@ -201,6 +201,7 @@ def _owners(listed: Any) -> Mapping[str, str]:
     owners = {}
     for model in listed["data"]:
         name = legible(str(model["id"]))
+        # A name may hold line ends or escapes; the list of models is printed.
         owners[name] = as_name(legible(str(model.get("owned_by", ""))))
     return owners
 
@@ -285,6 +286,7 @@ def _value_at(page: Mapping[str, Any], path: str) -> Any:
 
 
 def _fact(name: str, value: Any) -> str:
+    # A template is long and may hold anything: its digest tells whether two servers have the same.
     if name == "chat template":
         return _digest(value)
     if isinstance(value, dict):
@@ -321,6 +323,7 @@ def _is_number(value: object) -> bool:
 async def context_length(entry: ModelEntry) -> int | None:
     """Return the context length, as vLLM, SGLang, llama.cpp or Ollama state it."""
     for path, read in (("/v1/models", _listed), ("/props", _of_a_slot), ("/api/ps", _loaded)):
+        # llama.cpp divides its context among its slots: the page has what one of them gets.
         page = await _page(entry, path, HEALTH_SECONDS)
         length = read(page.json, entry.model) if page else None
         if isinstance(length, int) and not isinstance(length, bool) and length > 0:
@@ -457,7 +460,7 @@ class ServerHealth:
         )
 
 
-def _number(pattern: re.Pattern[str], page: Page | None) -> float | None:
+def _number(pattern: re.Pattern[str], page: _Page | None) -> float | None:
     """The sum of a metric over its labels; None when it is not there."""
     values = pattern.findall(page.text) if page else []
     return sum(map(float, values)) if values else None

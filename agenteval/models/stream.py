@@ -42,19 +42,19 @@ from agenteval.trial.trial import Timing, Turn, Usage, timing_of
 LARGEST_BODY = 32 << 20  # bytes; a stream of 100,000 tokens has 25 MB
 
 
-class BodyError(Exception):
+class _BodyError(Exception):
     """A body that is not read, or not to its end."""
 
 
-class TooLargeError(BodyError):
+class _TooLargeError(_BodyError):
     """A body that went over the bound; what was left of it is not read."""
 
 
-class CompressedError(BodyError):
+class _CompressedError(_BodyError):
     """A compressed body, though none was requested: a bound on its size would not hold."""
 
 
-FAILURES = (aiohttp.ClientError, BodyError)
+FAILURES = (aiohttp.ClientError, _BodyError)
 
 
 class Reply:
@@ -82,7 +82,7 @@ class Reply:
                 raise
         self._left -= len(part)
         if self._left < 0:
-            raise TooLargeError(f"a reply of over {self._largest} bytes")
+            raise _TooLargeError(f"a reply of over {self._largest} bytes")
         return part
 
     async def whole(self) -> bytes:
@@ -119,7 +119,7 @@ class Transport:
         encoding = response.headers.get("content-encoding", "").strip().lower()
         if encoding not in {"", "identity"}:
             response.close()
-            raise CompressedError("a compressed reply, though none was asked for")
+            raise _CompressedError("a compressed reply, though none was asked for")
         self._hangs_up = response.headers.get("server", "").startswith("llama.cpp")
         return Reply(response, LARGEST_BODY)
 
@@ -322,7 +322,7 @@ class StreamReader:
 
         It goes by the index, but some servers give none or always 0.
         """
-        place = part.index or 0
+        place = part.index or 0  # of some servers every call is the first
         call = self._open.get(place)
         if call is None or _is_another(call, part):
             call = self._open[place] = _Call()
@@ -401,7 +401,13 @@ def _received(call: _Call, *, legacy: bool) -> ReceivedCall:
     if grows and len(parts) > 1 and parsed(raw) is None and parsed(parts[-1]) is not None:
         mends.append((REPEATED, raw))
         raw = parts[-1]
-    return ReceivedCall(name, raw, call.id, call.as_object, mends=tuple(mends))
+    return ReceivedCall(
+        name,
+        raw,
+        call.id,
+        call.as_object,
+        mends=tuple(mends),
+    )
 
 
 def _is_another(call: _Call, part: Call) -> bool:

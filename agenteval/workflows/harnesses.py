@@ -173,7 +173,7 @@ def listed() -> Iterator[str]:
         else:
             there = f"in {installation.folder}"
         yield f"{program.name} {program.version}  {there}"
-        cost = f"{program.first:g} s of CPU a trial and {1000 * program.each:.0f} ms a call"
+        cost = f"{program.first:g} s of CPU a trial and {1000 * program.per_call:.0f} ms a call"
         yield f"    speaks {program.speaks}; {cost}"
         if program.remark:
             yield f"    {program.remark}"
