@@ -192,7 +192,7 @@ def _as_data(listed: "Sequence[Listed]", simulated: tuple[str, ...]) -> list[dic
 def _probe_data(one: "Listed") -> dict[str, object]:
     if one.probed is None:
         return {}
-    return {"probe": {**dict(one.probed.found), "prompt": one.probed.prompt}}
+    return {"probe": {**dict(one.probed.findings), "prompt": one.probed.prompt}}
 
 
 def _print_models(listed: "Sequence[Listed]", simulated: tuple[str, ...]) -> None:
@@ -201,7 +201,7 @@ def _print_models(listed: "Sequence[Listed]", simulated: tuple[str, ...]) -> Non
         serves = f"serves {', '.join(sorted(answer.ids))}" if answer.ids else "answers, " + NO_LIST
         output.say(f"{model.name}  {entry.architecture}  {entry.base_url}")
         output.say(f"    {answer.problem or serves}")
-        for subject, finding in model.probed.found if model.probed else ():
+        for subject, finding in model.probed.findings if model.probed else ():
             output.say(f"    {subject:28} {finding}")
         if model.probed and model.probed.prompt:
             output.say_text(f"----- prompt, as it is read -----\n{model.probed.prompt}\n-----")

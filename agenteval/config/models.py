@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
@@ -160,29 +161,13 @@ class ModelEntry(_StrictModel):
         )
 
     def card(self, name: str, *, simulated: bool = False) -> ModelCard:
-        return ModelCard(
-            name=name,
-            served_id=self.model,
-            base_url=self.base_url,
-            sampling=self.sampling.model_dump(exclude_none=True),
-            simulated=simulated,
-            reasoning=self.sends_reasoning,
-            tools=DIALECTS[self.dialect].title if self.tools == "text" else "native",
-            **self.model_dump(
-                include={
-                    "architecture",
-                    "total_parameters",
-                    "active_parameters",
-                    "quantization",
-                    "kv_cache",
-                    "server",
-                    "server_version",
-                    "tool_parser",
-                    "tool_choice",
-                    "stream",
-                }
-            ),
-        )
+        settings = {
+            "sampling": self.sampling.model_dump(exclude_none=True),
+            "reasoning": self.sends_reasoning,
+            "tools": DIALECTS[self.dialect].title if self.tools == "text" else "native",
+        }
+        stated = self.model_dump(include={part.name for part in fields(ModelCard)})
+        return ModelCard(name=name, served_id=self.model, simulated=simulated, **stated | settings)
 
 
 class ProjectFile(_StrictModel):

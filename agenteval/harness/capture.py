@@ -1,11 +1,9 @@
-"""The capture of a user's own harness: its request, and its answer to each of our calls.
+"""The capture of a user's own harness, and the arm that is made of it.
 
-It runs where the user is, with the user's own agents and settings; only the model is another. The
-calls do no harm, whatever the harness's rules let through.
-
-A capture of a harness as an arm: a file in the user's project, and the differences from it.
-
-Nothing that a harness says is shipped: its words stay with the user who has it.
+A harness runs where the user is, with the user's own agents and settings; only the model is ours.
+That model makes a call of each kind, which does no harm, whatever the harness's rules let through.
+The request and the answers become an arm: a file in the user's project, and the differences from
+our own verdicts. Nothing that a harness says is shipped: its words stay with the user who has it.
 """
 
 import asyncio
@@ -33,7 +31,7 @@ from agenteval.errors import UsageError
 from agenteval.harness.dialogue import Did, text_of
 from agenteval.harness.http import Answer, Request, UnreadableError, read_request
 from agenteval.harness.install import environment, foreign_environment, options, version_of
-from agenteval.harness.recipes import PROGRAMS, Program
+from agenteval.harness.recipes import Program, programs
 from agenteval.harness.translation import (
     ModelRequest,
     Passage,
@@ -71,7 +69,7 @@ BROKEN: Final = '{"command": "echo'
 
 
 @dataclass(frozen=True, slots=True)
-class Provoked:
+class _Provoked:
     """A call that we made, its reply to the model, and what became of it."""
 
     tool: str  # ours; "" for one that there is not
@@ -82,7 +80,7 @@ class Provoked:
 
 
 @dataclass(slots=True)
-class Captured:
+class _Captured:
     """The request of a harness: its messages before the task (`system`) and its own `tools`."""
 
     name: str
@@ -91,12 +89,16 @@ class Captured:
     system: tuple[str, ...] = ()
     tools: tuple[Mapping[str, Any], ...] = ()
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    calls: tuple[Provoked, ...] = ()
+    calls: tuple[_Provoked, ...] = ()
 
     @property
     def forms(self) -> Mapping[str, Form]:
         """The forms of its tools that are like ours."""
         return recognised(self.tools)
+
+    @property
+    def tool_names(self) -> list[str]:
+        return [tool["function"]["name"] for tool in self.tools]
 
 
 @dataclass(slots=True)
@@ -104,10 +106,10 @@ class Script:
     """The model: one provoked call a turn, and then a last word."""
 
     program: Program | None
-    captured: Captured
-    wants: list[Provoked] = field(default_factory=list)
-    done: list[Provoked] = field(default_factory=list)
-    pending: Provoked | None = None  # the call of the last reply
+    captured: _Captured
+    wants: list[_Provoked] = field(default_factory=list)
+    done: list[_Provoked] = field(default_factory=list)
+    pending: _Provoked | None = None  # the call of the last reply
     times: int = 0  # in a row that it was
     silence: float = FIRST
     since: float = 0.0  # when it last asked something, by the clock of the loop
@@ -161,66 +163,77 @@ class Script:
         return f"capture-{len(self.done)}", name, call.raw
 
     def _first(self, request: ModelRequest, forms: Mapping[str, Form]) -> None:
-        capture, common = self.captured, {"messages", "tools", "stream", "model"}
-        capture.spoken = request.spoken.name
-        capture.tools = tuple(request.chat["tools"])
-        messages = request.messages
-        capture.system = tuple(text_of(one) for one in messages if one.get("role") == "system")
-        capture.parameters = {name: request.chat[name] for name in request.chat.keys() - common}
-        self.wants = list(_provocations(forms))
+        system = [message for message in request.messages if message.get("role") == "system"]
+        others = request.chat.keys() - {"messages", "tools", "stream", "model"}
+        self.captured.spoken = request.dialect
+        self.captured.tools = tuple(request.chat["tools"])
+        self.captured.system = tuple(map(text_of, system))
+        self.captured.parameters = {name: request.chat[name] for name in others}
+        self.wants = [*_provocations(forms)]
 
     def gave_up(self) -> bool:
         """Note that the program ended during the last call; return True if it did."""
-        call, self.pending, self.times = self.pending, None, 0
+        call = self.pending
         if call is None:
             return False
         self.wants.remove(call)
-        self.done.append(replace(call, reply=ENDED))
+        self._end(replace(call, reply=ENDED))
         return True
+
+    def _end(self, call: _Provoked) -> None:
+        self.done.append(call)
+        self.pending = None
+        self.times = 0
 
     def _hear(self, messages: Sequence[Mapping[str, Any]]) -> None:
         """Record the harness's answer to the last call, if this request shows it."""
         ident = f"capture-{len(self.done)}"
-        replies = [text_of(one) for one in messages if one.get("tool_call_id") == ident]
-        if replies and self.wants:
-            one, self.pending, self.times = self.wants.pop(0), None, 0
-            did = self.program.wording.did(replies[-1]) if self.program else None
-            made = Provoked(one.tool, one.arguments, one.raw, replies[-1], did)
-            self.done.append(made)
+        answers = [message for message in messages if message.get("tool_call_id") == ident]
+        if answers and self.wants:
+            reply = text_of(answers[-1])
+            did = self.program.wording.did(reply) if self.program else None
+            self._end(replace(self.wants.pop(0), reply=reply, did=did))
 
 
-def _provocations(forms: Mapping[str, Form]) -> Iterator[Provoked]:
+def _provocations(forms: Mapping[str, Form]) -> Iterator[_Provoked]:
     """Yield the calls to make, by the tools that this harness offers."""
     for command in COMMANDS:
         yield _call(forms, "bash", {"command": command})
     if "read" in forms:
         yield _call(forms, "read", {"path": "/etc/hostname"})
         yield _call(forms, "read", {"path": "no-such-file-of-agenteval"})
-    yield Provoked("", {"command": "true"}, '{"command": "true"}')
-    yield Provoked("bash", None, BROKEN)
-    yield Provoked("bash", {}, "{}")
+    yield _Provoked("", {"command": "true"}, '{"command": "true"}')
+    yield _Provoked("bash", None, BROKEN)
+    yield _Provoked("bash", {}, "{}")
 
 
-def _call(forms: Mapping[str, Form], tool: str, arguments: Mapping[str, Any]) -> Provoked:
+def _call(forms: Mapping[str, Form], tool: str, arguments: Mapping[str, Any]) -> _Provoked:
     """With all that the harness's own schema requires."""
     form = forms[tool]
-    values = dict(zip([one.name for one in form.parameters], arguments.values(), strict=False))
-    whole = json.loads(form.whole)
-    kinds = whole.get("properties", {})
-    for name in whole.get("required", ()):
-        kind = kinds.get(name, {}).get("type")
-        values.setdefault(name, {"boolean": False, "integer": 1, "number": 1}.get(kind, "look"))
-    return Provoked(tool, arguments, json.dumps(values))
+    names = [parameter.name for parameter in form.parameters]
+    values = dict(zip(names, arguments.values(), strict=False))
+    schema = json.loads(form.whole)
+    for name in schema.get("required", ()):
+        kind = schema.get("properties", {}).get(name, {}).get("type")
+        values.setdefault(name, _FILLED.get(kind, "look"))
+    return _Provoked(tool, arguments, json.dumps(values))
 
 
-async def capture(command: Sequence[str]) -> Captured:
+_FILLED = {
+    "boolean": False,
+    "integer": 1,
+    "number": 1,
+}
+
+
+async def capture(command: Sequence[str]) -> _Captured:
     """Run this command line with a model of ours. Raises UsageError if it sends no request."""
     path = shutil.which(command[0])
     if path is None:
         raise UsageError(f"{command[0]}: no such program on PATH: install it, or name its path")
     name = Path(command[0]).name
     name = NAMES.get(name, name)
-    script = Script(PROGRAMS.get(name), Captured(name, await version_of(path)))
+    script = Script(programs().get(name), _Captured(name, await version_of(path)))
     server = await asyncio.start_server(script.serve, "127.0.0.1", 0, limit=1 << 23)
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     async with server:
@@ -229,10 +242,10 @@ async def capture(command: Sequence[str]) -> Captured:
         while script.wants and script.gave_up():  # as some do when nobody answers a question
             await _run(words, script, url)
     if script.wants:
-        done, left = len(script.done), len(script.wants)
+        done = len(script.done)
         raise UsageError(
-            f"{name} was silent after {done} of {done + left} calls that were asked of it: "
-            "try again where the machine is less busy"
+            f"{name} was silent after {done} of {done + len(script.wants)} calls that were asked "
+            "of it: try again where the machine is less busy"
         )
     if not script.captured.tools:
         raise UsageError(
@@ -277,6 +290,8 @@ async def _run(words: Sequence[str], script: Script, url: str) -> str:
     return f": {last[0][:200]}" if last else ""
 
 
+# The capture as an arm.
+
 RULES: Final = re.compile(r'\[\{"permission".*\}\]', re.DOTALL)
 _CODE: Final = re.compile(r"((?:exited with code|Exit code|Exit Code:|<returncode>)\s*)\d+")
 _FAILED: Final = re.compile(r"ls: [^\n]*no-such-folder-of-agenteval[^\n]*\n?")
@@ -297,29 +312,29 @@ def captured(command: Sequence[str], name: str | None, rules: str | None) -> Ite
     text = _arm_file(harness, day=f"{datetime.now(UTC):%Y-%m-%d}", here=str(Path.cwd()))
     write_whole(path, text)
     letters = sum(map(len, harness.system))
-    names = ", ".join(one["function"]["name"] for one in harness.tools)
+    parameters = [f"{name} {value}" for name, value in harness.parameters.items()]
     start = f"{harness.name} {harness.version} asks by {harness.spoken}"
     yield f"{start}: {letters} characters of prompt"
-    yield f"{len(harness.tools)} tools: {names}"
-    yield f"parameters: {', '.join(f'{k} {v}' for k, v in harness.parameters.items()) or 'none'}"
-    yield from compared(harness.calls, policy)
+    yield f"{len(harness.tools)} tools: {', '.join(harness.tool_names)}"
+    yield f"parameters: {', '.join(parameters) or 'none'}"
+    yield from _compare(harness.calls, policy)
     yield f"wrote {path}"
     yield f"Next: agenteval run --model NAME --arm {arm}"
 
 
-def _check_output(harness: Captured) -> None:
+def _check_output(harness: _Captured) -> None:
     """Raises UsageError where what ran shows no output: models would never read any either."""
-    silent = [one for one in harness.calls if _kind(one) == "ran" and SAID not in one.reply]
-    if silent:
-        last = (silent[0].reply.strip().splitlines() or ["nothing"])[-1]
-        raise UsageError(
-            f"{harness.name} ran `echo {SAID}` and showed no output of it, but: {last[:200]}. Its "
-            "own sandbox may not work here: have it run one command by itself first, then capture "
-            "it"
-        )
+    for call in harness.calls:
+        if _kind(call) == "ran" and SAID not in call.reply:
+            last = (call.reply.strip().splitlines() or ["nothing"])[-1]
+            raise UsageError(
+                f"{harness.name} ran `echo {SAID}` and showed no output of it, but: {last[:200]}. "
+                "Its own sandbox may not work here: have it run one command by itself first, then "
+                "capture it"
+            )
 
 
-def _arm_file(harness: Captured, *, day: str, here: str) -> str:
+def _arm_file(harness: _Captured, *, day: str, here: str) -> str:
     """The arm as a file of arms/: a model reads there what the harness sent, word for word.
 
     But for the folder that it was started in: trials play in their own.
@@ -327,14 +342,16 @@ def _arm_file(harness: Captured, *, day: str, here: str) -> str:
     forms = harness.forms
     own = {tool: STRICT.profile.forms[tool] for tool in ("read", "write") if tool not in forms}
     tools = {tool: _tool(form) for tool, form in {**own, **forms}.items()}
-    others = [one["function"]["name"] for one in harness.tools]
-    not_offered = [name for name in others if name not in {form.name for form in forms.values()}]
+    offered = {form.name for form in forms.values()}
+    not_offered = [name for name in harness.tool_names if name not in offered]
+    label = f"{harness.name} {harness.version}"
+    summary = f"{label}, captured {day}: its prompt, its tools and replies"
+    if not_offered:
+        summary += f"; not offered: {', '.join(not_offered)}"
     arm = {
         "version": 1,
-        "summary": f"{harness.name} {harness.version}, captured {day}: "
-        "its prompt, its tools and replies"
-        + (f"; not offered: {', '.join(not_offered)}" if not_offered else ""),
-        "words": f"{harness.name} {harness.version}".strip(),
+        "summary": summary,
+        "words": label.strip(),
         "rules": "none",
         "frame": _raw("\n\n".join(harness.system).replace(here, "/workspace")),
         "extras": [tool for tool in forms if tool not in {"bash", "read", "write"}],
@@ -352,12 +369,18 @@ def _raw(text: str) -> str:
 
 
 def _tool(form: Form) -> dict[str, Any]:
-    parameters = [{"name": one.name, "meaning": one.meaning} for one in form.parameters]
-    told = {"name": form.name, "description": form.description, "parameters": parameters}
-    return told | ({"schema": form.whole} if form.whole else {})
+    parameters = [{"name": part.name, "meaning": part.meaning} for part in form.parameters]
+    tool = {
+        "name": form.name,
+        "description": form.description,
+        "parameters": parameters,
+    }
+    if form.whole:
+        tool["schema"] = form.whole
+    return tool
 
 
-def _texts(harness: Captured) -> dict[str, str]:
+def _texts(harness: _Captured) -> dict[str, str]:
     """Return the wording of replies, with a placeholder for what differs from call to call.
 
     Texts that the harness never showed, because its own rules let everything run, come from its
@@ -368,22 +391,19 @@ def _texts(harness: Captured) -> dict[str, str]:
     return texts | dict(_recorded_texts(harness))
 
 
-def _recorded_texts(harness: Captured) -> Iterator[tuple[str, str]]:
-    names = [call["function"]["name"] for call in harness.tools]
+def _recorded_texts(harness: _Captured) -> Iterator[tuple[str, str]]:
     for call in reversed(harness.calls):  # the first of a kind counts
         tool = harness.forms[call.tool].name if call.tool else "no_such_tool"
         command = str((call.arguments or {"command": call.raw}).get("command", ""))
-        values = {"command": command, "tool": tool}
-        match _kind(call):
-            case "ran" | "failed" | "empty" as kind:
-                yield kind, _measured(call.reply, command)
-            case "":
-                continue
-            case kind:
-                yield kind, template(_listless(call.reply, names), values)
+        kind = _kind(call)
+        if kind in {"ran", "failed", "empty"}:
+            yield kind, _measured(call.reply, command)
+        elif kind:
+            reply = _listless(call.reply, harness.tool_names)
+            yield kind, _template(reply, {"command": command, "tool": tool})
 
 
-def _kind(call: Provoked) -> str:
+def _kind(call: _Provoked) -> str:
     """Return the field of `Texts` that a reply shows; "" for none."""
     if call.raw == BROKEN:
         return "malformed"
@@ -393,18 +413,25 @@ def _kind(call: Provoked) -> str:
         return "unknown"
     if call.did is Did.DENIED:
         return "denied" if call.tool == "bash" else "denied_path"
-    command = str((call.arguments or {}).get("command", ""))
-    kinds = {f"echo {SAID}": "ran", "true": "empty", "ls /no-such-folder-of-agenteval": "failed"}
-    return kinds.get(command, "") if call.did is Did.RAN else ""
+    if call.did is not Did.RAN:
+        return ""
+    return _KINDS.get(str((call.arguments or {}).get("command", "")), "")
+
+
+_KINDS = {
+    f"echo {SAID}": "ran",
+    "true": "empty",
+    "ls /no-such-folder-of-agenteval": "failed",
+}
 
 
 def _listless(text: str, names: Sequence[str]) -> str:
     """A text with a place where it lists the tools: a trial may offer fewer of them."""
-    one = "|".join(sorted(map(re.escape, {*names, "invalid"}), key=len, reverse=True))
-    return re.sub(rf"\b(?:{one})(?:, (?:{one})\b)+", _SLOT.format("tools"), text)
+    name = "|".join(sorted(map(re.escape, {*names, "invalid"}), key=len, reverse=True))
+    return re.sub(rf"\b(?:{name})(?:, (?:{name})\b)+", _SLOT.format("tools"), text)
 
 
-def template(text: str, values: Mapping[str, str]) -> str:
+def _template(text: str, values: Mapping[str, str]) -> str:
     """A text with the names of these values where they stand, as `str.format` takes it."""
     text = RULES.sub(_SLOT.format("rules"), text)
     for name, value in values.items():
@@ -415,11 +442,11 @@ def template(text: str, values: Mapping[str, str]) -> str:
 
 def _measured(text: str, command: str) -> str:
     """With places for what a command gave, and for itself where it is told behind a colon."""
-    told = rf"(?m)(?<=: ){re.escape(command)}$"
-    text = re.sub(told, _SLOT.format("command"), text, count=1)
+    repeated = rf"(?m)(?<=: ){re.escape(command)}$"
+    text = re.sub(repeated, _SLOT.format("command"), text, count=1)
     for pattern in (_RAN, _FAILED):
         text = pattern.sub(_SLOT.format("output"), text, count=1)
-    return _closed(_CODE.sub(lambda found: found[1] + _SLOT.format("code"), text))
+    return _closed(_CODE.sub(rf"\1{_SLOT.format('code')}", text))
 
 
 def _closed(text: str) -> str:
@@ -427,7 +454,7 @@ def _closed(text: str) -> str:
     return re.sub("\0([a-z]+)\0", r"{\1}", doubled)
 
 
-def compared(calls: Sequence[Provoked], rules: Policy | None) -> Iterator[str]:
+def _compare(calls: Sequence[_Provoked], rules: Policy | None) -> Iterator[str]:
     """Yield a line for each provoked call: what the harness did, and our engine's verdict."""
     for call in calls:
         command = (call.arguments or {}).get("command") or call.raw
@@ -435,11 +462,8 @@ def compared(calls: Sequence[Provoked], rules: Policy | None) -> Iterator[str]:
         if rules is None or call.did is None or not call.tool:
             yield f"  {did:8} {command}"
             continue
-        ours = judge.judge(ToolCall("", call.tool, call.raw, call.arguments), rules).allowed
-        differs = ours != (call.did is Did.RAN)
-        difference = f"  DIFFERS: ours {_our_verdict(allowed=ours)}" if differs else ""
+        allowed = judge.judge(ToolCall("", call.tool, call.raw, call.arguments), rules).allowed
+        difference = ""
+        if allowed != (call.did is Did.RAN):
+            difference = f"  DIFFERS: ours {'allows' if allowed else 'denies'} it"
         yield f"  {did:8} {command}{difference}"
-
-
-def _our_verdict(*, allowed: bool) -> str:
-    return "allows it" if allowed else "denies it"

@@ -6,11 +6,12 @@ again is a second reply, and no second call.
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from agenteval.harness.wires import text_in
 from agenteval.trial.trial import Turn
 
 Wire = Mapping[str, Any]  # a message of a chat-completions request
@@ -74,11 +75,11 @@ class Dialogue:
 
     def belongs(self, messages: Sequence[Wire]) -> bool:
         """Return True if a request continues this conversation; count it if it does not."""
-        belongs = any(
-            message.get("role") == "user" and self.task in text_of(message) for message in messages
-        )
-        self.side_requests += not belongs
-        return belongs
+        for message in messages:
+            if message.get("role") == "user" and self.task in text_of(message):
+                return True
+        self.side_requests += 1
+        return False
 
     def receive(self, messages: Sequence[Wire]) -> tuple[Turn | None, list[PendingCall]]:
         """The turn that these messages show to be taken, and the calls that they answer."""
@@ -90,11 +91,13 @@ class Dialogue:
 
     def failed(self, turn: Turn) -> None:
         """Take a call that the server could not read: no request will show it."""
-        known, self._waiting = len(self.pending_calls), turn
+        earlier = len(self.pending_calls)
+        self._waiting = turn
         self.settle(sure=True)
         self.unread += 1
-        for one in self.pending_calls[known:]:
-            one.reply, one.event = "", CallEvent(one.id, Did.REFUSED)
+        for call in self.pending_calls[earlier:]:
+            call.reply = ""
+            call.event = CallEvent(call.id, Did.REFUSED)
 
     def settle(self, *, sure: bool) -> Turn | None:
         """Settle the last reply: return its turn if it is `sure` that the program accepted it."""
@@ -105,9 +108,8 @@ class Dialogue:
         self.ignored = 0
         number = len(self.turns)
         self.turns.append(turn)
-        self.pending_calls += (
-            PendingCall(number, at, call.id) for at, call in enumerate(turn.calls)
-        )
+        for at, call in enumerate(turn.calls):
+            self.pending_calls.append(PendingCall(number, at, call.id))
         return turn
 
     def record_event(self, event: CallEvent) -> PendingCall | None:
@@ -127,21 +129,23 @@ class Dialogue:
         ids = {call.id for call in self._waiting.calls}
         if ids:
             return not ids.isdisjoint(_ids(messages))
-        return _count_replies(messages) > len(self.turns) - self.unread
+        replies = [message for message in messages if message.get("role") == "assistant"]
+        return len(replies) > len(self.turns) - self.unread
 
     def _take_answers(self, messages: Sequence[Wire]) -> Iterator[PendingCall]:
         """Only what stands at the end is new; ids may come round again."""
         last = len(self.turns) - 1
-        waiting = {
-            one.id: one for one in self.pending_calls if one.turn == last and one.reply is None
-        }
+        unanswered = [
+            call for call in self.pending_calls if call.turn == last and call.reply is None
+        ]
+        by_id = {call.id: call for call in unanswered}
         for message in reversed(messages):
             if message.get("role") == "assistant":
                 return
-            one = waiting.pop(str(message.get("tool_call_id", "")), None)
-            if one is not None:
-                one.reply = text_of(message)
-                yield one
+            call = by_id.pop(str(message.get("tool_call_id", "")), None)
+            if call is not None:
+                call.reply = text_of(message)
+                yield call
 
 
 def is_unread(turn: Turn) -> bool:
@@ -150,30 +154,23 @@ def is_unread(turn: Turn) -> bool:
 
 
 def _ids(messages: Sequence[Wire]) -> set[str]:
-    found = {str(message.get("tool_call_id")) for message in messages}
+    ids = set()
     for message in messages:
-        found |= {str(call.get("id")) for call in message.get("tool_calls") or ()}
-    return found
+        ids.add(str(message.get("tool_call_id")))
+        ids.update(str(call.get("id")) for call in message.get("tool_calls") or ())
+    return ids
 
 
 def text_of(message: Wire) -> str:
     """The content, whether it came as a text or in parts."""
-    content = message.get("content")
-    if isinstance(content, str):
-        return content
-    parts = content if isinstance(content, list) else ()
-    return "".join(str(part.get("text", "")) for part in parts if isinstance(part, Mapping))
-
-
-def _count_replies(messages: Sequence[Wire]) -> int:
-    """Return the number of replies that a request shows; the seed of a turn is made of it."""
-    return sum(message.get("role") == "assistant" for message in messages)
+    return text_in(message.get("content"))
 
 
 _CODE = re.compile(r"(?:exited with code|Exit code|Exit Code:|<returncode>)\s*(\d+)")
 
 
-class Wording(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Wording:
     """The wording of a harness's denials and refusals, as regular expressions."""
 
     denied: str = "(?!)"
@@ -192,49 +189,34 @@ class Wording(NamedTuple):
 
 
 NOTHING = Wording()
-OPENCODE = Wording(
-    "specified a rule which prevents|specifically restricted|rejected permission|"
-    "Permission(Denied|Rejected)Error",
-    "invalid arguments|unavailable tool|arguments provided to the",
-)
-CLAUDE = Wording(
-    "Permission to use|requested permissions|was blocked|has been denied|requires approval|"
-    "doesn't want to proceed|not in the list of allowed|"
-    "requires permission to use|permission was declined",  # Qwen Code's, without a terminal
-    "InputValidationError|No such tool|not found in registry",
-)
-CODEX = Wording(
-    r"rejected: blocked by policy|Rejected\(|^patch rejected",
-    "unsupported call|failed to parse function arguments",
-)
 
 
-def opencode_tells(line: Wire) -> Iterator[CallEvent]:
+def _opencode(line: Wire, wording: Wording) -> Iterator[CallEvent]:
     part = line.get("part")
     if line.get("type") != "tool_use" or not isinstance(part, Mapping):
         return
     state = part.get("state") or {}
-    said = str(state.get("error", ""))
-    did = OPENCODE.did(said) if state.get("status") == "error" else Did.RAN
+    did = Did.RAN
     if part.get("tool") == "invalid":
         did = Did.REFUSED
+    elif state.get("status") == "error":
+        did = wording.did(str(state.get("error", "")))
     metadata = state.get("metadata") or {}
     yield CallEvent(str(part.get("callID", "")), did, _exit(metadata.get("exit", 0)))
 
 
-def claude_tells(line: Wire) -> Iterator[CallEvent]:
+def _claude(line: Wire, wording: Wording) -> Iterator[CallEvent]:
     """Qwen Code prints its turns in the same form."""
     message = line.get("message")
     content = message.get("content") if isinstance(message, Mapping) else None
     for block in content if isinstance(content, list) else ():
         if isinstance(block, Mapping) and block.get("type") == "tool_result":
-            said = json.dumps(block.get("content"))
-            did = CLAUDE.did(said) if block.get("is_error") else Did.RAN
             code = int(bool(block.get("is_error")))
+            did = wording.did(json.dumps(block.get("content"))) if code else Did.RAN
             yield CallEvent(str(block.get("tool_use_id", "")), did, code)
 
 
-def codex_tells(line: Wire) -> Iterator[CallEvent]:
+def _codex(line: Wire, _: Wording) -> Iterator[CallEvent]:
     """Yield the report in a line of Codex's app server on an item that is a call."""
     params = line.get("params")
     item = params.get("item") if isinstance(params, Mapping) else None
@@ -250,11 +232,18 @@ def _exit(code: object) -> int | None:
     return code if code is None or (type(code) is int and abs(code) < 1 << 31) else 0
 
 
-def events_in(line: str, tells: Callable[[Wire], Iterator[CallEvent]] | None) -> list[CallEvent]:
-    """Return the reports on calls in a line that a program printed."""
-    if tells is None or not line.startswith("{"):
+_READERS = {
+    "opencode": _opencode,
+    "claude": _claude,
+    "codex": _codex,
+}
+
+
+def events_in(line: str, form: str, wording: Wording) -> list[CallEvent]:
+    """Return the reports on calls in a line that a program printed in this form; "" for none."""
+    if not form or not line.startswith("{"):
         return []
     try:
-        return [*tells(json.loads(line))]
+        return [*_READERS[form](json.loads(line), wording)]
     except (ValueError, RecursionError, AttributeError, TypeError):  # of another form than known
         return []

@@ -1,4 +1,4 @@
-"""Beside the program, inside its world: starts it, and passes on what it alone asks its model.
+"""The keeper of a program in its sandbox: starts it, and passes on what it alone asks its model.
 
 This text is run by the world's own Python, which has nothing of ours: `python3 -c TEXT SOCKET`.
 On SOCKET it reads one order, and says what happens: a JSON object a line. Each connection that the
@@ -29,17 +29,23 @@ REFUSAL = b"HTTP/1.1 403 Forbidden\r\nconnection: close\r\ncontent-length: 0\r\n
 NOT_DUMPABLE = 4
 
 
-class Told:
+def begin(target: Any, *arguments: Any) -> threading.Thread:
+    thread = threading.Thread(target=target, args=arguments, daemon=True)
+    thread.start()
+    return thread
+
+
+class Peer:
     """Our side of the first connection; several threads speak."""
 
     def __init__(self, peer: socket.socket) -> None:
         self.peer, self.lock = peer, threading.Lock()
         self.heard = peer.makefile("rb")
 
-    def say(self, **what: Any) -> None:
+    def say(self, **news: Any) -> None:
         with self.lock:
             try:
-                self.peer.sendall(json.dumps(what, ensure_ascii=False).encode() + b"\n")
+                self.peer.sendall(json.dumps(news, ensure_ascii=False).encode() + b"\n")
             except OSError:
                 os._exit(1)  # the evaluator is gone
 
@@ -96,10 +102,9 @@ def carry(near: socket.socket, path: str) -> None:
             far.connect(path)
         except OSError:
             return
-        up = threading.Thread(target=splice, args=(near, far), daemon=True)
-        up.start()
+        upward = begin(splice, near, far)
         splice(far, near)
-        up.join(1)
+        upward.join(1)
 
 
 def refuse(near: socket.socket) -> None:
@@ -116,33 +121,33 @@ def refuse(near: socket.socket) -> None:
             pass
 
 
-def admit(server: socket.socket, child: subprocess.Popen[bytes], path: str, reports: Told) -> None:
+def admit(server: socket.socket, child: subprocess.Popen[bytes], path: str, reports: Peer) -> None:
     own = server.getsockname()[1]
     while True:
         near, (_, port) = server.accept()
         inode = _inode_of(port, own)
         if inode and holds(child.pid, inode):
-            threading.Thread(target=carry, args=(near, path), daemon=True).start()
+            begin(carry, near, path)
         else:
             reports.say(refused=command_of(inode))
-            threading.Thread(target=refuse, args=(near,), daemon=True).start()
+            begin(refuse, near)
 
 
-def listen(stream: Any, told: Told) -> None:
+def listen(stream: Any, reports: Peer) -> None:
     """Pass on each line that the program prints."""
     while line := stream.readline(LONGEST):
-        told.say(line=line.decode(errors="replace").rstrip("\n"))
+        reports.say(line=line.decode(errors="replace").rstrip("\n"))
 
 
-def _last_words(stream: Any, kept: list[bytes]) -> None:
+def keep_tail(stream: Any, tail: list[bytes]) -> None:
     while part := stream.read1(1 << 16):
-        kept[0] = (kept[0] + part)[-TAIL:]
+        tail[0] = (tail[0] + part)[-TAIL:]
 
 
-def obey(told: Told, child: subprocess.Popen[bytes]) -> None:
+def obey(reports: Peer, child: subprocess.Popen[bytes]) -> None:
     """After the order comes what the program is to read; whatever else, or the end, ends it."""
-    while (line := told.heard.readline()).startswith(b"{"):
-        write_stdin(child, json.loads(line)["stdin"])
+    while (line := reports.heard.readline()).startswith(b"{"):
+        _write_stdin(child, json.loads(line)["stdin"])
     for number in (signal.SIGTERM, signal.SIGKILL):
         try:
             os.killpg(child.pid, number)
@@ -151,7 +156,7 @@ def obey(told: Told, child: subprocess.Popen[bytes]) -> None:
             continue
 
 
-def write_stdin(child: subprocess.Popen[bytes], text: str | None) -> None:
+def _write_stdin(child: subprocess.Popen[bytes], text: str | None) -> None:
     """Write that for the program to read; with None, nothing more will come."""
     try:
         if child.stdin and text is None:
@@ -183,37 +188,45 @@ def start(order: dict[str, Any]) -> subprocess.Popen[bytes]:
 
 
 def main(path: str) -> None:
-    ctypes.CDLL(None).prctl(NOT_DUMPABLE, 0, 0, 0, 0)  # no command may read or steer us
+    # No command may read or steer us.
+    ctypes.CDLL(None).prctl(NOT_DUMPABLE, 0, 0, 0, 0)
     peer = socket.socket(socket.AF_UNIX)
     peer.connect(path)
-    reports = Told(peer)
+    reports = Peer(peer)
     order = json.loads(reports.heard.readline())
     furnish(order)
     server = socket.create_server(("127.0.0.1", order["port"]), backlog=64)
     try:
         child = start(order)
     except OSError as error:
-        reports.say(ended=127, said=f"{order['argv'][0]}: {error.strerror}", cpu=0.0)
+        reports.say(
+            ended=127,
+            said=f"{order['argv'][0]}: {error.strerror}",
+            cpu=0.0,
+        )
         return
-    threading.Thread(target=admit, args=(server, child, path, reports), daemon=True).start()
-    threading.Thread(target=obey, args=(reports, child), daemon=True).start()
+    begin(admit, server, child, path, reports)
+    begin(obey, reports, child)
     follow(child, order, reports)
 
 
-def follow(child: subprocess.Popen[bytes], order: dict[str, Any], reports: Told) -> None:
+def follow(child: subprocess.Popen[bytes], order: dict[str, Any], reports: Peer) -> None:
     """Until the program has ended; then say how."""
     tail = [b""]
-    threading.Thread(target=_last_words, args=(child.stderr, tail), daemon=True).start()
-    printed = threading.Thread(target=listen, args=(child.stdout, reports), daemon=True)
-    printed.start()
-    write_stdin(child, order["stdin"])
+    begin(keep_tail, child.stderr, tail)
+    printed = begin(listen, child.stdout, reports)
+    _write_stdin(child, order["stdin"])
     if not order["open"]:
-        write_stdin(child, None)
+        _write_stdin(child, None)
     code = child.wait()
     printed.join(GRACE)
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     said = tail[0].decode(errors="replace")
-    reports.say(ended=code, said=said, cpu=used.ru_utime + used.ru_stime)
+    reports.say(
+        ended=code,
+        said=said,
+        cpu=used.ru_utime + used.ru_stime,
+    )
 
 
 if __name__ == "__main__":

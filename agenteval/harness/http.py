@@ -8,7 +8,13 @@ from typing import Final
 
 LONGEST_BODY: Final = 64 << 20  # bytes
 REQUEST_SECONDS: Final = 60.0  # in which a request is to be whole, whatever comes of it meanwhile
-_WORDS = {200: "OK", 400: "Bad Request", 403: "Forbidden", 404: "Not Found", 503: "Unavailable"}
+_WORDS = {
+    200: "OK",
+    400: "Bad Request",
+    403: "Forbidden",
+    404: "Not Found",
+    503: "Unavailable",
+}
 STREAM, JSON = "text/event-stream", "application/json"
 
 
@@ -64,19 +70,25 @@ async def _request(reader: asyncio.StreamReader) -> Request | None:
 
 async def _body(reader: asyncio.StreamReader, headers: Mapping[str, str]) -> bytes:
     if headers.get("transfer-encoding", "").lower() != "chunked":
-        return await reader.readexactly(_sized(int(headers.get("content-length", 0))))
+        size = int(headers.get("content-length", 0))
+        _check_size(size)
+        return await reader.readexactly(size)
     body = bytearray()
-    while size := int((await reader.readline()).partition(b";")[0], 16):
-        body += await reader.readexactly(_sized(size + len(body)) - len(body))
+    while True:
+        line = await reader.readline()
+        size = int(line.partition(b";")[0], 16)
+        _check_size(size + len(body))
+        if size < 0:
+            raise ValueError(f"a chunk of {size} bytes")
+        body += await reader.readexactly(size)
         await reader.readline()
-    await reader.readline()
-    return bytes(body)
+        if not size:
+            return bytes(body)
 
 
-def _sized(size: int) -> int:
+def _check_size(size: int) -> None:
     if not 0 <= size <= LONGEST_BODY:
         raise ValueError(f"{size} bytes")
-    return size
 
 
 @dataclass(slots=True)
@@ -103,8 +115,12 @@ class Answer:
         await self.begin(JSON, status)
         await self.write(content if isinstance(content, bytes) else json.dumps(content).encode())
 
-    async def refuse(self, status: int, said: str) -> None:
+    async def refuse(self, status: int, message: str) -> None:
         """Send an error in the form of all three dialects; nothing once a reply is under way."""
         if not self.begun:
-            error = {"message": said, "type": "invalid_request_error", "code": status}
+            error = {
+                "message": message,
+                "type": "invalid_request_error",
+                "code": status,
+            }
             await self.whole({"type": "error", "error": error}, status)

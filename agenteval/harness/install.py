@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from agenteval.errors import UsageError
-from agenteval.harness.recipes import CHAT, FOLDER, MODEL, PROGRAMS, Program
+from agenteval.harness.recipes import CHAT, FOLDER, MODEL, Program, programs
 from agenteval.host import locked
 from agenteval.lazily import OWN_SAFE_PATH
 from agenteval.trial.redaction import is_secret
@@ -68,9 +68,9 @@ def data() -> Path:
 
 def _program_of(name: str) -> Program:
     """Raises UsageError for a name that no harness has."""
-    if name not in PROGRAMS:
-        raise UsageError(f"no harness {name!r} is known. Known: {', '.join(PROGRAMS)}")
-    return PROGRAMS[name]
+    if name not in programs():
+        raise UsageError(f"no harness {name!r} is known. Known: {', '.join(programs())}")
+    return programs()[name]
 
 
 def installed(name: str) -> Installed:
@@ -139,7 +139,8 @@ def _get(program: Program, folder: Path) -> None:
 
 def _commands(program: Program, folder: Path) -> Iterator[Sequence[str]]:
     if program.registry == "npm":
-        package = program.package.format(arch=_ARCH.get(platform.machine(), platform.machine()))
+        machine = platform.machine()
+        package = program.package.format(arch=_ARCH.get(machine, machine))
         quiet = ("--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error")
         yield ("npm", "install", *quiet, "--prefix", str(folder), f"{package}@{program.version}")
         return
@@ -199,7 +200,11 @@ def environment(url: str) -> Mapping[str, str]:
     """Return the variables that point programs to a model that is not their maker's."""
     options = {"baseURL": f"{url}/v1", "apiKey": "none"}
     model = {"tool_call": True, "limit": {"context": 200_000, "output": 16_000}}
-    provider = {"npm": "@ai-sdk/openai-compatible", "options": options, "models": {MODEL: model}}
+    provider = {
+        "npm": "@ai-sdk/openai-compatible",
+        "options": options,
+        "models": {MODEL: model},
+    }
     opencode = {"provider": {"agenteval": provider}, "model": f"agenteval/{MODEL}"}
     return {
         "ANTHROPIC_API_KEY": "none",

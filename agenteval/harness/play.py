@@ -1,12 +1,11 @@
 """One trial with a real program as the agent: the proxy between it and the served model.
 
-The proxy decides how the trial ends and whether it is void: programs retry, hang, and end with 0
-whatever.
-
-Our end of a trial's socket: the forwarder's orders and news, and the program's requests.
-
+The forwarder's orders and news, and the program's requests, come over one socket (`_TrialSocket`).
 The first connection is the forwarder, before any program runs; the kernel reports who connects, and
 from then on all others are refused.
+
+The proxy decides how the trial ends and whether it is void (`HarnessLoop`): programs retry, hang,
+and end with 0 whatever.
 """
 
 import asyncio
@@ -51,12 +50,14 @@ _COMMON: Final = {
     "USER": "agent",
 }
 _CREDENTIALS = struct.Struct("3i")
+# Our end of the socket.
+
 Serve = Callable[[Request, Answer], Awaitable[None]]
 News = Callable[[Mapping[str, Any]], None]
 
 
 @dataclass(slots=True)
-class TrialSocket:
+class _TrialSocket:
     """A socket that others find at `path`; `strangers` bypassed the forwarder and were refused."""
 
     path: str
@@ -75,11 +76,15 @@ class TrialSocket:
                 await self._came.wait()
         if self._streams is None:
             raise InfrastructureError("sandbox: the forwarder of the harness did not come up")
-        settings = {"stdin": set_up.stdin, "open": set_up.client is not None, "port": PORT}
-        env = _COMMON | dict(set_up.env)
-        self._say(
-            json.dumps({"argv": set_up.argv, "env": env, "files": dict(set_up.files)} | settings)
-        )
+        order = {
+            "argv": set_up.argv,
+            "env": {**_COMMON, **set_up.env},
+            "files": dict(set_up.files),
+            "stdin": set_up.stdin,
+            "open": set_up.client is not None,
+            "port": PORT,
+        }
+        self._say(json.dumps(order))
 
     async def listen(self, news: News, seconds: float | None = None) -> None:
         """Pass on the program's news until it has ended; it may be given up and begun again.
@@ -90,8 +95,9 @@ class TrialSocket:
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 while self._streams and (line := await _line(self._streams[0])):
-                    news(told := json.loads(line))
-                    if "ended" in told:
+                    item = json.loads(line)
+                    news(item)
+                    if "ended" in item:
                         return
         raise InfrastructureError("sandbox: the forwarder of the harness was killed")
 
@@ -177,12 +183,12 @@ def _descriptor(folder: Path) -> Iterator[int]:
 
 
 @asynccontextmanager
-async def opened() -> AsyncIterator[TrialSocket]:
+async def opened() -> AsyncIterator[_TrialSocket]:
     """Open a socket at a path that nobody can guess or list; the sandbox's user can reach it."""
     with temporary_folder() as folder, _descriptor(folder) as descriptor:
         folder.chmod(0o711)  # others may pass, and see nothing
         name = f"{secrets.token_hex(16)}.sock"
-        way = TrialSocket(str(folder / name))
+        way = _TrialSocket(str(folder / name))
         short = f"/proc/self/fd/{descriptor}/{name}"  # the path of a socket has 107 bytes at most
         server = await asyncio.start_unix_server(way.come, short, limit=LINE)
         os.chmod(way.path, 0o666)  # noqa: PTH101, S103 -- who may connect is seen by who connects
@@ -200,7 +206,7 @@ class Hosting:
     host: Host
     installed: Installed
     name: str = "bubblewrap"
-    ways: dict[int, TrialSocket] = field(default_factory=dict)
+    ways: dict[int, _TrialSocket] = field(default_factory=dict)
 
     @asynccontextmanager
     async def open(self, files: Mapping[str, bytes], limits: Limits) -> AsyncIterator[Sandbox]:
@@ -227,6 +233,8 @@ def _limits_of_program(limits: Limits) -> Limits:
         cpu_seconds=limits.cpu_seconds + round(limits.trial_seconds),
     )
 
+
+# The loop of a trial.
 
 FIRST: Final = 120.0  # seconds until a program has asked something; it starts slowly beside others
 LEAVES: Final = 30.0  # after a reply without a call: it has nothing more to do
@@ -261,7 +269,7 @@ class HarnessLoop:
     seconds: float
     installed: Installed
     sandbox: Sandbox
-    way: TrialSocket
+    way: _TrialSocket
     relay: Relay
     insist: Callable[[Callable[[], Awaitable[Turn]]], Awaitable[Turn]]
     judge: Callable[[ToolCall], Awaitable[Judged]]
@@ -297,10 +305,9 @@ class HarnessLoop:
         try:
             with unwrapped(AgentevalError):
                 async with self._group:
-                    within = (
-                        self.seconds * 4 + FIRST
-                    )  # a slow server is given more; we end it first
-                    ran = self._group.create_task(self.sandbox.run(FORWARDER, seconds=within))
+                    # A slow server is given more than `seconds`; we end the program before this.
+                    seconds = self.seconds * 4 + FIRST
+                    ran = self._group.create_task(self.sandbox.run(FORWARDER, seconds=seconds))
                     await self._watched()
                     self._hang_up()
         except AgentevalError as error:
@@ -320,12 +327,17 @@ class HarnessLoop:
         await self.starts.acquire()
         self._starting = True
         self._since = asyncio.get_running_loop().time()
-        texts = [message.content for message in self.prompt.messages]
-        told = "\n\n".join(texts)
-        task = Task(told, self.rules, self.tools, self.allows, self.installed.inside)
-        made = self.installed.program.set_up(task)
-        self._client = made.client
-        await self.way.order(made, self._serve)
+        words = "\n\n".join(message.content for message in self.prompt.messages)
+        task = Task(
+            words,
+            self.rules,
+            self.tools,
+            self.allows,
+            self.installed.inside,
+        )
+        set_up = self.installed.program.set_up(task)
+        self._client = set_up.client
+        await self.way.order(set_up, self._serve)
         try:
             async with until(self._deadline, looks=1.0):
                 await self.way.listen(self._news)
@@ -351,10 +363,12 @@ class HarnessLoop:
     def _late(self) -> None:
         """It did nothing for too long; after the model's last word that is no fault."""
         self._stop(None)
-        if not self._dialogue.over and self._failure is None:
-            asked = (QUIET, "nothing more") if self._has_asked else (FIRST, "its model nothing")
-            seconds, said = asked
-            self._failure = self._broke(f"asked {said} for {seconds:g} s, and was ended")
+        if self._dialogue.over or self._failure is not None:
+            return
+        question = f"its model nothing for {FIRST:g} s"
+        if self._has_asked:
+            question = f"nothing more for {QUIET:g} s"
+        self._failure = self._broke(f"asked {question}, and was ended")
 
     def _news(self, news: Mapping[str, Any]) -> None:
         self.played.refused += "refused" in news
@@ -362,7 +376,8 @@ class HarnessLoop:
             self._ended, self.played.cpu = news, float(news["cpu"])
         line = str(news.get("line", ""))
         self._printed = line.strip() or self._printed
-        for event in events_in(line, self.installed.program.tells):
+        program = self.installed.program
+        for event in events_in(line, program.reports, program.wording):
             self._dialogue.record_event(event)
             self._events[event.id] = event
         if line and self._client:
@@ -425,10 +440,17 @@ class HarnessLoop:
         elif not answer.gone:
             self._dialogue.send_reply(reply)
 
-    async def _passed(self, asked: ModelRequest, answer: Answer) -> Turn:
-        way, ask = Passage(answer, asked), self.relay.relay
-        turn = await self.insist(lambda: ask(asked.chat, seed=self.seed, write=way.write))
-        await (way.refuse(turn.raw) if is_unread(turn) else way.end(turn))
+    async def _passed(self, request: ModelRequest, answer: Answer) -> Turn:
+        passage = Passage(answer, request)
+
+        async def ask() -> Turn:
+            return await self.relay.relay(request.chat, seed=self.seed, write=passage.write)
+
+        turn = await self.insist(ask)
+        if is_unread(turn):
+            await passage.refuse(turn.raw)
+        else:
+            await passage.end(turn)
         return turn
 
     async def _take_turn(self, turn: Turn) -> None:
@@ -444,7 +466,7 @@ class HarnessLoop:
         if last and (turn := self._dialogue.settle(sure=True)):
             await self._take_turn(turn)
         for call in self._dialogue.pending_calls[len(self.calls) :]:
-            has_event = call.event or not self.installed.program.tells
+            has_event = call.event or not self.installed.program.reports
             waited = call.turn < len(self.turns) - TELLS_WITHIN
             if not last and (call.reply is None or not (has_event or waited)):
                 return
@@ -457,18 +479,30 @@ class HarnessLoop:
         event = pending.event
         if event is None and pending.reply is not None:
             event = self.installed.program.wording.read(pending.id, pending.reply)
-        reply, did = pending.reply or "", event.did if event else ""
-        execution = Execution(event.code, reply, 0.0) if event and did is Did.RAN else None
-        place = (pending.turn, pending.position, call, verdict, reply)
-        return CallRecord(*place, execution, objection, did)
+        reply = pending.reply or ""
+        execution = None
+        if event and event.did is Did.RAN:
+            execution = Execution(event.code, reply, 0.0)
+        return CallRecord(
+            pending.turn,
+            pending.position,
+            call,
+            verdict,
+            reply,
+            execution,
+            objection,
+            event.did if event else "",
+        )
 
     def _over(self) -> bool:
         """Return True if a limit of the trial is reached."""
         if self._ending is None and self.turns:
             if repeats := self.turns[-1].repeats:
-                self._ending, self.reason = Ending.LOOPED, f"wrote again and again: {repeats}"
+                self._ending = Ending.LOOPED
+                self.reason = f"wrote again and again: {repeats}"
             elif cycle := looped(self.calls):
-                self._ending, self.reason = Ending.LOOPED, str(cycle)
+                self._ending = Ending.LOOPED
+                self.reason = str(cycle)
             elif len(self.turns) >= self.max_turns:
                 self._ending = Ending.TURNS
             else:
@@ -497,12 +531,13 @@ class HarnessLoop:
         return Ending.STOPPED
 
     def _broke(self, what: str) -> InfrastructureError:
-        ended = self._ended or {}
-        code = f" (exit code {ended['ended']})" if "ended" in ended else ""
-        lines = str(ended.get("said", "")).strip().splitlines() or [self._printed]
-        last = (self._client and self._client.failure) or lines[-1]
-        said = f": {last[:300]}".rstrip(": ")
-        cure = "" if self._has_asked else f"; {self.installed.cure}"
-        return InfrastructureError(
-            f"{self.installed.label} {what}{code}{said}{cure}", Cause.HARNESS
-        )
+        message = f"{self.installed.label} {what}"
+        last_lines = [self._printed]
+        if self._ended:
+            message += f" (exit code {self._ended['ended']})"
+            last_lines += str(self._ended.get("said", "")).strip().splitlines()
+        last = (self._client and self._client.failure) or last_lines[-1]
+        message += f": {last[:300]}".rstrip(": ")
+        if not self._has_asked:
+            message += f"; {self.installed.cure}"
+        return InfrastructureError(message, Cause.HARNESS)

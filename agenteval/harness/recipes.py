@@ -1,14 +1,10 @@
-"""The known harnesses, and how each is set up to play a trial. Pure.
+"""The known harnesses, and how each is set up to play a trial.
 
-Each was tried in the version that stands here. Its settings keep it from every network but our
-port, from a login, and from its own updates.
-
-The client of Codex's app server: one thread, one turn, and answers to its requests. Pure.
-
-Only there does Codex request approval of whatever no rule allows; without a client it runs that.
-The answer is the allow list's, which says more than rules about first words can. Codex reads and
-changes files by commands alone: one that shows a file is let through if the list lets that file be
-read.
+programs.toml describes them. A harness's own rules are added to its settings here. Codex alone has
+a client, for its app server: one thread, one turn, and answers to its requests. Only there does
+Codex request approval of whatever no rule allows; without a client it runs that. The answer is the
+allow list's, which says more than rules about first words can. Codex reads and changes files by
+commands alone: one that shows a file is let through if the list lets that file be read.
 """
 
 import json
@@ -16,10 +12,14 @@ import posixpath
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
+from itertools import starmap
+from pathlib import Path
 from typing import Any, Final, Literal
 
-from agenteval.harness import dialogue
-from agenteval.harness.dialogue import NOTHING, CallEvent, Wording
+import msgspec
+
+from agenteval.harness.dialogue import NOTHING, Wording
 from agenteval.prompt.arm import STRICT_PROFILE, Arm, Form, Parameter, Profile
 from agenteval.shell.gate import Simple, read_simple
 from agenteval.trial.call import BASH, ToolCall
@@ -46,7 +46,11 @@ class AppServer:
     _changes: dict[str, list[str]] = field(default_factory=dict)  # by item: the paths
 
     def begins(self) -> str:
-        return _line(id="initialize", method="initialize", params={"clientInfo": _CLIENT})
+        return _line(
+            id="initialize",
+            method="initialize",
+            params={"clientInfo": _CLIENT},
+        )
 
     def answer(self, line: str) -> str:
         """Return the lines that answer this one; "" for none."""
@@ -66,7 +70,8 @@ class AppServer:
                 self.over = True
                 self._failed(turn.get("error"))
             case "item/started" if (item := params.get("item") or {}).get("type") == "fileChange":
-                paths = [str(one.get("path")) for one in item.get("changes") or ()]
+                changes = item.get("changes") or ()
+                paths = [str(change.get("path")) for change in changes]
                 self._changes[str(item.get("id"))] = paths
             case "error" if not params.get("willRetry"):
                 self._failed(params.get("error"))
@@ -80,11 +85,20 @@ class AppServer:
             self._failed(message["error"])
         elif message.get("id") == "initialize":
             yield _line(method="initialized")
-            yield _line(id="thread", method="thread/start", params=_ACCESS)
+            yield _line(
+                id="thread",
+                method="thread/start",
+                params=_ACCESS,
+            )
         elif message.get("id") == "thread":
-            asked = [{"type": "text", "text": self.prompt}]
             thread = message["result"]["thread"]["id"]
-            yield _line(id="turn", method="turn/start", params={"threadId": thread, "input": asked})
+            prompt = [{"type": "text", "text": self.prompt}]
+            start = {"threadId": thread, "input": prompt}
+            yield _line(
+                id="turn",
+                method="turn/start",
+                params=start,
+            )
 
     def _decided(self, method: str, params: Json) -> Json:
         if not method.endswith("/requestApproval"):
@@ -154,6 +168,7 @@ def _line(**message: Any) -> str:
 PORT: Final = 4001
 BASE: Final = f"http://127.0.0.1:{PORT}"
 HOME: Final = "/home/agent"
+CHAT: Final = "chat completions"
 FOLDER: Final = "/opt/harness"  # where it stands in the world, to be read only
 MODEL: Final = "served"  # as the program calls it; the proxy puts the real name in its place
 
@@ -180,253 +195,161 @@ class SetUp:
     client: AppServer | None = None  # answers what it prints: the input stays open
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
-    """A harness. `package` is of the registry, `{arch}` in it that of this machine.
-
-    `binary` is a pattern below what was installed. `dialect` is whose rules it has, and whose names
-    its tools have, unless there is a `profile`; "" for one without rules. `tells` reads a line of
-    what it prints; where it names no call there, `wording` reads what it answers the model.
-    `asks` where our allow list answers what its own rules leave open.
-    `first` is the CPU seconds of a trial of five calls, `each` those of a call more; `megabytes`
-    what it takes on disk.
-    """
-
+class _Tool(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str
+    parameters: dict[str, str]  # with their meanings
+
+
+class Program(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A harness, as programs.toml describes it."""
+
+    name: str = ""
     version: str
     registry: Literal["npm", "pypi"]
     package: str
     binary: str
     dialect: str
     speaks: str
-    set_up: Callable[[Task], SetUp]
-    tells: Callable[[Json], Iterator[CallEvent]] | None
+    argv: tuple[str, ...]
     first: float
-    each: float
+    per_call: float
     megabytes: int
+    reports: str = ""
     wording: Wording = NOTHING
-    profile: Profile | None = None
+    env: dict[str, str] = {}
+    stdin: str = ""
+    files: dict[str, str] = {}
+    settings: dict[str, dict[str, Any]] = {}
+    tools: dict[str, _Tool] = {}
     needs: tuple[str, ...] = ()
     asks: bool = False
     remark: str = ""
 
+    @property
+    def profile(self) -> Profile | None:
+        """The names of its tools; None where they are those of its dialect, or ours."""
+        if not self.tools:
+            return None
+        forms = {}
+        for tool, form in self.tools.items():
+            parameters = tuple(starmap(Parameter, form.parameters.items()))
+            forms[tool] = Form(form.name, "", parameters)
+        return replace(
+            STRICT_PROFILE,
+            name=self.name,
+            version=1,
+            forms=forms,
+        )
 
-def _opencode(task: Task) -> SetUp:
-    model = {"tool_call": True, "limit": {"context": 200_000, "output": 16_000}}
-    provider = {
-        "npm": "@ai-sdk/openai-compatible",
-        "options": {"baseURL": f"{BASE}/v1", "apiKey": "none"},
-        "models": {MODEL: model},
-    }
+    def set_up(self, task: Task) -> SetUp:
+        names = {
+            "bash": "Bash",
+            "read": "Read",
+            "write": "Write",
+        }  # Claude Code's
+        values = {
+            "program": task.program,
+            "prompt": task.prompt,
+            "rules": task.rules,
+            "tools": ",".join(names[tool] for tool in task.tools if tool in names),
+            "url": BASE,
+            "model": MODEL,
+        }
+
+        def fill(text: str) -> str:
+            return _SLOTS.sub(lambda slot: values[slot[1]], text)
+
+        files = {path: fill(text) for path, text in self.files.items()}
+        for path, settings in self.settings.items():
+            files[path] = fill(json.dumps(settings))
+        env = {name: fill(value) for name, value in self.env.items()}
+        set_up = SetUp([fill(word) for word in self.argv], env, files, fill(self.stdin))
+        add_rules = _RULES.get(self.name)
+        return add_rules(task, set_up) if add_rules else set_up
+
+
+_SLOTS = re.compile(r"\{(program|prompt|rules|tools|url|model)\}")
+
+
+# What a program's own rules become, where they are more than a text in a file.
+
+
+def _opencode(task: Task, set_up: SetUp) -> SetUp:
+    # OpenCode reads one file: our settings go before what the rules may say of the same key.
+    path = f"{HOME}/.config/opencode/opencode.json"
     rules = json.loads(task.rules)
     for key in {"read", "edit"} & rules["permission"].keys():
         rules["permission"][key] = _from_root(rules["permission"][key])
-    config = rules | {
-        "provider": {"p": provider},
-        "model": f"p/{MODEL}",
-        "small_model": f"p/{MODEL}",
-        "snapshot": False,
-        "share": "disabled",
-        "autoupdate": False,
-    }
-    off = ("MODELS_FETCH", "DEFAULT_PLUGINS", "AUTOUPDATE", "LSP_DOWNLOAD")
-    return SetUp(
-        (task.program, "run", "--format", "json", "--title", "trial"),
-        {f"OPENCODE_DISABLE_{name}": "1" for name in off} | {"npm_config_registry": BASE},
-        {f"{HOME}/.config/opencode/opencode.json": json.dumps(config)},
-        stdin=task.prompt,  # as an argument it would get quotation marks
-    )
+    return replace(set_up, files={path: json.dumps(rules | json.loads(set_up.files[path]))})
 
 
 def _from_root(table: Mapping[str, str]) -> Mapping[str, str]:
     """Each path also as OpenCode calls it in a folder without git: from the root of all files."""
-    return {one: table[glob] for glob in table for one in (glob, f"workspace/{glob}")}
+    paths = {}
+    for glob, action in table.items():
+        paths[glob] = action
+        paths[f"workspace/{glob}"] = action
+    return paths
 
 
-def _claude(task: Task) -> SetUp:
+def _claude(task: Task, set_up: SetUp) -> SetUp:
     settings = json.loads(task.rules)
     settings["permissions"].setdefault("deny", [])
+    # Both ask the network, of which a trial has none.
     settings["permissions"]["deny"] += ["WebFetch", "WebSearch"]
-    trust = {"projects": {"/workspace": {"hasTrustDialogAccepted": True}}}
-    names = {"bash": "Bash", "read": "Read", "write": "Write"}
-    offered = ",".join(names[tool] for tool in task.tools if tool in names)
-    options = ("--output-format", "stream-json", "--verbose", "--model", MODEL, "--tools", offered)
-    return SetUp(
-        (task.program, "-p", *options),
-        {
-            "ANTHROPIC_API_KEY": "none",
-            "ANTHROPIC_BASE_URL": BASE,
-            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-            "DISABLE_AUTOUPDATER": "1",
-            "DISABLE_TELEMETRY": "1",
-        },
-        {
-            f"{HOME}/.claude/settings.json": json.dumps(settings),
-            f"{HOME}/.claude.json": json.dumps(trust),
-        },
-        stdin=task.prompt,
-    )
+    files = {**set_up.files, f"{HOME}/.claude/settings.json": json.dumps(settings)}
+    return replace(set_up, files=files)
 
 
-def _codex(task: Task) -> SetUp:
-    config = f"""\
-model_provider = "p"
-model = "{MODEL}"
-features = {{ apps = false, plugins = false }}
-projects = {{ "/workspace" = {{ trust_level = "trusted" }} }}
-model_providers = {{ p = {{ name = "p", base_url = "{BASE}/v1" }} }}
-"""
-    files = {f"{HOME}/.codex/config.toml": config, f"{HOME}/.codex/rules/trial.rules": task.rules}
+def _codex(task: Task, set_up: SetUp) -> SetUp:
+    # It gets the prompt by its client, after the greeting.
     client = AppServer(task.prompt, task.allows)
-    return SetUp((task.program, "app-server"), {}, files, client.begins(), client)
+    return replace(set_up, stdin=client.begins(), client=client)
 
 
-def _qwen(task: Task) -> SetUp:
-    settings = {"telemetry": {"enabled": False}, "general": {"enableAutoUpdate": False}} | {
-        "privacy": {"usageStatisticsEnabled": False},
-        "security": {"auth": {"selectedType": "openai"}},
-    }
-    rules = json.loads(task.rules)["permissions"]["allow"]
-    starts = [rule[5:-1].removesuffix(":*") for rule in rules if rule.startswith("Bash(")]
-    allowed = [word for one in starts for word in ("--allowed-tools", f"run_shell_command({one})")]
-    return SetUp(
-        ("node", task.program, "--output-format", "stream-json", *allowed, "-p", task.prompt),
-        {
-            "OPENAI_API_KEY": "none",
-            "OPENAI_BASE_URL": f"{BASE}/v1",
-            "OPENAI_MODEL": MODEL,
-            "QWEN_CODE_NO_RELAUNCH": "true",
-        },
-        {f"{HOME}/.qwen/settings.json": json.dumps(settings)},
-    )
+def _qwen(task: Task, set_up: SetUp) -> SetUp:
+    words = [*set_up.argv]
+    for rule in json.loads(task.rules)["permissions"]["allow"]:
+        if rule.startswith("Bash("):
+            start = rule[5:-1].removesuffix(":*")
+            words += ("--allowed-tools", f"run_shell_command({start})")
+    return replace(set_up, argv=[*words, "-p", task.prompt])
 
 
-_COMMAND, _PATH = Parameter("command", "the command"), Parameter("file_path", "path of the file")
-_QWEN_TOOLS = replace(
-    STRICT_PROFILE,
-    name="qwen-code",
-    version=1,
-    forms={
-        "bash": Form("run_shell_command", "", (_COMMAND,)),
-        "read": Form("read_file", "", (_PATH,)),
-        "write": Form("write_file", "", (_PATH, Parameter("content", "all of its text"))),
-    },
-)
-
-
-def _mini(task: Task) -> SetUp:
-    python = f"{FOLDER}/bin/python"
-    options = ("-y", "--exit-immediately", "-m", f"openai/{MODEL}", "-t", task.prompt)
-    return SetUp(
-        (python, task.program, *options),
-        {
-            "OPENAI_API_KEY": "none",
-            "OPENAI_BASE_URL": f"{BASE}/v1",
-            "MSWEA_CONFIGURED": "true",
-            "MSWEA_COST_TRACKING": "ignore_errors",
-            "LITELLM_LOCAL_MODEL_COST_MAP": "True",
-        },
-        {},
-    )
-
-
-CHAT: Final = "chat completions"
-PROGRAMS: Final[Mapping[str, Program]] = {
-    one.name: one
-    for one in (
-        Program(
-            name="opencode",
-            version="1.18.34",
-            registry="npm",
-            package="opencode-linux-{arch}",
-            binary="opencode-linux-*/bin/opencode",
-            dialect="opencode",
-            speaks=CHAT,
-            set_up=_opencode,
-            tells=dialogue.opencode_tells,
-            wording=dialogue.OPENCODE,
-            first=6.0,
-            each=0.07,
-            megabytes=178,
-        ),
-        Program(
-            name="claude-code",
-            version="2.1.330",
-            registry="npm",
-            package="@anthropic-ai/claude-code",
-            binary="@anthropic-ai/claude-code-linux-*/claude",
-            dialect="claude-code",
-            speaks="messages",
-            set_up=_claude,
-            tells=dialogue.claude_tells,
-            wording=dialogue.CLAUDE,
-            first=1.2,
-            each=0.035,
-            megabytes=235,
-            remark="lets filters behind a pipe and commands that only read run without a rule",
-        ),
-        Program(
-            name="codex",
-            version="0.169.0",
-            registry="npm",
-            package="@openai/codex",
-            binary="@openai/codex-linux-*/vendor/*/bin/codex",
-            dialect="codex",
-            speaks="responses",
-            set_up=_codex,
-            tells=dialogue.codex_tells,
-            wording=dialogue.CODEX,
-            first=0.55,
-            each=0.03,
-            megabytes=404,
-            asks=True,
-            remark="asks about what no rule of its own allows: the allow list answers",
-        ),
-        Program(
-            name="qwen-code",
-            version="0.15.10",
-            registry="npm",
-            package="@qwen-code/qwen-code",
-            binary="@qwen-code/qwen-code/cli.js",
-            dialect="claude-code",
-            speaks=CHAT,
-            set_up=_qwen,
-            tells=dialogue.claude_tells,
-            wording=dialogue.CLAUDE,
-            first=7.2,
-            each=0.12,
-            megabytes=55,
-            profile=_QWEN_TOOLS,
-            needs=("node",),
-            remark="lets filters behind a pipe and commands that only read run without a rule",
-        ),
-        Program(
-            name="mini",
-            version="2.4.6",
-            registry="pypi",
-            package="mini-swe-agent",
-            binary="bin/mini",
-            dialect="",
-            speaks=CHAT,
-            set_up=_mini,
-            tells=None,
-            first=6.0,
-            each=0.02,
-            megabytes=709,
-            remark="has no rules: it runs everything",
-        ),
-    )
+_RULES: Final[Mapping[str, Callable[[Task, SetUp], SetUp]]] = {
+    "opencode": _opencode,
+    "claude-code": _claude,
+    "codex": _codex,
+    "qwen-code": _qwen,
 }
+
+
+class _Programs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    reports: dict[str, Wording]
+    programs: dict[str, Program]
+
+
+@cache
+def programs() -> Mapping[str, Program]:
+    """Return the known harnesses by their names."""
+    content = Path(__file__).with_name("programs.toml").read_bytes()
+    table = msgspec.toml.decode(content, type=_Programs)
+    return {
+        name: msgspec.structs.replace(
+            program, name=name, wording=table.reports.get(program.reports, NOTHING)
+        )
+        for name, program in table.programs.items()
+    }
 
 
 def arm_of(name: str) -> str:
     """The arm whose names a prompt for this harness uses, and under which its calls are judged."""
-    program = PROGRAMS.get(name)
+    program = programs().get(name)
     return program.dialect if program and program.dialect else STRICT_PROFILE.name
 
 
 def playing(arm: Arm, name: str) -> Arm:
     """Return the arm as this harness plays it, with our own rules as the judge."""
-    program = PROGRAMS.get(name)
-    profile = program.profile if program and program.profile else arm.profile
-    return replace(arm, profile=profile, engine="")
+    program = programs().get(name)
+    profile = program.profile if program else None
+    return replace(arm, profile=profile or arm.profile, engine="")

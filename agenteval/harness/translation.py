@@ -7,16 +7,16 @@ the end.
 
 import json
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final, cast
 
 import msgspec
 
-from agenteval.harness import anthropic_wire, openai_responses
 from agenteval.harness.http import JSON, STREAM, Answer, Request, UnreadableError
 from agenteval.harness.recipes import CHAT, MODEL
-from agenteval.replies.arrival import BYTE_ORDER, ReplyError, read_chunk
+from agenteval.harness.wires import Messages, Responses
+from agenteval.replies.arrival import Lines, ReplyError, read_chunk
 from agenteval.trial.call import ToolCall
 from agenteval.trial.text import decoded, legible
 from agenteval.trial.trial import Turn, Usage
@@ -48,48 +48,20 @@ class _Chat(msgspec.Struct):
     max_tokens: int | float | None = None
 
 
-class Teller(Protocol):
-    """A writer of a reply in another dialect: a stream piece by piece, or `whole`."""
-
-    def begun(self) -> Iterator[bytes]: ...
-
-    def words(self, text: str) -> Iterator[bytes]:
-        """The next words; "" for a piece of the reply that has none."""
-        ...
-
-    def ended(self, turn: Turn) -> Iterator[bytes]:
-        """Yield what follows the words, all of which were sent."""
-        ...
-
-    def failed(self, said: str) -> Iterator[bytes]:
-        """The end of a reply that an error of the server's broke off."""
-        ...
-
-    def whole(self, turn: Turn) -> Json: ...
-
-
-@dataclass(frozen=True, slots=True)
-class _Spoken:
-    """A dialect: how its path ends, and its two directions; none where nothing is to be done."""
-
-    name: str
-    path: str
-    to_chat: Callable[[Json], dict[str, Any]] = dict
-    teller: Callable[[str, str], Teller] | None = None
-
-
-SPOKEN: Final = (
-    _Spoken(CHAT, "/chat/completions"),
-    _Spoken("messages", "/messages", anthropic_wire.to_chat, anthropic_wire.Stream),
-    _Spoken("responses", "/responses", openai_responses.to_chat, openai_responses.Stream),
-)
+_Wire = type[Messages] | type[Responses]
+_WIRES: Final[Mapping[str, _Wire | None]] = {  # by the end of the path; chat completions have none
+    "/chat/completions": None,
+    Messages.path: Messages,
+    Responses.path: Responses,
+}
 
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
     """A program's request to its model: `body` as it came, `chat` the same in chat completions."""
 
-    spoken: _Spoken
+    dialect: str
+    wire: _Wire | None
     body: Json
     chat: dict[str, Any]
 
@@ -103,18 +75,20 @@ def parse_request(request: Request) -> ModelRequest | None:
 
     Raises UnreadableError for a body that is no such request.
     """
-    spoken = next((one for one in SPOKEN if request.path.endswith(one.path)), None)
-    if spoken is None or request.method != "POST":
+    path = next((path for path in _WIRES if request.path.endswith(path)), None)
+    if path is None or request.method != "POST":
         return None
+    wire = _WIRES[path]
+    dialect = wire.name if wire else CHAT
     try:
         body = _body_of(request.body)
-        chat = spoken.to_chat(body)
+        chat = wire.to_chat(body) if wire else dict(body)
         msgspec.convert(chat, _Chat)
     except (ValueError, AttributeError, KeyError, TypeError, RecursionError) as error:
-        raise UnreadableError(f"no request of {spoken.name}: {error}") from error
+        raise UnreadableError(f"no request of {dialect}: {error}") from error
     if not chat["messages"]:
-        raise UnreadableError(f"no request of {spoken.name}: it has no messages")
-    return ModelRequest(spoken, body, chat)
+        raise UnreadableError(f"no request of {dialect}: it has no messages")
+    return ModelRequest(dialect, wire, body, chat)
 
 
 def _body_of(sent: bytes) -> Json:
@@ -132,16 +106,16 @@ class Passage:
 
     answer: Answer
     request: ModelRequest
-    _teller: Teller | None = None
-    _rest: bytes = b""
-    _sent_words: list[str] = field(default_factory=list)  # words
+    _writer: Messages | Responses | None = None  # None where the bytes pass on as they are
+    _lines: Lines = field(default_factory=Lines)
+    _sent_words: list[str] = field(default_factory=list)
     _is_broken: bool = False  # by an event that is no line; what follows is told at the end
     _kind: str = ""
 
     def __post_init__(self) -> None:
-        if self.request.spoken.teller:
+        if self.request.wire:
             model = str(self.request.body.get("model", ""))
-            self._teller = self.request.spoken.teller(f"reply-{secrets.token_hex(8)}", model)
+            self._writer = self.request.wire(f"reply-{secrets.token_hex(8)}", model)
 
     @property
     def _streams(self) -> bool:
@@ -149,13 +123,12 @@ class Passage:
         return bool(self.request.body.get("stream"))
 
     async def write(self, part: bytes) -> None:
-        if self._teller is None:
+        if self._writer is None:
             await self._pass_on(part)
         elif self._streams and not self._is_broken:
-            *lines, self._rest = (self._rest + part).replace(b"\r", b"\n").split(b"\n")
             try:
-                for words in _words(lines):
-                    await self._speak(self._teller, words)
+                for words in _words(self._lines.feed(part)):
+                    await self._speak(words)
             except ReplyError:
                 self._is_broken = True
 
@@ -167,35 +140,36 @@ class Passage:
 
     async def end(self, turn: Turn) -> None:
         """The reply has come whole, and was read as this turn."""
-        if self._teller is None:
+        if self._writer is None:
             return
         if not self._streams:
-            await self.answer.whole(self._teller.whole(turn))
+            await self.answer.whole(self._writer.whole(turn))
             return
-        told = legible("".join(self._sent_words))
-        if turn.text != told and turn.text.startswith(told):
-            await self._speak(self._teller, turn.text[len(told) :])
-        await self._send(self._teller, self._teller.ended(turn))
+        sent = legible("".join(self._sent_words))
+        if turn.text != sent and turn.text.startswith(sent):
+            await self._speak(turn.text[len(sent) :])
+        await self._send(self._writer.ended(turn))
 
     async def refuse(self, message: str) -> None:
         """The served model's server answered with an error, in the place of a reply or in one."""
         if not self.answer.begun:
             await self.answer.refuse(500, message)
-        elif self._teller:
-            await self._send(self._teller, self._teller.failed(message))
+        elif self._writer:
+            await self._send(self._writer.failed(message))
         elif self._kind == STREAM:
             error = json.dumps({"error": {"message": message, "code": 500}})
             await self.answer.write(f"\n\ndata: {error}\n\n".encode())  # a line may be begun
 
-    async def _speak(self, teller: Teller, words: str) -> None:
+    async def _speak(self, words: str) -> None:
         self._sent_words.append(words)
-        await self._send(teller, teller.words(words))
+        if self._writer:
+            await self._send(self._writer.words(words))
 
-    async def _send(self, teller: Teller, events: Iterable[bytes]) -> None:
+    async def _send(self, events: Iterable[bytes]) -> None:
         content = b"".join(events)
-        if not self.answer.begun:
+        if self._writer and not self.answer.begun:
             await self.answer.begin(STREAM)
-            content = b"".join(teller.begun()) + content
+            content = b"".join(self._writer.begun()) + content
         if content:
             await self.answer.write(content)
 
@@ -205,12 +179,13 @@ def _words(lines: Iterable[bytes]) -> Iterator[str]:
 
     Raises ReplyError at one that is no chunk by itself.
     """
-    for line in (one.removeprefix(BYTE_ORDER.encode()) for one in lines):
+    for line in lines:
         payload = line[5:].strip() if line.startswith(b"data:") else b""
-        if payload and payload != b"[DONE]":
-            for choice in read_chunk(payload).choices or ():
-                if not choice.index:  # one was asked for
-                    yield choice.delta.words if choice.delta else ""
+        if payload in {b"", b"[DONE]"}:
+            continue
+        for choice in read_chunk(payload).choices or ():
+            if not choice.index:  # one was asked for
+                yield choice.delta.words if choice.delta else ""
 
 
 async def answer_other_request(request: Request, answer: Answer) -> None:
@@ -223,37 +198,57 @@ async def answer_other_request(request: Request, answer: Answer) -> None:
         await answer.whole({}, 200 if request.method == "HEAD" else 404)
 
 
-async def say_once(way: Passage, call: tuple[str, str, str] | None) -> None:
+async def say_once(passage: Passage, call: tuple[str, str, str] | None) -> None:
     """Reply as a model that we play: with one call (id, name, arguments), or a last word."""
-    stream = bool(way.request.chat.get("stream"))
-    await way.write(_spoken(call, stream=stream))
     calls = (ToolCall(*call, _object(call[2])),) if call else ()
-    words, end = ("", "tool_calls") if call else (_LAST, "stop")
-    await way.end(Turn(words, calls, end, Usage(1, 1), "", 0.0))
+    turn = Turn(
+        text="" if call else _LAST,
+        calls=calls,
+        finish_reason="tool_calls" if call else "stop",
+        usage=Usage(1, 1),
+        raw="",
+        seconds=0.0,
+    )
+    await passage.write(_chat_reply(turn, stream=bool(passage.request.chat.get("stream"))))
+    await passage.end(turn)
 
 
 def _object(arguments: str) -> Json | None:
     """None for what is none: we write such, to see what a program does with it."""
     try:
-        read = json.loads(arguments)
+        value = json.loads(arguments)
     except ValueError:
         return None
-    return read if isinstance(read, Mapping) else None
+    return value if isinstance(value, Mapping) else None
 
 
-def _spoken(call: tuple[str, str, str] | None, *, stream: bool) -> bytes:
-    message: dict[str, Any] = {"role": "assistant", "content": None if call else _LAST}
-    if call:
-        function = {"name": call[1], "arguments": call[2]}
+def _chat_reply(turn: Turn, *, stream: bool) -> bytes:
+    message: dict[str, Any] = {"role": "assistant", "content": turn.text or None}
+    ident = "last"
+    for call in turn.calls:
+        ident = call.id
+        function = {"name": call.name, "arguments": call.raw}
         message["tool_calls"] = [
-            {"index": 0, "id": call[0], "type": "function", "function": function}
+            {
+                "index": 0,
+                "id": call.id,
+                "type": "function",
+                "function": function,
+            }
         ]
-    choice = {"index": 0, "finish_reason": "tool_calls" if call else "stop"}
-    usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
-    reply = {"id": f"reply-{call[0] if call else 'last'}", "created": 1, "model": MODEL}
-    reply |= {"usage": usage}
-    if not stream:
-        whole = reply | {"object": "chat.completion", "choices": [choice | {"message": message}]}
-        return json.dumps(whole).encode()
-    chunk = reply | {"object": "chat.completion.chunk", "choices": [choice | {"delta": message}]}
-    return f"data: {json.dumps(chunk)}\n\ndata: [DONE]\n\n".encode()
+    choice = {"index": 0, "finish_reason": turn.finish_reason}
+    choice["delta" if stream else "message"] = message
+    reply = {
+        "id": f"reply-{ident}",
+        "created": 1,
+        "model": MODEL,
+        "usage": {
+            "prompt_tokens": 1,
+            "completion_tokens": 1,
+            "total_tokens": 2,
+        },
+        "object": "chat.completion.chunk" if stream else "chat.completion",
+        "choices": [choice],
+    }
+    content = json.dumps(reply)
+    return (f"data: {content}\n\ndata: [DONE]\n\n" if stream else content).encode()

@@ -1,11 +1,11 @@
-"""Several servers of one model: each trial stays with one, and one that dies is left out.
+"""Several servers of one model as one, and the cost of playing.
 
-A trial stays because its server has the beginning of its conversation in a cache. A trial is known
-by its seed, which no two of a run share but by a rare chance that costs nothing.
+Each trial stays with one server, which has the beginning of its conversation in a cache. A server
+that dies is left out. A trial is known by its seed, which no two of a run share but by a rare
+chance that costs nothing. Trials are counted and not requests: one that runs a command asks
+nothing, and will ask again.
 
-Trials are counted and not requests: one that runs a command asks nothing, and will ask again.
-
-The cost of playing: its time, and the power of this machine's GPUs meanwhile, through NVML.
+The cost is the time, and the power of this machine's GPUs meanwhile, through NVML.
 """
 
 import asyncio
@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from ipaddress import ip_address
+from operator import attrgetter
 from socket import gethostname
 from types import TracebackType
 from typing import Any, Self
@@ -51,7 +52,8 @@ class _Endpoint:
     left_out: float | None = None  # when, by the loop's clock
     failed: set[int] = field(default_factory=set)  # seeds of trials since its last reply
 
-    def usable(self) -> bool:
+    @property
+    def is_usable(self) -> bool:
         now = asyncio.get_running_loop().time()
         return self.left_out is None or now - self.left_out >= AGAIN
 
@@ -72,17 +74,17 @@ class Endpoints:
     _seats: dict[int, _Endpoint] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        every = self.entry.per_server
-        begin = self.before % len(every)
-        turned = [*every[begin:], *every[:begin]]
-        self._all = [_Endpoint(one.base_url, OpenAIModel(one)) for one in turned]
+        entries = self.entry.per_server
+        first = self.before % len(entries)
+        turned = [*entries[first:], *entries[:first]]
+        self._all = [_Endpoint(entry.base_url, OpenAIModel(entry)) for entry in turned]
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        for one in self._all:
-            await one.model.__aexit__(*error)
+        for endpoint in self._all:
+            await endpoint.model.__aexit__(*error)
 
     async def ask(
         self, messages: Sequence[Message], tools: Sequence[ToolSchema], *, seed: int
@@ -98,7 +100,7 @@ class Endpoints:
             seat.trials -= 1
 
     def stretch(self) -> float:
-        return max(one.model.stretch() for one in self._all)
+        return max(endpoint.model.stretch() for endpoint in self._all)
 
     async def _turn(self, seed: int, ask: Callable[[OpenAIModel], Awaitable[Turn]]) -> Turn:
         """Return the turn from the trial's own server, or from another if that does not accept it.
@@ -109,7 +111,8 @@ class Endpoints:
         tried: list[_Endpoint] = []
         refused: list[tuple[_Endpoint, Exception]] = []
         while True:
-            endpoint, began = self._seat(seed, tried), asyncio.get_running_loop().time()
+            endpoint = self._seat(seed, tried)
+            began = asyncio.get_running_loop().time()
             try:
                 turn = await ask(endpoint.model)
             except (InfrastructureError, UsageError) as error:
@@ -121,20 +124,22 @@ class Endpoints:
                 elif not self._is_gone(endpoint, seed, error):
                     raise
                 if len(tried) == len(self._all):
-                    raise self._last(error, [said for _, said in refused]) from error.__cause__
+                    refusals = [refusal for _, refusal in refused]
+                    raise self._last(error, refusals) from error.__cause__
             else:
                 self._take_in(endpoint, began)
-                for other, said in refused:
-                    self._leave_out(other, f"refuses what another takes ({said})")
+                for other, refusal in refused:
+                    self._leave_out(other, f"refuses what another takes ({refusal})")
                 return turn
 
     def _seat(self, seed: int, tried: Sequence[_Endpoint]) -> _Endpoint:
         """The one with the fewest trials, for a trial that has none yet."""
         seat = self._seats.get(seed)
-        if seat is None or seat in tried or not seat.usable():
+        if seat is None or seat in tried or not seat.is_usable:
             self.ended(seed)
-            left = [one for one in self._all if one not in tried]
-            seat = min([one for one in left if one.usable()] or left, key=lambda one: one.trials)
+            untried = [endpoint for endpoint in self._all if endpoint not in tried]
+            usable = [endpoint for endpoint in untried if endpoint.is_usable]
+            seat = min(usable or untried, key=attrgetter("trials"))
             seat.trials += 1
             self._seats[seed] = seat
         return seat
@@ -152,21 +157,23 @@ class Endpoints:
         return gone
 
     def _last(self, error: Exception, refused: Sequence[Exception]) -> Exception:
-        known = any(one.model.known for one in self._all)
-        mistakes = [said for said in refused if isinstance(said, UsageError)]
-        return mistakes[0] if mistakes and not known else error
+        was_served = any(endpoint.model.known for endpoint in self._all)
+        mistakes = [refusal for refusal in refused if isinstance(refusal, UsageError)]
+        return mistakes[0] if mistakes and not was_served else error
 
     def _is_failing(self, endpoint: _Endpoint, seed: int, error: InfrastructureError) -> bool:
         is_busy = isinstance(error, UnservedError) and error.works  # and is asked again
         if error.cause in _FAILING and not is_busy:
             endpoint.failed.add(seed)
-        others = any(other.usable() for other in self._all if other is not endpoint)
-        return others and len(endpoint.failed) >= FAILURES
+        others = [other for other in self._all if other is not endpoint]
+        # The last server that is left is asked again and again: it may come back.
+        is_replaceable = any(other.is_usable for other in others)
+        return is_replaceable and len(endpoint.failed) >= FAILURES
 
-    def _leave_out(self, one: _Endpoint, why: str) -> None:
-        if one.left_out is None:
-            self.note(f"{one.url} is left out, as it {why}")
-        one.left_out = asyncio.get_running_loop().time()
+    def _leave_out(self, endpoint: _Endpoint, why: str) -> None:
+        if endpoint.left_out is None:
+            self.note(f"{endpoint.url} is left out, as it {why}")
+        endpoint.left_out = asyncio.get_running_loop().time()
 
     def _take_in(self, endpoint: _Endpoint, began: float) -> None:
         """Note a reply of an endpoint.
@@ -208,7 +215,10 @@ class EndpointsHealth:
         await self._open.__aexit__(kind, error, trace)
 
     def _keeper(self, url: str) -> Callable[[Crash], None]:
-        return lambda crash: self.keep(replace(crash, said=f"{url}: {crash.said}"))
+        def keep(crash: Crash) -> None:
+            self.keep(replace(crash, said=f"{url}: {crash.said}"))
+
+        return keep
 
     async def after(self, error: InfrastructureError) -> InfrastructureError:
         health = self._by_url.get(error.endpoint)
@@ -216,8 +226,8 @@ class EndpointsHealth:
 
     async def context(self) -> int | None:
         """The shortest, as a trial may have to move."""
-        found = [await health.context() for health in self._by_url.values()]
-        return min((one for one in found if one), default=None)
+        lengths = [await health.context() for health in self._by_url.values()]
+        return min(filter(None, lengths), default=None)
 
 
 def model_of(
@@ -229,6 +239,8 @@ def model_of(
 def health_of(entry: ModelEntry, keep: Callable[[Crash], None]) -> ServerHealth | EndpointsHealth:
     return EndpointsHealth(entry, keep) if len(entry.per_server) > 1 else ServerHealth(entry, keep)
 
+
+# The cost of playing.
 
 EVERY = 0.5  # seconds; NVML itself averages over less
 
@@ -273,8 +285,9 @@ class PowerMeter:
             after = self._watts()
         except UnobservableError:
             return None
-        self._last = time.perf_counter(), after
-        return joules + (self._last[0] - began) * (before + after) / 2
+        now = time.perf_counter()
+        self._last = now, after
+        return joules + (now - began) * (before + after) / 2
 
 
 @dataclass(slots=True)
@@ -310,7 +323,8 @@ def gpu_watts(base_url: str) -> Callable[[], float]:
 
     try:
         pynvml.nvmlInit()
-        gpus = [pynvml.nvmlDeviceGetHandleByIndex(at) for at in range(pynvml.nvmlDeviceGetCount())]
+        count = pynvml.nvmlDeviceGetCount()
+        gpus = [pynvml.nvmlDeviceGetHandleByIndex(at) for at in range(count)]
     except pynvml.NVMLError as error:
         raise UnobservableError(f"NVML: {error}") from error
     if not gpus:
@@ -318,7 +332,8 @@ def gpu_watts(base_url: str) -> Callable[[], float]:
 
     def read() -> float:
         try:
-            return float(sum(map(pynvml.nvmlDeviceGetPowerUsage, gpus))) / 1000  # from milliwatts
+            milliwatts = sum(map(pynvml.nvmlDeviceGetPowerUsage, gpus))
+            return float(milliwatts) / 1000
         except pynvml.NVMLError as error:
             raise UnobservableError(f"NVML: {error}") from error
 

@@ -52,18 +52,24 @@ _REFUSED = frozenset({400, 401, 402, 403, 405, 409, 413, 415, 422})
 
 def _status_failure(code: int, words: str, reply: str, after: float | None) -> InfrastructureError:
     """Classify a status of 400 and above, or an error in a stream, by the server's own words."""
-    if _MEMORY.search(reply):
-        return InfrastructureError(words, Cause.OUT_OF_MEMORY)
-    if _DEAD.search(reply):
-        return InfrastructureError(words, Cause.CRASHED)
-    if code == 404:
-        return InfrastructureError(words, Cause.MODEL_CHANGED)
-    if code in _REFUSED or (code in {STREAMED, 500} and _TEMPLATE.search(reply)):
-        return InfrastructureError(words, Cause.REFUSED)
-    if code in NOT_TAKEN or (code in BY_PROXY and after is not None):
+    cause = _cause(code, reply)
+    is_untaken = code in NOT_TAKEN or (code in BY_PROXY and after is not None)
+    if is_untaken and cause not in {Cause.OUT_OF_MEMORY, Cause.CRASHED}:
         works = code != NOT_READY or after is not None
         return UnservedError(words, Cause.BUSY, after=after, works=works)
-    return InfrastructureError(words, Cause.BUSY if code in BY_PROXY else Cause.SERVER_ERROR)
+    return InfrastructureError(words, cause)
+
+
+def _cause(code: int, reply: str) -> Cause:
+    if _MEMORY.search(reply):
+        return Cause.OUT_OF_MEMORY
+    if _DEAD.search(reply):
+        return Cause.CRASHED
+    if code == 404:
+        return Cause.MODEL_CHANGED
+    if code in _REFUSED or (code in {STREAMED, 500} and _TEMPLATE.search(reply)):
+        return Cause.REFUSED
+    return Cause.BUSY if code in BY_PROXY else Cause.SERVER_ERROR
 
 
 def retry_after(header: str, milliseconds: str = "") -> float | None:
@@ -188,7 +194,11 @@ def refused_call(words: str) -> Received | None:
     if found := _NO_SUCH_TOOL.search(words):
         piece = _PIECE.match((found[1] or "").strip())
         call = ReceivedCall(piece[1] if piece else NAMELESS_TOOL, "{}", "call-0")
-        return Received(calls=(call,), finish_reason="error", refusal=words)
+        return Received(
+            calls=(call,),
+            finish_reason="error",
+            refusal=words,
+        )
     return Received(finish_reason="error", refusal=words) if _UNREADABLE.search(words) else None
 
 

@@ -4,7 +4,7 @@ Requests and replies are bytes: the SDK's `create` would walk every message of a
 every piece of a reply, and neither keeps what a server did wrong. Nothing is sent again: a retried
 500 can be a model's own mistake, and would flatter it.
 
-The redaction of a key that a server repeats: it is removed before the reply is read.
+A key that a server repeats is removed before anything is kept or passed on.
 """
 
 import asyncio
@@ -48,42 +48,26 @@ async def nowhere(part: bytes) -> None:
     """Discard the bytes of a reply that nobody else reads."""
 
 
-def without_keys(received: Received, raw: str, keys: KnownKeys) -> tuple[Received, str]:
-    """The reply and its raw bytes. Where a key was in the reply, no byte of it is kept.
-
-    In the bytes it may be in pieces, of as many events.
-    """
-    clean = _clean(received, keys)
-    return clean, keys.text(raw) if clean == received else _LEFT_OUT
+# The redaction of a key that a server repeats.
 
 
-def _clean(received: Received, keys: KnownKeys) -> Received:
+def _without_keys(received: Received, keys: KnownKeys) -> Received:
+    texts = {name: keys.text(getattr(received, name)) for name in _TEXTS}
+    calls = tuple(_call_without_keys(call, keys) for call in received.calls)
+    return replace(received, calls=calls, **texts)  # type: ignore[arg-type] # all are texts
+
+
+_TEXTS = ("text", "reasoning", "finish_reason", "refusal", "repeats", "model")
+
+
+def _call_without_keys(call: ReceivedCall, keys: KnownKeys) -> ReceivedCall:
     return replace(
-        received,
-        text=keys.text(received.text),
-        reasoning=keys.text(received.reasoning),
-        calls=tuple(_clean_call(call, keys) for call in received.calls),
-        finish_reason=keys.text(received.finish_reason),
-        refusal=keys.text(received.refusal),
-        repeats=keys.text(received.repeats),
-        model=keys.text(received.model),
+        call,
+        name=keys.text(call.name),
+        raw=keys.json(call.raw),
+        id=keys.text(call.id),
+        mends=tuple((kind, keys.json(text)) for kind, text in call.mends),
     )
-
-
-def _clean_call(call: ReceivedCall, keys: KnownKeys) -> ReceivedCall:
-    mends = tuple((kind, keys.json(text)) for kind, text in call.mends)
-    raw = keys.json(call.raw)
-    return replace(call, name=keys.text(call.name), raw=raw, id=keys.text(call.id), mends=mends)
-
-
-def clean_body(whole: bytes, received: Received, keys: KnownKeys) -> bytes:
-    """The bytes of a whole reply, for the program of a harness."""
-    if _clean(received, keys) == received:
-        return keys.content(whole)
-    try:
-        return json.dumps(keys.value(json.loads(whole))).encode()
-    except (ValueError, RecursionError):
-        return keys.content(whole)
 
 
 class RelayedStream:
@@ -116,11 +100,15 @@ class RelayedStream:
         if self._write is nowhere:
             return
         self._unwritten += ready
-        longest = len(self._keys.forms[0]) if self._keys.forms else 0
-        tails = [tail[-2 * longest :] for tail in reader.tails(2 * longest)] if longest else []
-        if any(self._keys.text(tail) != tail for tail in tails):
+        if not self._keys.forms:
+            await self.end()
+            return
+        longest = 2 * len(self._keys.forms[0])
+        ends = [tail[-longest:] for tail in reader.tails(longest)]
+        if any(self._keys.text(end) != end for end in ends):
             raise InfrastructureError("the server repeats its key in pieces", Cause.BAD_REPLY)
-        if not any(self._keys.begun(tail.encode("utf-8", "surrogateescape")) for tail in tails):
+        contents = [end.encode("utf-8", "surrogateescape") for end in ends]
+        if not any(map(self._keys.begun, contents)):
             await self.end()
 
     async def end(self) -> None:
@@ -160,9 +148,15 @@ class OpenAIModel:
     async def ask(
         self, messages: Sequence[Message], tools: Sequence[ToolSchema], *, seed: int
     ) -> Turn:
-        body = request_body(self._entry, messages, tools, seed, self._thought_in)
-        asked = asked_of(self._entry, messages, tools)
-        return await self._request(body, asked, first=messages[-1].role == "user")
+        body = request_body(
+            self._entry,
+            messages,
+            tools,
+            seed,
+            self._thought_in,
+        )
+        request = asked_of(self._entry, messages, tools)
+        return await self._request(body, request, first=messages[-1].role == "user")
 
     async def _request(
         self, body: bytes, request: Asked, *, first: bool, write: Write = nowhere
@@ -179,10 +173,19 @@ class OpenAIModel:
             return self._same(await self._answer(body, request, started, write))
         except RefusedError as error:
             self._keys.hide(error)  # before the excerpt cuts one in two
-            if received := refused_call(error.said):
-                self.known = True
-                return _refused(received, request, time.perf_counter() - started)
-            raise refusal(self._entry, error, first=first, was_served=self.known) from error
+            received = refused_call(error.said)
+            if received is None:
+                raise refusal(self._entry, error, first=first, was_served=self.known) from error
+            self.known = True
+            seconds = time.perf_counter() - started
+            raw = received.refusal
+            return turn_of(
+                received,
+                request,
+                usage=Usage(),
+                raw=raw,
+                seconds=seconds,
+            )
         except ReplyError as error:
             self._keys.hide(error)
             raise InfrastructureError(f"{self._url}: {error}", Cause.BAD_REPLY) from error
@@ -193,8 +196,8 @@ class OpenAIModel:
     async def relay(self, request: Mapping[str, Any], *, seed: int, write: Write) -> Turn:
         """Implements `protocols.Relay`."""
         body = relayed_body(self._entry, request, seed)
-        asked = asked_by(self._entry, request)
-        return await self._request(body, asked, first=False, write=write)
+        relayed = asked_by(self._entry, request)
+        return await self._request(body, relayed, first=False, write=write)
 
     def ended(self, seed: int) -> None:
         """Do nothing: of a trial that has ended nothing is kept here."""
@@ -212,7 +215,13 @@ class OpenAIModel:
         with self._pace.reading(started) as reader:
             try:
                 async with until(lambda: began + allowed()):
-                    return await self._post(body, request, started, reader, write)
+                    return await self._post(
+                        body,
+                        request,
+                        started,
+                        reader,
+                        write,
+                    )
             except TimeoutError as error:
                 message = f"{self._url}: no reply within {round(allowed(), 1):g} s"
                 raise InfrastructureError(message, Cause.TIMEOUT) from error
@@ -224,41 +233,54 @@ class OpenAIModel:
             reply = await self._transport.post(f"{self._url}/chat/completions", body)
         except (aiohttp.ClientConnectionError, ConnectionError) as error:
             raise failed(self._url, error, begun=False) from error
-        timing = None
+        whole = None  # the body of a reply that is not streamed
         try:
             if not OK <= reply.status < OK + 100:
-                words = decode_body(await reply.whole())
-                waits = (reply.header("retry-after"), reply.header("retry-after-ms"))
-                raise RefusedError(reply.status, words, retry_after(*waits))
+                raise await _refusal(reply)
             if "json" not in reply.header("content-type").lower():  # some name no type, or text
                 seconds = await _streamed(reply, started, reader, RelayedStream(self._keys, write))
-                received, usage = reader.received()
-                raw, timing = reader.raw(), reader.timing()
             else:
                 whole = await reply.whole()
                 seconds = time.perf_counter() - started
                 if whole.lstrip().startswith(b"data:"):  # as Foundry's and LitServe's, called JSON
                     reader.feed(whole, seconds)
-                received, usage = reader.received() if reader.pieces else read_reply(whole)
-                raw = decode_body(whole)
-                await write(clean_body(whole, received, self._keys))
+            if whole is None or reader.pieces:
+                received, usage = reader.received()
+            else:
+                received, usage = read_reply(whole)
+            clean = _without_keys(received, self._keys)
+            if whole is not None:
+                await write(self._keys.content(whole) if clean == received else self._json(whole))
         finally:
             reply.close()
-        received, raw = without_keys(received, raw, self._keys)
-        self._thought_in = self._entry.reasoning_field or received.thought_in or self._thought_in
-        ended = time.time()  # noqa: TID251 -- of the wall, for all processes
+        raw = reader.raw() if whole is None else decode_body(whole)
+        self._thought_in = self._entry.reasoning_field or clean.thought_in or self._thought_in
         return turn_of(
-            received, request, usage=usage, raw=raw, seconds=seconds, timing=timing, ended=ended
+            clean,
+            request,
+            usage=usage,
+            # A key may be in the bytes in pieces, of as many events: then no byte is kept.
+            raw=self._keys.text(raw) if clean == received else _LEFT_OUT,
+            seconds=seconds,
+            timing=reader.timing() if whole is None else None,
+            ended=time.time(),  # noqa: TID251 -- of the wall, for all processes
         )
+
+    def _json(self, whole: bytes) -> bytes:
+        r"""Return a body without keys, though a letter of one may be written as `\u0041`."""
+        try:
+            return json.dumps(self._keys.value(json.loads(whole))).encode()
+        except (ValueError, RecursionError):
+            return self._keys.content(whole)
 
     def _same(self, turn: Turn) -> Turn:
         """Return the turn, unless another model than before reports that it answered."""
         self.known = True
         self._answers = self._answers or turn.model
         if turn.model and turn.model != self._answers:
-            said = f"{self._url}: {turn.model!r} answers, where {self._answers!r} did before"
-            raise InfrastructureError(said, Cause.MODEL_CHANGED)
-        self._pace.took(turn)
+            message = f"{self._url}: {turn.model!r} answers, where {self._answers!r} did before"
+            raise InfrastructureError(message, Cause.MODEL_CHANGED)
+        self._pace.add(turn)
         return turn
 
 
@@ -280,42 +302,53 @@ def _headers(entry: ModelEntry) -> dict[str, str]:
 
     # It sends nothing itself. By default it reads all certificates of the system, for 20 ms.
     silent = DefaultHttpxClient(verify=SSLContext(PROTOCOL_TLS_CLIENT))
-    with OpenAI(base_url=entry.base_url, api_key=key, http_client=silent) as sdk:
-        given = [*sdk.auth_headers.items(), *sdk.default_headers.items()]
-    merged = {name.lower(): value for name, value in given}
-    return {name: value for name, value in merged.items() if isinstance(value, str)}
+    with OpenAI(
+        base_url=entry.base_url,
+        api_key=key,
+        http_client=silent,
+    ) as sdk:
+        headers = sdk.auth_headers | dict(sdk.default_headers)
+    return {name.lower(): value for name, value in headers.items() if isinstance(value, str)}
 
 
 def _keys_in(headers: Mapping[str, str]) -> KnownKeys:
     """Return the secrets in these headers: the key, and headers from the SDK's settings."""
-    own = {name: value for name, value in headers.items() if not name.startswith(_OPEN_HEADERS)}
-    return KnownKeys.of([*own.values(), *(value.partition(" ")[2] for value in own.values())])
+    own = [value for name, value in headers.items() if not name.startswith(_OPEN_HEADERS)]
+    without_scheme = [value.partition(" ")[2] for value in own]
+    return KnownKeys.of(own + without_scheme)
+
+
+async def _refusal(reply: Reply) -> RefusedError:
+    words = decode_body(await reply.whole())
+    waits = retry_after(reply.header("retry-after"), reply.header("retry-after-ms"))
+    return RefusedError(reply.status, words, waits)
 
 
 async def _streamed(
     body: Reply, started: float, reader: StreamReader, relayed: RelayedStream
 ) -> float:
     """Read the reply to its end, and return the seconds that it took."""
-    while not reader.finished and not reader.done and (part := await body.part()):
-        ready = relayed.ready(part)
-        reader.feed(ready, time.perf_counter() - started)
+
+    async def take(ready: bytes) -> float:
+        at = time.perf_counter() - started
+        reader.feed(ready, at)
         await relayed.write(ready, reader)
+        return at
+
+    while not reader.finished and not reader.done and (part := await body.part()):
+        await take(relayed.ready(part))
     seconds = time.perf_counter() - started
     with suppress(TimeoutError):
         async with asyncio.timeout(COUNT_SECONDS):
             while not reader.done and (part := await _more(body)):
-                seconds = time.perf_counter() - started
-                ready = relayed.ready(part)
-                reader.feed(ready, seconds)
-                await relayed.write(ready, reader)
+                seconds = await take(relayed.ready(part))
     if reader.done and not body.ended:
         with suppress(TimeoutError):
             async with asyncio.timeout(LINGER_SECONDS):
                 while await _more(body):  # a connection is used again only when its body has ended
                     continue
     if rest := relayed.rest():
-        reader.feed(rest, seconds)
-        await relayed.write(rest, reader)
+        await take(rest)
     await relayed.end()
     return seconds
 
@@ -326,7 +359,3 @@ async def _more(body: Reply) -> bytes:
         return await body.part()
     except aiohttp.ClientError:
         return b""
-
-
-def _refused(received: Received, asked: Asked, seconds: float) -> Turn:
-    return turn_of(received, asked, usage=Usage(), raw=received.refusal, seconds=seconds)

@@ -1,6 +1,7 @@
 """The players that prove a scenario: one that knows the answer, and one that only talks.
 
-The faults that a scenario invites: one for each failure class, made from a right call.
+An oracle plays the reference solution. It may begin with the faults that a scenario invites: one
+for each failure class, made from a right call and from what lies in the sandbox.
 """
 
 import json
@@ -47,15 +48,17 @@ class Oracle:
         self, messages: Sequence[Message], tools: Sequence[ToolSchema], *, seed: int
     ) -> Turn:
         """The next call; without any once there is none."""
-        asked = "\n".join(message.content for message in messages if message.role == "user")
-        recognised = self._memory.recall(asked, seed)
-        task = recognised.prompt.task if recognised else ""
-        said = ((at, each.content) for at, each in enumerate(messages) if each.role == "user")
-        given = max((at for at, text in said if task in text), default=0)
-        number = sum(message.role == "assistant" for message in messages[given:])
-        plan = [*self._plan(recognised, spoken(tools))] if recognised else []
-        calls = tuple(_call(number, written) for written in plan[number : number + 1])
-        return _turn("", calls)
+        words = "\n".join(message.content for message in messages if message.role == "user")
+        work = self._memory.recall(words, seed)
+        number = 0
+        for message in messages:
+            if message.role == "assistant":
+                number += 1
+            elif work and message.role == "user" and work.prompt.task in message.content:
+                number = 0  # the task is given, perhaps once more
+        plan = [*self._plan(work, spoken(tools))] if work else []
+        calls = [_call(number, plan[number])] if number < len(plan) else []
+        return _turn("", tuple(calls))
 
     def _plan(self, known: Known, profile: Profile) -> Iterator[Written]:
         yield from self._slips.get(known.name, ())
@@ -64,7 +67,7 @@ class Oracle:
 
 
 class Planned(Oracle):
-    """Makes these calls of a scenario's first agent, written for the strict profile, and stops.
+    """The maker of these calls of a scenario's first agent, written for the strict profile.
 
     Sub-agents play their solutions.
     """
@@ -104,11 +107,24 @@ def as_tool_call(written: Written) -> ToolCall:
 
 def _call(number: int, written: Written) -> ToolCall:
     arguments, malformed = parse_arguments(written.arguments)
-    return ToolCall(f"call-{number}", written.name, written.arguments, arguments, malformed)
+    return ToolCall(
+        f"call-{number}",
+        written.name,
+        written.arguments,
+        arguments,
+        malformed,
+    )
 
 
 def _turn(text: str, calls: tuple[ToolCall, ...]) -> Turn:
-    return Turn(text, calls, "tool_calls" if calls else "stop", Usage(), raw="", seconds=0.0)
+    return Turn(
+        text,
+        calls,
+        "tool_calls" if calls else "stop",
+        Usage(),
+        raw="",
+        seconds=0.0,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,10 +138,26 @@ class Ground:
     @property
     def commands(self) -> Iterator[str]:
         """The right bash commands, in the order of the solution."""
-        return (str(s.arguments["command"]) for s in self.prompt.solution if s.tool == BASH)
+        for step in self.prompt.solution:
+            if step.tool == BASH:
+                yield str(step.arguments["command"])
+
+    @property
+    def script_calls(self) -> Iterator[tuple[str, ScriptRule]]:
+        """The right commands that run a script whose command line is known, each with its rule."""
+        for command in self.commands:
+            read = read_simple(command)
+            argv = read.argv if isinstance(read, Simple) else ()
+            for script in self.policy.bash.scripts:
+                at = len(script.runner)
+                runs = tuple(argv[:at]) == script.runner and len(argv) > at
+                if runs and normalise(argv[at], _WORLD.root) == script.path:
+                    yield command, script
 
 
-_FORMS = {each.id: each.slip for each in failure_classes() if each.slip}
+# The faults that a scenario invites.
+
+_FORMS = {failure.id: failure.slip for failure in failure_classes() if failure.slip}
 _FLAGS = ("--verbose", "--pretty", "--max-results", "--summary-only")
 _VALUE = re.compile(r'"[^"]*"')
 _PATH = re.compile(rb"(?<![\w./:~!-])/(?:[\w.-]+/)+[\w.-]*\w|(?<![\w./:~!-])/(?:[\w-]+/)+")
@@ -133,12 +165,13 @@ _PATH = re.compile(rb"(?<![\w./:~!-])/(?:[\w.-]+/)+[\w.-]*\w|(?<![\w./:~!-])/(?:
 
 def slip(failure_class: str, ground: Ground) -> Written | None:
     """Return the wrong call of this class; None if nothing in this task instance leads to one."""
-    if form := _FORMS.get(failure_class):
-        right = next(ground.commands, "")
-        quoted = right.replace("'", "'\\''")
-        return bash_call(form.replace("{quoted}", quoted).replace("{}", right)) if right else None
-    from_world = _FROM_WORLD.get(failure_class)
-    return from_world(ground) if from_world else None
+    form = _FORMS.get(failure_class)
+    if not form:
+        write = _SLIPS.get(failure_class)
+        return write(ground) if write else None
+    right = next(ground.commands, "")
+    quoted = right.replace("'", "'\\''")
+    return bash_call(form.replace("{quoted}", quoted).replace("{}", right)) if right else None
 
 
 def _malformed_arguments(ground: Ground) -> Written | None:
@@ -149,20 +182,26 @@ def _malformed_arguments(ground: Ground) -> Written | None:
 
 def _hallucinated_tool(ground: Ground) -> Written | None:
     """A script's name called as if it were a tool."""
-    stems = (base_name(path).partition(".")[0] for path in ground.policy.bash.listed)
-    name = next((stem for stem in stems if stem not in ground.policy.tools), "web_search")
+    name = "web_search"
+    for path in ground.policy.bash.listed:
+        stem, _, _ = base_name(path).partition(".")
+        if stem not in ground.policy.tools:
+            name = stem
+            break
     return Written(name, json.dumps({"query": "all"}))
 
 
 def _blocked_path(ground: Ground) -> Written | None:
     """Return a closed path named by the prompt or the files, or a closed file of the sandbox."""
-    texts = [f"{ground.prompt.system}\n{ground.prompt.task}".encode()]
-    texts += [text for _, text in sorted(ground.files.items())]
-    named = [path.decode() for text in texts for path in _PATH.findall(text)]
-    for tool in (READ, WRITE):
+    paths: list[str] = []
+    texts = [ground.files[path] for path in sorted(ground.files)]
+    for text in (f"{ground.prompt.system}\n{ground.prompt.task}".encode(), *texts):
+        paths += (path.decode() for path in _PATH.findall(text))
+    paths += sorted(ground.files)
+    for tool, others in ((READ, {}), (WRITE, {"content": ""})):
         rules = ground.policy.paths(tool) if tool in ground.policy.tools else None
-        for path in (*named, *sorted(ground.files)) if rules else ():
-            arguments = {"path": path} | ({"content": ""} if tool == WRITE else {})
+        for path in paths if rules else ():
+            arguments = {"path": path, **others}
             call = ToolCall("", tool, "", arguments)
             if rules and admitted_path(call, rules, _WORLD) is None:
                 return Written(tool, json.dumps(arguments))
@@ -184,8 +223,8 @@ def _wrong_runner(ground: Ground) -> Written | None:
     """Return a listed script, started by an unlisted option of the runner, or by its path."""
     for path, starts in ground.policy.bash.listed.items():
         for command in ground.commands:
-            runner, found, rest = command.partition(path)
-            if command.startswith(starts[0]) and found:
+            runner, script, rest = command.partition(path)
+            if command.startswith(starts[0]) and script:
                 return bash_call(f"{runner}-q {path}{rest}" if runner else f"python3 {command}")
     return None
 
@@ -204,38 +243,27 @@ def _unlisted_script(ground: Ground) -> Written | None:
 
 def _hallucinated_flag(ground: Ground) -> Written | None:
     """An option that the script, whose command line is known, does not have."""
-    for command, script in _calls_of_scripts(ground):
-        known = tuple(script.line.flags())
-        free = (f for f in _FLAGS if not any(name.startswith(f) for name in known))
-        return next((bash_call(f"{command} {flag}") for flag in free), None)
+    for command, script in ground.script_calls:
+        known_flags = " ".join(("", *script.line.flags()))
+        for flag in _FLAGS:
+            if f" {flag}" not in known_flags:  # a beginning of one would be taken for it
+                return bash_call(f"{command} {flag}")
+        return None
     return None
-
-
-def _calls_of_scripts(ground: Ground) -> Iterator[tuple[str, ScriptRule]]:
-    """The right commands that run a script whose command line is known, each with its rule."""
-    for command in ground.commands:
-        read = read_simple(command)
-        argv = read.argv if isinstance(read, Simple) else ()
-        for script in ground.policy.bash.scripts:
-            at = len(script.runner)
-            runs = tuple(argv[:at]) == script.runner and len(argv) > at
-            if runs and normalise(argv[at], _WORLD.root) == script.path:
-                yield command, script
 
 
 def _hallucinated_sub_command(ground: Ground) -> Written | None:
     """A sub-command that the script does not have, in place of the right one."""
-    for command, script in _calls_of_scripts(ground):
-        words = command.split(" ")
-        found = [word for word in words if word in script.line.commands]
-        if found:
-            return bash_call(command.replace(f" {found[0]}", f" {found[0]}-all", 1))
+    for command, script in ground.script_calls:
+        for word in command.split(" "):
+            if word in script.line.commands:
+                return bash_call(command.replace(f" {word}", f" {word}-all", 1))
     return None
 
 
 def _hallucinated_value(ground: Ground) -> Written | None:
     """A value to choose that is none of those that can be chosen."""
-    for command, script in _calls_of_scripts(ground):
+    for command, script in ground.script_calls:
         for argument in _arguments(script.line):
             for choice in argument.choices:
                 if command.endswith(f" {choice}") or f" {choice} " in command:
@@ -253,16 +281,17 @@ def _other_shell(ground: Ground) -> Written | None:
     """Braces where a rule takes any words; else a value that is longer than bash takes."""
     for rule in ground.policy.bash.patterns:
         if rule.rest and rule.rest.text == "*":
-            return bash_call(" ".join((*(word.text for word in rule.words), "{1..9}")))
+            words = [word.text for word in rule.words]
+            return bash_call(" ".join((*words, "{1..9}")))
     for command in ground.commands:
         if _VALUE.search(command):
             return bash_call(_VALUE.sub("and-so-on-" * 14_000, command, count=1))
     return None
 
 
-_FROM_WORLD: Mapping[str, Callable[[Ground], Written | None]] = {
-    made.__name__[1:].replace("_", "-"): made
-    for made in (
+_SLIPS: Mapping[str, Callable[[Ground], Written | None]] = {
+    write.__name__[1:].replace("_", "-"): write
+    for write in (
         _malformed_arguments,
         _hallucinated_tool,
         _blocked_path,

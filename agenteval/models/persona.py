@@ -1,6 +1,7 @@
 """A persona, the fault profile of a simulated model: which slips how often, and what follows.
 
-Fault injection: a slip is one injected fault, a wrong call made out of the right one.
+Fault injection: a slip is one injected fault, a wrong call made out of the right one. Most slips
+are a form in slips.toml. The personas are the files in personas/.
 """
 
 import json
@@ -12,6 +13,7 @@ from pathlib import Path
 from random import Random
 from typing import Annotated, Literal, Self
 
+import msgspec
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from agenteval.config.files import load_toml
@@ -19,46 +21,7 @@ from agenteval.config.models import SIMULATED
 from agenteval.errors import UsageError
 from agenteval.trial.call import BASH
 
-# `{}` is the right command.
-_FORMS: Mapping[str, tuple[str, ...]] = {
-    "pipe-head": ("{} | head -20", "{} | head -n 50", "{} | head -c 2000"),
-    "pipe-tail": ("{} | tail -5", "{} | tail -n 20"),
-    "pipe-grep": ("{} | grep -i result", "{} | grep -E 'id|title'", "{} | grep -v '^$'"),
-    "pipe-jq": ("{} | jq '.attempt.session_id'", "{} | jq -r '.[0].id'", "{} | jq length"),
-    "pipe-sed": ("{} | sed -n '1,40p'", "{} | sed 's/^ *//'"),
-    "listing-grep": ('ls scripts/ | grep -E "search|web"', "ls | grep -i search"),
-    "stderr-to-stdout": ("{} 2>&1",),
-    "stderr-to-null": ("{} 2>/dev/null",),
-    "cd-chain": ("cd /workspace && {}", "cd /workspace/scripts && {}"),
-    "or-true": ("{} || true",),
-    "or-echo": ('{} || echo "failed"', "{} || echo 'not available'"),
-    "and-chain": ("{} && echo done", 'echo "next step" && {}'),
-    "kill-or-true": ("pkill -f step_worker || true", "pkill -f opencode || true; {}"),
-    "heredoc": (
-        'cat << REPORT_EOF | {} --value "$(cat)"\nThe report, as it stands.\nREPORT_EOF',
-        "uv run python - << 'EOF'\nprint('checking')\nEOF",
-    ),
-    "timeout-prefix": ("timeout 30 {}", "timeout 60 {}", "timeout 10s {}"),
-    "bare-ls": ("ls", "ls scripts/", "ls -la"),
-    "bare-cat": ("cat README.md", "cat scripts/*.py"),
-    "bare-find": ("find . -name '*.py'", "find / -name world.db"),
-    "bare-curl": (
-        "curl -s 'https://html.duckduckgo.com/html/?q=current+figures'",
-        "curl -s https://en.wikipedia.org/wiki/Special:Search",
-    ),
-    "python-c": (
-        'uv run python -c "import sqlite3; print(sqlite3.sqlite_version)"',
-        'uv run python -c "import json, sys; print(json.load(open(sys.argv[1])))" out.json',
-    ),
-    "plausible-script": (
-        "uv run scripts/food_management.py list --all",
-        "uv run scripts/data_query.py --sql 'SELECT 1'",
-        "uv run scripts/thought_transfer.py --to evaluator",
-        "uv run scripts/web_search.py --query 'recent figures'",
-    ),
-}
 _QUOTES = ('"', "'")
-_INVENTED_FLAGS = ("--verbose", "--pretty", "--max-results 5")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +30,10 @@ class Written:
 
     name: str
     arguments: str
+
+
+def bash_call(command: str) -> Written:
+    return Written(BASH, json.dumps({"command": command}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,74 +47,88 @@ class Right:
 Slip = Callable[[Right, Random], Written]
 
 
-def invented_flag(right: Right, chance: Random) -> Written:
+class _Tool(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    name: str
+    argument: str
+    values: tuple[str, ...]
+
+    def call(self, _: Right, chance: Random) -> Written:
+        return Written(self.name, json.dumps({self.argument: chance.choice(self.values)}))
+
+
+class _Forms(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The content of slips.toml."""
+
+    bash: dict[str, tuple[str, ...]]
+    flags: tuple[str, ...]
+    modes: tuple[str, ...]
+    tools: dict[str, _Tool]
+
+
+@cache
+def _forms() -> _Forms:
+    return msgspec.toml.decode(Path(__file__).with_name("slips.toml").read_bytes(), type=_Forms)
+
+
+@cache
+def slips() -> Mapping[str, Slip]:
+    """Return each kind of slip, by its name."""
+    forms = _forms()
+    return {
+        **{kind: _by_form(commands) for kind, commands in forms.bash.items()},
+        "invented-flag": _invented_flag,
+        "invented-command": _invented_command,
+        "lost-quote": _lost_quote,
+        "read-rendered": _read_rendered,
+        **{kind: tool.call for kind, tool in forms.tools.items()},
+        "broken-json": _broken_json,
+    }
+
+
+def _by_form(commands: tuple[str, ...]) -> Slip:
+    def write(right: Right, chance: Random) -> Written:
+        return bash_call(chance.choice(commands).replace("{}", right.command))
+
+    return write
+
+
+def _invented_flag(right: Right, chance: Random) -> Written:
     """Return the command with an option that the script lacks; `--no-agent` where that is near."""
     before, detached, _ = right.command.partition(" --no-attach --agent ")
     if detached:
         return bash_call(f"{before} --no-agent")
-    return bash_call(f"{right.command} {chance.choice(_INVENTED_FLAGS)}")
+    return bash_call(f"{right.command} {chance.choice(_forms().flags)}")
 
 
-def invented_command(right: Right, chance: Random) -> Written:
+def _invented_command(right: Right, chance: Random) -> Written:
     """The listed script with a mode that another one has."""
     script = " ".join(right.command.split()[:3])
     option = "--mode" if " --command " in right.command else "--command"
-    return bash_call(f"{script} {option} {chance.choice(('search-videos', 'search-web'))}")
+    return bash_call(f"{script} {option} {chance.choice(_forms().modes)}")
 
 
-def lost_quote(right: Right, chance: Random) -> Written:
+def _lost_quote(right: Right, chance: Random) -> Written:
     """A quote that never ends: the last one is forgotten, or one too many is written."""
     last = max(_QUOTES, key=right.command.rfind)
     before, quote, after = right.command.rpartition(last)
     return bash_call(before + after if quote else f"{right.command} {chance.choice(_QUOTES)}")
 
 
-def read_rendered(right: Right, chance: Random) -> Written:
+def _read_rendered(right: Right, chance: Random) -> Written:
     """Read the picture that the task names; without one, a script by a guessed path."""
-    script = re.search(r"scripts/\w+\.py", right.command)
-    guessed = f"/home/user/{script.group() if script else 'README.md'}"
+    # Drawn in either case: a persona's later draws do not depend on the task.
     path = chance.choice((right.rendered, right.rendered, "/data/rendered/overview.png"))
-    path = path if right.rendered else guessed
+    if not right.rendered:
+        script = re.search(r"scripts/\w+\.py", right.command)
+        path = f"/home/user/{script.group() if script else 'README.md'}"
     return Written("read", json.dumps({"path": path}))
 
 
-def guidance_tool(_: Right, chance: Random) -> Written:
-    """A script's name called as if it were a tool."""
-    guidance = chance.choice(("Continue with the next stage.", "The figures are consistent."))
-    return Written("emit_guidance", json.dumps({"guidance": guidance}))
-
-
-def search_tool(_: Right, chance: Random) -> Written:
-    query = chance.choice(("recent figures", "newest documents on this subject"))
-    return Written("web_search", json.dumps({"query": query}))
-
-
-def broken_json(right: Right, chance: Random) -> Written:
+def _broken_json(right: Right, chance: Random) -> Written:
     whole = json.dumps({"command": right.command})
     return Written(BASH, chance.choice((whole[:-2], whole[1:], f"{whole[:-1]}</tool_call>")))
 
 
-def bash_call(command: str) -> Written:
-    return Written(BASH, json.dumps({"command": command}))
-
-
-def _formed(forms: tuple[str, ...]) -> Slip:
-    return lambda right, chance: bash_call(chance.choice(forms).replace("{}", right.command))
-
-
-_WRITTEN_OUT: tuple[Slip, ...] = (
-    invented_flag,
-    invented_command,
-    lost_quote,
-    read_rendered,
-    guidance_tool,
-    search_tool,
-    broken_json,
-)
-KINDS: Mapping[str, Slip] = {
-    **{kind: _formed(forms) for kind, forms in _FORMS.items()},
-    **{slip.__name__.replace("_", "-"): slip for slip in _WRITTEN_OUT},
-}
 READS = frozenset({"read-rendered"})  # kinds that need a scenario which offers the read tool
 
 FOLDER = Path(__file__).parent / "personas"
@@ -157,7 +138,11 @@ Texts = Annotated[tuple[str, ...], Field(min_length=1)]
 
 
 class _Schema(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        defer_build=True,
+    )
 
 
 class Recovery(_Schema):
@@ -168,14 +153,14 @@ class Recovery(_Schema):
     pivot: Chance = Field(description="of the calls that recover")
 
 
-class Closing(_Schema):
+class _Closing(_Schema):
     """The chance to end with words instead of each closing call."""
 
     stop: Chance
     stop_denied: Chance = Field(description="once a call of the trial was denied")
 
 
-class Work(_Schema):
+class _Work(_Schema):
     """The fate of the task itself, whatever is denied."""
 
     wrong: Chance = Field(description="a call has a wrong value of what was to be found out")
@@ -188,7 +173,7 @@ class Row(_Schema):
     kinds: Annotated[dict[str, Annotated[float, Field(gt=0)]], Field(min_length=1)]
 
 
-class Thoughts(_Schema):
+class _Thoughts(_Schema):
     """The thoughts before a call and after a denial, and the last words, work done or not."""
 
     before: Texts
@@ -206,16 +191,16 @@ class Persona(_Schema):
     messages: Annotated[int, Field(gt=0)]
     calls: Annotated[int, Field(gt=0)]
     recovery: Recovery
-    closing: Closing
-    work: Work
+    closing: _Closing
+    work: _Work
     slips: dict[str, Row]
-    thoughts: Thoughts
+    thoughts: _Thoughts
 
     @model_validator(mode="after")
     def _is_possible(self) -> Self:
-        unknown = {kind for row in self.slips.values() for kind in row.kinds} - set(KINDS)
+        unknown = {kind for row in self.slips.values() for kind in row.kinds} - set(slips())
         if unknown:
-            raise ValueError(f"no slips {sorted(unknown)}. Known: {', '.join(KINDS)}")
+            raise ValueError(f"no slips {sorted(unknown)}. Known: {', '.join(slips())}")
         if self.recovery.again + self.recovery.stop > 1:
             raise ValueError("recovery: again and stop are more than 1 together")
         if not 0 <= self.slip_after_allowed <= 1:

@@ -7,11 +7,12 @@ out the others, and may get them wrong.
 import json
 import re
 from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from agenteval.models.persona import KINDS, READS, Persona, Right, Written
+from agenteval.models.persona import READS, Persona, Right, Written, slips
 from agenteval.prompt.prompt import Prompt
 from agenteval.trial.call import BASH
 from agenteval.trial.trial import Step
@@ -19,6 +20,7 @@ from agenteval.trial.trial import Step
 _RENDERED = re.compile(r"/data/rendered/[\w.-]+\.png")
 _SCRIPT = re.compile(r"scripts/\w+\.py")
 _WORD = re.compile(r"[\w.:-]*\w")
+_LAST_NUMBER = re.compile(r"\d+(?=\D*$)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,22 +43,18 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class _Standing:
     """The state of a trial: the way taken, the number of steps done, and the values read."""
 
     way: Sequence[Step]
     place: int
     closing: int  # the place of the first closing call
     past: Sequence[PastCall]
-    read: Collection[str]
+    read: AbstractSet[str]
 
     @property
     def step(self) -> Step:
         return self.way[self.place]
-
-    @property
-    def any_denied(self) -> bool:
-        return any(call.denied for call in self.past)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,28 +72,40 @@ class Player:
             return Reply("", self.chance.choice(self.persona.thoughts.done))
         if past and past[-1].denied:
             return self._after_denial(at)
-        stop = self.persona.closing.stop_denied if at.any_denied else self.persona.closing.stop
+        closing = self.persona.closing
+        any_denied = any(call.denied for call in past)
+        stop = closing.stop_denied if any_denied else closing.stop
+        # Work is left undone only where nothing but its closing calls is left of it.
         if at.place >= at.closing and self._happens(stop):
             return self._words()
         return self._forward(at)
 
-    def standing(self, past: Sequence[PastCall]) -> Standing:
+    def standing(self, past: Sequence[PastCall]) -> _Standing:
         """Return the state of the trial.
 
         The way is the solution, until a call was made that only the author's second way has.
         """
-        made = [call.arguments for call in past if not call.denied]
-        turned = any(step.arguments in made for step in self._new)
+        allowed = [call.arguments for call in past if not call.denied]
+        turned = any(step.arguments in allowed for step in self._new)
         way = self.prompt.another if turned else self.prompt.solution
-        place = self._place(past, way)
-        read = {word for call in past for word in _words_of(call.reply)}
-        return Standing(way, place, len(way) - self.prompt.closing, past, read)
+        read: set[str] = set()
+        for call in past:
+            read |= _words_of(call.reply)
+        return _Standing(
+            way,
+            self._place(past, way),
+            len(way) - self.prompt.closing,
+            past,
+            read,
+        )
 
     def _place(self, past: Sequence[PastCall], way: Sequence[Step]) -> int:
         """Return the number of steps done, rightly or with a wrong value."""
         place = 0
         for call in past:
-            if place < len(way) and not call.denied and call.name == way[place].tool:
+            if place == len(way):
+                break
+            if not call.denied and call.name == way[place].tool:
                 place += self._is(call, way[place], way)
         return place
 
@@ -114,41 +124,59 @@ class Player:
 
     def sought(self, step: Step) -> set[str]:
         """Return the numbers, days and ids in a call that the prompt does not state."""
-        said = _words_of(" ".join(map(str, step.arguments.values())))
-        values = said.intersection(map(str, self.prompt.variables.values()))
-        if not any(_shape(value) != value for value in values):
+        words = _words_of(" ".join(map(str, step.arguments.values())))
+        values = words.intersection(map(str, self.prompt.variables.values()))
+        with_number = {value for value in values if _shape(value) != value}
+        if not with_number:  # spares reading the prompt, which is long
             return set()
-        told = _words_of(f"{self.prompt.system}\n{self.prompt.task}")
-        return {value for value in values - told if _shape(value) != value}
+        return with_number - _words_of(f"{self.prompt.system}\n{self.prompt.task}")
 
-    def _forward(self, at: Standing) -> Reply:
+    def _forward(self, at: _Standing) -> Reply:
         """The next step or a slip; now and then the step after it in the same turn.
 
         That one goes out at once only where nothing in it is still to be found out.
         """
         call, slipped = self._attempt(at, at.step)
         calls = [call]
-        after = at.way[at.place + 1 : at.closing][:1]
-        if not slipped and self._possible(after, at) and self._happens(self.persona.parallel):
-            calls.append(self._attempt(at, after[0])[0])
+        rest = at.way[at.place + 1 : at.closing]
+        possible = self._possible(rest[:1], at)
+        if not slipped and possible and self._happens(self.persona.parallel):
+            second, _ = self._attempt(at, possible[0])
+            calls.append(second)
         return self._acting(self.persona.thoughts.before, *calls)
 
-    def _attempt(self, at: Standing, step: Step) -> tuple[Written, bool]:
+    def _attempt(self, at: _Standing, step: Step) -> tuple[Written, bool]:
         if self._happens(self.persona.slip_after_allowed):
             return self._slip(at, step), True
         return self._write(at, step), False
 
-    def _write(self, at: Standing, step: Step) -> Written:
+    def _write(self, at: _Standing, step: Step) -> Written:
         """Write the right step, or the step with another value where one had to be found out."""
-        written, values = _written(step), self.sought(step)
+        written = _written(step)
+        values = self.sought(step)
         if values and self._happens(self.persona.work.wrong):
-            wrong = _mistaken(written.arguments, values, at.read, self.chance)
+            wrong = self._mistaken(written.arguments, values, at.read)
             return Written(step.tool, wrong)
         return written
 
-    def _after_denial(self, at: Standing) -> Reply:
-        recovery, drawn = self.persona.recovery, self.chance.random()
+    def _mistaken(self, text: str, values: AbstractSet[str], read: AbstractSet[str]) -> str:
+        """The text with another of what was read for one of these values; else a sum done wrong."""
+        value = self.chance.choice(sorted(values))
+        wrong = self._wrong_value(value, read - values)
+        return _WORD.sub(lambda word: wrong if word[0] == value else word[0], text)
+
+    def _wrong_value(self, value: str, read: Collection[str]) -> str:
+        """Return a value like this one; without one, its last number as more than it should be."""
+        alike = sorted(word for word in read if _shape(word) == _shape(value))
+        if alike:
+            return self.chance.choice(alike)
+        more = self.chance.randint(1, 9)
+        return _LAST_NUMBER.sub(lambda number: str(int(number[0]) + more), value)
+
+    def _after_denial(self, at: _Standing) -> Reply:
+        recovery = self.persona.recovery
         thoughts = self.persona.thoughts.denied
+        drawn = self.chance.random()
         if drawn < recovery.again:
             return self._acting(thoughts, self._slip(at, at.step))
         if drawn < recovery.again + recovery.stop:
@@ -158,28 +186,32 @@ class Player:
             return self._acting(thoughts, _written(self.chance.choice(others)))
         return self._acting(thoughts, self._write(at, at.step))
 
-    def pivots(self, at: Standing) -> Sequence[Step]:
+    def pivots(self, at: _Standing) -> Sequence[Step]:
         """Other ways to turn to from a denied call, without harm; none that was tried already.
 
         The author's second way, where the work is not yet being closed; else a call of another
         script, or what another script says of itself.
         """
-        new = self._possible(self._new, at) if at.place < at.closing else []
-        if new and at.way is self.prompt.solution:
-            return new[:1]
-        avoided = {_script(at.step.arguments), _script(at.past[-1].arguments)}
+        if at.place < at.closing and at.way is self.prompt.solution:
+            new = self._possible(self._new, at)
+            if new:
+                return new[:1]
+        steps = [step for step in at.way[: at.closing] if step.tool == BASH]
         scripts = dict.fromkeys(_SCRIPT.findall(self.prompt.system))
-        helps = [Step(BASH, {"command": f"uv run {script} --help"}) for script in scripts]
-        steps = [step for step in (*at.way[: at.closing], *helps) if step.tool == BASH]
-        return self._possible([one for one in steps if _script(one.arguments) not in avoided], at)
+        steps += [Step(BASH, {"command": f"uv run {script} --help"}) for script in scripts]
+        avoided = {_script(at.step.arguments), _script(at.past[-1].arguments)}
+        others = [step for step in steps if _script(step.arguments) not in avoided]
+        return self._possible(others, at)
 
-    def _possible(self, steps: Sequence[Step], at: Standing) -> Sequence[Step]:
+    def _possible(self, steps: Sequence[Step], at: _Standing) -> Sequence[Step]:
         """Return the steps that were not made yet and whose values are all known."""
-        made = [call.arguments for call in at.past]
-        return [s for s in steps if s.arguments not in made and not self.sought(s) - {*at.read}]
+        past = [call.arguments for call in at.past]
+        new = [step for step in steps if step.arguments not in past]
+        return [step for step in new if self.sought(step) <= at.read]
 
-    def _slip(self, at: Standing, step: Step) -> Written:
-        return KINDS[self.kind()](self.right(at.way, at.way.index(step)), self.chance)
+    def _slip(self, at: _Standing, step: Step) -> Written:
+        write = slips()[self.kind()]
+        return write(self.right(at.way, at.way.index(step)), self.chance)
 
     def kind(self) -> str:
         """Choose the kind of the next slip, among those that the offered tools make possible."""
@@ -191,8 +223,9 @@ class Player:
     def right(self, way: Sequence[Step], place: int) -> Right:
         """Return the base of a slip at this step: its command, else the nearest after or before."""
         rendered = _RENDERED.search(self.prompt.task)
-        near = (*way[place:], *reversed(way[:place]))
-        command = next(str(step.arguments["command"]) for step in near if step.tool == BASH)
+        nearest = [*way[place:], *reversed(way[:place])]
+        bash_steps = [step for step in nearest if step.tool == BASH]
+        command = str(bash_steps[0].arguments["command"])
         return Right(command, rendered.group() if rendered else "")
 
     def _acting(self, thoughts: Sequence[str], *calls: Written) -> Reply:
@@ -211,9 +244,9 @@ def _written(step: Step) -> Written:
 
 def _script(arguments: Any) -> str:
     """The script that a bash call runs, as far as its text shows it."""
-    command = arguments.get("command") if isinstance(arguments, Mapping) else None
-    found = _SCRIPT.search(command) if isinstance(command, str) else None
-    return found.group() if found else ""
+    command = arguments.get("command") if isinstance(arguments, Mapping) else ""
+    script = _SCRIPT.search(command) if isinstance(command, str) else None
+    return script.group() if script else ""
 
 
 def _words_of(text: str) -> set[str]:
@@ -225,27 +258,17 @@ def _shape(word: str) -> str:
     return re.sub(r"\d+", "9", word)
 
 
-def _differ_only_in(given: Any, right: Any, values: Collection[str]) -> bool:
+def _differ_only_in(arguments: Any, right: Any, values: Collection[str]) -> bool:
     """Return True if two calls differ at most in these values."""
-    one, other = (_masked(json.dumps(each, sort_keys=True), values) for each in (given, right))
-    return one == other
-
-
-def _masked(text: str, values: Collection[str]) -> str:
-    """The text with every word that is like one of these as its shape."""
     shapes = {_shape(value) for value in values}
-    return _WORD.sub(lambda at: _shape(at[0]) if _shape(at[0]) in shapes else at[0], text)
+    return _masked(arguments, shapes) == _masked(right, shapes)
 
 
-def _mistaken(text: str, values: Collection[str], read: Collection[str], chance: Random) -> str:
-    """The text with another of what was read for one of these values; else a sum done wrong."""
-    value = chance.choice(sorted(values))
-    like = sorted(word for word in read if _shape(word) == _shape(value) and word not in values)
-    wrong = chance.choice(like) if like else _miscounted(value, chance)
-    return _WORD.sub(lambda at: wrong if at[0] == value else at[0], text)
+def _masked(arguments: Any, shapes: Collection[str]) -> str:
+    """The text of a call, with each word of one of these shapes as its shape."""
 
+    def mask(word: re.Match[str]) -> str:
+        shape = _shape(word[0])
+        return shape if shape in shapes else word[0]
 
-def _miscounted(value: str, chance: Random) -> str:
-    """Its last number is some more than it should be."""
-    more = chance.randint(1, 9)
-    return re.sub(r"\d+(?=\D*$)", lambda at: str(int(at[0]) + more), value)
+    return _WORD.sub(mask, json.dumps(arguments, sort_keys=True))

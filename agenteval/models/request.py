@@ -1,9 +1,8 @@
-"""The chat-completions wire as servers really speak it: what of a reply is read, and how. Pure.
+"""Requests and whole replies of the chat-completions wire, as servers really speak it. Pure.
 
 A reply that is broken as a *reply* raises ReplyError: the server's fault. A tool call that is
-broken inside a good reply is kept as it came.
-
-The turn in a reply: its calls, native or read from the text, and what is malformed. Pure.
+broken inside a good reply is kept as it came. Either becomes a turn (`turn_of`): its calls, native
+or read from the text, and what is malformed.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -42,7 +41,7 @@ from agenteval.trial.call import (
     arrived,
 )
 from agenteval.trial.recovery import repeated
-from agenteval.trial.run import FIELD, Rule
+from agenteval.trial.run import FIELD, REQUEST_OPTIONS, Rule
 from agenteval.trial.text import excerpt, is_byte, turn_seed
 from agenteval.trial.trial import Message, Timing, Turn, Usage
 
@@ -50,12 +49,12 @@ LONGEST_NAME = 256
 NAMELESS = "invalid"  # as OpenCode calls what it cannot name
 
 
-def sent_arguments(call: ToolCall) -> str:
+def _sent_arguments(call: ToolCall) -> str:
     """The argument text as it is sent back: `{}` for what is no JSON object."""
     return "{}" if call.malformed or not call.raw.strip() else call.raw
 
 
-def sent_name(call: ToolCall) -> str:
+def _sent_name(call: ToolCall) -> str:
     """The name as it is sent back: printable, of no odd length, without special tokens."""
     name = call.name.partition("<|")[0]
     if not name.isprintable():
@@ -68,34 +67,36 @@ def unique_ids(idents: Sequence[str]) -> list[str]:
 
     Where another call has that id, the position counts on.
     """
-    received, taken_ids, number = set(idents), {""}, -1
+    received = set(idents)
+    used = {""}
+    number = -1
     ids: list[str] = []
     for position, ident in enumerate(idents):
-        if ident in taken_ids:
+        if ident in used:
             number = max(position, number + 1)
             while f"call-{number}" in received:
                 number += 1
-        ids.append(f"call-{number}" if ident in taken_ids else ident)
-        taken_ids.add(ident)
+            ids.append(f"call-{number}")
+        else:
+            ids.append(ident)
+            used.add(ident)
     return ids
 
 
 def repairs(received: Received, calls: Sequence[ToolCall]) -> tuple[Repair, ...]:
     """Everything in which the calls that are sent back differ from those that came."""
-    return tuple(
-        Repair(position, part, came, sent)
-        for position, call in enumerate(calls)
-        for part, came, sent in _parts(received, position, call)
-        if came != sent
-    )
+    parts: list[Repair] = []
+    for position, call in enumerate(calls):
+        ident = received.calls[position].id if received.calls else ""
+        parts += (
+            Repair(position, "id", ident, call.id),
+            Repair(position, "name", call.name, _sent_name(call)),
+            Repair(position, "arguments", call.raw, _sent_arguments(call)),
+        )
+    return tuple(repair for repair in parts if repair.received != repair.sent)
 
 
-def _parts(received: Received, position: int, call: ToolCall) -> Iterator[tuple[str, str, str]]:
-    came = received.calls[position].id if received.calls else ""
-    yield "id", came, call.id
-    yield "name", call.name, sent_name(call)
-    yield "arguments", call.raw, sent_arguments(call)
-
+# Replies.
 
 UNREADABLE = "the server could not read the call"
 
@@ -147,10 +148,10 @@ def _with_calls_of_text(received: Received, request: Asked) -> Received:
     text = received.text
     for call in reversed(calls_of_text):
         text = text[: call.start] + text[call.end :]
-    calls = [
-        ReceivedCall(call.name, call.raw, f"call-{at}") for at, call in enumerate(calls_of_text)
-    ]
-    return replace(received, text=text, calls=(*received.calls, *calls))
+    calls = [*received.calls]
+    for at, call in enumerate(calls_of_text):
+        calls.append(ReceivedCall(call.name, call.raw, f"call-{at}"))
+    return replace(received, text=text, calls=tuple(calls))
 
 
 def _calls(received: Received) -> tuple[ToolCall, ...]:
@@ -158,13 +159,21 @@ def _calls(received: Received) -> tuple[ToolCall, ...]:
     return tuple(map(_call, received.calls, idents))
 
 
-def _refused(said: str) -> tuple[ToolCall, ...]:
-    return (ToolCall("call-0", "", said, None, UNREADABLE),) if said else ()
+def _refused(text: str) -> tuple[ToolCall, ...]:
+    if not text:
+        return ()
+    return (ToolCall(id="call-0", name="", raw=text, arguments=None, malformed=UNREADABLE),)
 
 
 def _call(call: ReceivedCall, ident: str) -> ToolCall:
     arguments, malformed = parse_arguments(call.raw)
-    return ToolCall(ident, call.name, call.raw[:LONGEST_ARGUMENTS], arguments, malformed)
+    return ToolCall(
+        ident,
+        call.name,
+        call.raw[:LONGEST_ARGUMENTS],
+        arguments,
+        malformed,
+    )
 
 
 def parse_arguments(raw: str) -> tuple[Mapping[str, Any] | None, str]:
@@ -203,7 +212,8 @@ def read_reply(body: bytes) -> tuple[Received, Usage]:
             f"the reply is no chat completion: {excerpt(decode_body(body))}"
         ) from error
     choice = chunk.choices[0] if chunk.choices else None
-    if choice is None or choice.message is None:
+    message = choice.message if choice else None
+    if choice is None or message is None:
         if fault := error_in(chunk, body):
             raise refused_within(fault)
         raise ReplyError(f"the reply is no chat completion: {excerpt(decode_body(body))}")
@@ -211,14 +221,14 @@ def read_reply(body: bytes) -> tuple[Received, Usage]:
         raise refused_within(fault, begun=True)
     used = usage(chunk.usage)
     received = Received(
-        text=choice.message.words,
-        reasoning=choice.message.thought,
-        calls=_received_calls(choice.message),
+        text=message.words,
+        reasoning=message.thought,
+        calls=_received_calls(message),
         finish_reason=choice.finish_reason or "",
         completion_tokens=used.completion_tokens,
         hidden_tokens=used.reasoning_tokens,
         model=chunk.model or "",
-        thought_in=choice.message.thought_in if choice.message.thought else "",
+        thought_in=message.thought_in if message.thought else "",
     )
     return readable(received), used
 
@@ -236,6 +246,8 @@ def _received_call(call: Call) -> ReceivedCall:
     raw, as_object = argument_text(function.arguments)
     return ReceivedCall(function.name or "", raw, call.id or "", as_object)
 
+
+# Requests.
 
 _ENCODER = msgspec.json.Encoder()
 
@@ -272,8 +284,8 @@ def request_body(
         ]
         if tools:
             request["tools"] = tools
-            if entry.tool_choice:
-                request["tool_choice"] = entry.tool_choice
+            options = {option.name: getattr(entry, option.name) for option in REQUEST_OPTIONS}
+            request |= {name: value for name, value in options.items() if value}
     return _ENCODER.encode(request | entry.sampling.model_dump(exclude_none=True))
 
 
@@ -284,33 +296,38 @@ def asked_of(entry: ModelEntry, messages: Sequence[Message], tools: Sequence[Too
         max_tokens=entry.sampling.max_tokens,
         parser=entry.tool_parser,
         dialect=entry.dialect if entry.tools == "text" else "",
-        prompts=tuple(one.content for one in messages if one.role in {"system", "user"}),
+        prompts=tuple(part.content for part in messages if part.role in {"system", "user"}),
     )
 
 
 def relayed_body(entry: ModelEntry, request: Mapping[str, Any], seed: int) -> bytes:
     """The request of another program, with what a run sets: model, seed, sampling, counts."""
-    messages = request["messages"]
-    turns = sum(message.get("role") == "assistant" for message in messages)
-    ours: dict[str, Any] = {"model": entry.model, "seed": turn_seed(seed, turns)}
+    relayed = dict(request)
+    relayed["model"] = entry.model
+    relayed["seed"] = turn_seed(seed, count_replies(request["messages"]))
     if request.get("stream"):
-        ours["stream_options"] = {"include_usage": True}
-    return _ENCODER.encode({**request, **ours, **entry.sampling.model_dump(exclude_none=True)})
+        relayed["stream_options"] = {"include_usage": True}
+    return _ENCODER.encode(relayed | entry.sampling.model_dump(exclude_none=True))
+
+
+def count_replies(messages: Sequence[Mapping[str, Any]]) -> int:
+    """Return the number of a model's replies in a conversation; a turn's seed is made of it."""
+    return sum(message.get("role") == "assistant" for message in messages)
 
 
 def asked_by(entry: ModelEntry, request: Mapping[str, Any]) -> Asked:
     """Return the parts of another program's request that can decide who is to blame for a fault."""
-    contents = (
-        message.get("content")
-        for message in request["messages"]
-        if message.get("role") in {"system", "user"}
-    )
+    prompts = []
+    for message in request["messages"]:
+        content = message.get("content")
+        if message.get("role") in {"system", "user"} and isinstance(content, str):
+            prompts.append(content)
     return Asked(
         schemas=schemas_of(request.get("tools") or ()),
         max_tokens=entry.sampling.max_tokens or request.get("max_tokens"),
         parser=entry.tool_parser,
         dialect="",
-        prompts=tuple(content for content in contents if isinstance(content, str)),
+        prompts=tuple(prompts),
     )
 
 
@@ -324,26 +341,34 @@ def _sent_back(messages: Sequence[Message], rule: Rule) -> list[str]:
 
     The tool loop is all that came after the last message of the user.
     """
-    asked = (at for at, message in enumerate(messages) if message.role == "user")
-    begins = {"always": 0, "drop": len(messages)}.get(rule, max(asked, default=0))
-    return [message.reasoning if at >= begins else "" for at, message in enumerate(messages)]
+    begins = {"always": 0, "drop": len(messages)}.get(rule)
+    if begins is None:
+        places = [at for at, message in enumerate(messages) if message.role == "user"]
+        begins = max(places, default=0)
+    return [""] * begins + [message.reasoning for message in messages[begins:]]
 
 
 def native_message(message: Message, thought: Mapping[str, str]) -> Mapping[str, Any]:
     """A message as a server takes it, with this field; what it would refuse is mended."""
-    wire: dict[str, Any] = {"role": message.role, "content": message.content, **thought}
+    wire: dict[str, Any] = {
+        "role": message.role,
+        "content": message.content,
+        **thought,
+    }
     if message.calls:
-        wire["tool_calls"] = [
-            {
-                "id": call.id,
-                "type": "function",
-                "function": {"name": sent_name(call), "arguments": sent_arguments(call)},
-            }
-            for call in message.calls
-        ]
+        wire["tool_calls"] = [_native_call(call) for call in message.calls]
     if message.role == "tool":
         wire["tool_call_id"] = message.call_id
     return wire
+
+
+def _native_call(call: ToolCall) -> Mapping[str, Any]:
+    function = {"name": _sent_name(call), "arguments": _sent_arguments(call)}
+    return {
+        "id": call.id,
+        "type": "function",
+        "function": function,
+    }
 
 
 def _text_messages(

@@ -1,13 +1,10 @@
-"""The health of a server during a run: does it answer, and is it still the process that began?
+"""A server's own statements, and its health during a run.
 
-It is checked when a run begins and ends, and after each failure; never in a loop.
+Its models and settings are read before the first trial, by the standard library alone:
+`agenteval models` is to answer before the SDK would be imported. Each kind of server has a page of
+its own (server_pages.toml). A server without any page states nothing.
 
-A server's own statements: the models that it serves, and its settings, in its own words.
-
-They are read before the first trial alone, by the standard library: `agenteval models` is to answer
-before the SDK would be imported. There is no standard for what a server states next to its list of
-models. Each kind of server has a page of its own, known by its shape. What a page does not state is
-left out, and a server without any page states nothing.
+Its health is checked when a run begins and ends, and after each failure; never in a loop.
 """
 
 import asyncio
@@ -18,15 +15,17 @@ import socket
 import ssl
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
+from functools import cache
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from pathlib import Path
 from threading import Timer
 from typing import Any, Self
 from urllib.parse import urlsplit
 
-import aiohttp
+import msgspec
 
 from agenteval.config.models import ModelEntry
 from agenteval.config.trust import key_for
@@ -36,21 +35,11 @@ from agenteval.trial.redaction import KnownKeys
 from agenteval.trial.run import Crash
 from agenteval.trial.text import as_name, excerpt, legible
 
-Told = Mapping[str, str]
 SIMULATOR = "agenteval-simulated"  # `owned_by` of the simulated models
-# By `owned_by` of the model list; any other owner has all pages asked for.
-_PAGES = {
-    "llamacpp": ("/props",),
-    "vllm": ("/version",),
-    "sglang": ("/get_server_info", "/server_info"),
-    "library": ("/api/version",),
-}
-_PROXY = ("/health/readiness/details", "/health/readiness")  # LiteLLM's, new and old
-_ANY = ("/props", "/get_server_info", "/server_info", *_PROXY)
-_SAMPLING = ("temperature", "top_k", "top_p", "min_p", "presence_penalty", "repeat_penalty")
-PAGE_SECONDS = 3.0  # for each page
-
-FAILURES = (OSError, HTTPException, ValueError)  # ValueError of a URL that no header can hold
+LARGEST = 4 << 20  # bytes of a page
+FACTS_SECONDS = 3.0  # for each page of settings
+HEALTH_SECONDS = 5.0  # for each page that a run looks at
+_FAILURES = (OSError, HTTPException, ValueError)  # ValueError of a URL that no header can hold
 
 
 def key_of(entry: ModelEntry) -> str:
@@ -66,58 +55,57 @@ def key_of(entry: ModelEntry) -> str:
     return key or "none"
 
 
-def keys_of(entry: ModelEntry) -> KnownKeys:
-    """The key that goes to this server, which its replies and errors may repeat."""
-    return KnownKeys.of([key_of(entry)])
+# Requests for pages.
 
 
-async def served(entry: ModelEntry) -> Mapping[str, str]:
-    """Id and owner of every model that `/models` lists; empty where a server has no such page.
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """An answer of a server to a request for a page."""
 
-    Raises UsageError, in words that name the URL and the cure, when no server answers.
-    """
-    url, seconds = entry.base_url.rstrip("/"), entry.timeouts.connect
+    status: int
+    content: bytes
+
+    @property
+    def text(self) -> str:
+        """The text of the page; empty if it was refused."""
+        return self.content.decode("utf-8", "replace") if self.status == 200 else ""
+
+    @property
+    def json(self) -> Mapping[str, Any]:
+        """The object that the page is; empty when it is none."""
+        try:
+            value = json.loads(self.text)
+        except (ValueError, RecursionError):
+            return {}
+        return value if isinstance(value, dict) else {}
+
+
+def fetch_page(
+    entry: ModelEntry, path: str, seconds: float, content: bytes | None = None
+) -> _Page | None:
+    """Return the page at a path below the server's root; None if the server does not answer."""
+    root = entry.base_url.rstrip("/").removesuffix("/v1")
     try:
-        status, content = await asyncio.to_thread(exchanged, entry, f"{url}/models", seconds)
-    except TimeoutError as error:
-        raise _absent(url, f"no reply within {seconds:g} s") from error
-    except FAILURES as error:
-        raise _absent(url, " ".join(str(error).split()) or type(error).__name__) from error
-    body = content.decode("utf-8", "replace")
-    if status in {404, 405, 501}:
-        return {}
-    if status >= 400:
-        refused = RefusedError(status, body)
-        said = str(refusal(entry, refused, first=True, was_served=False))
-        raise (UnansweredError if status >= 500 else UsageError)(said)
-    try:
-        listed = json.loads(body)["data"]
-        named = ((one["id"], one.get("owned_by", "")) for one in listed)
-        return {legible(str(name)): as_name(legible(str(owner))) for name, owner in named}
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        raise UsageError(
-            f"{url}/models answers something that is no model list; is it the right port,"
-            f" and does the URL end in /v1? It says {excerpt(body)}"
-        ) from error
+        return _exchange(entry, f"{root}{path}", seconds, content)
+    except _FAILURES:
+        return None
 
 
-def _absent(url: str, cause: str) -> UnansweredError:
-    return UnansweredError(
-        f"no OpenAI-compatible server answers at {url} ({cause}). Start one, for example "
-        f"`vllm serve MODEL --enable-auto-tool-choice --tool-call-parser "
-        "qwen3_coder` or `llama-server -m FILE.gguf --jinja --port 8000`; or name another "
-        "URL; or try a simulated model: agenteval run --model sim/qwen3.6-35b"
-    )
+async def _page(entry: ModelEntry, path: str, seconds: float) -> _Page | None:
+    return await asyncio.to_thread(fetch_page, entry, path, seconds)
 
 
-def exchanged(
-    entry: ModelEntry, url: str, seconds: float, content: bytes | None = None
-) -> tuple[int, bytes]:
-    """Status and body of one page, as much as comes in this time. Raises what FAILURES has."""
-    parts, began = urlsplit(url), time.perf_counter()
+def _exchange(entry: ModelEntry, url: str, seconds: float, content: bytes | None = None) -> _Page:
+    """Return as much of a page as comes in this time. Raises the errors of _FAILURES."""
+    parts = urlsplit(url)
+    began = time.perf_counter()
     kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+    method = "GET"
     headers = {"Authorization": f"Bearer {key_of(entry)}", "Connection": "close"}
-    headers |= {"Content-Type": "application/json"} if content else {}
+    if content:
+        method = "POST"
+        headers["Content-Type"] = "application/json"
+    keys = KnownKeys.of([key_of(entry)])  # an answer or an error may repeat it
     with closing(kind(parts.hostname or "", parts.port, timeout=seconds)) as connection:
         # The timeout of a socket is set anew with each byte: a server that drips would go on.
         opened: list[socket.socket] = []
@@ -125,17 +113,17 @@ def exchanged(
         late.start()
         try:
             _connect(connection, began + seconds, opened)
-            connection.request("POST" if content else "GET", parts.path, content, headers)
+            connection.request(method, parts.path, content, headers)
             reply = connection.getresponse()
-            body = keys_of(entry).content(reply.read(LARGEST))
-        except FAILURES as error:
-            keys_of(entry).hide(error)
+            body = keys.content(reply.read(LARGEST))
+        except _FAILURES as error:
+            keys.hide(error)
             _check_time(began, seconds)
             raise
         finally:
             late.cancel()
         _check_time(began, seconds)
-        return reply.status, body
+        return _Page(reply.status, body)
 
 
 def _connect(connection: HTTPConnection, end: float, opened: list[socket.socket]) -> None:
@@ -160,6 +148,7 @@ def _connect(connection: HTTPConnection, end: float, opened: list[socket.socket]
     connection.sock.settimeout(connection.timeout)
     if isinstance(connection, HTTPSConnection):
         wrap = ssl.create_default_context().wrap_socket
+        # The handshake comes last: `_hang_up` must find this socket while it waits for one.
         connection.sock = wrap(connection.sock, server_hostname=host, do_handshake_on_connect=False)
         opened.append(connection.sock)
         connection.sock.do_handshake()
@@ -176,98 +165,149 @@ def _check_time(began: float, seconds: float) -> None:
         raise TimeoutError
 
 
-async def server_facts(entry: ModelEntry, owner: str) -> Told:
+# The models that a server lists.
+
+
+async def served(entry: ModelEntry) -> Mapping[str, str]:
+    """Id and owner of every model that `/models` lists; empty where a server has no such page.
+
+    Raises UsageError, in words that name the URL and the cure, when no server answers.
+    """
+    url = entry.base_url.rstrip("/")
+    seconds = entry.timeouts.connect
+    try:
+        page = await asyncio.to_thread(_exchange, entry, f"{url}/models", seconds)
+    except TimeoutError as error:
+        raise _absent(url, f"no reply within {seconds:g} s") from error
+    except _FAILURES as error:
+        raise _absent(url, " ".join(str(error).split()) or type(error).__name__) from error
+    if page.status in {404, 405, 501}:
+        return {}
+    body = page.content.decode("utf-8", "replace")
+    if page.status >= 400:
+        refused = RefusedError(page.status, body)
+        message = str(refusal(entry, refused, first=True, was_served=False))
+        raise (UnansweredError if page.status >= 500 else UsageError)(message)
+    try:
+        return _owners(json.loads(body))
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        raise UsageError(
+            f"{url}/models answers something that is no model list; is it the right port,"
+            f" and does the URL end in /v1? It says {excerpt(body)}"
+        ) from error
+
+
+def _owners(listed: Any) -> Mapping[str, str]:
+    owners = {}
+    for model in listed["data"]:
+        name = legible(str(model["id"]))
+        # A name may hold line ends or escapes; the list of models is printed.
+        owners[name] = as_name(legible(str(model.get("owned_by", ""))))
+    return owners
+
+
+def _absent(url: str, cause: str) -> UnansweredError:
+    return UnansweredError(
+        f"no OpenAI-compatible server answers at {url} ({cause}). Start one, for example "
+        f"`vllm serve MODEL --enable-auto-tool-choice --tool-call-parser "
+        "qwen3_coder` or `llama-server -m FILE.gguf --jinja --port 8000`; or name another "
+        "URL; or try a simulated model: agenteval run --model sim/qwen3.6-35b"
+    )
+
+
+# The settings that a server states.
+
+
+class _Kind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A kind of server, as server_pages.toml describes it."""
+
+    paths: tuple[str, ...]
+    mark: str
+    facts: dict[str, str]
+    owner: str | None = None
+    shared: bool = False
+    model_page: str = ""
+    model_facts: dict[str, str] = {}
+
+
+@cache
+def _kinds() -> tuple[_Kind, ...]:
+    content = Path(__file__).with_name("server_pages.toml").read_bytes()
+    return msgspec.toml.decode(content, type=dict[str, tuple[_Kind, ...]])["server"]
+
+
+async def server_facts(entry: ModelEntry, owner: str) -> Mapping[str, str]:
     """Return the facts about a server, in the order of display.
 
     What the server does not state is missing, and is no error.
     """
-    root = entry.base_url.rstrip("/").removesuffix("/v1")
-    for path in _PAGES.get(owner, _ANY):
-        page = await _page(entry, f"{root}{path}")
-        if facts := _facts_of_page(path, page):
-            if path == "/api/version":
-                body = json.dumps({"model": entry.model}).encode()
-                shown = await _page(entry, f"{root}/api/show", body)
-                facts |= _ollama_model(shown)
-            return {fact: as_name(legible(value)) for fact, value in facts.items() if value}
+    kinds = [kind for kind in _kinds() if kind.owner == owner]
+    kinds = kinds or [kind for kind in _kinds() if kind.shared]
+    for kind in kinds:
+        for path in kind.paths:
+            page = await asyncio.to_thread(_read_facts_page, entry, path)
+            if page.get(kind.mark) not in (None, ""):
+                return {**_facts(kind.facts, page), **await _model_facts(kind, entry)}
     return {}
 
 
-async def _page(entry: ModelEntry, url: str, content: bytes | None = None) -> Mapping[str, Any]:
-    """The JSON object of a page; empty when there is none."""
-    try:
-        status, body = await asyncio.to_thread(exchanged, entry, url, PAGE_SECONDS, content)
-        page = json.loads(body) if status == 200 else {}
-    except (*FAILURES, RecursionError):
+async def _model_facts(kind: _Kind, entry: ModelEntry) -> Mapping[str, str]:
+    if not kind.model_page:
         return {}
-    return page if isinstance(page, dict) else {}
+    question = json.dumps({"model": entry.model}).encode()
+    page = await asyncio.to_thread(_read_facts_page, entry, kind.model_page, question)
+    return _facts(kind.model_facts, page)
 
 
-def _facts_of_page(path: str, page: Mapping[str, Any]) -> dict[str, str]:
-    match path:
-        case "/props":
-            return _llama(page) if "default_generation_settings" in page else {}
-        case "/version":
-            return {"server": f"vLLM {page['version']}"} if "version" in page else {}
-        case "/api/version":
-            return {"server": f"Ollama {page['version']}"} if "version" in page else {}
-        case "/health/readiness" | "/health/readiness/details":
-            version = page.get("litellm_version", "")
-            return {"server": f"LiteLLM {version}, a proxy"} if version else {}
-        case _:
-            return _sglang(page) if "model_path" in page else {}
+def _read_facts_page(
+    entry: ModelEntry, path: str, question: bytes | None = None
+) -> Mapping[str, Any]:
+    page = fetch_page(entry, path, FACTS_SECONDS, question)
+    return page.json if page else {}
 
 
-def _llama(page: Mapping[str, Any]) -> dict[str, str]:
-    settings = _object(page, "default_generation_settings")
-    return {
-        "server": f"llama.cpp {page.get('build_info', '')}".strip(),
-        "model": str(page.get("model_alias", "")),
-        "quantization": str(page.get("model_ftype", "")),
-        "chat template": _digest(page.get("chat_template")),
-        "context": str(settings.get("n_ctx", "")),
-        "slots": str(page.get("total_slots", "")),
-        "default sampling": _sampling(_object(settings, "params"), _SAMPLING),
-    }
+def _facts(forms: Mapping[str, str], page: Mapping[str, Any]) -> Mapping[str, str]:
+    facts = {}
+    for fact, form in forms.items():
+        text = form
+        for path in re.findall(r"\{([\w.]+)\}", form):
+            text = text.replace(f"{{{path}}}", _fact(fact, _value_at(page, path)))
+        if shown := " ".join(text.split()):
+            facts[fact] = as_name(legible(shown))
+    return facts
 
 
-def _sglang(page: Mapping[str, Any]) -> dict[str, str]:
-    return {
-        "server": f"SGLang {page.get('version', '')}".strip(),
-        "model": str(page["model_path"]),
-        "quantization": str(page.get("quantization") or ""),
-        "KV cache": str(page.get("kv_cache_dtype") or ""),
-        "tool parser": str(page.get("tool_call_parser") or ""),
-        "reasoning parser": str(page.get("reasoning_parser") or ""),
-        "context": str(page.get("context_length") or ""),
-    }
+def _value_at(page: Mapping[str, Any], path: str) -> Any:
+    """Return the value at a path of names with dots between; None where there is none."""
+    value: Any = page
+    for name in path.split("."):
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
 
 
-def _ollama_model(page: Mapping[str, Any]) -> dict[str, str]:
-    details = _object(page, "details")
-    return {
-        "model": f"{details.get('family', '')} {details.get('parameter_size', '')}".strip(),
-        "quantization": str(details.get("quantization_level", "")),
-        "chat template": _digest(page.get("template")),
-        "default sampling": " ".join(str(page.get("parameters", "")).split()),
-    }
-
-
-def _object(page: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    value = page.get(name)
-    return value if isinstance(value, dict) else {}
+def _fact(name: str, value: Any) -> str:
+    # A template is long and may hold anything: its digest tells whether two servers have the same.
+    if name == "chat template":
+        return _digest(value)
+    if isinstance(value, dict):
+        return _sampling(value)
+    return "" if value is None else str(value)
 
 
 def _digest(template: object) -> str:
     if not isinstance(template, str) or not template:
         return ""
-    written = template.encode("utf-8", "surrogatepass")
-    return f"sha256:{hashlib.sha256(written).hexdigest()}"
+    content = template.encode("utf-8", "surrogatepass")
+    return f"sha256:{hashlib.sha256(content).hexdigest()}"
 
 
-def _sampling(params: Mapping[str, Any], names: Sequence[str]) -> str:
+_SAMPLING = ("temperature", "top_k", "top_p", "min_p", "presence_penalty", "repeat_penalty")
+
+
+def _sampling(params: Mapping[str, Any]) -> str:
     """llama.cpp gives its 32 bit floats with 16 digits; four are what was meant."""
-    return ", ".join(f"{name} {params[name]:.4g}" for name in names if _is_number(params.get(name)))
+    numbers = [(name, params.get(name)) for name in _SAMPLING]
+    return ", ".join(f"{name} {value:.4g}" for name, value in numbers if _is_number(value))
 
 
 def _is_number(value: object) -> bool:
@@ -277,77 +317,15 @@ def _is_number(value: object) -> bool:
     return abs(value) <= sys.float_info.max
 
 
-SECONDS = 5.0  # for one page
-LARGEST = 4 << 20  # bytes of a page
+# The context that a server gives its model.
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
-    """`text` is empty where the page was refused."""
-
-    status: int
-    text: str
-
-    @property
-    def json(self) -> Mapping[str, Any]:
-        """The object that the page is; empty when it is none."""
-        try:
-            found = json.loads(self.text)
-        except (ValueError, RecursionError):
-            return {}
-        return found if isinstance(found, dict) else {}
-
-
-class Pages:
-    """The pages of an entry's server, by their paths below its root."""
-
-    def __init__(self, entry: ModelEntry) -> None:
-        self._root = entry.base_url.rstrip("/").removesuffix("/v1")
-        self._entry, self._keys = entry, keys_of(entry)
-        self._session: aiohttp.ClientSession | None = None
-
-    async def __aenter__(self) -> Self:
-        self._session = aiohttp.ClientSession(
-            timeout=aiohttp.ClientTimeout(total=SECONDS),
-            trust_env=False,
-            auto_decompress=False,  # a small page may be a large one, packed
-            headers={
-                "Authorization": f"Bearer {key_of(self._entry)}",
-                "Accept-Encoding": "identity",
-            },
-        )
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        if self._session is not None:
-            await self._session.close()
-
-    async def get(self, path: str) -> Page | None:
-        """Return the page, or None if the server does not answer."""
-        if self._session is None:
-            return None
-        try:
-            async with self._session.get(f"{self._root}{path}", allow_redirects=False) as reply:
-                refused = reply.status >= 400
-                content = b"" if refused else await _read_page(reply.content)
-                return Page(reply.status, self._keys.text(content.decode("utf-8", "replace")))
-        except (aiohttp.ClientError, TimeoutError):
-            return None
-
-
-async def _read_page(content: aiohttp.StreamReader) -> bytes:
-    """The first bytes; a single `read` would stop where the network does."""
-    read = bytearray()
-    while len(read) < LARGEST and (part := await content.readany()):
-        read += part
-    return bytes(read[:LARGEST])
-
-
-async def context_length(pages: Pages, model: str) -> int | None:
+async def context_length(entry: ModelEntry) -> int | None:
     """Return the context length, as vLLM, SGLang, llama.cpp or Ollama state it."""
     for path, read in (("/v1/models", _listed), ("/props", _of_a_slot), ("/api/ps", _loaded)):
-        page = await pages.get(path)
-        length = read(page.json, model) if page else None
+        # llama.cpp divides its context among its slots: the page has what one of them gets.
+        page = await _page(entry, path, HEALTH_SECONDS)
+        length = read(page.json, entry.model) if page else None
         if isinstance(length, int) and not isinstance(length, bool) and length > 0:
             return length
     return None
@@ -357,10 +335,8 @@ def _listed(page: Mapping[str, Any], model: str) -> object:
     return _entry(page.get("data"), "id", {model}).get("max_model_len")
 
 
-def _of_a_slot(page: Mapping[str, Any], model: str) -> object:
-    del model
-    settings = page.get("default_generation_settings")
-    return settings.get("n_ctx") if isinstance(settings, dict) else None
+def _of_a_slot(page: Mapping[str, Any], _: str) -> object:
+    return _value_at(page, "default_generation_settings.n_ctx")
 
 
 def _loaded(page: Mapping[str, Any], model: str) -> object:
@@ -368,11 +344,15 @@ def _loaded(page: Mapping[str, Any], model: str) -> object:
 
 
 def _entry(entries: object, key: str, names: set[str]) -> Mapping[str, Any]:
-    """The entry of a list that has one of these names; empty where there is none."""
-    found = [one for one in entries if isinstance(one, dict)] if isinstance(entries, list) else []
-    named = [(one.get(key), one) for one in found]
-    return next((one for name, one in named if isinstance(name, str) and name in names), {})
+    """Return the entry of a list that has one of these names; empty where there is none."""
+    for entry in entries if isinstance(entries, list) else ():
+        name = entry.get(key) if isinstance(entry, dict) else None
+        if isinstance(name, str) and name in names:
+            return dict(entry)
+    return {}
 
+
+# The health of a server.
 
 _VALUE = r"(?:\{.*\})? (\d+(?:\.\d*)?(?:[eE][+-]?\d+)?)(?: \d+)?$"
 # When the process began; else, what only ever grows and starts at 0 with it, over all labels:
@@ -413,7 +393,6 @@ class ServerHealth:
 
     entry: ModelEntry
     keep: Callable[[Crash], None]
-    _pages: Pages = field(init=False)
     _alive: str = "/health"
     _last: Sight = field(default_factory=lambda: Sight(answers=True, ready=False))
     _down: bool = False
@@ -422,9 +401,8 @@ class ServerHealth:
     _one_at_a_time: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def __aenter__(self) -> Self:
-        self._pages = await Pages(self.entry).__aenter__()
         # LiteLLM has its /health ask every model behind it; this page of its own asks none.
-        liveness = await self._pages.get("/health/liveliness")
+        liveness = await _page(self.entry, "/health/liveliness", HEALTH_SECONDS)
         if liveness and liveness.status == 200:
             self._alive = "/health/liveliness"
         await self.look()
@@ -433,44 +411,47 @@ class ServerHealth:
     async def __aexit__(self, kind: object, *more: object) -> None:
         if kind is None:
             await self.look()
-        await self._pages.__aexit__(kind, *more)
 
     async def after(self, error: InfrastructureError) -> InfrastructureError:
         if error.cause not in _MAY_BE_CRASHES and error.cause is not Cause.CRASHED:
             return error
-        seen = await self.look()
-        if seen and error.cause in _MAY_BE_CRASHES:
-            return InfrastructureError(f"{seen}: {error}", Cause.CRASHED)
+        crash = await self.look()
+        if crash and error.cause in _MAY_BE_CRASHES:
+            return InfrastructureError(f"{crash}: {error}", Cause.CRASHED)
         return error
 
     async def context(self) -> int | None:
         """Asked for once: when a first count gives reason to, the model is loaded."""
         if not self._asked_for_context:
-            self._context = await context_length(self._pages, self.entry.model)
+            self._context = await context_length(self.entry)
             self._asked_for_context = True
         return self._context
 
     async def look(self) -> str:
         """Return what happened to the server since the last check; "" if nothing did."""
         async with self._one_at_a_time:
-            sight, before, was_down = await self._sight(), self._last, self._down
+            sight = await self._sight()
+            before, was_down = self._last, self._down
             self._down = not sight.answers or (before.ready and not sight.ready)
             if self._down:
-                said = "the server is not ready any more" if sight.answers else "the server is gone"
-                return self._crashed(said, known=was_down)
+                state = "not ready any more" if sight.answers else "gone"
+                return self._crashed(f"the server is {state}", known=was_down)
             self._last = sight
             if sight.restarted_since(before):
                 return self._crashed("the server was started anew", known=was_down)
             return ""
 
-    def _crashed(self, said: str, *, known: bool) -> str:
+    def _crashed(self, crash: str, *, known: bool) -> str:
         if not known:
-            self.keep(Crash(time.time(), said))  # noqa: TID251 -- of the wall, for a log beside it
-        return said
+            self.keep(Crash(time.time(), crash))  # noqa: TID251 -- of the wall, for a log beside it
+        return crash
 
     async def _sight(self) -> Sight:
-        health, models = await self._pages.get(self._alive), await self._pages.get("/v1/models")
-        metrics = await self._pages.get("/metrics") if health or models else None
+        health = await _page(self.entry, self._alive, HEALTH_SECONDS)
+        models = await _page(self.entry, "/v1/models", HEALTH_SECONDS)
+        metrics = None
+        if health or models:
+            metrics = await _page(self.entry, "/metrics", HEALTH_SECONDS)
         return Sight(
             answers=bool(health or models),
             ready=not (health and health.status == NOT_READY),
@@ -479,7 +460,7 @@ class ServerHealth:
         )
 
 
-def _number(pattern: re.Pattern[str], page: Page | None) -> float | None:
+def _number(pattern: re.Pattern[str], page: _Page | None) -> float | None:
     """The sum of a metric over its labels; None when it is not there."""
-    found = [float(value) for value in pattern.findall(page.text if page else "")]
-    return sum(found) if found else None
+    values = pattern.findall(page.text) if page else []
+    return sum(map(float, values)) if values else None

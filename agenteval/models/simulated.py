@@ -1,8 +1,7 @@
 """Simulated models behind a real server: OpenAI's chat completions on a port of this machine.
 
-A simulated reply as a chat completion, whole or as server-sent events. Pure.
-
-The scenario and the calls so far, as a simulated model reads them in a request.
+A request is read (`Memory` recognises its scenario, `past_calls` the calls so far), a `Player`
+replies, and the reply is written as a chat completion, whole or as server-sent events.
 """
 
 import asyncio
@@ -28,6 +27,7 @@ from agenteval.config.models import ModelEntry, Sampling
 from agenteval.config.prompts import spoken
 from agenteval.models.persona import NAMES, Written, load_persona
 from agenteval.models.player import PastCall, Player, Reply
+from agenteval.models.request import count_replies
 from agenteval.models.servers import SIMULATOR
 from agenteval.prompt.arm import PARAMETERS
 from agenteval.prompt.prompt import Prompt
@@ -41,6 +41,9 @@ from agenteval.trial.trial import Scenario
 CHARACTERS_PER_TOKEN = 4
 
 
+# A reply as a chat completion.
+
+
 @dataclass(frozen=True, slots=True)
 class Completion:
     """A reply with what the wire adds. `ident` makes its ids, so equal requests get equal bytes."""
@@ -52,14 +55,15 @@ class Completion:
 
     @property
     def usage(self) -> Mapping[str, Any]:
-        said = [self.reply.thought, self.reply.text, *(c.arguments for c in self.reply.calls)]
-        thought = len(self.reply.thought) // CHARACTERS_PER_TOKEN
-        completion = 1 + sum(map(len, said)) // CHARACTERS_PER_TOKEN
+        thought = len(self.reply.thought)
+        length = thought + len(self.reply.text)
+        length += sum(len(call.arguments) for call in self.reply.calls)
+        completion = 1 + length // CHARACTERS_PER_TOKEN
         return {
             "prompt_tokens": self.prompt_tokens,
             "completion_tokens": completion,
             "total_tokens": self.prompt_tokens + completion,
-            "completion_tokens_details": {"reasoning_tokens": thought},
+            "completion_tokens_details": {"reasoning_tokens": thought // CHARACTERS_PER_TOKEN},
         }
 
     @property
@@ -91,14 +95,34 @@ class Completion:
             message["reasoning_content"] = self.reply.thought
         if self.reply.calls:
             message["tool_calls"] = self._calls()
-        choice = {"index": 0, "message": message, "finish_reason": self._finish_reason}
+        choice = {
+            "index": 0,
+            "message": message,
+            "finish_reason": self._finish_reason,
+        }
         return {**self._envelope("chat.completion", [choice]), "usage": self.usage}
 
     def events(self, *, with_usage: bool) -> Iterator[str]:
         """The stream: role, thought, words, each call's head and arguments in pieces."""
         for delta in self._deltas():
-            yield self._event([{"index": 0, "delta": delta, "finish_reason": None}])
-        yield self._event([{"index": 0, "delta": {}, "finish_reason": self._finish_reason}])
+            yield self._event(
+                [
+                    {
+                        "index": 0,
+                        "delta": delta,
+                        "finish_reason": None,
+                    }
+                ]
+            )
+        yield self._event(
+            [
+                {
+                    "index": 0,
+                    "delta": {},
+                    "finish_reason": self._finish_reason,
+                }
+            ]
+        )
         if with_usage:
             yield self._event([], usage=self.usage)
         yield "data: [DONE]\n\n"
@@ -111,9 +135,9 @@ class Completion:
             yield {"content": self.reply.text}
         for index, call in enumerate(self._calls()):
             arguments = call["function"]["arguments"]
-            head = {**call, "function": {**call["function"], "arguments": ""}}
-            yield {"tool_calls": [{"index": index, **head}]}
             half = len(arguments) // 2
+            call["function"]["arguments"] = ""
+            yield {"tool_calls": [{"index": index, **call}]}
             for piece in (arguments[:half], arguments[half:]):
                 yield {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}
 
@@ -122,11 +146,18 @@ class Completion:
         return f"data: {json.dumps(chunk)}\n\n"
 
 
+# A request.
+
+
 class _StreamOptions(BaseModel):
     include_usage: bool = False
 
 
 class _Function(BaseModel):
+    """A function of a call, or one that is offered: its `parameters` and the like are kept."""
+
+    model_config = ConfigDict(extra="allow")
+
     name: str
     arguments: str | dict[str, Any] | None = None
 
@@ -136,16 +167,6 @@ class _Tool(BaseModel):
     function: _Function
 
 
-class _OfferedFunction(BaseModel):
-    model_config = ConfigDict(extra="allow")
-
-    name: str
-
-
-class _Offered(BaseModel):
-    function: _OfferedFunction
-
-
 class _Message(BaseModel):
     role: str
     content: str | list[dict[str, Any]] | None = None
@@ -153,28 +174,28 @@ class _Message(BaseModel):
     tool_call_id: str | None = None
 
 
-class ChatRequest(BaseModel):
+class _ChatRequest(BaseModel):
     """The fields of a request that matter here; others are accepted and ignored, as servers do."""
 
     model: str
     messages: Annotated[list[_Message], Field(min_length=1)]
-    tools: list[_Offered] = []
+    tools: list[_Tool] = []
     stream: bool = False
     stream_options: _StreamOptions | None = None
     seed: int | None = None
 
 
-class Speech:
+class _Speech:
     """Between our own tools, which players know, and those that a request offers."""
 
     def __init__(self, schemas: Sequence[Mapping[str, Any]]) -> None:
-        offered = {schema["function"]["name"] for schema in schemas}
         self._profile = spoken(schemas)
-        self.tools = tuple(
-            tool for tool, form in self._profile.forms.items() if form.name in offered
-        )
-        parameters = {one["function"]["name"]: one["function"].get("parameters") for one in schemas}
-        self._wanted = {name: _required(table or {}) for name, table in parameters.items()}
+        self._wanted: dict[str, dict[str, Any]] = {}  # by the name of a tool that is offered
+        for schema in schemas:
+            function = schema["function"]
+            self._wanted[function["name"]] = _required(function.get("parameters") or {})
+        forms = self._profile.forms
+        self.tools = tuple(tool for tool in forms if forms[tool].name in self._wanted)
 
     def translate_past(self, past: PastCall) -> PastCall:
         """An earlier call of the conversation, in our own words."""
@@ -182,10 +203,10 @@ class Speech:
         own_call = self._profile.as_own_call(call, self.tools)
         if own_call is None:
             return past
-        filled = self._wanted.get(past.name, {}).keys() - PARAMETERS[own_call.name]
-        if not filled or own_call.arguments is None:
-            return replace(past, name=own_call.name, arguments=own_call.arguments)
-        arguments = {key: value for key, value in own_call.arguments.items() if key not in filled}
+        arguments = own_call.arguments
+        if arguments is not None:
+            filled = self._wanted.get(past.name, {}).keys() - PARAMETERS[own_call.name]
+            arguments = {name: arguments[name] for name in arguments if name not in filled}
         return replace(past, name=own_call.name, arguments=arguments)
 
     def translate_reply(self, reply: Reply) -> Reply:
@@ -203,15 +224,21 @@ class Speech:
 
 
 # What is written for a parameter that a harness requires and our own tools lack.
-_FILLED = {"string": "as the task says", "boolean": False, "integer": 1, "number": 1}
+_FILLED = {
+    "string": "as the task says",
+    "boolean": False,
+    "integer": 1,
+    "number": 1,
+}
 
 
 def _required(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    kinds = {
-        name: parameters.get("properties", {}).get(name, {}).get("type")
-        for name in parameters.get("required", ())
-    }
-    return {name: _FILLED[kind] for name, kind in kinds.items() if kind in _FILLED}
+    values = {}
+    for name in parameters.get("required", ()):
+        kind = parameters.get("properties", {}).get(name, {}).get("type")
+        if kind in _FILLED:
+            values[name] = _FILLED[kind]
+    return values
 
 
 # How the harnesses begin a denial. Anchored: what a script prints later is no denial.
@@ -227,23 +254,17 @@ _DENIAL = re.compile(
 )
 
 
-def user_words(messages: Sequence[Mapping[str, Any]]) -> str:
+def _user_words(messages: Sequence[Mapping[str, Any]]) -> str:
     """Return all the text of the user's messages."""
     return "\n".join(text(message) for message in messages if message.get("role") == "user")
 
 
 def since(messages: Sequence[Mapping[str, Any]], task: str) -> Sequence[Mapping[str, Any]]:
     """Return the messages after the last one that gives the task; earlier tasks may precede it."""
-    places = (
-        at
-        for at, message in enumerate(messages)
-        if message.get("role") == "user" and task in text(message)
-    )
-    return messages[max(places, default=-1) + 1 :]
-
-
-def turns(messages: Sequence[Mapping[str, Any]]) -> int:
-    return sum(message.get("role") == "assistant" for message in messages)
+    for at in reversed(range(len(messages))):
+        if messages[at].get("role") == "user" and task in text(messages[at]):
+            return messages[at + 1 :]
+    return messages
 
 
 def past_calls(messages: Sequence[Mapping[str, Any]]) -> list[PastCall]:
@@ -256,20 +277,17 @@ def past_calls(messages: Sequence[Mapping[str, Any]]) -> list[PastCall]:
         elif message.get("role") == "tool" and waiting:
             call = waiting.pop(_index(waiting, message.get("tool_call_id")))
             function = call.get("function") or {}
-            calls.append(
-                PastCall(
-                    str(function.get("name")),
-                    _parsed(function.get("arguments")),
-                    _DENIAL.match(text(message)) is not None,
-                    text(message),
-                )
-            )
+            name = str(function.get("name"))
+            reply = text(message)
+            is_denied = _DENIAL.match(reply) is not None
+            calls.append(PastCall(name, _parsed(function.get("arguments")), is_denied, reply))
     return calls
 
 
 def _index(waiting: Sequence[Mapping[str, Any]], ident: object) -> int:
     """Return the index of the call with this id, else 0, as some servers repeat their ids."""
-    return next((at for at, call in enumerate(waiting) if call.get("id") == ident), 0)
+    ids = [call.get("id") for call in waiting]
+    return ids.index(ident) if ident in ids else 0
 
 
 def _parsed(arguments: object) -> Any:
@@ -311,22 +329,33 @@ class Memory:
 
     def _search(self, words: str, seed: int) -> Known | None:
         """Return the first agent whose task came last, or a sub-agent whose task came later."""
-        first, after = None, 0
-        prompts = self._rendered(seed)
-        for scenario, prompt in zip(self._scenarios, prompts, strict=True):
-            if (at := words.rfind(prompt.task)) >= 0 and at + len(prompt.task) > after:
-                first, after = Known(scenario.name, prompt), at + len(prompt.task)
+        first = None
+        after = 0
+        prompts = [*zip(self._scenarios, self._rendered(seed), strict=True)]
+        for scenario, prompt in prompts:
+            at = words.rfind(prompt.task)
+            if at >= 0 and at + len(prompt.task) > after:
+                first = Known(scenario.name, prompt)
+                after = at + len(prompt.task)
         later = words[after:]
-        asking = zip(self._scenarios, prompts, strict=True) if later.strip() else ()
-        for scenario, prompt in asking:
-            variables = prompt.variables
+        if not later.strip():
+            return first
+        for scenario, prompt in prompts:
             for agent in scenario.agents:
                 if agent.program:
                     continue
-                if found := recognised(scenario, agent, seed, variables, later):
-                    return Known(f"{scenario.name}/{found.task}", found)
+                if work := recognised(
+                    scenario,
+                    agent,
+                    seed,
+                    prompt.variables,
+                    later,
+                ):
+                    return Known(f"{scenario.name}/{work.task}", work)
         return first
 
+
+# The server.
 
 _STRANGER = Reply("", "I am a simulated model, and this is none of the scenarios I was given.")
 
@@ -362,7 +391,11 @@ class SimulatedServer:
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.base_url = f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
         serves = http.serve(self._server, listener, self._limits)
-        self._thread = threading.Thread(target=asyncio.run, args=(serves,), daemon=True)
+        self._thread = threading.Thread(
+            target=asyncio.run,
+            args=(serves,),
+            daemon=True,
+        )
         self._thread.start()
         return self
 
@@ -384,20 +417,28 @@ class SimulatedServer:
             total_parameters=persona.total_parameters,
             active_parameters=persona.active_parameters,
             server=SIMULATOR,
-            sampling=Sampling(temperature=1.0, top_p=0.95, top_k=20, presence_penalty=1.5),
+            sampling=Sampling(
+                temperature=1.0,
+                top_p=0.95,
+                top_k=20,
+                presence_penalty=1.5,
+            ),
         )
 
     async def _models(self, request: Request) -> Response:
         self._admit(request)
-        listed = [
-            {"id": name, "object": "model", "created": 0, "owned_by": SIMULATOR} for name in NAMES
-        ]
-        return JSONResponse({"object": "list", "data": listed})
+        common = {
+            "object": "model",
+            "created": 0,
+            "owned_by": SIMULATOR,
+        }
+        models = [{"id": name, **common} for name in NAMES]
+        return JSONResponse({"object": "list", "data": models})
 
     async def _complete(self, request: Request) -> Response:
         self._admit(request)
         try:
-            chat = ChatRequest.model_validate_json(await request.body())
+            chat = _ChatRequest.model_validate_json(await request.body())
         except ValidationError as error:
             raise HTTPException(400, _first(error)) from error
         if chat.model not in NAMES:
@@ -410,29 +451,27 @@ class SimulatedServer:
         return StreamingResponse(_sent(events), media_type="text/event-stream")
 
     def _admit(self, request: Request) -> None:
-        given = request.headers.get("authorization")
-        if self._api_key and given != f"Bearer {self._api_key}":
+        key = request.headers.get("authorization")
+        if self._api_key and key != f"Bearer {self._api_key}":
             raise HTTPException(401, "Incorrect API key provided.")
 
-    def _completion(self, chat: ChatRequest) -> Completion:
+    def _completion(self, chat: _ChatRequest) -> Completion:
         messages = [message.model_dump() for message in chat.messages]
-        seed = seed_of_trial(chat.seed or 0, turns(messages))
-        speech = Speech([tool.model_dump() for tool in chat.tools])
-        recognised = self._memory.recall(user_words(messages), seed)
-        done = since(messages, recognised.prompt.task) if recognised else messages
-        number = turns(done)
-        draw = f"{chat.model}/{recognised.name if recognised else ''}/{seed}/{number}"
+        seed = seed_of_trial(chat.seed or 0, count_replies(messages))
+        work = self._memory.recall(_user_words(messages), seed)
+        done = since(messages, work.prompt.task) if work else messages
+        draw = f"{chat.model}/{work.name if work else ''}/{seed}/{count_replies(done)}"
         reply = _STRANGER
-        if recognised:
+        if work:
+            speech = _Speech([tool.model_dump() for tool in chat.tools])
             player = Player(
                 persona=load_persona(chat.model),
-                prompt=recognised.prompt,
+                prompt=work.prompt,
                 tools=frozenset(speech.tools),
                 chance=Random(draw),  # noqa: S311 -- a simulation, and it must repeat
             )
-            reply = speech.translate_reply(
-                player.reply([speech.translate_past(call) for call in past_calls(done)])
-            )
+            past = [speech.translate_past(call) for call in past_calls(done)]
+            reply = speech.translate_reply(player.reply(past))
         return Completion(
             ident=hashlib.sha256(draw.encode()).hexdigest()[:24],
             model=chat.model,
@@ -444,7 +483,12 @@ class SimulatedServer:
 def _limits() -> Bounds:
     """The bounds of a server whose only peer is a run, with a connection for each of its trials."""
     most = 4 * bounds().connections
-    return replace(bounds(), connections=most, per_peer=most, answer=600.0)
+    return replace(
+        bounds(),
+        connections=most,
+        per_peer=most,
+        answer=600.0,
+    )
 
 
 async def _health(_: Request) -> Response:

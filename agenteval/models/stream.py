@@ -1,11 +1,10 @@
-"""A streamed reply, put together from its raw server-sent events as they come. Pure.
+"""The bytes of replies: their transport, and a streamed reply put together as it comes.
 
-The tool-call deltas are joined by us and not by the SDK, so that what a server's parser lost or
-repeated stays visible.
+aiohttp carries bytes there and back, and every body is bounded. It parses HTTP in C: a streamed
+reply takes half the CPU that httpx's own transport takes.
 
-The HTTP client: aiohttp carries bytes there and back, and every body is bounded.
-
-aiohttp parses HTTP in C: a streamed reply takes half the CPU that httpx's own transport takes.
+The tool-call deltas of raw server-sent events are joined by us and not by the SDK, so that what a
+server's parser lost or repeated stays visible.
 """
 
 import re
@@ -27,6 +26,7 @@ from agenteval.replies.arrival import (
     REPEATED,
     Call,
     Chunk,
+    Lines,
     ReplyError,
     Said,
     argument_text,
@@ -42,19 +42,19 @@ from agenteval.trial.trial import Timing, Turn, Usage, timing_of
 LARGEST_BODY = 32 << 20  # bytes; a stream of 100,000 tokens has 25 MB
 
 
-class BodyError(Exception):
+class _BodyError(Exception):
     """A body that is not read, or not to its end."""
 
 
-class TooLargeError(BodyError):
+class _TooLargeError(_BodyError):
     """A body that went over the bound; what was left of it is not read."""
 
 
-class CompressedError(BodyError):
+class _CompressedError(_BodyError):
     """A compressed body, though none was requested: a bound on its size would not hold."""
 
 
-FAILURES = (aiohttp.ClientError, BodyError)
+FAILURES = (aiohttp.ClientError, _BodyError)
 
 
 class Reply:
@@ -82,7 +82,7 @@ class Reply:
                 raise
         self._left -= len(part)
         if self._left < 0:
-            raise TooLargeError(f"a reply of over {self._largest} bytes")
+            raise _TooLargeError(f"a reply of over {self._largest} bytes")
         return part
 
     async def whole(self) -> bytes:
@@ -93,39 +93,6 @@ class Reply:
 
     def close(self) -> None:
         self._response.release()  # a connection whose body has not ended is closed
-
-
-class Lines:
-    """The lines of a stream of events, each ended by CR, LF or both, wherever its bytes are cut."""
-
-    def __init__(self) -> None:
-        self._begun: list[bytes] = []  # of a line whose end is still to come
-        self._returned = False  # whether the last byte was a CR, whose LF may still come
-        self._any = False
-
-    def feed(self, part: bytes) -> list[bytes]:
-        """The lines that end in what came."""
-        if self._returned or b"\r" in part:
-            after = part[1:] if self._returned and part.startswith(b"\n") else part
-            self._returned = part.endswith(b"\r")
-            part = after.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        *ended, rest = part.split(b"\n")
-        if ended and (self._begun or not self._any):
-            ended[0] = self._line(ended[0])
-        if rest:
-            self._begun.append(rest)
-        return ended
-
-    def rest(self) -> list[bytes]:
-        """The last line, where nothing ended it."""
-        return [self._line(b"")] if self._begun else []
-
-    def _line(self, end: bytes) -> bytes:
-        line = b"".join((*self._begun, end))
-        self._begun.clear()
-        if not self._any:
-            self._any, line = True, line.removeprefix(BYTE_ORDER.encode())
-        return line
 
 
 class Transport:
@@ -149,9 +116,10 @@ class Transport:
             data=body,
             allow_redirects=False,
         )
-        if response.headers.get("content-encoding", "").strip().lower() not in {"", "identity"}:
+        encoding = response.headers.get("content-encoding", "").strip().lower()
+        if encoding not in {"", "identity"}:
             response.close()
-            raise CompressedError("a compressed reply, though none was asked for")
+            raise _CompressedError("a compressed reply, though none was asked for")
         self._hangs_up = response.headers.get("server", "").startswith("llama.cpp")
         return Reply(response, LARGEST_BODY)
 
@@ -185,13 +153,19 @@ def cause(error: BaseException) -> str:
 def failed(url: str, error: Exception, *, begun: bool) -> InfrastructureError:
     """Classify the error of a connection; `begun` means that the head of a reply had come."""
     words = f"{url}: {cause(error)}"
-    if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
-        return UnservedError(words, Cause.UNREACHABLE)
-    if isinstance(error, aiohttp.ServerDisconnectedError | aiohttp.ClientOSError):
-        return InfrastructureError(words, Cause.LOST) if begun else UnservedError(words, Cause.LOST)
-    if isinstance(error, aiohttp.ClientPayloadError):
-        return InfrastructureError(words, Cause.LOST)
-    return InfrastructureError(words, Cause.BAD_REPLY)
+    match error:
+        case aiohttp.ClientConnectorError() | aiohttp.ConnectionTimeoutError():
+            return UnservedError(words, Cause.UNREACHABLE)
+        case aiohttp.ServerDisconnectedError() | aiohttp.ClientOSError() if not begun:
+            return UnservedError(words, Cause.LOST)
+        case (
+            aiohttp.ServerDisconnectedError()
+            | aiohttp.ClientOSError()
+            | aiohttp.ClientPayloadError()
+        ):
+            return InfrastructureError(words, Cause.LOST)
+        case _:
+            return InfrastructureError(words, Cause.BAD_REPLY)
 
 
 REPEATS = "repeats"  # the finish reason of a reply that we stopped reading
@@ -310,11 +284,11 @@ class StreamReader:
     def _look(self) -> None:
         """Stop reading what will never end: the server stops too when we hang up."""
         self._unread = 0
-        arguments = self._calls[-1].arguments if self._calls else []
-        for said in (self._text, self._reasoning, arguments):
-            self._repeats = self._repeats or repeated("".join(said[-RUNAWAY:]), RUNAWAY)
+        for tail in self.tails(RUNAWAY):
+            self._repeats = self._repeats or repeated(tail, RUNAWAY)
         if self._repeats:
-            self.done, self._finish_reason = True, REPEATS
+            self.done = True
+            self._finish_reason = REPEATS
 
     def _add_delta(self, delta: Said) -> bool:
         """Keep what a delta brings, and say whether that is anything."""
@@ -339,23 +313,19 @@ class StreamReader:
                 call.names.append(name)
                 call.named += len(name)
             arguments, as_object = argument_text(part.function.arguments)
-            call.arguments += [arguments] if arguments else []
-            call.as_object = call.as_object or as_object
+            if arguments:
+                call.arguments.append(arguments)
+            call.as_object |= as_object
 
     def _call(self, part: Call) -> _Call:
         """Return the call that a part belongs to.
 
         It goes by the index, but some servers give none or always 0.
         """
-        call = self._open.get(part.index or 0)
-        named = part.function is not None and bool(part.function.name)
-        another = named and (part.index is None or bool(part.id))
-        if (
-            call is None
-            or (another and part.id != call.id and not _goes_on(call, part))
-            or _next(call, part, named=named)
-        ):
-            call = self._open[part.index or 0] = _Call()
+        place = part.index or 0  # of some servers every call is the first
+        call = self._open.get(place)
+        if call is None or _is_another(call, part):
+            call = self._open[place] = _Call()
             self._calls.append(call)
         return call
 
@@ -395,13 +365,15 @@ class StreamReader:
         self._take(self._lines.rest(), last)
         if self._begun:
             self._end_event(last)
-        whole = b"".join(self._raw).removeprefix(BYTE_ORDER.encode())
-        if not self._finish_reason and whole.lstrip().startswith((b"{", b"<")):
-            return read_reply(whole)  # a document, or a page of a proxy's
-        if not self._finish_reason and not self._has_whole_calls():
-            within = "a tool call" if self._calls else "a reply"
-            tail = excerpt(b"".join(self._raw[-8:])[-160:].decode("utf-8", "replace"), 160)
-            raise ReplyError(f"the stream ended in the middle of {within}: {tail}")
+        if not self._finish_reason:
+            whole = b"".join(self._raw).removeprefix(BYTE_ORDER.encode())
+            if whole.lstrip().startswith((b"{", b"<")):
+                return read_reply(whole)  # a document, or a page of a proxy's
+            if not self._has_whole_calls():
+                within = "a tool call" if self._calls else "a reply"
+                last_bytes = b"".join(self._raw[-8:])[-160:]
+                tail = excerpt(last_bytes.decode("utf-8", "replace"), 160)
+                raise ReplyError(f"the stream ended in the middle of {within}: {tail}")
         used = usage(self._usage)
         received = Received(
             text="".join(self._text),
@@ -419,13 +391,31 @@ class StreamReader:
 
 def _received(call: _Call, *, legacy: bool) -> ReceivedCall:
     """The call of all its parts; of some gateways each part has all before it once more."""
-    raw, name = "".join(call.arguments), "".join(call.names)
-    mends = ((LEGACY, name),) if legacy else ()
-    sent = [part for part in call.arguments if part.strip("{")]  # a brace alone is another fault
-    grows = len(sent) > 1 and all(later.startswith(part) for part, later in pairwise(sent))
-    if grows and parsed(raw) is None and parsed(sent[-1]) is not None:
-        mends, raw = (*mends, (REPEATED, raw)), sent[-1]
-    return ReceivedCall(name, raw, call.id, call.as_object, mends=mends)
+    raw = "".join(call.arguments)
+    name = "".join(call.names)
+    mends = []
+    if legacy:
+        mends.append((LEGACY, name))
+    parts = [part for part in call.arguments if part.strip("{")]  # a brace alone is another fault
+    grows = all(later.startswith(part) for part, later in pairwise(parts))
+    if grows and len(parts) > 1 and parsed(raw) is None and parsed(parts[-1]) is not None:
+        mends.append((REPEATED, raw))
+        raw = parts[-1]
+    return ReceivedCall(
+        name,
+        raw,
+        call.id,
+        call.as_object,
+        mends=tuple(mends),
+    )
+
+
+def _is_another(call: _Call, part: Call) -> bool:
+    named = part.function is not None and bool(part.function.name)
+    has_place = named and (part.index is None or bool(part.id))
+    if has_place and part.id != call.id and not _goes_on(call, part):
+        return True
+    return _next(call, part, named=named)
 
 
 def _goes_on(call: _Call, part: Call) -> bool:
@@ -433,9 +423,11 @@ def _goes_on(call: _Call, part: Call) -> bool:
 
     Some servers make an id for each part.
     """
-    given, _ = argument_text(part.function.arguments) if part.function else ("", False)
-    is_rest = part.index is not None and bool(given) and not given.startswith("{")
-    return is_rest and bool(call.arguments) and call.parsed() is None
+    if part.function is None or part.index is None or not call.arguments:
+        return False
+    text, _ = argument_text(part.function.arguments)
+    is_rest = bool(text) and not text.startswith("{")
+    return is_rest and call.parsed() is None
 
 
 def _next(call: _Call, part: Call, *, named: bool) -> bool:
@@ -443,10 +435,14 @@ def _next(call: _Call, part: Call, *, named: bool) -> bool:
 
     It does so by a name, or by another id.
     """
-    if part.function is None or (call.id or part.id if named else part.id in {None, "", call.id}):
+    if part.function is None or not call.arguments:
         return False
-    given, _ = argument_text(part.function.arguments)
-    if not (call.arguments and given.startswith("{") and call.arguments[0].startswith("{")):
+    has_ids = bool(call.id or part.id)
+    has_other_id = bool(part.id) and part.id != call.id
+    if has_ids if named else not has_other_id:
+        return False
+    text, _ = argument_text(part.function.arguments)
+    if not (text.startswith("{") and call.arguments[0].startswith("{")):
         return False
     return call.arguments[-1].endswith("}") and (named or bool(call.parsed()))
 
@@ -469,12 +465,13 @@ class ServerPace:
         finally:
             del self._coming[id(reader)]
 
-    def took(self, turn: Turn) -> None:
+    def add(self, turn: Turn) -> None:
         self.tokens += generated(turn)
         self.seconds += turn.seconds
 
     def stretch(self) -> float:
-        now, tokens, seconds = time.perf_counter(), self.tokens, self.seconds
+        now = time.perf_counter()
+        tokens, seconds = self.tokens, self.seconds
         for began, reader in self._coming.values():
             if reader.pieces:
                 tokens += reader.pieces

@@ -381,3 +381,36 @@ def _list(value: Any) -> Sequence[Any]:
     if value is None or isinstance(value, list):
         return value or ()
     raise ReplyError("a value where a list belongs")
+
+
+class Lines:
+    """The lines of a stream of events, each ended by CR, LF or both, wherever its bytes are cut."""
+
+    def __init__(self) -> None:
+        self._begun: list[bytes] = []  # of a line whose end is still to come
+        self._returned = False  # whether the last byte was a CR, whose LF may still come
+        self._any = False
+
+    def feed(self, part: bytes) -> list[bytes]:
+        """The lines that end in what came."""
+        if self._returned or b"\r" in part:
+            after = part[1:] if self._returned and part.startswith(b"\n") else part
+            self._returned = part.endswith(b"\r")
+            part = after.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        *ended, rest = part.split(b"\n")
+        if ended and (self._begun or not self._any):
+            ended[0] = self._line(ended[0])
+        if rest:
+            self._begun.append(rest)
+        return ended
+
+    def rest(self) -> list[bytes]:
+        """The last line, where nothing ended it."""
+        return [self._line(b"")] if self._begun else []
+
+    def _line(self, end: bytes) -> bytes:
+        line = b"".join((*self._begun, end))
+        self._begun.clear()
+        if not self._any:
+            self._any, line = True, line.removeprefix(BYTE_ORDER.encode())
+        return line

@@ -24,6 +24,7 @@ from agenteval.stats.rates import NOTHING, Rate, clustered
 from agenteval.trial.run import (
     ALLOW_LISTS,
     NOT_OBSERVABLE,
+    REQUEST_OPTIONS,
     TAXONOMY,
     TOLD,
     Conditions,
@@ -106,7 +107,7 @@ def model_facts(card: ModelCard) -> list[tuple[str, str]]:
         ("endpoints", card.base_url if " " in card.base_url else ""),
         ("tool parser", card.tool_parser),
         ("tool calls", card.tools if card.tools == "native" else f"as text, {card.tools}"),
-        ("tool choice", card.tool_choice),
+        *((option.label, getattr(card, option.name)) for option in REQUEST_OPTIONS),
         ("replies", "streamed" if card.stream else "whole"),
         ("reasoning", TOLD.get(card.reasoning, "")),
         ("sampling", ", ".join(f"{name} {value}" for name, value in card.sampling.items())),

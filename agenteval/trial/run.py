@@ -7,7 +7,7 @@ comparison, and those that may explain one.
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 from agenteval.trial.trial import Trial
@@ -25,9 +25,20 @@ BROKEN_ARGUMENTS, INVENTED_TOOL = "malformed-arguments", "hallucinated-tool"  # 
 OURS = "ours"  # whose words an arm has, where no program's were captured
 
 
+def _request_option(label: str, *, unset: str) -> Any:
+    """Return the field of an option that is sent as it is with each request that offers tools.
+
+    Reports name it by its label. Runs differ by it, where `unset` is the server's default.
+    """
+    return field(default="", metadata={"label": label, "unset": unset})
+
+
 @dataclass(frozen=True, slots=True)
 class ModelCard:
     """The served model, as far as it is known. Parameters in billions; "" and None mean unknown.
+
+    An option of requests is one field (`_request_option`); the field of `config.models.ModelEntry`
+    with the same name says how it is read.
 
     `told` holds the facts that the server reports of itself. `seen` holds its behaviour as probes
     before the run observed it. All else comes from the user.
@@ -48,7 +59,7 @@ class ModelCard:
     server_version: str = ""
     tool_parser: str = ""
     tools: str = "native"
-    tool_choice: str = ""
+    tool_choice: str = _request_option("tool choice", unset="auto")
     stream: bool = True
     sampling: Mapping[str, Any] = field(default_factory=dict)
     simulated: bool = False
@@ -67,6 +78,20 @@ class ModelCard:
         if grammar == STOPPED or self.seen.get(INVENTED) == THROUGH:
             return (BROKEN_ARGUMENTS,)
         return INVENTED_TOOL, BROKEN_ARGUMENTS
+
+
+@dataclass(frozen=True, slots=True)
+class RequestOption:
+    """An option of requests, by its name in agenteval.toml, on the card and in a request."""
+
+    name: str
+    label: str
+    unset: str
+
+
+REQUEST_OPTIONS = tuple(
+    RequestOption(option.name, **option.metadata) for option in fields(ModelCard) if option.metadata
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -377,7 +402,7 @@ def _other(run: Run) -> Texts:
         "sandbox": run.sandbox,
         "pre-forked scripts": "yes" if run.prefork else "no",
         "way to call tools": card.tools,
-        "tool choice": card.tool_choice or "auto",
+        **{option.label: getattr(card, option.name) or option.unset for option in REQUEST_OPTIONS},
         "sampling": sampling or "the server's own",
         "server": card.server,
         "server version": card.server_version,

@@ -13,7 +13,7 @@ from agenteval.config.prompts import judging
 from agenteval.errors import UsageError
 from agenteval.harness.install import Installed, install, installed
 from agenteval.harness.play import HarnessLoop, Hosting, Played
-from agenteval.harness.recipes import PROGRAMS, arm_of, shows_open_files
+from agenteval.harness.recipes import arm_of, programs, shows_open_files
 from agenteval.policy.policy import UNKNOWN_WORLD, Policy
 from agenteval.prompt.arm import STRICT
 from agenteval.prompt.prompt import Prompt
@@ -167,7 +167,7 @@ def allowed(policy: Policy, call: ToolCall) -> bool:
 
 def listed() -> Iterator[str]:
     """A line for each harness that is known."""
-    for program in PROGRAMS.values():
+    for program in programs().values():
         try:
             installation = installed(program.name)
         except UsageError:
@@ -175,7 +175,7 @@ def listed() -> Iterator[str]:
         else:
             there = f"in {installation.folder}"
         yield f"{program.name} {program.version}  {there}"
-        cost = f"{program.first:g} s of CPU a trial and {1000 * program.each:.0f} ms a call"
+        cost = f"{program.first:g} s of CPU a trial and {1000 * program.per_call:.0f} ms a call"
         yield f"    speaks {program.speaks}; {cost}"
         if program.remark:
             yield f"    {program.remark}"
@@ -256,9 +256,9 @@ def _call_text(call: CallRecord) -> str:
 
 def _readings_of(name: str, stages: Iterable[Stage]) -> Mapping[str, Read]:
     """The allow list of each scenario as our engine of this harness's dialect reads it."""
-    dialect = PROGRAMS[name].dialect
+    dialect = programs()[name].dialect
     arm = replace(STRICT, engine=dialect if dialect == name else "")
-    asked = PROGRAMS[name].asks
+    asked = programs()[name].asks
     return {
         stage.scenario.name: Read(judging(arm, stage.policy), stage.policy if asked else None)
         for stage in stages

@@ -5,13 +5,14 @@ import json
 import pytest
 
 from agenteval.classes import judge
-from agenteval.harness.dialogue import CODEX, CallEvent, Did, codex_tells, events_in
-from agenteval.harness.recipes import AppServer, files_read
+from agenteval.harness.dialogue import CallEvent, Did, events_in
+from agenteval.harness.recipes import AppServer, files_read, programs
 from agenteval.policy.command_lines import CommandPattern, PathRules
 from agenteval.policy.policy import READ, WRITE, Policy, ToolRule
 from agenteval.policy.rules import BashRules
 from agenteval.trial.call import BASH
 
+CODEX = programs()["codex"]
 SAYS = """say --text "it's \\$5
 and six\""""
 POLICY = Policy(
@@ -152,8 +153,8 @@ def test_a_path_is_seen_from_where_the_command_runs() -> None:
 def test_an_item_tells_what_became_of_a_call(kind, status, code, seen) -> None:
     item = {"type": kind, "id": "c0", "status": status, "exitCode": code}
     line = json.dumps({"method": "item/completed", "params": {"item": item}})
-    assert events_in(line, codex_tells) == seen
+    assert events_in(line, CODEX.reports, CODEX.wording) == seen
 
 
 def test_what_it_answers_the_model_tells_a_refused_change_too() -> None:
-    assert CODEX.did("patch rejected by user") is Did.DENIED
+    assert CODEX.wording.did("patch rejected by user") is Did.DENIED

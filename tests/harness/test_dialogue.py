@@ -8,11 +8,9 @@ from agenteval.harness.dialogue import (
     CallEvent,
     Dialogue,
     Did,
-    claude_tells,
-    codex_tells,
     events_in,
-    opencode_tells,
 )
+from agenteval.harness.recipes import programs
 from agenteval.trial.call import ToolCall
 from agenteval.trial.trial import Turn, Usage
 
@@ -108,33 +106,38 @@ def claude(content: str, *, error: bool) -> str:
     return json.dumps({"type": "user", "message": {"content": [block]}})
 
 
+def reported(line: str, name: str) -> list[CallEvent]:
+    program = programs()[name]
+    return events_in(line, program.reports, program.wording)
+
+
 RULE = "The user has specified a rule which prevents you from using this specific tool call."
 
 
 @pytest.mark.parametrize(
-    ("tells", "line", "expected"),
+    ("name", "line", "expected"),
     [
-        (opencode_tells, opencode("bash", status="completed", metadata={"exit": 3}), (Did.RAN, 3)),
-        (opencode_tells, opencode("bash", status="completed", metadata={"exit": "3"}),
+        ("opencode", opencode("bash", status="completed", metadata={"exit": 3}), (Did.RAN, 3)),
+        ("opencode", opencode("bash", status="completed", metadata={"exit": "3"}),
          (Did.RAN, 0)),
-        (opencode_tells, opencode("bash", status="completed", metadata={"exit": 1 << 40}),
+        ("opencode", opencode("bash", status="completed", metadata={"exit": 1 << 40}),
          (Did.RAN, 0)),
-        (opencode_tells, opencode("bash", status="error", error=RULE), (Did.DENIED, 0)),
-        (opencode_tells, opencode("bash", status="error", error="no such file"), (Did.RAN, 0)),
-        (opencode_tells, opencode("invalid", status="completed"), (Did.REFUSED, 0)),
-        (claude_tells, claude("fine", error=False), (Did.RAN, 0)),
-        (claude_tells, claude("Permission to use Bash has been denied.", error=True),
+        ("opencode", opencode("bash", status="error", error=RULE), (Did.DENIED, 0)),
+        ("opencode", opencode("bash", status="error", error="no such file"), (Did.RAN, 0)),
+        ("opencode", opencode("invalid", status="completed"), (Did.REFUSED, 0)),
+        ("claude-code", claude("fine", error=False), (Did.RAN, 0)),
+        ("claude-code", claude("Permission to use Bash has been denied.", error=True),
          (Did.DENIED, 1)),
-        (claude_tells, claude('Qwen Code requires permission to use "run_shell_command", but that '
+        ("claude-code", claude('Qwen Code requires permission to use "run_shell_command", but that '
                               "permission was declined (non-interactive).", error=True),
          (Did.DENIED, 1)),
-        (claude_tells, claude("<tool_use_error>InputValidationError", error=True),
+        ("claude-code", claude("<tool_use_error>InputValidationError", error=True),
          (Did.REFUSED, 1)),
-        (claude_tells, claude("Exit code 2", error=True), (Did.RAN, 1)),
+        ("claude-code", claude("Exit code 2", error=True), (Did.RAN, 1)),
     ],
 )  # fmt: skip
-def test_a_program_tells_what_it_did_with_a_call(tells, line, expected) -> None:
-    assert events_in(line, tells) == [CallEvent("c1", *expected)]
+def test_a_program_tells_what_it_did_with_a_call(name, line, expected) -> None:
+    assert reported(line, name) == [CallEvent("c1", *expected)]
 
 
 @pytest.mark.parametrize(
@@ -146,6 +149,6 @@ def test_a_program_tells_what_it_did_with_a_call(tells, line, expected) -> None:
         '{"method": "item/completed", "params": {"item": {"type": ["x"]}}}',
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("tells", [opencode_tells, claude_tells, codex_tells, None])
-def test_other_lines_tell_nothing(tells, line) -> None:
-    assert events_in(line, tells) == []
+@pytest.mark.parametrize("name", programs())
+def test_other_lines_tell_nothing(name, line) -> None:
+    assert reported(line, name) == []

@@ -5,19 +5,18 @@ A script stands where Claude Code would: how it behaves is the question, not wha
 
 import json
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from scripted_server import bash, scripted
 
 from agenteval.cli.app import main
-from agenteval.harness import play, translation
+from agenteval.harness import play, wires
 from agenteval.harness.install import MARK
-from agenteval.harness.recipes import PROGRAMS
+from agenteval.harness.recipes import programs
 from agenteval.store.sql import SqlStore
 
-CLAUDE = PROGRAMS["claude-code"]
+CLAUDE = programs()["claude-code"]
 ASKS = """\
 #!/usr/bin/env python3
 import json, os, sys, time, urllib.request
@@ -169,13 +168,7 @@ def test_what_nobody_foresaw_while_answering_costs_the_trial_and_says_where(
     def wrong(self, reply):
         raise ZeroDivisionError("in the teller")
 
-    messages = next(one for one in translation.SPOKEN if one.name == "messages")
-
-    class Broken(messages.teller):
-        whole = wrong
-
-    broken = replace(messages, teller=Broken)
-    monkeypatch.setattr(translation, "SPOKEN", (broken,))
+    monkeypatch.setattr(wires.Messages, "whole", wrong)
     trial, _ = played("while calls := ask():\n    answer(calls)\n", once)
     assert (trial.outcome, trial.cause) == ("void", "agenteval")
     assert trial.reason.startswith("ZeroDivisionError: in the teller\n")

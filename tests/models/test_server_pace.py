@@ -36,5 +36,5 @@ def test_a_reply_under_way_tells_how_slow_the_server_is(monkeypatch, pieces, ago
 def test_the_replies_of_all_trials_tell_it_together() -> None:
     pace = ServerPace()
     for _ in range(10):
-        pace.took(TURN)
+        pace.add(TURN)
     assert pace.stretch() == 2.0

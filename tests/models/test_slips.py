@@ -13,7 +13,7 @@ from agenteval.classes.catalogue import article_row
 from agenteval.classes.judge import judge
 from agenteval.config.allowlists import load_policy
 from agenteval.config.scenarios import load_fixture
-from agenteval.models.persona import KINDS, NAMES, Right, load_persona
+from agenteval.models.persona import NAMES, Right, load_persona, slips
 from agenteval.models.player import Player
 from agenteval.models.request import parse_arguments
 from agenteval.models.simulated import past_calls
@@ -76,14 +76,14 @@ def prompt(number: int):
 def judged(number: int, kind: str, place: int, draw: int) -> tuple[str, str]:
     """One slip before one step of a solution: its text, and the class that it is given."""
     player = Player(load_persona(NAMES[0]), prompt(number), TOOLS, Random(0))
-    written = KINDS[kind](player.right(prompt(number).solution, place), Random(draw))
+    written = slips()[kind](player.right(prompt(number).solution, place), Random(draw))
     policy, files = world(number)
     verdict = judge(made(written), policy, files)
     return written.arguments, verdict.primary.failure_class if verdict.primary else "allowed"
 
 
 def test_every_kind_has_the_class_it_is_meant_to_be():
-    assert set(CLASSES) == set(KINDS)
+    assert set(CLASSES) == set(slips())
 
 
 @pytest.mark.parametrize("number", range(len(SCENARIOS)), ids=lambda n: SCENARIOS[n].name)
@@ -104,8 +104,8 @@ def test_a_slip_before_any_step_is_judged_as_its_class(number):
 def test_a_personas_rows_are_the_articles(name):
     """What a row of the data file makes is counted in the article's row of the same class."""
     rows = {
-        row: {article_row(CLASSES[kind]) for kind in slips.kinds}
-        for row, slips in load_persona(name).slips.items()
+        row: {article_row(CLASSES[kind]) for kind in row_of_slips.kinds}
+        for row, row_of_slips in load_persona(name).slips.items()
     }
 
     assert rows == {row: {article_row(row)} for row in rows}
@@ -123,12 +123,12 @@ def test_a_slip_names_the_image_of_its_task():
     assert paths == {image, "/data/rendered/overview.png"}
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", slips())
 def test_the_engines_denial_of_a_slip_is_read_as_one(kind):
     policy, files = world(0)
     player = Player(load_persona(NAMES[0]), prompt(0), TOOLS, Random(0))
     right = player.right(prompt(0).solution, 1)
-    written = KINDS[kind](right, Random(0))
+    written = slips()[kind](right, Random(0))
     call = made(written)
     denial = tools.denial(call, judge(call, policy, files), STRICT, policy)
 
@@ -145,7 +145,9 @@ def test_the_engines_denial_of_a_slip_is_read_as_one(kind):
 def test_a_slip_where_no_task_names_an_image_guesses_where_a_script_lies():
     right = Right("uv run scripts/notes.py list", "")
     (path,) = {
-        json.loads(KINDS["read-rendered"](right, Random(n)).arguments)["path"] for n in (1, 2)
+        json.loads(slips()["read-rendered"](right, Random(n)).arguments)["path"] for n in (1, 2)
     }
     assert path == "/home/user/scripts/notes.py"
-    assert "no-agent" not in {KINDS["invented-flag"](right, Random(n)).arguments for n in range(9)}
+    assert "no-agent" not in {
+        slips()["invented-flag"](right, Random(n)).arguments for n in range(9)
+    }

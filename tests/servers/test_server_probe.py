@@ -81,7 +81,7 @@ def completion(body, *, word="apple", calls=2, ids=IDS, **template):
 
 async def found(pages, reply) -> dict[str, str]:
     with server(pages, reply) as url:
-        return dict((await probe(at_url(url, "m"))).found)
+        return dict((await probe(at_url(url, "m"))).findings)
 
 
 async def test_a_rendered_prompt_shows_what_is_read() -> None:
@@ -162,7 +162,7 @@ async def test_a_server_that_tells_nothing_is_unknown_and_no_error(reply) -> Non
 @pytest.mark.slow
 async def test_a_real_llama_cpp_renders_its_prompt_and_makes_calls_by_a_grammar(llama) -> None:
     seen = await probe(at_url(f"{llama}/v1", "markov"))
-    told = dict(seen.found)
+    told = dict(seen.findings)
     assert told["prompt rendered"] == "by /apply-template"
     assert all(word in seen.prompt for word in ("attic", "cellar"))
     assert told["results of two calls"] == "both read"

@@ -6,7 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from agenteval.harness.install import Installed
-from agenteval.harness.recipes import PROGRAMS
+from agenteval.harness.recipes import programs
 from agenteval.workflows.harnesses import Harness
 
 
@@ -15,7 +15,7 @@ class Named(SimpleNamespace):
 
 
 def test_a_run_keeps_what_it_tells_of_a_trial_and_neither_its_world_nor_its_turns() -> None:
-    harness = Harness(Installed(PROGRAMS["claude-code"], Path(), "", ""), own="rules")
+    harness = Harness(Installed(programs()["claude-code"], Path(), "", ""), own="rules")
     trial = Named(
         scenario=SimpleNamespace(name="mail/draft", limits=SimpleNamespace(trial_seconds=1.0)),
         key=SimpleNamespace(seed=1),
