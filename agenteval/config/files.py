@@ -293,14 +293,9 @@ def by_kernel(folder: int, relative: str) -> int:
         from agenteval.sandbox.inside import kernel  # noqa: PLC0415 -- ctypes, where it serves
 
         try:
-<<<<<<< HEAD
             return kernel.open_beneath(folder, relative, _FLAGS)
-        except OSError as error:  # a container's filter may answer for a kernel that has it
-=======
-            return linux.open_beneath(folder, relative, _FLAGS)
         # A container's filter may answer for a kernel that has it.
         except OSError as error:
->>>>>>> h-rules
             if error.errno not in {errno.ENOSYS, errno.EPERM, errno.EINVAL}:
                 raise OSError(error.errno, os.strerror(error.errno or 0)) from None
     return by_steps(folder, relative)

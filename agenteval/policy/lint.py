@@ -15,9 +15,9 @@ from hashlib import sha256
 from agenteval.policy.command_lines import CommandPattern, PathRules, WordPattern
 from agenteval.policy.policy import READ, WRITE, Policy
 from agenteval.policy.rules import MOVES, BashRules
-from agenteval.shell.gate import NEEDS_CARE, program_obstacle
+from agenteval.shell.gate import NEEDS_CARE, names, program_obstacle
 from agenteval.shell.leaves import Construct, Leaves, read_leaves
-from agenteval.shell.programs import SHELLS, base_name, interpreter, left_open, names
+from agenteval.shell.programs import SHELLS, base_name, interpreter, left_open
 from agenteval.shell.wrappers import is_wrapper
 
 # Remarks on rules.

@@ -27,15 +27,8 @@ from agenteval.policy.parsers import misuse
 from agenteval.policy.policy import READ, WRITE, Policy, World, allows, open_path
 from agenteval.policy.rules import BashRules, stem
 from agenteval.shell.facts import Command, Words
-from agenteval.shell.gate import NEEDS_CARE, Simple, new, quoted
-from agenteval.shell.programs import (
-    after_runner,
-    code_at,
-    is_familiar,
-    names,
-    only_itself,
-    script_at,
-)
+from agenteval.shell.gate import NEEDS_CARE, Simple, names, new, quoted
+from agenteval.shell.programs import after_runner, code_at, is_familiar, only_itself, script_at
 from agenteval.trial.call import BASH, ToolCall
 
 

@@ -23,7 +23,7 @@ from tree_sitter import Node
 from agenteval.policy.command_lines import Argv, absolute
 from agenteval.policy.policy import Arguments
 from agenteval.shell.facts import Source
-from agenteval.shell.programs import names
+from agenteval.shell.gate import names
 from agenteval.trial.call import BASH
 
 Decision = Literal["allow", "prompt", "forbidden"]

@@ -18,7 +18,7 @@ from tree_sitter import Node
 from agenteval.policy.command_lines import absolute, expanded, inside, wildcard_regex
 from agenteval.policy.policy import Arguments, path_arguments
 from agenteval.shell.facts import Source
-from agenteval.shell.programs import names
+from agenteval.shell.gate import names
 from agenteval.trial.call import BASH
 
 Action = Literal["allow", "ask", "deny"]
