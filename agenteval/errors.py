@@ -1,6 +1,6 @@
 """The errors agenteval raises on purpose.
 
-A model's mistake is never an exception: it is a measurement (`core.call.Finding`). What remains:
+A model's mistake is never an exception: it is a measurement (`trial.call.Finding`). What remains:
 
     AgentevalError
      +-- UsageError            the user's: one line that says what, where and how to fix it; exit 2

@@ -16,7 +16,7 @@ from agenteval.trial.call import CUT, LONGEST_ARGUMENTS, Asked, Blame, Received
 
 
 class Sight(NamedTuple):
-    """The evidence of a kind in a reply; the fields are those of `core.malformed.MalformedCall`."""
+    """The evidence of a kind in a reply; the fields are those of `trial.call.MalformedCall`."""
 
     blame: Blame
     evidence: str

@@ -1,7 +1,7 @@
 """The user's files, read and checked: begin with `scenario_files`, and then `allowlists`.
 
 `toml` says what is wrong with a file, `roots` finds named things, `trust` decides whose word
-counts, and `models` and `gate_rules` are agenteval.toml and gate.toml.
+counts, and `models` and `gate` are agenteval.toml and gate.toml.
 """
 
 from agenteval.lazily import submodules

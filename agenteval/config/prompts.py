@@ -98,7 +98,7 @@ class _Cut(_Schema):
 
 
 class _File(_Schema):
-    """One arm, as its file has it; `core.prompt.arm.Arm` says what each key means."""
+    """One arm, as its file has it; `prompt.arm.Arm` says what each key means."""
 
     version: Annotated[int, Field(gt=0)]
     summary: str

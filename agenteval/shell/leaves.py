@@ -46,7 +46,7 @@ _DELIMITER = re.compile(r"[A-Za-z0-9_.!%+-]+\Z")
 
 
 class UnreadableError(Exception):
-    """Ends the reading of one text; never leaves `core`."""
+    """Ends the reading of one text; never leaves `shell`."""
 
     def __init__(self, stop: NotSimple) -> None:
         super().__init__(stop)

@@ -240,7 +240,7 @@ class Blame(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MalformedCall:
-    """A fault of form: `kind` is of `taxonomy.malformed_kinds`, `why` is the reason of the blame.
+    """A fault of form: `kind` is of `classes.malformed`, `why` is the reason of the blame.
 
     `evidence` is the text that shows it, as received. `position` is that of the call; it is None
     for text that never arrived as a call.
@@ -268,7 +268,7 @@ class ReceivedCall:
     """A call as it arrived. `raw` is its argument text, of an object too; "" where none came.
 
     `broken` is True if a part of name or arguments was no text; U+FFFD stands for that part.
-    `mends` are the repairs of `core.arrival`, each with the text that had come.
+    `mends` are the repairs of `replies.arrival`, each with the text that had come.
     """
 
     name: str

@@ -125,7 +125,7 @@ class Scenario:
     `instructions`, `world` (the fixture's world.sql) and every text of goal, handshake and solution
     are templates over the variables of a trial, which follow from its seed: one of `variants`,
     the `draws`, and the answers to `asks`, which are queries of the fresh database. `words` are
-    lists that `world` draws from. `core.prompt.prompt.render` renders it for one trial.
+    lists that `world` draws from. `prompt.prompt.render` renders it for one trial.
     """
 
     name: str
@@ -263,7 +263,7 @@ def timing_of(arrivals: Sequence[float]) -> Timing | None:
 class Message:
     """One message of a transcript, in the shape every chat server understands.
 
-    `reasoning` is what the model thought before it; `core.cards` says when it is sent back.
+    `reasoning` is what the model thought before it; `trial.run` says when it is sent back.
     """
 
     role: Literal["system", "user", "assistant", "tool"]
@@ -430,7 +430,7 @@ class Trial:
 
 
 class Limit(StrEnum):
-    """The values of `core.trial.Execution.limit`."""
+    """The values of `trial.trial.Execution.limit`."""
 
     WALL_TIME = "wall-time"
     CPU = "cpu"
