@@ -1,6 +1,5 @@
 """gate.toml: what a candidate must hold, read and checked."""
 
-import hashlib
 import logging
 import os
 from collections.abc import Sequence
@@ -112,11 +111,6 @@ def load_rules(path: Path) -> Rules:
         **file.minimum.model_dump(),
         **file.plan.model_dump(),
     )
-
-
-def digest(rules: Rules) -> str:
-    """The same for the same rules, however their file is written."""
-    return hashlib.sha256(repr(rules).encode()).hexdigest()[:12]
 
 
 def _check_classes(path: Path, key: str, names: Sequence[str]) -> None:

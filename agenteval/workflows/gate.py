@@ -16,7 +16,6 @@ from typing import Any
 
 from agenteval.classes.catalogue import TAXONOMY_VERSION
 from agenteval.config.files import GATE_FILE, read_toml, renew
-from agenteval.config.gate import digest, rules_at
 from agenteval.config.trust import find_rules, roots
 from agenteval.errors import UsageError
 from agenteval.protocols import TrialKey
@@ -71,7 +70,7 @@ def judged(  # noqa: PLR0913 -- what a gate is asked for
 
     `rescored` judges a run's stored calls again first, where another taxonomy judged them.
     """
-    rules_in_force, source = rules_at(rules, about)
+    rules_in_force, source = _rules_at(rules, about)
     before, after = run_summary(baseline, store), run_summary(candidate, store)
     if rescored:
         before, after = _rescored(before, baseline, store), _rescored(after, candidate, store)
@@ -144,7 +143,7 @@ class Looked:
     judged: str  # digest of what judged the calls of both
 
     def is_known(self, rules: Rules) -> bool:
-        this = (digest(rules), self.judged)
+        this = (_digest(rules), self.judged)
         return any((one.rules, one.judged) == this for one in self.before)
 
     def kept_as(
@@ -162,7 +161,7 @@ class Looked:
             level=self.level,
             verdict=verdict,
             baseline=self.baseline,
-            rules=digest(rules),
+            rules=_digest(rules),
             at=datetime.now(UTC).isoformat(timespec="seconds"),
             data=self.data,
             judged=self.judged,
@@ -192,7 +191,14 @@ def _judged(run: RunSummary) -> Sequence[object]:
     return [run.conditions.asked.get(TAXONOMY), sorted(run.conditions.judged.items())]
 
 
+def _rules_at(path: Path | None, about: str | None = None) -> tuple[Rules, str]:
+    from agenteval.config.gate import rules_at  # noqa: PLC0415 -- start-up: pydantic
+
+    return rules_at(path, about)
+
+
 def _digest(value: object) -> str:
+    """The same for the same rules, however their file is written: a stored look keeps it."""
     return hashlib.sha256(repr(value).encode()).hexdigest()[:12]
 
 
@@ -216,7 +222,7 @@ def _look_remarks(look: Looked, rules: Rules, candidate: RunSummary, unkept: str
             f"{level_text(look.level)}, after {len(candidate.trials)} of "
             f"{candidate.trials_planned} trials: all looks share a level of {LEVEL:g}."
         )
-    if any(one.rules != digest(rules) for one in look.before):
+    if any(one.rules != _digest(rules) for one in look.before):
         yield (
             "The same trials were held against other rules before: limits that are chosen with "
             "the figures at hand prove less."
@@ -486,5 +492,5 @@ def watch_for(
         return None
     if gate is None or baseline is None:
         raise UsageError("--gate and --baseline belong together: give both or none")
-    rules, _ = rules_at(gate)
+    rules, _ = _rules_at(gate)
     return InterimLooks(rules, run_summary(baseline, store), allow_simulated, gate)

@@ -32,7 +32,6 @@ from agenteval.stats.loads import speed_of
 from agenteval.trial.run import COST, ModelCard, Run
 from agenteval.trial.text import Chance
 from agenteval.trial.trial import Message, Turn
-from agenteval.workflows.stages import levels_of
 
 if TYPE_CHECKING:
     from agenteval.models.probe import Probed
@@ -355,6 +354,8 @@ def probe_of(
 ) -> Probe:
     """Raises UsageError for levels that are none."""
     nonce = secrets.token_hex(8)
+    from agenteval.workflows.stages import levels_of  # noqa: PLC0415 -- start-up: jinja2
+
     return Probe(levels_of(levels), prompt_tokens, completion_tokens, requests, nonce)
 
 

@@ -3,11 +3,12 @@
 import pytest
 
 from agenteval.config.files import shipped
-from agenteval.config.gate import digest, load_rules
+from agenteval.config.gate import load_rules
 from agenteval.config.trust import find_rules
 from agenteval.errors import UsageError
 from agenteval.stats.criteria import Rules
 from agenteval.stats.rates import Estimand
+from agenteval.workflows.gate import _digest as digest
 
 
 def written(folder, text):
