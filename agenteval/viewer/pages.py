@@ -212,8 +212,8 @@ _CALLS = """SELECT agent, turn, position, id FROM "call"
 class _TrialInPage:
     """A trial with the store ids, reviews and other verdicts of its calls.
 
-    Of a long one, `transcript` has the turns from the `first` on; `all_turns` and `all_calls` are those
-    of the whole trial.
+    Of a long one, `transcript` has the turns from the `first` on; `all_turns` and `all_calls` are
+    those of the whole trial.
     """
 
     transcript: TrialShown

@@ -70,7 +70,7 @@ def test_a_number_stays_a_number_in_csv_and_a_formula_is_a_text() -> None:
         "\uff1d1": "'\uff1d1", "\uff0b1": "'\uff0b1", "\uff0d1": "'\uff0d1", "\uff20a": "'\uff20a",
         "-\u0661": "'-\u0661", "a=1": "a=1", "a\r=1": "a\r=1",
     }  # fmt: skip
-    text = files.csv_text([{"cell": cell} for cell in cells])
+    text = files._csv_text([{"cell": cell} for cell in cells])
     assert text.splitlines()[0] == "cell"
     read = [cell for (cell,) in islice(csv.reader(io.StringIO(text, newline="")), 1, None)]
     assert dict(zip(cells, read, strict=True)) == cells
@@ -82,7 +82,7 @@ _COMPUTED = re.compile(r"[\s\x00-\x1f\ufeff]*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t
 @pytest.mark.parametrize("count", SOME)
 def test_a_cell_of_a_csv_file_is_one_cell_and_no_formula(count) -> None:
     names = [*hostile_names(count)]
-    text = files.csv_text([{"name": name, "n": -0.5, "again": name} for name in names])
+    text = files._csv_text([{"name": name, "n": -0.5, "again": name} for name in names])
     _, *rows = csv.reader(io.StringIO(text, newline=""))
     shown = [first.removeprefix("'") for first, _, _ in rows]
     assert shown == [visible_half(name).removeprefix("'") for name in names]
