@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from agenteval.errors import UsageError, unwritten
@@ -34,6 +34,9 @@ from agenteval.stats.promotion import GateVerdict, confidence_text
 from agenteval.trial.run import Run
 from agenteval.trial.text import as_name, legible, visible
 from agenteval.trial.trial import AgentPart, CallRecord, Trial
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 # JUnit XML.
 
@@ -122,12 +125,16 @@ def gate_dumps(view: GateView) -> str:
 
 
 def _markdown(template: str, **values: Any) -> str:
+    return visible(_markdown_templates().get_template(template).render(mark=MARK, **values))
+
+
+def _markdown_templates() -> "Environment":
     from agenteval.report.html import templates_of  # noqa: PLC0415 -- start-up: jinja2
 
     # What is escaped for Markdown must not be escaped for HTML as well.
     templates = templates_of("agenteval.report").overlay(autoescape=False)
     templates.filters |= {"escaped": escaped, "block": block}
-    return visible(templates.get_template(template).render(mark=MARK, **values))
+    return templates
 
 
 def escaped(text: str) -> str:

@@ -100,10 +100,15 @@ def visible_half(name: str) -> str:
 MARKDOWN = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 
 
+def macros():
+    template = files._markdown_templates().get_template("table.md")
+    return template.make_module({"mark": "SIMULATED"})
+
+
 @pytest.mark.parametrize("count", SOME)
 def test_markdown_of_names_is_one_table_whose_cells_are_text(count) -> None:
     for names in batches(count):
-        text = "\n".join(files._table(table(names)))
+        text = macros().grid(table(names))
         tokens = MARKDOWN.parse(text)
         cells = [one for one in tokens if one.type in {"th_open", "td_open"}]
         assert (len(cells), active(text)) == (3 * (len(names) + 1), [])
@@ -112,7 +117,7 @@ def test_markdown_of_names_is_one_table_whose_cells_are_text(count) -> None:
 @pytest.mark.parametrize("count", SOME)
 def test_markdown_of_names_is_one_list_whose_lines_are_text(count) -> None:
     for names in batches(count):
-        text = "\n".join(files._list(names))
+        text = macros().lines(names)
         items = [one for one in MARKDOWN.parse(text) if one.type == "list_item_open"]
         assert (len(items), active(text)) == (len(names), [])
 
