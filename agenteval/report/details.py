@@ -235,7 +235,7 @@ CALL_SHOWN = 160  # characters before, in and after the evidence
 
 
 @dataclass(frozen=True, slots=True)
-class TrialLine:
+class _TrialLine:
     """One trial in the list of all, with the place of its transcript, if that is written."""
 
     trial: TrialSummary
@@ -253,7 +253,7 @@ class TrialLine:
 class _CallLine:
     """One denied call: its place, and its text split at the evidence."""
 
-    line: TrialLine
+    line: _TrialLine
     turn: int
     before: str
     marked: str
@@ -306,7 +306,7 @@ class _CallsPage:
         return f"{beside or f'../{main}'}#{call.line.place}-{call.turn}"
 
 
-def gather(calls: Calls, run: int, line: TrialLine, trial: Trial) -> None:
+def gather(calls: Calls, run: int, line: _TrialLine, trial: Trial) -> None:
     """Add the denied calls of a trial that the rates count.
 
     These are the first agent's, if the trial is not void.
@@ -321,7 +321,7 @@ def _calls_place(run: int, failure_class: str) -> str:
     return f"c{run}-{failure_class}"
 
 
-def _call_line(line: TrialLine, record: CallRecord) -> _CallLine:
+def _call_line(line: _TrialLine, record: CallRecord) -> _CallLine:
     before, marked, after = marked_text(record.call, record.verdict)
     if marked and len(before) > CALL_SHOWN:
         before = f"(...) {before[-CALL_SHOWN:].lstrip()}"
@@ -376,7 +376,7 @@ class Beside:
     file: str
     at: int  # which run
     run: RunView
-    lines: tuple[TrialLine, ...]
+    lines: tuple[_TrialLine, ...]
     first: int  # the number of the first one, from 1, among those that are written
 
 
@@ -388,13 +388,13 @@ class Behind:
     `inline` has the calls of the trials in the page itself, by the place of their list.
     """
 
-    lines: list[tuple[TrialLine, ...]] = field(default_factory=list)
+    lines: list[tuple[_TrialLine, ...]] = field(default_factory=list)
     transcripts: list[list[TrialShown]] = field(default_factory=list)  # in the page itself
     pages: list[Beside] = field(default_factory=list)
     calls: list[CallList] = field(default_factory=list)
     inline: Calls = field(default_factory=dict)
 
-    def read(self, run: RunView, at: int, lines: Sequence[TrialLine]) -> Calls:
+    def read(self, run: RunView, at: int, lines: Sequence[_TrialLine]) -> Calls:
         """Add the transcripts of a run that stand in the page; return the calls of all lines."""
         calls: Calls = {}
         transcripts = []
@@ -406,7 +406,7 @@ class Behind:
         self.transcripts.append(transcripts)
         return calls
 
-    def lines_on_other_pages(self, run: int) -> list[TrialLine]:
+    def lines_on_other_pages(self, run: int) -> list[_TrialLine]:
         """Return the trials that are on separate pages."""
         return [line for line in self.lines[run] if line.file]
 
@@ -439,14 +439,14 @@ def behind(view: View, folder: str) -> Behind:
     return evidence
 
 
-def _pages(run: RunView, at: int, lines: Sequence[TrialLine], keep: int) -> Iterator[Beside]:
+def _pages(run: RunView, at: int, lines: Sequence[_TrialLine], keep: int) -> Iterator[Beside]:
     on_other_pages = [line for line in lines if line.file]
     for start in range(0, len(on_other_pages), BESIDE):
         lines_of_page = tuple(on_other_pages[start : start + BESIDE])
         yield Beside(lines_of_page[0].file, at, run, lines_of_page, keep + start + 1)
 
 
-def _worst_first(run: RunView, at: int) -> list[TrialLine]:
+def _worst_first(run: RunView, at: int) -> list[_TrialLine]:
     """Return trials that did not complete, then void ones, then the others; most denials first."""
     if run.tallies is None:
         return []
@@ -455,12 +455,12 @@ def _worst_first(run: RunView, at: int) -> list[TrialLine]:
     ranked = [(rank(trial.outcome), -tally.denied, trial) for trial, tally in trials]
     ranked.sort(key=itemgetter(0, 1))
     return [
-        TrialLine(trial, -denials, f"t{at}-{number}")
+        _TrialLine(trial, -denials, f"t{at}-{number}")
         for number, (_, denials, trial) in enumerate(ranked)
     ]
 
 
-def _linked_lines(lines: Sequence[TrialLine], keep: int) -> Iterator[TrialLine]:
+def _linked_lines(lines: Sequence[_TrialLine], keep: int) -> Iterator[_TrialLine]:
     """Yield the trials that the page shows or links to.
 
     These are the first `keep`, the worst of each scenario, and those with the first calls of each
@@ -478,8 +478,8 @@ def _linked_lines(lines: Sequence[TrialLine], keep: int) -> Iterator[TrialLine]:
 
 
 def _placed(
-    lines: Sequence[TrialLine], keep: int, written: Collection[str], file: str
-) -> tuple[TrialLine, ...]:
+    lines: Sequence[_TrialLine], keep: int, written: Collection[str], file: str
+) -> tuple[_TrialLine, ...]:
     """Return the lines with the file that each is written to; a file has several of them."""
     placed = list(lines[:keep])
     on_other_pages = 0
@@ -492,7 +492,7 @@ def _placed(
     return tuple(placed)
 
 
-def read_trials(run: RunView, lines: Sequence[TrialLine]) -> Iterator[tuple[TrialLine, Trial]]:
+def read_trials(run: RunView, lines: Sequence[_TrialLine]) -> Iterator[tuple[_TrialLine, Trial]]:
     """Yield the lines with their transcripts, without trials that were replaced since."""
     by_world = {line.trial.world: line for line in lines}
     # A store that is still written to may have replaced a trial since its summary was read.

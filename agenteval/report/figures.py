@@ -205,7 +205,7 @@ def _way_back(views: Sequence[RunView]) -> Table:
             continue
         for at, (turns, _) in enumerate(by_end[0][end]):
             if end == RECOVERED or turns in FAILED_SHOWN:
-                cells = (incidence_cell(run[end][at][1]) for run in by_end)
+                cells = (_incidence_cell(run[end][at][1]) for run in by_end)
                 rows.append(row(f"{end} {_turns_text(turns)}", cells))
     rows += figure_rows("way-back", views)
     followed = (run[RECOVERED][0][1].n for run in by_end)
@@ -219,7 +219,7 @@ def _turns_text(turns: float) -> str:
     return "within 1 turn" if turns == 1 else f"within {turns:g} turns"
 
 
-def incidence_cell(incidence: Incidence, n: str = "") -> Cell:
+def _incidence_cell(incidence: Incidence, n: str = "") -> Cell:
     if isnan(incidence.value):
         return NOTHING
     interval = f"[{100 * incidence.low:.1f}, {100 * incidence.high:.1f}]"
@@ -380,7 +380,7 @@ def _recovery(views: Sequence[RunView]) -> Figure | None:
     for view in views:
         points[view.label] = []
         for turns, recovered in dict(view.recovery.incidence)[RECOVERED]:
-            cells[turns].append(incidence_cell(recovered, f"n={recovered.n}"))
+            cells[turns].append(_incidence_cell(recovered, f"n={recovered.n}"))
             if isfinite(turns) and not isnan(recovered.value):
                 points[view.label] = points[view.label] or [Mark(0, 0, 0, 0, "at the denial")]
                 points[view.label].append(_recovery_mark(turns, recovered))

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from agenteval.errors import UsageError, unwritten
@@ -24,9 +24,6 @@ from agenteval.report.tables import (
     MARK,
     MISSED,
     SAID,
-    Cell,
-    Head,
-    Table,
     comparison_table,
     missed_lines,
     void_lines,
@@ -37,6 +34,9 @@ from agenteval.stats.promotion import GateVerdict, confidence_text
 from agenteval.trial.run import Run
 from agenteval.trial.text import as_name, legible, visible
 from agenteval.trial.trial import AgentPart, CallRecord, Trial
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 # JUnit XML.
 
@@ -106,59 +106,35 @@ def _cleaned(text: str) -> str:
 
 
 def markdown_text(view: View) -> str:
-    return visible("\n".join(_markdown_lines(view))).rstrip()
+    text = _markdown(
+        "report.md",
+        view=view,
+        comparison=comparison_table(view),
+        details=detail_tables(view),
+        said=SAID,
+        missed_title=MISSED,
+        missed=missed_lines(view),
+        voids=void_lines(view),
+    )
+    return text.rstrip()
 
 
-def _markdown_lines(view: View) -> Iterator[str]:
-    yield f"# {escaped(view.title)}{_marked(simulated=view.simulated)}"
-    yield ""
-    for line in view.warnings:
-        yield from (f"> **{escaped(line)}**", "")
-    yield from _table(comparison_table(view))
-    if view.sentences:
-        yield from (f"## {SAID}{_marked(simulated=view.simulated)}", "")
-        yield from _list(view.sentences)
-    for table in detail_tables(view):
-        yield from (f"## {escaped(table.title)}{_marked(simulated=table.simulated)}", "")
-        yield from _table(table)
-    if lines := missed_lines(view):
-        yield from (f"## {MISSED}{_marked(simulated=view.simulated)}", "")
-        yield from _list(lines)
-    if voids := void_lines(view):
-        yield from ("## Void trials", "")
-        yield from _list(voids)
+def gate_dumps(view: GateView) -> str:
+    level = confidence_text(view.judgement.level)
+    return _markdown("gate.md", view=view, goals=goals_told(view), level=level).rstrip() + "\n"
 
 
-def _marked(*, simulated: bool) -> str:
-    return f" ({MARK})" if simulated else ""
+def _markdown(template: str, **values: Any) -> str:
+    return visible(_markdown_templates().get_template(template).render(mark=MARK, **values))
 
 
-def _list(lines: Sequence[str]) -> Iterator[str]:
-    yield from (f"- {block(line)}" for line in lines)
-    yield ""
+def _markdown_templates() -> "Environment":
+    from agenteval.report.html import templates_of  # noqa: PLC0415 -- start-up: jinja2
 
-
-def _table(table: Table) -> Iterator[str]:
-    yield from (block(table.note), "")
-    yield _row([escaped(table.first), *map(_head, table.heads)])
-    yield _row(["---", *("---:" for _ in table.heads)])
-    for row in table.rows:
-        texts = [escaped(row.label), *map(_cell, row.cells)]
-        yield _row([f"**{text}**" for text in texts] if row.strong else texts)
-    yield ""
-
-
-def _row(texts: Sequence[str]) -> str:
-    return f"| {' | '.join(texts)} |"
-
-
-def _head(head: Head) -> str:
-    counted = f" ({', '.join(head.counted.splitlines())})" if head.counted else ""
-    return escaped(f"{head.label}{_marked(simulated=head.simulated)}{counted}")
-
-
-def _cell(cell: Cell) -> str:
-    return escaped(" ".join(filter(None, (cell.count, cell.value, cell.interval, cell.n))))
+    # What is escaped for Markdown must not be escaped for HTML as well.
+    templates = templates_of("agenteval.report").overlay(autoescape=False)
+    templates.filters |= {"escaped": escaped, "block": block}
+    return templates
 
 
 def escaped(text: str) -> str:
@@ -187,37 +163,6 @@ _ACTIVE = re.compile(
 _MENTION = re.compile(r"(?<!\w)@(?=\w)|@(?=[\w-]+\.)", re.ASCII)
 _BLOCK = re.compile(r"^(?:(?=[-+=>\[]|#{1,6}(?: |$))|(\d{1,9})(?=[.)](?: |$)))")
 
-_GATE_HEADS = ("criterion", "estimate", "bounds", "limit", "n", "verdict", "still needed")
-
-
-def gate_dumps(view: GateView) -> str:
-    return visible("\n".join(_gate_lines(view))) + "\n"
-
-
-def _gate_lines(view: GateView) -> Iterator[str]:
-    yield f"# {view.verdict}{f' ({MARK})' if view.simulated else ''}"
-    yield ""
-    yield f"**{escaped(goals_told(view))}**"
-    yield ""
-    yield (
-        f"Candidate {escaped(view.candidate.model)} (run {escaped(view.candidate.id)}) over "
-        f"baseline {escaped(view.baseline.model)} (run {escaped(view.baseline.id)}), one-sided "
-        f"{confidence_text(view.judgement.level)} % bounds, rules {escaped(view.rules)}."
-    )
-    yield ""
-    yield _gate_row(*_GATE_HEADS)
-    yield _gate_row("---", "---:", "---:", "---", "---:", "---", "---")
-    for line in view.lines:
-        cells = (line.name, f"{line.estimate} {line.unit}", line.bounds, line.limit, line.n)
-        yield _gate_row(*map(escaped, cells), f"**{line.verdict}**", escaped(line.needed))
-    yield ""
-    yield from (f"- {block(remark)}" for remark in view.remarks)
-
-
-def _gate_row(*cells: str) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
 # Rows.
 
 Row = dict[str, Any]
@@ -244,7 +189,7 @@ def view_csv(view: View) -> str:
                         "n": cell.n.removeprefix("n="),
                     }
                 )
-    return csv_text(rows)
+    return _csv_text(rows)
 
 
 def call_rows(runs: Sequence[Run]) -> Iterator[Row]:
@@ -323,7 +268,7 @@ def write(rows: Sequence[Row], path: Path) -> None:
         if path.suffix == ".parquet":
             _parquet(rows, path)
         else:
-            text = csv_text(rows) if path.suffix == ".csv" else _json_lines(rows)
+            text = _csv_text(rows) if path.suffix == ".csv" else _json_lines(rows)
             write_whole(path, text)
     except OSError as error:
         raise unwritten(f"--file {path}", error, "name a file in a folder of yours") from error
@@ -373,7 +318,7 @@ def _parquet(rows: Sequence[Row], path: Path) -> None:
     _arrow("pyarrow.parquet", path).write_table(table, path)
 
 
-def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
+def _csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
     lines = [_csv_line(rows[0])] if rows else []
     lines += [_csv_line(_no_formula(_legible(value)) for value in row.values()) for row in rows]
     return "".join(lines)

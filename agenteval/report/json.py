@@ -12,7 +12,7 @@ from typing import Any
 
 from agenteval.report.provenance import agent_rates
 from agenteval.report.tables import goal_turns, undone
-from agenteval.report.view import Errors, Pair, RecoveryFigures, RunView, View
+from agenteval.report.view import Errors, Handshake, Pair, RecoveryFigures, RunView, View
 from agenteval.stats.comparison import Difference, MeanDifference
 from agenteval.stats.rates import LEVEL, Rate, clustered
 from agenteval.stats.score import Ratio
@@ -32,7 +32,7 @@ def encoded(value: Any) -> Any:
     """
     match value:
         case Rate():
-            return rate_document(value)
+            return _rate_document(value)
         case Ratio():
             ratios = attributes(value, *(field.name for field in fields(value)))
             return {name: ratio if isfinite(ratio) else None for name, ratio in ratios.items()}
@@ -51,7 +51,7 @@ def attributes(owner: object, *names: str) -> Document:
     return {name: encoded(getattr(owner, name)) for name in names}
 
 
-def rate_document(rate: Rate) -> Document:
+def _rate_document(rate: Rate) -> Document:
     value = rate.value if rate.n else None
     counts = attributes(rate, "count", "n", "clusters")
     return {**counts, "value": value, "low": rate.low, "high": rate.high}
@@ -215,17 +215,17 @@ def _run(view: RunView) -> Document:
             scenario.name: attributes(scenario, "errors", "completed", "all_of", "any_of")
             for scenario in view.scenarios
         },
-        "handshakes": [
-            {
-                "scenario": handshake.scenario,
-                "steps": [
-                    {"name": name, "passed": encoded(rate)} for name, rate in handshake.steps
-                ],
-                "in_order": encoded(handshake.in_order),
-            }
-            for handshake in view.handshakes
-        ],
+        "handshakes": [_handshake(handshake) for handshake in view.handshakes],
         "agents": encoded(agent_rates(view)),
+    }
+
+
+def _handshake(handshake: Handshake) -> Document:
+    steps = [{"name": name, "passed": encoded(rate)} for name, rate in handshake.steps]
+    return {
+        "scenario": handshake.scenario,
+        "steps": steps,
+        "in_order": encoded(handshake.in_order),
     }
 
 

@@ -62,7 +62,7 @@ class CallShown:
 
 
 @dataclass(frozen=True, slots=True)
-class TurnShown:
+class _TurnShown:
     """One turn: its calls in order, all its malformed ones, and its `cost` in time and tokens.
 
     `unread` is the number of its calls that were not read.
@@ -83,7 +83,7 @@ class AgentShown:
 
     part: AgentPart
     denials: int
-    turns: tuple[TurnShown, ...]
+    turns: tuple[_TurnShown, ...]
     agents: "tuple[AgentShown, ...]"
     reason: str
     prompt: tuple[tuple[str, str], ...] = ()
@@ -99,7 +99,7 @@ class TrialShown:
 
     trial: Trial
     denials: int
-    turns: tuple[TurnShown, ...]
+    turns: tuple[_TurnShown, ...]
     agents: tuple[AgentShown, ...] = ()
     reason: str = ""
     trace: str = ""
@@ -153,7 +153,7 @@ def denials(acted: Trial | AgentPart) -> int:
 
 def _acted(
     trial: Trial, number: int, label: str, first: int
-) -> tuple[tuple[TurnShown, ...], tuple[AgentShown, ...]]:
+) -> tuple[tuple[_TurnShown, ...], tuple[AgentShown, ...]]:
     """Return the turns of the agent of this number, and its sub-agents that no call started.
 
     `trial` has the turns and calls of that agent, and all sub-agents of the trial.
@@ -184,8 +184,8 @@ def _acted(
     return tuple(turns), tuple(chain.from_iterable(agents_by_call.values()))
 
 
-def _turn(turn: Turn, calls: Sequence[CallShown], number: int) -> TurnShown:
-    return TurnShown(
+def _turn(turn: Turn, calls: Sequence[CallShown], number: int) -> _TurnShown:
+    return _TurnShown(
         number=number,
         text=shortened(turn.text, TEXT_SHOWN),
         reasoning=shortened(turn.reasoning, TEXT_SHOWN),
@@ -343,7 +343,7 @@ def _prompt_lines(prompt: Sequence[Message], *, whole: bool) -> Iterator[str]:
             yield f"{role}: {len(text):,} characters, with --whole"
 
 
-def _turns(turns: Sequence[TurnShown]) -> Iterator[str]:
+def _turns(turns: Sequence[_TurnShown]) -> Iterator[str]:
     for turn in turns:
         yield ""
         yield f"turn {turn.number}: {turn.cost}"

@@ -60,7 +60,7 @@ def test_ticks_begin_at_zero_and_end_at_the_end(view):
 
 
 def test_nothing_to_draw_is_an_empty_chart():
-    assert [band.marks for band in _signature_chart(build_view([])).bands] == [()]
+    assert [band.marks for band in _signature_chart(build_view([])).bands] == [[]]
 
 
 def played(name, denials, *, concurrency=4, seconds=60.0, run_id="r1"):

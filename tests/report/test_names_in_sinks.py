@@ -70,7 +70,7 @@ def test_a_number_stays_a_number_in_csv_and_a_formula_is_a_text() -> None:
         "\uff1d1": "'\uff1d1", "\uff0b1": "'\uff0b1", "\uff0d1": "'\uff0d1", "\uff20a": "'\uff20a",
         "-\u0661": "'-\u0661", "a=1": "a=1", "a\r=1": "a\r=1",
     }  # fmt: skip
-    text = files.csv_text([{"cell": cell} for cell in cells])
+    text = files._csv_text([{"cell": cell} for cell in cells])
     assert text.splitlines()[0] == "cell"
     read = [cell for (cell,) in islice(csv.reader(io.StringIO(text, newline="")), 1, None)]
     assert dict(zip(cells, read, strict=True)) == cells
@@ -82,7 +82,7 @@ _COMPUTED = re.compile(r"[\s\x00-\x1f\ufeff]*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t
 @pytest.mark.parametrize("count", SOME)
 def test_a_cell_of_a_csv_file_is_one_cell_and_no_formula(count) -> None:
     names = [*hostile_names(count)]
-    text = files.csv_text([{"name": name, "n": -0.5, "again": name} for name in names])
+    text = files._csv_text([{"name": name, "n": -0.5, "again": name} for name in names])
     _, *rows = csv.reader(io.StringIO(text, newline=""))
     shown = [first.removeprefix("'") for first, _, _ in rows]
     assert shown == [visible_half(name).removeprefix("'") for name in names]
@@ -100,10 +100,15 @@ def visible_half(name: str) -> str:
 MARKDOWN = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 
 
+def macros():
+    template = files._markdown_templates().get_template("table.md")
+    return template.make_module({"mark": "SIMULATED"})
+
+
 @pytest.mark.parametrize("count", SOME)
 def test_markdown_of_names_is_one_table_whose_cells_are_text(count) -> None:
     for names in batches(count):
-        text = "\n".join(files._table(table(names)))
+        text = macros().grid(table(names))
         tokens = MARKDOWN.parse(text)
         cells = [one for one in tokens if one.type in {"th_open", "td_open"}]
         assert (len(cells), active(text)) == (3 * (len(names) + 1), [])
@@ -112,7 +117,7 @@ def test_markdown_of_names_is_one_table_whose_cells_are_text(count) -> None:
 @pytest.mark.parametrize("count", SOME)
 def test_markdown_of_names_is_one_list_whose_lines_are_text(count) -> None:
     for names in batches(count):
-        text = "\n".join(files._list(names))
+        text = macros().lines(names)
         items = [one for one in MARKDOWN.parse(text) if one.type == "list_item_open"]
         assert (len(items), active(text)) == (len(names), [])
 
