@@ -1,4 +1,4 @@
-"""Packages whose parts are imported on first use, which keeps start-up short."""
+"""Packages whose parts are imported, and tables that are read, on first use: start-up is short."""
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
@@ -37,3 +37,12 @@ def attributes(package: str, homes: Mapping[str, str]) -> "Callable[[str], Any]"
         return getattr(import_module(f"{package}.{homes[name]}"), name)
 
     return attribute
+
+
+def read_table(package: str, name: str) -> "dict[str, Any]":
+    """Return a table that lies as TOML next to the modules of a package."""
+    import tomllib  # noqa: PLC0415 -- start-up: an allowed call needs no table
+    from pkgutil import get_data  # noqa: PLC0415 -- likewise
+
+    content = get_data(package, name) or b""
+    return tomllib.loads(content.decode())

@@ -1,7 +1,7 @@
 """The verdict on a call: the policy decides, and only a denied call is explained.
 
-In order: `Ways`, the hint of a denied call; mends of text that bash can parse and the parse tree
-cannot; `judge`, which asks the policy and then each failure class.
+In order: remediation by `Ways`, the hint of a denied call; mends of text that bash can parse and
+the parse tree cannot; `judge`, which asks the policy and then each failure class.
 
 What stands between backquotes behind Run, Read, Write or Allowed in a hint can be sent as it
 stands: each was judged first. Capitals in a listed call are values to fill in.

@@ -197,13 +197,13 @@ def recognised(schemas: Sequence[Mapping[str, Any]]) -> dict[str, Form]:
 def _recognised_form(function: Mapping[str, Any], parameters: Sequence[str]) -> Form | None:
     """Return the form of a function that offers each parameter under one of its names."""
     offered = function.get("parameters", {}).get("properties", {})
-    theirs = [[name for name in names.split() if name in offered] for names in parameters]
-    if not all(theirs):
+    offered_names = [[name for name in names.split() if name in offered] for names in parameters]
+    if not all(offered_names):
         return None
     return Form(
         function["name"],
         str(function.get("description", "")),
-        tuple(Parameter(names[0], "") for names in theirs),
+        tuple(Parameter(names[0], "") for names in offered_names),
         json.dumps(function["parameters"]),
     )
 

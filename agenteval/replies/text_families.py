@@ -13,7 +13,7 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from agenteval.shell import read_table
+from agenteval.lazily import read_table
 from agenteval.trial import text as plain
 from agenteval.trial.call import Schemas
 

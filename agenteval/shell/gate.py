@@ -284,27 +284,30 @@ class Simple(NamedTuple):
 
     def place(self, number: int) -> tuple[int, int]:
         """Return the start and end of a word."""
-        if not number:  # most asked for, and mostly as it is
-            first, end = self.argv[0], self.start + len(self.argv[0])
-            if self.text.startswith(first, self.start) and self.text[end : end + 1] in _BLANKS:
+        if not number:  # the one most often looked for, and mostly written without quotes
+            program = self.argv[0]
+            end = self.start + len(program)
+            if self.text.startswith(program, self.start) and self.text[end : end + 1] in _BLANKS:
                 return self.start, end
-        return _place(next(islice(WORD.finditer(self.text, self.start), number, None)))
+        words = WORD.finditer(self.text, self.start)
+        return _place(next(islice(words, number, None)))
 
     @property
     def words(self) -> tuple[Word, ...]:
         words: list[Word] = []
-        found = islice(WORD.finditer(self.text, self.start), len(self.argv))
-        for number, (value, word) in enumerate(zip(self.argv, found, strict=True)):
-            start, end = _place(word)
+        matches = islice(WORD.finditer(self.text, self.start), len(self.argv))
+        for number, (value, match) in enumerate(zip(self.argv, matches, strict=True)):
+            start, end = _place(match)
             span = Span(start, end, self.text[start:end])
-            quoted = any(mark in span.text for mark in "'\"\\")
-            words.append(Word(value, span, quoted, number in self.dynamic))
+            is_quoted = any(mark in span.text for mark in "'\"\\")
+            words.append(Word(value, span, is_quoted, number in self.dynamic))
         return tuple(words)
 
 
 def _place(word: re.Match[str]) -> tuple[int, int]:
     kind = word.lastindex or BARE
-    return word.start(), word.end(kind) + (kind not in {BARE, MIXED})  # the closing quote
+    closing_quote = kind not in {BARE, MIXED}
+    return word.start(), word.end(kind) + closing_quote
 
 
 # Programs and words with a meaning of their own to bash.
@@ -350,18 +353,26 @@ _AFTER = compiled(rf"(?:#[^\n]*+)?(?:\n{_BLANK_LINES})?\Z")
 def read_simple(text: str) -> Simple | NotSimple:
     """Read one simple command, in time linear in its length. Never raises."""
     is_plain = len(text) <= _SURELY_SHORT and text.isprintable()
-    if not is_plain and (unreadable := unreadable_text(text)):
-        return unreadable
+    if not is_plain:
+        unreadable = unreadable_text(text)
+        if unreadable:
+            return unreadable
     bare = BARE_WORDS.match(text)
     end = bare.end() if bare else 0
+    # Nothing but bare words: most commands. A printable text has no other blanks than spaces.
     if is_plain and 0 < end == len(text):
-        argv = text.split()  # printable, it has no other blanks than spaces
+        argv = text.split()
         reason = program_obstacle(argv[0])
-        return NotSimple(reason, 0) if reason else new(Simple, (text, tuple(argv), _NONE, 0))
+        if reason:
+            return NotSimple(reason, 0)
+        return new(Simple, (text, tuple(argv), _NONE, 0))
+    # Bare words before an operator: most other commands. A program that an operator follows at
+    # once may go on behind it, so only one with a blank after it is a reason of its own.
     if 0 < end < len(text) and text[end] in _OPERATORS:
         program, blank, _ = text[:end].partition(" ")
-        reason = program_obstacle(program) if blank else None  # not where an operator follows it
+        reason = program_obstacle(program) if blank else None
         return new(NotSimple, (reason, 0) if reason else (Obstacle.OPERATOR, end))
+    # The last bare word may go on: `a b'c'`. In other text than plain, any of them may.
     bare_to = text[:end].rfind(" ") + 1 if is_plain else 0
     return _read_words(text, bare_to)
 
@@ -386,18 +397,18 @@ def _read_words(text: str, bare_to: int) -> Simple | NotSimple:
             if expands:
                 dynamic.append(len(argv))
         if not argv:
-            reason = (
-                program_obstacle(value, is_dynamic=True) if dynamic else program_obstacle(value)
-            )
+            reason = program_obstacle(value, is_dynamic=bool(dynamic))
             if reason:
                 return NotSimple(reason, position)
         argv.append(value)
         position = word.end()
+    # Every character must have been read: words, then at most a comment and blank lines.
     if position < len(text) and not _AFTER.match(text, position):
         return stop_of_word(text, position)
     if not argv:
         return NotSimple(Obstacle.EMPTY, 0)
-    return new(Simple, (text, tuple(argv), frozenset(dynamic) if dynamic else _NONE, start))
+    numbers = frozenset(dynamic) if dynamic else _NONE
+    return new(Simple, (text, tuple(argv), numbers, start))
 
 
 def unreadable_text(text: str) -> NotSimple | None:

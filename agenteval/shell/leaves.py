@@ -130,7 +130,9 @@ class Cursor(ABC):
         if match := WORD_OR_OPERATOR.match(self.text, start):
             self.at = match.end()
             kind = match.lastindex or BARE
-            value, outside = unquote(match[kind]) if kind == MIXED else (match[kind], "")
+            value, outside = match[kind], ""
+            if kind == MIXED:
+                value, outside = unquote(value)
         elif start == len(self.text) or self.text[start] in _ENDS_WORD:
             return None
         else:
@@ -319,12 +321,12 @@ class _Reader(Cursor):
         self._command()
         while self.sees("|") and not self.sees("||"):
             self.constructs.add(Construct.PIPE)
-            if self.sees("|&"):
+            moves_stderr = self.sees("|&")  # as 2>&1 | does
+            if moves_stderr:
                 self.constructs.add(Construct.STDERR_REDIRECT)
-                self.redirects.append(
-                    Redirect(RedirectKind.STDERR, Span(self.at, self.at + 2, "|&"), "1")
-                )
-            self.operator(2 if self.sees("|&") else 1)
+                span = Span(self.at, self.at + 2, "|&")
+                self.redirects.append(Redirect(RedirectKind.STDERR, span, "1"))
+            self.operator(2 if moves_stderr else 1)
             self.blank_lines()
             self._command()
 

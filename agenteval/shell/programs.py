@@ -10,7 +10,7 @@ from functools import cache, lru_cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from agenteval.shell import read_table
+from agenteval.lazily import read_table
 from agenteval.shell.facts import Words
 from agenteval.shell.gate import Simple, names
 from agenteval.shell.wrappers import is_wrapper, unwrap

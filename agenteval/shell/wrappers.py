@@ -179,17 +179,19 @@ def option_values(argv: _Argv, valued: str, long: Mapping[str, str]) -> list[tup
     at = 1
     while at < len(argv) and argv[at][:1] == "-" and argv[at] not in ("-", "--"):
         name, mark, value = argv[at].partition("=")
-        if name[:2] == "--":
-            letters = {letter for of, letter in long.items() if of.startswith(name)}
-            letters = {long[name]} if name in long else letters
-        else:
-            cluster = re.match(f"-[^{valued}]*([{valued}])(.*)", argv[at], re.DOTALL)
-            letters = {cluster[1]} if cluster else set()
-            mark = value = cluster[2] if cluster else ""
+        letters: set[str] = set()
+        if name in long:
+            letters = {long[name]}
+        elif name[:2] == "--":  # cut short, it may be any of several
+            letters = {letter for option, letter in long.items() if option.startswith(name)}
+        elif cluster := re.match(f"-[^{valued}]*([{valued}])(.*)", argv[at], re.DOTALL):
+            letters = {cluster[1]}
+            mark = value = cluster[2]
         if letters and not mark:
             at += 1
             value = argv[at] if at < len(argv) else ""
-        options += [(letter, min(at, len(argv) - 1), value) for letter in sorted(letters)]
+        place = min(at, len(argv) - 1)
+        options += [(letter, place, value) for letter in sorted(letters)]
         at += 1
     return options
 

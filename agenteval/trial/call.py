@@ -1,7 +1,7 @@
 """One tool call of a model: as it arrived, as it was judged, and the outcome that its trial had.
 
 In order: the call and its verdict; how a trial ends, where the sandbox decides and a claim only
-classifies a goal that is not met; the reply that a call arrived in, with faults of form.
+classifies a goal that is not met; the reply that a call arrived in, and malformed calls in it.
 """
 
 from collections.abc import Mapping, Sequence

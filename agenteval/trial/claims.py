@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
-from agenteval.shell import read_table
+from agenteval.lazily import read_table
 
 # The languages, and what a clause says in each.
 

@@ -270,18 +270,27 @@ def _command(tokens: Sequence[str]) -> Command:
     action = _ACTIONS.get(base)
     if base == "sed" and any(word.startswith("-i") for word in rest):
         action = WRITES
-    sizes = {
-        value for option, value in pairwise(rest) if option in _SIZES and _SIZE.fullmatch(value)
-    }
-    operands = [word for word in rest if word[0] != "-" and word not in sizes]
+    operands = _operands(rest)
     if action in OF_FILES:
-        files = (_bare(word) for word in operands)
-        return Command(action, words=frozenset(one for one in files if not _RANGE.fullmatch(one)))
+        files = map(_bare, operands)
+        return Command(
+            action, words=frozenset(file for file in files if not _RANGE.fullmatch(file))
+        )
     subcommand = "" if action else _subcommand(rest)
-    values = (word.partition("=")[2] for word in rest if word[0] == "-")
-    content = _content([*(word for word in operands if word != subcommand), *values])
-    numbers = frozenset(word for word in content if word.isdecimal())
+    objects = [word for word in operands if word != subcommand]
+    objects += [word.partition("=")[2] for word in rest if word[0] == "-"]
+    content = _content(objects)
+    numbers = frozenset(filter(str.isdecimal, content))
     return Command(action or _name(base), _name(subcommand), content, numbers)
+
+
+def _operands(words: Sequence[str]) -> list[str]:
+    """Return the words that are neither options nor the value of one that says how many."""
+    sizes: set[str] = set()
+    for option, value in pairwise(words):
+        if option in _SIZES and _SIZE.fullmatch(value):
+            sizes.add(value)
+    return [word for word in words if word[0] != "-" and word not in sizes]
 
 
 def _subcommand(words: Sequence[str]) -> str:
