@@ -101,11 +101,13 @@ def _make_table(name: str, lines: list[str]) -> Table:
         if match := _PRIMARY_KEY.fullmatch(line):
             keys = match[1].split(", ")
         elif match := _UNIQUE.fullmatch(line):
-            constraints.append(UniqueConstraint(*match[1].split(", ")))
+            members = match[1].split(", ")
+            constraints.append(UniqueConstraint(*members))
         elif match := _FOREIGN_KEY.fullmatch(line):
             column, table, target = match.groups()
             constraints.append(ForeignKeyConstraint([column], [f"{table}.{target}"]))
-    columns = [_make_column(one, is_key=one.name in keys) for one in tables.TABLES[name].values()]
+    described = tables.TABLES[name].values()
+    columns = [_make_column(column, is_key=column.name in keys) for column in described]
     return Table(name, METADATA, *columns, *constraints)
 
 

@@ -113,7 +113,7 @@ class Column:
 
     @property
     def encode(self) -> Callable[[Any], Any] | None:
-        """What makes a value one for the driver; None where it takes the value as it is."""
+        """The function that makes a value one for the driver; None where that takes it as it is."""
         return _ENCODERS.get(f"packed {self.kind}" if self.is_packed else self.kind)
 
     @property
