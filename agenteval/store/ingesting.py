@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, Engine, delete, func, insert, select, text, update
 
 from agenteval.store.location import Bound
+from agenteval.store.migration import METADATA, query_on, write_changes
 from agenteval.store.read import call_value, trial_value, verdict_values
-from agenteval.store.schema import METADATA, query_on, write_changes
 from agenteval.store.summaries import summary_values
 from agenteval.store.tables import read_rows
 from agenteval.store.texts import written_call

@@ -9,8 +9,8 @@ from sqlalchemy import JSON, Connection, Table, bindparam, delete, insert, selec
 
 from agenteval.errors import HostError, UsageError
 from agenteval.store.location import Location, size_of
+from agenteval.store.migration import METADATA, ExactText
 from agenteval.store.orm import connected_to_read
-from agenteval.store.schema import METADATA, ExactText
 from agenteval.store.sql import SqlStore
 from agenteval.store.texts import PACKED
 
