@@ -26,7 +26,7 @@ from agenteval.report import console, files, html
 from agenteval.report import json as json_report
 from agenteval.report.build import build_view
 from agenteval.store import read
-from agenteval.store.schema import METADATA
+from agenteval.store.migration import METADATA
 from agenteval.testing import run, trial
 from agenteval.trial.call import Ending, ToolCall, outcome
 from agenteval.trial.claims import claims_done

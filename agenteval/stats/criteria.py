@@ -28,7 +28,7 @@ GROUP = "agenteval.criteria"
 
 
 class Drawn(Flag):
-    """What a rehearsal draws for each simulated trial, before any criterion is asked."""
+    """The parts of a simulated trial that a rehearsal draws before any criterion is asked."""
 
     OUTCOME = auto()
     DENIED_CALLS = auto()
@@ -116,7 +116,7 @@ _UNDRAWN: Mapping[str, Any] = {
 
 
 class _EveryClass(Mapping[str, int]):
-    """As many errors of whatever failure class is asked for."""
+    """A count of errors that is the same for whatever failure class is asked for."""
 
     def __getitem__(self, name: str) -> int:
         return _MANY
@@ -256,7 +256,7 @@ def errors_of(failure_class: str) -> Criterion:
     )
 
 
-def no_error_of(failure_class: str) -> Criterion:
+def _no_error_of(failure_class: str) -> Criterion:
     """Return the criterion of a class that must never occur; errors of sub-agents count too."""
     return replace(
         errors_of(failure_class),
@@ -364,7 +364,7 @@ def _limited(rules: Rules) -> Iterator[tuple[str, Criterion, float]]:
     for name, limit in rules.classes.items():
         yield f"budgets.classes.{name}", errors_of(name), limit
     for name in rules.never:
-        yield f"never.{name}", no_error_of(name), rules.never_below
+        yield f"never.{name}", _no_error_of(name), rules.never_below
 
 
 def _budget(

@@ -1,4 +1,4 @@
-"""What comes with time: the ends of denials by turns, and the changes of a rate by weeks.
+"""Figures over time: the ends of denials by turns, and the changes of a rate by weeks.
 
 The cumulative incidence of an end, with competing risks, is the estimate of Aalen and Johansen: a
 denial that was censored (our side broke the trial) counts until then, and is neither a recovery nor

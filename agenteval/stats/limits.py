@@ -58,7 +58,7 @@ class LimitTest(Protocol):
         ...
 
 
-class ByItself(LimitTest, Protocol):
+class _ByItself(LimitTest, Protocol):
     """A test of the observed errors."""
 
     @property
@@ -200,9 +200,9 @@ class Guarded:
     It fails when any test of `fewer` errors fails whose spread is smaller than with more of them.
     """
 
-    whole: ByItself
-    weaker: Sequence[ByItself]
-    fewer: Callable[[], Iterator[tuple[float, ByItself]]]  # design effect and test, from all down
+    whole: _ByItself
+    weaker: Sequence[_ByItself]
+    fewer: Callable[[], Iterator[tuple[float, _ByItself]]]  # design effect and test, from all down
 
     @property
     def estimate(self) -> float:
@@ -221,16 +221,16 @@ class Guarded:
             return by_itself
         return min(one.above(limit) for one in self.lightest(limit))
 
-    def weakest(self, limit: float) -> list[ByItself]:
+    def weakest(self, limit: float) -> list[_ByItself]:
         """Return the tests that might have the largest p of lying below the limit."""
         ranked = [(one.nearness(limit), one) for one in (self.whole, *self.weaker)]
         return _nearest(ranked, self.whole.slack)
 
-    def lightest(self, limit: float) -> list[ByItself]:
+    def lightest(self, limit: float) -> list[_ByItself]:
         """Return the tests that might have the smallest p of lying above the limit."""
         return [one for _, one in self._lightest(limit)]
 
-    def _lightest(self, limit: float) -> list[tuple[float, ByItself]]:
+    def _lightest(self, limit: float) -> list[tuple[float, _ByItself]]:
         nearest = -inf
         smallest = inf
         candidates = []
@@ -259,8 +259,8 @@ class Guarded:
     def nearer(self, limit: float) -> "Guarded":
         return self._map_tests(lambda one: one.nearer(limit))
 
-    def _map_tests(self, change: Callable[[ByItself], ByItself]) -> "Guarded":
-        def fewer() -> Iterator[tuple[float, ByItself]]:
+    def _map_tests(self, change: Callable[[_ByItself], _ByItself]) -> "Guarded":
+        def fewer() -> Iterator[tuple[float, _ByItself]]:
             return ((effect, change(one)) for effect, one in self.fewer())
 
         return Guarded(change(self.whole), [*map(change, self.weaker)], fewer)
@@ -312,8 +312,9 @@ def comparison(
     """
     placed = zip(groups, strata or [0] * len(groups), strict=True)
     used = [(*both, stratum) for both, stratum in placed if both[0][1] or both[1][1]]
-    others, of = total([before for before, _, _ in used])
-    _, n = total([after for _, after, _ in used])
+    baseline, candidate, parts = zip(*used, strict=True)
+    others, of = total(baseline)
+    _, n = total(candidate)
     weight = limit if ratio else 1.0
     before = others / of
     scale = weight * n / of
@@ -321,16 +322,13 @@ def comparison(
         Group(*after, scale * (errors - before * size), bears=errors > 0, stratum=stratum)
         for (errors, size), after, stratum in used
     ]
-    baseline_sizes = [size for (_, size), _, _ in used]
-    candidate_sizes = [size for _, (_, size), _ in used]
-    with_calls = [side for *both, _ in used for side in both if side[1]]
-    planned = planned_effect(with_calls, icc)
-    parts = [stratum for *_, stratum in used]
+    planned = planned_effect([side for *both, _ in used for side in both if side[1]], icc)
+    baseline_sizes = [size for _, size in baseline]
+    candidate_sizes = [size for _, size in candidate]
     sides = [(baseline_sizes, scale), (candidate_sizes, 1.0)]
     precision = Precision.of_sides(sides, parts, icc=icc)
-    # In one stratum of trials that are not paired, each side has its own mean.
-    is_unpaired = len({*parts}) == 1 and not all(baseline_sizes + candidate_sizes)
-    df = max(min(precision.df, degrees(parts) - is_unpaired), 1)
+    side_has_own_mean = len({*parts}) == 1 and not all(baseline_sizes + candidate_sizes)
+    df = max(min(precision.df, degrees(parts) - side_has_own_mean), 1)
 
     def test_of(fewer: Fewer) -> tuple[float, Comparison]:
         rate = fewer.count / n
@@ -357,11 +355,11 @@ def _guarded(groups: Sequence[Group], test_of: Callable[[Fewer], tuple[float, Pa
         if effect > largest:
             largest = effect
             weaker.append(test)
-    cached_tests: Iterator[tuple[float, ByItself]] = chain(
+    cached_tests: Iterator[tuple[float, _ByItself]] = chain(
         [(observed_effect, whole)], map(test_of, evenest(groups))
     )
 
-    def again() -> Iterator[tuple[float, ByItself]]:
+    def again() -> Iterator[tuple[float, _ByItself]]:
         nonlocal cached_tests
         cached_tests, copy = tee(cached_tests)  # what was made once is not made again
         return copy

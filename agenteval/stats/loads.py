@@ -201,7 +201,7 @@ def _shares(opens: float, ends: float) -> Iterator[tuple[int, float]]:
 MOST_PER_PIECE = 8  # tokens; speculative decoding sends a few at a time
 
 
-def generation_speed(turn: Turn) -> float | None:
+def _generation_speed(turn: Turn) -> float | None:
     """Return tokens a second after the first piece; None where the pieces cannot show it."""
     tokens, timing = generated(turn), turn.timing
     if timing is None or not timing.gap_mean or tokens > MOST_PER_PIECE * timing.pieces:
@@ -214,7 +214,7 @@ def _read(turn: Turn) -> int:
     return turn.usage.prompt_tokens - turn.usage.cached_tokens
 
 
-def prefill_speed(turn: Turn) -> float | None:
+def _prefill_speed(turn: Turn) -> float | None:
     """Return prompt tokens a second until the first piece, without those that were cached."""
     tokens = _read(turn)
     if turn.timing is None or not turn.timing.first or tokens <= 0:
@@ -313,8 +313,8 @@ def speed_of(turns: Sequence[Turn], *, concurrency: int, seconds: float | None, 
         requests=len(turns),
         completion_tokens=sum(map(generated, turns)),
         seconds=seconds,
-        generation=_samples(map(generation_speed, turns)),
-        prefill=_samples(map(prefill_speed, turns)) if prefill_is_known else None,
+        generation=_samples(map(_generation_speed, turns)),
+        prefill=_samples(map(_prefill_speed, turns)) if prefill_is_known else None,
         first=_samples(turn.timing.first for turn in turns if turn.timing),
         windows=windows if prefill_is_known else replace(windows, prefill=None),
         by_pieces=any(turn.timing and not turn.usage.completion_tokens for turn in turns),

@@ -367,9 +367,7 @@ def unpaired_test(  # noqa: PLR0913 -- what a test is made of
         drawn.append(_exchanged(first[own], second[other], seed=of_stratum, exchanges=exchanges))
         sizes.append((len(own), len(other)))
     sums = [np.sum(side, axis=0) for side in zip(*drawn, strict=True)]
-    least = np.ones(both.shape[1])
-    if shares:
-        least = _evenness(both, first_labels + second_labels)
+    least = _evenness(both, first_labels + second_labels, shares=shares)
     distances, effects = _distances(sums[0], sums[1], least=least, shares=shares)
     # A single trial of a stratum counts as one degree of freedom.
     df = sum(max(k - 1, min(k, 1)) for pair in sizes for k in pair)
@@ -397,8 +395,10 @@ def _places_on_both_sides(
     return [(np.flatnonzero(first == name), np.flatnonzero(second == name)) for name in names]
 
 
-def _evenness(trials: Counts, strata: Strata) -> Values:
-    """Return the evenness of each figure over the strata."""
+def _evenness(trials: Counts, strata: Strata, *, shares: bool) -> Values:
+    """Return the evenness of each figure over the strata; 1 of counts without an upper end."""
+    if not shares:
+        return np.ones(trials.shape[1])
     columns = [trials[:, at].tolist() for at in range(trials.shape[1])]
     return np.array([evenness(column, strata) for column in columns])
 

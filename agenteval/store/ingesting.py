@@ -1,6 +1,8 @@
-"""Sessions out of logs as trials of a run: written whole or not at all, and taken up again.
+"""Additions to a stored run: sessions out of logs, and new judgements of its calls.
 
-Stored calls judged again: the new judgement is in force, and the one before it is kept.
+`LogWriter` stores sessions as trials of a run, each whole or not at all, and takes them up again
+when they have grown. `rescore` judges stored calls again: the new judgement is in force, and the
+one before it is kept.
 """
 
 from collections import Counter
@@ -11,8 +13,8 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, Engine, delete, func, insert, select, text, update
 
 from agenteval.store.location import Bound
+from agenteval.store.migration import METADATA, query_on, write_changes
 from agenteval.store.read import call_value, trial_value, verdict_values
-from agenteval.store.schema import METADATA, query_on, write_changes
 from agenteval.store.summaries import summary_values
 from agenteval.store.tables import read_rows
 from agenteval.store.texts import written_call
@@ -27,11 +29,12 @@ _TURN = METADATA.tables["turn"]
 _CALL = METADATA.tables["call"]
 _SESSION = METADATA.tables["session"]
 _FILE = METADATA.tables["log_file"]
+_REVIEW = METADATA.tables["review"]
 _RESCORE = METADATA.tables["rescore"]
 _JUDGEMENT = METADATA.tables["judgement"]
-_SAID = text("""SELECT one.agent, one.turn, one.position, review.label, review.note, review.at
+_REVIEWS = text("""SELECT one.agent, one.turn, one.position, review.label, review.note, review.at
     FROM review JOIN "call" AS one ON one.id = review.call_id WHERE review.trial_id = :trial""")
-_SAY = text("""INSERT INTO review (trial_id, call_id, label, note, at)
+_ADD_REVIEW = text("""INSERT INTO review (trial_id, call_id, label, note, at)
     SELECT trial_id, id, :label, :note, :at FROM "call"
     WHERE trial_id = :trial AND agent = :agent AND turn = :turn AND position = :position""")
 AT_ONCE = 4_000  # calls that one transaction writes, about
@@ -72,9 +75,10 @@ class LogWriter:
 
     def run_of(self, session: str, runs: Sequence[str]) -> str | None:
         """Return the one of these runs that has a part of the session already; else None."""
-        return next(
-            (run for run in runs if self._of_run(run) and session in self._names[run]), None
-        )
+        for run in runs:
+            if self._of_run(run) and session in self._names[run]:
+                return run
+        return None
 
     def add(self, run: str, entry: Entry) -> str:
         """`added`, `grown` or `unchanged`; an older copy of what is there changes nothing."""
@@ -95,14 +99,16 @@ class LogWriter:
 
     def flush(self) -> None:
         """Write what waits, in one transaction: of no session a part is ever there."""
-        waiting, files = self._waiting, self._files
-        self._waiting, self._files, self._calls = [], [], 0
-        if not waiting and not files:
+        entries, self._waiting = self._waiting, []
+        files, self._files = self._files, []
+        self._calls = 0
+        if not entries and not files:
             return
         with self.connection.begin():
-            added = Counter(run for run, _, trial in waiting if trial is None)
-            for run, entry, trial in waiting:
+            added = Counter[str]()
+            for run, entry, trial in entries:
                 if trial is None:
+                    added[run] += 1
                     self._fill(run, self._new(run, entry), entry)
                 else:
                     self._replace(run, trial, entry)
@@ -115,43 +121,45 @@ class LogWriter:
 
     def _of_run(self, run: str) -> dict[tuple[str, int], _Known]:
         if run not in self._stored:
-            columns = ("session", "part", "trial_id", "size")
-            wanted = select(*(_SESSION.c[name] for name in columns)).where(_SESSION.c.run_id == run)
+            columns = _SESSION.c["session", "part", "trial_id", "size"]
+            own = select(*columns).where(_SESSION.c.run_id == run)
             with self.connection.begin():
-                rows = self.connection.execute(wanted).all()
-            self._stored[run] = {(n, part): _Known(t, tuple(size)) for n, part, t, size in rows}
-            self._names[run] = {name for name, _ in self._stored[run]}
+                rows = self.connection.execute(own).all()
+            stored = {}
+            for row in rows:
+                stored[row.session, row.part] = _Known(row.trial_id, tuple(row.size))
+            self._stored[run] = stored
+            self._names[run] = {session for session, _ in stored}
         return self._stored[run]
 
     def _new(self, run: str, entry: Entry) -> int:
         key = (run, entry.scenario)
         if key not in self._numbers:
-            own = (_TRIAL.c.run_id == run, _TRIAL.c.scenario == entry.scenario)
-            last = select(func.max(_TRIAL.c.number)).where(*own)
+            last = select(func.max(_TRIAL.c.number)).where(
+                _TRIAL.c.run_id == run,
+                _TRIAL.c.scenario == entry.scenario,
+            )
             self._numbers[key] = self.connection.execute(last).scalar() or 0
         self._numbers[key] += 1
-        made = f"{self.tables.trial.insert} RETURNING id"
         row = (run, self._numbers[key], entry.scenario, entry.seed, *entry.trial)
-        return int(self.connection.exec_driver_sql(made, row).scalar_one())
+        adding = f"{self.tables.trial.insert} RETURNING id"
+        return int(self.connection.exec_driver_sql(adding, row).scalar_one())
 
     def _replace(self, run: str, trial: int, entry: Entry) -> None:
         """Replace the rows of a trial.
 
         A person's review of a call is kept for the call that takes its place.
         """
-        reviews = self.connection.execute(_SAID, {"trial": trial}).mappings().all()
+        reviews = self.connection.execute(_REVIEWS, {"trial": trial}).mappings().all()
         self._empty(trial, entry)
         self._fill(run, trial, entry)
-        if reviews:
-            self.connection.execute(_SAY, [{**one, "trial": trial} for one in reviews])
+        for review in reviews:
+            self.connection.execute(_ADD_REVIEW, {**review, "trial": trial})
 
     def _empty(self, trial: int, entry: Entry) -> None:
         calls = select(_CALL.c.id).where(_CALL.c.trial_id == trial)
         self.connection.execute(delete(_JUDGEMENT).where(_JUDGEMENT.c.call_id.in_(calls)))
-        self.connection.execute(
-            text("DELETE FROM review WHERE trial_id = :trial"), {"trial": trial}
-        )
-        for table in (_CALL, _TURN, _SESSION):
+        for table in (_REVIEW, _CALL, _TURN, _SESSION):
             self.connection.execute(delete(table).where(table.c.trial_id == trial))
         self.connection.exec_driver_sql(self.tables.trial.update, (*entry.trial, trial))
 
@@ -161,10 +169,12 @@ class LogWriter:
         self._write(self.tables.session.insert, (run, trial), [entry.about])
         self._stored[run][entry.session, entry.part] = _Known(trial, entry.size)
 
-    def _write(self, insert: str, given: Bound, rows: Sequence[Bound]) -> None:
+    def _write(self, insert: str, place: Bound, rows: Sequence[Bound]) -> None:
         if rows:
-            self.connection.exec_driver_sql(insert, [given + row for row in rows])
+            self.connection.exec_driver_sql(insert, [place + row for row in rows])
 
+
+# Stored calls judged again.
 
 ALLOWED = "allowed"
 Moves = Mapping[tuple[str, str], int]  # from which class, or "allowed", to which: how many calls

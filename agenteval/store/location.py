@@ -1,6 +1,4 @@
-"""The place of a store, the schema that it must have, and the names of a run in it.
-
-Plain SQL to a store, by which runs are written and read.
+"""The place of a store, the names of the runs in it, and a connection to it by plain SQL.
 
 A file of SQLite is opened by the standard library's module. Any other database goes by SQLAlchemy
 (`store.orm`), which is imported then.
@@ -184,6 +182,8 @@ def _tables(file: str) -> list[str]:
     return [name for (name,) in found]
 
 
+# The names of a run.
+
 SHOWN = 5
 _LAST = re.compile(r"last(?:-(\d{1,4}))?(?: (\S.*))?")
 
@@ -285,6 +285,8 @@ def _named(word: str, runs: Sequence[Known], *, whatever: bool) -> Known | None:
         usable = [run for run in usable if not run.simulated] or usable
     return usable[back] if back < len(usable) else None
 
+
+# Plain SQL to a store.
 
 Bound = tuple[Any, ...]  # values as a driver takes them
 WAIT_SECONDS = 10.0  # for what another process writes

@@ -148,7 +148,7 @@ _WHO_JUDGED = """SELECT DISTINCT trial.scenario, "call".agent, "call".policy FRO
     JOIN "call" ON "call".trial_id = trial.id WHERE trial.run_id = :run"""
 
 
-def put_views(connection: sqlite3.Connection) -> None:
+def _put_views(connection: sqlite3.Connection) -> None:
     """Give the names of tables another meaning, for this connection alone."""
 
     def query(sql: str, **named: Any) -> list[Any]:
@@ -229,7 +229,7 @@ def connection_to_read(where: Location) -> Iterator[sqlite3.Connection]:
     try:
         check_version(version_of(connection.execute), str(where))
         if not is_current(connection.execute):
-            put_views(connection)
+            _put_views(connection)
         connection.execute("PRAGMA query_only=ON")
         yield connection
     except sqlite3.DatabaseError as error:

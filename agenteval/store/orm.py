@@ -28,9 +28,15 @@ from agenteval.store.location import (
     no_store,
     unopened,
 )
-from agenteval.store.migration import Upgrade, is_current, make_tables, show_as_today
+from agenteval.store.migration import (
+    Upgrade,
+    is_current,
+    make_tables,
+    query_on,
+    rows_of,
+    show_as_today,
+)
 from agenteval.store.older import connection_to_read
-from agenteval.store.schema import query_on, rows_of
 from agenteval.trial.text import visible
 
 

@@ -1,9 +1,8 @@
 """Runs as they are stored: summarized, without their trials, or whole; by plain SQL.
 
-Callers go through `store.summaries`, so that a SQLite file is read without an ORM: importing one
-takes longer than most commands may.
-
-The mapping of rows to trials, turns and calls: every field comes back as it was.
+First the mapping between rows and trials, turns and calls: every field comes back as it was. Then
+what is read of a run. Who asks has a `Query`, from `store.sql.opened`, so that a SQLite file is
+read without an ORM: importing one takes longer than most commands may.
 """
 
 from collections import defaultdict
@@ -61,6 +60,10 @@ from agenteval.trial.trial import (
 
 Row = Any  # with an attribute for each column that was read
 _UNDERIVED = dict.fromkeys(("derived", "offending", "shape"), "")  # as all but calls out of logs
+# Columns of a turn, and of a sub-agent, that are the field of the same name.
+_OF_TURN = ("text", "finish_reason", "seconds", "repeats", "model", "ended", "reasoning", "raw")
+_OF_AGENT = ("name", "number", "parent", "depth", "ending", "reason", "turn", "position")
+_TOKENS = tuple(field.name for field in fields(Usage))
 _GAPS = ("gap_mean", "gap_median", "gap_p95", "gap_longest")
 
 
@@ -70,49 +73,34 @@ def turn_values(trial_id: int, number: int, turn: Turn, *, agent: str) -> Values
         "trial_id": trial_id,
         "agent": agent,
         "number": number,
-        "text": turn.text,
-        "finish_reason": turn.finish_reason,
+        **{name: getattr(turn, name) for name in _OF_TURN},
         **asdict(turn.usage),
-        "seconds": turn.seconds,
         "first_piece": timing.first if timing else None,
         "pieces": timing.pieces if timing else 0,
-        **dict(zip(_GAPS, timing.gaps if timing else (0.0,) * len(_GAPS), strict=True)),
-        "garbles": [asdict(one) for one in turn.malformed],
+        **{name: getattr(timing, name) if timing else 0.0 for name in _GAPS},
+        "garbles": [asdict(call) for call in turn.malformed],
         "repairs": [asdict(repair) for repair in turn.repairs],
-        "repeats": turn.repeats,
-        "model": turn.model,
-        "ended": turn.ended,
-        "reasoning": turn.reasoning,
-        "raw": turn.raw,
         "calls": [call_fields(call) for call in turn.calls],
     }
 
 
 def _turn_value(row: Row) -> Turn:
+    # The column `raw` is not always read.
+    values: dict[str, Any] = {name: getattr(row, name, "") for name in _OF_TURN}
     return Turn(
-        text=row.text,
+        **values,
         calls=tuple(map(written_call, row.calls)),
-        finish_reason=row.finish_reason,
-        usage=Usage(
-            row.prompt_tokens, row.completion_tokens, row.reasoning_tokens, row.cached_tokens
-        ),
-        raw=getattr(row, "raw", ""),  # which is not always read
-        seconds=row.seconds,
+        usage=Usage(*(getattr(row, name) for name in _TOKENS)),
         timing=_timing(row),
         malformed=tuple(map(malformed_value, row.garbles)),
         repairs=tuple(Repair(**repair) for repair in row.repairs),
-        repeats=row.repeats,
-        model=row.model,
-        ended=row.ended,
-        reasoning=row.reasoning,
     )
 
 
 def _timing(row: Row) -> Timing | None:
     if row.first_piece is None:
         return None
-    gaps = (row.gap_mean, row.gap_median, row.gap_p95, row.gap_longest)
-    return Timing(row.first_piece, row.pieces, *gaps)
+    return Timing(row.first_piece, row.pieces, *(getattr(row, name) for name in _GAPS))
 
 
 @as_written()
@@ -123,9 +111,23 @@ def malformed_value(stored: dict[str, Any]) -> MalformedCall:
 def call_values(
     trial_id: int, record: CallRecord, *, agent: str, policy: str, taxonomy: str
 ) -> Values:
-    call, ran = record.call, record.execution
-    is_reply = ran is not None and ran.output == record.reply  # nearly always: it is kept once
-    return {
+    call = record.call
+    execution = record.execution
+    values: Values = {
+        "exit_code": None,
+        "output": None,
+        "output_is_reply": False,
+        "seconds": None,
+        "limit": "",
+        "cut": False,
+    }
+    if execution:
+        values = asdict(execution)
+        # Nearly always: then it is stored once.
+        values["output_is_reply"] = execution.output == record.reply
+        if values["output_is_reply"]:
+            values["output"] = ""
+    return values | {
         "trial_id": trial_id,
         "agent": agent,
         "turn": record.turn,
@@ -140,12 +142,6 @@ def call_values(
         "policy": policy,
         "taxonomy": taxonomy,
         "reply": record.reply,
-        "exit_code": ran.exit_code if ran else None,
-        "output": "" if is_reply else ran.output if ran else None,
-        "output_is_reply": is_reply,
-        "seconds": ran.seconds if ran else None,
-        "limit": ran.limit if ran else "",
-        "cut": ran.cut if ran else False,
         "harness": record.harness,
         **_UNDERIVED,
     }
@@ -238,22 +234,14 @@ def ended_values(trial: Trial) -> Values:
 
 def _agent_fields(part: AgentPart) -> Values:
     """Return a sub-agent's fields in its trial's row; its turns and calls are rows of their own."""
-    return {
-        "name": part.name,
-        "number": part.number,
-        "parent": part.parent,
-        "depth": part.depth,
-        "ending": part.ending,
-        "reason": part.reason,
-        "turn": part.turn,
-        "position": part.position,
-    }
+    return {name: getattr(part, name) for name in _OF_AGENT}
 
 
 def _agents(
     row: Row, turns: Sequence[Row], calls: Sequence[Row], prompts: Prompts
 ) -> Iterator[AgentPart]:
-    for part in _kept_agents(row) if row.outcome else _agents_in_flight(turns):
+    parts = _stored_agents(row) if row.outcome else _agents_in_flight(turns)
+    for part in parts:
         yield replace(
             part,
             turns=tuple(_turn_value(turn) for turn in turns if turn.agent == part.label),
@@ -262,7 +250,7 @@ def _agents(
         )
 
 
-def _kept_agents(row: Row) -> Iterator[AgentPart]:
+def _stored_agents(row: Row) -> Iterator[AgentPart]:
     for stored in row.agents:
         yield AgentPart(**(stored | {"ending": Ending(stored["ending"])}))
 
@@ -386,9 +374,12 @@ def _check_shapes(columns: Mapping[str, Any]) -> None:
 
 def _options(stored: dict[str, Any]) -> Options | None:
     """None of a run of before they were kept; once an arm was called a profile."""
-    known = {"arm": stored["profile"]} if "profile" in stored else {}
-    known |= stored
-    return Options(**{name: known[name] for name in OPTIONS if name in known}) if stored else None
+    if not stored:
+        return None
+    values = dict(stored)
+    if "profile" in values:
+        values.setdefault("arm", values["profile"])
+    return Options(**{name: values[name] for name in OPTIONS if name in values})
 
 
 def _requests(query: Query, run: str) -> int:

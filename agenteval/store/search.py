@@ -1,13 +1,9 @@
-"""Calls of runs by class, scenario, outcome, agent or text: a page at a time, and how many of each.
+"""Calls of stored runs, searched, reviewed and counted by plain SQL: no transcript is read.
 
-Pages are key-set pages in the order of trials, and of calls within a trial: each streams from two
-indexes, wherever it begins. Asked through `store.summaries`, without an ORM.
-
-A person's reviews of calls: a label that corrects the classifier's, and a note.
-
-The sums of a stored run's turns and calls, by SQL: no transcript is read.
-
-And what their sums hide: trials that were played again, calls that were judged again, or spoilt.
+`calls_page` finds calls by class, scenario, outcome, agent or text, a page at a time; `grouped`
+counts them. `reviews` are what people said of calls: a label that corrects the classifier's, and a
+note. `tallied` has the sums of a run's turns and calls; `replayed`, `garbled` and `rejudged` have
+what those hide: trials that were played again, calls that were spoilt, or judged again.
 """
 
 import json
@@ -102,7 +98,9 @@ class CallPage:
     partial: bool = False
 
 
-# SQLite takes the tables of a CROSS JOIN in the order in which they stand.
+# Pages are key-set pages in the order of trials, and of calls within a trial: each streams from two
+# indexes, wherever it begins. SQLite takes the tables of a CROSS JOIN in the order in which they
+# stand.
 _FROM = """FROM trial CROSS JOIN "call" AS one
     WHERE one.trial_id = trial.id AND NOT trial.replaced"""
 # Not by the bare id: SQLite would take the index of classes for its order, and read a whole class
@@ -155,11 +153,14 @@ def calls_page(
     keys = _keys(query, where, named, order, limit=size + 1)
     ahead = keys[size - 1] if len(keys) > size else end
     calls = _load_calls(query, [call for _, call in keys[:size]])
+    is_partial = end is not None
     if before:
-        back = calls[::-1]
-        return CallPage(back, ahead, back[-1].key if back else key, partial=end is not None)
-    behind = None if after == START else calls[0].key if calls else after
-    return CallPage(calls, behind, ahead, partial=end is not None)
+        later = calls[0].key if calls else key
+        return CallPage(calls[::-1], ahead, later, partial=is_partial)
+    earlier = None
+    if after != START:
+        earlier = calls[0].key if calls else after
+    return CallPage(calls, earlier, ahead, partial=is_partial)
 
 
 def grouped(query: Query, filters: Wanted, by: Group) -> list[tuple[str, int]]:
@@ -175,9 +176,12 @@ def grouped(query: Query, filters: Wanted, by: Group) -> list[tuple[str, int]]:
 
 def _by_class(query: Query) -> list[tuple[str, int]]:
     """All denied calls, counted by the index of classes alone, but those of replaced trials."""
-    counts = Counter({name: count for name, count in query(_DENIED)})  # noqa: C416 -- rows are no pairs
-    counts.subtract({name: count for name, count in query(_DENIED_AWAY)})  # noqa: C416 -- as above
-    return sorted(((+counts).items()), key=lambda one: (-one[1], one[0]))
+    counts = Counter[str]()
+    for name, count in query(_DENIED):
+        counts[name] += count
+    for name, count in query(_DENIED_AWAY):
+        counts[name] -= count
+    return sorted((+counts).items(), key=lambda group: (-group[1], group[0]))
 
 
 def _conditions(filters: Wanted) -> tuple[str, dict[str, Any]]:
@@ -185,7 +189,8 @@ def _conditions(filters: Wanted) -> tuple[str, dict[str, Any]]:
     named: dict[str, Any] = {}
     where = []
     for name, column in _EXACT.items():
-        if (value := getattr(filters, name)) not in {"", None}:
+        value = getattr(filters, name)
+        if value not in {"", None}:
             where.append(f"{column} = :{name}")
             named[name] = value
     if filters.tool:
@@ -261,6 +266,8 @@ def _beginning(stored: str) -> str:
         return stored.removeprefix(MARK)
 
 
+# Reviews.
+
 ALLOWED = "allowed"
 _TRIAL = 'SELECT trial_id FROM "call" WHERE id = :call'
 _FORGET = "DELETE FROM review WHERE call_id = :call"
@@ -314,11 +321,16 @@ _REVIEWS = """SELECT review.call_id, review.trial_id, trial.run_id, run.model, t
 
 def reviews(query: Query, *, run: str = "", call: int | None = None) -> list[Review]:
     """All, or those of a run's calls, or of one call; in the order of the calls."""
-    filters = {"run": run} if run else {} if call is None else {"call": call}
-    where = {"run": "WHERE trial.run_id = :run", "call": "WHERE review.call_id = :call"}
-    only = "".join(where[name] for name in filters)
-    asked = f"{_REVIEWS} {only} ORDER BY review.trial_id, review.call_id"
-    return [_review(*row) for row in query(asked, **filters)]
+    values: dict[str, str | int] = {}
+    condition = ""
+    if run:
+        condition = "WHERE trial.run_id = :run"
+        values["run"] = run
+    elif call is not None:
+        condition = "WHERE review.call_id = :call"
+        values["call"] = call
+    asked = f"{_REVIEWS} {condition} ORDER BY review.trial_id, review.call_id"
+    return [_review(*row) for row in query(asked, **values)]
 
 
 def _review(*row: Any) -> Review:
@@ -327,6 +339,8 @@ def _review(*row: Any) -> Review:
     values: list[Any] = [*place, *texts, label, from_column(note), at]
     return Review(*values)
 
+
+# Sums, and what they hide.
 
 Basis = tuple[str, Mapping[str, str]]  # taxonomy, and digests of allow lists by their names
 DIGEST = 13  # characters: "sha256:" and six digits
@@ -365,12 +379,12 @@ _GARBLED = """SELECT turn.trial_id, turn.number, turn.garbles FROM turn
 
 def tallied(query: Query, run: str) -> Tallies | None:
     """Return the tallies of a run in the order of its summaries; None if it has no trial."""
-    trials = [(int(one), outcome) for one, outcome in query(_TRIALS, run=run)]
+    trials = [(int(trial), outcome) for trial, outcome in query(_TRIALS, run=run)]
     if not trials:
         return None
-    made: list[Tally] = []
-    served = as_served(_requests(query, trials, made))
-    return Tallies(tuple(made), served)
+    tallies: list[Tally] = []
+    served = as_served(_requests(query, trials, tallies))
+    return Tallies(tuple(tallies), served)
 
 
 def _requests(
@@ -378,12 +392,17 @@ def _requests(
 ) -> Iterator[Request]:
     """Yield the requests of trials that are not void; add the tally of each trial to `tallies`."""
     for start in range(0, len(trials), TOGETHER):
-        some = trials[start : start + TOGETHER]
-        ids = ", ".join(str(one) for one, _ in some)
-        void = {one for one, outcome in some if outcome in {"", Outcome.VOID}}
+        batch = trials[start : start + TOGETHER]
+        ids = ", ".join(str(trial) for trial, _ in batch)
         rows = query(_TURNS % ids)
-        turns, calls = _turns(rows), _calls(query(_CALLS % ids))
-        tallies += [_tally(turns.get(one), calls.get(one, ()), void=one in void) for one, _ in some]
+        turns = _turns(rows)
+        calls = _calls(query(_CALLS % ids))
+        void = set()
+        for trial, outcome in batch:
+            is_void = outcome in {"", Outcome.VOID}
+            if is_void:
+                void.add(trial)
+            tallies.append(_tally(turns.get(trial), calls.get(trial, ()), void=is_void))
         yield from (Request(*row[6:]) for row in rows if row[0] not in void)
 
 
@@ -454,8 +473,8 @@ def garbled(query: Query, run: str) -> Sequence[Sequence[tuple[int, MalformedCal
     """The calls that did not arrive as such, each with its turn, of the trials that have any."""
     trials: dict[int, list[tuple[int, MalformedCall]]] = {}
     for trial, turn, garbles in query(_GARBLED, run=run):
-        of = trials.setdefault(trial, [])
-        of += [(turn, malformed_value(one)) for one in decoded(garbles)]
+        of_trial = trials.setdefault(trial, [])
+        of_trial += [(turn, malformed_value(stored)) for stored in decoded(garbles)]
     return [*trials.values()]
 
 
@@ -465,18 +484,25 @@ def rejudged(query: Query, run: str) -> Rejudged | None:
     if not rows:
         return None
     taxonomy, lists, taxonomy_now, lists_now = rows[0]
-    first, now = (taxonomy, decoded(lists)), (taxonomy_now, decoded(lists_now))
+    first = taxonomy, decoded(lists)
+    now = taxonomy_now, decoded(lists_now)
     if first == now:
         return None
     moved = {bool(allowed): int(calls) for allowed, calls in query(_MOVED, run=run)}
-    told = _basis(first, now), _basis(now, first)
-    return Rejudged(*told, allowed=moved.get(True, 0), denied=moved.get(False, 0))
+    return Rejudged(
+        _basis_text(first, now),
+        _basis_text(now, first),
+        allowed=moved.get(True, 0),
+        denied=moved.get(False, 0),
+    )
 
 
-def _basis(one: Basis, other: Basis) -> str:
+def _basis_text(basis: Basis, other: Basis) -> str:
     """Its allow lists, and its taxonomy where that differs; a list's digest, where names do not."""
-    (taxonomy, lists), (other_taxonomy, others) = one, other
-    alike = lists != others and {*lists} == {*others}
-    names = [f"{name} ({digest[:DIGEST]})" if alike else name for name, digest in lists.items()]
-    told = ", ".join(sorted(names)) or "its own rules"
-    return told if taxonomy == other_taxonomy else f"{told}, taxonomy {taxonomy}"
+    taxonomy, lists = basis
+    other_taxonomy, other_lists = other
+    names = sorted(lists)
+    if lists != other_lists and {*lists} == {*other_lists}:
+        names = sorted(f"{name} ({digest[:DIGEST]})" for name, digest in lists.items())
+    rules = ", ".join(names) or "its own rules"
+    return rules if taxonomy == other_taxonomy else f"{rules}, taxonomy {taxonomy}"

@@ -1,10 +1,7 @@
-"""Runs in a SQL database: a file of SQLite in WAL mode by default, or what SQLAlchemy speaks to.
+"""The store: `opened` to read it, and `SqlStore` to write runs and to read them whole.
 
-Shards: processes that play one run together. The row of a trial is the claim of one of them.
-
-A shard tells that it lives by the database's clock, as those of machines differ. One that has told
-nothing for as long as its lease is taken for gone: its trials in flight are set aside, to be played
-by others. Should it live after all, what it writes of them counts nowhere.
+It is a file of SQLite in WAL mode by default, or any database that SQLAlchemy speaks to. Shards are
+the processes that play one run together.
 """
 
 import os
@@ -83,6 +80,11 @@ def is_older(where: Location) -> bool:
     with closing(connected(where.file)) as connection:
         return version_of(connection.execute) != SCHEMA
 
+
+# Shards: the row of a trial is the claim of one of them.
+# A shard reports that it lives by the database's clock, as those of machines differ. One that has
+# reported nothing for as long as its lease is taken for gone: its trials in flight are set aside,
+# to be played by others. Should it live after all, what it writes of them counts nowhere.
 
 LEASE = 60.0
 _CLOCK = {
@@ -243,20 +245,24 @@ def end(connection: Connection, shard: int) -> None:
     connection.ask(_ENDS.format(clock=_clock_of(connection)), shard=shard)
 
 
-def seconds_together(connection: Connection, run: str, closing: int) -> float | None:
+def _seconds_together(connection: Connection, run: str, closing: int) -> float | None:
     """Return the seconds since the first shard came; None if for a time none played the run."""
     if connection.ask(_ALONE, run=run)[0][0]:
         return None
     asked = _SPANS.format(clock=_clock_of(connection))
     spans = connection.ask(asked, run=run, shard=closing)
-    first, last = spans[0][0], 0.0
-    until = first
-    for came, seen, lease in spans:
-        if came > until or not came:  # as older releases did not keep
+    first = until = spans[0][0]
+    last = 0.0
+    for came, last_seen, lease in spans:
+        # Older releases did not keep when a shard came.
+        if came > until or not came:
             return None
-        until, last = max(until, seen + lease / BEATS), max(last, seen)
+        until = max(until, last_seen + lease / BEATS)
+        last = max(last, last_seen)
     return float(last - first)
 
+
+# The store.
 
 _THERE = "SELECT 1 FROM run WHERE id = :id UNION ALL SELECT 1 FROM imported WHERE id = :id"
 _NEW = " ON CONFLICT DO NOTHING RETURNING id"  # two may start in one second
@@ -399,9 +405,8 @@ class SqlStore:
 
         `effort` is of everything that is stored of the run; None where a part is not known.
         """
-        values = {"complete": complete, "second_reader": dict(second_reader)} | (
-            asdict(effort) if effort else {"seconds": None, "joules": None}
-        )
+        values = {"complete": complete, "second_reader": dict(second_reader)}
+        values |= asdict(effort) if effort else {"seconds": None, "joules": None}
         self._update_run(run_id, values)
 
     def close_part(
@@ -421,7 +426,7 @@ class SqlStore:
         with self.claimed(f"{run_id}: closing", Hold.WAITING), self._connection.together():
             (was, answers, seconds), *_ = self.ask(asked, run=run_id)
             if shard and complete and not was:
-                seconds = seconds_together(self._connection, run_id, shard.id)
+                seconds = _seconds_together(self._connection, run_id, shard.id)
             if shard:
                 end(self._connection, shard.id)
             counts = Counter(decoded(answers)) + Counter(second_reader)

@@ -1,9 +1,7 @@
-"""Summaries of trials in the store: written when a trial ends, read by one SELECT a run.
+"""Summaries of trials in the store, and runs, trials and imported counts as a list has them.
 
-SQLite is read by the standard library's module: importing an ORM takes longer than `agenteval
-gate` may take. Any other database goes the usual way.
-
-Runs, their trials and imported counts as a list has them: each in a few figures.
+A summary is written when a trial ends; all of a run are read by one SELECT. What a list shows of a
+run, of a trial or of imported counts is a few figures each.
 """
 
 from collections import Counter, defaultdict
@@ -132,6 +130,8 @@ def tables_known(query: Query) -> list[str]:
     return [row[0] for row in query(_TABLES)]
 
 
+# Lists.
+
 _LISTED = """SELECT id, model, simulated, started, seed, trials_planned, complete, scenarios,
     arm, source, labels, note FROM run LEFT JOIN tags ON run_id = id {}
     ORDER BY started DESC, id DESC"""
@@ -228,8 +228,8 @@ def moment(option: str, word: str) -> datetime:
     """A day or time that a user names, in UTC where it has no offset. Raises UsageError."""
     for text in (word, f"{word}-01"):  # a month, too
         with suppress(ValueError):
-            found = datetime.fromisoformat(text)
-            return found.replace(tzinfo=found.tzinfo or UTC)
+            time = datetime.fromisoformat(text)
+            return time.replace(tzinfo=time.tzinfo or UTC)
     raise UsageError(f"{option} {word}: no day or time. Give one such as 2026-11-22")
 
 
@@ -249,17 +249,20 @@ def headings(query: Query) -> list[Heading]:
 
 def listed(query: Query, ids: Sequence[str] | None = None) -> list[Listed]:
     """All runs, or those of these ids, newest first."""
-    named = {f"id{at}": run for at, run in enumerate(ids or ())}
-    among = ", ".join(f":{name}" for name in named)
-    conditions = ("", "") if ids is None else (f"WHERE id IN ({among})", f"AND run_id IN ({among})")
+    named = {f"id{number}": run for number, run in enumerate(ids or ())}
+    of_runs = of_trials = ""
+    if ids is not None:
+        among = ", ".join(f":{name}" for name in named)
+        of_runs = f"WHERE id IN ({among})"
+        of_trials = f"AND run_id IN ({among})"
     trials: dict[str, list[_Ended]] = defaultdict(list)
-    for run, scenario, outcome, calls, errors in query(_ENDED.format(conditions[1]), **named):
+    for run, scenario, outcome, calls, errors in query(_ENDED.format(of_trials), **named):
         denied = _shared(_sum_errors, errors)
         trials[run].append(_Ended(scenario, outcome, (denied, calls)))
     verdicts = {run: verdict for run, verdict in query(_VERDICTS)}  # noqa: C416 -- rows are no pairs
     return [
         _listed(*row, trials=trials[row[0]], verdicts=verdicts)
-        for row in query(_LISTED.format(conditions[0]), **named)
+        for row in query(_LISTED.format(of_runs), **named)
     ]
 
 
@@ -299,9 +302,9 @@ def _listed(
     trials: Sequence[_Ended],
     verdicts: Mapping[str, str],
 ) -> Listed:
-    run, model, simulated, started, seed, planned, complete, scenarios, arm, source, *told = row
-    labels, note = told
-    counted = [one for one in trials if one.outcome != Outcome.VOID]
+    run, model, simulated, started, seed, planned, complete, *rest = row
+    scenarios, arm, source, labels, note = rest
+    counted = [trial for trial in trials if trial.outcome != Outcome.VOID]
     return Listed(
         *(run, model, bool(simulated), started, seed, planned, bool(complete)),
         scenarios=tuple(decoded(scenarios)),
@@ -311,18 +314,17 @@ def _listed(
         labels=tuple(decoded(labels or "[]")),
         note=note or "",
         verdict=verdicts.get(run, ""),
-        outcomes=tuple(one.outcome for one in trials),
-        errors=tuple(one.errors for one in counted),
-        played=tuple(one.scenario for one in counted),
+        outcomes=tuple(trial.outcome for trial in trials),
+        errors=tuple(trial.errors for trial in counted),
+        played=tuple(trial.scenario for trial in counted),
     )
 
 
 def listed_tables(query: Query) -> list[ListedTable]:
     """All imported counts, newest first."""
-    return [
-        ListedTable(
-            *(table, decoded(card)["name"], sum(decoded(calls))),
-            *(sum(map(sum, decoded(by_class).values())), source, imported),
-        )
-        for table, card, calls, by_class, source, imported in query(_COUNTED)
-    ]
+    rows = []
+    for table, card, calls, by_class, source, imported in query(_COUNTED):
+        model = decoded(card)["name"]
+        errors = sum(map(sum, decoded(by_class).values()))
+        rows.append(ListedTable(table, model, sum(decoded(calls)), errors, source, imported))
+    return rows

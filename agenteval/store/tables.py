@@ -1,9 +1,9 @@
 """The tables of a store: `tables.sql` describes each column once, and all else follows from it.
 
 The file is what makes a new SQLite store. Out of it come the columns that statements name, the
-value of a column in a row that begins, the encoding of each value, and SQLAlchemy's tables
-(`schema`). Of text there are two kinds: VARCHAR holds words of our own, and TEXT what a model or a
-program wrote, which may hold what a database refuses.
+value of a column in a row that begins, the encoding of each value, and SQLAlchemy's tables, which
+`migration` makes. Of text there are two kinds: VARCHAR holds our own words, and TEXT what a model
+or a program wrote, which may hold what a database refuses.
 
 A row is read and written here without an ORM, whose import takes 30 MB and 0.3 s.
 """
@@ -113,7 +113,7 @@ class Column:
 
     @property
     def encode(self) -> Callable[[Any], Any] | None:
-        """What makes a value one for the driver; None where it takes the value as it is."""
+        """The function that makes a value one for the driver; None where that takes it as it is."""
         return _ENCODERS.get(f"packed {self.kind}" if self.is_packed else self.kind)
 
     @property

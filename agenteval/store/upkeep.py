@@ -9,8 +9,8 @@ from sqlalchemy import JSON, Connection, Table, bindparam, delete, insert, selec
 
 from agenteval.errors import HostError, UsageError
 from agenteval.store.location import Location, size_of
+from agenteval.store.migration import METADATA, ExactText
 from agenteval.store.orm import connected_to_read
-from agenteval.store.schema import METADATA, ExactText
 from agenteval.store.sql import SqlStore
 from agenteval.store.texts import PACKED
 
@@ -49,7 +49,10 @@ def _belongs(table: Table) -> Any:
     """The column by which a row belongs to a run; None where none does."""
     if table.name in {"run", "imported"}:
         return table.c.id
-    return next((column for name, column in table.c.items() if name in _ABOVE), None)
+    for name, column in table.c.items():
+        if name in _ABOVE:
+            return column
+    return None
 
 
 _ABOVE = {"run_id": "run", "trial_id": "trial", "rescore_id": "rescore"}
@@ -72,8 +75,10 @@ def remove(store: SqlStore, run_ids: Sequence[str]) -> None:
     """
     with store.connect() as connection, connection.begin():
         for run_id in run_ids:
-            if connection.execute(select(_SESSION.c.id).where(_SESSION.c.run_id == run_id)).first():
-                connection.execute(delete(_LOG))  # which is whose, its digest does not tell
+            sessions = select(_SESSION.c.id).where(_SESSION.c.run_id == run_id)
+            if connection.execute(sessions).first():
+                # Whose a file is, its digest does not tell.
+                connection.execute(delete(_LOG))
             for table in reversed(list(tables())):
                 connection.execute(delete(table).where(_rows_of(table, run_id)))
 
@@ -83,10 +88,10 @@ def copy(source: str, target: SqlStore, run_ids: Sequence[str]) -> None:
 
     Raises UsageError for a run that the target has already.
     """
-    there = [run_id for run_id in run_ids if target.exists(run_id)]
-    if there:
+    taken = [run_id for run_id in run_ids if target.exists(run_id)]
+    if taken:
         raise UsageError(
-            f"{', '.join(there)}: in {target.shown} already; nothing was copied. `agenteval runs "
+            f"{', '.join(taken)}: in {target.shown} already; nothing was copied. `agenteval runs "
             "rm` takes a run out of a store"
         )
     with connected_to_read(source) as reading, target.connect() as written, written.begin():
@@ -105,16 +110,23 @@ class _Moved:
     numbers: dict[str, dict[int, int]] = field(default_factory=dict)  # by table: old to new
 
     def copy(self, table: Table, run_id: str) -> None:
-        wanted = select(table).where(_rows_of(table, run_id)).order_by(*table.primary_key)
-        new = self.numbers[table.name] = {}
-        rows = self.source.execute(wanted).mappings()
+        own = select(table).where(_rows_of(table, run_id)).order_by(*table.primary_key)
+        self.numbers[table.name] = {}
+        rows = self.source.execute(own).mappings()
         for batch in rows.partitions(BATCH):
             for row in batch:
-                values = self._renumbered(table, dict(row))
-                number = values.pop("id") if isinstance(row.get("id"), int) else None
-                made = self.written.execute(insert(table), values).inserted_primary_key
-                if number is not None and made:
-                    new[number] = made[0]
+                self._copy_row(table, dict(row))
+
+    def _copy_row(self, table: Table, row: dict[str, Any]) -> None:
+        values = self._renumbered(table, row)
+        number = values.get("id")
+        if not isinstance(number, int):
+            self.written.execute(insert(table), values)
+            return
+        del values["id"]
+        key = self.written.execute(insert(table), values).inserted_primary_key
+        if key:
+            self.numbers[table.name][number] = key[0]
 
     def _renumbered(self, table: Table, values: dict[str, Any]) -> dict[str, Any]:
         for key in table.foreign_keys:
@@ -127,8 +139,10 @@ class _Moved:
 def faults(connection: Connection) -> Iterator[str]:
     """A line for each thing that is wrong in a store that is read."""
     if connection.dialect.name == "sqlite":
-        said = [str(row[0]) for row in connection.execute(text("PRAGMA integrity_check"))]
-        yield from (f"the file is damaged: {line}" for line in said[:SHOWN] if line != "ok")
+        lines = connection.execute(text("PRAGMA integrity_check")).scalars().all()
+        for line in lines[:SHOWN]:
+            if line != "ok":
+                yield f"the file is damaged: {line}"
     for table in METADATA.sorted_tables:
         for key in table.foreign_keys:
             above = key.column.table
@@ -144,10 +158,13 @@ def faults(connection: Connection) -> Iterator[str]:
 
 def _unread(connection: Connection, table: Table) -> Iterator[str]:
     """A line for each column with a value that was damaged in its place."""
-    for column in (one for one in table.c if isinstance(one.type, JSON | ExactText)):
-        some = select(column).execution_options(yield_per=BATCH)
+    for column in table.c:
+        if not isinstance(column.type, JSON | ExactText):
+            continue
+        values = select(column).execution_options(yield_per=BATCH)
         try:
-            sum(1 for _ in connection.execute(some))
+            for _ in connection.execute(values):
+                pass
         except HostError:
             yield f"{table.name}.{column.name} has a value that cannot be read"
 

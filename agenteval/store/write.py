@@ -1,10 +1,7 @@
-"""Rows in the form of a database's driver: the columns of tables, and the binding of each value.
+"""Writing a run: as it happens, by one process, a row for each turn and call at once.
 
-`rows` declares the same to SQLAlchemy, whose import takes 30 MB and 0.3 s that a run need not
-spend; `tables.sql` is made of it by `make format`. A test compares the columns here with both.
-Sessions from logs are bound wherever they were read.
-
-Writing one run as it happens, by one process: a row for each turn and call, at once.
+First the rows of a run and of imported counts, and of sessions from logs, which are bound wherever
+they were read. Then the recorder of a run, and the claim by which one process alone plays it.
 """
 
 import fcntl
@@ -58,6 +55,8 @@ def imported_values(imported: ImportedCounts) -> Values:
         "by_class": counts.by_class,
     }
 
+
+# Sessions from logs.
 
 _OF_SESSION = ("agent", "version", "project", "parent", "path", "part", "began", "ended")
 
@@ -264,6 +263,8 @@ def _through_to_the_disk(connection: Connection) -> Iterator[None]:
     yield
     connection.ask(as_before)
 
+
+# Claims.
 
 CLAIMS = "-claims"  # behind the name of an SQLite file, as SQLite has its -wal and -shm
 # Both kinds of lock have a number for a name; one of 62 bits fits into a file's offset.

@@ -14,7 +14,7 @@ from sqlalchemy import update
 
 from agenteval.errors import HostError
 from agenteval.protocols import TrialKey
-from agenteval.store.schema import METADATA
+from agenteval.store.migration import METADATA
 from agenteval.store.sql import SqlStore
 from agenteval.store.texts import PACKED
 from agenteval.testing import run, trial

@@ -122,7 +122,7 @@ def test_a_column_is_its_value_also_where_a_model_wrote_half_a_character(column,
 
 
 def test_a_store_of_today_is_asked_without_what_widens_older_ones(filled, monkeypatch):
-    monkeypatch.setattr(older, "put_views", lambda _: pytest.fail("views are made"))
+    monkeypatch.setattr(older, "_put_views", lambda _: pytest.fail("views are made"))
     assert gated(filled).id == "r1"
 
 

@@ -11,8 +11,8 @@ import pytest
 from sqlalchemy import create_engine
 
 from agenteval.store.location import SCHEMA, Connection, FileConnection, statements
+from agenteval.store.migration import METADATA
 from agenteval.store.orm import UrlConnection
-from agenteval.store.schema import METADATA
 from agenteval.store.sql import SqlStore
 from agenteval.store.tables import TABLES, TableWriter, blank_row
 

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from agenteval.stats.loads import all_turns, generation_speed, prefill_speed
+from agenteval.stats.loads import _generation_speed, _prefill_speed, all_turns
 from agenteval.testing import denied, failing, says, trial
 from agenteval.trial.call import Ending
 from agenteval.trial.tally import useful_calls
@@ -25,7 +25,7 @@ def turn(usage: Usage, timing: Timing | None) -> Turn:
     ],
 )
 def test_generation_is_timed_between_pieces_where_these_tell(tokens, timing, speed) -> None:
-    assert generation_speed(turn(Usage(0, tokens), timing)) == speed
+    assert _generation_speed(turn(Usage(0, tokens), timing)) == speed
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_generation_is_timed_between_pieces_where_these_tell(tokens, timing, spe
 )
 def test_prefill_counts_what_was_not_cached(prompt, cached, timing, speed) -> None:
     usage = Usage(prompt, 1, cached_tokens=cached)
-    assert prefill_speed(turn(usage, timing)) == speed
+    assert _prefill_speed(turn(usage, timing)) == speed
 
 
 def test_turns_and_useful_calls_are_those_of_all_agents() -> None:
