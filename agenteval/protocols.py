@@ -68,7 +68,7 @@ class Relay(Protocol):
 
 
 class Judge(Protocol):
-    """The judge of whether a call may run, and if not, why: the module `taxonomy.judge`."""
+    """The judge of whether a call may run, and if not, why: the module `classes.judge`."""
 
     def judge(self, call: ToolCall, policy: Policy, world: World) -> Verdict:
         """Return Allowed with what runs, or Denied with all explaining classes. Never raises."""
