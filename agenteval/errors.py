@@ -45,7 +45,8 @@ class Cause(StrEnum):
     INTERRUPTED = "interrupted"  # the run was ended while the trial was in flight
 
 
-FAULTS = (Cause.SCENARIO, Cause.AGENTEVAL)  # neither the server's nor the machine's: to be mended
+# Neither the server's nor the machine's: to be fixed before the next run.
+FAULTS = (Cause.SCENARIO, Cause.AGENTEVAL)
 
 
 class AgentevalError(Exception):
@@ -79,10 +80,11 @@ class CutOffError(AgentevalError):
 class InfrastructureError(AgentevalError):
     """Our machine or the model's server failed; no verdict about the model may follow from it."""
 
-    def __init__(self, said: str, cause: Cause = Cause.OURS) -> None:
-        super().__init__(said)
+    def __init__(self, message: str, cause: Cause = Cause.OURS) -> None:
+        super().__init__(message)
         self.cause = cause
-        self.endpoint = ""  # the URL of the server, of a model that has several
+        # The URL of the server, of a model that has several.
+        self.endpoint = ""
 
 
 class HostError(AgentevalError):
@@ -119,12 +121,13 @@ def is_damage(message: str) -> bool:
     return any(words in message for words in _DAMAGED)
 
 
-_SAID = 500  # characters: SQLite tells the whole of a text that it cannot read
+# Characters: SQLite repeats the whole of a text that it cannot read.
+_LONGEST_REASON = 500
 
 
 def fault(store: str, message: str) -> HostError:
     """Return one line about damage, a full disk or a lost connection, which no store can fix."""
-    what = " ".join(message.split())[:_SAID]
+    what = " ".join(message.split())[:_LONGEST_REASON]
     if is_damage(what):
         return HostError(
             f"--store {store}: the file is damaged ({what}). Bring a copy of it back, or save what "
@@ -148,9 +151,9 @@ class UnservedError(InfrastructureError):
     """
 
     def __init__(
-        self, said: str, cause: Cause, *, after: float | None = None, works: bool = True
+        self, message: str, cause: Cause, *, after: float | None = None, works: bool = True
     ) -> None:
-        super().__init__(said, cause)
+        super().__init__(message, cause)
         self.after = after
         self.works = works
 

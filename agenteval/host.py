@@ -40,7 +40,13 @@ _LIMITS: Final = {
     "RLIMIT_FSIZE": _Limit("kB in a file", "-f", 1024, "LimitFSIZE"),
     "RLIMIT_NPROC": _Limit("processes of this user", "-u", 1, "LimitNPROC"),
 }
-# What the loader of a library says where there is no memory for it.
+_LIMIT_OF_ERROR: Final = {
+    errno.EMFILE: "RLIMIT_NOFILE",
+    errno.ENFILE: "RLIMIT_NOFILE",
+    errno.ENOMEM: "RLIMIT_AS",
+    errno.EAGAIN: "RLIMIT_NPROC",
+}
+# Messages of a library's loader that finds no memory for it.
 _UNMAPPED: Final = ("failed to map segment", "map zero-fill pages", "cannot allocate memory")
 
 
@@ -78,9 +84,7 @@ def _name(error: BaseException) -> str | None:
     if "can't start new thread" in message:
         # threads count as processes; their stacks need address space
         return "RLIMIT_NPROC" if _soft("RLIMIT_AS") is None else "RLIMIT_AS"
-    kinds = {errno.EMFILE: "RLIMIT_NOFILE", errno.ENFILE: "RLIMIT_NOFILE"}
-    kinds |= {errno.ENOMEM: "RLIMIT_AS", errno.EAGAIN: "RLIMIT_NPROC"}
-    return kinds.get(error.errno or 0) if isinstance(error, OSError) else None
+    return _LIMIT_OF_ERROR.get(error.errno or 0) if isinstance(error, OSError) else None
 
 
 def _cure(limit: _Limit) -> str:
@@ -88,14 +92,15 @@ def _cure(limit: _Limit) -> str:
 
 
 def _hard(name: str) -> int | None:
-    return _number(resource.getrlimit(getattr(resource, name))[1])
+    return _limit(name, 1)
 
 
 def _soft(name: str) -> int | None:
-    return _number(resource.getrlimit(getattr(resource, name))[0])
+    return _limit(name, 0)
 
 
-def _number(value: int) -> int | None:
+def _limit(name: str, which: int) -> int | None:
+    value = resource.getrlimit(getattr(resource, name))[which]
     return None if value == resource.RLIM_INFINITY else value
 
 

@@ -374,7 +374,8 @@ async def _search(task: FileSearch, sandbox: Sandbox, readable: PathRules) -> Ex
     # Isolated: modules beside the files are not imported, whoever wrote them.
     ran = await sandbox.run(("python3", "-I", "-S", "-c", _WALK, task.folder, pattern))
     if ran.exit_code != 0:
-        return Execution(1, ran.output.strip().rpartition("\n")[2], ran.seconds, ran.limit)
+        last_line = ran.output.strip().rpartition("\n")[2]
+        return Execution(1, last_line, ran.seconds, ran.limit)
     matches = list(_matches(task, readable, ran.output))
     lines = matches[:MATCHES]
     if len(matches) > MATCHES:

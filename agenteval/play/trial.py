@@ -134,7 +134,8 @@ class TrialRunner:
     async def read(self, requests: Sequence[Sent]) -> None:
         await self.reading.check(requests, self.model.health)
         # While no call of the first agent ran, nothing can have changed its database.
-        if self.prompt.goal and not any(record.execution for record in self.loops[""].calls):
+        has_run = any(record.execution for record in self.loops[""].calls)
+        if self.prompt.goal and not has_run:
             await self.monitor.database.begin()
 
     async def cut(self, turn: Turn, prompt: float) -> tuple[Ending | None, str]:
@@ -285,7 +286,9 @@ class TrialRunner:
     def _with_turns(self, part: AgentPart) -> AgentPart:
         """Return the part with its agent's turns and calls; a refused one has none."""
         loop = self.loops.get(part.label)
-        return replace(part, turns=tuple(loop.turns), calls=tuple(loop.calls)) if loop else part
+        if loop is None:
+            return part
+        return replace(part, turns=tuple(loop.turns), calls=tuple(loop.calls))
 
 
 @dataclass(frozen=True, slots=True)

@@ -404,8 +404,10 @@ class World:
 
     def hosting(self, hosted: HostedProgram, limits: Limits) -> "World":
         """Return the same sandbox, with the places of a hosted program."""
-        places = {path: (size, limits.inodes + 1, 0o755) for path, size in hosted.places.items()}
-        return replace(self, shown=dict(hosted.shown), tmpfs=self.tmpfs | places)
+        tmpfs = dict(self.tmpfs)
+        for path, size in hosted.places.items():
+            tmpfs[path] = size, limits.inodes + 1, 0o755
+        return replace(self, shown=dict(hosted.shown), tmpfs=tmpfs)
 
     @property
     def rules(self) -> Rules:

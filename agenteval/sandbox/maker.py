@@ -100,7 +100,8 @@ class _Maker:
     def _request(self, act: str, arguments: Sequence[object]) -> bytes:
         fresh: dict[int, object] = {}
         sent = [self._numbered(argument, fresh) for argument in arguments]
-        return wire.frame(pickle.dumps((fresh, act, sent), pickle.HIGHEST_PROTOCOL), b"")
+        content = pickle.dumps((fresh, act, sent), pickle.HIGHEST_PROTOCOL)
+        return wire.frame(content, b"")
 
     def _numbered(self, value: object, fresh: dict[int, object]) -> object:
         """Return a number in the place of a value that is sent again and again.

@@ -72,7 +72,7 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class _Rules:
-    """What `maker_child.toml` allows; `changes` are SQLite's numbers of actions."""
+    """The lists of `maker_child.toml`; `changes` are SQLite's numbers of actions."""
 
     changes: frozenset[int]
     pragmas: frozenset[str]
@@ -313,8 +313,10 @@ def main(fd: int) -> NoReturn:
     peer = socket.socket(fileno=fd)
     _warm()
     gc.freeze()
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
-    wire.write(fd, wire.frame(msgspec.msgpack.encode(confine()), b""))
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, sys.stderr.fileno())
+    layers = msgspec.msgpack.encode(_confine())
+    wire.write(fd, wire.frame(layers, b""))
     values: dict[int, Any] = {}
     while (header := wire.exactly(fd, wire.HEADER)) is not None:
         request = wire.exactly(fd, sum(wire.lengths(header)))
@@ -323,8 +325,10 @@ def main(fd: int) -> NoReturn:
         signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS)
         fault, text, body = _serve_request(request, values)
         signal.setitimer(signal.ITIMER_PROF, 0)
-        peer.sendall(wire.frame(msgspec.msgpack.encode((fault, text)), body))
-        if text == SPENT:  # what is left of memory may not do for the next request
+        head = msgspec.msgpack.encode((fault, text))
+        peer.sendall(wire.frame(head, body))
+        # What is left of memory may not do for the next request.
+        if text == SPENT:
             break
     sys.exit()
 
@@ -370,7 +374,7 @@ def _warm() -> None:
         world.execute("SELECT datetime('now', 'localtime')").fetchone()
 
 
-def confine() -> list[str]:
+def _confine() -> list[str]:
     """Give up all but computing and answering, by as many layers as this machine has: their names.
 
     Without a descriptor left no file and no socket opens on any system; Linux adds the rest.
@@ -398,7 +402,6 @@ def confine() -> list[str]:
 
 def _address_space() -> int:
     try:
-        with open("/proc/self/statm", "rb") as file:  # noqa: PTH123 -- as in `inside`
-            return int(file.read().split()[0]) * resource.getpagesize() + MEMORY
+        return inquiry.address_space() + MEMORY
     except OSError:  # no such file: the limit is then of the whole process
         return 2 * MEMORY

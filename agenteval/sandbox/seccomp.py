@@ -73,10 +73,11 @@ def sandbox_filter(machine: str, *, loopback: bool) -> bytes:
     code += _refuse_all(sections["refused"], errno.EPERM)
     code += _refuse_all(sections["unsupported"], errno.EOPNOTSUPP)
     for name, argument in OF_PROCESS_1.items():
-        kind = []
+        body = []
         if name in ONE_PROCESS:
-            kind = _refuse_unless(0, ONE_PROCESS[name])
-        code += _when(number[name], [*kind, *_refuse_if_any(argument, (1,), errno.EPERM)])
+            body += _refuse_unless(0, ONE_PROCESS[name])
+        body += _refuse_if_any(argument, (1,), errno.EPERM)
+        code += _when(number[name], body)
     code += _when(number["clone"], _no_namespace())
     code += _when(number["ioctl"], _refuse_if_any(1, TERMINAL_INPUT, errno.EPERM))
     code += _when(number["setsockopt"], _ignore_buffers())
@@ -94,8 +95,12 @@ def only(machine: str, names: Iterable[str]) -> bytes:
 
 def _allow(machine: str, numbers: Iterable[int | None]) -> list[bytes]:
     """Return the head of a filter: no other machine's numbers, and these calls as they are."""
-    code = [_step(LOAD, ARCHITECTURE), _step(EQUAL, ARCH[machine], 1, 0), _step(RETURN, KILL)]
-    code.append(_step(LOAD, NUMBER))
+    code = [
+        _step(LOAD, ARCHITECTURE),
+        _step(EQUAL, ARCH[machine], 1, 0),
+        _step(RETURN, KILL),
+        _step(LOAD, NUMBER),
+    ]
     # Each call passes all steps before its own: a range of numbers costs as much as one.
     for first, last in _ranges(numbers):
         code.append(_step(AT_LEAST, last + 1, 2, 0))
@@ -159,11 +164,20 @@ def _no_namespace() -> list[bytes]:
 
 
 def _refuse_unless(index: int, value: int) -> list[bytes]:
-    return [_argument(index), _step(EQUAL, value, 1, 0), _answer(errno.EPERM)]
+    return [
+        _argument(index),
+        _step(EQUAL, value, 1, 0),
+        _answer(errno.EPERM),
+    ]
 
 
 def _refuse_if_any(index: int, values: tuple[int, ...], error: int) -> list[bytes]:
-    return [_argument(index), *_jumps(values), _step(RETURN, ALLOW), _answer(error)]
+    return [
+        _argument(index),
+        *_jumps(values),
+        _step(RETURN, ALLOW),
+        _answer(error),
+    ]
 
 
 def _jumps(values: tuple[int, ...]) -> Iterator[bytes]:
@@ -174,11 +188,19 @@ def _jumps(values: tuple[int, ...]) -> Iterator[bytes]:
 
 def _ignore_buffers() -> list[bytes]:
     """Report success and change nothing, as the kernel answers a wish for more than it grants."""
-    other_level = [_argument(1), _step(EQUAL, SOL_SOCKET, 1, 0), _step(RETURN, ALLOW)]
-    return [*other_level, *_refuse_if_any(2, BUFFERS, 0)]
+    return [
+        _argument(1),
+        _step(EQUAL, SOL_SOCKET, 1, 0),
+        _step(RETURN, ALLOW),
+        *_refuse_if_any(2, BUFFERS, 0),
+    ]
 
 
 def _only_families(*, loopback: bool) -> list[bytes]:
     families = (UNIX, INET, INET6) if loopback else (UNIX,)
-    refused = _answer(errno.EAFNOSUPPORT)
-    return [_argument(0), *_jumps(families), refused, _step(RETURN, ALLOW)]
+    return [
+        _argument(0),
+        *_jumps(families),
+        _answer(errno.EAFNOSUPPORT),
+        _step(RETURN, ALLOW),
+    ]

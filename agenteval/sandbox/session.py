@@ -18,7 +18,6 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from inspect import getsource
-from pathlib import Path
 from time import perf_counter
 from typing import Any, Final, Literal, Self
 
@@ -221,11 +220,14 @@ def answers(execution: Execution, count: int) -> Answers:
 def _answer(
     names: Sequence[str] = (), rows: Sequence[Sequence[FLAT]] = (), error: str = ""
 ) -> Answer:
+    if rows and not names:
+        raise ValueError("rows without columns")
+    for row in rows:
+        if len(row) != len(names):
+            raise ValueError("not a value for each column")
+        if not all(isinstance(cell, FLAT) for cell in row):
+            raise ValueError("not a plain value")
     cells = tuple(map(tuple, rows))
-    if (cells and not names) or any(len(row) != len(names) for row in cells):
-        raise ValueError("not a value for each column")
-    if not all(isinstance(cell, FLAT) for row in cells for cell in row):
-        raise ValueError("not a plain value")
     return Answer(tuple(map(str, names)), cells, str(error)[:500])
 
 
@@ -262,7 +264,10 @@ def reported(code: int, output: str) -> str:
     if code == 0:
         return ""
     tail = output[-TAIL:]
-    return next((str(limit) for limit, words in MESSAGES if words.search(tail)), "")
+    for limit, words in MESSAGES:
+        if words.search(tail):
+            return str(limit)
+    return ""
 
 
 _KILLED = 128 + signal.SIGKILL
@@ -275,10 +280,9 @@ _OUT_OF_MEMORY = (
 def _oom_kills() -> int:
     """Return how many processes the kernel has killed for want of memory since it started."""
     try:
-        lines = Path("/proc/vmstat").read_bytes().splitlines()
+        return usage.kernel_kills("/proc/vmstat")
     except OSError:  # no Linux
         return 0
-    return next((int(line.split()[1]) for line in lines if line.startswith(b"oom_kill ")), 0)
 
 
 # The sandbox.
@@ -388,14 +392,14 @@ class Session:
             if "error" in reply:
                 raise InfrastructureError(f"sandbox: {reply['error']}")
             output = order.open(body) if order else body
-            execution = _execution(reply, output.decode(errors="replace"), self._link.struck())
+            execution = _execution(reply, output, self._link.struck())
             is_killed = execution.exit_code == _KILLED and not execution.limit
             if is_killed and _oom_kills() > kills_before:
                 raise InfrastructureError(_OUT_OF_MEMORY)
-            if not reply.get("clean", True):
-                return await self._replace(execution)
-            self._stamped = str(reply.get("stamp", ""))
-            return execution
+            if reply.get("clean", True):
+                self._stamped = str(reply.get("stamp", ""))
+                return execution
+            return await self._replace(execution)
 
     async def read(self, path: str) -> bytes:
         reply, content = await self._ask({"do": "read", "path": path}, seconds=GRACE_SECONDS)
@@ -438,8 +442,9 @@ class Session:
             return await self._link.ask(wire.request(message), seconds=seconds)
 
 
-def _execution(reply: Reply, output: str, struck: str) -> Execution:
+def _execution(reply: Reply, content: bytes, struck: str) -> Execution:
     """Return the runner's report; `struck` is the limit that the kernel named."""
+    output = content.decode(errors="replace")
     code: int | None = reply["code"]
     limit: str = reply["limit"]
     if reply.get("killed"):
@@ -473,7 +478,8 @@ def _unfilled(error: OSError, files: Mapping[str, bytes], limits: Limits) -> Age
 async def launched(launcher: Launcher, plan: Plan) -> AsyncGenerator[Link]:
     """Start a sandbox by this plan, and end it with the context. Raises as `greet`."""
     try:
-        link = Link(*launcher.world(plan.kind, bounds(plan.runner["limits"])))
+        limits = bounds(plan.runner["limits"])
+        link = Link(*launcher.world(plan.kind, limits))
     except OSError as error:
         raise InfrastructureError(f"sandbox: {error}") from error
     try:

@@ -119,7 +119,7 @@ sys.path[:0] = sys.argv[1].split(':')
 from agenteval.sandbox import maker_child
 maker_child._warm()
 sys.stdout.flush()
-maker_child.confine()
+maker_child._confine()
 tries = {
     'open a file': lambda: open('/etc/hostname'),
     'make a file': lambda: open(sys.argv[2] + '/made', 'w'),

@@ -13,7 +13,7 @@ Bait = dict[str, Any]
 SEIZE = 0x4206  # traces without stopping
 
 
-def try_all(bait: Bait) -> dict[str, str]:
+def _try_all(bait: Bait) -> dict[str, str]:
     """Return what stopped each attempt; "" for one that got through."""
     return {name: _try(attempt, bait) for name, attempt in ATTEMPTS.items()}
 
@@ -84,4 +84,5 @@ ATTEMPTS = {
 }
 
 if __name__ == "__main__":
-    print(json.dumps(try_all(json.loads(Path(sys.argv[1]).read_text()))))
+    attempts = _try_all(json.loads(Path(sys.argv[1]).read_text()))
+    print(json.dumps(attempts))

@@ -71,7 +71,7 @@ json_group_object json_insert json_object json_patch json_pretty json_quote json
 json_set json_tree json_type json_valid -> ->>
 """
 FUNCTIONS = frozenset(KNOWN.split())
-# What ends a question and not the process.
+# Errors that end a question and not the process.
 FAULTS = (sqlite.Error, sqlite.Warning, MemoryError, OverflowError, ValueError)
 
 
@@ -84,11 +84,17 @@ def prepare() -> None:
     """Make what each fork of this process then has: a connection, and what bounds it."""
     if not _READY:
         _READY.append(defended(":memory:", LIMITS))
-        with open("/proc/self/statm", "rb") as file:
-            space = int(file.read().split()[0]) * resource.getpagesize() + MEMORY
+        space = address_space() + MEMORY
         _, hard = resource.getrlimit(resource.RLIMIT_AS)
         space = space if hard == resource.RLIM_INFINITY else min(space, hard)
         _BOUNDS[resource.RLIMIT_AS] = (space, space)
+
+
+def address_space() -> int:
+    """Return the bytes of address space that this process has. Raises OSError outside of Linux."""
+    with open("/proc/self/statm", "rb") as file:
+        pages = file.read().split()[0]
+    return int(pages) * resource.getpagesize()
 
 
 _READY: list[Any] = []
@@ -191,7 +197,8 @@ def deviation(objects: list[Row], declared: list[Row]) -> str:
         return f"{lost[0]} is not as it was declared"
     own = {str(row[1]).lower() for row in expected}
     for row in objects:
-        if row not in expected and (str(row[1]).lower() in own or not _is_plain(*row)):
+        is_own_name = str(row[1]).lower() in own
+        if row not in expected and (is_own_name or not _is_plain(*row)):
             return f"{row[0]} {row[1]} was not there at first"
     return "" if len(objects) == len(there) else "an object of it is there twice"
 

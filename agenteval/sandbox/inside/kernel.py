@@ -89,8 +89,8 @@ def clone_into(namespaces: int, group: int) -> int:
 def open_beneath(folder: int, path: str, flags: int) -> int:
     """Open what lies below this folder, through no link and never out of it (Linux 5.6)."""
     how = struct.pack("=3Q", flags, 0, NO_LINKS | BENEATH)
-    arguments = ctypes.c_long(folder), os.fsencode(path), how, ctypes.c_size_t(len(how))
-    return _syscall(OPENAT2, "open", *arguments)
+    size = ctypes.c_size_t(len(how))
+    return _syscall(OPENAT2, "open", ctypes.c_long(folder), os.fsencode(path), how, size)
 
 
 def unshare(namespaces: int) -> None:
@@ -132,7 +132,9 @@ def empty_the_bounding_set() -> None:
 
 def landlock_version() -> int:
     """Return the version of the Landlock that this kernel has; 0 for none."""
-    return max(0, int(_libc.syscall(*map(ctypes.c_long, (LANDLOCK, 0, 0, 1)))))
+    numbers = map(ctypes.c_long, (LANDLOCK, 0, 0, 1))
+    version = int(_libc.syscall(*numbers))
+    return max(0, version)
 
 
 def landlock(rules: Iterable[tuple[str, str]], *, loopback: bool) -> None:
@@ -175,7 +177,9 @@ def install_filter(program: bytes) -> None:
     """Put this process and all its children under a seccomp filter, for good."""
     prctl(NO_NEW_PRIVS, 1)
     argument = _Program(len(program) // 8, program)
-    _check(_libc.prctl(SECCOMP, ctypes.c_ulong(2), ctypes.byref(argument), 0, 0), "seccomp filter")
+    mode = ctypes.c_ulong(2)
+    result = _libc.prctl(SECCOMP, mode, ctypes.byref(argument), 0, 0)
+    _check(result, "seccomp filter")
 
 
 def hold(value: object) -> None:

@@ -108,7 +108,8 @@ def _leave(group: str, killed: int) -> NoReturn:
             if killed:
                 usage.restore(group, killed)
     finally:
-        os._exit(0)  # the parent-death signal takes along what is left of worlds
+        # The parent-death signal takes along what is left of sandboxes.
+        os._exit(0)
 
 
 def _fork(namespaces: int, fds: list[int]) -> int:
@@ -155,7 +156,8 @@ def _die_before_the_evaluator() -> None:
 def _report_fault(peer: int, error: OSError, at: str = "") -> None:
     """Report the fault to the evaluator, unless it is gone."""
     try:
-        wire.reply(peer, {"errno": error.errno, "error": at + (error.strerror or str(error))})
+        reason = error.strerror or str(error)
+        wire.reply(peer, {"errno": error.errno, "error": at + reason})
     except OSError:
         return
 

@@ -29,12 +29,19 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
     Act = Callable[[wire.Message], tuple[int, bytes]]
-CALLS = (["uv", "run", "--script"], ["uv", "run"], ["python3"], ["python"])
+CALLS = (
+    ["uv", "run", "--script"],
+    ["uv", "run"],
+    ["python3"],
+    ["python"],
+)
 # What scripts import most, and what argparse and sqlite3 import when they are used.
 PRELOADED = ("argparse", "datetime", "json", "math", "pathlib", "re", "shutil", "sqlite3")
-LARGEST = 100_000  # of all words: beyond that the kernel may refuse an exec
+# Bytes of all words: beyond that the kernel may refuse an exec.
+LARGEST = 100_000
 CRASHED = 125
-OF_EACH = {"__main__", "builtins", "sys"}  # what every script has of its own
+# Every script has these of its own.
+OF_EACH = {"__main__", "builtins", "sys"}
 
 
 def warm(names: Iterable[str] = PRELOADED) -> None:
@@ -103,7 +110,9 @@ class Scripts:
         site.enablerlcompleter()
         texts = b"".join(self.pinned.values())
         warm(name for name in PRELOADED if name.encode() in texts)
-        spared |= {name: sys.modules[name] for name in sys.modules if name not in OF_EACH}
+        for name, module in sys.modules.items():
+            if name not in OF_EACH:
+                spared[name] = module
         # A site file of this machine may have started a thread: then no fork is safe.
         if len(sys._current_frames()) > 1:  # noqa: SLF001
             self.pinned.clear()
@@ -243,8 +252,10 @@ def _do(act: Act, order: wire.Message) -> None:
 
 def sealed(key: bytes, content: bytes) -> bytes:
     """XOR with a one-time pad from the key; applying it twice gives the text back."""
-    pad = int.from_bytes(_sha3.shake_256(key).digest(len(content)), "little")
-    return (int.from_bytes(content, "little") ^ pad).to_bytes(len(content), "little")
+    size = len(content)
+    pad = _sha3.shake_256(key).digest(size)
+    number = int.from_bytes(content, "little") ^ int.from_bytes(pad, "little")
+    return number.to_bytes(size, "little")
 
 
 HELP = "agenteval_test"  # what programs import

@@ -82,12 +82,8 @@ class Runner:
             child = start_child(nothing, sink)
         except RefusedError as refused:
             os.close(source)
-            reply = {
-                "code": refused.code,
-                "limit": "",
-                "cut": False,
-                "seconds": time.perf_counter() - started,
-            }
+            seconds = time.perf_counter() - started
+            reply = {"code": refused.code, "limit": "", "cut": False, "seconds": seconds}
             return reply, str(refused).encode()
         finally:
             os.close(sink)

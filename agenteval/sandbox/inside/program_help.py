@@ -137,7 +137,8 @@ class _Subject:
         line = b""
         until = time.monotonic() + SECONDS
         while not line.endswith(b"\n"):
-            ready, _, _ = waiting.select([self._from], [], [], max(0.0, until - time.monotonic()))
+            seconds = max(0.0, until - time.monotonic())
+            ready, _, _ = waiting.select([self._from], [], [], seconds)
             if not ready:
                 raise ValueError(f"none in {SECONDS:g} s")
             part = os.read(self._from, 1 << 16)

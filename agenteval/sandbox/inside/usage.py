@@ -187,9 +187,12 @@ def memory_group() -> str:
     """Return the file in which a control group of our own counts; "" if we see none."""
     if os.getpid() != 1:
         return ""
-    groups = ("memory.events", "memory/memory.oom_control")  # of version 2, of version 1
-    files = (f"/sys/fs/cgroup/{group}" for group in groups)
-    return next((file for file in files if os.access(file, os.R_OK)), "")
+    # Of version 2, of version 1.
+    for name in ("memory.events", "memory/memory.oom_control"):
+        file = f"/sys/fs/cgroup/{name}"
+        if os.access(file, os.R_OK):
+            return file
+    return ""
 
 
 def kernel_kills(group: str) -> int:
@@ -197,7 +200,10 @@ def kernel_kills(group: str) -> int:
     if not group:
         return 0
     with open(group, "rb") as file:
-        return sum(int(line.split()[1]) for line in file if line.startswith(b"oom_kill "))
+        for line in file:
+            if line.startswith(b"oom_kill "):
+                return int(line.split()[1])
+    return 0
 
 
 def full(limits: dict[str, int], places: list[str]) -> str:
@@ -247,16 +253,20 @@ HOME = "agenteval-home-"
 NEEDED = ("memory", "pids")
 WANTED = ("memory", "pids", "cpu")
 KEYS = ("cgroup.procs", "cgroup.subtree_control", "cgroup.threads")
-PERIOD = 20_000  # microseconds: who has used up his share waits no longer than this
-SPARE = 64 << 20  # of memory, so that the watch names the limit before the kernel kills
-EXTRA = 8  # processes: the runner, what builds the world, and more than the watch allows
+# Microseconds: who has used up his share of the processors waits no longer than this.
+PERIOD = 20_000
+# Of memory, so that the watch names the limit before the kernel kills.
+SPARE = 64 << 20
+# Processes: the runner, what builds the sandbox, and more than the watch allows.
+EXTRA = 8
 END_SECONDS = 3.0
 
 
 def of(pid: int) -> str:
     """Return the folder of the group that this process is in; "" if it is in none of version 2."""
     with open(f"/proc/{pid}/cgroup") as file:
-        path = next((line[3:-1] for line in file if line.startswith("0::")), "")
+        paths = [line[3:-1] for line in file if line.startswith("0::")]
+    path = paths[0] if paths else ""
     with open(MOUNTS) as file:
         for line in file:
             where, _, kind = line.partition(" - ")

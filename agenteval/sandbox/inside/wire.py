@@ -1,4 +1,4 @@
-"""What passes between the evaluator and a runner: frames, and the files of the workspace.
+"""Traffic between the evaluator and a runner: frames, and the files of the workspace.
 
 A frame is two lengths, a message, then raw bytes. Requests are marshalled: the runner trusts the
 evaluator, and loading json would cost a third of its start. Replies are JSON: the evaluator trusts
@@ -21,8 +21,10 @@ if TYPE_CHECKING:
 
     Message = dict[str, Any]
 HEADER = 8
-LARGEST = 1 << 28  # no honest frame is bigger; a length beyond it is a broken peer
-GREATEST = 1.7976931348623157e308  # of floats: an infinite one is no JSON
+# No honest frame is bigger; a length beyond it is a broken peer.
+LARGEST = 1 << 28
+# Of floats: an infinite one is no JSON.
+GREATEST = 1.7976931348623157e308
 PORTABLE = 2  # a version of marshal that every Python 3 reads
 
 
@@ -66,7 +68,8 @@ def receive(fd: int) -> tuple[Message, bytes] | None:
 
 
 def frame(text: bytes, body: bytes) -> bytes:
-    return len(text).to_bytes(4, "big") + len(body).to_bytes(4, "big") + text + body
+    header = len(text).to_bytes(4, "big") + len(body).to_bytes(4, "big")
+    return header + text + body
 
 
 def json(value: Any) -> str:
@@ -133,7 +136,10 @@ def _rest(fd: int, most: int) -> bytes:
     The file may grow, or be the kernel's own, whose size is 0.
     """
     rest = bytearray()
-    while len(rest) < most and (part := os.read(fd, min(_CHUNK, most - len(rest)))):
+    while len(rest) < most:
+        part = os.read(fd, min(_CHUNK, most - len(rest)))
+        if not part:
+            break
         rest += part
     return bytes(rest)
 
