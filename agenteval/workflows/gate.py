@@ -14,9 +14,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from agenteval import config  # lazily: its `gate` imports pydantic, which showing a run spares
 from agenteval.classes.catalogue import TAXONOMY_VERSION
 from agenteval.config.files import GATE_FILE, read_toml, renew
-from agenteval.config.gate import digest, rules_at
 from agenteval.config.trust import find_rules, roots
 from agenteval.errors import UsageError
 from agenteval.protocols import TrialKey
@@ -71,15 +71,12 @@ def judged(  # noqa: PLR0913 -- what a gate is asked for
 
     `rescored` judges a run's stored calls again first, where another taxonomy judged them.
     """
-    rules_in_force, source = rules_at(rules, about)
+    rules_in_force, source = config.gate.rules_at(rules, about)
     before, after = run_summary(baseline, store), run_summary(candidate, store)
     if rescored:
         before, after = _rescored(before, baseline, store), _rescored(after, candidate, store)
     excluded = _check_comparable(
-        before,
-        after,
-        allow_simulated=allow_simulated,
-        across_arms=across_arms,
+        before, after, allow_simulated=allow_simulated, across_arms=across_arms
     )
     if excluded:
         before, after = _without(before, excluded), _without(after, excluded)
@@ -144,7 +141,7 @@ class Looked:
     judged: str  # digest of what judged the calls of both
 
     def is_known(self, rules: Rules) -> bool:
-        this = (digest(rules), self.judged)
+        this = (config.gate.digest(rules), self.judged)
         return any((one.rules, one.judged) == this for one in self.before)
 
     def kept_as(
@@ -162,7 +159,7 @@ class Looked:
             level=self.level,
             verdict=verdict,
             baseline=self.baseline,
-            rules=digest(rules),
+            rules=config.gate.digest(rules),
             at=datetime.now(UTC).isoformat(timespec="seconds"),
             data=self.data,
             judged=self.judged,
@@ -216,7 +213,7 @@ def _look_remarks(look: Looked, rules: Rules, candidate: RunSummary, unkept: str
             f"{level_text(look.level)}, after {len(candidate.trials)} of "
             f"{candidate.trials_planned} trials: all looks share a level of {LEVEL:g}."
         )
-    if any(one.rules != digest(rules) for one in look.before):
+    if any(one.rules != config.gate.digest(rules) for one in look.before):
         yield (
             "The same trials were held against other rules before: limits that are chosen with "
             "the figures at hand prove less."
@@ -486,5 +483,5 @@ def watch_for(
         return None
     if gate is None or baseline is None:
         raise UsageError("--gate and --baseline belong together: give both or none")
-    rules, _ = rules_at(gate)
+    rules, _ = config.gate.rules_at(gate)
     return InterimLooks(rules, run_summary(baseline, store), allow_simulated, gate)
