@@ -260,14 +260,14 @@ async def run_async(
     """Do what `run` does, to be awaited. If cancelled, it closes what it opened; trials stay."""
     chosen = _checked(settings)
     bind(joined_url := _joined(chosen["base_url"]) or "")
-    asked = {
+    options = {
         **{name: chosen[name] for name in USUAL.keys() & chosen.keys()},
         "targets": _names(scenarios),
         "model": [text_of("model", model)],
         "base_url": joined_url or None,
         "concurrency": str(chosen["concurrency"]),
     }
-    plan = plan_of(Options(**asked), chosen["store"])
+    plan = plan_of(Options(**options), chosen["store"])
     with closing(SqlStore(chosen["store"])) as store:
         session = session_of(plan, store, progress=_Callback(chosen["on_progress"]))
         await session.play()

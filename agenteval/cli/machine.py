@@ -399,13 +399,8 @@ def speed(  # noqa: PLR0913 -- each is an option of the command line
     if bool(what) == bool(model) or what == [INGEST]:
         raise UsageError(NOTHING_NAMED)
     if model:
-        asked = workflows.preflight.probe_of(
-            concurrency,
-            prompt_tokens,
-            completion_tokens,
-            requests,
-        )
-        served = workflows.preflight.probe_models(model, base_url, asked)
+        load = workflows.preflight.probe_of(concurrency, prompt_tokens, completion_tokens, requests)
+        served = workflows.preflight.probe_models(model, base_url, load)
         output.show_speed([one.drawing(watts) for one in served], as_json=as_json)
     elif what and what[0] == INGEST:
         _show_log(what[1:], window, watts, as_json=as_json)

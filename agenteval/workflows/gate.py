@@ -14,6 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from agenteval import config  # lazily: its `gate` imports pydantic, which showing a run spares
 from agenteval.classes.catalogue import TAXONOMY_VERSION
 from agenteval.config.files import GATE_FILE, read_toml, renew
 from agenteval.config.trust import find_rules, roots
@@ -75,10 +76,7 @@ def judged(  # noqa: PLR0913 -- what a gate is asked for
     if rescored:
         before, after = _rescored(before, baseline, store), _rescored(after, candidate, store)
     excluded = _check_comparable(
-        before,
-        after,
-        allow_simulated=allow_simulated,
-        across_arms=across_arms,
+        before, after, allow_simulated=allow_simulated, across_arms=across_arms
     )
     if excluded:
         before, after = _without(before, excluded), _without(after, excluded)

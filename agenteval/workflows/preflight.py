@@ -154,15 +154,15 @@ async def served_card(
     owners = await answering(entry, _silently, some=some)
     if SIMULATOR in owners.values():
         return entry.card(name, simulated=True)
-    there = [one for one in entry.per_server if one.base_url in owners]
-    pages = [await server_facts(one, owners[one.base_url]) for one in there]
+    there = [server for server in entry.per_server if server.base_url in owners]
+    pages = [await server_facts(server, owners[server.base_url]) for server in there]
     findings = []
-    for one in there if entry.ask and again is None else ():
-        with _told_if_slow(note, f"{one.base_url}: asking the server what it does to calls ..."):
+    for server in there if entry.ask and again is None else ():
+        with _told_if_slow(note, f"{server.base_url}: asking the server what it does to calls ..."):
             from agenteval.models import probe as models_probe  # noqa: PLC0415 -- start-up: few need it
 
-            findings.append(found := await models_probe.ask_server(one))
-        note(f"{one.base_url} was asked what it does to calls: {found[COST]}")
+            findings.append(found := await models_probe.ask_server(server))
+        note(f"{server.base_url} was asked what it does to calls: {found[COST]}")
     return replace(entry.card(name), told=_each_once(pages), seen=_each_once(findings))
 
 

@@ -140,11 +140,13 @@ def _changed(run: Run, stages: Sequence[Stage]) -> str:
 def _that_judged(run: Run, stages: Sequence[Stage]) -> Mapping[str, str]:
     """The run's lists but for those of scenarios of which no trial is looked at."""
     names = {stage.scenario.name for stage in stages}
-    known = set()
+    digests = set()
     for agent, digest in run.judged.items():
         if agent.partition(":")[0] in names:
-            known.add(digest)
-    return {name: digest for name, digest in run.policies.items() if digest in known or not known}
+            digests.add(digest)
+    return {
+        name: digest for name, digest in run.policies.items() if digest in digests or not digests
+    }
 
 
 @dataclass(slots=True)

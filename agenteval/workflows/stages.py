@@ -130,14 +130,14 @@ def stored_run(run_id: str, store: str) -> Run:
     """The run to go on with, without its trials. Raises UsageError."""
     where = str(Location(store))
     with opened(store) as query:
-        found = resolve_name(
+        full_id = resolve_name(
             run_id,
             known_runs(query),
             tables_known(query),
             where=where,
             whatever=True,
         )
-        run, _ = summarized(query, found, where=where)
+        run, _ = summarized(query, full_id, where=where)
     if run.options is None:
         raise UsageError(f"--resume {run.id}: made before runs could be resumed; begin a new one")
     if run.taxonomy != TAXONOMY_VERSION:
