@@ -99,7 +99,7 @@ class BashTable(Table, frozen=True):
     script: tuple[ScriptTable, ...] = ()
 
 
-class PathTable(Table, frozen=True):
+class _PathTable(Table, frozen=True):
     allow: Texts = ()
     deny: Texts = ()
 
@@ -122,8 +122,8 @@ class AllowList(Table, frozen=True):
     files: Texts = ()
     stated: Texts = ()
     bash: BashTable | None = None
-    read: PathTable | None = None
-    write: PathTable | None = None
+    read: _PathTable | None = None
+    write: _PathTable | None = None
     tools: dict[str, _ToolTable] = {}
     # At the top: `tools.other` is a tool of that name.
     other_tools: OtherTools | None = None
@@ -133,8 +133,8 @@ class AllowList(Table, frozen=True):
 KEYS: dict[str, type[Table]] = {
     "bash": BashTable,
     "allow": _ProgramTable,
-    "read": PathTable,
-    "write": PathTable,
+    "read": _PathTable,
+    "write": _PathTable,
     "tools": _ToolTable,
     "script": ScriptTable,
     "commands": CommandTable,
@@ -181,11 +181,11 @@ def _patterns(key: str, rules: Sequence[str | _ProgramTable]) -> list[CommandPat
     return patterns
 
 
-def path_rules(table: PathTable | None) -> PathRules:
+def _path_rules(table: _PathTable | None) -> PathRules:
     return PathRules(table.allow, table.deny) if table else PathRules()
 
 
-def tool_rule(name: str, table: _ToolTable, *, check: bool) -> ToolRule:
+def _tool_rule(name: str, table: _ToolTable, *, check: bool) -> ToolRule:
     """Raises ValueError for no JSON; also, if `check`, when it is no JSON Schema."""
     try:
         schema = json.dumps(table.parameters, sort_keys=True) if table.parameters else ""
@@ -395,7 +395,7 @@ def policy(
     try:
         rules = bash_rules(allow_list.bash or BashTable())
         tools = {
-            tool: tool_rule(tool, table, check=tool == BASH or not only_bash)
+            tool: _tool_rule(tool, table, check=tool == BASH or not only_bash)
             for tool, table in allow_list.tools.items()
         }
     except ValueError as error:
@@ -408,8 +408,8 @@ def policy(
         digest=_digest(allow_list),
         description=allow_list.description,
         bash=rules,
-        read=path_rules(allow_list.read),
-        write=path_rules(allow_list.write),
+        read=_path_rules(allow_list.read),
+        write=_path_rules(allow_list.write),
         tools=tools,
         files=frozenset(allow_list.files),
         stated=frozenset(allow_list.stated),

@@ -120,7 +120,7 @@ def _size(files: Mapping[str, bytes]) -> int:
     return sum(map(len, files.values()))
 
 
-def find_world(fixture: str, roots: Roots) -> tuple[Path | None, Path]:
+def _find_world(fixture: str, roots: Roots) -> tuple[Path | None, Path]:
     """The script that makes the fixture's database, and the root that it lies in.
 
     None when the fixture brings a database as a file.
@@ -159,14 +159,14 @@ _STRICT = ConfigDict(extra="forbid", strict=True, frozen=True)
 _Text = Annotated[str, Field(min_length=1)]
 
 
-class StepSchema(BaseModel):
+class _StepSchema(BaseModel):
     model_config = _STRICT
 
     tool: _Text
     arguments: dict[str, Any]
 
 
-class AgentSchema(BaseModel):
+class _AgentSchema(BaseModel):
     """A sub-agent that the served model plays, or a program that stands for one."""
 
     model_config = _STRICT
@@ -178,7 +178,7 @@ class AgentSchema(BaseModel):
     instructions: Inside = ""
     policy: Inside = ""
     tools: list[Tool] = []
-    solution: list[StepSchema] = []
+    solution: list[_StepSchema] = []
     closing: PositiveInt = 1
     max_turns: PositiveInt = 20
 
@@ -192,7 +192,7 @@ class AgentSchema(BaseModel):
         return self
 
 
-class SpawnSchema(BaseModel):
+class _SpawnSchema(BaseModel):
     model_config = _STRICT
 
     depth: _Few = 2
@@ -201,18 +201,18 @@ class SpawnSchema(BaseModel):
 
 def agents(
     path: Path,
-    schemas: Sequence[AgentSchema],
+    schemas: Sequence[_AgentSchema],
     text: Callable[[str, str], str],
 ) -> tuple[Agent, ...]:
     """Return the agents of a scenario. `text` reads a file next to it, and gets the file's purpose.
 
     Raises UsageError.
     """
-    taken: set[str] = set()
+    agent_names: set[str] = set()
     for number, schema in enumerate(schemas):
-        if schema.name in taken:
+        if schema.name in agent_names:
             raise UsageError(f"{path}: agent.{number}.name: {schema.name!r} is taken. Rename it")
-        taken.add(schema.name)
+        agent_names.add(schema.name)
         _check_tools(path, f"agent.{number}.solution", "its tools", schema.solution, schema.tools)
     return tuple(_agent(schema, text) for schema in schemas)
 
@@ -221,7 +221,7 @@ def _check_tools(
     path: Path,
     key: str,
     where: str,
-    steps: Sequence[StepSchema | Step],
+    steps: Sequence[_StepSchema | Step],
     tools: Sequence[str],
 ) -> None:
     for number, step in enumerate(steps):
@@ -232,11 +232,11 @@ def _check_tools(
             )
 
 
-def spawn_limits(schema: SpawnSchema) -> SpawnLimits:
+def _spawn_limits(schema: _SpawnSchema) -> SpawnLimits:
     return SpawnLimits(schema.depth, schema.count)
 
 
-def _agent(schema: AgentSchema, text: Callable[[str, str], str]) -> Agent:
+def _agent(schema: _AgentSchema, text: Callable[[str, str], str]) -> Agent:
     program, instructions = None, ""
     if schema.program:
         code = text(schema.program, f"agent {schema.name!r} is played by it")
@@ -256,7 +256,7 @@ def _agent(schema: AgentSchema, text: Callable[[str, str], str]) -> Agent:
     )
 
 
-def _steps(schemas: Sequence[StepSchema]) -> tuple[Step, ...]:
+def _steps(schemas: Sequence[_StepSchema]) -> tuple[Step, ...]:
     return tuple(Step(**schema.model_dump()) for schema in schemas)
 
 
@@ -265,7 +265,7 @@ _WordLists = Mapping[str, tuple[str, ...]]
 _Word = Annotated[str, Field(min_length=1)]
 
 
-class DrawSchema(BaseModel):
+class _DrawSchema(BaseModel):
     """`{ from, to }` of whole numbers or days, or `{ of }` with an optional `count`."""
 
     model_config = _STRICT
@@ -303,7 +303,7 @@ class _Words(BaseModel):
     words: dict[str, Annotated[list[_Word], Field(min_length=1)]]
 
 
-def load_words(places: Roots) -> _WordLists:
+def _load_words(places: Roots) -> _WordLists:
     """The lists of every words.toml in `places`; the first place that has a list wins.
 
     Raises UsageError.
@@ -317,7 +317,7 @@ def load_words(places: Roots) -> _WordLists:
     return word_lists
 
 
-def draw(schema: DrawSchema, words: _WordLists) -> Draw:
+def draw(schema: _DrawSchema, words: _WordLists) -> Draw:
     """Raises ValueError when a word list is unknown or shorter than the count."""
     if schema.of is None:
         low, high = schema.low, schema.high
@@ -387,16 +387,16 @@ class _ScenarioSchema(BaseModel):
     tools: Annotated[list[Tool], Field(min_length=1)]
     database: Annotated[Inside, Field(min_length=1)]
     goal: Annotated[list[_CheckSchema], Field(min_length=1)]
-    solution: Annotated[list[StepSchema], Field(min_length=1)]
-    another: list[StepSchema] = []
+    solution: Annotated[list[_StepSchema], Field(min_length=1)]
+    another: list[_StepSchema] = []
     closing: PositiveInt | None = None
-    agent: list[AgentSchema] = []
-    spawn: SpawnSchema = SpawnSchema()
+    agent: list[_AgentSchema] = []
+    spawn: _SpawnSchema = _SpawnSchema()
     handshake: list[_CheckSchema] = []
     test: list[_TestSchema] = []
     trace: list[_TraceSchema] = []
     variant: list[dict[str, str | int]] = []
-    draw: dict[str, DrawSchema] = {}
+    draw: dict[str, _DrawSchema] = {}
     ask: dict[str, _Text] = {}
     invites: list[_Text] = []
     max_turns: PositiveInt = 20
@@ -426,7 +426,7 @@ def load_scenarios(
                     f"{folder}: a scenario {name!r} was already taken from {chosen[name]}. "
                     "Rename one of the folders"
                 )
-    words = load_words(places)
+    words = _load_words(places)
     return tuple(_load_scenario(folder, name, words, roots) for name, folder in chosen.items())
 
 
@@ -461,7 +461,7 @@ def _load_scenario(folder: Path, name: str, words: _WordLists, roots: Roots) -> 
         agents=agents(
             path, schema.agent, lambda name, purpose: _text(folder / name, purpose, base)
         ),
-        spawn=spawn_limits(schema.spawn),
+        spawn=_spawn_limits(schema.spawn),
         closing=schema.closing or 0,
         max_turns=schema.max_turns,
         limits=_limits(path, schema.limits),
@@ -477,7 +477,7 @@ def _world(
     roots: Roots,
 ) -> tuple[Path | None, Path]:
     """Return the script of the scenario's database, if it has one, and the root that it lies in."""
-    script, root = find_world(schema.fixture, roots)
+    script, root = _find_world(schema.fixture, roots)
     asking = "ask" if schema.ask else "agent" if schema.agent else ""
     if asking and script is None:
         raise UsageError(

@@ -1,4 +1,4 @@
-"""What a dialect is, all that there are, and what their readers and writers share.
+"""The type of a dialect, all that there are, and what their readers and writers share.
 
 `Dialect` is the object that a folder here or a plug-in defines, `dialects` collects them, and
 `reader` and `reader_of` choose one for a file. Then come the parts of readers (text, JSON, digests,

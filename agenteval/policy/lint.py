@@ -1,4 +1,4 @@
-"""What is wrong with an allow list, and what it would have to allow besides.
+"""Faults of an allow list, and what it would have to allow besides.
 
 `lint` remarks on rules that can't match, say nothing new, or allow too much. `needed` returns the
 constructs and programs that a list lacks for a command that it denies, `smallest` the fewest that
@@ -24,7 +24,7 @@ from agenteval.shell.wrappers import is_wrapper
 
 
 class Trouble(StrEnum):
-    """What is wrong with a rule."""
+    """A kind of fault of a rule."""
 
     NEVER = "never matches"
     QUOTED = "matches only where the word is quoted"

@@ -1,4 +1,4 @@
-"""Why a policy denies a command, and what it would allow instead.
+"""The reason why a policy denies a command, and the calls that it would allow.
 
 `mismatch` says of one command which word no rule fits. `take` judges each command of a text, as
 `Part`, and collects what is missed. `examples` are the shortest calls that a policy allows, from

@@ -67,7 +67,7 @@ def path_arguments(arguments: Arguments) -> tuple[str, ...]:
     return tuple(dict.fromkeys(given))
 
 
-def lines_asked(arguments: Arguments) -> tuple[int, int | None]:
+def _lines_asked(arguments: Arguments) -> tuple[int, int | None]:
     """Return the first line of a read, counted from 1, and the number of lines; None for all.
 
     A value that is no such number counts as not given, as it does in other harnesses.
@@ -175,7 +175,7 @@ def closed(call: ToolCall, rule: ToolRule | None, root: str) -> str:
     return "" if normalise(folder, root) else folder
 
 
-def to_runnable(call: ToolCall, rule: ToolRule | None, root: str) -> Runnable | None:
+def _to_runnable(call: ToolCall, rule: ToolRule | None, root: str) -> Runnable | None:
     """Return what an open call does; None for a tool that nothing here carries out."""
     arguments = call.arguments or {}
     if rule is None or rule is not RULES.get(call.name) or call.name == FETCH:  # there is no net
@@ -351,7 +351,9 @@ def decide(
     rules = policy.paths(call.name)
     if rules is None:
         return (
-            None if closed(call, tool, world.root) else Allowed(to_runnable(call, tool, world.root))
+            None
+            if closed(call, tool, world.root)
+            else Allowed(_to_runnable(call, tool, world.root))
         )
     path = admitted_path(call, rules, world)
     return None if path is None else Allowed(_file(call.name, path, call.arguments))
@@ -368,7 +370,7 @@ def _as_asked(call: ToolCall, world: World, gate: Gate | None) -> Runnable | Non
         split = read_leaves(text)
         return run_of_text(text, split if isinstance(split, Leaves) else None)
     if tool not in {READ, WRITE, EDIT} or (tool == EDIT and not {"old", "new"} <= {*arguments}):
-        return to_runnable(call, None if tool == EDIT else RULES.get(tool), world.root)
+        return _to_runnable(call, None if tool == EDIT else RULES.get(tool), world.root)
     path = path_argument(arguments) or ""
     whole = posixpath.normpath(posixpath.join(world.root, path))
     return _file(tool, normalise(path, world.root) or whole, arguments)
@@ -376,7 +378,7 @@ def _as_asked(call: ToolCall, world: World, gate: Gate | None) -> Runnable | Non
 
 def _file(tool: str, path: str, arguments: Arguments) -> Runnable:
     if tool == READ:
-        return FileRead(path, *lines_asked(arguments))
+        return FileRead(path, *_lines_asked(arguments))
     if tool == EDIT:
         return FileEdit(path, str(arguments["old"]), str(arguments["new"]))
     return FileWrite(path, str(arguments["content"]))

@@ -1,7 +1,7 @@
 """The rules for bash: which simple commands may run, and what bash is given for them.
 
 `BashRules` allows a command by one rule for all of its words, and denies it by any rule for any
-command in it. For the second, `all_that_runs` yields the commands that a command runs, rather too
+command in it. For the second, `_all_that_runs` yields the commands that a command runs, rather too
 many than too few. Only programs whose arguments say so are known there; what a script or a
 Makefile runs is not looked at.
 """
@@ -101,7 +101,7 @@ class Run(NamedTuple):
 UNKNOWN = Run(("*",), (0,))  # any command
 
 
-def all_that_runs(
+def _all_that_runs(
     command: Run, commands_in: Callable[[str], Iterable[Run]]
 ) -> Iterator[Run | None]:
     """Yield the command and all that it runs, and None where there is more than is looked at.
@@ -417,7 +417,7 @@ class BashRules:
         """
         if not self.denied:
             return None
-        for command in all_that_runs(Run(argv, dynamic), _in_text):
+        for command in _all_that_runs(Run(argv, dynamic), _in_text):
             if command is None:
                 return self.denied[0]
             for rule in self.denied:

@@ -63,7 +63,7 @@ class Command:
         return tuple(word.text for word in self.words)
 
 
-class UnclearError(Exception):
+class _UnclearError(Exception):
     """The text holds something that is not looked into; `is_final` when no exact rule helps."""
 
     def __init__(self, *, is_final: bool = False) -> None:
@@ -72,7 +72,7 @@ class UnclearError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class WordReader:
+class _WordReader:
     """The reader of the words of a text.
 
     `places` are the variables that are known; `outputs`, what commands printed, may stand in "..."
@@ -98,9 +98,9 @@ class WordReader:
                 self._plain(part)
         value, outside = unquote(raw)
         if expansion(outside) == "braces" or _HIDING_LINE.search(value):
-            raise UnclearError
+            raise _UnclearError
         if _LONE_DOLLAR.search(outside):
-            raise UnclearError
+            raise _UnclearError
         # Where a substitution is left in it.
         value = value or raw.strip("\"'")
         for name, place in self.places.items():
@@ -113,13 +113,13 @@ class WordReader:
         is_mixed = any(part.type == "string_content" for part in parts)
         varies = False
         if self.source.text[max(node.start_byte - 1, 0)] == "$":  # $"..."
-            raise UnclearError
+            raise _UnclearError
         for number, part in enumerate(parts):
             if part.type == "command_substitution" and self._is_text(part):
                 continue
             if is_mixed and part.type == "command_substitution":
                 if number and self.text(part)[0] == "`":
-                    raise UnclearError
+                    raise _UnclearError
                 self.substitutions.append(part)
             elif is_mixed and part.type == "simple_expansion":
                 varies |= self._parameter(part)
@@ -153,7 +153,7 @@ class WordReader:
         return is_quoted and all(child.type in _HEREDOC_PARTS for child in others)
 
     def _plain(self, node: Node) -> None:
-        """Raise UnclearError for anything that bash expands but a home and numbers."""
+        """Raise _UnclearError for anything that bash expands but a home and numbers."""
         text = self.text(node)
         if node.type == "simple_expansion":
             is_plain = text.strip() == "$HOME"
@@ -162,7 +162,7 @@ class WordReader:
         else:
             is_plain = node.type in _PLAIN_PARTS
         if not is_plain:
-            raise UnclearError
+            raise _UnclearError
 
 
 # What holds commands, and is clear where they all are.
@@ -197,16 +197,16 @@ class Reading:
 
 def read(text: str, home: str, root: str) -> Reading:
     source = Source(text)
-    reader = _Reader(WordReader(source, {"$HOME": home, "$PWD": root}, {"PWD"}, []))
+    reader = _Reader(_WordReader(source, {"$HOME": home, "$PWD": root}, {"PWD"}, []))
     is_final = False
     if not source.is_cut and not _UNSURE_TEXT.search(text):
         try:
             for node in source.roots:
                 # A quote that is not closed among them.
                 if node.has_error:
-                    raise UnclearError  # noqa: TRY301 -- as any other
+                    raise _UnclearError  # noqa: TRY301 -- as any other
                 reader.statement(node)
-        except UnclearError as error:
+        except _UnclearError as error:
             is_final = error.is_final
         else:
             seen = {command.text for command in reader.commands}
@@ -217,7 +217,7 @@ def read(text: str, home: str, root: str) -> Reading:
 
 
 class _Reader:
-    def __init__(self, words: WordReader) -> None:
+    def __init__(self, words: _WordReader) -> None:
         self.words = words
         self.commands: list[Command] = []
         # Of loops and substitutions, in which no pipeline is told apart.
@@ -228,14 +228,14 @@ class _Reader:
     def statement(self, node: Node) -> None:
         """Read what it is a chain of, in order; a chain of && is a tree as deep as it is long."""
         if self.level == _DEEPEST:
-            raise UnclearError
+            raise _UnclearError
         self.level += 1
         stack = [node]
         while stack:
             node = stack.pop()
             if node.type in _CHAINS:
                 if node.type == "pipeline" and self.depth:
-                    raise UnclearError
+                    raise _UnclearError
                 stack.extend(reversed(node.children))
             else:
                 self._link(node)
@@ -249,18 +249,18 @@ class _Reader:
             self.depth -= 1
         elif not node.is_named:
             if node.type == "&" or node.is_missing:
-                raise UnclearError(is_final=node.type == "&")
+                raise _UnclearError(is_final=node.type == "&")
         elif read := _READERS.get(node.type):
             read(self, node)
             while self.words.substitutions:
                 self._inside(self.words.substitutions.pop())
         elif node.type != "comment":
-            raise UnclearError(is_final=node.type == "subshell")
+            raise _UnclearError(is_final=node.type == "subshell")
 
     def _inside(self, node: Node) -> None:
         """The one statement of a substitution."""
         if len(node.named_children) != 1 or any(child.type == "&" for child in node.children):
-            raise UnclearError
+            raise _UnclearError
         self.depth += 1
         self.statement(node.named_children[0])
         self.depth -= 1
@@ -283,7 +283,7 @@ class _Reader:
     def redirected(self, node: Node) -> None:
         others = list(node.named_children)
         if others[0].type in _STATEMENTS:
-            raise UnclearError
+            raise _UnclearError
         if others[0].type in _REDIRECTS:
             self.commands.append(Command(""))
         else:
@@ -295,14 +295,14 @@ class _Reader:
     def _redirect(self, node: Node) -> Iterator[FileRedirect]:
         if node.type == "heredoc_redirect":
             if not self.words.is_plain_heredoc(node):
-                raise UnclearError
+                raise _UnclearError
             return
         raw = self.words.text(node)
         if _DUPLICATE.fullmatch(raw):
             return
         named = [child for child in node.named_children if child.type != "file_descriptor"]
         if len(named) != 1:
-            raise UnclearError
+            raise _UnclearError
         word = self.words.word(named[0])
         if node.type == "file_redirect":
             yield FileRedirect(raw[: named[0].start_byte - node.start_byte].strip(), word)
@@ -340,7 +340,7 @@ class _Reader:
         text = self.words.text(node)
         name, _, value = text.partition("=")
         if _UNSAFE_NAMES.match(text) or value.startswith("~"):
-            raise UnclearError
+            raise _UnclearError
         for part in node.named_children[1:]:
             if part.type == "command_substitution" and looks_inside:
                 self._inside(part)

@@ -1,7 +1,7 @@
 """Claude Code's permission rules, giving the verdicts that Claude Code itself gives.
 
 Deny before ask before allow, and without a rule it asks. Nobody is there to answer, so an ask is a
-denial. `ClaudeCode` decides; `FileRules` says which files are open or closed, `is_guarded` which
+denial. `ClaudeCode` decides; `_FileRules` says which files are open or closed, `_is_guarded` which
 commands need care. `Edit(path)` speaks for every tool that writes, and what `Read(path)` denies
 nobody may write either; a rule without a path is about the tool of that name only. Seen by running
 2.1.330 (docs/dialects.md says what was left out).
@@ -62,7 +62,7 @@ _TOP = re.compile(r"/+[^/]*/*(?:\*)?|/\.")
 
 
 @dataclass(frozen=True, slots=True)
-class FileRules:
+class _FileRules:
     """The rules of one settings.json as far as they are about files of the project at `root`."""
 
     allow: tuple[ToolSpecifier, ...]
@@ -133,8 +133,8 @@ class FileRules:
     def is_closed(self, whole: str, *, writes: bool) -> bool:
         """Return True if not even a rule for all commands opens it."""
         is_denied = self._is_denied(whole, "edit" if writes else "read")
-        is_guarded = writes and whole != _NOWHERE and _SENSITIVE.fullmatch(whole) is not None
-        return is_denied or is_guarded
+        is_sensitive = writes and whole != _NOWHERE and _SENSITIVE.fullmatch(whole) is not None
+        return is_denied or is_sensitive
 
     def _is_denied(self, whole: str, name: str) -> bool:
         return self._fits_any(self.deny, whole, name, denies=True)
@@ -160,7 +160,7 @@ class FileRules:
         )
 
 
-def is_guarded(command: Command) -> bool:
+def _is_guarded(command: Command) -> bool:
     """Return True if only a rule for its very text, or for all commands, lets it pass."""
     name, *words = command.words
     if name.globs or not name.text or name.text in _NEVER:
@@ -211,7 +211,7 @@ _GUARDS = {
 }
 
 
-def removes_too_much(command: Command, wholes: list[str], files: FileRules) -> bool:
+def _removes_too_much(command: Command, wholes: list[str], files: _FileRules) -> bool:
     """Return True if it removes the project, what holds it, a top folder or a home."""
     if not command.words or command.argv[0] not in _REMOVERS:
         return False
@@ -224,7 +224,7 @@ def removes_too_much(command: Command, wholes: list[str], files: FileRules) -> b
     return False
 
 
-def keeps_its_place(commands: tuple[Command, ...], files: FileRules) -> bool:
+def _keeps_its_place(commands: tuple[Command, ...], files: _FileRules) -> bool:
     """Return True if no command is about another folder than the one that it seems to be about."""
     moves = [command for command in commands if command.argv[:1] == ("cd",)]
     if not moves:
@@ -368,7 +368,7 @@ class ClaudeCode:
         sandbox = None if self.mode == "plan" else self.sandbox
         return sandbox is not None and sandbox.holds(reading, text)
 
-    def _allows_reading(self, reading: Reading, text: str, files: FileRules) -> bool:
+    def _allows_reading(self, reading: Reading, text: str, files: _FileRules) -> bool:
         rules = [rule for rule in self.allow if rule.tool == BASH]
         if any(not rule.what for rule in rules):
             return True
@@ -377,11 +377,11 @@ class ClaudeCode:
         return (
             reading.is_clear
             and len(text) <= _LONGEST
-            and keeps_its_place(reading.commands, files)
+            and _keeps_its_place(reading.commands, files)
             and all(self._allows_part(command, rules, files) for command in reading.commands)
         )
 
-    def _admits_exact(self, commands: Sequence[Command], text: str, files: FileRules) -> bool:
+    def _admits_exact(self, commands: Sequence[Command], text: str, files: _FileRules) -> bool:
         """Return True if files let a text pass that a rule has word for word.
 
         The paths of its commands count too, unless one next to them, behind no pipe, needs a rule.
@@ -393,8 +393,8 @@ class ClaudeCode:
             return True
         return "|" not in text and not all(touched(each).words or is_free(each) for each in inner)
 
-    def _files(self, root: str) -> FileRules:
-        return FileRules(
+    def _files(self, root: str) -> _FileRules:
+        return _FileRules(
             self.allow, self.ask, self.deny, self.mode, self.folders, self.home or _NO_HOME, root
         )
 
@@ -421,7 +421,7 @@ class ClaudeCode:
         self,
         command: Command,
         rules: list[ToolSpecifier],
-        files: FileRules,
+        files: _FileRules,
     ) -> bool:
         if not all(map(files.admits_redirect, command.redirects)):
             return False
@@ -430,7 +430,7 @@ class ClaudeCode:
         inner = unwrapped(command, loosely=True)
         paths = touched(inner)
         is_open = all(files.admits(word, writes=paths.writes) for word in paths.words)
-        if is_guarded(inner) or not is_open:
+        if _is_guarded(inner) or not is_open:
             return False
         if any(allows_command(rule, command) for rule in rules):
             return True
@@ -482,7 +482,7 @@ def _is_spared(command: Command) -> bool:
         return False
     inner = unwrapped(command, loosely=True)
     program, *words = inner.argv
-    if is_guarded(inner) or program in _UNSPARED:
+    if _is_guarded(inner) or program in _UNSPARED:
         return False
     if program == "sed" and any(map(_IN_PLACE.match, words)):
         return False
@@ -491,12 +491,12 @@ def _is_spared(command: Command) -> bool:
     return not any(_DEVICE.match(redirect.target.text) for redirect in command.redirects)
 
 
-def _is_never(command: Command, files: FileRules) -> bool:
+def _is_never(command: Command, files: _FileRules) -> bool:
     """Return True if not even a rule for all commands lets it pass: top folders, closed files."""
     inner = unwrapped(command, loosely=True)
     paths = touched(inner)
     wholes = [files.whole(word) for word in paths.words]
-    if removes_too_much(inner, wholes, files):
+    if _removes_too_much(inner, wholes, files):
         return True
     uses = [(files.whole(word), False) for word in paths.read]
     if paths.writes:
@@ -506,7 +506,7 @@ def _is_never(command: Command, files: FileRules) -> bool:
     return any(files.is_closed(whole, writes=writes) for whole, writes in uses)
 
 
-def _keeps_to_paths(command: Command, files: FileRules) -> bool:
+def _keeps_to_paths(command: Command, files: _FileRules) -> bool:
     """Return True if it names no closed path; the effect of options of `mv` and `cp` is unknown."""
     program, *words = command.argv
     if program in COPIERS and any(word.startswith("-") for word in words):

@@ -43,7 +43,7 @@ _HOST = re.compile(r"(?:\[([^]]*)\](?::[0-9]+)?|([^:]+):[0-9]+|([^\[].*))", re.D
 
 
 @dataclass(frozen=True, slots=True)
-class RuleCall:
+class _RuleCall:
     """One call of a function of Codex's, `where` in words for errors."""
 
     function: str
@@ -51,14 +51,14 @@ class RuleCall:
     arguments: Mapping[str, Any]
 
 
-def check(call: RuleCall) -> None:
+def check(call: _RuleCall) -> None:
     """Check a call by itself. Raises UsageError for a fault."""
     if not call.arguments.get("justification", "-").strip():
         _wrong(call, "justification: expected a reason, got an empty text")
     _CHECKS[call.function](call)
 
 
-def rule_of(call: RuleCall) -> PrefixRule:
+def _rule_of(call: _RuleCall) -> PrefixRule:
     """Return the rule that a checked call of `prefix_rule` gives."""
     arguments = call.arguments
     pattern = tuple(
@@ -67,15 +67,15 @@ def rule_of(call: RuleCall) -> PrefixRule:
     return PrefixRule(pattern, arguments["decision"], arguments["caseless"])
 
 
-def places_of(call: RuleCall) -> tuple[str, frozenset[str]]:
+def _places_of(call: _RuleCall) -> tuple[str, frozenset[str]]:
     """Return the name and the paths that a checked call of `host_executable` gives."""
     return call.arguments["name"], frozenset(
         absolute(path, "/") for path in call.arguments["paths"]
     )
 
 
-def try_examples(
-    call: RuleCall,
+def _try_examples(
+    call: _RuleCall,
     rule: PrefixRule,
     places: Mapping[str, frozenset[str]],
 ) -> None:
@@ -89,7 +89,7 @@ def try_examples(
                 _wrong(call, f"{key}: the rule {verb} {example!r}")
 
 
-def _check_prefix_rule(call: RuleCall) -> None:
+def _check_prefix_rule(call: _RuleCall) -> None:
     pattern, decision = call.arguments["pattern"], call.arguments["decision"]
     choices = [word if isinstance(word, list) else [word] for word in pattern]
     texts = [text for word in choices for text in word]
@@ -103,7 +103,7 @@ def _check_prefix_rule(call: RuleCall) -> None:
                 _wrong(call, f"{key}: expected a command, got {example!r}")
 
 
-def _check_host_executable(call: RuleCall) -> None:
+def _check_host_executable(call: _RuleCall) -> None:
     name = call.arguments["name"]
     if "/" in name or name in {"", ".", ".."}:
         _wrong(call, f"name: expected the bare name of a program, got {name!r}")
@@ -114,7 +114,7 @@ def _check_host_executable(call: RuleCall) -> None:
             _wrong(call, f"paths: expected a path that ends in {name}, got {path!r}")
 
 
-def _check_network_rule(call: RuleCall) -> None:
+def _check_network_rule(call: _RuleCall) -> None:
     arguments = call.arguments
     if arguments["protocol"] not in _PROTOCOLS:
         _wrong(call, f"protocol: expected {', '.join(_PROTOCOLS)}, got {arguments['protocol']!r}")
@@ -126,7 +126,7 @@ def _check_network_rule(call: RuleCall) -> None:
         _wrong(call, f"host: expected the name of one host, got {arguments['host']!r}")
 
 
-def _wrong(call: RuleCall, why: str) -> NoReturn:
+def _wrong(call: _RuleCall, why: str) -> NoReturn:
     raise UsageError(f"{call.where}: {why}")
 
 
@@ -160,7 +160,7 @@ def _end(match: re.Match[str] | None, otherwise: int) -> int:
     return match.end() if match else otherwise
 
 
-_CHECKS: Mapping[str, Callable[[RuleCall], Any]] = {
+_CHECKS: Mapping[str, Callable[[_RuleCall], Any]] = {
     "prefix_rule": _check_prefix_rule,
     "host_executable": _check_host_executable,
     "network_rule": _check_network_rule,
@@ -241,15 +241,15 @@ def _engine(files: list[Path]) -> Codex:
         calls = _run(file)
         for call in calls:
             check(call)
-        places |= dict(places_of(call) for call in calls if call.function == "host_executable")
+        places |= dict(_places_of(call) for call in calls if call.function == "host_executable")
         for call in calls:
             if call.function == "prefix_rule":
-                rules.append(rule_of(call))
-                try_examples(call, rules[-1], places)
+                rules.append(_rule_of(call))
+                _try_examples(call, rules[-1], places)
     return Codex(tuple(rules), places)
 
 
-def _run(path: Path) -> list[RuleCall]:
+def _run(path: Path) -> list[_RuleCall]:
     """The calls that a rules file makes, in their order; UsageError when it is no program."""
     if find_spec("starlark") is None:
         raise UsageError(f"{path}: needs Starlark: install agenteval-gate[codex]")
@@ -258,7 +258,7 @@ def _run(path: Path) -> list[RuleCall]:
     answer = _answer(text)
     if "calls" not in answer:
         raise UsageError(f"{path}:{answer['line']}: not a rules file: {answer['why']}")
-    return [RuleCall(name, f"{path}:{line}", given) for name, line, given in answer["calls"]]
+    return [_RuleCall(name, f"{path}:{line}", given) for name, line, given in answer["calls"]]
 
 
 def _answer(text: str) -> dict[str, Any]:

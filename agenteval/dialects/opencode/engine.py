@@ -119,7 +119,7 @@ class OpenCode:
 
     def allows(self, tool: str, arguments: Arguments, root: str) -> bool:
         if tool == BASH:
-            return self.allows_command(arguments["command"], root, start_folder(arguments, root))
+            return self.allows_command(arguments["command"], root, _start_folder(arguments, root))
         return all(
             self.action(permission, subject) == "allow"
             for permission, subject in _subjects(tool, arguments, root)
@@ -142,9 +142,9 @@ class OpenCode:
     def _missing(self, tool: str, arguments: Arguments, root: str) -> str:
         """Return the permission that a denied call lacks: folders come first."""
         if tool == BASH:
-            start = start_folder(arguments, root)
+            start = _start_folder(arguments, root)
             folders = [*outside(start, "/", root, is_folder=True)]
-            for segment in segments(Source(str(arguments["command"]))):
+            for segment in _segments(Source(str(arguments["command"]))):
                 folders += segment.folders_outside(start, root, self.home)
             return BASH if all(map(self._opens, folders)) else "external_directory"
         for permission, subject in _subjects(tool, arguments, root):
@@ -159,11 +159,11 @@ class OpenCode:
             return False
         if inside(start, root) is None and not self._opens(start):
             return False
-        return all(self._allows_segment(segment, start, root) for segment in segments(source))
+        return all(self._allows_segment(segment, start, root) for segment in _segments(source))
 
     def stops_at(self, text: str, root: str, start: str) -> str:
         """Return the first command of a text that no rule allows, as it stands there."""
-        for segment in segments(Source(text)):
+        for segment in _segments(Source(text)):
             if not self._allows_segment(segment, start, root):
                 return segment.text
         return ""
@@ -177,7 +177,7 @@ class OpenCode:
         return self.action("external_directory", posixpath.join(folder, "*")) == "allow"
 
 
-def start_folder(arguments: Arguments, root: str) -> str:
+def _start_folder(arguments: Arguments, root: str) -> str:
     return absolute(str(arguments.get("workdir") or root), root)
 
 
@@ -194,13 +194,13 @@ def _subjects(
     if _SUBJECTS.get(tool) != "filePath":
         yield _permission(tool), str(arguments.get(_SUBJECTS.get(tool, ""), "*"))
         return
-    for whole in asked_files(arguments, root):
+    for whole in _asked_files(arguments, root):
         if inside(whole, root) is None:
             yield "external_directory", posixpath.join(posixpath.dirname(whole), "*")
         yield _permission(tool), posixpath.relpath(whole, root)
 
 
-def asked_files(arguments: Arguments, root: str) -> list[str]:
+def _asked_files(arguments: Arguments, root: str) -> list[str]:
     return [absolute(path, root) for path in path_arguments(arguments) or ("*",)]
 
 
@@ -255,7 +255,7 @@ class Segment:
                 yield word
 
 
-def segments(source: Source) -> Iterator[Segment]:
+def _segments(source: Source) -> Iterator[Segment]:
     """Yield every command of a text, those inside others too."""
     stack: list[Node] = [*source.roots]
     while stack:
@@ -362,8 +362,8 @@ class OpenCode10:
 
     def allows(self, tool: str, arguments: Arguments, root: str) -> bool:
         if tool == BASH:
-            return self.allows_command(arguments["command"], root, start_folder(arguments, root))
-        files = asked_files(arguments, root) if tool in _FILE_TOOLS else []
+            return self.allows_command(arguments["command"], root, _start_folder(arguments, root))
+        files = _asked_files(arguments, root) if tool in _FILE_TOOLS else []
         if not self._opens_outside and any(inside(file, root) is None for file in files):
             return False
         return self.actions.get(_ACTIONS.get(tool, ""), "allow") == "allow"
@@ -375,7 +375,7 @@ class OpenCode10:
             return False
         if inside(start, root) is None and not self._opens_outside:
             return False
-        return all(self._allows_segment(segment, root) for segment in segments(source))
+        return all(self._allows_segment(segment, root) for segment in _segments(source))
 
     def _allows_segment(self, segment: Segment, root: str) -> bool:
         if not self._opens_outside and any(_folders_outside(segment, root, self.home)):
