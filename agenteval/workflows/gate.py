@@ -14,7 +14,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from agenteval import config  # lazily: its `gate` imports pydantic, which showing a run spares
 from agenteval.classes.catalogue import TAXONOMY_VERSION
 from agenteval.config.files import GATE_FILE, read_toml, renew
 from agenteval.config.trust import find_rules, roots
