@@ -484,6 +484,15 @@ Query = Callable[..., Sequence[Any]]  # SQL text and its parameters by name; row
 Values = dict[str, Any]  # of one row, by column
 
 
+def query_file(connection: sqlite3.Connection) -> Query:
+    """Return what puts plain SQL, whose values stand as `:name`, to a file."""
+
+    def query(sql: str, **values: Any) -> list[Any]:
+        return connection.execute(sql, values).fetchall()
+
+    return query
+
+
 def decoded(column: Any) -> Any:
     """A JSON column: SQLite gives its text, other databases its value. Raises HostError."""
     if not isinstance(column, str):

@@ -27,6 +27,7 @@ from agenteval.store.location import (
     connected,
     is_current,
     no_store,
+    query_file,
     size_of,
     unopened,
     version_of,
@@ -150,10 +151,7 @@ _WHO_JUDGED = """SELECT DISTINCT trial.scenario, "call".agent, "call".policy FRO
 
 def _put_views(connection: sqlite3.Connection) -> None:
     """Give the names of tables another meaning, for this connection alone."""
-
-    def query(sql: str, **named: Any) -> list[Any]:
-        return connection.execute(sql, named).fetchall()
-
+    query = query_file(connection)
     # Columns of one row are asked for one after another: each trial is counted once.
     counts = lru_cache(maxsize=64)(_counts)
     connection.create_function("counted", 2, lambda trial, name: counts(query, trial)[name])

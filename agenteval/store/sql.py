@@ -24,6 +24,7 @@ from agenteval.store.location import (
     Values,
     connected,
     decoded,
+    query_file,
     resolve_name,
     unopened,
     version_of,
@@ -66,7 +67,7 @@ def opened(store: str) -> Iterator[Query]:
         return
     with connection_to_read(where) as connection:
         connection.execute("BEGIN")  # all that is asked is of one moment, also of a run under way
-        yield lambda sql, **named: connection.execute(sql, named).fetchall()
+        yield query_file(connection)
 
 
 def is_older(where: Location) -> bool:
