@@ -32,7 +32,7 @@ from agenteval.store.write import Hold
 from agenteval.trial.run import ModelCard, Options, Run
 from agenteval.trial.text import as_word
 from agenteval.workflows import harnesses
-from agenteval.workflows.preflight import answering, served_card
+from agenteval.workflows.preflight import answering, levels_of, served_card
 from agenteval.workflows.stages import (
     Plan,
     Quiet,
@@ -43,7 +43,6 @@ from agenteval.workflows.stages import (
     check_unchanged,
     cost_told,
     judges,
-    levels_of,
     load_stages,
     measured,
     new_run,

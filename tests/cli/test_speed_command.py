@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from agenteval.workflows.stages import levels_of
+from agenteval.workflows.preflight import levels_of
 
 HEAD = "(APIServer pid=1) INFO 11-21 10:00:{:02} [loggers.py:271] Engine 000: "
 LINE = (
