@@ -28,7 +28,6 @@ from sqlalchemy import (
     Index,
     Inspector,
     Integer,
-    MetaData,
     String,
     Table,
     Text,
@@ -42,6 +41,7 @@ from sqlalchemy import (
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.schema import SchemaItem
 from sqlalchemy.types import TypeDecorator, TypeEngine
+from sqlmodel import SQLModel
 
 from agenteval.store import tables
 from agenteval.store.location import SCHEMA, Query, Values, check_version, statements
@@ -91,7 +91,7 @@ _UNIQUE = re.compile(r"  UNIQUE \((.+)\),?")
 _FOREIGN_KEY = re.compile(r"  FOREIGN KEY\((\w+)\) REFERENCES (\w+) \((\w+)\),?")
 _PRIMARY_KEY = re.compile(r"  PRIMARY KEY \((.+)\),?")
 _INDEX = re.compile(r"CREATE (UNIQUE )?INDEX (\w+) ON (\w+) \((.+?)\)(?: WHERE (.+))?")
-METADATA = MetaData()
+METADATA = SQLModel.metadata
 
 
 def _type_of(column: tables.Column) -> TypeEngine[Any]:

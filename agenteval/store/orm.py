@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event
+from sqlalchemy import URL, Connection, Engine, event
 from sqlalchemy.exc import (
     DatabaseError,
     InterfaceError,
@@ -15,6 +15,7 @@ from sqlalchemy.exc import (
     SQLAlchemyError,
 )
 from sqlalchemy.pool import NullPool, StaticPool
+from sqlmodel import create_engine
 
 from agenteval.errors import UsageError, fault
 from agenteval.store.location import (

@@ -366,8 +366,6 @@ def probe_of(
 ) -> Probe:
     """Raises UsageError for levels that are none."""
     nonce = secrets.token_hex(8)
-    from agenteval.workflows.stages import levels_of  # noqa: PLC0415 -- start-up: jinja2
-
     return Probe(levels_of(levels), prompt_tokens, completion_tokens, requests, nonce)
 
 
