@@ -272,7 +272,7 @@ def _facts(forms: Mapping[str, str], page: Mapping[str, Any]) -> Mapping[str, st
         text = form
         for path in re.findall(r"\{([\w.]+)\}", form):
             text = text.replace(f"{{{path}}}", _fact(fact, _value_at(page, path)))
-        if shown := " ".join(text.split()):
+        if shown := text.strip():
             facts[fact] = as_name(legible(shown))
     return facts
 

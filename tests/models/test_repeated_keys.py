@@ -8,7 +8,7 @@ import pytest
 from agenteval.errors import InfrastructureError
 from agenteval.models.openai_client import RelayedStream
 from agenteval.models.stream import StreamReader
-from agenteval.trial.redaction import MARK, SHORTEST, KnownKeys, passwords_in, secrets_of
+from agenteval.trial.redaction import MARK, SHORTEST, KnownKeys, _passwords_in, secrets_of
 
 KEY = "canary-key-of-twenty+"
 
@@ -73,7 +73,7 @@ def test_a_key_is_known_as_programs_write_it(text) -> None:
 
 def test_what_is_short_is_no_key_and_what_a_url_hides_is_one() -> None:
     keys = KnownKeys.of(
-        ["none", "x" * (SHORTEST - 1), *passwords_in("http://u:p%40ssw0rd!@h/?t=12345678")]
+        ["none", "x" * (SHORTEST - 1), *_passwords_in("http://u:p%40ssw0rd!@h/?t=12345678")]
     )
     assert keys.values == ("p%40ssw0rd!", "p@ssw0rd!", "12345678")
 

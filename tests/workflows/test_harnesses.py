@@ -22,7 +22,7 @@ def test_a_run_keeps_what_it_tells_of_a_trial_and_neither_its_world_nor_its_turn
         model=SimpleNamespace(insist=None),
     )
     sandbox = Named()
-    executor = SimpleNamespace(policy=SimpleNamespace(tools={}), sandbox=sandbox, judged=None)
+    executor = SimpleNamespace(policy=SimpleNamespace(tools={}), sandbox=sandbox, decide=None)
     hosting = SimpleNamespace(ways={id(sandbox): None})
     prompt = SimpleNamespace(task="the task")
     loop = harness.loop(hosting, None, trial, "", prompt, 9, executor)
