@@ -291,6 +291,8 @@ def _fact(name: str, value: Any) -> str:
         return _digest(value)
     if isinstance(value, dict):
         return _sampling(value)
+    if name == "default sampling":  # Ollama writes a line for each parameter, in columns
+        return " ".join(str(value or "").split())
     return "" if value is None else str(value)
 
 
