@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import subprocess
+import sys
 from contextlib import asynccontextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,14 +16,27 @@ from agenteval.sandbox.maker import declared
 from agenteval.workflows import hostile
 from agenteval.workflows.hostile import _try_judge, _try_tests
 
-NEEDED = ("jinja2", "markupsafe", "msgspec")  # for prompts, and for the child that fills them
+# The top level of each library that the attempts import.
+NEEDED = """
+import sys
+import agenteval.workflows.hostile
+files = {name.split(".")[0] for name, module in sys.modules.items()
+         if "site-packages" in (getattr(module, "__file__", None) or "")}
+print(*files)
+"""
 
 
 @pytest.fixture(scope="module")
 def with_libraries(shared_copy):
-    for name in NEEDED:
-        found = find_spec(name)
-        shutil.copytree(Path(found.origin).parent, shared_copy / name, dirs_exist_ok=True)
+    names = subprocess.run(
+        [sys.executable, "-c", NEEDED], capture_output=True, text=True, check=True
+    )
+    for name in names.stdout.split():
+        origin = Path(find_spec(name).origin)
+        if origin.name == "__init__.py":
+            shutil.copytree(origin.parent, shared_copy / name, dirs_exist_ok=True)
+        else:
+            shutil.copy(origin, shared_copy)
     return shared_copy
 
 
