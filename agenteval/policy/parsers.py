@@ -20,6 +20,7 @@ and of an option given twice the last counts.
 """
 
 import re
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Collection, Sequence, Sized
 from itertools import islice, takewhile
@@ -67,7 +68,7 @@ def misuse(
 # What both readers share.
 
 
-class _Reader:
+class _Reader(ABC):
     """The words that follow a script or one of its sub-commands, and where each belongs."""
 
     def __init__(
@@ -86,9 +87,9 @@ class _Reader:
         # Positionals without words.
         self.unfilled = list(line.positionals)
 
+    @abstractmethod
     def read(self, at: int) -> Misuse | None:
         """Return the first fault from the word at `at` on."""
-        raise NotImplementedError
 
     def below(self, at: int) -> Misuse | None:
         """Read what follows the sub-command at `at`."""
