@@ -254,3 +254,9 @@ def test_the_shipped_lists_that_are_meant_to_be_tight_have_nothing_wrong(name: s
 def test_without_any_rule_opencode_asks_and_offers_every_tool() -> None:
     assert OpenCode(()).action("bash", "ls") == "ask"
     assert OpenCode(()).offers("bash")
+
+
+def test_of_two_denied_commands_the_one_that_covers_a_rule_is_named(tmp_path: Path) -> None:
+    remarks = lint(policy(tmp_path, 'bash.allow = ["ls -l"]\nbash.deny = ["cat *", "ls *"]'))
+    (remark,) = [one for one in remarks if one.trouble is Trouble.NEVER]
+    assert (remark.rule, remark.reason) == ("ls -l", "deny has `ls *`, which goes before it")

@@ -21,6 +21,7 @@ from agenteval.policy.policy import (
     files_written,
     only_command,
 )
+from agenteval.policy.rules import _passed_on
 from agenteval.shell.gate import Simple, read_simple
 from agenteval.shell.leaves import Leaves, read_leaves
 from agenteval.shell.programs import shown_files
@@ -298,3 +299,8 @@ def test_files_that_redirects_write_are_those_of_errors_too_and_no_descriptors(
 
 def test_of_a_program_that_shows_nothing_no_files_are_known() -> None:
     assert (shown_files(["uv", "a"]), shown_files(["cat", "a"])) == ([], ["a"])
+
+
+def test_where_an_option_is_parted_from_its_value_every_word_may_be_filled_in() -> None:
+    runs = [*_passed_on(("git", "-cx=y", "bisect", "run", "ls"), range(2, 3))]
+    assert (runs[0].argv, runs[0].dynamic) == (["-x", "y", "bisect", "run", "ls"], {0, 1, 2, 3, 4})

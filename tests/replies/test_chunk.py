@@ -6,7 +6,7 @@ import pytest
 
 from agenteval.models.request import parse_arguments, read_reply
 from agenteval.models.stream import StreamReader
-from agenteval.replies.arrival import ReplyError, shallow
+from agenteval.replies.arrival import DEEPEST, ReplyError, shallow
 
 
 def whole(message: str, **more: str) -> bytes:
@@ -109,3 +109,8 @@ def test_only_what_is_nested_too_deep_is_left_out(count, kept) -> None:
     while isinstance(at, list) and at:
         depth, at = depth + 1, at[0]
     assert depth in {kept, kept - 1}
+
+
+def test_a_backslash_outside_of_a_text_hides_no_bracket() -> None:
+    text = "[" * (DEEPEST + 1) + "\\x" + "]" * (DEEPEST + 1)
+    assert shallow(text) == "[" * DEEPEST + "null" + "]" * DEEPEST

@@ -1,5 +1,7 @@
 """Tails and quantiles, beside scipy's."""
 
+from math import nextafter
+
 import pytest
 from scipy.special import betainc, betaincinv, stdtr, stdtrit
 
@@ -75,3 +77,7 @@ def test_a_quantile_that_takes_too_many_steps_is_the_nearest_that_was_found(monk
         monkeypatch.setattr(quantiles, "_HALVINGS", steps)
         errors.append(abs(quantiles._beta_quantile(2.0, 5.0, 0.9, 0.0) - exact))
     assert errors == sorted(errors, reverse=True)
+
+
+def test_between_two_neighbours_there_is_no_place_to_try() -> None:
+    assert falling(lambda x: -x, 0, 1.0, nextafter(1.0, 2)) == 1.0
