@@ -6,6 +6,7 @@ stream piece by piece, or `whole`. What chat completions have no word for is lef
 """
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -16,7 +17,7 @@ from agenteval.trial.trial import Turn, Usage
 Json = Mapping[str, Any]
 
 
-class _Wire:
+class _Wire(ABC):
     """A dialect. `ident` is of one reply alone: programs join replies of one id.
 
     It writes a stream by `begun`; `words`, with "" for a piece of the reply that has none; and
@@ -50,13 +51,14 @@ class _Wire:
         return request
 
     @classmethod
+    @abstractmethod
     def _messages(cls, body: Json) -> Iterator[dict[str, Any]]:
-        raise NotImplementedError
+        """Yield the messages of a request as chat completions have them."""
 
     @classmethod
+    @abstractmethod
     def _function(cls, tool: Json) -> Json | None:
         """Return a tool of the program's; None for one of the server's own."""
-        raise NotImplementedError
 
 
 def text_in(content: object, between: str = "") -> str:

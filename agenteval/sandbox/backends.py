@@ -12,6 +12,7 @@ import shutil
 import socket
 import sys
 import tempfile
+from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import asdict
@@ -231,7 +232,7 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 # Sandboxes that a launcher on this machine forks.
 
 
-class _Local:
+class _Local(ABC):
     """A backend on this machine. The launcher may load what pre-forked scripts share."""
 
     name: str
@@ -241,12 +242,23 @@ class _Local:
         self._prefork = prefork
         self._python = interpreter()
         self.launcher = Launcher(self._python, warm=prefork and self._is_forked)
-        self._plans: dict[Limits, Plan] = {}
 
     def open(
         self, files: Mapping[str, bytes], limits: Limits
     ) -> AbstractAsyncContextManager[Sandbox]:
         return Session(partial(self._sandbox, limits), files, limits)
+
+    @abstractmethod
+    def _sandbox(self, limits: Limits) -> AbstractAsyncContextManager[Link]:
+        """Return a new sandbox, to be entered."""
+
+
+class _Isolated(_Local):
+    """A backend that gives each trial a view of this machine of its own."""
+
+    def __init__(self, *, prefork: bool = False) -> None:
+        super().__init__(prefork=prefork)
+        self._plans: dict[Limits, Plan] = {}
 
     def _sandbox(self, limits: Limits) -> AbstractAsyncContextManager[Link]:
         # This machine is examined once, not for each trial.
@@ -254,8 +266,9 @@ class _Local:
             self._plans[limits] = self._plan(limits)
         return launched(self.launcher, self._plans[limits])
 
+    @abstractmethod
     def _plan(self, limits: Limits) -> Plan:
-        raise NotImplementedError
+        """Return how a sandbox with these limits is built."""
 
     def _runner(self, world: World, limits: Limits) -> dict[str, Any]:
         return runner_spec(
@@ -271,7 +284,7 @@ NO_PROGRAM = HostedProgram({}, {})
 NAMESPACES = ("user", "pid", "net", "ipc", "uts", "cgroup-try")
 
 
-class Bubblewrap(_Local):
+class Bubblewrap(_Isolated):
     """`bwrap`, once for each trial; started by root, it first becomes an unused user."""
 
     name = "bubblewrap"
@@ -333,7 +346,7 @@ def _command(python: Interpreter) -> Iterator[str]:
     yield from ("CODE", "PEER")
 
 
-class Namespaces(_Local):
+class Namespaces(_Isolated):
     """User, mount, process, network, IPC, host-name and cgroup namespaces, and a private root."""
 
     name = "namespaces"
