@@ -192,12 +192,14 @@ def test_hook_stop_ends_a_stopped_process(place) -> None:
     ask()
     pid = resident(place)
     os.kill(pid, signal.SIGSTOP)
-    subprocess.run([*AGENTEVAL, "hook", "stop"], timeout=60, check=True, capture_output=True)
+    words = [*AGENTEVAL, "hook", "stop"]
+    done = subprocess.run(words, timeout=60, check=True, capture_output=True, text=True)
     for _ in range(1500):
         if not (place / "pid").exists():
             break
         time.sleep(0.02)
-    assert not Path(f"/proc/{pid}/exe").exists() or not (place / "pid").exists()
+    has_ended = not Path(f"/proc/{pid}/exe").exists() or not (place / "pid").exists()
+    assert (done.stdout, has_ended) == (f"ended {pid}\n", True)
 
 
 root = pytest.mark.skipif(os.getuid() != 0 or not shutil.which("setpriv"), reason="needs root")
