@@ -21,7 +21,7 @@ import re
 import stat
 import sys
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -257,6 +257,8 @@ def read(
     Raises UsageError for a link beneath `base`, for what is no regular file and for what is larger;
     and OSError, as for a file that is not there.
     """
+    # Before it is opened, as some devices act when they are; and again when it is open.
+    _demand_regular(path.stat(follow_symlinks=base is None), path, {stat.S_IFLNK, stat.S_IFDIR})
     with _opened(path, base) as file:
         return _content(file, path, most)
 
@@ -326,8 +328,7 @@ def _no_link(name: str, folder: int, flags: int) -> int:
 
 def _content(file: int, path: Path, most: int) -> bytes:
     status = os.fstat(file)
-    if not stat.S_ISREG(status.st_mode):
-        raise UsageError(f"{path}: {_other(status.st_mode)}")
+    _demand_regular(status, path)
     with os.fdopen(os.dup(file), "rb") as opened:
         content = opened.read(most + 1) if status.st_size <= most else b""
     if max(status.st_size, len(content)) > most:
@@ -336,6 +337,16 @@ def _content(file: int, path: Path, most: int) -> bytes:
             "make it smaller"
         )
     return content
+
+
+def _demand_regular(
+    status: os.stat_result,
+    path: Path,
+    others: Set[int] = frozenset(),
+) -> None:
+    """Raise UsageError for what is no regular file, nor of one of these other kinds (`stat.S_IF*`)."""
+    if stat.S_IFMT(status.st_mode) not in {stat.S_IFREG, *others}:
+        raise UsageError(f"{path}: {_other(status.st_mode)}")
 
 
 def _other(mode: int) -> str:
