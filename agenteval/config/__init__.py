@@ -1,8 +1,8 @@
 """The user's files, read and checked: begin with `scenarios`, and then `allowlists`.
 
-`files` says what is wrong with a TOML file and reads beneath a folder, `trust` finds projects and
-decides whose word counts, and `models`, `gate` and `prompts` are agenteval.toml, gate.toml and the
-arms. `proofread` renders a scenario's templates and asks its queries.
+`files` says what is wrong with a TOML file, `beneath` reads within a folder, `trust` finds projects
+and decides whose word counts, and `models`, `gate` and `prompts` are agenteval.toml, gate.toml and
+the arms. `proofread` renders a scenario's templates and asks its queries.
 """
 
 from agenteval.lazily import submodules

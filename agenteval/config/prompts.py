@@ -18,17 +18,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from agenteval.config.files import (
-    ARMS,
-    Roots,
-    announce,
-    load_toml,
-    named,
-    note_hidden,
-    printable,
-    read,
-    shipped,
-)
+from agenteval.config.beneath import named, printable, read
+from agenteval.config.files import ARMS, Roots, announce, load_toml, note_hidden, shipped
 from agenteval.config.trust import roots
 from agenteval.dialects.registry import dialects
 from agenteval.errors import UsageError

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PositiveInt, model_validator
 
 from agenteval.classes.catalogue import failure_classes
+from agenteval.config.beneath import read, tree
 from agenteval.config.files import (
     FIXTURES,
     SCENARIOS,
@@ -22,10 +23,8 @@ from agenteval.config.files import (
     is_folder,
     load_toml,
     note_hidden,
-    read,
     read_toml,
     shipped,
-    tree,
 )
 from agenteval.config.proofread import INSTRUCTIONS, proofread
 from agenteval.config.trust import SCENARIO_FILE, find, first

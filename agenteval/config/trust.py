@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from agenteval.config.beneath import TEXT, named, printable
 from agenteval.config.files import (
     ARMS,
     GATE_FILE,
@@ -31,15 +32,12 @@ from agenteval.config.files import (
     PARTS,
     PROJECT_FILE,
     SCENARIOS,
-    TEXT,
     Roots,
     announce,
     home,
     is_folder,
     is_hiding,
-    named,
     note_hidden,
-    printable,
     read_toml,
     shipped,
     stranger,

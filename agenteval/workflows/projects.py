@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from agenteval import plugins
-from agenteval.config import files as beneath
-from agenteval.config import trust
+from agenteval.config import beneath, trust
 from agenteval.config.files import (
     ARMS,
     FIXTURES,

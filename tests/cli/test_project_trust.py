@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from agenteval.config import trust
-from agenteval.config.files import LINK, shipped
+from agenteval.config.beneath import LINK
+from agenteval.config.files import shipped
 
 SECRET = "not-a-real-secret"
 FILE = '[models.m]\nbase_url = "{url}"\nmodel = "m"\n{more}\n'

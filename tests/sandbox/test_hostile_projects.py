@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from users import USERS, copy_of_the_project, start_words
 
-from agenteval.config import files
+from agenteval.config import beneath
 from agenteval.errors import UsageError
 from agenteval.sandbox import maker
 from agenteval.sandbox.launch import interpreter
@@ -199,7 +199,7 @@ def linked(tmp_path: Path) -> Path:
 def test_what_the_kernel_refuses_is_refused_by_hand_as_well(linked, relative) -> None:
     folder = os.open(linked, os.O_RDONLY)
     outcomes = []
-    for opener in (files.by_kernel, files.by_steps):
+    for opener in (beneath.by_kernel, beneath.by_steps):
         try:
             os.close(opener(folder, relative))
             outcomes.append("opened")
@@ -210,7 +210,7 @@ def test_what_the_kernel_refuses_is_refused_by_hand_as_well(linked, relative) ->
 
 
 def test_a_link_that_the_user_names_is_read_and_one_within_is_not(linked) -> None:
-    named = files.read(linked / "l/b/f")
+    named = beneath.read(linked / "l/b/f")
     with pytest.raises(UsageError, match="is a link"):
-        files.read(linked / "l/b/f", linked)
+        beneath.read(linked / "l/b/f", linked)
     assert named == b"x"
