@@ -11,7 +11,7 @@ PURE := agenteval/trial/*,agenteval/shell/*,agenteval/policy/*,agenteval/prompt/
 ENGINES := agenteval/dialects/*/engine.py,agenteval/dialects/claude_code/verdict.py,agenteval/dialects/claude_code/rules.py,agenteval/dialects/claude_code/free.py,agenteval/dialects/claude_code/reading.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow lowest newest wheel servers servers-all parsers dialects coverage fuzz mutants validate harnesses inspect ray bench bench-sandbox bench-classify bench-reading bench-view bench-client bench-ingest bench-hook arms chaos scale check house docs docs-refresh format lock clean
+.PHONY: help setup demo test test-slow lowest newest wheel servers servers-all parsers dialects coverage fuzz mutants validate harnesses inspect ray bench bench-sandbox bench-classify bench-reading bench-view bench-client bench-ingest bench-hook arms chaos scale check prose house docs docs-refresh format lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -129,6 +129,7 @@ check: $(READY) ## format, lint, types, layers, generated pages
 	@$(BIN)/python tests/classes/explained.py --check
 	@$(BIN)/python -m agenteval.classes.catalogue --check
 	@PYTHONPATH=tests $(BIN)/python -m json_schemas --check
+	@$(BIN)/python tests/docs/prose.py --check
 
 docs: $(READY) ## the documentation as a site in docs/_build, every link checked
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --group docs
@@ -137,6 +138,9 @@ docs: $(READY) ## the documentation as a site in docs/_build, every link checked
 
 docs-refresh: $(TESTS_READY) ## renew what README and docs/ show: outputs, options, picture; PAGE=file for one
 	@PYTHONPATH=tests $(BIN)/python tests/docs/renew.py $(PAGE)
+
+prose: $(READY) ## every place where a text that users read breaks a rule of tests/docs/prose.toml
+	@$(BIN)/python tests/docs/prose.py
 
 house: $(READY) ## how many parts the package has, how deep and how large, beside the bounds that a test keeps
 	@$(BIN)/python tests/house/survey.py
