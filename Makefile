@@ -11,7 +11,7 @@ PURE := agenteval/trial/*,agenteval/shell/*,agenteval/policy/*,agenteval/prompt/
 ENGINES := agenteval/dialects/*/engine.py,agenteval/dialects/claude_code/verdict.py,agenteval/dialects/claude_code/rules.py,agenteval/dialects/claude_code/free.py,agenteval/dialects/claude_code/reading.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow lowest newest wheel servers servers-all parsers dialects coverage fuzz mutants validate harnesses inspect ray bench bench-sandbox bench-classify bench-reading bench-view bench-client bench-ingest bench-hook arms chaos scale check prose house docs docs-refresh format lock clean
+.PHONY: help setup demo test test-slow container lowest newest wheel servers servers-all parsers dialects coverage fuzz mutants validate harnesses inspect ray bench bench-sandbox bench-classify bench-reading bench-view bench-client bench-ingest bench-hook arms chaos scale check prose house docs docs-refresh format lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,6 +35,9 @@ test: $(TESTS_READY) ## all tests but the slow ones (minutes); COVER=1 for `make
 
 test-slow: $(TESTS_READY) ## the others: campaigns in short form, every page and scenario, real servers, kills
 	@$(PYTEST_HERE) $(or $(WORKERS),$(shell echo $$(($(CORES) + 1)))) --dist loadgroup -m slow $(PYTEST)
+
+container: ## build the Containerfile on what Debian has, and play a run in it (as root, on Debian)
+	@sh .ci/container
 
 lowest: $(READY) ## tests with the lowest version of each dependency that pyproject.toml allows
 	@sh .ci/lowest $(PYTEST)
