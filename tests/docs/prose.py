@@ -1,7 +1,8 @@
 """Hold the prose that users read to the words of prose.toml, by proselint's checks.
 
 `python tests/docs/prose.py` prints every place, with what to write instead. With `--check` it
-prints a line for each rule whose number of places is not its `most`, and exits with 1.
+prints a line for each rule whose number of places is not its `most`, and exits with 1; `--lower`
+sets each `most` to a number that has fallen.
 
 The prose is Markdown outside code, the texts of templates and data files, the strings of the
 package that are sentences, and the first lines of its docstrings. Generated pages are left out.
@@ -21,7 +22,8 @@ from proselint.registry.checks import Check, CheckFlags, types
 from proselint.tools import LintFile
 
 ROOT = Path(__file__).parents[2]
-RULES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+RULES_FILE = Path(__file__).with_suffix(".toml")
+RULES = tomllib.loads(RULES_FILE.read_text("utf-8"))
 GENERATED = {"commands.md", "validation.md", "benchmarks.md", "scale.md", "arms.md"}
 LONGEST = 28  # words of a sentence
 _TEMPLATES = ("report/templates", "viewer/templates")
@@ -133,19 +135,33 @@ def _long_sentences(path: Path, first: int, text: str) -> Iterator[Finding]:
 
 
 def main(arguments: list[str]) -> int:
-    """Print the places, or with `--check` the rules that are broken more often than they may be."""
+    """Print the places, or compare their numbers with the bounds, or lower these."""
     places = findings(texts())
+    numbers = {name: sum(place.rule == name for place in places) for name in RULES}
+    if arguments == ["--lower"]:
+        RULES_FILE.write_text(_lowered(numbers), "utf-8")
+        return 0
     if arguments != ["--check"]:
         print(*places, sep="\n")  # noqa: T201 -- what it is for
         return 0
-    broken = 0
-    for name, rule in RULES.items():
-        number = sum(place.rule == name for place in places)
-        if number != rule["most"]:
-            broken += 1
-            advice = "see `make prose`" if number > rule["most"] else f"set `most` to {number}"
-            print(f"prose.toml: {name}: {number} places, bound {rule['most']}: {advice}")  # noqa: T201
-    return int(broken > 0)
+    off = {name: number for name, number in numbers.items() if number != RULES[name]["most"]}
+    for name, number in off.items():
+        bound = RULES[name]["most"]
+        advice = "`make prose` lists them" if number > bound else "run prose.py --lower"
+        print(f"prose.toml: {name}: {number} places, bound {bound}: {advice}")  # noqa: T201
+    return int(bool(off))
+
+
+def _lowered(numbers: Mapping[str, int]) -> str:
+    """Return the rules with each bound lowered to the number of places."""
+    lines = []
+    name = ""
+    for line in RULES_FILE.read_text("utf-8").splitlines():
+        heading = re.match(r"\[([\w-]+)\]", line)
+        name = heading[1] if heading else name
+        is_bound = line.startswith("most = ")
+        lines.append(f"most = {min(numbers[name], RULES[name]['most'])}" if is_bound else line)
+    return "\n".join([*lines, ""])
 
 
 if __name__ == "__main__":

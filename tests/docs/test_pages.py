@@ -183,10 +183,10 @@ def test_every_cause_of_a_void_and_every_limit_is_told() -> None:
         pauses,
         f"at most {LONGEST_PAUSE:g}",
         f"more than {LARGEST_BODY >> 20} MiB",
-        f"gives {REFERENCE:g} tokens a second",
-        f"From {MEASURED} tokens on",
-        f"({Limits().trial_seconds:g} unless",
-        f"of a model ({Timeouts().request:g})",
+        f"generates {REFERENCE:g} tokens a second",
+        f"After {MEASURED} tokens",
+        f"(default {Limits().trial_seconds:g})",
+        f"of a model (default {Timeouts().request:g})",
         "up to eight times" if LONGEST == 8 else "another bound",
     ]
     flat = " ".join(TEXTS["docs/runs.md"].split())
