@@ -8,13 +8,14 @@ trials of an instance are compared; else all trials of the two.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, inf, nan, sqrt
-from operator import itemgetter, sub
+from operator import sub
 from statistics import NormalDist, fmean, variance
 from typing import Any, Self
 
 from agenteval.stats.quantiles import t_tail
 from agenteval.stats.rates import (
     PLANNED_ICC,
+    POWER,
     UNKNOWN,
     Layout,
     Mean,
@@ -43,7 +44,6 @@ from agenteval.stats.score import (
 )
 from agenteval.trial.trial import Cluster
 
-POWER = 0.8
 Column = Sequence[Cluster]  # of each trial: how many, out of how many
 Layouts = tuple[Layout, Layout]  # of the trials of both models
 ALONE: Layouts = (UNKNOWN, UNKNOWN)
@@ -326,14 +326,3 @@ def compare_models(first: Sequence[Rate], second: Sequence[Rate]) -> ModelsDiffe
 
 def _own_variance(rate: Rate) -> float:
     return rate.value * (1 - rate.value) / (rate.effective or rate.n)
-
-
-def holm(p_values: Sequence[float]) -> list[float]:
-    """Return p values adjusted by Holm's method, which bounds the family-wise error rate."""
-    adjusted = [0.0] * len(p_values)
-    floor = 0.0
-    ranked = sorted(enumerate(p_values), key=itemgetter(1))
-    for rank, (position, p) in enumerate(ranked):
-        floor = max(floor, min(1.0, (len(p_values) - rank) * p))
-        adjusted[position] = floor
-    return adjusted

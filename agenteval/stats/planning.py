@@ -13,13 +13,12 @@ from statistics import NormalDist
 
 import numpy as np
 
-from agenteval.stats.comparison import POWER
 from agenteval.stats.criteria import CRITERIA, Rules
 from agenteval.stats.limits import comparison
 from agenteval.stats.permutation import Counts, Values
 from agenteval.stats.promotion import LEVEL, MOST_TRIALS, GateVerdict, judge_gate
 from agenteval.stats.quantiles import beta_quantiles
-from agenteval.stats.rates import Estimand, Rate, design_effect, strata, summed, total
+from agenteval.stats.rates import POWER, Estimand, Rate, design_effect, strata, summed, total
 from agenteval.trial.call import Outcome
 from agenteval.trial.summary import RunSummary, TrialSummary, World
 from agenteval.trial.trial import HandshakeStep

@@ -10,14 +10,13 @@ run may use, and feasibility, the criteria that no candidate can pass in a run t
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
-from functools import cache, cached_property, partial
+from functools import cache, cached_property
 from math import ceil, erfc, exp, inf, log10, sqrt, tau
 from statistics import NormalDist
 
-from agenteval.stats.comparison import POWER, holm
 from agenteval.stats.criteria import CALLS, COMMANDS, VOID, Measure, Rules, measures
-from agenteval.stats.limits import MOST, Guarded, LimitTest, lower_bound, upper_bound
-from agenteval.stats.quantiles import falling
+from agenteval.stats.limits import holm, lower_bound, settling_factor, upper_bound
+from agenteval.stats.quantiles import RootSearch
 from agenteval.stats.rates import Estimand
 from agenteval.trial.run import Look
 from agenteval.trial.summary import Pairing, RunSummary, TrialSummary, pair
@@ -53,7 +52,9 @@ class Result:
     def bounds(self) -> tuple[float, float] | None:
         """The lower and the upper bound, each one-sided at `level`; None without a test."""
         test = self.measure.test
-        return (lower_bound(test, self.level), upper_bound(test, self.level)) if test else None
+        if test is None:
+            return None
+        return lower_bound(test, self.level), upper_bound(test, self.level)
 
     def bearing(self, candidate: RunSummary) -> Sequence[TrialSummary]:
         """Return the candidate's trials that the figure is computed from."""
@@ -107,12 +108,12 @@ def judge_gate(
 ) -> Judgement:
     """Judge the candidate by the rules; `level` is lower at an interim look of a run."""
     pairing = pair(baseline.trials, candidate.trials)
-    family = tuple(measures(baseline, candidate, pairing, rules))
+    family = list(measures(baseline, candidate, pairing, rules))
     adjusted = holm([_p_fail(measure) for measure in family])
-    criteria = tuple(
-        Result(measure, _verdict(measure, p_fail, level), p_fail, level, len(family))
-        for measure, p_fail in zip(family, adjusted, strict=True)
-    )
+    criteria = []
+    for measure, p_fail in zip(family, adjusted, strict=True):
+        verdict = _verdict(measure, p_fail, level)
+        criteria.append(Result(measure, verdict, p_fail, level, len(family)))
     minimums = (
         Minimum("trials", rules.trials, len(pairing.second)),
         Minimum("calls", rules.calls, sum(trial.calls for trial in pairing.second)),
@@ -123,7 +124,7 @@ def judge_gate(
     verdicts += [minimum.verdict for minimum in minimums]
     return Judgement(
         verdict=_overall(verdicts),
-        criteria=criteria,
+        criteria=tuple(criteria),
         minimums=minimums,
         level=level,
         rules=rules,
@@ -153,6 +154,7 @@ def _broken(candidate: RunSummary, rules: Rules) -> Iterator[Minimum]:
 
 
 def _p_fail(measure: Measure) -> float:
+    """Return the p, before any correction, of the claim that the limit is exceeded."""
     if measure.forbidden:
         return 0.0 if measure.count else 1.0
     return measure.test.above(measure.limit) if measure.test else 1.0
@@ -220,7 +222,7 @@ def confidence_text(level: float) -> str:
     return f"{100 * (1 - level):.{ceil(-log10(100 * level))}f}"
 
 
-Going = Sequence[tuple[float, float]]  # where the sum may be, and how likely, if no look rejected
+_Density = Sequence[tuple[float, float]]  # of a sum that no look rejected: place and chance
 
 
 def levels(looks: int, level: float) -> tuple[float, ...]:
@@ -232,35 +234,38 @@ def levels_at(shares: Sequence[float], level: float) -> tuple[float, ...]:
     """Return the one-sided level of each look, made when these shares of the run are done.
 
     All looks together reject a true null hypothesis with probability `level`. The computation
-    follows the density of a sum of independent parts over the runs that no look has stopped. A look
-    that adds no share gets `LEAST`.
+    follows the density of a sum of independent parts over the runs that no look has stopped
+    (Armitage, McPherson and Rowe 1969). A look that adds no share gets `LEAST`.
     """
     levels_of_looks: list[float] = []
-    going: Going = [(0.0, 1.0)]
+    density: _Density = [(0.0, 1.0)]
     before = spent = 0.0
     for share in shares:
-        more = _spent(share, level) - spent
-        added = share - before
-        if more < LEAST:
+        to_spend = _spent(share, level) - spent
+        if to_spend < LEAST:
             levels_of_looks.append(LEAST)
             continue
+        deviation = sqrt(share - before)
         reach = _FURTHEST * sqrt(share)
-        bound = falling(partial(_beyond, going, sqrt(added)), more, -reach, reach)
-        of_look = 1 - _NORMAL.cdf(bound / sqrt(share))
+        search = RootSearch(to_spend, -reach, reach)
+        while search.is_open:
+            search.note(_chance_beyond(search.place, density, deviation))
+        boundary = search.root
+        of_look = 1 - _NORMAL.cdf(boundary / sqrt(share))
         levels_of_looks.append(max(round(of_look, 12), LEAST))
-        going = _on(going, -reach, bound, sqrt(added))
+        density = _density_after(density, -reach, boundary, deviation)
         before = share
-        spent += more
+        spent += to_spend
     return tuple(levels_of_looks)
 
 
-def _beyond(going: Going, deviation: float, bound: float) -> float:
-    """Return the chance that the next look observes more than `bound`."""
+def _chance_beyond(boundary: float, density: _Density, deviation: float) -> float:
+    """Return the chance that the sum lies beyond the boundary at the next look."""
     scale = deviation * sqrt(2)
-    return sum(chance * erfc((bound - at) / scale) for at, chance in going) / 2
+    return sum(chance * erfc((boundary - place) / scale) for place, chance in density) / 2
 
 
-def _on(going: Going, low: float, high: float, deviation: float) -> Going:
+def _density_after(density: _Density, low: float, high: float, deviation: float) -> _Density:
     """Return the density of the sum after the next look, over runs where it is at most `high`.
 
     It is integrated by trapezoids.
@@ -271,12 +276,12 @@ def _on(going: Going, low: float, high: float, deviation: float) -> Going:
     after = []
     for number in range(steps + 1):
         place = low + step * number
-        near = [
-            chance * exp(-(((place - before) / deviation) ** 2) / 2)
-            for before, chance in going
-            if abs(place - before) < _FURTHEST * deviation
-        ]
-        after.append((place, peak * sum(near)))
+        parts = []
+        for before, chance in density:
+            if abs(place - before) < _FURTHEST * deviation:
+                distance = (place - before) / deviation
+                parts.append(chance * exp(-(distance**2) / 2))
+        after.append((place, peak * sum(parts)))
     # At the low end there is nothing to halve.
     place, chance = after.pop()
     return [*after, (place, chance / 2)]
@@ -336,8 +341,8 @@ def out_of_reach(
     judgement = judge_gate(baseline, flawless, rules, level=level)
     unreachable = []
     for result in judgement.criteria:
+        measure = result.measure
         if result.verdict is not GateVerdict.PASS:
-            measure = result.measure
             enough = _enough(measure.name, len(flawless.trials), passing)
             unreachable.append(OutOfReach(measure.name, measure.n, measure.of, enough))
     for minimum in judgement.minimums:
@@ -395,17 +400,5 @@ def needed(result: Result) -> tuple[float, float] | None:
         return inf, inf
     # The level of a new run, and not of this look.
     level = LEVEL if test.estimate < limit else LEVEL / result.family_size
-    return _limit_ratios(test, limit, level), _limit_ratios(test.nearer(limit), limit, level)
-
-
-def _limit_ratios(test: LimitTest, limit: float, level: float) -> float:
-    is_below = test.estimate < limit
-    near = test.near(limit) if isinstance(test, Guarded) else test
-    enough = 1 - _NORMAL.cdf(_NORMAL.inv_cdf(1 - level) + _NORMAL.inv_cdf(POWER))
-
-    def chance(times: float) -> float:
-        scaled = near.scaled(times)
-        return scaled.below(limit) if is_below else scaled.above(limit)
-
-    times = falling(chance, enough, 1.0, MOST)
-    return inf if times > MOST * 0.999 else times
+    nearer = test.nearer(limit)
+    return settling_factor(test, limit, level), settling_factor(nearer, limit, level)

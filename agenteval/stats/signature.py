@@ -12,7 +12,15 @@ from typing import TypedDict
 
 import numpy as np
 
-from agenteval.stats.permutation import Counts, Sums, Tail, Values, exchanged, flipped, itself
+from agenteval.stats.permutation import (
+    Counts,
+    Sums,
+    Tail,
+    Values,
+    exchanged,
+    flipped,
+    share_of_observed,
+)
 from agenteval.stats.rates import UNKNOWN, Layout, summed
 from agenteval.stats.score import EXCHANGES
 from agenteval.trial.trial import ErrorCounts
@@ -102,7 +110,7 @@ def _exchange_draws(
         return ((both + gaps) / 2, (both - gaps) / 2), 0.5 ** (len(first) - 1)
     first = first[first.any(axis=1)]
     second = second[second.any(axis=1)]
-    return exchanged(first, second, **options), itself((len(first), len(second)))
+    return exchanged(first, second, **options), share_of_observed((len(first), len(second)))
 
 
 def _mixes(counts: ErrorCounts, classes: list[str], layout: Layout) -> Counts:

@@ -4,7 +4,8 @@ import pytest
 from scipy.stats import ttest_ind
 from statsmodels.stats.multitest import multipletests
 
-from agenteval.stats.comparison import compare_models, holm
+from agenteval.stats.comparison import compare_models
+from agenteval.stats.limits import holm
 from agenteval.stats.rates import Rate
 
 CASES = [[], [0.2], [0.049, 0.181, 0.707], [0.04, 0.01, 0.03, 0.9], [0.5, 0.5, 1.0, 0.001]]

@@ -6,7 +6,20 @@ import pytest
 from scipy.special import betainc, betaincinv, stdtr, stdtrit
 
 from agenteval.stats import quantiles
-from agenteval.stats.quantiles import beta_quantiles, falling, incomplete_beta, t_quantile, t_tail
+from agenteval.stats.quantiles import (
+    RootSearch,
+    beta_quantiles,
+    incomplete_beta,
+    t_quantile,
+    t_tail,
+)
+
+
+def falling(function, target, low, high):
+    search = RootSearch(target, low, high)
+    while search.is_open:
+        search.note(function(search.place))
+    return search.root
 
 
 @pytest.mark.parametrize("b", [0.3, 1, 7.5, 320, 9000.0])
