@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from functools import cache, cached_property
+from itertools import cycle
 from math import ceil, erfc, exp, inf, log10, sqrt, tau
 from statistics import NormalDist
 
@@ -65,11 +66,8 @@ class Result:
 
 def _passing(results: Iterable[Result]) -> dict[str, int]:
     """Return the n of each criterion that passes, by name."""
-    return {
-        result.measure.name: result.measure.n
-        for result in results
-        if result.verdict is GateVerdict.PASS
-    }
+    passing = [result.measure for result in results if result.verdict is GateVerdict.PASS]
+    return {measure.name: measure.n for measure in passing}
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,15 +161,15 @@ def _p_fail(measure: Measure) -> float:
 def _verdict(measure: Measure, p_fail: float, level: float) -> GateVerdict:
     if p_fail < level:
         return GateVerdict.FAIL
-    proven = measure.test is not None and measure.test.below(measure.limit) < level
-    return GateVerdict.PASS if proven else GateVerdict.INCONCLUSIVE
+    is_proven = measure.test is not None and measure.test.below(measure.limit) < level
+    return GateVerdict.PASS if is_proven else GateVerdict.INCONCLUSIVE
 
 
 def _overall(verdicts: Sequence[GateVerdict]) -> GateVerdict:
     if GateVerdict.FAIL in verdicts:
         return GateVerdict.FAIL
-    settled = all(verdict is GateVerdict.PASS for verdict in verdicts)
-    return GateVerdict.PASS if settled else GateVerdict.INCONCLUSIVE
+    is_settled = all(verdict is GateVerdict.PASS for verdict in verdicts)
+    return GateVerdict.PASS if is_settled else GateVerdict.INCONCLUSIVE
 
 
 # Alpha spending (Lan and DeMets 1983), after O'Brien and Fleming: next to nothing at first, nearly
@@ -201,9 +199,8 @@ def other_baseline_remarks(looks: Sequence[Look], baseline: str) -> Iterator[str
 
 def other_run_remarks(verdicts: Mapping[str, int], over: str) -> Iterator[str]:
     """Warn that other runs of the candidate did not pass: each has a level of its own."""
-    counts = [
-        f"{runs} {verdict}" for verdict, runs in sorted(verdicts.items()) if verdict != "PASS"
-    ]
+    ranked = sorted(verdicts.items())
+    counts = [f"{runs} {verdict}" for verdict, runs in ranked if verdict != GateVerdict.PASS]
     if counts:
         yield (
             f"Other runs of the candidate did not pass over {over} ({', '.join(counts)}): a run "
@@ -217,9 +214,11 @@ def level_text(level: float) -> str:
 
 def confidence_text(level: float) -> str:
     """Return the confidence of a bound at this level, in percent: never 100."""
+    percent = 100 * (1 - level)
     if level >= _ROUNDED:
-        return f"{100 * (1 - level):.4g}"
-    return f"{100 * (1 - level):.{ceil(-log10(100 * level))}f}"
+        return f"{percent:.4g}"
+    digits = ceil(-log10(100 * level))
+    return f"{percent:.{digits}f}"
 
 
 _Density = Sequence[tuple[float, float]]  # of a sum that no look rejected: place and chance
@@ -291,7 +290,8 @@ def _spent(share: float, level: float) -> float:
     """Return the part of the level that may be spent at this share of the run; 0 at none."""
     if not share:
         return 0.0
-    return 2 * (1 - _NORMAL.cdf(_NORMAL.inv_cdf(1 - level / 2) / sqrt(share)))
+    at_the_end = _NORMAL.inv_cdf(1 - level / 2)
+    return 2 * (1 - _NORMAL.cdf(at_the_end / sqrt(share)))
 
 
 # Feasibility, and the size needed.
@@ -299,7 +299,7 @@ def _spent(share: float, level: float) -> float:
 AS_MANY_CALLS = "if the candidate makes as many calls a trial as the baseline"
 MOST_TRIALS = 4_000  # that a plan asks for
 _NEW_WORLDS = 1 << 32  # seeds between a trial and the one that repeats it
-Passing = Callable[[int], Mapping[str, int]]  # of so many trials: what passes, and its n
+_Passing = Callable[[int], Mapping[str, int]]  # of so many trials: what passes, and its n
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,7 +322,8 @@ class OutOfReach:
     @property
     def fields(self) -> dict[str, str | int | float | None]:
         """The values by field name; None where no number is enough, as JSON has no infinity."""
-        return {**asdict(self), "enough": self.enough if self.enough < inf else None}
+        enough = self.enough if self.enough < inf else None
+        return {**asdict(self), "enough": enough}
 
 
 def out_of_reach(
@@ -358,15 +359,14 @@ def repeated(run: RunSummary, trials: int, about: Estimand) -> RunSummary:
     If the verdict is about scenarios like these, each repetition has new scenarios too.
     """
     repetitions = []
-    for at in range(trials if run.trials else 0):
-        lap, place = divmod(at, len(run.trials))
-        trial = run.trials[place]
+    for number, trial in zip(range(trials), cycle(run.trials), strict=False):
+        lap = number // len(run.trials)
         scenario = f"{trial.scenario} {lap}" if about is Estimand.LIKE else trial.scenario
         repetitions.append(replace(trial, scenario=scenario, seed=trial.seed + lap * _NEW_WORLDS))
     return replace(run, trials=tuple(repetitions))
 
 
-def _enough(name: str, played: int, passing: Passing) -> float:
+def _enough(name: str, played: int, passing: _Passing) -> float:
     """Return the n of the fewest trials that pass a criterion, by doubling, then by bisection.
 
     Infinite if more than `MOST_TRIALS` would be needed.
