@@ -185,7 +185,7 @@ _Weighed = tuple[float, _Plain]  # a design effect, and the test that has it
 
 
 @dataclass(frozen=True, slots=True)
-class Guarded:
+class _Guarded:
     """A test that an additional error of the candidate never helps (`stats.fewer_errors`).
 
     It passes when `whole` and all `weaker` tests pass: those of fewer errors with a larger spread.
@@ -237,28 +237,28 @@ class Guarded:
                 candidates.append((nearness, (effect, test)))
         return _keep_nearest(candidates, self.whole.slack)
 
-    def near(self, limit: float) -> "Guarded":
+    def near(self, limit: float) -> "_Guarded":
         """Return the part of this test that matters at this limit, however it is scaled.
 
         Tests move further apart as trials are added, so that a test too far away remains so.
         """
         fewer = sorted(self._lightest(limit), key=itemgetter(0), reverse=True)
-        return Guarded(self.whole, self.weakest(limit), lambda: iter(fewer))
+        return _Guarded(self.whole, self.weakest(limit), lambda: iter(fewer))
 
-    def scaled(self, times: float) -> "Guarded":
+    def scaled(self, times: float) -> "_Guarded":
         return self._map_tests(lambda test: test.scaled(times))
 
-    def nearer(self, limit: float) -> "Guarded":
+    def nearer(self, limit: float) -> "_Guarded":
         return self._map_tests(lambda test: test.nearer(limit))
 
-    def _map_tests(self, change: Callable[[_Plain], _Plain]) -> "Guarded":
+    def _map_tests(self, change: Callable[[_Plain], _Plain]) -> "_Guarded":
         def fewer() -> Iterator[_Weighed]:
             return ((effect, change(test)) for effect, test in self.fewer())
 
-        return Guarded(change(self.whole), [*map(change, self.weaker)], fewer)
+        return _Guarded(change(self.whole), [*map(change, self.weaker)], fewer)
 
 
-LimitTest = RateTest | Comparison | Guarded
+LimitTest = RateTest | Comparison | _Guarded
 _Value = TypeVar("_Value")
 
 
@@ -312,20 +312,17 @@ def comparison(
     _, n = total(candidate)
     weight = limit if ratio else 1.0
     baseline_rate = baseline_count / baseline_n
+    baseline_variance = weight * weight * baseline_rate * (1 - baseline_rate) / baseline_n
     scale = weight * n / baseline_n
     candidate_groups = []
     for (errors, size), own, stratum in used:
         shift = scale * (errors - baseline_rate * size)
         candidate_groups.append(Group(*own, shift, bears=errors > 0, stratum=stratum))
-    clusters = [cluster for *both, _ in used for cluster in both if cluster[1]]
-    planned = planned_effect(clusters, icc)
-    baseline_sizes = [size for _, size in baseline]
-    candidate_sizes = [size for _, size in candidate]
-    sides = [(baseline_sizes, scale), (candidate_sizes, 1.0)]
-    precision = Precision.of_sides(sides, group_strata, icc=icc)
-    side_has_own_mean = len({*group_strata}) == 1 and not all(baseline_sizes + candidate_sizes)
+    planned = planned_effect([*filter(itemgetter(1), baseline + candidate)], icc)
+    sizes = [[size for _, size in side] for side in (baseline, candidate)]
+    precision = Precision.of_sides(zip(sizes, (scale, 1.0), strict=True), group_strata, icc=icc)
+    side_has_own_mean = len({*group_strata}) == 1 and not all(sizes[0] + sizes[1])
     df = max(min(precision.df, degrees(group_strata) - side_has_own_mean), 1)
-    baseline_variance = weight * weight * baseline_rate * (1 - baseline_rate) / baseline_n
 
     def test_of(fewer: Fewer) -> _Weighed:
         rate = fewer.count / n
@@ -341,7 +338,7 @@ def comparison(
     return _guard(candidate_groups, test_of)
 
 
-def _guard(groups: Sequence[Group], test_of: Callable[[Fewer], _Weighed]) -> Guarded:
+def _guard(groups: Sequence[Group], test_of: Callable[[Fewer], _Weighed]) -> _Guarded:
     """Return the guarded test, without weaker tests that a test of more errors already covers."""
     observed, *fewer = map(test_of, widest(groups))
     largest, whole = observed
@@ -357,7 +354,7 @@ def _guard(groups: Sequence[Group], test_of: Callable[[Fewer], _Weighed]) -> Gua
         cached_tests, copy = tee(cached_tests)  # what was made once is not made again
         return copy
 
-    return Guarded(whole, weaker, copy_tests)
+    return _Guarded(whole, weaker, copy_tests)
 
 
 # The bounds.
@@ -376,7 +373,7 @@ def upper_bound(test: LimitTest, level: float) -> float:
             search.note(weakest.below(search.place))
         return search.root
 
-    return _raise_bound(test, min(test.estimate, high), raised, Guarded.weakest)
+    return _raise_bound(test, min(test.estimate, high), raised, _Guarded.weakest)
 
 
 def lower_bound(test: LimitTest, level: float) -> float:
@@ -393,20 +390,20 @@ def lower_bound(test: LimitTest, level: float) -> float:
             search.note(1 - surest.above(search.place))
         return search.root
 
-    return _raise_bound(test, low, raised, Guarded.lightest)
+    return _raise_bound(test, low, raised, _Guarded.lightest)
 
 
 def _raise_bound(
     test: LimitTest,
     bound: float,
     raised: Callable[[float, Iterable[LimitTest]], float],
-    others: Callable[[Guarded, float], Iterable[LimitTest]],
+    others: Callable[[_Guarded, float], Iterable[LimitTest]],
 ) -> float:
     """Raise a bound by the whole test, and then by the test that is furthest from it.
 
     It ends when that one does not raise the bound any more: then no test does.
     """
-    if not isinstance(test, Guarded):
+    if not isinstance(test, _Guarded):
         return raised(bound, [test])
     before = -inf
     bound = raised(bound, [test.whole])
@@ -423,7 +420,7 @@ def settling_factor(test: LimitTest, limit: float, level: float) -> float:
     """
     normal = NormalDist()
     is_below = test.estimate < limit
-    near = test.near(limit) if isinstance(test, Guarded) else test
+    near = test.near(limit) if isinstance(test, _Guarded) else test
     distance = normal.inv_cdf(1 - level) + normal.inv_cdf(POWER)
     search = RootSearch(1 - normal.cdf(distance), 1.0, MOST)
     while search.is_open:

@@ -71,15 +71,15 @@ def loads(windows: Iterable[Window]) -> tuple[Load, ...]:
     loads = []
     for running, counts in sorted(counts_by_running.items()):
         active = +counts.active  # without the speeds that no window had
-        each = Counter[float]()
+        per_request = Counter[float]()
         if running:
-            each = Counter({speed / running: windows for speed, windows in active.items()})
+            per_request = Counter({speed / running: times for speed, times in active.items()})
         load = Load(
             running=running,
             windows=counts.windows,
             active=samples(active),
             sustained=samples(+counts.sustained),
-            each=samples(each),
+            each=samples(per_request),
             prompt=samples(+counts.busy_prompt),
             prompt_sustained=samples(counts.prompt),
             per_minute=samples(counts.per_minute),
@@ -240,8 +240,8 @@ def _prefill_speed(turn: Turn) -> float | None:
 
 def all_turns(trial: Trial) -> Iterator[Turn]:
     """Yield the turns of the first agent, and of all agents that it led to."""
-    for agent in (trial, *trial.agents):
-        yield from agent.turns
+    for part in trial.parts:
+        yield from part.turns
 
 
 # The speed of a run.
@@ -356,8 +356,8 @@ def run_speed(run: Run) -> Speed:
     speed = speed_of(turns, concurrency=run.concurrency, seconds=seconds, new=False)
     stints: list[_Stint] = []
     for trial in run.trials:
-        for agent in (trial, *trial.agents):
-            stints += _stints(agent.turns, agent.calls)
+        for part in trial.parts:
+            stints += _stints(part.turns, part.calls)
     windows = _timeline(stints)
     if not _is_cache_reported(turns):
         windows = replace(windows, prefill=None)

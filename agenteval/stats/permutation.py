@@ -186,10 +186,7 @@ def paired_test(  # noqa: PLR0913 -- what a test is made of
     shares: bool = True,
     exchanges: int = EXCHANGES,
 ) -> list[Evidence]:
-    """Return the paired test of each figure.
-
-    With `shares`, figures are shares of calls; else they are counts without an upper end.
-    """
+    """Return the paired test of each figure: a share of calls, or a count without an end."""
     contributions = _contributions(first, second, shares=shares)
     strata = strata or [0] * len(first)
     swapped = []
@@ -275,16 +272,7 @@ def _judge_pairs(  # noqa: PLR0913 -- what a test is made of
     `swapped` has these sums for each stratum; the first axis is the swap, the last the figure.
     """
     contributions = _contributions(first, second, shares=shares)
-    sums = variances = np.zeros((1, 1))
-    for (places, _), drawn in zip(_places(strata), swapped, strict=True):
-        k = len(places)
-        of_stratum = contributions[places]
-        observed = of_stratum.sum(axis=0)
-        stratum_sums = np.concatenate([observed[None], drawn])
-        # One world more, which adds nothing, keeps the variance above 0.
-        squares = (of_stratum**2).sum(axis=0) - stratum_sums**2 / (k + 1)
-        variances = variances + (k + 1) / k * squares
-        sums = sums + stratum_sums
+    sums, variances = _add_strata(contributions, swapped, strata)
     distances = abs(sums) / np.sqrt(np.where(variances > 0, variances, 1.0))
     effects, variances_if_same, differences = _effects(
         first, second, contributions, strata, shares=shares
@@ -304,6 +292,21 @@ def _judge_pairs(  # noqa: PLR0913 -- what a test is made of
             effect_if_same = max(effect, effect_if_same)
         evidences.append(Evidence(p, critical, effect, effect_if_same, float(shift)))
     return evidences
+
+
+def _add_strata(contributions: Values, swapped: Sequence[Values], strata: Strata) -> Sums:
+    """Return the sums of contributions, as observed in row 0 and after each swap, and variances."""
+    sums = variances = np.zeros((1, 1))
+    for (places, _), drawn in zip(_places(strata), swapped, strict=True):
+        k = len(places)
+        of_stratum = contributions[places]
+        observed = of_stratum.sum(axis=0)
+        stratum_sums = np.concatenate([observed[None], drawn])
+        # One world more, which adds nothing, keeps the variance above 0.
+        squares = (of_stratum**2).sum(axis=0) - stratum_sums**2 / (k + 1)
+        variances = variances + (k + 1) / k * squares
+        sums = sums + stratum_sums
+    return sums, variances
 
 
 def _effects(
@@ -368,28 +371,22 @@ def unpaired_test(  # noqa: PLR0913 -- what a test is made of
     shares: bool = True,
     exchanges: int = EXCHANGES,
 ) -> list[Evidence]:
-    """Return the unpaired test of each figure.
-
-    With `shares`, figures are shares of calls; else they are counts without an upper end.
-    """
+    """Return the unpaired test of each figure: a share of calls, or a count without an end."""
     first_strata = [*strata[0]] or [0] * len(first)
     second_strata = [*strata[1]] or [0] * len(second)
     both = np.concatenate([first, second])
-    sizes = []
+    places = _places(first_strata, second_strata)
+    sizes = [(len(own), len(other)) for own, other in places]
     drawn = []
-    for number, (own, other) in enumerate(_places(first_strata, second_strata)):
-        seed_of_stratum = _seed_of_stratum(seed, number)
+    for number, (own, other) in enumerate(places):
+        stratum_seed = _seed_of_stratum(seed, number)
         sides = first[own], second[other]
-        drawn.append(_exchange_moments(*sides, seed=seed_of_stratum, exchanges=exchanges))
-        sizes.append((len(own), len(other)))
+        drawn.append(_exchange_moments(*sides, seed=stratum_seed, exchanges=exchanges))
     first_sums, second_sums = (np.sum(side, axis=0) for side in zip(*drawn, strict=True))
     least_effects = _least_effects(both, first_strata + second_strata, shares=shares)
     distances, effects = _distances(first_sums, second_sums, least_effects, shares=shares)
     # A single trial of a stratum counts as one degree of freedom.
     df = sum(max(k - 1, min(k, 1)) for pair in sizes for k in pair)
-    # Below the 1 % quantile, at most, of the design effect of independent calls, errors are more
-    # even than by chance. They are no evidence beyond their calls.
-    too_even = 1 - NormalDist().inv_cdf(0.99) * sqrt(2 / max(df, 1))
     more = share_of_observed(*sizes) / 2
     evidences = []
     for figure, (effect, least_effect) in enumerate(zip(effects, least_effects, strict=True)):
@@ -398,12 +395,18 @@ def unpaired_test(  # noqa: PLR0913 -- what a test is made of
         distance = distances[0, figure]
         tail = Tail.of(distances[:, figure])
         p, critical = tail.test(distance, df=df, more=more, least=least_p(bearing))
-        if effect < least_effect * too_even:
+        # Errors more even than by chance are no evidence beyond their calls.
+        if effect < least_effect * _too_even(df):
             p = max(p, 2 * NormalDist().cdf(-distance))
             critical = max(critical, Z)
         relied_on = max(effect, least_effect) if bearing else _planned(trials)
         evidences.append(Evidence(p, critical, relied_on, relied_on))
     return evidences
+
+
+def _too_even(df: int) -> float:
+    """Return the 1 % quantile, at most, of the design effect of independent calls."""
+    return 1 - NormalDist().inv_cdf(0.99) * sqrt(2 / max(df, 1))
 
 
 def _least_effects(trials: Counts, strata: Strata, *, shares: bool) -> Values:

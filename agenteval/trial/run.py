@@ -81,7 +81,7 @@ class ModelCard:
 
 
 @dataclass(frozen=True, slots=True)
-class RequestOption:
+class _RequestOption:
     """An option of requests, by its name in agenteval.toml, on the card and in a request."""
 
     name: str
@@ -90,7 +90,9 @@ class RequestOption:
 
 
 REQUEST_OPTIONS = tuple(
-    RequestOption(option.name, **option.metadata) for option in fields(ModelCard) if option.metadata
+    _RequestOption(option.name, **option.metadata)
+    for option in fields(ModelCard)
+    if option.metadata
 )
 
 
