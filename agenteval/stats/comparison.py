@@ -66,7 +66,14 @@ class Difference:
     effect: float
 
     @classmethod
-    def of(cls, first: Rate, second: Rate, evidence: Evidence, *, paired: bool) -> Self:
+    def of(
+        cls,
+        first: Rate,
+        second: Rate,
+        evidence: Evidence,
+        *,
+        paired: bool,
+    ) -> Self:
         low, high = rates_differ_by(first, second, evidence)
         times = ratio(first, second, evidence)
         return cls(first, second, low, high, times, evidence.p, paired, evidence.effect)
@@ -98,6 +105,7 @@ class Difference:
         for_power = NormalDist().inv_cdf(POWER)
 
         def calls_by_counts(gap: float) -> float:
+            # The sample size of two proportions (Fleiss, Levin and Paik 2003), times the effect.
             first = min(max((self.first.value + self.second.value - gap) / 2, 0.0), 1 - gap)
             second = first + gap
             mean = (first + second) / 2
@@ -200,7 +208,7 @@ def compare_counts(first: Rate, second: Rate) -> Difference:
     n = first.n + second.n
     errors = first.count + second.count
     pooled = errors / n
-    stricter = sqrt(n / (n - 1))
+    stricter = sqrt(n / (n - 1))  # than the usual test, by its N - 1
     variance = pooled * (1 - pooled) * (1 / first.n + 1 / second.n)
     distance = abs(first.value - second.value) / sqrt(variance) if variance else 0.0
     p = 2 * NormalDist().cdf(-distance / stricter)
@@ -238,7 +246,12 @@ def compare_shares(
 
 
 def compare_means(
-    first: Clusters, second: Clusters, *, seed: int, paired: bool = False, layouts: Layouts = ALONE
+    first: Clusters,
+    second: Clusters,
+    *,
+    seed: int,
+    paired: bool = False,
+    layouts: Layouts = ALONE,
 ) -> MeanDifference:
     """Compare two models in their errors per trial."""
     first_column = [(count, 1) for count, _ in first]
@@ -304,6 +317,7 @@ def compare_models(first: Sequence[Rate], second: Sequence[Rate]) -> ModelsDiffe
     df = len(first) + len(second) - 2
     squares = variance(first_values) * (len(first) - 1)
     squares += variance(second_values) * (len(second) - 1)
+    # Pooled, as of two samples of equal variance.
     between_models = squares / df * (1 / len(first) + 1 / len(second))
     within_models = 0.0
     for side in (first, second):

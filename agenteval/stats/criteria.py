@@ -345,7 +345,10 @@ class Measure:
 
 
 def measures(
-    baseline: RunSummary, candidate: RunSummary, pairing: Pairing, rules: Rules
+    baseline: RunSummary,
+    candidate: RunSummary,
+    pairing: Pairing,
+    rules: Rules,
 ) -> Iterator[Measure]:
     """Yield the margins over the pairing, and every budget that has anything to count.
 
@@ -395,7 +398,11 @@ def _budget(
 
 
 def _margin(
-    name: str, criterion: Criterion, limit: float, pairing: Pairing, rules: Rules
+    name: str,
+    criterion: Criterion,
+    limit: float,
+    pairing: Pairing,
+    rules: Rules,
 ) -> Measure:
     """Return the measure of the candidate relative to the baseline, in the compared trials."""
     sides = pairing.first, pairing.second

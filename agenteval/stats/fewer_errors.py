@@ -245,7 +245,13 @@ class _Spread:
             products += times * group.shift * group.size
         return cls(sum(group.size for group in groups), squares, shifts, products)
 
-    def of_count(self, count: int, errors: float, sizes: float, between: float) -> float:
+    def of_count(
+        self,
+        count: int,
+        errors: float,
+        sizes: float,
+        between: float,
+    ) -> float:
         """Return the spread with `count` errors.
 
         `errors` is the contribution of the errors to the squares, `sizes` are the summed sizes of

@@ -42,7 +42,10 @@ class Incidence:
 
 
 def incidence(
-    trials: Sequence[Sequence[Followed]], end: str, limit: float, layout: Layout = UNKNOWN
+    trials: Sequence[Sequence[Followed]],
+    end: str,
+    limit: float,
+    layout: Layout = UNKNOWN,
 ) -> Incidence:
     """Return the incidence of `end` within `limit` turns, over the denials of all trials."""
     clusters = []
@@ -75,6 +78,7 @@ def _aalen_johansen(denials: Mapping[Followed, int], end: str, limit: float) -> 
             break
         here = by_turns[turns]
         ended = here.total() - here[""]
+        # Who is still open may come to this end now; who was censored is at risk no longer.
         share += still_open * here[end] / at_risk
         still_open *= 1 - ended / at_risk
         at_risk -= here.total()

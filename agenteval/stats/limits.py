@@ -282,6 +282,7 @@ def rate_test(clusters: Clusters, strata: Strata = (), *, icc: float) -> LimitTe
     sizes = [group.size for group in groups]
     group_strata = [group.stratum for group in groups]
     precision = Precision.of(sizes, group_strata, icc=icc)
+    # The exact test knows no degrees of freedom: Student's t goes into the effective sample.
     by_t = (t_quantile(precision.df) / Z) ** 2
 
     def test_of(fewer: Fewer) -> _Weighed:
@@ -365,7 +366,8 @@ def upper_bound(test: LimitTest, level: float) -> float:
     high = test.ends[1]
 
     def raised(bound: float, tests: Iterable[LimitTest]) -> float:
-        chance, weakest = max([(test.below(bound), test) for test in tests], key=itemgetter(0))
+        chances = [(test.below(bound), test) for test in tests]
+        chance, weakest = max(chances, key=itemgetter(0))
         if chance <= level:
             return bound
         search = RootSearch(level, bound, high)
@@ -382,9 +384,11 @@ def lower_bound(test: LimitTest, level: float) -> float:
     high = min(test.estimate, high)
 
     def raised(bound: float, tests: Iterable[LimitTest]) -> float:
-        chance, surest = min([(test.above(bound), test) for test in tests], key=itemgetter(0))
+        chances = [(test.above(bound), test) for test in tests]
+        chance, surest = min(chances, key=itemgetter(0))
         if chance >= level:
             return bound
+        # `above` rises with the limit, and the search is for a falling function.
         search = RootSearch(1 - level, bound, high)
         while search.is_open:
             search.note(1 - surest.above(search.place))
@@ -426,6 +430,7 @@ def settling_factor(test: LimitTest, limit: float, level: float) -> float:
     while search.is_open:
         scaled = near.scaled(search.place)
         search.note(scaled.below(limit) if is_below else scaled.above(limit))
+    # A search that ends at its upper end found no number that is enough.
     return inf if search.root > MOST * 0.999 else search.root
 
 
@@ -435,6 +440,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
     floor = 0.0
     ranked = sorted(enumerate(p_values), key=itemgetter(1))
     for rank, (position, p) in enumerate(ranked):
+        # No p is below one that was smaller before the correction.
         floor = max(floor, min(1.0, (len(p_values) - rank) * p))
         adjusted[position] = floor
     return adjusted

@@ -321,7 +321,13 @@ def _stints(turns: Sequence[Turn], calls: Sequence[CallRecord] = ()) -> Iterator
         yield _Stint(began, first, turn.ended, generated(turn), useful[number], prompt)
 
 
-def speed_of(turns: Sequence[Turn], *, concurrency: int, seconds: float | None, new: bool) -> Speed:
+def speed_of(
+    turns: Sequence[Turn],
+    *,
+    concurrency: int,
+    seconds: float | None,
+    new: bool,
+) -> Speed:
     """Return the speed over these turns.
 
     `new` states that no prompt began like another one, so that none of it can have been cached.

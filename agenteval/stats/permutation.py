@@ -55,7 +55,12 @@ class Tail:
         return float(np.interp(round(observed, _DIGITS), self.values, self.chances))
 
     def test(
-        self, observed: float, *, df: int, more: float = 0.0, least: float = 0.0
+        self,
+        observed: float,
+        *,
+        df: int,
+        more: float = 0.0,
+        least: float = 0.0,
     ) -> tuple[float, float]:
         """Return the p of the observed value, and the critical value at which p is 0.05.
 
@@ -92,7 +97,13 @@ Sums = tuple[Values, Values]  # one row for each exchange
 Seed = int | Sequence[int]
 
 
-def exchanged(first: Counts, second: Counts, *, seed: Seed, exchanges: int = EXCHANGES) -> Sums:
+def exchanged(
+    first: Counts,
+    second: Counts,
+    *,
+    seed: Seed,
+    exchanges: int = EXCHANGES,
+) -> Sums:
     """Return the sums of both sides after each random exchange of independent trials.
 
     Equal trials are interchangeable. Where many are equal, the number of each kind on a side is
@@ -119,7 +130,10 @@ def exchanged(first: Counts, second: Counts, *, seed: Seed, exchanges: int = EXC
 
 
 def _draw_subsets(
-    rng: np.random.Generator, rows: int, trials: int, size: int
+    rng: np.random.Generator,
+    rows: int,
+    trials: int,
+    size: int,
 ) -> NDArray[np.float32]:
     """Return rows of ones and zeros, each with `size` ones at random places."""
     if trials < MANY:
@@ -273,7 +287,8 @@ def _judge_pairs(  # noqa: PLR0913 -- what a test is made of
     """
     contributions = _contributions(first, second, shares=shares)
     sums, variances = _add_strata(contributions, swapped, strata)
-    distances = abs(sums) / np.sqrt(np.where(variances > 0, variances, 1.0))
+    standard_errors = np.sqrt(np.where(variances > 0, variances, 1.0))
+    distances = abs(sums) / standard_errors
     effects, variances_if_same, differences = _effects(
         first, second, contributions, strata, shares=shares
     )
@@ -310,7 +325,12 @@ def _add_strata(contributions: Values, swapped: Sequence[Values], strata: Strata
 
 
 def _effects(
-    first: Counts, second: Counts, contributions: Values, strata: Strata, *, shares: bool
+    first: Counts,
+    second: Counts,
+    contributions: Values,
+    strata: Strata,
+    *,
+    shares: bool,
 ) -> tuple[Values, Values, Values]:
     """Return variance inflation, variance if the rates are equal, and difference of each figure.
 
@@ -324,8 +344,9 @@ def _effects(
     first_rate = first_count / first_n
     second_rate = second_count / second_n
     if_same = _draw_variance(rate, shares=shares) * (1 / first_n + 1 / second_n)
-    independent = _draw_variance(first_rate, shares=shares) / first_n
-    independent = independent + _draw_variance(second_rate, shares=shares) / second_n
+    first_variance = _draw_variance(first_rate, shares=shares) / first_n
+    second_variance = _draw_variance(second_rate, shares=shares) / second_n
+    independent = first_variance + second_variance
     deviations = _deviations(first, first_rate) - _deviations(second, second_rate)
     variances = [_variance_of_sum(deviations[places]) for places, _ in _places(strata)]
     observed = np.sum(variances, axis=0) / _estimated_share(first, second, strata)
@@ -418,7 +439,11 @@ def _least_effects(trials: Counts, strata: Strata, *, shares: bool) -> Values:
 
 
 def _exchange_moments(
-    first: Counts, second: Counts, *, seed: Seed, exchanges: int
+    first: Counts,
+    second: Counts,
+    *,
+    seed: Seed,
+    exchanges: int,
 ) -> tuple[Values, Values]:
     """Return the sums of both sides of a stratum: as observed in row 0, then after exchanges."""
     figures = first.shape[1]
@@ -453,7 +478,11 @@ def _moments(trials: Counts) -> Counts:
 
 
 def _distances(
-    first: Values, second: Values, least_effects: Values, *, shares: bool
+    first: Values,
+    second: Values,
+    least_effects: Values,
+    *,
+    shares: bool,
 ) -> tuple[Values, list[float]]:
     """Return the distance of two sides in standard errors, and the design effect of the first row.
 
@@ -469,7 +498,8 @@ def _distances(
     variance = _draw_variance(rate, shares=shares) * (1 / first_n + 1 / second_n)
     variance = variance * np.maximum(effects, least_effects)
     gaps = abs(first_count / first_n - second_count / second_n)
-    return gaps / np.sqrt(np.where(variance > 0, variance, 1.0)), effects[0].tolist()
+    standard_errors = np.sqrt(np.where(variance > 0, variance, 1.0))
+    return gaps / standard_errors, effects[0].tolist()
 
 
 def _variances(sums: Values, *, shares: bool) -> tuple[Values, Values, Values, Values]:
@@ -477,8 +507,11 @@ def _variances(sums: Values, *, shares: bool) -> tuple[Values, Values, Values, V
     count, size, squares, products, size_squares = np.moveaxis(sums, -1, 0)
     n = np.maximum(size, 1)  # without a call after an exchange: as without errors
     rate = count / n
+    # The sum of (count - rate * size)**2 over trials; by rounding it may fall below 0.
     around = np.maximum(squares - 2 * rate * products + rate * rate * size_squares, 0.0)
-    return count, n, around / (n * n), _draw_variance(rate, shares=shares) / n
+    over_trials = around / (n * n)
+    independent = _draw_variance(rate, shares=shares) / n
+    return count, n, over_trials, independent
 
 
 def _count_bearing(trials: Counts, *, shares: bool) -> int:

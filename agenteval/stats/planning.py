@@ -33,7 +33,7 @@ from agenteval.trial.summary import RunSummary, TrialSummary, World
 from agenteval.trial.trial import HandshakeStep
 
 ENOUGH_ERRORS = 10  # trials with errors from which their resemblance is estimated
-_GRID = 2001
+_GRID = 2001  # quantiles, between which others are interpolated
 _CLOSED = (HandshakeStep("closed", reached=True),)
 
 
@@ -174,7 +174,12 @@ def _mean_size(clusters: Clusters) -> float:
 
 
 def simulated_pairs(
-    design: Design, baseline: Truth, candidate: Truth, *, rng: np.random.Generator, pairs: int
+    design: Design,
+    baseline: Truth,
+    candidate: Truth,
+    *,
+    rng: np.random.Generator,
+    pairs: int,
 ) -> Iterator[tuple[RunSummary, RunSummary]]:
     """Return this many pairs of a baseline and a candidate that met the same task instances."""
     scenarios = {scenario for scenario, _, _ in design.worlds}
@@ -184,7 +189,10 @@ def simulated_pairs(
 
 
 def _runs(
-    design: Design, truth: Truth, hardness: Values, rng: np.random.Generator
+    design: Design,
+    truth: Truth,
+    hardness: Values,
+    rng: np.random.Generator,
 ) -> Iterator[RunSummary]:
     sizes, errors = _simulated_errors(design, truth.errors, hardness, rng=rng)
     names = list(truth.classes)
@@ -240,6 +248,7 @@ def _simulated_errors(
     icc = design.clustering.trial
     if icc:
         spread = (1 - icc) / icc
+        # No parameter of a beta distribution is 0.
         rates = np.clip(rates, 1e-9, 1 - 1e-9)
         rates = rng.beta(rates * spread, (1 - rates) * spread)
     return sizes, rng.binomial(sizes, rates)
@@ -250,6 +259,7 @@ def _beta_quantiles(mean: float, icc: float, shares: Values) -> Values:
     if not icc or not 0 < mean < 1:
         return np.full_like(shares, mean)
     grid = np.linspace(0, 1, _GRID)
+    # The sum of the parameters, a + b: the correlation is 1 / (a + b + 1).
     spread = (1 - icc) / icc
     quantiles = beta_quantiles(mean * spread, (1 - mean) * spread, grid.tolist())
     return np.asarray(np.interp(shares, grid, quantiles))

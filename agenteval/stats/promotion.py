@@ -102,7 +102,11 @@ class Judgement:
 
 
 def judge_gate(
-    baseline: RunSummary, candidate: RunSummary, rules: Rules, *, level: float = LEVEL
+    baseline: RunSummary,
+    candidate: RunSummary,
+    rules: Rules,
+    *,
+    level: float = LEVEL,
 ) -> Judgement:
     """Judge the candidate by the rules; `level` is lower at an interim look of a run."""
     pairing = pair(baseline.trials, candidate.trials)
@@ -264,7 +268,12 @@ def _chance_beyond(boundary: float, density: _Density, deviation: float) -> floa
     return sum(chance * erfc((boundary - place) / scale) for place, chance in density) / 2
 
 
-def _density_after(density: _Density, low: float, high: float, deviation: float) -> _Density:
+def _density_after(
+    density: _Density,
+    low: float,
+    high: float,
+    deviation: float,
+) -> _Density:
     """Return the density of the sum after the next look, over runs where it is at most `high`.
 
     It is integrated by trapezoids.
@@ -327,7 +336,11 @@ class OutOfReach:
 
 
 def out_of_reach(
-    baseline: RunSummary, candidate: RunSummary, rules: Rules, *, level: float = LEVEL
+    baseline: RunSummary,
+    candidate: RunSummary,
+    rules: Rules,
+    *,
+    level: float = LEVEL,
 ) -> tuple[OutOfReach, ...]:
     """Return the criteria and minimums that a flawless candidate would not pass in these trials."""
     flawless = replace(candidate, trials=tuple(map(TrialSummary.flawless, candidate.trials)))

@@ -66,7 +66,12 @@ def beta_quantiles(a: float, b: float, shares: Iterable[float]) -> list[float]:
     return quantiles
 
 
-def _beta_quantile(a: float, b: float, share: float, low: float) -> float:
+def _beta_quantile(
+    a: float,
+    b: float,
+    share: float,
+    low: float,
+) -> float:
     """Return a quantile above `low`, by Newton's steps, or by halving where one leads outside."""
     if share <= 0:
         return 0.0

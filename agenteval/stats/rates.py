@@ -409,6 +409,7 @@ def clustered(clusters: Clusters, layout: Layout = UNKNOWN) -> Rate:
     _, high_of_none = wilson(0.0, effective(no_error, 0))
     low_of_one, _ = wilson(1 / n, n / even)
     _, high_of_one = wilson(1 / n, effective(single_error, 1))
+    # From the low end of one error on, the interval is as wide as that of none.
     least = min(max(high_of_none + low_of_one, high_of_one), 1.0)
     return replace(rate, least=least)
 
@@ -460,7 +461,8 @@ def planned_effect(clusters: Clusters, icc: float) -> float:
     """Return the design effect of clusters of these sizes with intraclass correlation `icc`."""
     squares = sum([size * size for _, size in clusters])
     _, n = total(clusters)
-    return 1 + icc * (squares / n - 1)
+    mean_size = squares / n  # weighted by calls (Kish 1965)
+    return 1 + icc * (mean_size - 1)
 
 
 def t_quantile(df: float) -> float:
@@ -497,6 +499,7 @@ def pass_all(completed: Rate, k: int) -> Repeated | None:
     """Return pass^k; None when fewer than k trials were made."""
     if completed.n < k:
         return None
+    # Without bias: the share of all choices of k trials that succeed (Chen et al. 2021).
     value = comb(completed.count, k) / comb(completed.n, k)
     return _repeated(k, completed.n, value, completed.low**k, completed.high**k)
 
@@ -541,6 +544,7 @@ class Mean:
     def interval(self) -> tuple[float, float]:
         if not self.n:
             return 0.0, inf
+        # The score interval: means that lie within Z of their own standard errors.
         half = Z * Z / (2 * self.effective)
         reach = sqrt(half * (2 * self.value + half))
         low = max(0.0, self.value + half - reach) if self.count else 0.0

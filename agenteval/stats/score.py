@@ -37,7 +37,14 @@ class Evidence:
     effect_if_same: float
     shift: float = 0.0
 
-    def rejects(self, gap: float, variance: float, *, fraction: float, times: float = 1.0) -> bool:
+    def rejects(
+        self,
+        gap: float,
+        variance: float,
+        *,
+        fraction: float,
+        times: float = 1.0,
+    ) -> bool:
         """Return True if the observation rejects two hypothetical figures.
 
         `gap` is the distance of the observed difference from theirs; `variance` is that of
@@ -52,7 +59,14 @@ class Evidence:
         standard_error = sqrt(max(variance * effect, 0.0))
         return abs(gap - shift) > self.critical * standard_error
 
-    def widen(self, low: float, high: float, *, value: float, same: float) -> Interval:
+    def widen(
+        self,
+        low: float,
+        high: float,
+        *,
+        value: float,
+        same: float,
+    ) -> Interval:
         """Return the interval widened to `value`, and to `same` unless p excludes it.
 
         Neither rounding nor too few trials for significance can then exclude it.
@@ -117,7 +131,7 @@ def _fraction(gap: float, observed: float) -> float:
 
 def _find_end(is_rejected: Callable[[float], bool], outside: float, inside: float) -> float:
     """Return the end of the interval, between `outside` (rejected) and `inside` (not rejected)."""
-    for _ in range(_HALVINGS):
+    for _ in range(_HALVINGS):  # from 1e9 down to the last bit
         middle = (outside + inside) / 2
         if is_rejected(middle):
             outside = middle

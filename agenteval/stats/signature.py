@@ -58,7 +58,8 @@ def compare_kinds(
     """Compare the mixes of classes of two models; None when one of them made no error.
 
     Where it is not known which errors belong to one trial, single errors are exchanged, and p is
-    that of the exact test of Fisher, Freeman and Halton: how often a table is as rare.
+    that of the exact test of Fisher, Freeman and Halton: how often a table is as rare. The observed
+    one is among its own exchanges (Phipson and Smyth 2010).
     """
     classes = sorted({*first.by_class, *second.by_class})
     first_mixes = _mixes(first, classes, layouts[0])
@@ -71,7 +72,7 @@ def compare_kinds(
     if first.by_trial and second.by_trial:
         mixes, unchanged = _exchange_draws(first_mixes, second_mixes, layouts, options)
         tail = Tail.of(np.append(_g_squared(*mixes), g_squared))
-        p = tail.p(g_squared) + unchanged / 2
+        p = tail.p(g_squared) + unchanged / 2  # by half, as ties count in a mid-p value
     else:
         mixes = exchanged(_single_errors(first_mixes), _single_errors(second_mixes), **options)
         is_as_rare = _rarity(*mixes) >= _rarity(*observed) - _ROUNDING
@@ -136,13 +137,14 @@ def _single_errors(mixes: Counts) -> Counts:
 
 
 def _distance(first: Values, second: Values) -> Values:
-    gaps: Values = abs(_shares(first) - _shares(second))
+    gaps = abs(_shares(first) - _shares(second))
     return np.asarray(gaps.sum(axis=-1) / 2)
 
 
 def _shares(mix: Values) -> Values:
     """Return the shares of the classes in a mix; all are 0 in a mix without an error."""
-    return np.asarray(mix / np.maximum(mix.sum(axis=-1, keepdims=True), 1))
+    errors = mix.sum(axis=-1, keepdims=True)
+    return np.asarray(mix / np.maximum(errors, 1))
 
 
 def _divergence(first: Values, second: Values) -> Values:
@@ -160,17 +162,19 @@ def _entropy(shares: Values) -> Values:
 def _g_squared(first: Values, second: Values) -> Values:
     """Return G-squared of the table of two models by classes, for independence of the two."""
     both = first + second
-    cells = _x_log_x(first) + _x_log_x(second)
-    totals = _sum_log_sum(first) + _sum_log_sum(second)
-    return 2 * (cells - totals - _x_log_x(both) + _sum_log_sum(both))
+    of_cells = _x_log_x(first) + _x_log_x(second)
+    of_models = _sum_log_sum(first) + _sum_log_sum(second)
+    of_classes = _x_log_x(both)
+    return 2 * (of_cells - of_models - of_classes + _sum_log_sum(both))
 
 
 def _rarity(first: Values, second: Values) -> Values:
     """Return minus the logarithm of a table's chance, but for a constant: its cells' factorials."""
     cells = np.rint(np.stack([first, second])).astype(np.int64)
     logarithms = np.log(np.arange(1, cells.max() + 1))
-    factorials: Values = np.concatenate([[0.0], np.cumsum(logarithms)])
-    return np.asarray(factorials[cells].sum(axis=-1).sum(axis=0))
+    log_factorials: Values = np.concatenate([[0.0], np.cumsum(logarithms)])
+    of_models = log_factorials[cells].sum(axis=-1)
+    return np.asarray(of_models.sum(axis=0))
 
 
 def _x_log_x(values: Values) -> Values:
