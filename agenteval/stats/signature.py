@@ -58,8 +58,7 @@ def compare_kinds(
     """Compare the mixes of classes of two models; None when one of them made no error.
 
     Where it is not known which errors belong to one trial, single errors are exchanged, and p is
-    that of the exact test of Fisher, Freeman and Halton: how often a table is as rare. The observed
-    one is among its own exchanges (Phipson and Smyth 2010).
+    that of the exact test of Fisher, Freeman and Halton: how often a table is as rare.
     """
     classes = sorted({*first.by_class, *second.by_class})
     first_mixes = _mixes(first, classes, layouts[0])
@@ -76,7 +75,7 @@ def compare_kinds(
     else:
         mixes = exchanged(_single_errors(first_mixes), _single_errors(second_mixes), **options)
         is_as_rare = _rarity(*mixes) >= _rarity(*observed) - _ROUNDING
-        p = (1 + int(is_as_rare.sum())) / (1 + exchanges)
+        p = (1 + int(is_as_rare.sum())) / (1 + exchanges)  # as Phipson and Smyth (2010)
     calls = np.array([[sum(first.calls)], [sum(second.calls)]])
     errors = np.array([[mix.sum()] for mix in observed])
     return Kinds(
