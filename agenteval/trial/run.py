@@ -486,7 +486,9 @@ def unlike_classes(conditions: Sequence[Conditions]) -> list[str]:
     of_runs = [set(run.cannot_occur) for run in conditions if run.cannot_occur is not None]
     if not of_runs:
         return []
-    return sorted(set.union(*of_runs) - set.intersection(*of_runs))
+    in_some = set.union(*of_runs)
+    in_all = set.intersection(*of_runs)
+    return sorted(in_some - in_all)
 
 
 def differing_other(conditions: Sequence[Conditions]) -> list[str]:
