@@ -45,7 +45,8 @@ from agenteval.report.view import (
     ScenarioView,
     View,
 )
-from agenteval.stats.comparison import Difference, ModelsDifference, holm
+from agenteval.stats.comparison import Difference, ModelsDifference
+from agenteval.stats.limits import holm
 from agenteval.stats.rates import (
     Estimand,
     Layout,

@@ -39,8 +39,8 @@ from agenteval.stats.comparison import (
     compare_counts,
     compare_means,
     compare_shares,
-    holm,
 )
+from agenteval.stats.limits import holm
 from agenteval.stats.rates import Estimand, Layout, Mean, clustered, rate_of
 from agenteval.stats.score import SETTLED, Ratio
 from agenteval.trial.call import Blame

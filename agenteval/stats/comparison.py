@@ -8,14 +8,16 @@ trials of an instance are compared; else all trials of the two.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, inf, nan, sqrt
-from operator import itemgetter, sub
+from operator import sub
 from statistics import NormalDist, fmean, variance
 from typing import Any, Self
 
 from agenteval.stats.quantiles import t_tail
 from agenteval.stats.rates import (
     PLANNED_ICC,
+    POWER,
     UNKNOWN,
+    Clusters,
     Layout,
     Mean,
     Precision,
@@ -41,10 +43,7 @@ from agenteval.stats.score import (
     rates_differ_by,
     ratio,
 )
-from agenteval.trial.trial import Cluster
 
-POWER = 0.8
-Column = Sequence[Cluster]  # of each trial: how many, out of how many
 Layouts = tuple[Layout, Layout]  # of the trials of both models
 ALONE: Layouts = (UNKNOWN, UNKNOWN)
 
@@ -67,7 +66,14 @@ class Difference:
     effect: float
 
     @classmethod
-    def of(cls, first: Rate, second: Rate, evidence: Evidence, *, paired: bool) -> Self:
+    def of(
+        cls,
+        first: Rate,
+        second: Rate,
+        evidence: Evidence,
+        *,
+        paired: bool,
+    ) -> Self:
         low, high = rates_differ_by(first, second, evidence)
         times = ratio(first, second, evidence)
         return cls(first, second, low, high, times, evidence.p, paired, evidence.effect)
@@ -94,39 +100,32 @@ class Difference:
         """
         if not gap:
             return inf
-        calls = self._calls_by_counts(gap, family_size)
+        # The standard errors from which a difference is significant, and those for the power.
+        critical = NormalDist().inv_cdf(1 - SETTLED / 2 / family_size)
+        for_power = NormalDist().inv_cdf(POWER)
+
+        def calls_by_counts(gap: float) -> float:
+            # The sample size of two proportions (Fleiss, Levin and Paik 2003), times the effect.
+            first = min(max((self.first.value + self.second.value - gap) / 2, 0.0), 1 - gap)
+            second = first + gap
+            mean = (first + second) / 2
+            spread = critical * sqrt(2 * mean * (1 - mean))
+            spread += for_power * sqrt(first * (1 - first) + second * (1 - second))
+            return float((spread / gap) ** 2 * self.effect)
+
+        calls = calls_by_counts(gap)
         observed = abs(self.value)
         is_settled = self.p * family_size < SETTLED
         if not observed or is_settled:
             return ceil(calls)
-        if self._calls_by_counts(observed, family_size) <= self._calls:
-            errors = _critical(family_size) + NormalDist().inv_cdf(POWER)
-            calls = max(calls, self._calls * (errors * self._error / gap) ** 2)
+        # Two equal runs of so many calls carry as much information as these two.
+        equal_calls = 2 * self.first.n * self.second.n / max(self.first.n + self.second.n, 1)
+        if calls_by_counts(observed) <= equal_calls:
+            reach = self.value - self.low if self.value > 0 else self.high - self.value
+            standard_error = reach / Z  # that the interval implies towards no difference
+            factor = ((critical + for_power) * standard_error / gap) ** 2
+            calls = max(calls, equal_calls * factor)
         return ceil(calls)
-
-    def _calls_by_counts(self, gap: float, family_size: int) -> float:
-        first = min(max((self.first.value + self.second.value - gap) / 2, 0.0), 1 - gap)
-        second = first + gap
-        mean = (first + second) / 2
-        spread = _critical(family_size) * sqrt(2 * mean * (1 - mean))
-        spread += NormalDist().inv_cdf(POWER) * sqrt(first * (1 - first) + second * (1 - second))
-        return float((spread / gap) ** 2 * self.effect)
-
-    @property
-    def _calls(self) -> float:
-        """The calls per model of two equal runs that carry as much information as these two."""
-        return 2 * self.first.n * self.second.n / max(self.first.n + self.second.n, 1)
-
-    @property
-    def _error(self) -> float:
-        """The standard error that the interval implies on its side towards no difference."""
-        reach = self.value - self.low if self.value > 0 else self.high - self.value
-        return reach / Z
-
-
-def _critical(family_size: int) -> float:
-    """Return the standard errors from which a difference is significant, by Bonferroni."""
-    return NormalDist().inv_cdf(1 - SETTLED / 2 / family_size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,14 +144,14 @@ class MeanDifference:
         return self.first.value - self.second.value
 
 
-def compare(first: Column, second: Column, *, seed: int) -> Difference:
+def compare(first: Clusters, second: Clusters, *, seed: int) -> Difference:
     """Compare two models whose trials are independent. Both must have made calls."""
     return compare_all([first], [second], seed=seed)[0]
 
 
 def compare_all(  # noqa: PLR0913 -- what a test is made of
-    first: Sequence[Column],
-    second: Sequence[Column],
+    first: Sequence[Clusters],
+    second: Sequence[Clusters],
     *,
     seed: int,
     paired: bool = False,
@@ -165,17 +164,17 @@ def compare_all(  # noqa: PLR0913 -- what a test is made of
     task instance.
     """
     evidences = _permute(first, second, layouts, paired=paired, seed=seed, exchanges=exchanges)
-    first_rates = [clustered(column, layouts[0]) for column in first]
-    second_rates = [clustered(column, layouts[1]) for column in second]
-    return [
-        Difference.of(*figure, paired=paired)
-        for figure in zip(first_rates, second_rates, evidences, strict=True)
-    ]
+    differences = []
+    for own, other, evidence in zip(first, second, evidences, strict=True):
+        first_rate = clustered(own, layouts[0])
+        second_rate = clustered(other, layouts[1])
+        differences.append(Difference.of(first_rate, second_rate, evidence, paired=paired))
+    return differences
 
 
 def _permute(
-    first: Sequence[Column],
-    second: Sequence[Column],
+    first: Sequence[Clusters],
+    second: Sequence[Clusters],
     layouts: Layouts,
     *,
     paired: bool,
@@ -208,12 +207,13 @@ def compare_counts(first: Rate, second: Rate) -> Difference:
     """
     n = first.n + second.n
     errors = first.count + second.count
-    rate = errors / n
-    stricter = sqrt(n / (n - 1))
-    variance = rate * (1 - rate) * (1 / first.n + 1 / second.n)
+    pooled = errors / n
+    stricter = sqrt(n / (n - 1))  # than the usual test, by its N - 1
+    variance = pooled * (1 - pooled) * (1 / first.n + 1 / second.n)
     distance = abs(first.value - second.value) / sqrt(variance) if variance else 0.0
-    p = max(2 * NormalDist().cdf(-distance / stricter), least_p(min(errors, n - errors)))
-    evidence = Evidence(p, Z * stricter, 1.0, 1.0)
+    p = 2 * NormalDist().cdf(-distance / stricter)
+    least = least_p(min(errors, n - errors))
+    evidence = Evidence(max(p, least), Z * stricter, 1.0, 1.0)
     return Difference.of(first, second, evidence, paired=False)
 
 
@@ -233,7 +233,8 @@ def compare_shares(
     second_column = [(int(did), 1) for did in second]
     columns = [first_column], [second_column]
     if all(layout.by_scenario for layout in layouts):
-        return compare_all(*columns, seed=seed, paired=paired, layouts=layouts)[0]
+        (difference,) = compare_all(*columns, seed=seed, paired=paired, layouts=layouts)
+        return difference
     first_rate = Rate(*total(first_column))
     second_rate = Rate(*total(second_column))
     if not paired:
@@ -245,7 +246,12 @@ def compare_shares(
 
 
 def compare_means(
-    first: Column, second: Column, *, seed: int, paired: bool = False, layouts: Layouts = ALONE
+    first: Clusters,
+    second: Clusters,
+    *,
+    seed: int,
+    paired: bool = False,
+    layouts: Layouts = ALONE,
 ) -> MeanDifference:
     """Compare two models in their errors per trial."""
     first_column = [(count, 1) for count, _ in first]
@@ -259,7 +265,7 @@ def compare_means(
     return MeanDifference(first_mean, second_mean, low, high, evidence.p, paired)
 
 
-def gap(first: Column, second: Column, layout: Layout = UNKNOWN) -> tuple[float, float, float]:
+def gap(first: Clusters, second: Clusters, layout: Layout = UNKNOWN) -> tuple[float, float, float]:
     """Return the difference of two rates of the same trials, with its confidence interval.
 
     Equal positions hold the same trial. The interval is that of Student's t over the contributions
@@ -275,16 +281,15 @@ def gap(first: Column, second: Column, layout: Layout = UNKNOWN) -> tuple[float,
         parts = [0] * len(first)
     sides = []
     contributions = []
-    alone = 0.0
+    independent_variance = 0.0
     for column, rate in ((first, first_rate), (second, second_rate)):
         sides.append(([size for _, size in column], 1 / rate.n))
         contributions.append([(count - rate.value * size) / rate.n for count, size in column])
-        alone += rate.value * (1 - rate.value) / rate.n
+        independent_variance += rate.value * (1 - rate.value) / rate.n
     precision = Precision.of_sides(sides, parts, icc=PLANNED_ICC)
-    added = [*map(sub, *contributions)]
-    observed_variance = varied(added, parts)
-    if observed_variance and alone and precision.share:
-        effect = observed_variance / precision.share / alone
+    observed_variance = varied([*map(sub, *contributions)], parts)
+    if observed_variance and independent_variance and precision.share:
+        effect = observed_variance / precision.share / independent_variance
     else:
         effect = planned_effect([*first, *second], PLANNED_ICC)
     evidence = Evidence(nan, t_quantile(precision.df), effect, effect)  # p is not used
@@ -312,28 +317,15 @@ def compare_models(first: Sequence[Rate], second: Sequence[Rate]) -> ModelsDiffe
     df = len(first) + len(second) - 2
     squares = variance(first_values) * (len(first) - 1)
     squares += variance(second_values) * (len(second) - 1)
+    # Pooled, as of two samples of equal variance.
     between_models = squares / df * (1 / len(first) + 1 / len(second))
-    alone = 0.0
+    within_models = 0.0
     for side in (first, second):
         for rate in side:
-            alone += _own_variance(rate) / len(side) ** 2
+            variance_of_rate = rate.value * (1 - rate.value) / (rate.effective or rate.n)
+            within_models += variance_of_rate / len(side) ** 2
     value = fmean(first_values) - fmean(second_values)
-    error = sqrt(max(between_models, alone))
+    error = sqrt(max(between_models, within_models))
     reach = t_quantile(df) * error
     p = 2 * t_tail(abs(value) / error, df) if error else 1.0
     return ModelsDifference(value, value - reach, value + reach, p)
-
-
-def _own_variance(rate: Rate) -> float:
-    return rate.value * (1 - rate.value) / (rate.effective or rate.n)
-
-
-def holm(p_values: Sequence[float]) -> list[float]:
-    """Return p values adjusted by Holm's method, which bounds the family-wise error rate."""
-    adjusted = [0.0] * len(p_values)
-    floor = 0.0
-    ranked = sorted(enumerate(p_values), key=itemgetter(1))
-    for rank, (position, p) in enumerate(ranked):
-        floor = max(floor, min(1.0, (len(p_values) - rank) * p))
-        adjusted[position] = floor
-    return adjusted

@@ -11,7 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 from agenteval import plugins
 from agenteval.stats.limits import Groups, LimitTest, comparison, rate_test
-from agenteval.stats.rates import NOTHING, PLANNED_ICC, Estimand, Layout, met_strata, strata, summed
+from agenteval.stats.rates import (
+    NOTHING,
+    PLANNED_ICC,
+    Clusters,
+    Estimand,
+    Layout,
+    Strata,
+    met_strata,
+    strata,
+    summed,
+    total,
+)
 from agenteval.trial.call import Outcome
 from agenteval.trial.recovery import NO_DENIALS
 from agenteval.trial.summary import Pairing, RunSummary, TrialSummary
@@ -294,12 +305,14 @@ class Rules:
 
     def without(self, names: Collection[str]) -> "Rules":
         """Return the rules without these budgets and classes, named as in `stats.measures`."""
+
+        def others(limits: Mapping[str, float], prefix: str) -> dict[str, float]:
+            return {of: limit for of, limit in limits.items() if f"{prefix}.{of}" not in names}
+
         return replace(
             self,
-            budgets={of: n for of, n in self.budgets.items() if f"budgets.{of}" not in names},
-            classes={
-                of: n for of, n in self.classes.items() if f"budgets.classes.{of}" not in names
-            },
+            budgets=others(self.budgets, "budgets"),
+            classes=others(self.classes, "budgets.classes"),
             never=tuple(of for of in self.never if f"never.{of}" not in names),
         )
 
@@ -332,7 +345,10 @@ class Measure:
 
 
 def measures(
-    baseline: RunSummary, candidate: RunSummary, pairing: Pairing, rules: Rules
+    baseline: RunSummary,
+    candidate: RunSummary,
+    pairing: Pairing,
+    rules: Rules,
 ) -> Iterator[Measure]:
     """Yield the margins over the pairing, and every budget that has anything to count.
 
@@ -376,52 +392,56 @@ def _budget(
 ) -> Measure:
     layout = Layout(rules.about, [trial.scenario for trial, _ in counted])
     clusters = [cluster for _, cluster in counted]
-    count, n = map(sum, zip(*clusters, strict=True))
+    count, n = total(clusters)
     test = rate_test(*layout.grouped(clusters), icc=rules.icc)
     return Measure(name, criterion, limit, count, n, test, forbidden=name.startswith("never."))
 
 
 def _margin(
-    name: str, criterion: Criterion, limit: float, pairing: Pairing, rules: Rules
+    name: str,
+    criterion: Criterion,
+    limit: float,
+    pairing: Pairing,
+    rules: Rules,
 ) -> Measure:
     """Return the measure of the candidate relative to the baseline, in the compared trials."""
-    trials = pairing.first, pairing.second
-    columns = [[criterion.counts(trial) for trial in side] for side in trials]
-    names = [[trial.scenario for trial in side] for side in trials]
-    groups, strata = _groups(columns, names, rules.about, paired=pairing.paired)
-    sizes = [sum(size for _, size in clusters) for clusters in columns]
-    count, test = sum(count for count, _ in columns[1]), None
-    if all(sizes) and pairing.alike:
+    sides = pairing.first, pairing.second
+    columns = [[criterion.counts(trial) for trial in side] for side in sides]
+    names = [[trial.scenario for trial in side] for side in sides]
+    (_, baseline_n), (count, n) = map(total, columns)
+    test = None
+    if baseline_n and n and pairing.alike:
+        groups, strata = _groups(columns, names, rules.about, paired=pairing.paired)
         test = comparison(groups, strata, limit=limit, ratio=rules.ratio, icc=rules.icc)
     compared = pairing.second
-    return Measure(name, criterion, limit, count, sizes[1], test, paired=True, compared=compared)
+    return Measure(name, criterion, limit, count, n, test, paired=True, compared=compared)
 
 
 def _groups(
-    columns: Sequence[Sequence[Cluster]],
+    columns: Sequence[Clusters],
     names: Sequence[Sequence[str]],
     about: Estimand,
     *,
     paired: bool,
-) -> tuple[Groups, Sequence[int]]:
+) -> tuple[Groups, Strata]:
     """Return the groups of counts of both sides, and the stratum of each.
 
     A group is a scenario, a task instance that both met, or a trial of one side.
     """
-    baseline_column, candidate_column = columns
     if about is Estimand.LIKE:
-        scenarios = sorted({name for side in names for name in side})
+        scenarios = sorted({*names[0], *names[1]})
         nothing = [NOTHING] * len(scenarios)
+        # Both sides get a group for each scenario, also for one that they did not play.
         sides = [
-            summed([*side, *nothing], [*of, *scenarios])
-            for side, of in zip(columns, names, strict=True)
+            summed([*clusters, *nothing], [*own_names, *scenarios])
+            for clusters, own_names in zip(columns, names, strict=True)
         ]
         return [*zip(*sides, strict=True)], ()
+    baseline, candidate = columns
     if paired:
-        return [*zip(baseline_column, candidate_column, strict=True)], strata(names[0])
-    own, other = met_strata(*names)
-    alone = [
-        *((each, NOTHING) for each in baseline_column),
-        *((NOTHING, each) for each in candidate_column),
-    ]
-    return alone, [*own, *(-1 - stratum for stratum in other)]
+        return [*zip(baseline, candidate, strict=True)], strata(names[0])
+    groups = [(cluster, NOTHING) for cluster in baseline]
+    groups += [(NOTHING, cluster) for cluster in candidate]
+    baseline_strata, candidate_strata = met_strata(*names)
+    # Below 0: a stratum of the candidate's is none of the baseline's.
+    return groups, [*baseline_strata, *(-1 - stratum for stratum in candidate_strata)]

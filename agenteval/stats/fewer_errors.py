@@ -10,7 +10,7 @@ as they must be.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain, repeat
 from math import fsum, inf
@@ -22,7 +22,7 @@ from agenteval.stats.rates import weight
 _STEPS = 30
 _LEAST = _EXACT = 1e-9
 _NOTHING_OFF = 1e12
-Sums = tuple[int, float, int, float]  # of a stratum: errors, shifts, size, slack
+_Sums = tuple[int, float, int, float]  # of a stratum: errors, shifts, size, slack
 
 
 class Group(NamedTuple):
@@ -62,27 +62,27 @@ def widest(groups: Sequence[Group]) -> Iterator[Fewer]:
     exact.
     """
     strata = _strata(groups)
-    weights = {group: weight(len(strata[group.stratum])) for group in groups}
     spread = _Spread.of(groups, strata)
     counts = range(sum(group.errors for group in groups), -1, -1)
     squares = []
     sizes = []
     for group in groups:
-        of_group = weights[group]
-        squares.append((of_group * (group.errors - 2 * group.shift), group.errors))
-        sizes.append((-of_group * group.size, group.errors))
-    free = sum(group.errors < group.size or group.bears for group in groups)
+        times = weight(len(strata[group.stratum]))
+        squares.append((times * (group.errors - 2 * group.shift), group.errors))
+        sizes.append((-times * group.size, group.errors))
+    sums = [*map(_sums, strata.values())] if len(strata) > 1 else []
+    not_full = sum(group.errors < group.size or group.bears for group in groups)
     extremes = zip(
         counts,
-        _lessened(squares),
-        _lessened(sizes),
+        _largest_sums(squares),
+        _largest_sums(sizes),
         _fewest_bearing(groups),
-        _least_between_strata(spread.strata, [count / spread.n for count in counts]),
+        _least_between_strata(sums, [count / spread.n for count in counts]),
         strict=True,
     )
-    for count, more, size, bearing, between in extremes:
-        largest_spread = spread.of_count(count, more, -size, between)
-        yield Fewer(count, largest_spread, min(bearing, free))
+    for count, of_squares, of_sizes, bearing, between in extremes:
+        largest_spread = spread.of_count(count, of_squares, -of_sizes, between)
+        yield Fewer(count, largest_spread, min(bearing, not_full))
 
 
 def evenest(groups: Sequence[Group]) -> Iterator[Fewer]:
@@ -92,7 +92,7 @@ def evenest(groups: Sequence[Group]) -> Iterator[Fewer]:
     the expectation, down to one level in each stratum. At all levels one error more or less changes
     the spread by the same amount.
     """
-    n = _n(groups)
+    n = sum(group.size for group in groups)
     errors = sum(group.errors for group in groups)
     bearing = sum(group.errors > 0 or group.bears for group in groups)
     baseline_bearing = sum(group.bears for group in groups)
@@ -100,12 +100,8 @@ def evenest(groups: Sequence[Group]) -> Iterator[Fewer]:
     price = 0.0
     for count in reversed(range(errors)):
         deviations = [stratum.deviations(count / n) for stratum in strata]
-        price, spread = _levelled(deviations, errors - count, price)
+        price, spread = _find_price(deviations, errors - count, price)
         yield Fewer(count, spread, min(bearing, baseline_bearing + count))
-
-
-def _n(groups: Iterable[Group]) -> int:
-    return sum(group.size for group in groups)
 
 
 def _strata(groups: Iterable[Group]) -> dict[int, list[Group]]:
@@ -115,7 +111,7 @@ def _strata(groups: Iterable[Group]) -> dict[int, list[Group]]:
     return by_stratum
 
 
-def _sums(stratum: Sequence[Group]) -> Sums:
+def _sums(stratum: Sequence[Group]) -> _Sums:
     """Return errors, shifts, size and slack of a stratum.
 
     The square of its sum is divided by the slack before it is subtracted. The slack of a single
@@ -123,7 +119,8 @@ def _sums(stratum: Sequence[Group]) -> Sums:
     """
     errors = sum(group.errors for group in stratum)
     shift = sum(group.shift for group in stratum)
-    return errors, shift, _n(stratum), len(stratum) - 1 or _NOTHING_OFF
+    size = sum(group.size for group in stratum)
+    return errors, shift, size, len(stratum) - 1 or _NOTHING_OFF
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,32 +132,34 @@ class _Ranked:
 
     distinct: list[tuple[float, int, int]]  # errors less the shift, size, groups
     k: int
-    weight: float
     total: float
     size: int
     squares: tuple[float, float, float]  # of errors, errors by size, size
 
     @classmethod
     def of(cls, stratum: Sequence[Group]) -> Self:
-        groups = Counter((one.errors - one.shift, one.size) for one in stratum)
-        bearing = Counter((one.errors - one.shift, one.size) for one in stratum if one.errors)
+        numbers: Counter[tuple[float, int]] = Counter()
+        bearing: Counter[tuple[float, int]] = Counter()
+        for group in stratum:
+            excess_and_size = (group.errors - group.shift, group.size)
+            numbers[excess_and_size] += 1
+            bearing[excess_and_size] += group.errors > 0
         squares = (
-            fsum(number * excess * excess for (excess, _), number in groups.items()),
-            fsum(number * excess * size for (excess, size), number in groups.items()),
-            fsum(number * size * size for (_, size), number in groups.items()),
+            fsum(number * excess * excess for (excess, _), number in numbers.items()),
+            fsum(number * excess * size for (excess, size), number in numbers.items()),
+            fsum(number * size * size for (_, size), number in numbers.items()),
         )
         errors, shift, size, _ = _sums(stratum)
-        distinct = [(*group, number) for group, number in bearing.items()]
-        k = len(stratum)
-        return cls(distinct, k, weight(k), errors - shift, size, squares)
+        distinct = [(*group, number) for group, number in bearing.items() if number]
+        return cls(distinct, len(stratum), errors - shift, size, squares)
 
     def deviations(self, rate: float) -> "_Deviations":
         # It is sorted in place: from one rate to the next little changes its place.
         self.distinct.sort(key=lambda group: rate * group[1] - group[0])
         highest = [(excess - rate * size, number) for excess, size, number in self.distinct]
-        excess, both, sizes = self.squares
-        squares = excess + rate * (rate * sizes - 2 * both)
-        return _Deviations(highest, self.total - rate * self.size, squares, self.k, self.weight)
+        of_excess, of_both, of_sizes = self.squares
+        squares = of_excess + rate * (rate * of_sizes - 2 * of_both)
+        return _Deviations(highest, self.total - rate * self.size, squares, self.k)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +170,6 @@ class _Deviations:
     total: float
     squares: float
     k: int
-    weight: float
 
     def cut(self, price: float) -> tuple[float, float, float]:
         """Remove errors wherever one error less reduces the spread by at least twice this price.
@@ -179,33 +177,36 @@ class _Deviations:
         Return the amount removed, how much more it would be at a price lower by 1, and the
         remaining spread.
         """
-        above = price / self.weight
-        gone = 0.0
+        times = weight(self.k)
+        above = price / times
+        removed = 0.0
         squares = self.squares
-        cut = 0
-        level = self._level(above, gone, cut)
-        for value, number in self.highest:
-            if level >= value:
+        levelled = 0
+        level = self._level(above, removed, levelled)
+        for deviation, number in self.highest:
+            if level >= deviation:
                 break
-            gone += number * value
-            squares -= number * value * value
-            cut += number
-            level = self._level(above, gone, cut)
-        squares += cut * level * level
+            removed += number * deviation
+            squares -= number * deviation * deviation
+            levelled += number
+            level = self._level(above, removed, levelled)
+        squares += levelled * level * level
+        amount = removed - levelled * level
         if self.k == 1:
-            return gone - cut * level, cut, squares
-        left = self.total - gone + cut * level
-        slope = cut * self.k / (self.k - cut) / self.weight
-        return gone - cut * level, slope, self.weight * max(squares - left * left / self.k, 0.0)
+            return amount, levelled, squares
+        left = self.total - removed + levelled * level
+        slope = levelled * self.k / (self.k - levelled) / times
+        spread = times * max(squares - left * left / self.k, 0.0)
+        return amount, slope, spread
 
-    def _level(self, above: float, gone: float, cut: int) -> float:
+    def _level(self, above: float, removed: float, levelled: int) -> float:
         """Return the level `above` the remaining mean, or above 0 where there is one value."""
         if self.k == 1:
             return above
-        return (self.total - gone + self.k * above) / (self.k - cut)
+        return (self.total - removed + self.k * above) / (self.k - levelled)
 
 
-def _levelled(strata: Sequence[_Deviations], away: int, price: float) -> tuple[float, float]:
+def _find_price(strata: Sequence[_Deviations], away: int, price: float) -> tuple[float, float]:
     """Return the price that removes `away` errors, by Newton's steps, and the least spread left.
 
     The price is a Lagrange multiplier: at any price the returned spread is a lower bound of the
@@ -213,14 +214,16 @@ def _levelled(strata: Sequence[_Deviations], away: int, price: float) -> tuple[f
     """
     steps = 0
     while True:
-        cuts = [stratum.cut(max(price, _LEAST)) for stratum in strata]
-        gone, slope, spread = map(sum, zip(*cuts, strict=True))
-        beyond = gone - away
+        paid = max(price, _LEAST)
+        cuts = [stratum.cut(paid) for stratum in strata]
+        amount, slope, spread = map(sum, zip(*cuts, strict=True))
+        excess = amount - away
         steps += 1
-        if abs(beyond) < _EXACT or (price <= _LEAST and beyond < 0) or steps > _STEPS:
+        is_reached = abs(excess) < _EXACT or (price <= _LEAST and excess < 0)
+        if is_reached or steps > _STEPS:
             break
-        price = price + beyond / slope if slope else 0.0
-    return max(price, 0.0), max(spread + 2 * max(price, _LEAST) * beyond, 0.0)
+        price = price + excess / slope if slope else 0.0
+    return max(price, 0.0), max(spread + 2 * paid * excess, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,34 +233,36 @@ class _Spread:
     n: int
     squares: float  # of the sizes
     shifts: float  # squared
-    leaning: float  # shifts by sizes
-    strata: Sequence[Sums]
+    products: float  # of shifts and sizes
 
     @classmethod
-    def of(cls, groups: Sequence[Group], strata: Mapping[int, Sequence[Group]]) -> Self:
-        squares: float = 0
-        shifts: float = 0
-        leaning: float = 0
+    def of(cls, groups: Sequence[Group], strata: dict[int, list[Group]]) -> Self:
+        squares = shifts = products = 0.0
         for group in groups:
-            of_stratum = weight(len(strata[group.stratum]))
-            squares += of_stratum * group.size * group.size
-            shifts += of_stratum * group.shift * group.shift
-            leaning += of_stratum * group.shift * group.size
-        sums = [*map(_sums, strata.values())] if len(strata) > 1 else ()
-        return cls(_n(groups), squares, shifts, leaning, sums)
+            times = weight(len(strata[group.stratum]))
+            squares += times * group.size * group.size
+            shifts += times * group.shift * group.shift
+            products += times * group.shift * group.size
+        return cls(sum(group.size for group in groups), squares, shifts, products)
 
-    def of_count(self, count: int, more: float, sizes: float, between: float) -> float:
+    def of_count(
+        self,
+        count: int,
+        errors: float,
+        sizes: float,
+        between: float,
+    ) -> float:
         """Return the spread with `count` errors.
 
-        `more` is the contribution of the errors to the squares, `sizes` are the summed sizes of
+        `errors` is the contribution of the errors to the squares, `sizes` are the summed sizes of
         their groups, and `between` is the sum of squares between strata.
         """
         rate = count / self.n
-        centred = rate * (rate * self.squares - 2 * (sizes - self.leaning))
-        return max(self.shifts + more + centred - between, 0.0)
+        of_sizes = rate * (rate * self.squares - 2 * (sizes - self.products))
+        return max(self.shifts + errors + of_sizes - between, 0.0)
 
 
-def _lessened(values: Iterable[tuple[float, int]]) -> Iterator[float]:
+def _largest_sums(values: Iterable[tuple[float, int]]) -> Iterator[float]:
     """Yield the largest sum of one value per error, for each number of errors, from all down."""
     ranked = sorted(values)
     worths = chain.from_iterable(repeat(worth, errors) for worth, errors in ranked)
@@ -269,12 +274,14 @@ def _fewest_bearing(groups: Sequence[Group]) -> Iterator[int]:
     """Yield the fewest groups with errors of either side, for each number of candidate errors."""
     baseline_bearing = sum(group.bears for group in groups)
     others = sorted(group.errors for group in groups if group.errors and not group.bears)
-    for more, errors in zip(range(len(others), 0, -1), others, strict=True):
-        yield from [baseline_bearing + more] * errors
-    yield from [baseline_bearing] * (1 + sum(group.errors for group in groups if group.bears))
+    # The groups with the fewest errors lose theirs first.
+    for left, errors in zip(range(len(others), 0, -1), others, strict=True):
+        yield from repeat(baseline_bearing + left, errors)
+    errors_with_baseline = sum(group.errors for group in groups if group.bears)
+    yield from repeat(baseline_bearing, 1 + errors_with_baseline)
 
 
-def _least_between_strata(strata: Sequence[Sums], rates: Sequence[float]) -> Iterator[float]:
+def _least_between_strata(strata: Sequence[_Sums], rates: Sequence[float]) -> Iterator[float]:
     """Yield the least sum of squares between strata at each of these rates, which fall.
 
     The deviation of a stratum lies between two ends: without any of its errors, and with all of
@@ -282,59 +289,62 @@ def _least_between_strata(strata: Sequence[Sums], rates: Sequence[float]) -> Ite
     is least where all strata between their ends have one price. That is a parabola of the rate
     until a stratum leaves its upper end or reaches its lower one.
     """
-    still = linear = square = 0.0
+    constant = linear = square = 0.0
     lowest = inf if strata else 0.0
     for rate in rates:
         if rate < lowest:
-            still, linear, square, lowest = _parabola(strata, rate)
-        yield max(still + rate * (linear + rate * square), 0.0)
+            constant, linear, square, lowest = _parabola(strata, rate)
+        yield max(constant + rate * (linear + rate * square), 0.0)
 
 
-def _parabola(strata: Sequence[Sums], rate: float) -> tuple[float, float, float, float]:
+def _parabola(strata: Sequence[_Sums], rate: float) -> tuple[float, float, float, float]:
     """Return the least sum of squares between strata as a parabola of the falling rate.
 
     The values are its constant, linear and square coefficients, and the rate down to which they
     hold.
     """
-    lows = [(-shift - rate * size, errors, slack) for errors, shift, size, slack in strata]
-    price = _evened(lows)
+    price = _even_price(
+        [(-shift - rate * size, errors, slack) for errors, shift, size, slack in strata]
+    )
     free = []
     upper = []
     ends = []
-    for stratum in strata:
-        errors, shift, size, slack = stratum
-        above = price * slack + shift + rate * size
-        if 0 < above < errors:
-            free.append(stratum)
-        else:
-            high = errors if above > 0 else 0
-            ends.append((high - shift, size, slack))
-            if high:
-                upper.append(stratum)
-    still = sum(at * at / slack for at, _, slack in ends)
-    linear = -2 * sum(at * size / slack for at, size, slack in ends)
+    for errors, shift, size, slack in strata:
+        above_low = price * slack + shift + rate * size
+        if 0 < above_low < errors:
+            free.append((errors, shift, size, slack))
+            continue
+        high = errors if above_low > 0 else 0
+        ends.append((high - shift, size, slack))
+        if high:
+            upper.append((errors, shift, size, slack))
+    constant = sum(end * end / slack for end, _, slack in ends)
+    linear = -2 * sum(end * size / slack for end, size, slack in ends)
     square = sum(size * size / slack for _, size, slack in ends)
-    width = sum(slack for *_, slack in free)
     if not free:
-        return still, linear, square, rate
+        return constant, linear, square, rate
+    width = sum(slack for *_, slack in free)
     # The price makes up for what lies at its ends: it is base + slope * rate.
-    base = -sum(at for at, _, _ in ends) / width
+    base = -sum(end for end, _, _ in ends) / width
     slope = sum(size for _, size, _ in ends) / width
+    constant += base * base * width
+    linear += 2 * base * slope * width
+    square += slope * slope * width
     leave = []
     for errors, shift, size, slack in upper:
         leave.append((errors - shift - base * slack) / (slope * slack + size))
     for _, shift, size, slack in free:
         leave.append((-shift - base * slack) / (slope * slack + size))
-    still += base * base * width
-    linear += 2 * base * slope * width
-    square += slope * slope * width
-    return still, linear, square, max(leave)
+    return constant, linear, square, max(leave)
 
 
-def _evened(strata: Sequence[tuple[float, int, float]]) -> float:
+def _even_price(strata: Sequence[tuple[float, int, float]]) -> float:
     """Return the price at which the strata's deviations, each between two ends, add up to 0."""
-    ends = [(low / slack, slack) for low, _, slack in strata]
-    ends += [((low + errors) / slack, -slack) for low, errors, slack in strata]
+    # A stratum's deviation rises with the price from its lower end to its upper one.
+    ends = []
+    for low, errors, slack in strata:
+        ends.append((low / slack, slack))
+        ends.append(((low + errors) / slack, -slack))
     deviation = sum(low for low, _, _ in strata)
     slope = 0.0
     before = 0.0

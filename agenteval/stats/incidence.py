@@ -12,14 +12,13 @@ is corrected for all of these tests, and what is not significant then is not rep
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from itertools import chain
 from math import log, nan
 from typing import NamedTuple
 
 from agenteval.stats.comparison import Difference, compare
-from agenteval.stats.rates import UNKNOWN, Layout, Rate, clustered, total, wilson
-from agenteval.trial.trial import Cluster
+from agenteval.stats.rates import UNKNOWN, Clusters, Layout, Rate, clustered, total, wilson
+from agenteval.stats.score import SETTLED
 
 ROUNDING = 1e-12  # what may be missing of a whole after a product of many shares
 
@@ -43,19 +42,17 @@ class Incidence:
 
 
 def incidence(
-    trials: Sequence[Sequence[Followed]], end: str, limit: float, layout: Layout = UNKNOWN
+    trials: Sequence[Sequence[Followed]],
+    end: str,
+    limit: float,
+    layout: Layout = UNKNOWN,
 ) -> Incidence:
     """Return the incidence of `end` within `limit` turns, over the denials of all trials."""
-
-    @cache
-    def count_ends(trial: tuple[Followed, ...]) -> Cluster:
-        """Return the denials that came to this end in time, and those whose end is known."""
-        in_time = [one.end == end and one.turns <= limit for one in trial]
-        settled = [bool(one.end) or one.turns > limit for one in trial]
-        return sum(in_time), sum(settled)
-
-    # Many trials went alike, and are counted once.
-    clusters = [count_ends(tuple(trial)) for trial in trials]
+    clusters = []
+    for trial in trials:
+        in_time = sum([denial.end == end and denial.turns <= limit for denial in trial])
+        known = sum([bool(denial.end) or denial.turns > limit for denial in trial])
+        clusters.append((in_time, known))
     rate = clustered(clusters, layout)
     denials = Counter(chain.from_iterable(trials))
     n = denials.total()
@@ -63,7 +60,8 @@ def incidence(
     if not rate.n or rate.effective is None:
         return Incidence(count, n, nan, 0.0, 1.0)
     value = _aalen_johansen(denials, end, limit)
-    value = 1.0 if value > 1 - ROUNDING else value
+    if value > 1 - ROUNDING:
+        value = 1.0
     return Incidence(count, n, value, *wilson(value, rate.effective))
 
 
@@ -80,13 +78,14 @@ def _aalen_johansen(denials: Mapping[Followed, int], end: str, limit: float) -> 
             break
         here = by_turns[turns]
         ended = here.total() - here[""]
+        # Who is still open may come to this end now; who was censored is at risk no longer.
         share += still_open * here[end] / at_risk
         still_open *= 1 - ended / at_risk
         at_risk -= here.total()
     return share
 
 
-SETTLED = 0.05
+Series = Mapping[str, Clusters]  # of each label, in the order of time: the trials
 FEWEST = 2  # trials on a side, below which nothing can be compared
 
 
@@ -112,11 +111,11 @@ class Change:
     adjusted: float
 
 
-def points(series: Mapping[str, Sequence[Cluster]]) -> tuple[Point, ...]:
+def points(series: Series) -> tuple[Point, ...]:
     return tuple(Point(label, len(of), clustered(of)) for label, of in series.items())
 
 
-def changes(series: Mapping[str, Sequence[Cluster]], *, others: int = 0) -> tuple[Change, ...]:
+def changes(series: Series, *, others: int = 0) -> tuple[Change, ...]:
     """Return the significant changes of a series in the order of time, by binary segmentation.
 
     The clearest change splits the series first. `others` is the number of boundaries of other
@@ -128,48 +127,41 @@ def changes(series: Mapping[str, Sequence[Cluster]], *, others: int = 0) -> tupl
     return tuple(sorted(significant, key=lambda change: labels.index(change.label)))
 
 
-def _significant(
-    labels: Sequence[str], series: Mapping[str, Sequence[Cluster]], *, claims: int
-) -> list[Change]:
+def _significant(labels: Sequence[str], series: Series, *, claims: int) -> list[Change]:
     """Return the change that explains most of the spread, and those within the parts it divides.
 
     It is not chosen by the smallest p: where a change is clear, many boundaries have the least
     possible p.
     """
-    gains: dict[int, float] = {}
+    gains: dict[int, float] = {}  # of log likelihood, of two rates over one
     for boundary in range(1, len(labels)):
-        sides = _sides(labels, boundary, series)
-        if min(map(len, sides)) >= FEWEST:
-            gains[boundary] = _gain(*sides)
+        before, after = _sides(labels, boundary, series)
+        if min(len(before), len(after)) >= FEWEST:
+            of_two_rates = _log_likelihood(before) + _log_likelihood(after)
+            gains[boundary] = of_two_rates - _log_likelihood([*before, *after])
     if not gains:
         return []
     boundary = max(gains, key=gains.__getitem__)
     gap = compare(*_sides(labels, boundary, series), seed=0)
-    change = Change(labels[boundary], labels[0], gap, min(1.0, gap.p * claims))
-    if change.adjusted >= SETTLED:
+    adjusted = min(1.0, gap.p * claims)
+    if adjusted >= SETTLED:
         return []
-    before = _significant(labels[:boundary], series, claims=claims)
-    after = _significant(labels[boundary:], series, claims=claims)
-    return [change, *before, *after]
+    change = Change(labels[boundary], labels[0], gap, adjusted)
+    earlier = _significant(labels[:boundary], series, claims=claims)
+    later = _significant(labels[boundary:], series, claims=claims)
+    return [change, *earlier, *later]
 
 
-def _sides(
-    labels: Sequence[str], boundary: int, series: Mapping[str, Sequence[Cluster]]
-) -> list[list[Cluster]]:
+def _sides(labels: Sequence[str], boundary: int, series: Series) -> list[Clusters]:
     """Return the trials with calls before and after a boundary."""
-    sides = []
+    sides: list[Clusters] = []
     for part in (labels[:boundary], labels[boundary:]):
         trials = chain.from_iterable(series[label] for label in part)
         sides.append([cluster for cluster in trials if cluster[1]])
     return sides
 
 
-def _gain(before: Sequence[Cluster], after: Sequence[Cluster]) -> float:
-    """Return the gain of log likelihood of two rates over one."""
-    return _likelihood(before) + _likelihood(after) - _likelihood([*before, *after])
-
-
-def _likelihood(clusters: Sequence[Cluster]) -> float:
+def _log_likelihood(clusters: Clusters) -> float:
     """Return the log likelihood of the errors among all calls at their own rate."""
     count, n = total(clusters)
     return sum(part * log(part / n) for part in (count, n - count) if part)

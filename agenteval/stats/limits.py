@@ -5,7 +5,7 @@ otherwise look less variable than it is, and be promoted too often.
 
 First the two tests by themselves. Then the guarded tests, which an additional error of the
 candidate never helps to pass: each tests the observed errors, and runs with fewer of them
-(`stats.fewer_errors`). Last their bounds.
+(`stats.fewer_errors`). Last their bounds, and Holm's correction for several tests.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -13,65 +13,27 @@ from dataclasses import dataclass, replace
 from itertools import chain, tee
 from math import inf, sqrt
 from operator import itemgetter
-from typing import Protocol, Self, TypeVar
+from statistics import NormalDist
+from typing import TypeVar
 
 from agenteval.stats.fewer_errors import Fewer, Group, evenest, widest
-from agenteval.stats.quantiles import falling, incomplete_beta, t_tail
-from agenteval.stats.rates import Precision, Z, degrees, planned_effect, t_quantile, total, widened
+from agenteval.stats.quantiles import RootSearch, incomplete_beta, t_tail
+from agenteval.stats.rates import (
+    POWER,
+    Clusters,
+    Precision,
+    Strata,
+    Z,
+    degrees,
+    planned_effect,
+    t_quantile,
+    total,
+    widened,
+)
 from agenteval.trial.trial import Cluster
 
 FEW_ERRORS = 5  # up to which they are nothing like normal
 MOST = 1000.0  # the largest ratio looked for, and how many times more trials are ever asked for
-
-
-class LimitTest(Protocol):
-    """A test of one figure against a limit."""
-
-    @property
-    def estimate(self) -> float: ...
-
-    @property
-    def ends(self) -> tuple[float, float]:
-        """The smallest and the largest possible value of the figure."""
-        ...
-
-    def below(self, limit: float) -> float:
-        """Return the one-sided p of the null hypothesis that the truth is not below the limit.
-
-        It is the chance of an estimate this low if the truth were at the limit.
-        """
-        ...
-
-    def above(self, limit: float) -> float:
-        """Return the one-sided p of the null hypothesis that the truth is not above the limit.
-
-        It is the chance of an estimate this high if the truth were at the limit.
-        """
-        ...
-
-    def scaled(self, times: float) -> Self:
-        """Return this test scaled to `times` as many trials."""
-        ...
-
-    def nearer(self, limit: float) -> Self:
-        """Return this test with its estimate half as far from the limit."""
-        ...
-
-
-class _ByItself(LimitTest, Protocol):
-    """A test of the observed errors."""
-
-    @property
-    def slack(self) -> float:
-        """The largest discrepancy between `nearness` and the test itself, in standard errors."""
-        ...
-
-    def nearness(self, limit: float) -> float:
-        """Return how many standard errors the figure lies above the limit.
-
-        It orders tests by `below`.
-        """
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,33 +45,53 @@ class RateTest:
 
     count: float
     n: float
-    ends = (0.0, 1.0)
+    ends = (0.0, 1.0)  # the smallest and the largest possible value
 
     @property
     def slack(self) -> float:
-        return min(6 / sqrt(self.count), 1.0) if self.count > FEW_ERRORS else inf
+        """The largest discrepancy between `nearness` and the test itself, in standard errors."""
+        if self.count <= FEW_ERRORS:
+            return inf
+        return min(6 / sqrt(self.count), 1.0)
 
     @property
     def estimate(self) -> float:
         return self.count / self.n
 
     def below(self, limit: float) -> float:
+        """Return the one-sided p of the null hypothesis that the truth is not below the limit.
+
+        It is the chance of an estimate this low if the truth were at the limit.
+        """
         misses = self.n - self.count
-        return 1 - incomplete_beta(self.count + 1, misses, limit) if misses > 0 else 1.0
+        if misses <= 0:
+            return 1.0
+        return 1 - incomplete_beta(self.count + 1, misses, limit)
 
     def above(self, limit: float) -> float:
+        """Return the one-sided p of the null hypothesis that the truth is not above the limit.
+
+        It is the chance of an estimate this high if the truth were at the limit.
+        """
         if self.count <= 0:
             return 1.0
         return incomplete_beta(self.count, self.n - self.count + 1, limit)
 
     def nearness(self, limit: float) -> float:
+        """Return how many standard errors the figure lies above the limit.
+
+        It orders tests by `below`.
+        """
         variance = self.n * limit * (1 - limit)
-        return (self.count - self.n * limit) / sqrt(variance) if variance else 0.0
+        excess = self.count - self.n * limit
+        return excess / sqrt(variance) if variance else 0.0
 
     def scaled(self, times: float) -> "RateTest":
+        """Return this test scaled to `times` as many trials."""
         return RateTest(self.count * times, self.n * times)
 
     def nearer(self, limit: float) -> "RateTest":
+        """Return this test with its estimate half as far from the limit."""
         return RateTest((self.count + self.n * limit) / 2, self.n)
 
 
@@ -119,6 +101,7 @@ class Comparison:
 
     A score test whose variance is multiplied by `effect`, on Student's t with `df` degrees of
     freedom. The common rate under a limit is that of all errors together (Dunnett and Gent 1977).
+    Properties and methods are those of `RateTest`.
     """
 
     baseline: tuple[float, float]
@@ -130,11 +113,13 @@ class Comparison:
 
     @property
     def estimate(self) -> float:
-        baseline = self.baseline[0] / self.baseline[1]
-        candidate = self.candidate[0] / self.candidate[1]
-        if self.ratio:
-            return candidate / baseline if baseline else inf
-        return candidate - baseline
+        baseline_count, baseline_n = self.baseline
+        count, n = self.candidate
+        baseline_rate = baseline_count / baseline_n
+        rate = count / n
+        if not self.ratio:
+            return rate - baseline_rate
+        return rate / baseline_rate if baseline_rate else inf
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -147,37 +132,42 @@ class Comparison:
         return t_tail(self.nearness(limit), self.df)
 
     def scaled(self, times: float) -> "Comparison":
-        (others, of), (count, n) = self.baseline, self.candidate
+        baseline_count, baseline_n = self.baseline
+        count, n = self.candidate
         return replace(
             self,
-            baseline=(others * times, of * times),
+            baseline=(baseline_count * times, baseline_n * times),
             candidate=(count * times, n * times),
             df=self.df * times,
         )
 
     def nearer(self, limit: float) -> "Comparison":
+        baseline_count, baseline_n = self.baseline
         count, n = self.candidate
-        before = self.baseline[0] / self.baseline[1]
-        rate = before * limit if self.ratio else before + limit
-        at_limit = n * min(max(rate, 0.0), 1.0)
-        return replace(self, candidate=((count + at_limit) / 2, n))
+        baseline_rate = baseline_count / baseline_n
+        rate = baseline_rate * limit if self.ratio else baseline_rate + limit
+        count_at_limit = n * min(max(rate, 0.0), 1.0)
+        return replace(self, candidate=((count + count_at_limit) / 2, n))
 
     def nearness(self, limit: float) -> float:
+        baseline_count, baseline_n = self.baseline
         count, n = self.candidate
-        others, of = self.baseline
-        # The likeliest two rates at the limit.
+        errors = count + baseline_count
+        # The two rates at the limit are the likeliest ones.
         if self.ratio:
             weight = limit
-            baseline = min((count + others) / (of + limit * n), 1 / max(limit, 1))
-            candidate = limit * baseline
-            gap = count / n - weight * others / of - 0.0
+            pooled = errors / (baseline_n + limit * n)
+            restricted_baseline = min(pooled, 1 / max(limit, 1))
+            restricted = limit * restricted_baseline
+            gap = count / n - weight * baseline_count / baseline_n
         else:
             weight = 1.0
-            baseline = min(max((count + others - limit * n) / (of + n), -limit, 0), 1 - limit, 1)
-            candidate = baseline + limit
-            gap = count / n - weight * others / of - limit
-        variance = candidate * (1 - candidate) / n
-        variance += weight * weight * baseline * (1 - baseline) / of
+            pooled = (errors - limit * n) / (baseline_n + n)
+            restricted_baseline = min(max(pooled, -limit, 0), 1 - limit, 1)
+            restricted = restricted_baseline + limit
+            gap = count / n - weight * baseline_count / baseline_n - limit
+        variance = restricted * (1 - restricted) / n
+        variance += weight * weight * restricted_baseline * (1 - restricted_baseline) / baseline_n
         if variance <= 0:  # only where a rate of 0 or 1 is all there is
             return inf * gap if gap else 0.0
         return gap / sqrt(variance * self.effect)
@@ -190,19 +180,21 @@ LIKELY = 0.5  # what is seen so often shows nothing
 EXACT = 1e-12  # of a bound
 SURE = 1e-12  # what is seen so seldom is below any level, and need not be told apart
 Groups = Sequence[tuple[Cluster, Cluster]]  # of baseline and candidate, what belongs together
+_Plain = RateTest | Comparison  # a test of the observed errors
+_Weighed = tuple[float, _Plain]  # a design effect, and the test that has it
 
 
 @dataclass(frozen=True, slots=True)
-class Guarded:
+class _Guarded:
     """A test that an additional error of the candidate never helps (`stats.fewer_errors`).
 
     It passes when `whole` and all `weaker` tests pass: those of fewer errors with a larger spread.
     It fails when any test of `fewer` errors fails whose spread is smaller than with more of them.
     """
 
-    whole: _ByItself
-    weaker: Sequence[_ByItself]
-    fewer: Callable[[], Iterator[tuple[float, _ByItself]]]  # design effect and test, from all down
+    whole: _Plain
+    weaker: Sequence[_Plain]
+    fewer: Callable[[], Iterator[_Weighed]]  # from all errors down
 
     @property
     def estimate(self) -> float:
@@ -213,24 +205,24 @@ class Guarded:
         return self.whole.ends
 
     def below(self, limit: float) -> float:
-        return max(one.below(limit) for one in self.weakest(limit))
+        return max(test.below(limit) for test in self.weakest(limit))
 
     def above(self, limit: float) -> float:
         by_itself = self.whole.above(limit)
         if by_itself > LIKELY or by_itself < SURE:
             return by_itself
-        return min(one.above(limit) for one in self.lightest(limit))
+        return min(test.above(limit) for test in self.lightest(limit))
 
-    def weakest(self, limit: float) -> list[_ByItself]:
+    def weakest(self, limit: float) -> list[_Plain]:
         """Return the tests that might have the largest p of lying below the limit."""
-        ranked = [(one.nearness(limit), one) for one in (self.whole, *self.weaker)]
-        return _nearest(ranked, self.whole.slack)
+        ranked = [(test.nearness(limit), test) for test in (self.whole, *self.weaker)]
+        return _keep_nearest(ranked, self.whole.slack)
 
-    def lightest(self, limit: float) -> list[_ByItself]:
+    def lightest(self, limit: float) -> list[_Plain]:
         """Return the tests that might have the smallest p of lying above the limit."""
-        return [one for _, one in self._lightest(limit)]
+        return [test for _, test in self._lightest(limit)]
 
-    def _lightest(self, limit: float) -> list[tuple[float, _ByItself]]:
+    def _lightest(self, limit: float) -> list[_Weighed]:
         nearest = -inf
         smallest = inf
         candidates = []
@@ -240,42 +232,44 @@ class Guarded:
                 break  # none with fewer errors can be surer
             if effect < smallest:
                 smallest = effect
-                near = test.nearness(limit)
-                nearest = max(nearest, near)
-                candidates.append((near, (effect, test)))
-        return _nearest(candidates, self.whole.slack)
+                nearness = test.nearness(limit)
+                nearest = max(nearest, nearness)
+                candidates.append((nearness, (effect, test)))
+        return _keep_nearest(candidates, self.whole.slack)
 
-    def near(self, limit: float) -> "Guarded":
+    def near(self, limit: float) -> "_Guarded":
         """Return the part of this test that matters at this limit, however it is scaled.
 
         Tests move further apart as trials are added, so that a test too far away remains so.
         """
         fewer = sorted(self._lightest(limit), key=itemgetter(0), reverse=True)
-        return Guarded(self.whole, self.weakest(limit), lambda: iter(fewer))
+        return _Guarded(self.whole, self.weakest(limit), lambda: iter(fewer))
 
-    def scaled(self, times: float) -> "Guarded":
-        return self._map_tests(lambda one: one.scaled(times))
+    def scaled(self, times: float) -> "_Guarded":
+        return self._map_tests(lambda test: test.scaled(times))
 
-    def nearer(self, limit: float) -> "Guarded":
-        return self._map_tests(lambda one: one.nearer(limit))
+    def nearer(self, limit: float) -> "_Guarded":
+        return self._map_tests(lambda test: test.nearer(limit))
 
-    def _map_tests(self, change: Callable[[_ByItself], _ByItself]) -> "Guarded":
-        def fewer() -> Iterator[tuple[float, _ByItself]]:
-            return ((effect, change(one)) for effect, one in self.fewer())
+    def _map_tests(self, change: Callable[[_Plain], _Plain]) -> "_Guarded":
+        def fewer() -> Iterator[_Weighed]:
+            return ((effect, change(test)) for effect, test in self.fewer())
 
-        return Guarded(change(self.whole), [*map(change, self.weaker)], fewer)
-
-
-Of = TypeVar("Of")
+        return _Guarded(change(self.whole), [*map(change, self.weaker)], fewer)
 
 
-def _nearest(ranked: Sequence[tuple[float, Of]], slack: float) -> list[Of]:
+LimitTest = RateTest | Comparison | _Guarded
+_Value = TypeVar("_Value")
+
+
+def _keep_nearest(ranked: Sequence[tuple[float, _Value]], slack: float) -> list[_Value]:
     """Return the values that might lie furthest above the limit, the highest rank first."""
     ranked = sorted(ranked, key=itemgetter(0), reverse=True)
-    return [one for near, one in ranked if near >= ranked[0][0] - slack]
+    highest = ranked[0][0]
+    return [value for rank, value in ranked if rank >= highest - slack]
 
 
-def rate_test(clusters: Sequence[Cluster], strata: Sequence[int] = (), *, icc: float) -> LimitTest:
+def rate_test(clusters: Clusters, strata: Strata = (), *, icc: float) -> LimitTest:
     """Return the test of a rate in clusters.
 
     It is exact where each cluster is a single draw, as then nothing is clustered.
@@ -286,10 +280,12 @@ def rate_test(clusters: Sequence[Cluster], strata: Sequence[int] = (), *, icc: f
     if n == len(groups):
         return RateTest(count, n)
     sizes = [group.size for group in groups]
-    precision = Precision.of(sizes, [group.stratum for group in groups], icc=icc)
+    group_strata = [group.stratum for group in groups]
+    precision = Precision.of(sizes, group_strata, icc=icc)
+    # The exact test knows no degrees of freedom: Student's t goes into the effective sample.
     by_t = (t_quantile(precision.df) / Z) ** 2
 
-    def test_of(fewer: Fewer) -> tuple[float, RateTest]:
+    def test_of(fewer: Fewer) -> _Weighed:
         if not precision.share or fewer.count in {0, n}:
             effect = planned_effect(clusters, icc) * by_t
         else:
@@ -298,11 +294,11 @@ def rate_test(clusters: Sequence[Cluster], strata: Sequence[int] = (), *, icc: f
             effect = widened(effect_of_errors * by_t, max(fewer.bearing, FEW))
         return effect, RateTest(fewer.count / effect, n / effect)
 
-    return _guarded(groups, test_of)
+    return _guard(groups, test_of)
 
 
 def comparison(
-    groups: Groups, strata: Sequence[int] = (), *, limit: float, ratio: bool, icc: float
+    groups: Groups, strata: Strata = (), *, limit: float, ratio: bool, icc: float
 ) -> LimitTest:
     """Return the test of a difference or ratio of two rates, from counts in groups.
 
@@ -312,59 +308,54 @@ def comparison(
     """
     placed = zip(groups, strata or [0] * len(groups), strict=True)
     used = [(*both, stratum) for both, stratum in placed if both[0][1] or both[1][1]]
-    baseline, candidate, parts = zip(*used, strict=True)
-    others, of = total(baseline)
+    baseline, candidate, group_strata = zip(*used, strict=True)
+    baseline_count, baseline_n = total(baseline)
     _, n = total(candidate)
     weight = limit if ratio else 1.0
-    before = others / of
-    scale = weight * n / of
-    candidate_groups = [
-        Group(*after, scale * (errors - before * size), bears=errors > 0, stratum=stratum)
-        for (errors, size), after, stratum in used
-    ]
-    planned = planned_effect([side for *both, _ in used for side in both if side[1]], icc)
-    baseline_sizes = [size for _, size in baseline]
-    candidate_sizes = [size for _, size in candidate]
-    sides = [(baseline_sizes, scale), (candidate_sizes, 1.0)]
-    precision = Precision.of_sides(sides, parts, icc=icc)
-    side_has_own_mean = len({*parts}) == 1 and not all(baseline_sizes + candidate_sizes)
-    df = max(min(precision.df, degrees(parts) - side_has_own_mean), 1)
+    baseline_rate = baseline_count / baseline_n
+    baseline_variance = weight * weight * baseline_rate * (1 - baseline_rate) / baseline_n
+    scale = weight * n / baseline_n
+    candidate_groups = []
+    for (errors, size), own, stratum in used:
+        shift = scale * (errors - baseline_rate * size)
+        candidate_groups.append(Group(*own, shift, bears=errors > 0, stratum=stratum))
+    planned = planned_effect([*filter(itemgetter(1), baseline + candidate)], icc)
+    sizes = [[size for _, size in side] for side in (baseline, candidate)]
+    precision = Precision.of_sides(zip(sizes, (scale, 1.0), strict=True), group_strata, icc=icc)
+    side_has_own_mean = len({*group_strata}) == 1 and not all(sizes[0] + sizes[1])
+    df = max(min(precision.df, degrees(group_strata) - side_has_own_mean), 1)
 
-    def test_of(fewer: Fewer) -> tuple[float, Comparison]:
+    def test_of(fewer: Fewer) -> _Weighed:
         rate = fewer.count / n
-        expected = rate * (1 - rate) / n + weight * weight * before * (1 - before) / of
-        if not precision.share or not expected:
+        independent_variance = rate * (1 - rate) / n + baseline_variance
+        if not precision.share or not independent_variance:
             effect = planned
         else:
-            effect_of_errors = fewer.spread / precision.share / (n * n) / expected
+            effect_of_errors = fewer.spread / precision.share / (n * n) / independent_variance
             effect = widened(effect_of_errors, max(fewer.bearing, FEW))
-        return effect, Comparison((others, of), (fewer.count, n), effect, df, ratio)
+        sides = (baseline_count, baseline_n), (fewer.count, n)
+        return effect, Comparison(*sides, effect, df, ratio)
 
-    return _guarded(candidate_groups, test_of)
-
-
-Part = TypeVar("Part", RateTest, Comparison)
+    return _guard(candidate_groups, test_of)
 
 
-def _guarded(groups: Sequence[Group], test_of: Callable[[Fewer], tuple[float, Part]]) -> Guarded:
+def _guard(groups: Sequence[Group], test_of: Callable[[Fewer], _Weighed]) -> _Guarded:
     """Return the guarded test, without weaker tests that a test of more errors already covers."""
-    (observed_effect, whole), *fewer = map(test_of, widest(groups))
+    observed, *fewer = map(test_of, widest(groups))
+    largest, whole = observed
     weaker = []
-    largest = observed_effect
     for effect, test in fewer:
         if effect > largest:
             largest = effect
             weaker.append(test)
-    cached_tests: Iterator[tuple[float, _ByItself]] = chain(
-        [(observed_effect, whole)], map(test_of, evenest(groups))
-    )
+    cached_tests: Iterator[_Weighed] = chain([observed], map(test_of, evenest(groups)))
 
-    def again() -> Iterator[tuple[float, _ByItself]]:
+    def copy_tests() -> Iterator[_Weighed]:
         nonlocal cached_tests
         cached_tests, copy = tee(cached_tests)  # what was made once is not made again
         return copy
 
-    return Guarded(whole, weaker, again)
+    return _Guarded(whole, weaker, copy_tests)
 
 
 # The bounds.
@@ -375,40 +366,48 @@ def upper_bound(test: LimitTest, level: float) -> float:
     high = test.ends[1]
 
     def raised(bound: float, tests: Iterable[LimitTest]) -> float:
-        chances = [(one.below(bound), one) for one in tests]
+        chances = [(test.below(bound), test) for test in tests]
         chance, weakest = max(chances, key=itemgetter(0))
         if chance <= level:
             return bound
-        return falling(lambda limit: weakest.below(limit) - level, 0.0, bound, high)
+        search = RootSearch(level, bound, high)
+        while search.is_open:
+            search.note(weakest.below(search.place))
+        return search.root
 
-    return _raised(test, min(test.estimate, high), raised, Guarded.weakest)
+    return _raise_bound(test, min(test.estimate, high), raised, _Guarded.weakest)
 
 
 def lower_bound(test: LimitTest, level: float) -> float:
     """Return the one-sided lower bound: the truth lies below it with chance `level` at most."""
-    low, high = test.ends[0], min(test.estimate, test.ends[1])
+    low, high = test.ends
+    high = min(test.estimate, high)
 
     def raised(bound: float, tests: Iterable[LimitTest]) -> float:
-        chances = [(one.above(bound), one) for one in tests]
+        chances = [(test.above(bound), test) for test in tests]
         chance, surest = min(chances, key=itemgetter(0))
         if chance >= level:
             return bound
-        return falling(lambda limit: 1 - surest.above(limit), 1 - level, bound, high)
+        # `above` rises with the limit, and the search is for a falling function.
+        search = RootSearch(1 - level, bound, high)
+        while search.is_open:
+            search.note(1 - surest.above(search.place))
+        return search.root
 
-    return _raised(test, low, raised, Guarded.lightest)
+    return _raise_bound(test, low, raised, _Guarded.lightest)
 
 
-def _raised(
+def _raise_bound(
     test: LimitTest,
     bound: float,
     raised: Callable[[float, Iterable[LimitTest]], float],
-    others: Callable[[Guarded, float], Iterable[LimitTest]],
+    others: Callable[[_Guarded, float], Iterable[LimitTest]],
 ) -> float:
     """Raise a bound by the whole test, and then by the test that is furthest from it.
 
     It ends when that one does not raise the bound any more: then no test does.
     """
-    if not isinstance(test, Guarded):
+    if not isinstance(test, _Guarded):
         return raised(bound, [test])
     before = -inf
     bound = raised(bound, [test.whole])
@@ -416,3 +415,32 @@ def _raised(
         before = bound
         bound = raised(bound, others(test, bound))
     return bound
+
+
+def settling_factor(test: LimitTest, limit: float, level: float) -> float:
+    """Return the factor in trials with which the test settles on its side, with 80 % power.
+
+    The truth is taken to be the estimate. Infinite where no practical number suffices.
+    """
+    normal = NormalDist()
+    is_below = test.estimate < limit
+    near = test.near(limit) if isinstance(test, _Guarded) else test
+    distance = normal.inv_cdf(1 - level) + normal.inv_cdf(POWER)
+    search = RootSearch(1 - normal.cdf(distance), 1.0, MOST)
+    while search.is_open:
+        scaled = near.scaled(search.place)
+        search.note(scaled.below(limit) if is_below else scaled.above(limit))
+    # A search that ends at its upper end found no number that is enough.
+    return inf if search.root > MOST * 0.999 else search.root
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Return p values adjusted by Holm's method, which bounds the family-wise error rate."""
+    adjusted = [0.0] * len(p_values)
+    floor = 0.0
+    ranked = sorted(enumerate(p_values), key=itemgetter(1))
+    for rank, (position, p) in enumerate(ranked):
+        # No p is below one that was smaller before the correction.
+        floor = max(floor, min(1.0, (len(p_values) - rank) * p))
+        adjusted[position] = floor
+    return adjusted

@@ -52,12 +52,12 @@ class _WindowCounts:
     busy_prompt: Counter[float] = field(default_factory=Counter)
     per_minute: Counter[float] = field(default_factory=Counter)
 
-    def add(self, window: Window, *, sustained: bool) -> None:
+    def add(self, window: Window, *, is_sustained: bool) -> None:
         self.windows += 1
         self.completions += window.completions
         self.failed += window.failed
         self.active[window.generation] += window.generation > 0
-        self.sustained[window.generation] += sustained
+        self.sustained[window.generation] += is_sustained
         self.prompt[window.prompt] += 1
         self.busy_prompt[window.prompt] += window.prompt > 0
         self.per_minute[60 * window.completions / window.seconds] += 1
@@ -66,39 +66,40 @@ class _WindowCounts:
 def loads(windows: Iterable[Window]) -> tuple[Load, ...]:
     """Return one load for each number of running requests, from the fewest on."""
     counts_by_running: dict[int, _WindowCounts] = defaultdict(_WindowCounts)
-    for window, sustained in _sustained(windows):
-        counts_by_running[window.running].add(window, sustained=sustained)
-    return tuple(
-        Load(
+    for window, is_sustained in _sustained(windows):
+        counts_by_running[window.running].add(window, is_sustained=is_sustained)
+    loads = []
+    for running, counts in sorted(counts_by_running.items()):
+        active = +counts.active  # without the speeds that no window had
+        per_request = Counter[float]()
+        if running:
+            per_request = Counter({speed / running: times for speed, times in active.items()})
+        load = Load(
             running=running,
             windows=counts.windows,
-            active=samples(+counts.active),
+            active=samples(active),
             sustained=samples(+counts.sustained),
-            each=samples(_shared(+counts.active, running)),
+            each=samples(per_request),
             prompt=samples(+counts.busy_prompt),
             prompt_sustained=samples(counts.prompt),
             per_minute=samples(counts.per_minute),
             completions=counts.completions,
             failed=counts.failed,
         )
-        for running, counts in sorted(counts_by_running.items())
-    )
-
-
-def _shared(speeds: Counter[float], running: int) -> Counter[float]:
-    """Return these speeds per request; empty where no request was running any more."""
-    return Counter({speed / running: n for speed, n in speeds.items()} if running else {})
+        loads.append(load)
+    return tuple(loads)
 
 
 def _sustained(windows: Iterable[Window]) -> Iterator[tuple[Window, bool]]:
     """Yield each window, and True if its two neighbours had as many requests running."""
     now: Window | None = None
-    like_before = False
+    is_like_before = False
     for after in windows:
-        like_now = now is not None and after.follows and after.running == now.running
+        is_like_now = now is not None and after.follows and after.running == now.running
         if now is not None:
-            yield now, like_before and like_now
-        now, like_before = after, like_now
+            yield now, is_like_before and is_like_now
+        now = after
+        is_like_before = is_like_now
     if now is not None:
         yield now, False
 
@@ -148,26 +149,29 @@ def _timeline(stints: Sequence[_Stint]) -> Timeline:
     if not stints:
         return Timeline()
     start = min(stint.began for stint in stints)
-    whole = int((max(stint.ended for stint in stints) - start) // WINDOW)
-    completions, useful = Counter[int](), Counter[int]()
+    end = max(stint.ended for stint in stints)
+    whole_windows = int((end - start) // WINDOW)
+    completions = Counter[int]()
+    useful = Counter[int]()
     tokens: dict[int, float] = {}
     read: dict[int, float] = defaultdict(float)
     for stint in stints:
-        last = int((stint.ended - start) // WINDOW)
-        completions[last] += 1
-        useful[last] += stint.useful
-        for window in range(int((stint.began - start) // WINDOW), last + 1):
+        began = int((stint.began - start) // WINDOW)
+        ended = int((stint.ended - start) // WINDOW)
+        completions[ended] += 1
+        useful[ended] += stint.useful
+        for window in range(began, ended + 1):
             tokens.setdefault(window, 0.0)
         for window, share in _shares(stint.first - start, stint.ended - start):
             tokens[window] += share * stint.tokens
         for window, share in _shares(stint.began - start, stint.first - start):
             read[window] += share * stint.prompt
-    busy = [window for window in sorted(tokens) if window < whole]
+    busy = [window for window in sorted(tokens) if window < whole_windows]
     minute = 60 / WINDOW
     return Timeline(
         tokens=_samples_if_counted(tokens[window] / WINDOW for window in busy),
-        completions=samples(Counter(completions[window] * minute for window in busy)),
-        useful=samples(Counter(useful[window] * minute for window in busy)),
+        completions=_samples(completions[window] * minute for window in busy),
+        useful=_samples(useful[window] * minute for window in busy),
         prefill=_samples_if_counted(read[window] / WINDOW for window in _without_pauses(busy)),
     )
 
@@ -176,7 +180,9 @@ def _without_pauses(busy: Sequence[int]) -> Iterator[int]:
     """Yield these windows and the idle ones between them, except those of a pause."""
     yield from busy[:1]
     for before, after in pairwise(busy):
-        yield from range(before + 1, after) if after - before <= PAUSE / WINDOW else ()
+        is_pause = after - before > PAUSE / WINDOW
+        if not is_pause:
+            yield from range(before + 1, after)
         yield after
 
 
@@ -186,15 +192,22 @@ def _samples_if_counted(speeds: Iterable[float]) -> Samples | None:
     return samples(counts) if any(counts) else None
 
 
-def _shares(opens: float, ends: float) -> Iterator[tuple[int, float]]:
+def _samples(values: Iterable[float | None]) -> Samples | None:
+    """Return the samples of the known values."""
+    return samples(Counter(value for value in values if value is not None))
+
+
+def _shares(start: float, end: float) -> Iterator[tuple[int, float]]:
     """Yield each window with the share of an even flow between these seconds that fell into it."""
-    length, last = ends - opens, int(ends // WINDOW)
+    length = end - start
+    last = int(end // WINDOW)
     if length <= 0:
         yield last, 1.0
         return
-    for window in range(int(opens // WINDOW), last + 1):
-        overlap = min(ends, (window + 1) * WINDOW) - max(opens, window * WINDOW)
-        yield window, overlap / length
+    for window in range(int(start // WINDOW), last + 1):
+        opens = max(start, window * WINDOW)
+        closes = min(end, (window + 1) * WINDOW)
+        yield window, (closes - opens) / length
 
 
 # A reply in fewer pieces was held back, by a tool parser for one, and its last gap tells nothing.
@@ -203,30 +216,32 @@ MOST_PER_PIECE = 8  # tokens; speculative decoding sends a few at a time
 
 def _generation_speed(turn: Turn) -> float | None:
     """Return tokens a second after the first piece; None where the pieces cannot show it."""
-    tokens, timing = generated(turn), turn.timing
-    if timing is None or not timing.gap_mean or tokens > MOST_PER_PIECE * timing.pieces:
+    timing = turn.timing
+    if timing is None or not timing.gap_mean:
+        return None
+    tokens = generated(turn)
+    if tokens > MOST_PER_PIECE * timing.pieces:
         return None
     return tokens / (timing.pieces * timing.gap_mean)
 
 
-def _read(turn: Turn) -> int:
+def _uncached_prompt(turn: Turn) -> int:
     """Return the prompt tokens, without those that were cached."""
     return turn.usage.prompt_tokens - turn.usage.cached_tokens
 
 
 def _prefill_speed(turn: Turn) -> float | None:
     """Return prompt tokens a second until the first piece, without those that were cached."""
-    tokens = _read(turn)
-    if turn.timing is None or not turn.timing.first or tokens <= 0:
+    tokens = _uncached_prompt(turn)
+    if turn.timing is None or tokens <= 0:
         return None
-    return tokens / turn.timing.first
+    return _divide(tokens, turn.timing.first)
 
 
 def all_turns(trial: Trial) -> Iterator[Turn]:
     """Yield the turns of the first agent, and of all agents that it led to."""
-    yield from trial.turns
-    for agent in trial.agents:
-        yield from agent.turns
+    for part in trial.parts:
+        yield from part.turns
 
 
 # The speed of a run.
@@ -262,30 +277,33 @@ class Speed:
     @property
     def tokens_per_second(self) -> float | None:
         """The tokens generated a second by all requests together; None also if not counted."""
-        return _over(self.completion_tokens, self.seconds)
+        return _divide(self.completion_tokens, self.seconds)
 
     @property
     def completions_per_minute(self) -> float | None:
-        return 60 * self.requests / self.seconds if self.seconds else None
+        return self._per_minute(self.requests)
 
     @property
     def useful_per_minute(self) -> float | None:
-        if not self.seconds or self.useful is None:
+        return self._per_minute(self.useful)
+
+    def _per_minute(self, number: int | None) -> float | None:
+        if not self.seconds or number is None:
             return None
-        return 60 * self.useful / self.seconds
+        return 60 * number / self.seconds
 
     @property
     def watts(self) -> float | None:
-        return _over(self.joules, self.seconds)
+        return _divide(self.joules, self.seconds)
 
     @property
     def tokens_per_kwh(self) -> float | None:
-        per_joule = _over(self.completion_tokens, self.joules)
-        return per_joule and per_joule * JOULES_PER_KWH
+        per_joule = _divide(self.completion_tokens, self.joules)
+        return per_joule * JOULES_PER_KWH if per_joule else None
 
 
-def _over(amount: float | None, by: float | None) -> float | None:
-    """Divide; None where either is not known, as counted tokens and joules are above 0."""
+def _divide(amount: float | None, by: float | None) -> float | None:
+    """Divide; None where either is not known, as counted tokens, joules and seconds are above 0."""
     return amount / by if amount and by else None
 
 
@@ -293,56 +311,65 @@ def _stints(turns: Sequence[Turn], calls: Sequence[CallRecord] = ()) -> Iterator
     """Yield the requests of one agent whose times are known, with the useful ones of its calls."""
     useful = Counter(call.turn for call in calls if was_useful(call))
     for number, turn in enumerate(turns):
-        if turn.ended is not None:
-            began = turn.ended - turn.seconds
-            first = began + turn.timing.first if turn.timing else began
-            read = _read(turn) if turn.timing else 0
-            yield _Stint(began, first, turn.ended, generated(turn), useful[number], read)
+        if turn.ended is None:
+            continue
+        began = first = turn.ended - turn.seconds
+        prompt = 0
+        if turn.timing:
+            first += turn.timing.first
+            prompt = _uncached_prompt(turn)
+        yield _Stint(began, first, turn.ended, generated(turn), useful[number], prompt)
 
 
-def speed_of(turns: Sequence[Turn], *, concurrency: int, seconds: float | None, new: bool) -> Speed:
+def speed_of(
+    turns: Sequence[Turn],
+    *,
+    concurrency: int,
+    seconds: float | None,
+    new: bool,
+) -> Speed:
     """Return the speed over these turns.
 
     `new` states that no prompt began like another one, so that none of it can have been cached.
     Else prefill is reported only if the server reports cached tokens: many never do.
     """
-    prefill_is_known = new or any(turn.usage.cached_tokens for turn in turns)
+    is_prefill_known = new or _is_cache_reported(turns)
     windows = replace(_timeline([*_stints(turns)]), useful=None)
+    if not is_prefill_known:
+        windows = replace(windows, prefill=None)
     return Speed(
         concurrency=concurrency,
         requests=len(turns),
         completion_tokens=sum(map(generated, turns)),
         seconds=seconds,
         generation=_samples(map(_generation_speed, turns)),
-        prefill=_samples(map(_prefill_speed, turns)) if prefill_is_known else None,
+        prefill=_samples(map(_prefill_speed, turns)) if is_prefill_known else None,
         first=_samples(turn.timing.first for turn in turns if turn.timing),
-        windows=windows if prefill_is_known else replace(windows, prefill=None),
+        windows=windows,
         by_pieces=any(turn.timing and not turn.usage.completion_tokens for turn in turns),
     )
+
+
+def _is_cache_reported(turns: Sequence[Turn]) -> bool:
+    return any(turn.usage.cached_tokens for turn in turns)
 
 
 def run_speed(run: Run) -> Speed:
     """Return the speed over all trials: requests of a void trial count as served."""
     turns = [turn for trial in run.trials for turn in all_turns(trial)]
     effort = run.effort
-    speed = speed_of(
-        turns,
-        concurrency=run.concurrency,
-        seconds=effort.seconds if effort else None,
-        new=False,
-    )
-    useful = sum(map(useful_calls, run.trials))
+    seconds = effort.seconds if effort else None
+    speed = speed_of(turns, concurrency=run.concurrency, seconds=seconds, new=False)
     stints: list[_Stint] = []
     for trial in run.trials:
-        stints += _stints(trial.turns, trial.calls)
-        for part in trial.agents:
+        for part in trial.parts:
             stints += _stints(part.turns, part.calls)
-    joules = effort.joules if effort else None
     windows = _timeline(stints)
-    if not any(turn.usage.cached_tokens for turn in turns):
+    if not _is_cache_reported(turns):
         windows = replace(windows, prefill=None)
-    return replace(speed, windows=windows, useful=useful, joules=joules)
-
-
-def _samples(values: Iterable[float | None]) -> Samples | None:
-    return samples(Counter(value for value in values if value is not None))
+    return replace(
+        speed,
+        windows=windows,
+        useful=sum(map(useful_calls, run.trials)),
+        joules=effort.joules if effort else None,
+    )

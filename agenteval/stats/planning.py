@@ -5,7 +5,7 @@ hard for the baseline as for the candidate, and within it calls of one trial are
 what a gate does with them.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil, sqrt
@@ -13,19 +13,27 @@ from statistics import NormalDist
 
 import numpy as np
 
-from agenteval.stats.comparison import POWER
 from agenteval.stats.criteria import CRITERIA, Rules
 from agenteval.stats.limits import comparison
 from agenteval.stats.permutation import Counts, Values
 from agenteval.stats.promotion import LEVEL, MOST_TRIALS, GateVerdict, judge_gate
 from agenteval.stats.quantiles import beta_quantiles
-from agenteval.stats.rates import Estimand, Rate, design_effect, strata, summed, total
+from agenteval.stats.rates import (
+    POWER,
+    Clusters,
+    Estimand,
+    Rate,
+    design_effect,
+    strata,
+    summed,
+    total,
+)
 from agenteval.trial.call import Outcome
 from agenteval.trial.summary import RunSummary, TrialSummary, World
 from agenteval.trial.trial import HandshakeStep
 
 ENOUGH_ERRORS = 10  # trials with errors from which their resemblance is estimated
-_GRID = 2001
+_GRID = 2001  # quantiles, between which others are interpolated
 _CLOSED = (HandshakeStep("closed", reached=True),)
 
 
@@ -56,12 +64,12 @@ class Truth:
     def worse(self, times: float) -> "Truth":
         """Return a model with the same kinds of fault, each `times` as frequent."""
         ends = {end: share * times for end, share in self.outcomes.items()}
-        most = max(sum(ends.values()), 1.0)
+        whole = max(sum(ends.values()), 1.0)
         return Truth(
-            min(self.errors * times, 1.0),
-            self.classes,
-            {end: share / most for end, share in ends.items()},
-            {name: min(share * times, 1.0) for name, share in self.shares.items()},
+            errors=min(self.errors * times, 1.0),
+            classes=self.classes,
+            outcomes={end: share / whole for end, share in ends.items()},
+            shares={name: min(share * times, 1.0) for name, share in self.shares.items()},
         )
 
 
@@ -109,7 +117,8 @@ def truth_of(run: RunSummary) -> Truth:
     ends = Counter(trial.outcome for trial in run.trials if not trial.completed)
     classes = {}
     for name in names:
-        classes[name] = sum(trial.errors.get(name, 0) for trial in trials) / errors
+        of_class = sum(trial.errors.get(name, 0) for trial in trials)
+        classes[name] = of_class / errors
     shares = {}
     for name, criterion in CRITERIA.items():
         if not criterion.is_drawn:
@@ -152,18 +161,25 @@ def _clustering_of(run: RunSummary, *, icc: float) -> Clustering:
     size_beyond_trial = _mean_size(scenarios) - size
     if len(scenarios) == 1 or size_beyond_trial <= 0:
         return Clustering(0.0, within_trial)
-    between = (design_effect(scenarios) - 1 - (size - 1) * within_trial) / size_beyond_trial
-    shared = min(max(between, 0.0), within_trial)
+    explained_by_trials = (size - 1) * within_trial
+    within_scenario = (design_effect(scenarios) - 1 - explained_by_trials) / size_beyond_trial
+    shared = min(max(within_scenario, 0.0), within_trial)
     return Clustering(shared, within_trial - shared)
 
 
-def _mean_size(clusters: Sequence[tuple[int, int]]) -> float:
+def _mean_size(clusters: Clusters) -> float:
     """Return the mean cluster size, weighted by calls."""
-    return sum(size * size for _, size in clusters) / sum(size for _, size in clusters)
+    squares = sum(size * size for _, size in clusters)
+    return squares / sum(size for _, size in clusters)
 
 
 def simulated_pairs(
-    design: Design, baseline: Truth, candidate: Truth, *, rng: np.random.Generator, pairs: int
+    design: Design,
+    baseline: Truth,
+    candidate: Truth,
+    *,
+    rng: np.random.Generator,
+    pairs: int,
 ) -> Iterator[tuple[RunSummary, RunSummary]]:
     """Return this many pairs of a baseline and a candidate that met the same task instances."""
     scenarios = {scenario for scenario, _, _ in design.worlds}
@@ -173,52 +189,45 @@ def simulated_pairs(
 
 
 def _runs(
-    design: Design, truth: Truth, hardness: Values, rng: np.random.Generator
+    design: Design,
+    truth: Truth,
+    hardness: Values,
+    rng: np.random.Generator,
 ) -> Iterator[RunSummary]:
     sizes, errors = _simulated_errors(design, truth.errors, hardness, rng=rng)
     names = list(truth.classes)
-    kinds = errors[..., None]
+    errors_by_class = errors[..., None]
     if names:
-        kinds = rng.multinomial(errors, list(truth.classes.values()))
+        errors_by_class = rng.multinomial(errors, list(truth.classes.values()))
     outcomes = [Outcome.COMPLETED, *truth.outcomes]
     completed = max(1 - sum(truth.outcomes.values()), 0.0)
     chances = [completed, *truth.outcomes.values()]
-    drawn = rng.choice(len(outcomes), p=chances, size=sizes.shape)
-    for rows in zip(sizes.tolist(), kinds.tolist(), drawn.tolist(), strict=True):
+    endings = rng.choice(len(outcomes), p=chances, size=sizes.shape)
+    for rows in zip(sizes.tolist(), errors_by_class.tolist(), endings.tolist(), strict=True):
         trials = []
-        for world, calls, of_kinds, outcome in zip(design.worlds, *rows, strict=True):
+        for world, calls, by_class, ending in zip(design.worlds, *rows, strict=True):
             has_handshake = world[0] in design.handshakes
             trial = TrialSummary(
                 *world,
-                outcome=outcomes[outcome],
+                outcome=outcomes[ending],
                 calls=calls,
-                errors=dict(zip(names, of_kinds, strict=False)),
-                executed=calls - sum(of_kinds),
+                errors=dict(zip(names, by_class, strict=False)),
+                executed=calls - sum(by_class),
                 handshake=_CLOSED if has_handshake else (),
             )
             trials.append(trial)
-        yield _run(_with_faults(trials, truth, rng))
-
-
-def _with_faults(
-    trials: Sequence[TrialSummary], truth: Truth, rng: np.random.Generator
-) -> Sequence[TrialSummary]:
-    """Return the trials with the counts that do not follow from their outcomes."""
-    for name, share in truth.shares.items():
-        trials = [CRITERIA[name].simulate(trial, share, rng) for trial in trials]
-    return trials
-
-
-def _run(trials: Sequence[TrialSummary]) -> RunSummary:
-    return RunSummary(
-        id="",
-        model="",
-        simulated=True,
-        complete=True,
-        concurrency=1,
-        trials_planned=len(trials),
-        trials=tuple(trials),
-    )
+        # The counts that do not follow from the outcomes.
+        for name, share in truth.shares.items():
+            trials = [CRITERIA[name].simulate(trial, share, rng) for trial in trials]
+        yield RunSummary(
+            id="",
+            model="",
+            simulated=True,
+            complete=True,
+            concurrency=1,
+            trials_planned=len(trials),
+            trials=tuple(trials),
+        )
 
 
 def _simulated_errors(
@@ -234,10 +243,12 @@ def _simulated_errors(
     """
     columns = design.columns
     sizes = rng.choice(np.asarray(design.sizes), size=(len(hardness), len(columns)))
-    rates = _beta_quantiles(rate, design.clustering.scenario, hardness)[:, columns]
+    scenario_rates = _beta_quantiles(rate, design.clustering.scenario, hardness)
+    rates = scenario_rates[:, columns]
     icc = design.clustering.trial
     if icc:
         spread = (1 - icc) / icc
+        # No parameter of a beta distribution is 0.
         rates = np.clip(rates, 1e-9, 1 - 1e-9)
         rates = rng.beta(rates * spread, (1 - rates) * spread)
     return sizes, rng.binomial(sizes, rates)
@@ -248,6 +259,7 @@ def _beta_quantiles(mean: float, icc: float, shares: Values) -> Values:
     if not icc or not 0 < mean < 1:
         return np.full_like(shares, mean)
     grid = np.linspace(0, 1, _GRID)
+    # The sum of the parameters, a + b: the correlation is 1 / (a + b + 1).
     spread = (1 - icc) / icc
     quantiles = beta_quantiles(mean * spread, (1 - mean) * spread, grid.tolist())
     return np.asarray(np.interp(shares, grid, quantiles))
@@ -291,20 +303,19 @@ class Rehearsal:
     def at_the_margin(self) -> Truth:
         """The candidate whose error rate lies exactly at the margin."""
         errors = self.baseline.errors
-        limit = errors * self.rules.margin if self.rules.ratio else errors + self.rules.margin
-        return self.baseline.with_errors(limit)
+        margin = self.rules.margin
+        return self.baseline.with_errors(errors * margin if self.rules.ratio else errors + margin)
 
     def characteristics(self, candidate: Truth, rng: np.random.Generator) -> Characteristics:
         """Return how often the gate passes and fails a candidate whose true rates are known."""
         verdicts: Counter[GateVerdict] = Counter()
-        by_name: dict[str, Counter[GateVerdict]] = {}
-        for before, after in simulated_pairs(
-            self.design, self.baseline, candidate, rng=rng, pairs=self.pairs
-        ):
+        by_name: dict[str, Counter[GateVerdict]] = defaultdict(Counter)
+        runs = simulated_pairs(self.design, self.baseline, candidate, rng=rng, pairs=self.pairs)
+        for before, after in runs:
             judgement = judge_gate(before, after, self.rules)
             verdicts[judgement.verdict] += 1
             for result in judgement.criteria:
-                by_name.setdefault(result.measure.name, Counter())[result.verdict] += 1
+                by_name[result.measure.name][result.verdict] += 1
         criteria = {name: _shares(counter) for name, counter in by_name.items()}
         return Characteristics(*_shares(verdicts), criteria)
 
@@ -321,18 +332,20 @@ class Rehearsal:
             parts = ()
             member = np.eye(scenarios, dtype=np.int64)[self.design.columns]
             columns = [column @ member for column in columns]
-        pairs = np.stack(columns, axis=-1).tolist()
-        return Rate(sum(self._proven(groups, parts) for groups in pairs), self.pairs)
-
-    def _proven(self, groups: list[tuple[int, int, int, int]], parts: Sequence[int]) -> bool:
-        test = comparison(
-            [((ours, of), (theirs, n)) for ours, of, theirs, n in groups],
-            parts,
-            limit=self.rules.margin,
-            ratio=self.rules.ratio,
-            icc=self.rules.icc,
-        )
-        return test.below(self.rules.margin) < LEVEL
+        proven = 0
+        for rows in zip(*(column.tolist() for column in columns), strict=True):
+            errors, sizes, candidate_errors, candidate_sizes = rows
+            baseline_clusters = zip(errors, sizes, strict=True)
+            candidate_clusters = zip(candidate_errors, candidate_sizes, strict=True)
+            test = comparison(
+                [*zip(baseline_clusters, candidate_clusters, strict=True)],
+                parts,
+                limit=self.rules.margin,
+                ratio=self.rules.ratio,
+                icc=self.rules.icc,
+            )
+            proven += test.below(self.rules.margin) < LEVEL
+        return Rate(proven, self.pairs)
 
     @property
     def half_as_good(self) -> Truth:
@@ -352,14 +365,12 @@ class Rehearsal:
         if not size_and_power:
             return None
         trials, power = size_and_power
-        size = sum(self.design.sizes) / len(self.design.sizes)
-        while True:
-            power = self._power(trials, truth, rng, earlier=power)
-            if power.value >= POWER:
-                break
+        power = self._power(trials, truth, rng, earlier=power)
+        while power.value < POWER:
             trials += max(1, trials // 20)
-            power = Rate(0, 0)
-        return Size(trials, ceil(trials * size), power)
+            power = self._power(trials, truth, rng, earlier=Rate(0, 0))
+        calls_per_trial = sum(self.design.sizes) / len(self.design.sizes)
+        return Size(trials, ceil(trials * calls_per_trial), power)
 
     def _enough(
         self, truth: Truth, rng: np.random.Generator, least: int
@@ -373,18 +384,19 @@ class Rehearsal:
         enough = None
         low = least
         high = MOST_TRIALS + 1
-        at = min(2 * least, MOST_TRIALS)
-        while low < at < high - (high // 20 if enough else 0):
-            power = self._power(at, truth, rng)
+        trials = min(2 * least, MOST_TRIALS)
+        while low < trials < high - (high // 20 if enough else 0):
+            power = self._power(trials, truth, rng)
             if power.value >= POWER:
-                high = at
-                enough = at, power
-            elif at > LARGE and at * _size_ratio(power.high) > MOST_TRIALS:
+                high = trials
+                enough = trials, power
+            elif trials > LARGE and trials * _size_ratio(power.high) > MOST_TRIALS:
                 return None
             else:
-                low = at
-            step = min(max(_size_ratio(power.value), 0.25), 4)
-            at = min(max(round(at * step), low + max(1, low // 20)), MOST_TRIALS)
+                low = trials
+            ratio = min(max(_size_ratio(power.value), 0.25), 4)
+            next_above_low = low + max(1, low // 20)
+            trials = min(max(round(trials * ratio), next_above_low), MOST_TRIALS)
         return enough
 
     def _power(
@@ -401,22 +413,27 @@ class Rehearsal:
         one, they are added to it up to the number that a reported figure rests on.
         """
         design = self.design.scaled(trials, self.rules.about)
-        batch = replace(self, design=design, pairs=FEWEST)
-        played = TRIALS_SEARCHED if earlier is None else TRIALS_PLAYED
+        is_search = earlier is None
+        played = TRIALS_SEARCHED if is_search else TRIALS_PLAYED
         most = max(min(self.pairs, played // trials), FEWEST)
-        power = batch.passes(candidate, rng) if earlier is None else earlier
-        while power.n < most and (earlier is not None or not _differs(power, POWER)):
-            more = replace(batch, pairs=min(FEWEST, most - power.n)).passes(candidate, rng)
+        power = earlier or Rate(0, 0)
+        while power.n < most:
+            pairs = min(FEWEST, most - power.n)
+            batch = replace(self, design=design, pairs=pairs)
+            more = batch.passes(candidate, rng)
             power = Rate(power.count + more.count, power.n + more.n)
+            if is_search and _differs(power, POWER):
+                break
         return power
 
 
 def _size_ratio(power: float) -> float:
     """Return the factor in trials to 80 % power, if the test statistic grows as their root."""
     normal = NormalDist()
-    surer = -normal.inv_cdf(LEVEL)
-    observed_distance = surer + normal.inv_cdf(min(max(power, LEVEL + 0.001), 0.999))
-    return ((surer + normal.inv_cdf(POWER)) / observed_distance) ** 2
+    critical = -normal.inv_cdf(LEVEL)
+    distance = critical + normal.inv_cdf(min(max(power, LEVEL + 0.001), 0.999))
+    wanted_distance = critical + normal.inv_cdf(POWER)
+    return (wanted_distance / distance) ** 2
 
 
 def _differs(share: Rate, other: float) -> bool:
@@ -424,7 +441,8 @@ def _differs(share: Rate, other: float) -> bool:
 
     At that distance all steps of a search together are seldom wrong.
     """
-    return abs(share.count - other * share.n) > 3 * sqrt(share.n * other * (1 - other))
+    standard_error = sqrt(share.n * other * (1 - other))
+    return abs(share.count - other * share.n) > 3 * standard_error
 
 
 def _shares(verdicts: Counter[GateVerdict]) -> tuple[Rate, Rate]:

@@ -10,14 +10,14 @@ run may use, and feasibility, the criteria that no candidate can pass in a run t
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
-from functools import cache, cached_property, partial
+from functools import cache, cached_property
+from itertools import cycle
 from math import ceil, erfc, exp, inf, log10, sqrt, tau
 from statistics import NormalDist
 
-from agenteval.stats.comparison import POWER, holm
 from agenteval.stats.criteria import CALLS, COMMANDS, VOID, Measure, Rules, measures
-from agenteval.stats.limits import MOST, Guarded, LimitTest, lower_bound, upper_bound
-from agenteval.stats.quantiles import falling
+from agenteval.stats.limits import holm, lower_bound, settling_factor, upper_bound
+from agenteval.stats.quantiles import RootSearch
 from agenteval.stats.rates import Estimand
 from agenteval.trial.run import Look
 from agenteval.trial.summary import Pairing, RunSummary, TrialSummary, pair
@@ -53,7 +53,9 @@ class Result:
     def bounds(self) -> tuple[float, float] | None:
         """The lower and the upper bound, each one-sided at `level`; None without a test."""
         test = self.measure.test
-        return (lower_bound(test, self.level), upper_bound(test, self.level)) if test else None
+        if test is None:
+            return None
+        return lower_bound(test, self.level), upper_bound(test, self.level)
 
     def bearing(self, candidate: RunSummary) -> Sequence[TrialSummary]:
         """Return the candidate's trials that the figure is computed from."""
@@ -64,11 +66,8 @@ class Result:
 
 def _passing(results: Iterable[Result]) -> dict[str, int]:
     """Return the n of each criterion that passes, by name."""
-    return {
-        result.measure.name: result.measure.n
-        for result in results
-        if result.verdict is GateVerdict.PASS
-    }
+    passing = [result.measure for result in results if result.verdict is GateVerdict.PASS]
+    return {measure.name: measure.n for measure in passing}
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,16 +102,20 @@ class Judgement:
 
 
 def judge_gate(
-    baseline: RunSummary, candidate: RunSummary, rules: Rules, *, level: float = LEVEL
+    baseline: RunSummary,
+    candidate: RunSummary,
+    rules: Rules,
+    *,
+    level: float = LEVEL,
 ) -> Judgement:
     """Judge the candidate by the rules; `level` is lower at an interim look of a run."""
     pairing = pair(baseline.trials, candidate.trials)
-    family = tuple(measures(baseline, candidate, pairing, rules))
+    family = list(measures(baseline, candidate, pairing, rules))
     adjusted = holm([_p_fail(measure) for measure in family])
-    criteria = tuple(
-        Result(measure, _verdict(measure, p_fail, level), p_fail, level, len(family))
-        for measure, p_fail in zip(family, adjusted, strict=True)
-    )
+    criteria = []
+    for measure, p_fail in zip(family, adjusted, strict=True):
+        verdict = _verdict(measure, p_fail, level)
+        criteria.append(Result(measure, verdict, p_fail, level, len(family)))
     minimums = (
         Minimum("trials", rules.trials, len(pairing.second)),
         Minimum("calls", rules.calls, sum(trial.calls for trial in pairing.second)),
@@ -123,7 +126,7 @@ def judge_gate(
     verdicts += [minimum.verdict for minimum in minimums]
     return Judgement(
         verdict=_overall(verdicts),
-        criteria=criteria,
+        criteria=tuple(criteria),
         minimums=minimums,
         level=level,
         rules=rules,
@@ -153,6 +156,7 @@ def _broken(candidate: RunSummary, rules: Rules) -> Iterator[Minimum]:
 
 
 def _p_fail(measure: Measure) -> float:
+    """Return the p, before any correction, of the claim that the limit is exceeded."""
     if measure.forbidden:
         return 0.0 if measure.count else 1.0
     return measure.test.above(measure.limit) if measure.test else 1.0
@@ -161,15 +165,15 @@ def _p_fail(measure: Measure) -> float:
 def _verdict(measure: Measure, p_fail: float, level: float) -> GateVerdict:
     if p_fail < level:
         return GateVerdict.FAIL
-    proven = measure.test is not None and measure.test.below(measure.limit) < level
-    return GateVerdict.PASS if proven else GateVerdict.INCONCLUSIVE
+    is_proven = measure.test is not None and measure.test.below(measure.limit) < level
+    return GateVerdict.PASS if is_proven else GateVerdict.INCONCLUSIVE
 
 
 def _overall(verdicts: Sequence[GateVerdict]) -> GateVerdict:
     if GateVerdict.FAIL in verdicts:
         return GateVerdict.FAIL
-    settled = all(verdict is GateVerdict.PASS for verdict in verdicts)
-    return GateVerdict.PASS if settled else GateVerdict.INCONCLUSIVE
+    is_settled = all(verdict is GateVerdict.PASS for verdict in verdicts)
+    return GateVerdict.PASS if is_settled else GateVerdict.INCONCLUSIVE
 
 
 # Alpha spending (Lan and DeMets 1983), after O'Brien and Fleming: next to nothing at first, nearly
@@ -199,9 +203,8 @@ def other_baseline_remarks(looks: Sequence[Look], baseline: str) -> Iterator[str
 
 def other_run_remarks(verdicts: Mapping[str, int], over: str) -> Iterator[str]:
     """Warn that other runs of the candidate did not pass: each has a level of its own."""
-    counts = [
-        f"{runs} {verdict}" for verdict, runs in sorted(verdicts.items()) if verdict != "PASS"
-    ]
+    ranked = sorted(verdicts.items())
+    counts = [f"{runs} {verdict}" for verdict, runs in ranked if verdict != GateVerdict.PASS]
     if counts:
         yield (
             f"Other runs of the candidate did not pass over {over} ({', '.join(counts)}): a run "
@@ -215,12 +218,14 @@ def level_text(level: float) -> str:
 
 def confidence_text(level: float) -> str:
     """Return the confidence of a bound at this level, in percent: never 100."""
+    percent = 100 * (1 - level)
     if level >= _ROUNDED:
-        return f"{100 * (1 - level):.4g}"
-    return f"{100 * (1 - level):.{ceil(-log10(100 * level))}f}"
+        return f"{percent:.4g}"
+    digits = ceil(-log10(100 * level))
+    return f"{percent:.{digits}f}"
 
 
-Going = Sequence[tuple[float, float]]  # where the sum may be, and how likely, if no look rejected
+_Density = Sequence[tuple[float, float]]  # of a sum that no look rejected: place and chance
 
 
 def levels(looks: int, level: float) -> tuple[float, ...]:
@@ -232,35 +237,43 @@ def levels_at(shares: Sequence[float], level: float) -> tuple[float, ...]:
     """Return the one-sided level of each look, made when these shares of the run are done.
 
     All looks together reject a true null hypothesis with probability `level`. The computation
-    follows the density of a sum of independent parts over the runs that no look has stopped. A look
-    that adds no share gets `LEAST`.
+    follows the density of a sum of independent parts over the runs that no look has stopped
+    (Armitage, McPherson and Rowe 1969). A look that adds no share gets `LEAST`.
     """
     levels_of_looks: list[float] = []
-    going: Going = [(0.0, 1.0)]
+    density: _Density = [(0.0, 1.0)]
     before = spent = 0.0
     for share in shares:
-        more = _spent(share, level) - spent
-        added = share - before
-        if more < LEAST:
+        to_spend = _spent(share, level) - spent
+        if to_spend < LEAST:
             levels_of_looks.append(LEAST)
             continue
+        deviation = sqrt(share - before)
         reach = _FURTHEST * sqrt(share)
-        bound = falling(partial(_beyond, going, sqrt(added)), more, -reach, reach)
-        of_look = 1 - _NORMAL.cdf(bound / sqrt(share))
+        search = RootSearch(to_spend, -reach, reach)
+        while search.is_open:
+            search.note(_chance_beyond(search.place, density, deviation))
+        boundary = search.root
+        of_look = 1 - _NORMAL.cdf(boundary / sqrt(share))
         levels_of_looks.append(max(round(of_look, 12), LEAST))
-        going = _on(going, -reach, bound, sqrt(added))
+        density = _density_after(density, -reach, boundary, deviation)
         before = share
-        spent += more
+        spent += to_spend
     return tuple(levels_of_looks)
 
 
-def _beyond(going: Going, deviation: float, bound: float) -> float:
-    """Return the chance that the next look observes more than `bound`."""
+def _chance_beyond(boundary: float, density: _Density, deviation: float) -> float:
+    """Return the chance that the sum lies beyond the boundary at the next look."""
     scale = deviation * sqrt(2)
-    return sum(chance * erfc((bound - at) / scale) for at, chance in going) / 2
+    return sum(chance * erfc((boundary - place) / scale) for place, chance in density) / 2
 
 
-def _on(going: Going, low: float, high: float, deviation: float) -> Going:
+def _density_after(
+    density: _Density,
+    low: float,
+    high: float,
+    deviation: float,
+) -> _Density:
     """Return the density of the sum after the next look, over runs where it is at most `high`.
 
     It is integrated by trapezoids.
@@ -271,12 +284,12 @@ def _on(going: Going, low: float, high: float, deviation: float) -> Going:
     after = []
     for number in range(steps + 1):
         place = low + step * number
-        near = [
-            chance * exp(-(((place - before) / deviation) ** 2) / 2)
-            for before, chance in going
-            if abs(place - before) < _FURTHEST * deviation
-        ]
-        after.append((place, peak * sum(near)))
+        parts = []
+        for before, chance in density:
+            if abs(place - before) < _FURTHEST * deviation:
+                distance = (place - before) / deviation
+                parts.append(chance * exp(-(distance**2) / 2))
+        after.append((place, peak * sum(parts)))
     # At the low end there is nothing to halve.
     place, chance = after.pop()
     return [*after, (place, chance / 2)]
@@ -286,7 +299,8 @@ def _spent(share: float, level: float) -> float:
     """Return the part of the level that may be spent at this share of the run; 0 at none."""
     if not share:
         return 0.0
-    return 2 * (1 - _NORMAL.cdf(_NORMAL.inv_cdf(1 - level / 2) / sqrt(share)))
+    at_the_end = _NORMAL.inv_cdf(1 - level / 2)
+    return 2 * (1 - _NORMAL.cdf(at_the_end / sqrt(share)))
 
 
 # Feasibility, and the size needed.
@@ -294,7 +308,7 @@ def _spent(share: float, level: float) -> float:
 AS_MANY_CALLS = "if the candidate makes as many calls a trial as the baseline"
 MOST_TRIALS = 4_000  # that a plan asks for
 _NEW_WORLDS = 1 << 32  # seeds between a trial and the one that repeats it
-Passing = Callable[[int], Mapping[str, int]]  # of so many trials: what passes, and its n
+_Passing = Callable[[int], Mapping[str, int]]  # of so many trials: what passes, and its n
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,11 +331,16 @@ class OutOfReach:
     @property
     def fields(self) -> dict[str, str | int | float | None]:
         """The values by field name; None where no number is enough, as JSON has no infinity."""
-        return {**asdict(self), "enough": self.enough if self.enough < inf else None}
+        enough = self.enough if self.enough < inf else None
+        return {**asdict(self), "enough": enough}
 
 
 def out_of_reach(
-    baseline: RunSummary, candidate: RunSummary, rules: Rules, *, level: float = LEVEL
+    baseline: RunSummary,
+    candidate: RunSummary,
+    rules: Rules,
+    *,
+    level: float = LEVEL,
 ) -> tuple[OutOfReach, ...]:
     """Return the criteria and minimums that a flawless candidate would not pass in these trials."""
     flawless = replace(candidate, trials=tuple(map(TrialSummary.flawless, candidate.trials)))
@@ -336,8 +355,8 @@ def out_of_reach(
     judgement = judge_gate(baseline, flawless, rules, level=level)
     unreachable = []
     for result in judgement.criteria:
+        measure = result.measure
         if result.verdict is not GateVerdict.PASS:
-            measure = result.measure
             enough = _enough(measure.name, len(flawless.trials), passing)
             unreachable.append(OutOfReach(measure.name, measure.n, measure.of, enough))
     for minimum in judgement.minimums:
@@ -353,15 +372,14 @@ def repeated(run: RunSummary, trials: int, about: Estimand) -> RunSummary:
     If the verdict is about scenarios like these, each repetition has new scenarios too.
     """
     repetitions = []
-    for at in range(trials if run.trials else 0):
-        lap, place = divmod(at, len(run.trials))
-        trial = run.trials[place]
+    for number, trial in zip(range(trials), cycle(run.trials), strict=False):
+        lap = number // len(run.trials)
         scenario = f"{trial.scenario} {lap}" if about is Estimand.LIKE else trial.scenario
         repetitions.append(replace(trial, scenario=scenario, seed=trial.seed + lap * _NEW_WORLDS))
     return replace(run, trials=tuple(repetitions))
 
 
-def _enough(name: str, played: int, passing: Passing) -> float:
+def _enough(name: str, played: int, passing: _Passing) -> float:
     """Return the n of the fewest trials that pass a criterion, by doubling, then by bisection.
 
     Infinite if more than `MOST_TRIALS` would be needed.
@@ -395,17 +413,5 @@ def needed(result: Result) -> tuple[float, float] | None:
         return inf, inf
     # The level of a new run, and not of this look.
     level = LEVEL if test.estimate < limit else LEVEL / result.family_size
-    return _limit_ratios(test, limit, level), _limit_ratios(test.nearer(limit), limit, level)
-
-
-def _limit_ratios(test: LimitTest, limit: float, level: float) -> float:
-    is_below = test.estimate < limit
-    near = test.near(limit) if isinstance(test, Guarded) else test
-    enough = 1 - _NORMAL.cdf(_NORMAL.inv_cdf(1 - level) + _NORMAL.inv_cdf(POWER))
-
-    def chance(times: float) -> float:
-        scaled = near.scaled(times)
-        return scaled.below(limit) if is_below else scaled.above(limit)
-
-    times = falling(chance, enough, 1.0, MOST)
-    return inf if times > MOST * 0.999 else times
+    nearer = test.nearer(limit)
+    return settling_factor(test, limit, level), settling_factor(nearer, limit, level)

@@ -6,7 +6,7 @@ scipy.special has all of this and is the oracle of the tests, but takes longer t
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate
@@ -15,19 +15,28 @@ from math import exp, floor, fsum, lgamma, log, log1p
 _HALVINGS = 60
 _EXACT = 1e-12
 _ROUNDED = 4e-16  # of a number
+_LARGEST_EXPONENT = 700.0  # beyond 709 its exponential is no number any more
 
 
 def incomplete_beta(a: float, b: float, x: float) -> float:
     """The regularized incomplete beta function I_x(a, b), to ten digits; a and b are above 0."""
-    if x <= 0 or x >= 1:
-        return float(x > 0)
+    if x <= 0:
+        return 0.0
+    if x >= 1:
+        return 1.0
+    # The continued fraction converges quickly only below the mean (DLMF 8.17.4).
     if x > (a + 1) / (a + b + 2):
         return 1 - incomplete_beta(b, a, 1 - x)
-    front = lgamma(a + b) - lgamma(a) - lgamma(b) + a * log(x) + b * log1p(-x)
-    return exp(front) / a * _fraction(a, b, x)
+    front = _log_gamma_ratio(a, b) + a * log(x) + b * log1p(-x)
+    return exp(front) / a * _continued_fraction(a, b, x)
 
 
-def _fraction(a: float, b: float, x: float) -> float:
+def _log_gamma_ratio(a: float, b: float) -> float:
+    """Return minus the logarithm of the beta function B(a, b)."""
+    return lgamma(a + b) - lgamma(a) - lgamma(b)
+
+
+def _continued_fraction(a: float, b: float, x: float) -> float:
     """The continued fraction of I_x(a, b) by Lentz's method (DLMF 8.17.22 and 3.10.7)."""
     above = 1.0
     below = 1 / (1 - (a + b) * x / (a + 1))
@@ -49,88 +58,126 @@ def _fraction(a: float, b: float, x: float) -> float:
 
 def beta_quantiles(a: float, b: float, shares: Iterable[float]) -> list[float]:
     """Return the quantiles of the beta distribution at these shares, which must rise."""
-    quantiles = [0.0]
+    quantiles = []
+    quantile = 0.0
     for share in shares:
-        quantiles.append(_beta_quantile(a, b, share, quantiles[-1]))
-    return quantiles[1:]
+        quantile = _beta_quantile(a, b, share, quantile)
+        quantiles.append(quantile)
+    return quantiles
 
 
-def _beta_quantile(a: float, b: float, share: float, low: float) -> float:
+def _beta_quantile(
+    a: float,
+    b: float,
+    share: float,
+    low: float,
+) -> float:
     """Return a quantile above `low`, by Newton's steps, or by halving where one leads outside."""
-    if not 0 < share < 1:
-        return float(share >= 1)
-    scale = lgamma(a + b) - lgamma(a) - lgamma(b)
+    if share <= 0:
+        return 0.0
+    if share >= 1:
+        return 1.0
+    scale = _log_gamma_ratio(a, b)
     high = 1.0
     x = low or a / (a + b)
     for _ in range(_HALVINGS):
-        beyond = incomplete_beta(a, b, x) - share
-        if beyond > 0:
+        excess = incomplete_beta(a, b, x) - share
+        if excess > 0:
             high = x
         else:
             low = x
         log_density = scale + (a - 1) * log(x) + (b - 1) * log1p(-x)
-        # Beyond 709 its exponential is no number any more.
-        step = beyond * exp(min(-log_density, 700.0))
+        step = excess * exp(min(-log_density, _LARGEST_EXPONENT))
         if min(abs(step), high - low) < _EXACT:
             break
-        x = x - step if low < x - step < high else (low + high) / 2
+        x -= step
+        if not low < x < high:
+            x = (low + high) / 2
     return x
 
 
 def t_tail(t: float, df: float) -> float:
     """Return the chance that Student's t with `df` degrees of freedom exceeds `t`."""
-    beyond = incomplete_beta(df / 2, 0.5, df / (df + t * t)) / 2
-    return beyond if t > 0 else 1 - beyond
+    tail = incomplete_beta(df / 2, 0.5, df / (df + t * t)) / 2
+    return tail if t > 0 else 1 - tail
 
 
 @cache
 def t_quantile(share: float, df: float) -> float:
     """Return the quantile of Student's t at `share`, which is at least a half and below 1."""
-    return falling(lambda t: t_tail(t, df), 1 - share, 0.0, 1e6)
+    search = RootSearch(1 - share, 0.0, 1e6)
+    while search.is_open:
+        search.note(t_tail(search.place, df))
+    return search.root
 
 
-Point = tuple[float, float]  # a place, and how far above its target a function is there
+_Point = tuple[float, float]  # a place, and how far above its target a function is there
 
 
-def falling(function: Callable[[float], float], target: float, low: float, high: float) -> float:
-    """Return the place between `low` and `high` where a falling function reaches `target`.
+@dataclass(slots=True)
+class RootSearch:
+    """The search between `low` and `high` for the place where a falling function has a value.
+
+    While the search `is_open`, its user notes the function's value at `place`.
 
     Chandrupatla's method (1997): inverse quadratic interpolation through the last three places
     where it can be trusted, and else halving. It is as exact as sixty halvings, or as floating
     point allows.
     """
-    share = 0.5
-    least = 0.0
-    smallest = (high - low) / 2**_HALVINGS
-    above: Point | None = None
-    below: Point | None = None
-    while high - low > 2 * least:
-        x = low + share * (high - low)
-        if not low < x < high:
-            break
-        newest = (x, function(x) - target)
+
+    target: float
+    low: float
+    high: float
+    _share: float = 0.5  # of the way from low to high
+    _smallest: float = 0.0  # the width of sixty halvings
+    _tolerance: float = 0.0
+    _above: _Point | None = None
+    _below: _Point | None = None
+
+    def __post_init__(self) -> None:
+        self._smallest = (self.high - self.low) / 2**_HALVINGS
+
+    @property
+    def place(self) -> float:
+        return self.low + self._share * (self.high - self.low)
+
+    @property
+    def is_open(self) -> bool:
+        is_wide = self.high - self.low > 2 * self._tolerance
+        return is_wide and self.low < self.place < self.high
+
+    @property
+    def root(self) -> float:
+        return (self.low + self.high) / 2
+
+    def note(self, value: float) -> None:
+        """Take the value of the function at `place`, and choose the next place."""
+        place = self.place
+        newest = (place, value - self.target)
         is_above = newest[1] > 0
         if is_above:
-            before, other = above, below
-            above, low = newest, x
+            before, other = self._above, self._below
+            self._above = newest
+            self.low = place
         else:
-            before, other = below, above
-            below, high = newest, x
-        share = 0.5
-        least = max(smallest, _ROUNDED * abs(x))
-        if before and other and high - low > 2 * least:
-            share = _backwards(newest, other, before)
-            share = share if is_above else 1 - share
+            before, other = self._below, self._above
+            self._below = newest
+            self.high = place
+        self._share = 0.5
+        self._tolerance = max(self._smallest, _ROUNDED * abs(place))
+        width = self.high - self.low
+        if before and other and width > 2 * self._tolerance:
+            share = _interpolate_inversely(newest, other, before)
             # So that the other end comes near too.
-            edge = least / (high - low)
-            share = min(max(share, edge), 1 - edge)
-    return (low + high) / 2
+            edge = self._tolerance / width
+            self._share = min(max(share if is_above else 1 - share, edge), 1 - edge)
 
 
-def _backwards(newest: Point, other: Point, before: Point) -> float:
+def _interpolate_inversely(newest: _Point, other: _Point, before: _Point) -> float:
     """Return the root of the inverse parabola as a share of the way from newest to other place.
 
-    `before` is the place that the newest replaced: it lies on the same side of the target.
+    `before` is the place that the newest replaced: it lies on the same side of the target. A half
+    where the parabola is no function between them.
     """
     a, at_a = newest
     b, at_b = other
@@ -163,16 +210,14 @@ def samples(values: Counter[float]) -> Samples | None:
     if not n:
         return None
     ordered = sorted(values)
-    until = list(accumulate(values[value] for value in ordered))
-
-    def ranked(rank: int) -> float:
-        return ordered[bisect_right(until, min(rank, n - 1))]
+    cumulative_counts = list(accumulate(values[value] for value in ordered))
 
     def quantile(share: float) -> float:
         place = share * (n - 1)
-        low = ranked(floor(place))
-        high = ranked(floor(place) + 1)
-        return low + (place - floor(place)) * (high - low)
+        rank = floor(place)
+        low = ordered[bisect_right(cumulative_counts, rank)]
+        high = ordered[bisect_right(cumulative_counts, min(rank + 1, n - 1))]
+        return low + (place - rank) * (high - low)
 
     mean = fsum(value * count for value, count in values.items()) / n
     return Samples(n, mean, quantile(0.5), quantile(0.95), ordered[-1])

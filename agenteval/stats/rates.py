@@ -12,7 +12,7 @@ the clusters are; the rates, and the means per trial.
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import lru_cache
 from itertools import compress
@@ -27,9 +27,11 @@ from agenteval.trial.trial import Cluster
 # Below it Student's t would take a rate for something without ends (docs/validation.md).
 LEAST_DF = 4
 _NOTHING = 1e-9
-Of = TypeVar("Of")
-Sizes = Sequence[float]
-Places = Sequence[Sequence[int]]  # of each stratum: where its clusters stand
+_Value = TypeVar("_Value")
+_Values = Sequence[float]  # of each cluster
+_Places = list[list[int]]  # of each stratum: where its clusters stand
+Clusters = Sequence[Cluster]
+Strata = Sequence[int]  # of each cluster; none of them: all are of one
 
 
 # The variance of a sum of clusters, from how they vary in their strata.
@@ -38,7 +40,7 @@ Places = Sequence[Sequence[int]]  # of each stratum: where its clusters stand
 # assumed intraclass correlation (Bell and McCaffrey 2002).
 
 
-def degrees(strata: Sequence[int]) -> int:
+def degrees(strata: Strata) -> int:
     """Return the degrees of freedom: one less than the clusters of each stratum.
 
     A stratum of a single cluster counts as one.
@@ -46,12 +48,13 @@ def degrees(strata: Sequence[int]) -> int:
     return sum(max(k - 1, 1) for k in Counter(strata).values())
 
 
-def total(clusters: Sequence[Cluster]) -> Cluster:
+def total(clusters: Clusters) -> Cluster:
     """Return how many count in all clusters together, out of how many."""
+    # Lists: a generator takes half as long again, and this is called for every figure.
     return sum([count for count, _ in clusters]), sum([size for _, size in clusters])
 
 
-def varied(values: Sequence[float], strata: Sequence[int]) -> float:
+def varied(values: _Values, strata: Strata) -> float:
     """Return the variance of the sum of these values, from how they vary within their strata.
 
     The only value of a stratum varies around 0.
@@ -65,7 +68,7 @@ def varied(values: Sequence[float], strata: Sequence[int]) -> float:
     return variance
 
 
-def evenness(clusters: Sequence[Cluster], strata: Sequence[int]) -> float:
+def evenness(clusters: Clusters, strata: Strata) -> float:
     """Return the variance within strata divided by that of one pooled sample; at most 1.
 
     One error and one call without an error are added to each stratum (Laplace), as a stratum that
@@ -75,11 +78,11 @@ def evenness(clusters: Sequence[Cluster], strata: Sequence[int]) -> float:
     if not 0 < count < n or len(set(strata)) < 2:
         return 1.0
     rate = count / n
-    spread = 0.0
+    variance_within = 0.0
     for of_stratum in _by_stratum(clusters, strata):
         errors, size = total(of_stratum)
-        spread += (errors + 1) * (size - errors + 1) / (size + 2)
-    return min(spread / (n * rate * (1 - rate)), 1.0)
+        variance_within += (errors + 1) * (size - errors + 1) / (size + 2)
+    return min(variance_within / (n * rate * (1 - rate)), 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,26 +97,26 @@ class Precision:
     df: float
 
     @classmethod
-    def of(cls, sizes: Sizes, strata: Sequence[int], *, icc: float) -> Self:
+    def of(cls, sizes: _Values, strata: Strata, *, icc: float) -> Self:
         return cls.of_sides([(sizes, 1.0)], strata, icc=icc)
 
     @classmethod
     def of_sides(
-        cls, sides: Iterable[tuple[Sizes, float]], strata: Sequence[int], *, icc: float
+        cls, sides: Iterable[tuple[_Values, float]], strata: Strata, *, icc: float
     ) -> Self:
         """Return the precision for a weighted sum of sides, each compared with its own rate.
 
         A side is the sizes of its clusters and its weight. A size is 0 where a side has no calls in
         the cluster of another.
         """
-        weighted_sides = tuple((tuple(sizes), times) for sizes, times in sides)
-        share, df = _precision_of_both(weighted_sides, tuple(strata), icc)
+        hashable_sides = tuple((tuple(sizes), times) for sizes, times in sides)
+        share, df = _share_and_df(hashable_sides, tuple(strata), icc)
         return cls(share, min(max(df, LEAST_DF), degrees(strata)))
 
 
 @lru_cache(maxsize=64)  # all figures of a run have the same trials
-def _precision_of_both(
-    sides: tuple[tuple[Sizes, float], ...], strata: tuple[int, ...], icc: float
+def _share_and_df(
+    sides: tuple[tuple[_Values, float], ...], strata: tuple[int, ...], icc: float
 ) -> tuple[float, float]:
     """Return share and degrees of freedom from the mean and variance of a quadratic form.
 
@@ -121,20 +124,20 @@ def _precision_of_both(
     centred in each stratum, and for each side p a' + a p'.
     """
     places = _places(strata)
-    own: list[Sizes] = []
-    pulls: list[tuple[Sizes, Sizes]] = []
+    diagonals = []
+    pulls = []
     for sizes, times in sides:
         variances = [times**2 * size * (1 + icc * (size - 1)) for size in sizes]
-        own.append(variances)
+        diagonals.append(variances)
         pulls.append(_pull(sizes, variances, places))
-    combined = [sum(variances) for variances in zip(*own, strict=True)]
-    whole = sum(combined)
+    diagonal = [sum(variances) for variances in zip(*diagonals, strict=True)]
+    whole = sum(diagonal)
     trace = whole + 2 * sum(_dot(p, a) for p, a in pulls)
     if trace < _NOTHING * whole:
         return 0.0, 0.0
-    square = sum(_squared([combined[at] for at in of]) for of in places)
+    square = sum(_trace_of_square([diagonal[at] for at in of]) for of in places)
     for p, a in pulls:
-        square += 4 * _weighed_products(combined, p, a, places)
+        square += 4 * _weighed_products(diagonal, p, a, places)
         square += 2 * sum(_dot(a, q) * _dot(p, b) + _dot(a, b) * _dot(p, q) for q, b in pulls)
     # One cluster is all there is, but for rounding.
     if square <= 0:
@@ -142,15 +145,15 @@ def _precision_of_both(
     return trace / whole, trace * trace / square
 
 
-def _weighed_products(combined: Sizes, p: Sizes, a: Sizes, places: Places) -> float:
+def _weighed_products(diagonal: _Values, p: _Values, a: _Values, places: _Places) -> float:
     sums = []
     for of_stratum in places:
-        products = [combined[at] * p[at] * a[at] for at in of_stratum]
+        products = [diagonal[at] * p[at] * a[at] for at in of_stratum]
         sums.append(weight(len(of_stratum)) * sum(products))
     return sum(sums)
 
 
-def _pull(sizes: Sizes, variances: Sizes, places: Places) -> tuple[Sizes, Sizes]:
+def _pull(sizes: _Values, variances: _Values, places: _Places) -> tuple[_Values, _Values]:
     """Return the effect of each cluster on the others through the pooled rate: p and a."""
     n = sum(sizes)
     half = sum(variances) / 2
@@ -160,7 +163,7 @@ def _pull(sizes: Sizes, variances: Sizes, places: Places) -> tuple[Sizes, Sizes]
     return p, a
 
 
-def _centred(values: Sizes, places: Places) -> Sizes:
+def _centred(values: _Values, places: _Places) -> _Values:
     """Centre values on the mean of their stratum; their squares add up to the sum of `varied`."""
     centred = [*values]
     for of_stratum in places:
@@ -174,30 +177,29 @@ def _centred(values: Sizes, places: Places) -> Sizes:
     return centred
 
 
-def _squared(variances: Sizes) -> float:
-    """Return the trace of the square of a diagonal, centred and weighed."""
-    k = len(variances)
-    squares = sum([variance * variance for variance in variances])
+def _trace_of_square(diagonal: _Values) -> float:
+    """Return the trace of the square of a stratum's diagonal matrix, centred and weighed."""
+    k = len(diagonal)
+    squares = sum([variance * variance for variance in diagonal])
     if k == 1:
         return squares
-    return (squares * (k - 2) * k + sum(variances) ** 2) / (k - 1) ** 2
+    return (squares * (k - 2) * k + sum(diagonal) ** 2) / (k - 1) ** 2
 
 
 def weight(k: int) -> float:
     """Return the weight of each square in the variance, for a stratum of `k` clusters."""
-    return k / (k - 1) if k > 1 else 1.0
+    return k / (k - 1) if k > 1 else 1.0  # Bessel's correction
 
 
-def _dot(one: Sizes, other: Sizes) -> float:
-    return sum([a * b for a, b in zip(one, other, strict=True)])
+def _dot(first: _Values, second: _Values) -> float:
+    return sum([a * b for a, b in zip(first, second, strict=True)])
 
 
-def _by_stratum(values: Sequence[Of], strata: Sequence[int]) -> list[list[Of]]:
-    return [[values[place] for place in places] for places in _places(tuple(strata))]
+def _by_stratum(values: Sequence[_Value], strata: Strata) -> list[list[_Value]]:
+    return [[values[place] for place in places] for places in _places(strata)]
 
 
-@lru_cache(maxsize=8)
-def _places(strata: tuple[int, ...]) -> Places:
+def _places(strata: Strata) -> _Places:
     places: dict[int, list[int]] = defaultdict(list)
     for place, stratum in enumerate(strata):
         places[stratum].append(place)
@@ -246,27 +248,25 @@ class Layout:
         """True if a scenario is one draw."""
         return self.estimand is Estimand.LIKE and any(self.scenarios)
 
-    def grouped(self, clusters: Sequence[Cluster]) -> tuple[list[Cluster], list[int]]:
+    def grouped(self, clusters: Clusters) -> tuple[list[Cluster], list[int]]:
         """Return the draws and the stratum of each, without draws of size 0."""
         names = self.scenarios or [""] * len(clusters)
         if self.by_scenario:
             units = [unit for unit in summed(clusters, names) if unit[1]]
             return units, [0] * len(units)
         has_calls = [size > 0 for _, size in clusters]
-        if not all(has_calls):
-            names = [*compress(names, has_calls)]
-        return [*compress(clusters, has_calls)], strata(names)
+        return [*compress(clusters, has_calls)], strata([*compress(names, has_calls)])
 
 
 UNKNOWN = Layout()
 
 
-def summed(clusters: Sequence[Cluster], scenarios: Sequence[str]) -> list[Cluster]:
+def summed(clusters: Clusters, scenarios: Sequence[str]) -> list[Cluster]:
     """Return the sums over the trials of each scenario, in the order of the scenarios' names."""
     sums: dict[str, Cluster] = {}
     for (count, size), name in zip(clusters, scenarios, strict=True):
-        earlier_count, earlier_size = sums.get(name, NOTHING)
-        sums[name] = earlier_count + count, earlier_size + size
+        sum_count, sum_size = sums.get(name, NOTHING)
+        sums[name] = sum_count + count, sum_size + size
     return [sums[name] for name in sorted(sums)]
 
 
@@ -276,28 +276,20 @@ def strata(scenarios: Sequence[str]) -> list[int]:
     Scenarios played once, which show no spread, share one stratum. So runs that play each scenario
     once are judged as an unstratified sample.
     """
-    return list(_strata(tuple(scenarios)))
-
-
-@lru_cache(maxsize=8)  # a view asks about the same trials a hundred times
-def _strata(scenarios: tuple[str, ...]) -> tuple[int, ...]:
-    played = Counter(scenarios)
-    numbers = _numbered([name for name in played if played[name] > 1])
-    return tuple(numbers.get(name, 0) for name in scenarios)
-
-
-def _numbered(names: Sequence[str]) -> dict[str, int]:
-    """Return the strata of these scenarios; 0 is that of all others."""
-    return {name: number for number, name in enumerate(names, 1)}
+    return _strata_of(scenarios, Counter(scenarios))
 
 
 def met_strata(first: Sequence[str], second: Sequence[str]) -> tuple[list[int], list[int]]:
     """Return the strata of the trials of two runs: the scenarios both played more than once."""
     played_by_both = Counter(first) & Counter(second)
-    numbers = _numbered([name for name, least in played_by_both.items() if least > 1])
-    first_strata = [numbers.get(name, 0) for name in first]
-    second_strata = [numbers.get(name, 0) for name in second]
-    return first_strata, second_strata
+    return _strata_of(first, played_by_both), _strata_of(second, played_by_both)
+
+
+def _strata_of(scenarios: Sequence[str], played: Counter[str]) -> list[int]:
+    """Number the scenarios played more than once from 1 on; 0 is the stratum of all others."""
+    repeated = [name for name, times in played.items() if times > 1]
+    numbers = {name: number for number, name in enumerate(repeated, 1)}
+    return [numbers.get(name, 0) for name in scenarios]
 
 
 def these(scenarios: int) -> str:
@@ -327,6 +319,7 @@ def verdict_about(about: Estimand, scenarios: int, *, logged: bool) -> str:
 # The rates.
 
 LEVEL = 0.95
+POWER = 0.8
 PLANNED_ICC = 0.1  # resemblance within a trial, assumed where the counts cannot show it
 FEW = 4  # draws with errors
 Z = NormalDist().inv_cdf((1 + LEVEL) / 2)
@@ -362,7 +355,8 @@ class Rate:
     def interval(self) -> tuple[float, float]:
         if not self.n:
             return 0.0, 1.0
-        low, high = wilson(self.value, self.n if self.effective is None else self.effective)
+        effective = self.n if self.effective is None else self.effective
+        low, high = wilson(self.value, effective)
         return min(low, 1 - self.least), max(high, self.least)
 
     @property
@@ -372,14 +366,18 @@ class Rate:
 
     def __str__(self) -> str:
         """Format as a share: "12.0% [7.8, 18.0] n=158"."""
-        return f"{100 * self.value:.1f}% {self.percent} n={self.n}" if self.n else "- n=0"
+        if not self.n:
+            return "- n=0"
+        return f"{100 * self.value:.1f}% {self.percent} n={self.n}"
 
     def per_100(self) -> str:
         """Format as errors per 100 calls: "12.03 [7.8, 18.0] n=158"."""
-        return f"{100 * self.value:.2f} {self.percent} n={self.n}" if self.n else "- n=0"
+        if not self.n:
+            return "- n=0"
+        return f"{100 * self.value:.2f} {self.percent} n={self.n}"
 
 
-def clustered(clusters: Sequence[Cluster], layout: Layout = UNKNOWN) -> Rate:
+def clustered(clusters: Clusters, layout: Layout = UNKNOWN) -> Rate:
     """Return the rate of all trials together, as a ratio of sums, without trials of size 0.
 
     A few trials with errors cannot show the correlation of errors, and must not make a rate more
@@ -391,32 +389,32 @@ def clustered(clusters: Sequence[Cluster], layout: Layout = UNKNOWN) -> Rate:
         return Rate(0, 0, clusters=0)
     count, n = total(used)
     with_errors = sum([errors > 0 for errors, _ in used])
-    without_all = sum([errors < size for errors, size in used])
-    bearing = min(with_errors, without_all)
+    not_full = sum([errors < size for errors, size in used])
+    bearing = min(with_errors, not_full)
     even = evenness(used, strata)
-    effective = n / _relied_on(used, strata, bearing, even)
+
+    def effective(clusters: Clusters, bearing: int) -> float:
+        # With Student's t in place of z.
+        by_t = (t_quantile(_precision(clusters, strata).df) / Z) ** 2
+        effect = design_effect(clusters, strata) * by_t
+        return n / widened(effect, bearing, least=even)
+
+    rate = Rate(count, n, len(used), effective(used, bearing))
     if not 0 < bearing <= FEW:
-        return Rate(count, n, len(used), effective)
+        return rate
     no_error = [(0, size) for _, size in used]
-    single_error = no_error.copy()
     smallest = min(no_error)
+    single_error = no_error.copy()
     single_error[no_error.index(smallest)] = (1, smallest[1])
-    wide = wilson(0.0, n / _relied_on(no_error, strata, 0, even))[1]
-    wide += wilson(1 / n, n / even)[0]
-    high = wilson(1 / n, n / _relied_on(single_error, strata, 1, even))[1]
-    return Rate(count, n, len(used), effective, min(max(wide, high), 1.0))
+    _, high_of_none = wilson(0.0, effective(no_error, 0))
+    low_of_one, _ = wilson(1 / n, n / even)
+    _, high_of_one = wilson(1 / n, effective(single_error, 1))
+    # From the low end of one error on, the interval is as wide as that of none.
+    least = min(max(high_of_none + low_of_one, high_of_one), 1.0)
+    return replace(rate, least=least)
 
 
-def _relied_on(
-    clusters: Sequence[Cluster], strata: Sequence[int], bearing: int, least: float
-) -> float:
-    """Return the widened design effect of an interval, with Student's t in place of z."""
-    sharper = (t_quantile(_precision(clusters, strata).df) / Z) ** 2
-    effect = design_effect(clusters, strata) * sharper
-    return widened(effect, bearing, least=least)
-
-
-def rate_of(clusters: Sequence[Cluster], layout: Layout = UNKNOWN, *, by_trial: bool) -> Rate:
+def rate_of(clusters: Clusters, layout: Layout = UNKNOWN, *, by_trial: bool) -> Rate:
     """Return the rate of clusters: of trials, or of calls that count as independent."""
     if by_trial:
         return clustered(clusters, layout)
@@ -429,10 +427,11 @@ def widened(effect: float, bearing: int, *, least: float = 1.0) -> float:
     Estimated from few such trials it is mostly too low: the intervals of 20 trials with an
     intraclass correlation of 0.3 would cover 90 % and not 95.
     """
-    return least + max(effect - least, 0.0) * (1 + 2 / bearing if bearing else 1)
+    factor = 1 + 2 / bearing if bearing else 1
+    return least + max(effect - least, 0.0) * factor
 
 
-def design_effect(clusters: Sequence[Cluster], strata: Sequence[int] = ()) -> float:
+def design_effect(clusters: Clusters, strata: Strata = ()) -> float:
     """Return the variance inflation of the rate over that of independent calls.
 
     It is estimated by linearisation of the ratio. It cannot be estimated from one cluster, or when
@@ -443,20 +442,27 @@ def design_effect(clusters: Sequence[Cluster], strata: Sequence[int] = ()) -> fl
     if not share or count in {0, n}:
         return planned_effect(clusters, PLANNED_ICC)
     rate = count / n
+    strata = strata or [0] * len(clusters)
+    return _variance(clusters, strata, rate, share) / (n * rate * (1 - rate))
+
+
+def _variance(clusters: Clusters, strata: Strata, rate: float, share: float) -> float:
+    """Return the variance of the errors around this rate, of which a `share` is observed."""
     around = [count - rate * size for count, size in clusters]
-    return varied(around, strata or [0] * len(clusters)) / share / (n * rate * (1 - rate))
+    return varied(around, strata) / share
 
 
-def _precision(clusters: Sequence[Cluster], strata: Sequence[int]) -> Precision:
+def _precision(clusters: Clusters, strata: Strata) -> Precision:
     sizes = [size for _, size in clusters]
     return Precision.of(sizes, strata or [0] * len(sizes), icc=PLANNED_ICC)
 
 
-def planned_effect(clusters: Sequence[Cluster], icc: float) -> float:
+def planned_effect(clusters: Clusters, icc: float) -> float:
     """Return the design effect of clusters of these sizes with intraclass correlation `icc`."""
     squares = sum([size * size for _, size in clusters])
     _, n = total(clusters)
-    return 1 + icc * (squares / n - 1)
+    mean_size = squares / n  # weighted by calls (Kish 1965)
+    return 1 + icc * (mean_size - 1)
 
 
 def t_quantile(df: float) -> float:
@@ -470,10 +476,12 @@ def wilson(rate: float, n: float) -> tuple[float, float]:
     It ends exactly at 0 where nothing counts, and at 1 where all do. Centre and reach are then
     equal, and their difference would be a rounding error.
     """
-    centre = (rate + Z * Z / (2 * n)) / (1 + Z * Z / n)
-    reach = Z * sqrt(rate * (1 - rate) / n + Z * Z / (4 * n * n)) / (1 + Z * Z / n)
+    shrinkage = 1 + Z * Z / n
+    centre = (rate + Z * Z / (2 * n)) / shrinkage
+    reach = Z * sqrt(rate * (1 - rate) / n + Z * Z / (4 * n * n)) / shrinkage
     low = max(0.0, centre - reach) if rate > 0 else 0.0
-    return low, min(1.0, centre + reach) if rate < 1 else 1.0
+    high = min(1.0, centre + reach) if rate < 1 else 1.0
+    return low, high
 
 
 @dataclass(frozen=True, slots=True)
@@ -491,6 +499,7 @@ def pass_all(completed: Rate, k: int) -> Repeated | None:
     """Return pass^k; None when fewer than k trials were made."""
     if completed.n < k:
         return None
+    # Without bias: the share of all choices of k trials that succeed (Chen et al. 2021).
     value = comb(completed.count, k) / comb(completed.n, k)
     return _repeated(k, completed.n, value, completed.low**k, completed.high**k)
 
@@ -535,6 +544,7 @@ class Mean:
     def interval(self) -> tuple[float, float]:
         if not self.n:
             return 0.0, inf
+        # The score interval: means that lie within Z of their own standard errors.
         half = Z * Z / (2 * self.effective)
         reach = sqrt(half * (2 * self.value + half))
         low = max(0.0, self.value + half - reach) if self.count else 0.0
@@ -547,7 +557,7 @@ class Mean:
         return f"{self.value:.2f} [{self.low:.2f}, {self.high:.2f}] n={self.n}"
 
 
-def per_trial(clusters: Sequence[Cluster], layout: Layout = UNKNOWN) -> Mean:
+def per_trial(clusters: Clusters, layout: Layout = UNKNOWN) -> Mean:
     """Return the errors per trial, from each trial's errors and calls.
 
     A trial without a call has no error.
@@ -563,9 +573,7 @@ def per_trial(clusters: Sequence[Cluster], layout: Layout = UNKNOWN) -> Mean:
     return Mean(count, n, n / (max(1.0, dispersion) * by_t))
 
 
-def _dispersion(
-    used: Sequence[Cluster], strata: Sequence[int], clusters: Sequence[Cluster], share: float
-) -> float:
+def _dispersion(used: Clusters, strata: Strata, clusters: Clusters, share: float) -> float:
     """Return the variance inflation of counts over that of independent errors.
 
     It cannot be estimated from one draw, or without an error: then it is the planned inflation.
@@ -574,8 +582,7 @@ def _dispersion(
     if not share or not count:
         _, calls = total(clusters)
         return planned_effect(clusters, PLANNED_ICC) if calls else 1.0
-    around = [errors - count / n * size for errors, size in used]
-    return varied(around, strata) / share / count
+    return _variance(used, strata, count / n, share) / count
 
 
 def share_of(did: Sequence[bool], layout: Layout = UNKNOWN) -> Rate:

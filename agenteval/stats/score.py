@@ -37,7 +37,14 @@ class Evidence:
     effect_if_same: float
     shift: float = 0.0
 
-    def against(self, gap: float, variance: float, *, fraction: float, times: float = 1.0) -> bool:
+    def rejects(
+        self,
+        gap: float,
+        variance: float,
+        *,
+        fraction: float,
+        times: float = 1.0,
+    ) -> bool:
         """Return True if the observation rejects two hypothetical figures.
 
         `gap` is the distance of the observed difference from theirs; `variance` is that of
@@ -49,15 +56,25 @@ class Evidence:
         fraction = min(max(fraction, 0.0), 1.0)
         effect = self.effect_if_same + fraction * (self.effect - self.effect_if_same)
         shift = self.shift * (1 - fraction) * (1 + times) / 2
-        return abs(gap - shift) > self.critical * sqrt(max(variance * effect, 0.0))
+        standard_error = sqrt(max(variance * effect, 0.0))
+        return abs(gap - shift) > self.critical * standard_error
 
-    def around(self, low: float, high: float, *, value: float, same: float) -> Interval:
-        """Return an interval that contains `value`, and `same` unless p excludes it.
+    def widen(
+        self,
+        low: float,
+        high: float,
+        *,
+        value: float,
+        same: float,
+    ) -> Interval:
+        """Return the interval widened to `value`, and to `same` unless p excludes it.
 
         Neither rounding nor too few trials for significance can then exclude it.
         """
-        included = (value, same) if self.p >= SETTLED else (value,)
-        return min(low, *included), max(high, *included)
+        included = [value, low, high]
+        if self.p >= SETTLED:
+            included.append(same)
+        return min(included), max(included)
 
 
 def least_p(errors: int) -> float:
@@ -74,62 +91,71 @@ def rates_differ_by(first: Rate, second: Rate, evidence: Evidence) -> Interval:
     """Return the interval of `first` minus `second`, both with n above 0. It has no width of 0."""
     value = first.value - second.value
 
-    def against(gap: float) -> bool:
-        restricted_first = _likeliest(first, second, gap)
-        restricted_second = restricted_first - gap
-        variance = (
-            restricted_first * (1 - restricted_first) / first.n
-            + restricted_second * (1 - restricted_second) / second.n
-        )
-        return evidence.against(value - gap, variance, fraction=part(gap, value))
+    def is_rejected(gap: float) -> bool:
+        restricted_first = _restricted_rate(first, second, gap)
+        variance = _draw_variance(restricted_first) / first.n
+        variance += _draw_variance(restricted_first - gap) / second.n
+        return evidence.rejects(value - gap, variance, fraction=_fraction(gap, value))
 
-    low, high = edge(against, -1.0, value), edge(against, 1.0, value)
-    return evidence.around(low, high, value=value, same=0.0)
+    low = _find_end(is_rejected, -1.0, value)
+    high = _find_end(is_rejected, 1.0, value)
+    return evidence.widen(low, high, value=value, same=0.0)
 
 
 def means_differ_by(first: Mean, second: Mean, evidence: Evidence) -> Interval:
     """Return the interval of the difference of two means of counts, with Poisson variance."""
-    value, trials = first.value - second.value, first.n + second.n
+    value = first.value - second.value
+    trials = first.n + second.n
+    pooled = (first.count + second.count) / trials
 
-    def against(gap: float) -> bool:
-        half = (gap - (first.count + second.count) / trials) / 2
-        restricted_second = max(sqrt(half * half + second.count * gap / trials) - half, -gap, 0.0)
+    def is_rejected(gap: float) -> bool:
+        # The likeliest second mean is a root of the score's quadratic.
+        half = (gap - pooled) / 2
+        root = sqrt(half * half + second.count * gap / trials) - half
+        restricted_second = max(root, -gap, 0.0)
         variance = (restricted_second + gap) / first.n + restricted_second / second.n
-        return evidence.against(value - gap, variance, fraction=part(gap, value))
+        return evidence.rejects(value - gap, variance, fraction=_fraction(gap, value))
 
-    low, high = edge(against, -FARTHEST, value), edge(against, FARTHEST, value)
-    return evidence.around(low, high, value=value, same=0.0)
-
-
-def part(gap: float, of: float) -> float:
-    return gap / of if of else 0.0
+    low = _find_end(is_rejected, -FARTHEST, value)
+    high = _find_end(is_rejected, FARTHEST, value)
+    return evidence.widen(low, high, value=value, same=0.0)
 
 
-def edge(against: Callable[[float], bool], outside: float, inside: float) -> float:
+def _draw_variance(rate: float) -> float:
+    return rate * (1 - rate)
+
+
+def _fraction(gap: float, observed: float) -> float:
+    return gap / observed if observed else 0.0
+
+
+def _find_end(is_rejected: Callable[[float], bool], outside: float, inside: float) -> float:
     """Return the end of the interval, between `outside` (rejected) and `inside` (not rejected)."""
-    for _ in range(_HALVINGS):
+    for _ in range(_HALVINGS):  # from 1e9 down to the last bit
         middle = (outside + inside) / 2
-        if against(middle):
+        if is_rejected(middle):
             outside = middle
         else:
             inside = middle
     return inside
 
 
-def _likeliest(first: Rate, second: Rate, gap: float) -> float:
+def _restricted_rate(first: Rate, second: Rate, gap: float) -> float:
     """Return the likeliest first rate if it is larger by `gap`: a root of the score's cubic.
 
-    In closed form (Farrington and Manning 1990).
+    In closed form (Farrington and Manning 1990, appendix).
     """
     weight = second.n / first.n
     both = first.value + weight * second.value
-    third = (1 + weight + both + gap * (weight + 2)) / (3 * (1 + weight))
-    slope = (gap * (gap + 2 * first.value + weight + 1) + both) / (3 * (1 + weight))
-    rest = -first.value * gap * (1 + gap) / (2 * (1 + weight))
-    v = -(third**3) + 1.5 * third * slope + rest
+    leading = 1 + weight
+    third = (1 + weight + both + gap * (weight + 2)) / (3 * leading)
+    slope = (gap * (gap + 2 * first.value + weight + 1) + both) / (3 * leading)
+    constant = -first.value * gap * (1 + gap) / (2 * leading)
+    v = -(third**3) + 1.5 * third * slope + constant
     u = copysign(sqrt(max(third * third - slope, 0.0)), v)
     cosine = min(max(v / u**3, -1.0), 1.0) if u else 1.0
-    root = 2 * u * cos((pi + acos(cosine)) / 3) + third
+    angle = (pi + acos(cosine)) / 3
+    root = 2 * u * cos(angle) + third
     return min(max(root, gap, 0.0), 1.0, 1.0 + gap)
 
 
@@ -152,26 +178,30 @@ def ratio(first: Rate, second: Rate, evidence: Evidence) -> Ratio:
     """
     if not first.count and not second.count:
         return Ratio(nan, 0.0, inf)
+    difference = first.value - second.value
 
-    def against(theta: float) -> bool:
-        restricted_first, restricted_second = _likeliest_ratio(first, second, theta)
-        variance = (
-            restricted_first * (1 - restricted_first) / first.n
-            + theta * theta * restricted_second * (1 - restricted_second) / second.n
-        )
-        fraction = part(restricted_first - restricted_second, first.value - second.value)
+    def is_rejected(theta: float) -> bool:
+        restricted_second = _restricted_denominator(first, second, theta)
+        restricted_first = min(1.0, restricted_second * theta)
+        variance = _draw_variance(restricted_first) / first.n
+        variance += theta * theta * restricted_second * (1 - restricted_second) / second.n
+        fraction = _fraction(restricted_first - restricted_second, difference)
         gap = first.value - theta * second.value
-        return evidence.against(gap, variance, fraction=fraction, times=theta)
+        return evidence.rejects(gap, variance, fraction=fraction, times=theta)
 
     value = first.value / second.value if second.count else inf
-    low = edge(against, 0.0, min(value, FARTHEST)) if first.count else 0.0
-    high = edge(against, FARTHEST, value) if second.count else inf
-    return Ratio(value, *evidence.around(low, high, value=value, same=1.0))
+    low = 0.0
+    if first.count:
+        low = _find_end(is_rejected, 0.0, min(value, FARTHEST))
+    high = inf
+    if second.count:
+        high = _find_end(is_rejected, FARTHEST, value)
+    return Ratio(value, *evidence.widen(low, high, value=value, same=1.0))
 
 
-def _likeliest_ratio(first: Rate, second: Rate, theta: float) -> tuple[float, float]:
-    """Return the likeliest rates of which the first is `theta` times the second."""
-    a, c = (first.n + second.n) * theta, first.count + second.count
+def _restricted_denominator(first: Rate, second: Rate, theta: float) -> float:
+    """Return the likeliest second rate if the first is `theta` times it (the score's quadratic)."""
+    a = (first.n + second.n) * theta
     b = -((first.n + second.count) * theta + first.count + second.n)
-    restricted_second = (-b - sqrt(max(0.0, b * b - 4 * a * c))) / (2 * a)
-    return min(1.0, restricted_second * theta), restricted_second
+    c = first.count + second.count
+    return (-b - sqrt(max(0.0, b * b - 4 * a * c))) / (2 * a)

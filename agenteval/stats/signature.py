@@ -12,10 +12,20 @@ from typing import TypedDict
 
 import numpy as np
 
-from agenteval.stats.permutation import Counts, Sums, Tail, Values, exchanged, flipped, itself
+from agenteval.stats.permutation import (
+    Counts,
+    Sums,
+    Tail,
+    Values,
+    exchanged,
+    flipped,
+    share_of_observed,
+)
 from agenteval.stats.rates import UNKNOWN, Layout, summed
 from agenteval.stats.score import EXCHANGES
 from agenteval.trial.trial import ErrorCounts
+
+_ROUNDING = 1e-9  # of the sum of logarithms that a table's rarity is
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,18 +66,18 @@ def compare_kinds(
     if not first_mixes.any() or not second_mixes.any():
         return None
     observed = first_mixes.sum(axis=0), second_mixes.sum(axis=0)
+    g_squared = float(_g_squared(*observed))
     options = _ExchangeOptions(seed=seed, exchanges=exchanges)
     if first.by_trial and second.by_trial:
         mixes, unchanged = _exchange_draws(first_mixes, second_mixes, layouts, options)
-        g_squared = float(_g_squared(*observed))
         tail = Tail.of(np.append(_g_squared(*mixes), g_squared))
-        p = tail.p(g_squared) + unchanged / 2
+        p = tail.p(g_squared) + unchanged / 2  # by half, as ties count in a mid-p value
     else:
         mixes = exchanged(_single_errors(first_mixes), _single_errors(second_mixes), **options)
-        as_rare = int((_rarity(*mixes) >= _rarity(*observed) - 1e-9).sum())
-        p = (1 + as_rare) / (1 + exchanges)
+        is_as_rare = _rarity(*mixes) >= _rarity(*observed) - _ROUNDING
+        p = (1 + int(is_as_rare.sum())) / (1 + exchanges)  # as Phipson and Smyth (2010)
     calls = np.array([[sum(first.calls)], [sum(second.calls)]])
-    errors = np.array([[observed[0].sum()], [observed[1].sum()]])
+    errors = np.array([[mix.sum()] for mix in observed])
     return Kinds(
         distance=float(_distance(*observed)),
         by_chance=float(_distance(*mixes).mean()),
@@ -75,7 +85,7 @@ def compare_kinds(
         divergence_by_chance=float(_divergence(*mixes).mean()),
         p=min(p, 1.0),
         g_rate=float(_g_squared(*np.hstack([errors, calls - errors]))),
-        g_kind=float(_g_squared(*observed)),
+        g_kind=g_squared,
     )
 
 
@@ -96,13 +106,16 @@ def _exchange_draws(
     counterpart; else draws with errors are exchanged at random.
     """
     by_scenario = all(layout.by_scenario for layout in layouts)
-    if by_scenario and set(layouts[0].scenarios) == set(layouts[1].scenarios):
+    first_scenarios, second_scenarios = (set(layout.scenarios) for layout in layouts)
+    if by_scenario and first_scenarios == second_scenarios:
         gaps = flipped((first - second).astype(np.float64), **options)
         both = (first + second).sum(axis=0)
-        return ((both + gaps) / 2, (both - gaps) / 2), 0.5 ** (len(first) - 1)
+        mixes = (both + gaps) / 2, (both - gaps) / 2
+        return mixes, 0.5 ** (len(first) - 1)
     first = first[first.any(axis=1)]
     second = second[second.any(axis=1)]
-    return exchanged(first, second, **options), itself((len(first), len(second)))
+    unchanged = share_of_observed((len(first), len(second)))
+    return exchanged(first, second, **options), unchanged
 
 
 def _mixes(counts: ErrorCounts, classes: list[str], layout: Layout) -> Counts:
@@ -123,23 +136,24 @@ def _single_errors(mixes: Counts) -> Counts:
 
 
 def _distance(first: Values, second: Values) -> Values:
-    gaps: Values = abs(_shares(first) - _shares(second))
+    gaps = abs(_shares(first) - _shares(second))
     return np.asarray(gaps.sum(axis=-1) / 2)
 
 
 def _shares(mix: Values) -> Values:
     """Return the shares of the classes in a mix; all are 0 in a mix without an error."""
-    return np.asarray(mix / np.maximum(mix.sum(axis=-1, keepdims=True), 1))
+    errors = mix.sum(axis=-1, keepdims=True)
+    return np.asarray(mix / np.maximum(errors, 1))
 
 
 def _divergence(first: Values, second: Values) -> Values:
     first_shares = _shares(first)
     second_shares = _shares(second)
-    within = (_bits(first_shares) + _bits(second_shares)) / 2
-    return _bits((first_shares + second_shares) / 2) - within
+    within = (_entropy(first_shares) + _entropy(second_shares)) / 2
+    return _entropy((first_shares + second_shares) / 2) - within
 
 
-def _bits(shares: Values) -> Values:
+def _entropy(shares: Values) -> Values:
     """Return the entropy of a mix, in bits."""
     return -_x_log_x(shares) / log(2)
 
@@ -147,17 +161,19 @@ def _bits(shares: Values) -> Values:
 def _g_squared(first: Values, second: Values) -> Values:
     """Return G-squared of the table of two models by classes, for independence of the two."""
     both = first + second
-    cells = _x_log_x(first) + _x_log_x(second)
-    totals = _sum_log_sum(first) + _sum_log_sum(second)
-    return 2 * (cells - totals - _x_log_x(both) + _sum_log_sum(both))
+    of_cells = _x_log_x(first) + _x_log_x(second)
+    of_models = _sum_log_sum(first) + _sum_log_sum(second)
+    of_classes = _x_log_x(both)
+    return 2 * (of_cells - of_models - of_classes + _sum_log_sum(both))
 
 
 def _rarity(first: Values, second: Values) -> Values:
     """Return minus the logarithm of a table's chance, but for a constant: its cells' factorials."""
     cells = np.rint(np.stack([first, second])).astype(np.int64)
     logarithms = np.log(np.arange(1, cells.max() + 1))
-    factorials: Values = np.concatenate([[0.0], np.cumsum(logarithms)])
-    return np.asarray(factorials[cells].sum(axis=-1).sum(axis=0))
+    log_factorials: Values = np.concatenate([[0.0], np.cumsum(logarithms)])
+    of_models = log_factorials[cells].sum(axis=-1)
+    return np.asarray(of_models.sum(axis=0))
 
 
 def _x_log_x(values: Values) -> Values:

@@ -214,27 +214,44 @@ _GOES_ON = _caseless(
 
 
 def claims_done(text: str) -> bool:
-    plain = _CODE.sub(" it ", _FENCE.sub("", _THOUGHT.sub("", text))).replace("\u2019", "'")
-    plain = _BOLD_LINE.sub(r"# \1", _TABLE.sub("", plain)).replace("**", "")
-    plain = plain if len(plain) <= OPENS + CLOSES else f"{plain[:OPENS]}\n{plain[-CLOSES:]}"
+    """Return True if a model's final message says that the work is done."""
+    plain = _plain_text(text)
     language = _language_of(plain)
     lines = [line for line in plain.splitlines() if line.strip()]
-    first = [line for line in lines[:1] if _OWN.match(line)]
-    prose = first + [line for line in lines if not _ITEM.match(line)]
-    sentences = [one for one in _SENTENCES.split("\n".join(prose)) if _SAYS.search(one)]
+    prose = [line for line in lines[:1] if _OWN.match(line)]
+    prose += [line for line in lines if not _ITEM.match(line)]
+    sentences = [part for part in _SENTENCES.split("\n".join(prose)) if _SAYS.search(part)]
     if _BEGINS.search(plain) and not any(map(_states_deed, sentences[:OPENING])):
         return False
     claim = _prose_claim(sentences, language)
     if claim is not False and _only_answers(sentences, lines, language):
         return False
-    if any(_GOES_ON.search(one) and not _CONDITION.match(one) for one in sentences[-CLOSING:]):
+    closing = [sentence for sentence in sentences[-CLOSING:] if not _CONDITION.match(sentence)]
+    if any(map(_GOES_ON.search, closing)):
         return False
     if _ANNOUNCES.search(text) and not (sentences and _sentence(sentences[-1], language)):
         return False
     if claim is None:
         return _headed(lines, language) or _listed(lines, language)
-    left = any(map(_LEFT.search, sentences[-CLOSING:]))
-    return claim or (_headed(lines, language) and not left and not _AWAITS.search(sentences[-1]))
+    return claim or _headed_only(sentences, lines, language)
+
+
+def _headed_only(sentences: Sequence[str], lines: Sequence[str], language: _Language) -> bool:
+    """Return True if a heading claims for what stands under it, and nothing is left to do."""
+    is_left = any(map(_LEFT.search, sentences[-CLOSING:]))
+    is_awaited = _AWAITS.search(sentences[-1]) is not None
+    return _headed(lines, language) and not is_left and not is_awaited
+
+
+def _plain_text(text: str) -> str:
+    """Return the words at both ends of a message: no thoughts, code, tables or marks of bold."""
+    prose = _FENCE.sub("", _THOUGHT.sub("", text))
+    prose = _CODE.sub(" it ", prose).replace("\u2019", "'")
+    prose = _BOLD_LINE.sub(r"# \1", _TABLE.sub("", prose))
+    prose = prose.replace("**", "")
+    if len(prose) <= OPENS + CLOSES:
+        return prose
+    return f"{prose[:OPENS]}\n{prose[-CLOSES:]}"
 
 
 def _prose_claim(sentences: Sequence[str], language: _Language) -> bool | None:
@@ -243,28 +260,32 @@ def _prose_claim(sentences: Sequence[str], language: _Language) -> bool | None:
     If they declare the whole done, or a long message opens with a claim, only work that is left
     to do refutes it.
     """
-    claims = [_sentence(one, language) for one in sentences]
-    opening, closing = _last(claims[:OPENING]), _last(claims[-CLOSING:])
+    claims = [_sentence(sentence, language) for sentence in sentences]
     declares = _declares(sentences, language)
-    if declares or opening:
-        rest = [_CAVEAT.sub(" ", one) for one in sentences[-CLOSING:]]
-        closing = _last([_sentence(one, language) for one in rest])
-    if (declares or opening) and closing is False and (declares or len(claims) > CLOSING):
-        rest = [_CAVEAT.sub(" ", _HARMLESS.sub(" ", one)) for one in sentences[-CLOSING:]]
+    opening = declares or _last(claims[:OPENING])
+    closing = _last(claims[-CLOSING:])
+    if not opening:
+        return opening if closing is None else closing
+    rest = [_CAVEAT.sub(" ", sentence) for sentence in sentences[-CLOSING:]]
+    closing = _last([_sentence(sentence, language) for sentence in rest])
+    if closing is False and (declares or len(claims) > CLOSING):
+        rest = [_HARMLESS.sub(" ", sentence) for sentence in sentences[-CLOSING:]]
+        rest = [_CAVEAT.sub(" ", sentence) for sentence in rest]
         return not any(map(_LEFT.search, rest))
-    return (declares or opening) if closing is None else closing
+    return True if closing is None else closing
 
 
 def _only_answers(sentences: Sequence[str], lines: Sequence[str], language: _Language) -> bool:
     """Return True if it proposes, awaits or explains, and claims no deed of its own before that."""
     opening, closing = sentences[:OPENING], sentences[-CLOSING:]
     beginnings = (*opening, *lines[:OPENING])
-    deed = any(map(_states_deed, (*opening, *closing)))
-    if not deed and any(map(_EXPLAINS.search, beginnings)):
+    has_deed = any(map(_states_deed, (*opening, *closing)))
+    if not has_deed and any(map(_EXPLAINS.search, beginnings)):
         return True
-    tells = not deed and any(map(_TELLS.search, beginnings))
-    asks = _PROPOSES.search(" ".join(closing)) or any(map(_AWAITS.search, closing))
-    return bool(tells or asks) and not _opens(sentences, lines, language)
+    tells = not has_deed and any(map(_TELLS.search, beginnings))
+    proposes = _PROPOSES.search(" ".join(closing)) is not None
+    asks = proposes or any(map(_AWAITS.search, closing))
+    return (tells or asks) and not _opens(sentences, lines, language)
 
 
 def _declares(sentences: Sequence[str], language: _Language) -> bool:
@@ -275,9 +296,10 @@ def _declares(sentences: Sequence[str], language: _Language) -> bool:
 
 def _opens(sentences: Sequence[str], lines: Sequence[str], language: _Language) -> bool:
     """Return True if the message claims completion before its end."""
-    opening = _last([_sentence(one, language) for one in sentences[:OPENING]])
-    headed = opening is None and _headed(lines, language)
-    return opening or headed or _declares(sentences, language)
+    opening = _last([_sentence(sentence, language) for sentence in sentences[:OPENING]])
+    if opening is None and _headed(lines, language):
+        return True
+    return opening or _declares(sentences, language)
 
 
 def _headed(lines: Sequence[str], language: _Language) -> bool:
@@ -309,7 +331,9 @@ def _sentence(sentence: str, language: _Language) -> bool | None:
 
 
 def _last(claims: Sequence[bool | None]) -> bool | None:
-    return next((one for one in reversed(claims) if one is not None), None)
+    """Return the last conclusive claim; None if there is none."""
+    conclusive = [claim for claim in claims if claim is not None]
+    return conclusive[-1] if conclusive else None
 
 
 def _clause(clause: str, language: _Language) -> bool | None:

@@ -8,11 +8,12 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import pairwise, product
+from itertools import filterfalse, pairwise, product
 from typing import NamedTuple
 
 from agenteval.shell.gate import names
 from agenteval.trial.call import BASH, ToolCall
+from agenteval.trial.text import likeness_of_names
 
 # Commands, and the tests of whether two of them do the same thing.
 
@@ -39,10 +40,13 @@ class Command:
     ends: frozenset[str] = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
+        # Both are asked for far more often than a command is made.
         object.__setattr__(self, "kind", (self.name, self.subcommand))
-        files = self.words if self.name in OF_FILES else ()
-        ends = frozenset((_parts(file) or [""])[-1] for file in files)
-        object.__setattr__(self, "ends", ends)
+        ends: list[str] = []
+        if self.name in OF_FILES:
+            for file in self.words:
+                ends += _parts(file)[-1:] or [""]
+        object.__setattr__(self, "ends", frozenset(ends))
 
 
 @lru_cache(maxsize=1 << 14)  # kinds are few, pairs of a trial's calls are many
@@ -64,18 +68,12 @@ def _same_file(first: Command, second: Command) -> bool:
         return first.words == second.words
     if first.ends.isdisjoint(second.ends):
         return False
-    paths, others = map(_paths, (first, second))
-    return any(
-        _is_end(path, other) or _is_end(other, path) for path, other in product(paths, others)
-    )
-
-
-def _paths(command: Command) -> list[list[str]]:
-    return [_parts(word) for word in command.words]
-
-
-def _is_end(path: Sequence[str], whole: Sequence[str]) -> bool:
-    return whole[-len(path) :] == path
+    paths = map(_parts, first.words)
+    other_paths = map(_parts, second.words)
+    for path, other in product(paths, other_paths):
+        if path == other[-len(path) :] or other == path[-len(other) :]:
+            return True
+    return False
 
 
 def _parts(path: str) -> list[str]:
@@ -108,17 +106,8 @@ def _test(first: Kind, second: Kind) -> Callable[[Command, Command], bool]:
         return _never
     if name == other_name:
         return _same_object
-    return _same_word if _dice(name, other_name) >= _ALIKE else _never
-
-
-def _dice(first: str, second: str) -> float:
-    """Return the likeness of two names by their pairs of letters, from 0 to 1."""
-    pairs, others = _letter_pairs(first), _letter_pairs(second)
-    return 2 * len(pairs & others) / (len(pairs) + len(others))
-
-
-def _letter_pairs(name: str) -> set[tuple[str, str]]:
-    return set(pairwise(f"^{name}$"))
+    is_misspelt = likeness_of_names(name, other_name) >= _ALIKE
+    return _same_word if is_misspelt else _never
 
 
 # The intent of a call, from its words.
@@ -165,7 +154,7 @@ _ACTIONS = {
 _NO_OBJECT = names(
     "select from where order by group and or not limit as the a an of to in for with is on please"
 )
-_UNTOLD = names("description timeout timeout_ms timeout_seconds")
+_IGNORED = names("description timeout timeout_ms timeout_seconds")
 
 
 class Intent(NamedTuple):
@@ -184,8 +173,10 @@ class Intent(NamedTuple):
 
 
 def intent_of(call: ToolCall) -> Intent:
-    only = call.command if call.arguments is not None and len(call.arguments) == 1 else None
-    return _of_call(call) if only is None or len(only) > _READ else _of_command(only)
+    command = call.command
+    if command is None or len(command) > _READ or len(call.arguments or ()) != 1:
+        return _of_call(call)
+    return _of_command(command)
 
 
 @lru_cache(maxsize=1 << 14)  # agents repeat theirs
@@ -195,8 +186,9 @@ def _of_command(command: str) -> Intent:
 
 def _of_call(call: ToolCall) -> Intent:
     text = _text(call)
-    commands = _commands(text) if call.name == BASH else (_of_tool(call, text),)
-    return Intent(_key(call), tuple(commands), frozenset({call.name, *_WORDS.findall(text)}))
+    commands = _commands(text) if call.name == BASH else [_of_tool(call, text)]
+    words = frozenset({call.name, *_WORDS.findall(text)})
+    return Intent(_key(call), tuple(commands), words)
 
 
 def likeness(first: Intent, second: Intent) -> float:
@@ -220,19 +212,19 @@ def _text(call: ToolCall) -> str:
         return call.command[:_READ]
     if call.arguments is None:
         return _BROKEN_JSON.sub("", call.raw[:_READ])
-    values = (value for name, value in call.arguments.items() if name not in _UNTOLD)
+    values = [value for name, value in call.arguments.items() if name not in _IGNORED]
     return " ".join(str(value)[:_READ] for value in values)[:_READ]
 
 
 def _key(call: ToolCall) -> str:
     if call.arguments is None:
         return f"{call.name} unread {call.raw}"
-    named = [
-        f"{name}={' '.join(_TOKENS.findall(str(value)))}"
-        for name, value in sorted(call.arguments.items())
-        if name not in _UNTOLD
-    ]
-    return " ".join((call.name, *named))
+    parts = [call.name]
+    for name, value in sorted(call.arguments.items()):
+        if name not in _IGNORED:
+            tokens = " ".join(_TOKENS.findall(str(value)))
+            parts.append(f"{name}={tokens}")
+    return " ".join(parts)
 
 
 def _commands(text: str) -> Sequence[Command]:
@@ -242,46 +234,45 @@ def _commands(text: str) -> Sequence[Command]:
 
 
 def _simple(tokens: Sequence[str]) -> Iterator[list[str]]:
-    """The tokens of each simple command, without the filters that a pipe leads to."""
+    """Yield the tokens of each simple command, without the filters that a pipe leads to."""
     words: list[str] = []
-    piped = False
+    is_piped = False
     for part in (*tokens, "\n"):
-        if part not in _ENDS and part != "|":
-            if part.lstrip("0123456789") in {"<<", "<<<"}:
-                break  # what follows is the text of a file
+        if part in _ENDS or part == "|":
+            is_filter = is_piped and words and words[0] in _FILTERS
+            if words and not is_filter:
+                yield words
+            words = []
+            is_piped = part == "|"
+        elif part.lstrip("0123456789") in {"<<", "<<<"}:
+            break  # what follows is the text of a file
+        else:
             words.append(part)
-            continue
-        if words and not (piped and words[0] in _FILTERS):
-            yield words
-        words, piped = [], part == "|"
     if words:
         yield words
 
 
 def _command(tokens: Sequence[str]) -> Command:
-    words, written = _redirected(tokens)
-    words = _unwrapped(words)
-    first, rest = (words[0], words[1:]) if words else ("", [])
-    base = _bare(first).rpartition("/")[2]
-    if written and base in _PRINTS:
-        return Command(WRITES, words=frozenset({_bare(written)}))
+    words, written = _split_redirections(tokens)
+    first, *rest = _unwrap(words) or [""]
+    program = _unquoted(first).rpartition("/")[2]
+    if written and program in _PRINTS:
+        return Command(WRITES, words=frozenset({_unquoted(written)}))
     if first in _CODE_OPTIONS:
         return Command("(code)", words=_content(rest))
-    action = _ACTIONS.get(base)
-    if base == "sed" and any(word.startswith("-i") for word in rest):
+    action = _ACTIONS.get(program)
+    if program == "sed" and any(word.startswith("-i") for word in rest):
         action = WRITES
     operands = _operands(rest)
     if action in OF_FILES:
-        files = map(_bare, operands)
-        return Command(
-            action, words=frozenset(file for file in files if not _RANGE.fullmatch(file))
-        )
+        files = map(_unquoted, operands)
+        return Command(action, words=frozenset(filterfalse(_RANGE.fullmatch, files)))
     subcommand = "" if action else _subcommand(rest)
     objects = [word for word in operands if word != subcommand]
     objects += [word.partition("=")[2] for word in rest if word[0] == "-"]
     content = _content(objects)
     numbers = frozenset(filter(str.isdecimal, content))
-    return Command(action or _name(base), _name(subcommand), content, numbers)
+    return Command(action or _name(program), _name(subcommand), content, numbers)
 
 
 def _operands(words: Sequence[str]) -> list[str]:
@@ -294,36 +285,38 @@ def _operands(words: Sequence[str]) -> list[str]:
 
 
 def _subcommand(words: Sequence[str]) -> str:
-    named = (value for option, value in pairwise(("--command", *words)) if option in _NAMED)
-    return next((word for word in named if _SUBCOMMAND.fullmatch(word)), "")
+    # The first word is where a subcommand stands without an option.
+    for option, value in pairwise(("--command", *words)):
+        if option in _NAMED and _SUBCOMMAND.fullmatch(value):
+            return value
+    return ""
 
 
-def _redirected(tokens: Sequence[str]) -> tuple[list[str], str]:
-    """The tokens without redirections, and the file that is written by one."""
-    words, written, target = [], "", False
+def _split_redirections(tokens: Sequence[str]) -> tuple[list[str], str]:
+    """Return the tokens without redirections, and the file that the last one names."""
+    words = []
+    file = ""
+    is_target = False
     for part in tokens:
-        if target:
-            written, target = (written if part == "/dev/null" else part), False
-        elif part.lstrip("012")[:1] in {"<", ">"}:
-            target = not part[-1].isdecimal()
+        if is_target:
+            is_target = False
+            if part != "/dev/null":
+                file = part
+        elif part.lstrip("012").startswith(("<", ">")):
+            is_target = not part[-1].isdecimal()  # as in 2>&1, where no file follows
         else:
             words.append(part)
-    return words, written
+    return words, file
 
 
-def _unwrapped(words: list[str]) -> list[str]:
+def _unwrap(words: list[str]) -> list[str]:
     """Return the words from the program that does the work, without what starts it."""
-    wrapped = False
-    while len(words) > 1:
-        first = words[0]
-        if first in _CODE_OPTIONS or not (
-            _ASSIGNMENT.fullmatch(first)
-            or first in _WRAPPERS
-            or (wrapped and (first[0] == "-" or _RANGE.fullmatch(first)))
-        ):
-            break
-        wrapped, words = True, words[1:]
-    return words
+    for at, word in enumerate(words[:-1]):
+        is_wrapper = word in _WRAPPERS or _ASSIGNMENT.fullmatch(word)
+        is_option = at > 0 and (word.startswith("-") or _RANGE.fullmatch(word))
+        if word in _CODE_OPTIONS or not (is_wrapper or is_option):
+            return words[at:]
+    return words[-1:]
 
 
 def _of_tool(call: ToolCall, text: str) -> Command:
@@ -331,22 +324,24 @@ def _of_tool(call: ToolCall, text: str) -> Command:
     if action not in OF_FILES:
         words = _content([text])
         return Command(action or _name(call.name), words=words)
-    told = call.arguments or {}
-    paths = [str(value) for name, value in told.items() if "path" in name or "file" in name]
+    paths = []
+    for name, value in (call.arguments or {}).items():
+        if "path" in name or "file" in name:
+            paths.append(str(value))
     return Command(action, words=frozenset(paths or [text]))
 
 
-def _bare(token: str) -> str:
+def _unquoted(token: str) -> str:
     return token.strip("\"'")
 
 
 def _name(word: str) -> str:
-    """A name as it is compared: `db-query.py` and `db_query` are one."""
+    """Return a name as it is compared: `db-query.py` and `db_query` are one."""
     stem = word.rpartition(".")[0] if _SCRIPT.fullmatch(word) else word
     return stem.lower().replace("-", "").replace("_", "")
 
 
 def _content(tokens: Sequence[str]) -> frozenset[str]:
-    told = _VARIABLE.sub(" ", " ".join(tokens)).lower()
-    words = (word.strip(".") for word in _WORDS.findall(told))
-    return frozenset(word for word in words if word and word not in _NO_OBJECT)
+    text = _VARIABLE.sub(" ", " ".join(tokens)).lower()
+    words = {word.strip(".") for word in _WORDS.findall(text)}
+    return frozenset(words - _NO_OBJECT - {""})

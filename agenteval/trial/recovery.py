@@ -81,8 +81,8 @@ class TrialRecovery:
     @property
     def answerable(self) -> tuple[DenialRecovery, ...]:
         """The denials that the model had a chance to react to."""
-        none = Recovery.NO_CHANCE
-        return tuple([one for one in self.aftermaths if one.recovery is not none])
+        no_chance = Recovery.NO_CHANCE
+        return tuple([denial for denial in self.aftermaths if denial.recovery is not no_chance])
 
 
 NO_DENIALS = TrialRecovery((), 0, (0, 0), (0, 0), (0, 0))
@@ -128,12 +128,14 @@ def trial_recovery(trial: Trial) -> TrialRecovery:
         failure_class = primary.failure_class if primary else ""
         calls.append(_Call(record.turn, record.position, failure_class, intent_of(record.call)))
     calls_by_turn = {turn: list(of_turn) for turn, of_turn in groupby(calls, _turn)}
-    by_turn = [*calls_by_turn.values()]
-    after_denied, after_allowed = _hazards(by_turn)
+    turns = [*calls_by_turn.values()]
+    is_burned = [all(call.denied for call in of_turn) for of_turn in turns]
+    runs = [len(list(run)) for burned, run in groupby(is_burned) if burned]
+    after_denied, after_allowed = _hazards(turns)
     return TrialRecovery(
         aftermaths=tuple(_denial_recoveries(trial, calls_by_turn)),
-        longest_run=_longest_run(by_turn),
-        turns_burned=(sum(map(_burned, by_turn)), len(trial.turns)),
+        longest_run=max(runs, default=0),
+        turns_burned=(sum(is_burned), len(trial.turns)),
         after_denied=after_denied,
         after_allowed=after_allowed,
     )
@@ -142,32 +144,34 @@ def trial_recovery(trial: Trial) -> TrialRecovery:
 def _denial_recoveries(
     trial: Trial, by_turn: Mapping[int, list[_Call]]
 ) -> Iterator[DenialRecovery]:
-    denials, spare = _matched([*by_turn.values()])
+    denials, spare = _match([*by_turn.values()])
     others = tuple(spare)
-    before = dict(zip(by_turn, accumulate(map(len, by_turn.values()), initial=0), strict=False))
     for denial in denials:
         if denial.again is not None:
             start = bisect_right(others, denial.turn, key=_turn)
-            between = others[start : bisect_left(others, denial.again.turn, key=_turn)]
-            denial.again.vain |= denial.vain | {call.intent.key for call in between}
+            end = bisect_left(others, denial.again.turn, key=_turn)
+            between = {call.intent.key for call in others[start:end]}
+            denial.again.vain |= denial.vain | between
         elif denial.kind is None:
             _settle_unrepeated(denial, trial, spare)
         else:
-            _sooner(denial, spare)
+            _settle_sooner(denial, spare)
     denied_calls = [(call, denial) for denial in denials for call in denial.equal_calls]
     denied_calls.sort(key=_place)
+    made_until = dict(zip(by_turn, accumulate(map(len, by_turn.values())), strict=True))
     for call, denial in denied_calls:
-        turn, end = call.turn, _end(denial)
         recovery = DenialRecovery(
-            turn,
+            call.turn,
             call.position,
             call.failure_class,
             denial.kind or Recovery.ABANDONED,
-            played=len(trial.turns) - turn - 1,
+            played=len(trial.turns) - call.turn - 1,
         )
-        if end is not None:
-            made_until = 1 + before[end] - before[turn] - len(by_turn[turn])
-            recovery = replace(recovery, turns=end - turn, calls=made_until)
+        settled = _turn_of_recovery(denial)
+        if settled is not None:
+            made_before = made_until[settled] - len(by_turn[settled])
+            made = 1 + made_before - made_until[call.turn]
+            recovery = replace(recovery, turns=settled - call.turn, calls=made)
         yield recovery
 
 
@@ -176,7 +180,7 @@ def _place(denied_call: tuple[_Call, _Call]) -> tuple[int, int]:
     return call.turn, call.position
 
 
-def _matched(by_turn: Sequence[list[_Call]]) -> tuple[list[_Call], list[_Call]]:
+def _match(by_turn: Sequence[list[_Call]]) -> tuple[list[_Call], list[_Call]]:
     """Return all denials, and the allowed calls that answer none.
 
     A denial has its kind when a later call had the same intent.
@@ -187,29 +191,25 @@ def _matched(by_turn: Sequence[list[_Call]]) -> tuple[list[_Call], list[_Call]]:
     for calls in by_turn:
         by_key = sorted(calls, key=lambda call: call.intent.key)
         allowed = [call for call in by_key if not call.denied]
-        denied = _episode(calls)
-        asked = unsettled[-PENDING:]
-        answering = _answer(asked, [*allowed, *denied])
+        denied = _merge_equal([call for call in by_key if call.denied])
+        pending = unsettled[-PENDING:]
+        answering = _answer(pending, [*allowed, *denied])
         if answering:
-            unsettled[-PENDING:] = [one for one in asked if one.kind is None]
+            unsettled[-PENDING:] = [denial for denial in pending if denial.kind is None]
         unsettled += denied
         spare += (call for call in allowed if call not in answering)
         denials += denied
     return denials, spare
 
 
-def _episode(calls: Sequence[_Call]) -> list[_Call]:
-    """The denials of one turn, in an order that is not that of its calls; equal ones are one."""
-    if len(calls) == 1:
-        calls[0].equal_calls = [*calls]
-        return [*calls] if calls[0].denied else []
-    groups: dict[str, list[_Call]] = {}
-    for call in calls:
-        if call.denied:
-            groups.setdefault(call.intent.key, []).append(call)
-    for equal in groups.values():
-        equal[0].equal_calls = equal
-    return [groups[key][0] for key in sorted(groups)]
+def _merge_equal(denied: Sequence[_Call]) -> list[_Call]:
+    """Return the denied calls of one turn, sorted by their keys; equal ones are one."""
+    merged = []
+    for _, equal in groupby(denied, lambda call: call.intent.key):
+        first, *others = equal
+        first.equal_calls = [first, *others]
+        merged.append(first)
+    return merged
 
 
 def _answer(open_denials: Sequence[_Call], calls: Sequence[_Call]) -> list[_Call]:
@@ -217,17 +217,19 @@ def _answer(open_denials: Sequence[_Call], calls: Sequence[_Call]) -> list[_Call
 
     Of pairs that are equally alike, the older denial's comes first: they are made in that order.
     """
-    pairs = [
-        (call.denied, -likeness(denial.intent, call.intent), denial, call)
-        for denial, call in _pairs_of_one_intent(open_denials, calls)
-    ]
-    pairs.sort(key=lambda pair: pair[:2])
+    pairs = sorted(_pairs_of_one_intent(open_denials, calls), key=_rank)
     answering: list[_Call] = []
-    for _, _, denial, call in pairs:
+    for denial, call in pairs:
         if denial.kind is None and call not in answering:
             answering.append(call)
             _settle(denial, call)
     return answering
+
+
+def _rank(pair: tuple[_Call, _Call]) -> tuple[bool, float]:
+    """Rank the pair of a denial and a call: allowed calls first, and the most alike first."""
+    denial, call = pair
+    return call.denied, -likeness(denial.intent, call.intent)
 
 
 def _pairs_of_one_intent(
@@ -244,37 +246,40 @@ def _pairs_of_one_intent(
 
 def _settle(denial: _Call, call: _Call) -> None:
     if not call.denied:
-        denial.kind, denial.settled = Recovery.ADDRESSED, call.turn
+        denial.kind = Recovery.ADDRESSED
+        denial.settled = call.turn
         return
-    same = denial.intent.key == call.intent.key
-    denial.kind, denial.again = Recovery.REPEATED if same else Recovery.ESCALATED, call
+    is_same = denial.intent.key == call.intent.key
+    denial.kind = Recovery.REPEATED if is_same else Recovery.ESCALATED
+    denial.again = call
 
 
 def _settle_unrepeated(denial: _Call, trial: Trial, spare: list[_Call]) -> None:
     """Classify a denial whose intent never came again. Takes the call that answers it."""
     following = trial.turns[denial.turn + 1 : denial.turn + 2]
-    other = _other(denial, spare)
+    other = _other_work(denial, spare)
     if any(not turn.calls and asks(turn.text) for turn in following):
         denial.kind = Recovery.ASKED
     elif other is not None:
         spare.remove(other)
-        denial.kind, denial.settled = Recovery.SIDESTEPPED, other.turn
+        denial.kind = Recovery.SIDESTEPPED
+        denial.settled = other.turn
     elif not following or trial.ending is Ending.GOAL:
         denial.kind = Recovery.NO_CHANCE
     else:
         denial.kind = Recovery.ABANDONED
 
 
-def _sooner(denial: _Call, spare: list[_Call]) -> None:
+def _settle_sooner(denial: _Call, spare: list[_Call]) -> None:
     """Settle a denial earlier, by other work that came before the denied intent was allowed."""
-    other = _other(denial, spare)
+    other = _other_work(denial, spare)
     if other is not None and denial.settled is not None and other.turn < denial.settled:
         spare.remove(other)
         denial.settled = other.turn
 
 
-def _other(denial: _Call, spare: Sequence[_Call]) -> _Call | None:
-    """The first call after a denial that is other work."""
+def _other_work(denial: _Call, spare: Sequence[_Call]) -> _Call | None:
+    """Return the first call after a denial that is other work."""
     at = bisect_right(spare, denial.turn, key=_turn)  # they are in the order of their turns
     later = islice(spare, at, None)
     return next((call for call in later if call.intent.key not in denial.vain), None)
@@ -284,7 +289,7 @@ def _turn(call: _Call) -> int:
     return call.turn
 
 
-def _end(denial: _Call) -> int | None:
+def _turn_of_recovery(denial: _Call) -> int | None:
     """Return the turn of the recovery; other work counts for the last denial of an intent alone."""
     last = denial
     while last.again is not None:
@@ -292,18 +297,13 @@ def _end(denial: _Call) -> int | None:
     return last.settled if last is denial or last.kind is Recovery.ADDRESSED else None
 
 
-def _burned(calls: Sequence[_Call]) -> bool:
-    return all(call.denied for call in calls)
-
-
-def _longest_run(by_turn: Sequence[list[_Call]]) -> int:
-    runs = (len(list(run)) for burned, run in groupby(by_turn, _burned) if burned)
-    return max(runs, default=0)
-
-
 def _hazards(by_turn: Sequence[list[_Call]]) -> tuple[Cluster, Cluster]:
-    """(denied, calls) behind a turn with a denial and behind any other, the first turn left out."""
-    denied, calls = Counter[bool](), Counter[bool]()
+    """Return denied and all calls, behind a turn with a denial and behind any other.
+
+    The first turn is left out.
+    """
+    denied = Counter[bool]()
+    calls = Counter[bool]()
     for before, now in pairwise(by_turn):
         is_after_denial = any(call.denied for call in before)
         denied[is_after_denial] += sum(call.denied for call in now)
@@ -375,7 +375,7 @@ class _Lines:
 
 
 def windows(entries: Iterable[Entry], seconds: float) -> Iterator[Window]:
-    """The windows of a log that has a line every so many seconds while there is work.
+    """Yield the windows of a log that has a line every so many seconds while there is work.
 
     An answer belongs to the window whose lines come next; those after the last line to none.
     """
@@ -390,7 +390,8 @@ def windows(entries: Iterable[Entry], seconds: float) -> Iterator[Window]:
             if now is not None:
                 yield _window(now, before, seconds)
                 before = now.first
-            now, answers = _Lines(entry, answers), []
+            now = _Lines(entry, answers)
+            answers = []
         now.by_engine[entry.engine] = entry
     if now is not None:
         yield _window(now, before, seconds)
@@ -398,7 +399,7 @@ def windows(entries: Iterable[Entry], seconds: float) -> Iterator[Window]:
 
 def _window(lines: _Lines, before: EngineLine | None, seconds: float) -> Window:
     gap = _gap(before, lines.first) if before else None
-    next_to = gap is None or NEXT[0] * seconds <= gap <= NEXT[1] * seconds
+    is_next = gap is None or NEXT[0] * seconds <= gap <= NEXT[1] * seconds
     all_engines = lines.by_engine.values()
     completions = sum(answer.completed for answer in lines.answers)
     return Window(
@@ -407,16 +408,18 @@ def _window(lines: _Lines, before: EngineLine | None, seconds: float) -> Window:
         prompt=sum(line.prompt for line in all_engines),
         generation=sum(line.generation for line in all_engines),
         # After a pause, in which servers log nothing, a line is about the last window alone.
-        seconds=gap if gap is not None and next_to else seconds,
-        follows=before is not None and next_to,
+        seconds=gap if gap is not None and is_next else seconds,
+        follows=before is not None and is_next,
         completions=completions,
         failed=len(lines.answers) - completions,
     )
 
 
 def _gap(first: EngineLine, second: EngineLine) -> float | None:
-    """The seconds between two lines; None where one has no stamp."""
-    return None if first.at is None or second.at is None else second.at - first.at
+    """Return the seconds between two lines; None where one has no stamp."""
+    if first.at is None or second.at is None:
+        return None
+    return second.at - first.at
 
 
 # Loops.
@@ -447,19 +450,13 @@ class _Cycle:
 def looped(records: Sequence[CallRecord]) -> _Cycle | None:
     """Return the shortest round of calls that the last calls repeat; None if they repeat none."""
     for period, times in ROUNDS.items():
-        tail = [_with_answer(record) for record in records[-period * times :]]
-        if len(tail) == period * times and _repeats(tail, period):
-            calls = [f"{name} {raw}"[:LONGEST_PASSAGE] for name, raw, _ in tail[-period:]]
-            return _Cycle(tuple(calls), times)
+        tail = records[-period * times :]
+        calls = [(record.call.name, record.call.raw, record.reply) for record in tail]
+        is_repeated = calls[period:] == calls[:-period]
+        if len(calls) == period * times and is_repeated:
+            texts = [f"{name} {raw}"[:LONGEST_PASSAGE] for name, raw, _ in calls[-period:]]
+            return _Cycle(tuple(texts), times)
     return None
-
-
-def _with_answer(record: CallRecord) -> tuple[str, str, str]:
-    return record.call.name, record.call.raw, record.reply
-
-
-def _repeats(items: Sequence[object], period: int) -> bool:
-    return items[period:] == items[:-period]
 
 
 def repeated(text: str, filled: int = FILLED) -> str:

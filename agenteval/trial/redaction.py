@@ -36,7 +36,7 @@ def is_secret(name: str, value: str) -> bool:
 
 
 def secrets_of(variables: Mapping[str, str]) -> Iterator[str]:
-    """The keys in these variables, and the passwords of the URLs in them."""
+    """Yield the keys in these variables, and the passwords of the URLs in them."""
     for name, value in variables.items():
         if _NAMES.search(name):
             yield value.strip()
@@ -44,7 +44,7 @@ def secrets_of(variables: Mapping[str, str]) -> Iterator[str]:
 
 
 def _passwords_in(text: str) -> Iterator[str]:
-    """The passwords, and the secrets in the query, of a URL; none where the text is no URL."""
+    """Yield the passwords of a URL, and the secrets in its query; none if the text is no URL."""
     try:
         parts = urlsplit(text)
         password = parts.password
@@ -53,15 +53,17 @@ def _passwords_in(text: str) -> Iterator[str]:
     if "://" not in text:
         return
     values = [option.partition("=")[2] for option in parts.query.split("&")]
-    for value in filter(None, (password, *values)):
-        yield value
-        yield unquote(value)
+    for value in (password, *values):
+        if value:
+            yield value
+            yield unquote(value)
 
 
 def shown_url(url: str) -> str:
     """Return a URL, or a text meant as one, as it may be printed: no user, password or query."""
-    known, mark, _ = re.sub(r"(?s)(^[^/]*//|^).*@", r"\1***@", url).partition("?")
-    return f"{known}?***" if mark else known
+    without_user = re.sub(r"(?s)(^[^/]*//|^).*@", r"\1***@", url)
+    address, mark, _ = without_user.partition("?")
+    return f"{address}?***" if mark else address
 
 
 @dataclass(frozen=True)
@@ -72,12 +74,15 @@ class KnownKeys:
 
     @classmethod
     def of(cls, values: Iterable[str]) -> "KnownKeys":
-        return cls(tuple(dict.fromkeys(one for one in values if len(one) >= SHORTEST)))
+        long_enough = [value for value in values if len(value) >= SHORTEST]
+        return cls(tuple(dict.fromkeys(long_enough)))
 
     @cached_property
     def forms(self) -> tuple[str, ...]:
         """The forms that they can have in a text, longest first: one may be part of another."""
-        forms = {form for value in self.values for form in _forms(value) if len(form) >= SHORTEST}
+        forms: set[str] = set()
+        for value in self.values:
+            forms.update(form for form in _forms(value) if len(form) >= SHORTEST)
         return tuple(sorted(forms, key=len, reverse=True))
 
     @cached_property
@@ -117,8 +122,10 @@ class KnownKeys:
     def begun(self, content: bytes) -> int:
         """Return how many bytes at the end of the content may be the beginning of a key."""
         longest = max(map(len, self._forms_of_bytes), default=1) - 1
-        lengths = range(min(longest, len(content)), 0, -1)
-        return next((n for n in lengths if content[-n:] in self._beginnings), 0)
+        for length in range(min(longest, len(content)), 0, -1):
+            if content[-length:] in self._beginnings:
+                return length
+        return 0
 
     def hide(self, error: BaseException | None) -> None:
         """Remove them from the message of an error, and of each error that caused it."""
@@ -274,5 +281,7 @@ class Redactor:
         self.counts[kind] += 1
         if (kind, secret) not in self._marks:
             self._marked[kind] += 1
-            self._marks[kind, secret] = f"redacted-{kind.replace(' ', '-')}-{self._marked[kind]}"
-        return f"{match[0][: -len(secret)]}{self._marks[kind, secret]}"
+            word = kind.replace(" ", "-")
+            self._marks[kind, secret] = f"redacted-{word}-{self._marked[kind]}"
+        before = match[0].removesuffix(secret)
+        return f"{before}{self._marks[kind, secret]}"

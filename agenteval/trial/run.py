@@ -81,7 +81,7 @@ class ModelCard:
 
 
 @dataclass(frozen=True, slots=True)
-class RequestOption:
+class _RequestOption:
     """An option of requests, by its name in agenteval.toml, on the card and in a request."""
 
     name: str
@@ -90,7 +90,9 @@ class RequestOption:
 
 
 REQUEST_OPTIONS = tuple(
-    RequestOption(option.name, **option.metadata) for option in fields(ModelCard) if option.metadata
+    _RequestOption(option.name, **option.metadata)
+    for option in fields(ModelCard)
+    if option.metadata
 )
 
 
@@ -345,14 +347,15 @@ class Conditions:
     @property
     def arm(self) -> str:
         """The texts that the model read, in a few words; empty if they were not recorded."""
-        texts = {name: self.asked.get(name, "") for name in READ_BY_THE_MODEL}
-        if not texts["arm"]:
+        texts = [self.asked.get(name, "") for name in READ_BY_THE_MODEL]
+        arm, harness, variant, rules, context = texts
+        if not arm:
             return ""
-        place = "" if texts["rules"] == "at start" else f" {texts['rules']}"
-        real = texts["harness"] not in {"", OUR_LOOP}
-        arm = f"{REAL}{texts['harness']}" if real else texts["arm"]
-        label = f"{arm}, rules {texts['prompt variant']}{place}"
-        return label if texts["context"] == "0" else f"{label}, context {texts['context']}"
+        if harness not in {"", OUR_LOOP}:
+            arm = f"{REAL}{harness}"
+        place = "" if rules == "at start" else f" {rules}"
+        label = f"{arm}, rules {variant}{place}"
+        return label if context == "0" else f"{label}, context {context}"
 
     @classmethod
     def of(cls, run: Run) -> "Conditions":
@@ -430,9 +433,11 @@ TOLD_WITH_VALUES = 60  # characters; a longer one says no more than that it diff
 
 def differing_arms(conditions: Sequence[Conditions]) -> list[str]:
     """Return the differences in what the models read, with the values if they are short."""
-    differences = _differing([one.asked for one in conditions])
-    named = [name for name in READ_BY_THE_MODEL if name in differences] or ["prompts"]
-    return [_with_values(name, differences[name]) for name in named if name in differences]
+    differences = _differing([run.asked for run in conditions])
+    names = [name for name in READ_BY_THE_MODEL if name in differences]
+    if not names and "prompts" in differences:
+        names = ["prompts"]
+    return [_with_values(name, differences[name]) for name in names]
 
 
 def differing_asked(conditions: Sequence[Conditions], *, across_arms: bool = False) -> list[str]:
@@ -440,15 +445,14 @@ def differing_asked(conditions: Sequence[Conditions], *, across_arms: bool = Fal
 
     `across_arms` leaves out what their models read.
     """
-    differences = _differing([one.asked for one in conditions])
+    differences = _differing([run.asked for run in conditions])
     if across_arms or any(name in differences for name in READ_BY_THE_MODEL):
         differences.pop("prompts", None)
     if across_arms:
-        differences = {
-            name: values for name, values in differences.items() if name not in READ_BY_THE_MODEL
-        }
-    lists = _differing_lists(conditions)
-    return [*(_with_values(name, values) for name, values in differences.items()), *lists]
+        for name in READ_BY_THE_MODEL:
+            differences.pop(name, None)
+    texts = [_with_values(name, values) for name, values in differences.items()]
+    return texts + _differing_lists(conditions)
 
 
 def _differing_lists(conditions: Sequence[Conditions]) -> list[str]:
@@ -475,43 +479,45 @@ def _lists_of(run: Conditions, scenarios: Collection[str]) -> str:
 
 
 def unlike_classes(conditions: Sequence[Conditions]) -> list[str]:
-    """The failure classes that the server of one run keeps its model from, and another's does not.
+    """Return the classes that the server of one run keeps its model from, and another's does not.
 
     A run whose server was not probed differs from none.
     """
-    known = [set(run.cannot_occur) for run in conditions if run.cannot_occur is not None]
-    if not known:
+    of_runs = [set(run.cannot_occur) for run in conditions if run.cannot_occur is not None]
+    if not of_runs:
         return []
-    in_some, in_all = set.union(*known), set.intersection(*known)
+    in_some = set.union(*of_runs)
+    in_all = set.intersection(*of_runs)
     return sorted(in_some - in_all)
 
 
 def differing_other(conditions: Sequence[Conditions]) -> list[str]:
     """Return all other differences of the runs."""
-    differences = _differing([one.other for one in conditions])
-    differences |= _differing([one.told for one in conditions])
-    changed = list(_differing([one.scenarios for one in conditions]))
-    more = ", ..." if len(changed) > NAMED else ""
-    scenarios = f"what is asked in {', '.join(changed[:NAMED])}{more} ({len(changed)} in all)"
-    return [
-        *(_with_values(name, values) for name, values in differences.items()),
-        *([scenarios] if changed else []),
-    ]
+    differences = _differing([run.other for run in conditions])
+    differences |= _differing([run.told for run in conditions])
+    texts = [_with_values(name, values) for name, values in differences.items()]
+    changed = list(_differing([run.scenarios for run in conditions]))
+    if changed:
+        more = ", ..." if len(changed) > NAMED else ""
+        names = ", ".join(changed[:NAMED])
+        texts.append(f"what is asked in {names}{more} ({len(changed)} in all)")
+    return texts
 
 
 def distinctions(conditions: Sequence[Conditions]) -> list[str]:
     """Return for each run how it differs from the others, in a few words; may be empty."""
-    texts = [{**one.asked, **one.other} for one in conditions]
+    texts = [{**run.asked, **run.other} for run in conditions]
     differences = _differing(texts)
     if any(name in differences for name in READ_BY_THE_MODEL):
         differences.pop("prompts", None)
     short = [
         name for name, values in differences.items() if max(map(len, values)) <= TOLD_WITH_VALUES
     ]
-    return [
-        ", ".join(f"{name} {run_texts[name]}" for name in short if run_texts.get(name))
-        for run_texts in texts
-    ]
+    distinctions = []
+    for run_texts in texts:
+        known = [f"{name} {run_texts[name]}" for name in short if run_texts.get(name)]
+        distinctions.append(", ".join(known))
+    return distinctions
 
 
 def _differing(sides: Sequence[Texts]) -> dict[str, list[str]]:

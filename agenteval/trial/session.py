@@ -113,11 +113,15 @@ class Session:
 
     @property
     def began(self) -> float | None:
-        return min((turn.at for turn in self.turns if turn.at is not None), default=None)
+        return min(self._times, default=None)
 
     @property
     def ended(self) -> float | None:
-        return max((turn.at for turn in self.turns if turn.at is not None), default=None)
+        return max(self._times, default=None)
+
+    @property
+    def _times(self) -> list[float]:
+        return [turn.at for turn in self.turns if turn.at is not None]
 
     @property
     def outcomes(self) -> Counter[str]:
@@ -126,8 +130,9 @@ class Session:
     @property
     def size(self) -> tuple[int, int, int]:
         """Turns, calls with a result, characters: the larger of two copies is the more complete."""
-        told = sum(call.recorded is not Recorded.PENDING for call in self.calls)
-        return len(self.turns), told, sum(len(turn.text) for turn in self.turns)
+        with_result = sum(call.recorded is not Recorded.PENDING for call in self.calls)
+        characters = sum(len(turn.text) for turn in self.turns)
+        return len(self.turns), with_result, characters
 
     def plain(self) -> "Session":
         """Return the session with names that can be stored and shown, whatever the log has."""
@@ -142,11 +147,12 @@ class Session:
 
         A turn that does not name its model is of the model that is named next to it.
         """
-        model_name = self.model or next((turn.model for turn in self.turns if turn.model), "")
+        names = [turn.model for turn in self.turns if turn.model]
+        model = self.model or (names[0] if names else "")
         turns: dict[str, list[LoggedTurn]] = {}
         for turn in self.turns:
-            model_name = turn.model or model_name
-            turns.setdefault(model_name, []).append(turn)
+            model = turn.model or model
+            turns.setdefault(model, []).append(turn)
         return [replace(self, model=model, turns=own) for model, own in turns.items()]
 
 
@@ -176,7 +182,7 @@ class Building:
     """A session that is being read: turns come first, and the results of their calls later."""
 
     session: Session
-    faults: list[str] = field(default_factory=list)  # what was lost since they were last told
+    faults: list[str] = field(default_factory=list)  # what was lost since they were last reported
     waits: dict[str, list[LoggedCall]] = field(default_factory=dict)  # calls for results, by id
     _named: dict[str, LoggedTurn] = field(default_factory=dict)
     _first: dict[tuple[int, str], LoggedCall] = field(default_factory=dict)
@@ -186,8 +192,9 @@ class Building:
         """Record a fault for each missing key: without it a part of the log is lost."""
         for key in keys:
             if key not in value:
-                there = ", ".join(as_name(legible(name[:_SHOWN])) for name in [*value][:_KEYS])
-                self.faults.append(f"no key {key!r}, but {there or 'none'}")
+                keys_there = [as_name(legible(name[:_SHOWN])) for name in [*value][:_KEYS]]
+                others = ", ".join(keys_there) or "none"
+                self.faults.append(f"no key {key!r}, but {others}")
 
     def may_have(self, value: Mapping[str, object], *keys: str) -> None:
         """Record a fault for each missing key that is there with one letter changed."""
@@ -197,7 +204,7 @@ class Building:
 
     def turn(self, name: str = "") -> LoggedTurn:
         """Return the turn of this name, which may come in pieces; a new one without a name."""
-        if name and name in self._named:
+        if name in self._named:
             return self._named[name]
         new_turn = LoggedTurn()
         self.session.turns.append(new_turn)
@@ -240,11 +247,17 @@ class Building:
 
     def whole(self) -> Session | None:
         """Return the part once it is long enough to be counted by itself, and begin the next."""
-        fills = max(len(self.session.turns) / PART, self._characters / HELD)
-        return None if fills < (2 if self.waits else 1) else self.cut()
+        parts = max(len(self.session.turns) / PART, self._characters / HELD)
+        # A call may still get its result, for as long again.
+        most = 2 if self.waits else 1
+        return self.cut() if parts >= most else None
 
     def cut(self) -> Session:
         """Return the part read so far and begin the next, whose results answer no earlier call."""
-        self.session = replace(found := self.session, part=self.session.part + 1, turns=[])
-        self._characters, self.waits, self._named, self._first = 0, {}, {}, {}
-        return found
+        finished = self.session
+        self.session = replace(finished, part=finished.part + 1, turns=[])
+        self._characters = 0
+        self.waits = {}
+        self._named = {}
+        self._first = {}
+        return finished

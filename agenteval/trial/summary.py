@@ -3,10 +3,11 @@
 No transcripts: a run of a thousand trials is compared from its summaries alone.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from itertools import chain
 from operator import attrgetter
 
 from agenteval.errors import Cause
@@ -37,7 +38,6 @@ class ImportedCounts:
 
 
 World = tuple[str, int, int]  # what a trial was played in: scenario, number, seed
-AgentCall = tuple[str, bool]  # whose call, by the sub-agent's name, and whether it was denied
 SIGNALLED = 128  # from which exit code on a shell says that a signal ended the command
 
 
@@ -110,10 +110,10 @@ class TrialSummary:
         return self.errors.get(failure_class, 0), self.calls
 
     def errors_of_anybody(self, failure_class: str) -> Cluster:
-        """The same, with the calls of its sub-agents."""
-        errors, calls = self.errors_of(failure_class)
-        of_agents = sum(made for _, made in self.agents.values())
-        return errors + self.agent_errors.get(failure_class, 0), calls + of_agents
+        """Return the errors of this class, of all calls, with those of the sub-agents."""
+        errors = self.errors.get(failure_class, 0) + self.agent_errors.get(failure_class, 0)
+        calls_of_agents = sum(made for _, made in self.agents.values())
+        return errors, self.calls + calls_of_agents
 
     @property
     def depth(self) -> int:
@@ -149,13 +149,15 @@ class TrialSummary:
 def without(trials: Sequence[TrialSummary], classes: Sequence[str]) -> tuple[TrialSummary, ...]:
     """Return the trials without errors of these classes; the counts in `agents` stay."""
 
-    def remaining(errors: Mapping[str, int]) -> dict[str, int]:
-        return {name: of for name, of in errors.items() if name not in classes}
+    def other_errors(errors: Mapping[str, int]) -> dict[str, int]:
+        return {name: count for name, count in errors.items() if name not in classes}
 
-    return tuple(
-        replace(trial, errors=remaining(trial.errors), agent_errors=remaining(trial.agent_errors))
-        for trial in trials
-    )
+    remaining = []
+    for trial in trials:
+        errors = other_errors(trial.errors)
+        agent_errors = other_errors(trial.agent_errors)
+        remaining.append(replace(trial, errors=errors, agent_errors=agent_errors))
+    return tuple(remaining)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,17 +200,18 @@ class RunSummary:
     def of_table(cls, imported: ImportedCounts) -> "RunSummary":
         """Summarize a table by trial. Its seeds are negative: no trial of a run pairs with them."""
         counts = imported.counts
-        trials = tuple(
-            TrialSummary(
+        trials = []
+        for at, (scenario, _) in enumerate(imported.trials):
+            errors = {name: of[at] for name, of in counts.by_class.items() if of[at]}
+            trial = TrialSummary(
                 scenario,
                 number=at + 1,
                 seed=-1 - at,
                 outcome=Outcome.COMPLETED,
                 calls=counts.calls[at],
-                errors={name: of[at] for name, of in counts.by_class.items() if of[at]},
+                errors=errors,
             )
-            for at, (scenario, _) in enumerate(imported.trials)
-        )
+            trials.append(trial)
         return cls(
             id=imported.id,
             model=imported.model.name,
@@ -216,7 +219,7 @@ class RunSummary:
             complete=True,
             concurrency=1,
             trials_planned=len(trials),
-            trials=trials,
+            trials=tuple(trials),
             of_counts=True,
         )
 
@@ -225,7 +228,7 @@ class RunSummary:
         """The run without the interrupted trials of a resumed run, which plays them again."""
         if self.complete:
             return self
-        ended = (trial for trial in self.trials if trial.cause is not Cause.INTERRUPTED)
+        ended = [trial for trial in self.trials if trial.cause is not Cause.INTERRUPTED]
         return replace(self, trials=tuple(ended))
 
     @property
@@ -241,7 +244,15 @@ class RunSummary:
 
 def summarize(trial: Trial) -> TrialSummary:
     """Count what a finished trial holds."""
-    ran = [record.execution for record in trial.calls if record.execution is not None]
+    executions = [record.execution for record in trial.calls if record.execution is not None]
+    calls_by_agent: defaultdict[str, list[CallRecord]] = defaultdict(list)
+    for part in trial.agents:
+        calls_by_agent[part.name] += part.calls
+    agents = {}
+    for name, calls in sorted(calls_by_agent.items()):
+        if calls:
+            denied = sum(not record.verdict.allowed for record in calls)
+            agents[name] = (denied, len(calls))
     return TrialSummary(
         scenario=trial.scenario,
         number=trial.number,
@@ -249,15 +260,13 @@ def summarize(trial: Trial) -> TrialSummary:
         outcome=trial.outcome,
         calls=len(trial.calls),
         errors=_by_class(trial.calls),
-        executed=len(ran),
-        crashed=sum(map(_crashed, ran)),
+        executed=len(executions),
+        crashed=sum(map(_is_crashed, executions)),
         handshake=trial.handshake,
         recovery=trial_recovery(trial),
         prompt_tokens=trial.turns[0].usage.prompt_tokens if trial.turns else 0,
-        agents=_calls_by_agent(
-            [(part.name, _denied(record)) for part in trial.agents for record in part.calls]
-        ),
-        agent_errors=_by_class(record for part in trial.agents for record in part.calls),
+        agents=agents,
+        agent_errors=_by_class(chain.from_iterable(part.calls for part in trial.agents)),
         reason=trial.reason,
         cause=trial.cause,
         retries=trial.retries,
@@ -268,24 +277,13 @@ def summarize(trial: Trial) -> TrialSummary:
 
 
 def _by_class(calls: Iterable[CallRecord]) -> Counter[str]:
-    primaries = (record.verdict.primary for record in calls)
+    primaries = [record.verdict.primary for record in calls]
     return Counter(primary.failure_class for primary in primaries if primary)
 
 
-def _crashed(ran: Execution) -> bool:
-    code = ran.exit_code
-    return bool(ran.limit) or code is None or code < 0 or code >= SIGNALLED
-
-
-def _denied(record: CallRecord) -> bool:
-    return not record.verdict.allowed
-
-
-def _calls_by_agent(calls: Sequence[AgentCall]) -> dict[str, Cluster]:
-    """Return denied calls and all calls of each name, in the order of the names."""
-    made = Counter(name for name, _ in calls)
-    denied = Counter(name for name, is_denied in calls if is_denied)
-    return {name: (denied[name], made[name]) for name in sorted(made)}
+def _is_crashed(execution: Execution) -> bool:
+    code = execution.exit_code
+    return bool(execution.limit) or code is None or code < 0 or code >= SIGNALLED
 
 
 # Pairing.
@@ -327,58 +325,59 @@ def pair(first: Sequence[TrialSummary], second: Sequence[TrialSummary]) -> Pairi
     all trials are compared.
     """
     sides = _without_void(first), _without_void(second)
-    first_by_world, second_by_world = map(_by_world, sides)
+    first_by_world, second_by_world = ({trial.world: trial for trial in side} for side in sides)
     shared = [world for world in first_by_world if world in second_by_world]
     if shared:
         own = tuple(first_by_world[world] for world in shared)
         other = tuple(second_by_world[world] for world in shared)
-        return _cut(sides, (own, other), paired=True)
-    scenarios = [_by_scenario(side) for side in sides]
-    if not all(map(any, scenarios)):  # a scenario of a table has no name
+        return _pairing(sides, (own, other), paired=True)
+    first_scenarios, second_scenarios = map(_by_scenario, sides)
+    # A scenario of a table has no name.
+    if not any(first_scenarios) or not any(second_scenarios):
         return Pairing(*sides, paired=False)
-    numbers = _as_many(*scenarios)
+    numbers = _in_proportion(first_scenarios, second_scenarios)
     if not numbers:
         return Pairing(*sides, paired=False, alike=False)
-    own, other = (_first(side, at, numbers) for at, side in enumerate(scenarios))
-    return _cut(sides, (own, other), paired=False)
+    own = _lowest_numbers(first_scenarios, {name: most for name, (most, _) in numbers.items()})
+    other = _lowest_numbers(second_scenarios, {name: most for name, (_, most) in numbers.items()})
+    return _pairing(sides, (own, other), paired=False)
 
 
 def _without_void(trials: Iterable[TrialSummary]) -> Trials:
     return tuple(trial for trial in trials if not trial.void)
 
 
-def _by_world(trials: Trials) -> dict[World, TrialSummary]:
-    return {trial.world: trial for trial in trials}
-
-
 def _by_scenario(trials: Trials) -> dict[str, list[TrialSummary]]:
-    by_scenario: dict[str, list[TrialSummary]] = {}
+    by_scenario: defaultdict[str, list[TrialSummary]] = defaultdict(list)
     for trial in trials:
-        by_scenario.setdefault(trial.scenario, []).append(trial)
+        by_scenario[trial.scenario].append(trial)
     return by_scenario
 
 
-def _as_many(first: _Scenarios, second: _Scenarios) -> Mapping[str, tuple[int, int]]:
+def _in_proportion(first: _Scenarios, second: _Scenarios) -> Mapping[str, tuple[int, int]]:
     """Return how many trials of each common scenario are compared: all, if in proportion."""
     common = [name for name in first if name in second]
     numbers = {name: (len(first[name]), len(second[name])) for name in common}
     proportions = {Fraction(*sizes) for sizes in numbers.values()}
-    if len(proportions) > 1:
-        return {name: (min(sizes), min(sizes)) for name, sizes in numbers.items()}
-    return numbers
+    if len(proportions) <= 1:
+        return numbers
+    return {name: (min(sizes), min(sizes)) for name, sizes in numbers.items()}
 
 
-def _first(side: _Scenarios, at: int, numbers: Mapping[str, tuple[int, int]]) -> Trials:
+def _lowest_numbers(scenarios: _Scenarios, numbers: Mapping[str, int]) -> Trials:
     """Return that many trials of each scenario: the lowest numbers, whatever their outcome."""
-    first: list[TrialSummary] = []
-    for name, sizes in numbers.items():
-        ranked = sorted(side[name], key=attrgetter("number"))
-        first += ranked[: sizes[at]]
-    return tuple(first)
+    trials: list[TrialSummary] = []
+    for name, most in numbers.items():
+        ranked = sorted(scenarios[name], key=attrgetter("number"))
+        trials += ranked[:most]
+    return tuple(trials)
 
 
-def _cut(sides: tuple[Trials, Trials], compared: tuple[Trials, Trials], *, paired: bool) -> Pairing:
-    (first, second), (own, other) = sides, compared
+def _pairing(
+    sides: tuple[Trials, Trials], compared: tuple[Trials, Trials], *, paired: bool
+) -> Pairing:
+    first, second = sides
+    own, other = compared
     return Pairing(
         own,
         other,

@@ -6,10 +6,11 @@ that intervals can be clustered. Void trials are in no count, and listed separat
 """
 
 from array import array
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from statistics import median
 from typing import NamedTuple
 
 from agenteval.trial.call import FULL, Ending, MalformedCall, Outcome
@@ -61,13 +62,13 @@ class Request(NamedTuple):
 
 def as_served(requests: Iterable[Request]) -> AsServed:
     """Return the figures of these requests. Reads each once, keeps none: they may be millions."""
-    first, median, p95, speed, reasoning, cached = (array("d") for _ in range(6))
+    first, gap_median, gap_p95, speed, reasoning, cached = (array("d") for _ in range(6))
     for request in requests:
         if request.first is not None:
             first.append(request.first)
             if request.pieces > 1:
-                median.append(request.gap_median)
-                p95.append(request.gap_p95)
+                gap_median.append(request.gap_median)
+                gap_p95.append(request.gap_p95)
         if request.completion_tokens:
             reasoning.append(request.reasoning_tokens / request.completion_tokens)
             if request.seconds:
@@ -76,26 +77,23 @@ def as_served(requests: Iterable[Request]) -> AsServed:
             cached.append(request.cached_tokens / request.prompt_tokens)
     return AsServed(
         first_piece=spread(first),
-        gap_median=spread(median),
-        gap_p95=spread(p95),
+        gap_median=spread(gap_median),
+        gap_p95=spread(gap_p95),
         tokens_per_second=spread(speed),
-        reasoning=_share(reasoning),
-        cached=_share(cached),
+        reasoning=spread(reasoning) if any(reasoning) else None,
+        cached=spread(cached) if any(cached) else None,
     )
 
 
-def _share(values: Sequence[float]) -> Spread | None:
-    return spread(values) if any(values) else None
-
-
 def spread(values: Sequence[float]) -> Spread | None:
-    """None for no values."""
+    """Return the spread of these values; None for no values."""
     if not values:
         return None
     ordered = sorted(values)
     last = len(ordered) - 1
-    middle = (ordered[last // 2] + ordered[(last + 1) // 2]) / 2
-    return Spread(len(ordered), middle, ordered[round(0.05 * last)], ordered[round(0.95 * last)])
+    low = ordered[round(0.05 * last)]
+    high = ordered[round(0.95 * last)]
+    return Spread(len(ordered), median(ordered), low, high)
 
 
 # The pace of a server.
@@ -158,28 +156,29 @@ def sent(messages: Sequence[Message], tokens: int, earlier: Sequence[Sent] = ())
 
 def counted(requests: Sequence[Sent]) -> Counted:
     """Return the meaning of the last count; 0 is UNCLEAR. Messages are only ever added."""
-    last, earlier = requests[-1], [one for one in requests[:-1] if one.tokens]
+    last = requests[-1]
+    earlier = [request for request in requests[:-1] if request.tokens]
     if not last.tokens:
         return Counted.UNCLEAR
-    behind = last.tokens + MARGIN < least(requests)
+    is_too_few = last.tokens + MARGIN < least(requests)
     if not earlier:
-        return Counted.SHORT if behind else Counted.UNCLEAR
+        return Counted.SHORT if is_too_few else Counted.UNCLEAR
     before = earlier[-1]
     added = last.characters - before.characters
-    only_new = last.tokens <= added + MARGIN
-    if behind or last.tokens < before.tokens - SLACK:
-        return Counted.NEW if only_new else Counted.SHORT
-    grew = last.tokens >= before.tokens + added / DENSEST
-    return Counted.WHOLE if grew and not only_new else Counted.UNCLEAR
+    may_be_new = last.tokens <= added + MARGIN
+    if is_too_few or last.tokens < before.tokens - SLACK:
+        return Counted.NEW if may_be_new else Counted.SHORT
+    has_grown = last.tokens >= before.tokens + added / DENSEST
+    return Counted.WHOLE if has_grown and not may_be_new else Counted.UNCLEAR
 
 
 def least(requests: Sequence[Sent]) -> float:
     """Return how many tokens the last request had at least, whatever the server counted."""
-    last = requests[-1]
-    return max(
-        last.characters / DENSEST,
-        *(one.tokens + (last.characters - one.characters) / DENSEST for one in requests),
-    )
+    characters = requests[-1].characters
+    most = characters / DENSEST
+    for request in requests:
+        most = max(most, request.tokens + (characters - request.characters) / DENSEST)
+    return most
 
 
 def cut(requests: Sequence[Sent], *, context: int | None, whole: bool) -> str:
@@ -188,14 +187,15 @@ def cut(requests: Sequence[Sent], *, context: int | None, whole: bool) -> str:
     If the length of the context is known, that decides. Otherwise only a server that counts whole
     prompts is believed.
     """
-    last, had = requests[-1], least(requests)
+    last = requests[-1]
+    tokens = least(requests)
     reason = (
         f"the server counted {last.tokens} prompt tokens for {last.characters} characters, which "
-        f"have at least {had:.0f}"
+        f"have at least {tokens:.0f}"
     )
-    if context is not None:
-        return f"{reason}, and its context holds {context}" if had > context else ""
-    return reason if whole else ""
+    if context is None:
+        return reason if whole else ""
+    return f"{reason}, and its context holds {context}" if tokens > context else ""
 
 
 NEAR = 16  # tokens: so few before the end of its context a server may stop already
@@ -254,22 +254,23 @@ class Tallies:
     @property
     def counted(self) -> list[Tally]:
         """The tallies of the trials that are not void."""
-        return [one for one in self.trials if not one.void]
+        return [trial for trial in self.trials if not trial.void]
 
     @property
     def useful(self) -> int:
         """The useful calls of all trials: those in void trials took their time too."""
-        return sum(one.useful for one in self.trials)
+        return sum(trial.useful for trial in self.trials)
 
 
 # The tally of a trial.
 
 
 def tally(trial: Trial) -> Tally:
-    calls, turns = trial.calls, trial.turns
+    calls = trial.calls
+    turns = trial.turns
     executions = [record.execution for record in calls if record.execution is not None]
     limits = Counter(run.limit for run in executions if run.limit)
-    malformed = [(at, fault) for at, turn in enumerate(turns) for fault in turn.malformed]
+    malformed = [(number, fault) for number, turn in enumerate(turns) for fault in turn.malformed]
     return Tally(
         void=trial.outcome is Outcome.VOID,
         denied=sum(not record.verdict.allowed for record in calls),
@@ -287,8 +288,7 @@ def tally(trial: Trial) -> Tally:
 
 def useful_calls(trial: Trial) -> int:
     """Count the calls of all agents that were allowed and ran: a denied call is no work done."""
-    calls = [*trial.calls, *(call for agent in trial.agents for call in agent.calls)]
-    return sum(was_useful(call) for call in calls)
+    return sum(was_useful(call) for part in trial.parts for call in part.calls)
 
 
 def was_useful(record: CallRecord) -> bool:
@@ -299,21 +299,23 @@ def was_useful(record: CallRecord) -> bool:
 def _requests(trials: Iterable[Trial]) -> Iterator[Request]:
     for trial in trials:
         if trial.outcome is not Outcome.VOID:
-            yield from map(_request, trial.turns)
-            for part in trial.agents:
+            for part in trial.parts:
                 yield from map(_request, part.turns)
 
 
 def _request(turn: Turn) -> Request:
-    usage, timing = turn.usage, turn.timing
+    usage = turn.usage
+    timing = turn.timing
     return Request(
         turn.seconds,
         timing.first if timing else None,
         timing.pieces if timing else 0,
         timing.gap_median if timing else 0.0,
         timing.gap_p95 if timing else 0.0,
-        *(usage.prompt_tokens, usage.completion_tokens),
-        *(usage.reasoning_tokens, usage.cached_tokens),
+        usage.prompt_tokens,
+        usage.completion_tokens,
+        usage.reasoning_tokens,
+        usage.cached_tokens,
     )
 
 
@@ -366,7 +368,7 @@ class Score:
     @property
     def observed(self) -> tuple[TrialSummary, ...]:
         """The trials whose outcome is known."""
-        return tuple(one for one in self.counted if one.observed)
+        return tuple(trial for trial in self.counted if trial.observed)
 
     @property
     def void_share(self) -> float:
@@ -375,15 +377,15 @@ class Score:
     @property
     def worlds(self) -> frozenset[World]:
         """The task instances of all trials, void ones included."""
-        return frozenset(one.world for one in (*self.counted, *self.voids))
+        return frozenset(trial.world for trial in (*self.counted, *self.voids))
 
     @property
     def turns(self) -> int:
-        return sum(one.turns for one in self.counted)
+        return sum(trial.turns for trial in self.counted)
 
     @property
     def recoveries(self) -> tuple[TrialRecovery, ...]:
-        return tuple(one.recovery for one in self.counted)
+        return tuple(trial.recovery for trial in self.counted)
 
 
 # The score of a run.
@@ -394,13 +396,13 @@ def score(trials: Iterable[Trial]) -> Score:
 
 
 def score_summaries(summaries: Iterable[TrialSummary]) -> Score:
-    played = tuple(summaries)
-    counted = tuple(one for one in played if not one.void)
+    trials = tuple(summaries)
+    counted = tuple(trial for trial in trials if not trial.void)
     return Score(
         counted=counted,
-        voids=tuple(one for one in played if one.void),
-        errors=ErrorCounts.added([(one.calls, one.errors) for one in counted]),
-        outcomes=Counter(one.outcome for one in counted),
+        voids=tuple(trial for trial in trials if trial.void),
+        errors=ErrorCounts.added([(trial.calls, trial.errors) for trial in counted]),
+        outcomes=Counter(trial.outcome for trial in counted),
         funnels=_funnels(counted),
     )
 
@@ -418,21 +420,22 @@ def executions(tallies: Tallies) -> Executions:
 
 
 def _funnels(summaries: Sequence[TrialSummary]) -> tuple[Funnel, ...]:
-    by_scenario: dict[str, list[TrialSummary]] = {}
-    for one in summaries:
-        if one.handshake:
-            by_scenario.setdefault(one.scenario, []).append(one)
-    return tuple(_funnel(name, by_scenario[name]) for name in sorted(by_scenario))
+    by_scenario: defaultdict[str, list[TrialSummary]] = defaultdict(list)
+    for trial in summaries:
+        if trial.handshake:
+            by_scenario[trial.scenario].append(trial)
+    return tuple(_funnel(name, trials) for name, trials in sorted(by_scenario.items()))
 
 
 def _funnel(scenario: str, summaries: Sequence[TrialSummary]) -> Funnel:
-    names = [step.name for step in summaries[0].handshake]
-    depths = [one.depth for one in summaries]
-    passed = [sum(depth > at for depth in depths) for at in range(len(names))]
-    ordered = [order for one in summaries if (order := one.in_order) is not None]
+    depths = [trial.depth for trial in summaries]
+    passed = []
+    for number, step in enumerate(summaries[0].handshake):
+        passed.append((step.name, sum(depth > number for depth in depths)))
+    in_order = [trial.in_order for trial in summaries if trial.in_order is not None]
     return Funnel(
         scenario,
         len(summaries),
-        tuple(zip(names, passed, strict=True)),
-        in_order=(sum(ordered), len(ordered)),
+        tuple(passed),
+        in_order=(sum(in_order), len(in_order)),
     )

@@ -10,6 +10,7 @@ by it; the known name that a wrong one may mean, for hints.
 import hashlib
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -77,12 +78,15 @@ def as_file_part(text: str) -> Name:
     It has at most 120 bytes, as a file system takes 255 for a name with all that is added to it.
     """
     plain = re.sub(r"[^\w.:+@=,-]+", "-", legible(text)).lstrip("-.")
-    short = plain.encode()[:_LONGEST_PART].decode("utf-8", "ignore").rstrip(".")
-    is_device = _DEVICE.match(short)  # of Windows, whatever stands behind a dot
-    return Name(f"_{short}" if is_device or not short else short)
+    content = plain.encode()[:_LONGEST_PART]
+    part = content.decode("utf-8", "ignore").rstrip(".")
+    if not part or _DEVICE.match(part):
+        part = f"_{part}"
+    return Name(part)
 
 
 _LONGEST_PART = 120
+# Of Windows, whatever stands behind a dot.
 _DEVICE = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:[.:]|$)", re.IGNORECASE)
 
 
@@ -92,7 +96,8 @@ def without_log_commands(text: str) -> str:
     GitHub's runner obeys a line that begins, behind blanks, with `::`, and `##[` anywhere in one;
     Azure's `##vso[` and TeamCity's `##teamcity[` anywhere. Other runners need control characters.
     """
-    return _INNER_COMMAND.sub("#\u266f", _LINE_COMMAND.sub("\\1\u2237", text))
+    text = _LINE_COMMAND.sub("\\1\u2237", text)
+    return _INNER_COMMAND.sub("#\u266f", text)
 
 
 # The runners are .NET programs: a comparison by the rules of a language passes over these.
@@ -112,8 +117,10 @@ _INNER_COMMAND = re.compile(
 
 def as_word(text: str) -> str:
     """Return the text quoted as one word of shell, for a command that is shown to a user."""
-    is_plain = re.fullmatch(r"[\w@%+=:,./-]+", text, re.ASCII)
-    return text if is_plain else "'{}'".format(text.replace("'", "'\\''"))
+    if re.fullmatch(r"[\w@%+=:,./-]+", text, re.ASCII):
+        return text
+    escaped = text.replace("'", "'\\''")
+    return f"'{escaped}'"
 
 
 class _Signs(dict[int, str]):
@@ -146,13 +153,15 @@ def _sign(character: str) -> str:
 def shortened(text: str, most: int) -> str:
     """Return the first characters of a text, and how many more there are."""
     rest = len(text) - most
-    return text if rest <= 0 else f"{text[:most]} ({rest} more characters)"
+    return f"{text[:most]} ({rest} more characters)" if rest > 0 else text
 
 
 def excerpt(body: str, length: int = 120) -> str:
     """Return the first characters of a body on one line, for an error message."""
     flat = " ".join(body[: 4 * length].split())
-    return repr(flat if len(flat) <= length else flat[:length] + "...")
+    if len(flat) > length:
+        flat = f"{flat[:length]}..."
+    return repr(flat)
 
 
 def is_json(value: Any) -> bool:
@@ -197,7 +206,8 @@ def read(text: str) -> Any:
     """Return the value. Raises ValueError, and nothing else, for what is no plain JSON."""
     start = len(text) - len(text.lstrip(" \t\n\r"))
     value, end = read_from(text, start)
-    if rest := text[end:].strip(" \t\n\r"):
+    rest = text[end:].strip(" \t\n\r")
+    if rest:
         raise json.JSONDecodeError("Extra data", text, text.index(rest[0], end))
     return value
 
@@ -226,14 +236,14 @@ def _is_plain(value: Any, written: str) -> bool:
 def _is_deep(value: Any) -> bool:
     level = [value]
     for _ in range(DEEPEST):
-        level = [inner for one in level for inner in _inside(one)]
+        below: list[Any] = []
+        for part in level:
+            if isinstance(part, dict):
+                below += part.values()
+            elif isinstance(part, list):
+                below += part
+        level = below
     return bool(level)
-
-
-def _inside(value: Any) -> list[Any]:
-    if isinstance(value, dict):
-        return list(value.values())
-    return value if isinstance(value, list) else []
 
 
 # Chance.
@@ -244,7 +254,7 @@ _STRIDE = 1_000_003
 
 
 def turn_seed(trial_seed: int, turns: int) -> int:
-    """The seed sent with a request after so many turns of its trial.
+    """Return the seed sent with a request after so many turns of its trial.
 
     With one seed for all of them a server draws the same chance in every turn: a model would make
     one mistake again and again, and look as if it never recovered.
@@ -253,7 +263,7 @@ def turn_seed(trial_seed: int, turns: int) -> int:
 
 
 def seed_of_trial(turn_seed: int, turns: int) -> int:
-    """The trial's seed again, from what was sent after so many turns."""
+    """Return the trial's seed, from the one that was sent after so many turns."""
     return (turn_seed - turns * _STRIDE) % _SEEDS
 
 
@@ -265,7 +275,7 @@ class Chance:
         self._drawn = 0
 
     def integer(self, low: int, high: int) -> int:
-        """Raises ValueError when `high` is below `low`."""
+        """Draw a whole number. Raises ValueError when `high` is below `low`."""
         if high < low:
             raise ValueError(f"no whole number from {low} to {high}")
         self._drawn += 1
@@ -273,7 +283,7 @@ class Chance:
         return low + int.from_bytes(digest[:8]) % (high - low + 1)
 
     def number(self, low: float, high: float, digits: int = 2) -> float:
-        """A decimal number with so many digits behind the point."""
+        """Draw a decimal number with so many digits behind the point."""
         scale: int = 10**digits
         return self.integer(round(low * scale), round(high * scale)) / scale
 
@@ -281,7 +291,7 @@ class Chance:
         return items[self.integer(0, len(items) - 1)]
 
     def sample(self, items: Sequence[Item], count: int) -> list[Item]:
-        """`count` different ones, in a drawn order. Raises ValueError when there are too few."""
+        """Draw `count` different items. Raises ValueError when there are too few."""
         left = list(items)
         return [left.pop(self.integer(0, len(left) - 1)) for _ in range(count)]
 
@@ -289,7 +299,7 @@ class Chance:
         return self.sample(items, len(items))
 
     def day(self, first: str, last: str) -> str:
-        """A day between two, all as YYYY-MM-DD."""
+        """Draw a day between two, all as YYYY-MM-DD."""
         start = date.fromisoformat(first)
         days = self.integer(0, (date.fromisoformat(last) - start).days)
         return (start + timedelta(days=days)).isoformat()
@@ -345,35 +355,48 @@ class Names:
 
     def __init__(self, names: Iterable[str], *, alike: float = _ALIKE) -> None:
         self._alike = alike
-        self._known = [(name, len(_pairs(name))) for name in sorted(set(names))]
-        self._having: dict[str, list[int]] = {}  # which of them have this pair of letters
-        for number, (name, _) in enumerate(self._known):
-            for pair in _pairs(name):
-                self._having.setdefault(pair, []).append(number)
+        self._sizes: dict[str, int] = {}  # how many pairs of letters each name has
+        self._having: dict[str, list[str]] = {}  # which names have this pair of letters
+        for name in sorted(set(names)):
+            pairs = _letter_pairs(name)
+            self._sizes[name] = len(pairs)
+            for pair in pairs:
+                self._having.setdefault(pair, []).append(name)
         self.nearest = lru_cache(maxsize=1024)(self._nearest)  # agents know few programs
 
     def _nearest(self, word: str) -> str:
-        """The known name most like `word`; "" when none is like it at all."""
-        pairs = _pairs(word)
-        shared: dict[int, int] = {}
-        for having in filter(None, map(self._having.get, pairs)):
-            for number in having:
-                shared[number] = shared.get(number, 0) + 1
-        best, nearest = 0.0, ""
-        for number in sorted(shared):
-            name, size = self._known[number]
-            alike = 2 * shared[number] / (len(pairs) + size)
-            if alike > best:
-                best, nearest = alike, name
+        """Return the known name most like `word`; "" when none is like it at all.
+
+        Of names that are equally like it, the first in their order.
+        """
+        pairs = _letter_pairs(word)
+        shared: Counter[str] = Counter()
+        for pair in pairs:
+            shared.update(self._having.get(pair, ()))
+        best = 0.0
+        nearest = ""
+        for name in sorted(shared):
+            likeness = 2 * shared[name] / (len(pairs) + self._sizes[name])
+            if likeness > best:
+                best = likeness
+                nearest = name
         return nearest if best >= self._alike else ""
 
 
 @lru_cache(maxsize=256)
 def names(known: frozenset[str]) -> Names:
-    """The same, kept for sets of names that are asked about again and again."""
+    """Return the names, kept for sets that are asked about again and again."""
     return Names(known)
 
 
-def _pairs(word: str) -> frozenset[str]:
+def likeness_of_names(first: str, second: str) -> float:
+    """Return Dice's coefficient of the pairs of letters of two names, from 0 to 1."""
+    pairs = _letter_pairs(first)
+    other_pairs = _letter_pairs(second)
+    return 2 * len(pairs & other_pairs) / (len(pairs) + len(other_pairs))
+
+
+def _letter_pairs(word: str) -> frozenset[str]:
+    """Return the pairs of letters, with signs for the beginning and the end, in small letters."""
     whole = f"^{word.lower()}$"
     return frozenset(map(add, whole, whole[1:]))

@@ -183,10 +183,11 @@ class Answer:
     @property
     def named(self) -> list[Mapping[str, Value]]:
         """Each row by the names of its columns, as a template takes it: NULL is an empty text."""
-        return [
-            {name: "" if cell is None else cell for name, cell in zip(self.names, row, strict=True)}
-            for row in self.rows
-        ]
+        rows: list[Mapping[str, Value]] = []
+        for row in self.rows:
+            texts = ["" if cell is None else cell for cell in row]
+            rows.append(dict(zip(self.names, texts, strict=True)))
+        return rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,10 +236,6 @@ class Timing:
     gap_median: float = 0.0
     gap_p95: float = 0.0
     gap_longest: float = 0.0
-
-    @property
-    def gaps(self) -> tuple[float, float, float, float]:
-        return self.gap_mean, self.gap_median, self.gap_p95, self.gap_longest
 
 
 def timing_of(arrivals: Sequence[float]) -> Timing | None:
@@ -428,6 +425,11 @@ class Trial:
     goal_turn: int | None = None
     prompt: tuple[Message, ...] = ()
 
+    @property
+    def parts(self) -> "tuple[Trial | AgentPart, ...]":
+        """The first agent's part, which is the trial itself, and those of its sub-agents."""
+        return (self, *self.agents)
+
 
 class Limit(StrEnum):
     """The values of `trial.trial.Execution.limit`."""
@@ -463,23 +465,23 @@ class ErrorCounts:
 
     @classmethod
     def of(cls, sessions: Sequence[Session]) -> "ErrorCounts":
-        return cls.added(
-            [(len(session), Counter(call for call in session if call)) for session in sessions]
-        )
+        counts = [(len(session), Counter(filter(None, session))) for session in sessions]
+        return cls.added(counts)
 
     @classmethod
     def added(cls, trials: Sequence[tuple[int, Mapping[str, int]]]) -> "ErrorCounts":
         """Build the counts from each trial's calls and its errors by class."""
         classes = sorted({name for _, errors in trials for name in errors})
-        return cls(
-            calls=tuple(calls for calls, _ in trials),
-            by_class={name: tuple(errors.get(name, 0) for _, errors in trials) for name in classes},
-        )
+        by_class = {}
+        for name in classes:
+            by_class[name] = tuple(errors.get(name, 0) for _, errors in trials)
+        return cls(tuple(calls for calls, _ in trials), by_class)
 
     @property
     def errors(self) -> tuple[int, ...]:
         """Errors of each trial, all classes together."""
-        return tuple(map(sum, zip(*self.by_class.values(), self._nothing(), strict=True)))
+        columns = zip(*self.by_class.values(), self._nothing(), strict=True)
+        return tuple(map(sum, columns))
 
     def total(self) -> tuple[Cluster, ...]:
         return tuple(zip(self.errors, self.calls, strict=True))
@@ -500,10 +502,12 @@ class ErrorCounts:
 
     def chosen(self, places: Sequence[int]) -> "ErrorCounts":
         """The counts of the trials at these places, in this order."""
-        by_class = {
-            name: tuple(counts[at] for at in places) for name, counts in self.by_class.items()
-        }
-        return replace(self, calls=tuple(self.calls[at] for at in places), by_class=by_class)
+
+        def pick(counts: tuple[int, ...]) -> tuple[int, ...]:
+            return tuple(counts[place] for place in places)
+
+        by_class = {name: pick(counts) for name, counts in self.by_class.items()}
+        return replace(self, calls=pick(self.calls), by_class=by_class)
 
     def unknown(self) -> "ErrorCounts":
         """Return as many trials without calls: which calls were errors is unknown."""
@@ -535,20 +539,20 @@ class Influence:
 
 
 def influence(clusters: Sequence[Cluster]) -> Influence | None:
-    """None where there is no error, or no call but those of one trial."""
+    """Return the trial of most influence; None without an error, or with all calls in one trial."""
     errors = sum(count for count, _ in clusters)
     calls = sum(size for _, size in clusters)
     if not errors or any(size == calls for _, size in clusters):
         return None
-    rates = [(errors - count) / (calls - size) for count, size in clusters]
-    changes = [abs(rate - errors / calls) for rate in rates]
+    rates_without = [(errors - count) / (calls - size) for count, size in clusters]
+    changes = [abs(rate - errors / calls) for rate in rates_without]
     at = changes.index(max(changes))
     count, size = clusters[at]
     return Influence(
         at,
         errors=(count, errors),
         calls=(size, calls),
-        without=rates[at],
-        low=min(rates),
-        high=max(rates),
+        without=rates_without[at],
+        low=min(rates_without),
+        high=max(rates_without),
     )

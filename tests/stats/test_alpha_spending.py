@@ -2,11 +2,19 @@
 
 from math import erfc, sqrt, tau
 from statistics import NormalDist
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from agenteval.stats.promotion import LEAST, confidence_text, level_text, levels, levels_at
+from agenteval.stats.promotion import (
+    LEAST,
+    confidence_text,
+    level_text,
+    levels,
+    levels_at,
+    other_baseline_remarks,
+)
 
 
 def test_the_boundaries_are_the_published_ones():
@@ -76,3 +84,10 @@ def test_a_level_is_never_told_as_none_or_as_sure(level, sure, told):
 def test_a_look_before_any_trial_ended_spends_nothing():
     assert levels_at([0.0], 0.05) == (LEAST,)
     assert levels_at([0.0, 1.0], 0.05)[1] == pytest.approx(0.05, abs=1e-4)
+
+
+def test_verdicts_over_other_baselines_are_told_and_none_where_there_is_none() -> None:
+    looks = [SimpleNamespace(baseline=one, verdict="PASS") for one in ("a", "b")]
+    (told,) = other_baseline_remarks(looks, "b")
+    assert "another baseline before (a: PASS)" in told
+    assert [*other_baseline_remarks(looks[1:], "b")] == []

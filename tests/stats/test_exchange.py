@@ -4,8 +4,9 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
-from agenteval.stats.permutation import EXACT, MANY, exchanged, flipped
+from agenteval.stats.permutation import EXACT, MANY, _tosses, exchanged, flipped
 from agenteval.stats.score import EXCHANGES
 
 OURS, THEIRS = np.array([[3, 8], [0, 5], [1, 2]]), np.array([[2, 9], [0, 4], [7, 7]])
@@ -61,3 +62,8 @@ def test_sums_beyond_32_bits_are_exact():
     large, small = np.array([[EXACT + 1], [3]]), np.array([[0], [0]])
     ours, _ = exchanged(large, small, seed=1)
     assert {int(one) for one in np.unique(ours)} == {0, 3, EXACT + 1, EXACT + 4}
+
+
+@pytest.mark.parametrize("n", [0, 1, 7, 2_000])
+def test_the_number_of_heads_has_the_binomial_distribution(n):
+    assert _tosses(n) == pytest.approx(binom.pmf(range(n + 1), n, 0.5), abs=1e-12)

@@ -17,7 +17,7 @@ from agenteval.stats.limits import (
 )
 
 
-@pytest.mark.parametrize(("count", "n"), [(0, 20), (1, 473), (7, 60), (20, 20)])
+@pytest.mark.parametrize(("count", "n"), [(0, 20), (1, 5), (1, 473), (7, 60), (20, 20), (399, 400)])
 def test_the_bounds_of_a_rate_are_the_exact_ones(count, n):
     low, high = proportion_confint(count, n, alpha=0.1, method="beta")
     test = rate_test([(1, 1)] * count + [(0, 1)] * (n - count), icc=0.1)

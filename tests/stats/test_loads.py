@@ -1,7 +1,8 @@
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenteval.stats.loads import Load, loads
+from agenteval.stats.loads import Load, Timeline, _Stint, _timeline, loads
 from agenteval.stats.quantiles import Samples
 from agenteval.trial.recovery import Access, EngineLine, Window, windows
 
@@ -103,3 +104,48 @@ def test_totals_add_up_whatever_the_log_says(log, seconds) -> None:
 def test_what_the_engines_generated_is_what_the_windows_generated(log) -> None:
     cut = [one.generation for one in windows(log, 10.0)]
     assert round(sum(cut), 3) == round(sum(one.generation for one in log), 3)
+
+
+# Windows of requests of known times.
+
+
+def both(low: float, high: float) -> Samples:
+    return Samples(2, (low + high) / 2, (low + high) / 2, low + 0.95 * (high - low), high)
+
+
+NOTHING = Samples(2, 0.0, 0.0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("stints", "found"),
+    [
+        ([], Timeline()),
+        ([_Stint(0.0, 1.0, 9.0, 80)], Timeline()),  # no whole window
+        (
+            # Eighty tokens from 5 to 13: fifty in the first window, thirty in the second.
+            [_Stint(0.0, 5.0, 13.0, 80, useful=1), _Stint(12.0, 12.0, 20.0, 0)],
+            Timeline(both(3.0, 5.0), both(0.0, 6.0), both(0.0, 6.0)),
+        ),
+        (
+            # What came in one piece came at its end; the idle minute between counts for nothing.
+            [_Stint(100.0, 108.0, 108.0, 50), _Stint(170.0, 171.0, 180.0, 90)],
+            Timeline(both(5.0, 9.0), both(0.0, 6.0), NOTHING),
+        ),
+    ],
+)
+def test_what_came_in_each_window_is_counted_there(stints, found) -> None:
+    assert _timeline(stints) == found
+
+
+def test_prompts_are_read_before_their_first_piece_and_idle_windows_count() -> None:
+    """200 tokens from 5 to 15, then nothing until 30."""
+    stints = [_Stint(0.0, 0.0, 2.0, 10), _Stint(5.0, 15.0, 16.0, 5, prompt=200)]
+    stints.append(_Stint(36.0, 36.0, 40.0, 10))
+    assert _timeline(stints).prefill == Samples(4, 5.0, 5.0, 10.0, 10.0)
+
+
+def test_a_day_between_two_parts_of_a_run_is_no_idle_window() -> None:
+    stints = [_Stint(at, at + 5.0, at + 20.0, 10, prompt=100) for at in (0.0, 86_400.0)]
+    found = _timeline(stints).prefill
+    assert found is not None
+    assert (found.n, found.peak) == (5, 10.0)

@@ -14,6 +14,9 @@ from agenteval.stats.rates import Estimand, Rate
 
 TRUTH = Truth(0.056, {"a": 1.0})
 RULES = Rules(0.03, budgets={"errors": 0.15}, about=Estimand.LIKE)
+# Calls without clustering, one in a hundred wrong: quickly rehearsed.
+PLAIN = Design([("a", at, at) for at in range(20)], [4], frozenset(), Clustering(0.0, 0.0))
+SELDOM = Truth(0.01, {"a": 1.0})
 
 
 def rehearsal(trials, rules=RULES, pairs=300):
@@ -66,8 +69,7 @@ def test_the_size_that_is_needed_has_the_power_and_much_less_has_not(over):
 
 
 def test_a_size_that_a_short_search_found_has_the_power_by_all_the_pairs_too():
-    design = Design([("a", at, at) for at in range(20)], [4], frozenset(), Clustering(0.0, 0.0))
-    rehearsed = Rehearsal(design, Truth(0.01, {"a": 1.0}), Rules(0.013), 300)
+    rehearsed = Rehearsal(PLAIN, SELDOM, Rules(0.013), 300)
     power = rehearsed.needed(np.random.default_rng(3)).power
     assert power.value >= 0.8
     assert power.n == 300
@@ -76,14 +78,12 @@ def test_a_size_that_a_short_search_found_has_the_power_by_all_the_pairs_too():
 @pytest.mark.slow
 def test_a_size_just_below_the_most_is_found():
     """A test of two shares of 1 % in 3,000 trials of 2 calls, by the normal: 0.45 points."""
-    design = Design([("a", at, at) for at in range(9)], [2], frozenset(), Clustering(0.0, 0.0))
-    found = Rehearsal(design, Truth(0.01, {"a": 1.0}), Rules(0.0045), 100)
+    found = Rehearsal(replace(PLAIN, sizes=[2]), SELDOM, Rules(0.0045), 100)
     assert 2_200 < found.needed(np.random.default_rng(3)).trials < MOST_TRIALS
 
 
 def test_a_size_that_the_search_found_too_small_grows_until_it_has_the_power(monkeypatch) -> None:
-    design = Design([("a", at, at) for at in range(20)], [4], frozenset(), Clustering(0.0, 0.0))
-    here = Rehearsal(design, Truth(0.01, {"a": 1.0}), Rules(0.05), 100)
+    here = Rehearsal(PLAIN, SELDOM, Rules(0.05), 100)
     monkeypatch.setattr(Rehearsal, "_enough", lambda *_: (15, Rate(0, 0)))
     size = here.needed(np.random.default_rng(1))
     assert size.trials > 15
@@ -91,7 +91,7 @@ def test_a_size_that_the_search_found_too_small_grows_until_it_has_the_power(mon
 
 
 def test_a_margin_too_narrow_has_no_size():
-    tiny = rehearsal(30, Rules(1.01, ratio=True, about=Estimand.THESE), pairs=30)
+    tiny = Rehearsal(PLAIN, SELDOM, Rules(1.01, ratio=True), 30)
     assert tiny.needed(np.random.default_rng(5)) is None
 
 

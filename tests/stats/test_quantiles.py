@@ -1,12 +1,31 @@
 """Tails and quantiles, beside scipy's."""
 
+from collections import Counter
 from math import nextafter
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.special import betainc, betaincinv, stdtr, stdtrit
 
 from agenteval.stats import quantiles
-from agenteval.stats.quantiles import beta_quantiles, falling, incomplete_beta, t_quantile, t_tail
+from agenteval.stats.quantiles import (
+    RootSearch,
+    Samples,
+    beta_quantiles,
+    incomplete_beta,
+    samples,
+    t_quantile,
+    t_tail,
+)
+
+
+def falling(function, target, low, high):
+    search = RootSearch(target, low, high)
+    while search.is_open:
+        search.note(function(search.place))
+    return search.root
 
 
 @pytest.mark.parametrize("b", [0.3, 1, 7.5, 320, 9000.0])
@@ -81,3 +100,29 @@ def test_a_quantile_that_takes_too_many_steps_is_the_nearest_that_was_found(monk
 
 def test_between_two_neighbours_there_is_no_place_to_try() -> None:
     assert falling(lambda x: -x, 0, 1.0, nextafter(1.0, 2)) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([], None),
+        ([4.0], Samples(1, 4.0, 4.0, 4.0, 4.0)),
+        ([1.0, 3.0], Samples(2, 2.0, 2.0, 2.9, 3.0)),
+        ([2.0] * 19 + [42.0], Samples(20, 4.0, 2.0, 4.0, 42.0)),
+    ],
+)
+def test_values_become_their_number_mean_median_95th_percentile_and_peak(values, expected) -> None:
+    found = samples(Counter(values))
+    assert found == (expected and Samples(expected.n, *map(pytest.approx, _numbers(expected))))
+
+
+@given(st.lists(st.floats(0, 1e6), min_size=1))
+def test_they_are_what_numpy_says(values) -> None:
+    found = samples(Counter(values))
+    expected = (np.mean(values), np.median(values), np.quantile(values, 0.95), np.max(values))
+    assert found is not None
+    assert (found.n, *_numbers(found)) == (len(values), *map(pytest.approx, expected))
+
+
+def _numbers(found: Samples) -> tuple[float, ...]:
+    return found.mean, found.median, found.p95, found.peak

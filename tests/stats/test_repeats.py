@@ -3,7 +3,6 @@
 from itertools import combinations
 
 import pytest
-from scipy.stats import binom
 
 from agenteval.stats.rates import Rate, pass_all, pass_any
 
@@ -34,15 +33,3 @@ def test_the_interval_holds_the_value_and_has_width():
 
 def test_fewer_trials_than_asked_for_say_nothing():
     assert pass_all(Rate(2, 2), 3) is pass_any(Rate(2, 2), 3) is None
-
-
-@pytest.mark.parametrize("share", [0.0, 0.3, 0.9, 1.0])
-@pytest.mark.parametrize("k", [1, 2, 4])
-def test_the_values_are_the_true_ones_on_average(k, share):
-    chances = binom.pmf(range(7), 6, share)
-    both = [(pass_all(Rate(count, 6), k), pass_any(Rate(count, 6), k)) for count in range(7)]
-    means = [
-        sum(chance * one[at].value for chance, one in zip(chances, both, strict=True))
-        for at in (0, 1)
-    ]
-    assert means == pytest.approx([share**k, 1 - (1 - share) ** k])

@@ -44,6 +44,6 @@ def test_what_is_looked_at_beside_asks_for_clearer_changes() -> None:
 
 
 def test_a_clear_change_in_the_middle_of_many_weeks_is_told_once_and_there() -> None:
-    for at in range(2, 11):
+    for at in (2, 6, 10):
         weeks = {f"w{week:02}": (CALM if week < at else WORSE) * 3 for week in range(12)}
         assert [one.label for one in changes(weeks)] == [f"w{at:02}"]

@@ -1,6 +1,7 @@
 """Whether last words say that the work is done, against labelled messages."""
 
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -35,8 +36,11 @@ TUNED, HELD_OUT, REPORTS, LAST = map(
 )
 
 
+claimed = cache(claims_done)
+
+
 def wrong(messages: list[tuple[bool, str]], *, claim: bool) -> set[str]:
-    return {text for label, text in messages if label is claim and claims_done(text) is not claim}
+    return {text for label, text in messages if label is claim and claimed(text) is not claim}
 
 
 def test_there_are_messages_enough_of_both_kinds_in_english_and_not():

@@ -6,7 +6,16 @@ import pytest
 
 from agenteval.testing import card, run
 from agenteval.trial.run import (
+    BROKEN_ARGUMENTS,
+    FITTED,
+    FREE,
+    GRAMMAR,
+    INVENTED,
+    INVENTED_TOOL,
+    STOPPED,
+    THROUGH,
     Conditions,
+    ModelCard,
     Options,
     Source,
     differing_arms,
@@ -195,3 +204,17 @@ def test_lists_of_one_name_are_told_by_that():
     """Both are told by it: the list was changed between the runs."""
     changed = replace(judged_by("a"), judged={"scenario 0": "new"}, policies={"a": "new"})
     assert differing_asked([judged_by("a"), changed]) == ["allow lists (a)"]
+
+
+@pytest.mark.parametrize(
+    ("seen", "classes"),
+    [
+        ({}, None),
+        ({GRAMMAR: FREE}, ()),
+        ({GRAMMAR: FITTED}, (INVENTED_TOOL, BROKEN_ARGUMENTS)),
+        ({GRAMMAR: FITTED, INVENTED: THROUGH}, (BROKEN_ARGUMENTS,)),
+        ({GRAMMAR: STOPPED}, (BROKEN_ARGUMENTS,)),  # what it stops is counted as an invented tool
+    ],
+)
+def test_a_grammar_keeps_its_model_from_the_classes_that_it_was_seen_to(seen, classes) -> None:
+    assert ModelCard("m", "m", seen=seen).cannot_occur == classes

@@ -64,6 +64,7 @@ def test_the_same_thing_without_the_offending_construct_is_the_same_intent(denie
         (bash("uv run calendar-event.py show tea"), bash("uv run calendar-events.py show rice")),
         (bash("uv run python -c 'print(1)'"), bash("uv run notes.py list")),
         (other("read", path="/data/a.png"), other("read", path="notes.md")),
+        (bash("cat old/notes.md"), bash("cat new/notes.md")),
         (bash("ls"), bash("")),
         (bash("cat"), other("read", path="notes.md")),
         (bash("sed -i s/a/b/ notes.md"), other("read", path="notes.md")),

@@ -105,3 +105,15 @@ def test_bash_reads_a_name_in_a_proposed_command_as_one_word(count, tmp_path) ->
     words = [without_log_commands(f"x{as_name(name)}")[1:] for name in hostile_names(count)]
     assert (ran.stdout.decode().split("\0")[:-1], ran.stderr) == (words, b"")
     assert [*tmp_path.iterdir()] == []
+
+
+AWKWARD = ["", "it's", "a b", "~", "$HOME", "*", "-n", "a\nb", "ü", "#x", "{a,b}", "=ls", "\\"]
+
+
+def test_bash_reads_a_name_as_one_word_and_a_plain_one_stays_as_it_is() -> None:
+    words = " ".join(map(as_word, AWKWARD))
+    said = subprocess.run(
+        ["bash", "-c", f"printf '%s\\0' {words}"], capture_output=True, check=True
+    )
+    assert said.stdout.decode().split("\0")[:-1] == AWKWARD
+    assert as_word("logs/2026-11-26_a.jsonl") == "logs/2026-11-26_a.jsonl"

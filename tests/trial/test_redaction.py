@@ -7,7 +7,7 @@ from clocks import processor_seconds
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenteval.trial.redaction import Redactor
+from agenteval.trial.redaction import KnownKeys, Redactor, secrets_of
 
 # Put together here, so that no scanner of repositories takes them for real ones.
 KEY = "sk-" + "proj0123456789abcdef"
@@ -141,3 +141,41 @@ def test_a_long_text_of_what_begins_like_a_find_takes_no_longer_than_its_length(
     """A tenth of a second; by a pattern that starts again at each place it is a minute."""
     text = run * (120_000 // len(run))
     assert processor_seconds(lambda: Redactor().text(text), enough=2) < 2
+
+
+# Keys that are known by their value.
+
+KEYS = KnownKeys.of(["a-secret-of-mine"])
+
+
+class _NamedError(Exception):
+    def __init__(self, message: str, url: str) -> None:
+        super().__init__(message)
+        self.url = url
+
+
+def test_half_an_address_has_no_password() -> None:
+    assert [*secrets_of({"URL": "http://[::1"})] == []
+
+
+def test_a_value_that_nests_too_deeply_is_dropped() -> None:
+    value: object = "a-secret-of-mine"
+    for _ in range(2000):
+        value = [value]
+    try:
+        cleaned = repr(KEYS.value(value))
+    except RecursionError:
+        cleaned = ""
+    assert "a-secret-of-mine" not in cleaned
+
+
+def test_an_error_keeps_no_key_in_its_message_or_attributes() -> None:
+    error = _NamedError("refused a-secret-of-mine", "http://x/a-secret-of-mine")
+    KEYS.hide(error)
+    assert "a-secret-of-mine" not in f"{error} {error.url}"
+
+
+def test_a_redactor_counts_the_known_keys_that_it_takes_out() -> None:
+    redactor = Redactor(known=KEYS)
+    assert "a-secret-of-mine" not in redactor.text("echo a-secret-of-mine")
+    assert redactor.counts["known key"] == 1

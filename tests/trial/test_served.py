@@ -4,8 +4,18 @@ import pytest
 
 from agenteval.testing import trial
 from agenteval.trial.call import FULL, Ending, Outcome
-from agenteval.trial.tally import AsServed, Spread, Tallies, cut_reply, sent, spread
-from agenteval.trial.trial import AgentPart, Message, Timing, Turn, Usage
+from agenteval.trial.tally import (
+    LONGEST,
+    AsServed,
+    Spread,
+    Tallies,
+    cut_reply,
+    generated,
+    sent,
+    spread,
+    stretch,
+)
+from agenteval.trial.trial import AgentPart, Message, Timing, Turn, Usage, timing_of
 
 
 @pytest.mark.parametrize(
@@ -70,3 +80,42 @@ def test_a_request_is_the_same_counted_as_a_whole_or_from_the_last_one_on() -> N
     ]
     first = sent(told[:1], 3)
     assert sent(told, 9, [first]) == sent(told, 9)
+
+
+@pytest.mark.parametrize(
+    ("arrivals", "timing"),
+    [
+        ([], None),
+        ([0.5], Timing(0.5, 1)),
+        ([0.5, 0.75], Timing(0.5, 2, 0.25, 0.25, 0.25, 0.25)),
+        ([1.0, 2.0, 4.0, 8.0], Timing(1.0, 4, 7 / 3, 2.0, 4.0, 4.0)),
+        ([float(at) for at in range(21)] + [30.0], Timing(0.0, 22, 30 / 21, 1.0, 1.0, 10.0)),
+    ],
+)
+def test_the_pieces_of_a_stream_become_first_mean_median_p95_and_longest(arrivals, timing) -> None:
+    assert timing_of(arrivals) == timing
+
+
+@pytest.mark.parametrize(
+    ("tokens", "seconds", "times"),
+    [
+        (0, 20.0, 1.0),
+        (199, 1000.0, 1.0),  # too little to be a speed
+        (400, 5.0, 1.0),  # fast: nobody gets less than the limit
+        (400, 10.0, 1.0),
+        (400, 40.0, 4.0),
+        (400, 10_000.0, LONGEST),
+    ],
+)
+def test_a_slow_server_gets_as_much_more_time_as_it_is_slower_than_the_reference(
+    tokens, seconds, times
+) -> None:
+    assert stretch(tokens, seconds) == times
+
+
+@pytest.mark.parametrize(
+    ("counted", "timing", "tokens"),
+    [(50, Timing(0.1, 20), 50), (0, Timing(0.1, 20), 20), (0, None, 0)],
+)
+def test_pieces_stand_for_tokens_that_nobody_counted(counted, timing, tokens) -> None:
+    assert generated(Turn("", (), "stop", Usage(100, counted), "{}", 1.0, timing)) == tokens
