@@ -29,7 +29,7 @@ from rich.text import Text
 
 from agenteval.protocols import TrialKey
 from agenteval.report.details import detail_tables, summary_tables
-from agenteval.report.figures import pace, titled, useful
+from agenteval.report.figures import pace, run_heads
 from agenteval.report.gate import UNITS, GateView, Line, goals_told
 from agenteval.report.tables import (
     MARK,
@@ -48,7 +48,6 @@ from agenteval.report.tables import (
 )
 from agenteval.report.view import View
 from agenteval.stats.promotion import GateVerdict, confidence_text
-from agenteval.trial.call import Outcome
 from agenteval.trial.text import as_name, visible
 
 # The progress of runs: a rate comes with its interval when the run has ended, not before.
@@ -202,19 +201,18 @@ def standing_table(view: View) -> Table:
     """Return the table of one line for each model: goals, errors, recovery, speed."""
     rows = []
     for run in view.runs:
-        seconds = run.run.effort.seconds if run.run.effort else None
         tokens = run.executions.completion_tokens if run.executions else 0
         cells = (
-            own_share(dict(run.outcomes)[Outcome.COMPLETED]),
+            own_share(run.completed),
             own_per_100(run.errors.total),
             own_share(run.recovery.at_once),
             own_share(run.recovery.at_all),
-            pace(*useful(run)),
-            pace(tokens, tokens / seconds if seconds else None),
+            pace(run.useful, run.per_second(60 * run.useful)),
+            pace(tokens, run.per_second(tokens)),
         )
         rows.append(row(run.label, cells))
     labels = ("goal reached", "errors per 100 calls", "recovered next turn", "recovered ever")
-    columns = titled(view.runs, *labels, "useful calls/min", "tokens/s")
+    columns = run_heads(view.runs, *labels, "useful calls/min", "tokens/s")
     return titled_table("standing", columns, rows, basis=view.basis)
 
 

@@ -11,7 +11,6 @@ from math import inf, isfinite, isnan, nan
 from operator import attrgetter
 from typing import Final, TypedDict
 
-from agenteval.classes.malformed import FAULTS
 from agenteval.report.provenance import model_facts
 from agenteval.report.sentences import Side, after, compared, p_text, scope
 from agenteval.report.tables import (
@@ -208,15 +207,10 @@ def _pair(first: Side, second: Side, pairing: Pairing, about: Estimand, seed: in
         first.label,
         second.label,
         total,
-        adjusted=1.0,
-        kinds=kinds,
-        kinds_adjusted=1.0,
+        kinds,
         errors=(sum(first.errors.errors), sum(second.errors.errors)),
         figures=_figures_of(first, second, total if has_calls else None, how),
-        classes=tuple(
-            ClassPair(name, difference, 1.0)
-            for name, difference in zip(classes, by_class, strict=True)
-        ),
+        classes=tuple(map(ClassPair, classes, by_class)),
         by_trial=not has_calls or (first.errors.by_trial and second.errors.by_trial),
         of_counts=has_calls and not (first.run and second.run),
         simulated=first.card.simulated or second.card.simulated,
@@ -303,7 +297,7 @@ def _classes(pair: Pair) -> Table:
             _p(difference.p),
             _p(of_class.adjusted),
         )
-        rows.append(row(of_class.id, cells))
+        rows.append(row(of_class.label, cells))
     correction = after(pair.family_size)
     heads = _heads(pair, "p", "p adjusted")
     return titled_table("pair-classes", heads, rows, pair=pair, correction=correction)
@@ -441,12 +435,12 @@ def _measured(runs: tuple[Run, Run], pair: Pair) -> Iterator[Measured]:
 
     Their p are adjusted as one family.
     """
-    first, second = (arrived(Tallies.of(run.trials), FAULTS) for run in runs)
+    first, second = (arrived(Tallies.of(run.trials).counted) for run in runs)
     arrivals: dict[str, Difference] = {}
     if any(first.faulty.calls) and any(second.faulty.calls):
         arrivals = dict(_arrivals(first, second))
     written = {"errors, of any class": pair.difference}
-    written |= {of_class.id: of_class.difference for of_class in pair.classes}
+    written |= {of_class.label: of_class.difference for of_class in pair.classes}
     differences = [*arrivals.items(), *written.items()]
     adjusted = holm([difference.p for _, difference in differences])
     for at, (name, difference) in enumerate(differences):

@@ -20,7 +20,7 @@ from agenteval.report.tables import (
     void_of,
 )
 from agenteval.report.view import RunView
-from agenteval.stats.rates import NOTHING, Rate, clustered
+from agenteval.stats.rates import Rate
 from agenteval.trial.run import (
     ALLOW_LISTS,
     NOT_OBSERVABLE,
@@ -152,30 +152,19 @@ def architecture(card: ModelCard) -> str:
 
 # Calls of sub-agents, which all other tables leave out.
 
-FIRST = "first agent, all scenarios"
+_FIRST = "first agent, all scenarios"
+_NO_CALL = Rate(0, 0)
 
 
-def agent_tables(views: Sequence[RunView]) -> tuple[Table, ...]:
-    """Return the table of calls by agent; none if no sub-agent made a call."""
-    rates = [agent_rates(view) for view in views]
-    names = sorted({name for run in rates for name in run})
-    if not names:
-        return ()
-    rows = [row(FIRST, (own_per_100(view.errors.total) for view in views))]
-    for name in names:
-        of_agent = [run.get(name, Rate(0, 0)) for run in rates]
-        rows.append(row(name, map(own_per_100, of_agent)))
-    return (titled_table("agents", heads(views), rows),)
-
-
-def agent_rates(view: RunView) -> Mapping[str, Rate]:
-    """Return the error rate of each sub-agent, over the trials in which it made calls."""
-    trials = view.score.counted
-    names = sorted({name for one in trials for name in one.agents})
-    return {
-        name: clustered([one.agents.get(name, NOTHING) for one in trials], view.layout)
-        for name in names
-    }
+def agent_tables(views: Sequence[RunView]) -> Iterator[Table]:
+    """Yield the table of calls by agent; none if no sub-agent made a call."""
+    names = sorted({name for view in views for name in view.agents})
+    if names:
+        rates = {_FIRST: [view.errors.total for view in views]}
+        for name in names:
+            rates[name] = [view.agents.get(name, _NO_CALL) for view in views]
+        rows = [row(name, map(own_per_100, of_agent)) for name, of_agent in rates.items()]
+        yield titled_table("agents", heads(views), rows)
 
 
 def agents_told(role: str, run: RunSummary) -> Iterator[str]:
@@ -221,7 +210,7 @@ def _of_run(view: RunView) -> list[str]:
             f"{view.label}: sessions out of logs of {run.source.format}. Tasks, prompts and rules "
             "were whatever their users had: a rate stands beside these alone."
         )
-    if view.unguarded:
+    if run.sandbox == "none":
         texts.append(f"{view.label}: commands ran WITHOUT A SANDBOX (sandbox none).")
     if not run.complete:
         cut = sum(one.cause is Cause.INTERRUPTED for one in view.score.voids)

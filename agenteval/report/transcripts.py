@@ -8,9 +8,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any
 
-from agenteval.report.json import attributes
+from agenteval.report.json import Document, attributes, keyed
 from agenteval.report.tables import counted
 from agenteval.trial.call import Ending, MalformedCall, Outcome, ToolCall, Verdict
 from agenteval.trial.recovery import trial_recovery
@@ -35,7 +34,7 @@ ENDED = {
     Ending.BROKEN: "our side or the server failed",
     Ending.REFUSED: "a limit of the scenario refused it",
 }
-Place = tuple[int | None, int | None]  # turn and position of a call
+_Place = tuple[int | None, int | None]  # turn and position of a call
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +57,7 @@ class CallShown:
     reply: str
     cut: int  # characters of the reply left out
     state: str  # "denied", "allowed", or how an allowed call failed
-    agents: "tuple[AgentShown, ...]" = ()  # that it asked for
+    agents: "Sequence[AgentShown]" = ()  # that it asked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +71,7 @@ class _TurnShown:
     text: str
     reasoning: str
     cost: str
-    calls: tuple[CallShown, ...]
+    calls: Sequence[CallShown]
     malformed: tuple[MalformedCall, ...]
     unread: int
 
@@ -102,9 +101,9 @@ class TrialShown:
     turns: tuple[_TurnShown, ...]
     agents: tuple[AgentShown, ...] = ()
     reason: str = ""
+    prompt: tuple[tuple[str, str], ...] = ()  # who says it, and what
     trace: str = ""
     steps: tuple[tuple[str, bool, str], ...] = ()  # name, whether reached, and where
-    prompt: tuple[tuple[str, str], ...] = ()  # who says it, and what
     place: str = ""  # of its page, by which it is linked
 
     @property
@@ -121,10 +120,17 @@ def shown_trial(trial: Trial, place: str = "", first: int = 0) -> TrialShown:
     """Return a trial as shown; of a part of one, `first` is the turn that it begins with."""
     turns, agents = _acted(trial, 0, "", first)
     reason, _, trace = trial.reason.partition("\n")
-    reason, trace = shortened(reason, NAME_SHOWN), shortened(trace, TEXT_SHOWN)
-    steps = tuple((step.name, step.reached, _reached_at(step)) for step in trial.handshake)
-    prompt = _prompt(trial.prompt)
-    return TrialShown(trial, denials(trial), turns, agents, reason, trace, steps, prompt, place)
+    return TrialShown(
+        trial,
+        denials(trial),
+        turns,
+        agents,
+        reason=shortened(reason, NAME_SHOWN),
+        prompt=_prompt(trial.prompt),
+        trace=shortened(trace, TEXT_SHOWN),
+        steps=tuple((step.name, step.reached, _reached_at(step)) for step in trial.handshake),
+        place=place,
+    )
 
 
 def _prompt(messages: Sequence[Message]) -> tuple[tuple[str, str], ...]:
@@ -158,30 +164,39 @@ def _acted(
 
     `trial` has the turns and calls of that agent, and all sub-agents of the trial.
     """
-    agents_by_call: dict[Place, list[AgentShown]] = defaultdict(list)
+    agents_by_call: dict[_Place, list[AgentShown]] = defaultdict(list)
     for part in trial.agents:
         if part.parent == number:
-            own = replace(trial, turns=part.turns, calls=part.calls, ending=part.ending)
-            reason = shortened(part.reason, NAME_SHOWN)
-            acted = _acted(own, part.number, part.label, first)
-            agent = AgentShown(part, denials(part), *acted, reason, _prompt(part.prompt))
-            agents_by_call[part.turn, part.position].append(agent)
+            agents_by_call[part.turn, part.position].append(_agent_shown(trial, part, first))
     recoveries = {
         (denial.turn, denial.position): str(denial.recovery)
         for denial in trial_recovery(trial).aftermaths
     }
     calls: dict[int, list[CallShown]] = defaultdict(list)
     for record in trial.calls:
-        place = record.turn, record.position
-        call = replace(
-            _call(record),
+        spot = record.turn, record.position
+        call = _call_shown(
+            record,
             place=(label, first + record.turn, record.position),
-            followed=recoveries.get(place, ""),
-            agents=tuple(agents_by_call.pop(place, ())),
+            followed=recoveries.get(spot, ""),
+            agents=agents_by_call.pop(spot, ()),
         )
         calls[record.turn].append(call)
     turns = [_turn(turn, calls[at], first + at + 1) for at, turn in enumerate(trial.turns)]
     return tuple(turns), tuple(chain.from_iterable(agents_by_call.values()))
+
+
+def _agent_shown(trial: Trial, part: AgentPart, first: int) -> AgentShown:
+    own = replace(trial, turns=part.turns, calls=part.calls, ending=part.ending)
+    turns, agents = _acted(own, part.number, part.label, first)
+    return AgentShown(
+        part,
+        denials(part),
+        turns,
+        agents,
+        reason=shortened(part.reason, NAME_SHOWN),
+        prompt=_prompt(part.prompt),
+    )
 
 
 def _turn(turn: Turn, calls: Sequence[CallShown], number: int) -> _TurnShown:
@@ -190,7 +205,7 @@ def _turn(turn: Turn, calls: Sequence[CallShown], number: int) -> _TurnShown:
         text=shortened(turn.text, TEXT_SHOWN),
         reasoning=shortened(turn.reasoning, TEXT_SHOWN),
         cost=_cost(turn),
-        calls=tuple(calls),
+        calls=calls,
         malformed=turn.malformed,
         unread=len(turn.calls) - len(calls),
     )
@@ -199,17 +214,24 @@ def _turn(turn: Turn, calls: Sequence[CallShown], number: int) -> _TurnShown:
 def _cost(turn: Turn) -> str:
     """Return the time of a turn, with its tokens if the server counted them."""
     usage = turn.usage
-    parts = [f"{turn.seconds:.1f} s"]
+    seconds = f"{turn.seconds:.1f} s"
     if usage.prompt_tokens or usage.completion_tokens:
-        parts.append(f"{usage.prompt_tokens:,} tokens read, {usage.completion_tokens:,} written")
-    return "; ".join(parts)
+        read, written = usage.prompt_tokens, usage.completion_tokens
+        return f"{seconds}; {read:,} tokens read, {written:,} written"
+    return seconds
 
 
-def _call(record: CallRecord) -> CallShown:
+def _call_shown(
+    record: CallRecord,
+    *,
+    place: tuple[str, int, int],
+    followed: str,
+    agents: Sequence[AgentShown],
+) -> CallShown:
     before, marked, after = _parts(*marked_text(record.call, record.verdict))
     primary = record.verdict.primary
     return CallShown(
-        place=("", record.turn, record.position),
+        place=place,
         tool=shortened(record.call.name, NAME_SHOWN),
         named=primary is not None and primary.evidence.text == record.call.name,
         before=before,
@@ -217,10 +239,11 @@ def _call(record: CallRecord) -> CallShown:
         after=after,
         classes=tuple(finding.failure_class for finding in record.verdict.findings),
         hint=shortened(primary.hint, AFTER_SHOWN) if primary else "",
-        followed="",
+        followed=followed,
         reply=record.reply[:REPLY_SHOWN],
         cut=max(0, len(record.reply) - REPLY_SHOWN),
         state=_state(record),
+        agents=agents,
     )
 
 
@@ -390,56 +413,41 @@ def _indented(text: str, deep: int = 1) -> Iterator[str]:
     return (f"{_IN * deep}{line}".rstrip() for line in text.splitlines())
 
 
-def document(run: Run, trial: Trial) -> dict[str, Any]:
+def document(run: Run, trial: Trial) -> Document:
     """Return a trial in full; its keys are stable and documented in docs/json.md."""
-    names = ("scenario", "number", "seed", "outcome", "ending", "reason", "cause", "seconds")
-    return {
-        "schema": SCHEMA,
-        "run": run.id,
-        "model": run.model.name,
-        "simulated": run.model.simulated,
-        "arm": run.arm.name if run.arm else None,
-        **attributes(trial, *names, "goal", "goal_turn", "handshake"),
-        **_agent_document(trial),
-        "agents": [agent_document(part) for part in trial.agents],
-    }
+    return keyed(
+        trial,
+        "transcript",
+        schema=SCHEMA,
+        run=run.id,
+        model=run.model.name,
+        simulated=run.model.simulated,
+        arm=run.arm.name if run.arm else None,
+        prompt=_prompt_document(trial.prompt),
+        turns=_turn_documents(trial),
+        agents=[agent_document(part) for part in trial.agents],
+    )
 
 
-def agent_document(part: AgentPart) -> dict[str, Any]:
-    place = attributes(part, "parent", "turn", "position", "ending", "reason")
-    return {"name": part.label, **place, **_agent_document(part)}
+def agent_document(part: AgentPart) -> Document:
+    prompt = _prompt_document(part.prompt)
+    return keyed(part, "agent", prompt=prompt, turns=_turn_documents(part))
 
 
-def _agent_document(part: Trial | AgentPart) -> dict[str, Any]:
-    turns = []
+def _prompt_document(prompt: Sequence[Message]) -> list[Document]:
+    return [{"role": role, "content": text} for role, text in _messages(prompt)]
+
+
+def _turn_documents(part: Trial | AgentPart) -> list[Document]:
+    documents = []
     for at, turn in enumerate(part.turns):
-        texts = attributes(turn, "text", "reasoning", "finish_reason", "seconds")
-        calls = [_call_document(call) for call in part.calls if call.turn == at]
-        parts = attributes(turn, "usage", "malformed")
-        turns.append({**texts, **parts, "calls": calls})
-    prompt = [{"role": role, "content": text} for role, text in _messages(part.prompt)]
-    return {"prompt": prompt, "turns": turns}
+        records = [record for record in part.calls if record.turn == at]
+        calls = [{**keyed(record, "call"), **execution_document(record)} for record in records]
+        documents.append(keyed(turn, "turn", calls=calls))
+    return documents
 
 
-def _call_document(record: CallRecord) -> dict[str, Any]:
-    findings = []
-    for finding in record.verdict.findings:
-        evidence = finding.evidence._asdict()
-        findings.append(
-            {"class": finding.failure_class, "evidence": evidence, "hint": finding.hint}
-        )
-    return {
-        "position": record.position,
-        "tool": record.call.name,
-        "arguments": record.call.json_arguments,
-        "allowed": record.verdict.allowed,
-        "findings": findings,
-        "reply": record.reply,
-        **execution_document(record),
-    }
-
-
-def execution_document(record: CallRecord) -> dict[str, Any]:
+def execution_document(record: CallRecord) -> Document:
     """Return how a call ran; nulls for one that did not."""
     ran = record.execution
     if ran is None:

@@ -37,7 +37,7 @@ def view():
 
 
 def test_every_rate_of_the_published_table_is_there_to_two_decimals(view):
-    rates = [[f"{100 * rate.value:.2f}" for rate in model.rows] for model in view.models]
+    rates = [[f"{100 * rate.value:.2f}" for rate in model.rows.values()] for model in view.models]
     assert rates == [
         ["6.33", "0.00", "2.53", "0.00", "0.00", "0.63", "0.00", "0.00", "2.53", "0.00", "0.00"],
         ["0.62", "0.62", "0.00", "0.00", "0.00", "0.00", "0.62", "1.24", "0.62", "1.86", "0.00"],

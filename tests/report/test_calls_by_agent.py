@@ -32,4 +32,4 @@ def test_calls_of_sub_agents_stand_apart_with_their_own_n():
 
 
 def test_without_sub_agents_there_is_no_such_table():
-    assert agent_tables(build_view([run(trial(LIST))]).runs) == ()
+    assert [*agent_tables(build_view([run(trial(LIST))]).runs)] == []

@@ -53,7 +53,7 @@ def test_rows_add_up_to_the_total_whatever_they_are_called(runs):
     fold = {"pipe-to-filter": "bash", "shell-chain": "bash", "hallucinated-tool": "tool"}
     for view in (build_view(runs), build_view(runs, fold=fold)):
         for model in view.models:
-            assert sum(rate.count for rate in model.rows) == model.total.count
+            assert sum(rate.count for rate in model.rows.values()) == model.total.count
     assert [row.id for row in build_view(runs, fold=fold).rows] == [
         "bash",
         "tool",
@@ -129,7 +129,7 @@ def test_where_more_than_two_in_100_are_void_the_total_is_told_with_them_too(voi
     trials += [trial(LIST, LIST, number=at, **cause) for at in range(100 - voids, 100)]
     (model,) = build_view([run(*trials)]).models
     assert (model.total.count, model.total.n) == (3, 100 - voids)
-    found = [(rate.count, rate.n) for rate in model.with_voids or ()]
+    found = [(rate.count, rate.n) for rate in model.with_voids]
     assert found == both
 
 
@@ -274,8 +274,10 @@ def test_recovery_is_told_by_what_the_denials_told():
     made = run(back, replace(lost, number=2), arm=BARE)
     view = build_view([made])
     (of_run,) = view.runs
-    found = of_run.recovery.by_told
-    told = {one: (at_once.count, ever.count, ever.n) for one, at_once, ever in found}
+    told = {
+        content: (rates["at_once"].count, rates["at_all"].count, rates["at_all"].n)
+        for content, rates in of_run.recovery.by_content.items()
+    }
     assert told == {"denial: bare": (1, 1, 2), "no such tool": (0, 0, 1)}
     (table,) = [one for one in denial_tables(view.runs) if one.title.startswith("Recovery by")]
     assert [(row.label, row.cells[0].count) for row in table.rows] == [
