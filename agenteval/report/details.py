@@ -61,10 +61,11 @@ _FLAG_GUESSING = "hallucinated-flag"
 
 def detail_tables(view: View) -> tuple[Table, ...]:
     """Return the tables of the pairs, if the view compares them, and of the runs of the view."""
+    pairs = tuple(pair_tables(view))
     if not view.runs:
-        return pair_tables(view)
+        return pairs
     return (
-        *pair_tables(view),
+        *pairs,
         _outcomes(view.runs),
         _behaviour(view.runs),
         *_scenarios(view.runs),
@@ -80,7 +81,7 @@ def detail_tables(view: View) -> tuple[Table, ...]:
 
 def summary_tables(view: View) -> tuple[Table, ...]:
     """Return the detail tables that a decision needs: outcome and recovery."""
-    pairs = pair_tables(view)
+    pairs = tuple(pair_tables(view))
     return (_outcomes(view.runs), _behaviour(view.runs), *pairs) if view.runs else pairs
 
 

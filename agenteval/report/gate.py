@@ -8,9 +8,8 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil, isfinite, isinf
-from typing import Any
 
-from agenteval.report.json import attributes, encoded
+from agenteval.report.json import Document, encoded, keyed
 from agenteval.report.provenance import MIXED, SIMULATED, agents_told
 from agenteval.report.tables import (
     BY_WORDS,
@@ -317,64 +316,38 @@ def dumps(view: GateView) -> str:
     return json.dumps(document(view), indent=2, allow_nan=False)
 
 
-def document(view: GateView) -> dict[str, Any]:
-    judgement = view.judgement
-    minimums = [
-        {
-            "of": minimum.of,
-            "asked": minimum.required,
-            "seen": minimum.observed,
-            "verdict": minimum.verdict,
-        }
-        for minimum in judgement.minimums
-    ]
-    return {
-        "schema": SCHEMA,
-        "verdict": judgement.verdict,
-        "simulated": view.simulated,
-        "level": judgement.level,
-        **attributes(judgement.rules, "ratio", "about"),
-        "worlds_met": judgement.pairing.worlds,
-        "calls_left_out": list(judgement.pairing.left_out),
-        "rules": view.rules,
-        "baseline": _run(view.baseline, view.goals[0]),
-        "candidate": _run(view.candidate, view.goals[1]),
-        "criteria": [_criterion(result, view.candidate) for result in judgement.criteria],
-        "minimums": minimums,
-        "out_of_reach": [criterion.fields for criterion in view.reach],
-        "remarks": list(view.remarks),
-    }
+def document(view: GateView) -> Document:
+    of_baseline, of_candidate = view.goals
+    return keyed(
+        view,
+        "gate",
+        schema=SCHEMA,
+        baseline=_run(view.baseline, of_baseline),
+        candidate=_run(view.candidate, of_candidate),
+        criteria=[_criterion(result, view.candidate) for result in view.judgement.criteria],
+    )
 
 
-def _run(run: RunSummary, reached: Rate | None) -> dict[str, Any]:
-    return {
-        **attributes(run, "id", "model", "simulated"),
-        "arm": run.conditions.arm,
-        "trials": len(run.counted),
-        "void": len(run.trials) - len(run.counted),
-        "calls": run.calls,
-        "completed": encoded(reached),
-    }
+def _run(run: RunSummary, reached: Rate | None) -> Document:
+    return keyed(
+        run,
+        "gate-run",
+        trials=len(run.counted),
+        void=len(run.trials) - len(run.counted),
+        completed=encoded(reached),
+    )
 
 
-def _criterion(result: Result, candidate: RunSummary) -> dict[str, Any]:
-    measure, trials = result.measure, len(result.bearing(candidate))
+def _criterion(result: Result, candidate: RunSummary) -> Document:
+    trials = len(result.bearing(candidate))
     lower, upper = result.bounds or (None, None)
     if upper is not None and upper >= MOST:
         upper = None
-    return {
-        "name": measure.name,
-        "estimate": _number(result.estimate),
-        "lower": lower,
-        "upper": upper,
-        **attributes(measure, "limit", "count", "n", "of", "forbidden"),
-        "p_fail": result.p_fail,
-        "verdict": result.verdict,
-        "trials_needed": [
-            ceil(times * trials) if isfinite(times) else None for times in needed(result) or ()
-        ],
-    }
-
-
-def _number(value: float | None) -> float | None:
-    return value if value is None or isfinite(value) else None
+    trials_needed = [times * trials for times in needed(result) or ()]
+    return keyed(
+        result,
+        "criterion",
+        lower=lower,
+        upper=upper,
+        trials_needed=[ceil(size) if isfinite(size) else None for size in trials_needed],
+    )

@@ -49,6 +49,9 @@ class Errors:
     cannot_occur: tuple[str, ...] = ()  # classes that the server keeps the model from
 
 
+Unit = Literal["per 100", "share", "mean"]
+
+
 @dataclass(frozen=True, slots=True)
 class Figure:
     """One figure of two models. `difference` is None if one of the two has no data for it.
@@ -57,7 +60,7 @@ class Figure:
     """
 
     label: str
-    unit: Literal["per 100", "share", "mean"]
+    unit: Unit
     difference: Difference | MeanDifference | None
     adjusted: float | None = None
 
