@@ -27,7 +27,7 @@ from rich.text import Text
 from agenteval.protocols import TrialKey
 from agenteval.report.details import detail_tables, summary_tables
 from agenteval.report.figures import pace, run_heads
-from agenteval.report.gate import UNITS, GateView, Line, goals_told
+from agenteval.report.gate import UNITS, GateView, Line
 from agenteval.report.tables import (
     MARK,
     MISSED,
@@ -44,7 +44,7 @@ from agenteval.report.tables import (
     void_lines,
 )
 from agenteval.report.view import View
-from agenteval.stats.promotion import GateVerdict, confidence_text
+from agenteval.stats.promotion import GateVerdict
 from agenteval.trial.text import as_name, visible
 
 # The progress of runs: a rate comes with its interval when the run has ended, not before.
@@ -362,10 +362,9 @@ _STYLES = {
 def render_verdict(view: GateView, console: Console) -> None:
     both = as_name(f"{view.candidate.model} over {view.baseline.model}")
     console.print(Text(both, style="bold"))
-    console.print(Text(as_name(goals_told(view))))
-    sure = confidence_text(view.judgement.level)
+    console.print(Text(as_name(view.goals_line)))
     runs = f"Runs: {view.candidate.id} over {view.baseline.id}."
-    bounds = f"One-sided {sure} % bounds. {UNITS} Rules: {view.rules}. {runs}"
+    bounds = f"One-sided {view.sure} % bounds. {UNITS} Rules: {view.rules}. {runs}"
     console.print(Text(as_name(bounds), style="dim"))
     if _least_width(view) <= console.width:
         console.print(_verdict_table(view))

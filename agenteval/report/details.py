@@ -8,7 +8,7 @@ it.
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import chain, groupby
 from math import ceil
 from operator import attrgetter, itemgetter
@@ -45,7 +45,7 @@ from agenteval.report.transcripts import (
     rank,
     shown_trial,
 )
-from agenteval.report.view import RunView, ScenarioView, View
+from agenteval.report.view import RunView, ScenarioView, View, Views
 from agenteval.shell.gate import quoted
 from agenteval.stats.rates import Rate, clustered
 from agenteval.trial.call import Outcome
@@ -85,13 +85,13 @@ def summary_tables(view: View) -> tuple[Table, ...]:
     return (_outcomes(view.runs), _behaviour(view.runs), *pairs) if view.runs else pairs
 
 
-def _served(views: Sequence[RunView]) -> Iterator[Table]:
+def _served(views: Views) -> Iterator[Table]:
     """Yield the table of speed; none where only the summaries of a run were read."""
     if all(view.served for view in views):
         yield figure_table("served", views)
 
 
-def _executions(views: Sequence[RunView]) -> Iterator[Table]:
+def _executions(views: Views) -> Iterator[Table]:
     """Yield the table of executions; none where only the summaries of a run were read."""
     executions = [view.executions for view in views if view.executions]
     errors = [view.tool_errors for view in views if view.tool_errors]
@@ -111,7 +111,7 @@ def _executions(views: Sequence[RunView]) -> Iterator[Table]:
     yield titled_table("executions", columns, rows)
 
 
-def _behaviour(views: Sequence[RunView]) -> Table:
+def _behaviour(views: Views) -> Table:
     reactions, again, flags, handshakes, exits = [], [], [], [], []
     for view in views:
         guessed = clustered(view.score.errors.clusters(_FLAG_GUESSING), view.layout)
@@ -147,7 +147,7 @@ def _handshake_total(view: RunView) -> Cell:
     return own_share(Rate(completed, sum(funnel.trials for funnel in funnels)))
 
 
-def _outcomes(views: Sequence[RunView]) -> Table:
+def _outcomes(views: Views) -> Table:
     rows = []
     for end in views[0].outcomes:
         cells = [observable_cell(view, share(view.outcomes[end])) for view in views]
@@ -165,7 +165,7 @@ def _outcomes(views: Sequence[RunView]) -> Table:
     return titled_table("outcomes", columns, rows, more=more)
 
 
-def _troubles(views: Sequence[RunView]) -> Iterator[Row]:
+def _troubles(views: Views) -> Iterator[Row]:
     """Yield the rows on what a server or our side did wrong, without those of no trouble."""
     replayed = [sum(view.run.replaced.values()) for view in views]
     for name, counts in (
@@ -189,7 +189,7 @@ def _per_1000(rate: Rate) -> Cell:
 _NO_TRIAL = Rate(0, 0)
 
 
-def _scenarios(views: Sequence[RunView]) -> Iterator[Table]:
+def _scenarios(views: Views) -> Iterator[Table]:
     """Yield the table by scenario; none where no trial counts."""
     nothing = ScenarioView(_NO_TRIAL, _NO_TRIAL)
     rows: list[Row] = []
@@ -200,14 +200,14 @@ def _scenarios(views: Sequence[RunView]) -> Iterator[Table]:
         yield titled_table("scenarios", heads(views), rows)
 
 
-def _handshakes(views: Sequence[RunView]) -> Iterator[Table]:
+def _handshakes(views: Views) -> Iterator[Table]:
     """Yield one funnel for each scenario that has a handshake."""
     scenarios = {handshake.scenario for view in views for handshake in view.handshakes}
     for scenario in sorted(scenarios):
         yield _handshake(views, scenario)
 
 
-def _handshake(views: Sequence[RunView], scenario: str) -> Table:
+def _handshake(views: Views, scenario: str) -> Table:
     trials = []
     in_order = []
     rates_by_step: dict[str, list[Rate]] = {}
@@ -263,14 +263,6 @@ class _CallLine:
     marked: str
     after: str
 
-    @property
-    def href(self) -> str:
-        return f"{self.line.href}-{self.turn}"
-
-    @property
-    def where(self) -> str:
-        return f"{self.line.trial.scenario} #{self.line.trial.number}, turn {self.turn}"
-
 
 @dataclass(frozen=True, slots=True)
 class CallList:
@@ -303,11 +295,6 @@ class _CallsPage:
     of: CallList
     calls: Sequence[_CallLine]
     first: int  # the number of the first one, from 1
-
-    def href(self, call: _CallLine, main: str) -> str:
-        """Return the link from this page to a call; `main` is the file of the report."""
-        beside = (call.line.file or "").rpartition("/")[2]
-        return f"{beside or f'../{main}'}#{call.line.place}-{call.turn}"
 
 
 def gather(calls: _Calls, run: int, line: _TrialLine, trial: Trial) -> None:
@@ -384,7 +371,7 @@ class _TrialsPage:
     first: int  # the number of the first one, from 1, among those that are written
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Evidence:
     """The trials and denied calls of a report.
 
@@ -392,35 +379,11 @@ class Evidence:
     `inline` has the calls of the trials in the page itself, by the place of their list.
     """
 
-    lines: list[list[_TrialLine]] = field(default_factory=list)
-    transcripts: list[list[TrialShown]] = field(default_factory=list)  # in the page itself
-    pages: list[_TrialsPage] = field(default_factory=list)
-    calls: list[CallList] = field(default_factory=list)
-    inline: _Calls = field(default_factory=dict)
-
-    def read(self, run: RunView, at: int, lines: Sequence[_TrialLine]) -> _Calls:
-        """Add the transcripts of a run that stand in the page; return the calls of all lines."""
-        calls: _Calls = {}
-        transcripts = []
-        for line, trial in read_trials(run, lines):
-            gather(calls, at, line, trial)
-            if line.file == "":
-                transcripts.append(shown_trial(trial, line.place))
-                gather(self.inline, at, line, trial)
-        self.transcripts.append(transcripts)
-        return calls
-
-    def lines_on_other_pages(self, run: int) -> list[_TrialLine]:
-        """Return the trials that are on separate pages."""
-        return [line for line in self.lines[run] if line.file]
-
-    def unwritten(self, run: int) -> int:
-        return sum(line.file is None for line in self.lines[run])
-
-    def scenario(self, run: int, name: str) -> str:
-        """Return the link to the worst trial of a scenario; empty if it was not played."""
-        lines = (line for line in self.lines[run] if line.trial.scenario == name)
-        return next((line.href for line in lines), "")
+    lines: list[list[_TrialLine]]
+    transcripts: list[list[TrialShown]]  # in the page itself
+    pages: list[_TrialsPage]
+    calls: list[CallList]
+    inline: _Calls
 
 
 def evidence_of(view: View, folder: str) -> Evidence:
@@ -428,17 +391,25 @@ def evidence_of(view: View, folder: str) -> Evidence:
     total = sum(run.played for run in view.runs)
     # A page must open in a browser: of many trials each run shows its share.
     keep = INLINE // max(1, len(view.runs)) if total > INLINE else INLINE
-    evidence = Evidence()
+    evidence = Evidence([], [], [], [], {})
     for at, run in enumerate(view.runs):
         worst = _worst_first(run, at)
         linked = {line.place for line in _linked_lines(worst, keep)}
         written = linked if total > MOST else {line.place for line in worst}
         lines = _placed(worst, keep, written, f"{folder}/trials-{at + 1}")
+        calls: _Calls = {}
+        transcripts = []
+        for line, trial in read_trials(run, [line for line in lines if line.place in linked]):
+            gather(calls, at, line, trial)
+            if line.file == "":
+                transcripts.append(shown_trial(trial, line.place))
+                gather(evidence.inline, at, line, trial)
         evidence.lines.append(lines)
-        evidence.pages += _pages(run, at, lines, keep)
-        calls = evidence.read(run, at, [line for line in lines if line.place in linked])
+        evidence.transcripts.append(transcripts)
+        evidence.pages.extend(_pages(run, at, lines, keep))
         if worst:
-            evidence.calls += _call_lists(run, at, calls, "" if total > MOST else folder)
+            lists = _call_lists(run, at, calls, "" if total > MOST else folder)
+            evidence.calls.extend(lists)
     evidence.calls.sort(key=attrgetter("failure_class", "place"))
     return evidence
 

@@ -33,7 +33,7 @@ from agenteval.report.tables import (
     table_texts,
     titled_table,
 )
-from agenteval.report.view import RecoveryFigures, RunView, ScenarioView, Turns, View
+from agenteval.report.view import RecoveryFigures, ScenarioView, Turns, View, Views
 from agenteval.stats.comparison import gap
 from agenteval.stats.incidence import Followed, Incidence, incidence
 from agenteval.stats.rates import Estimand, Layout, Rate, clustered
@@ -167,7 +167,7 @@ def _unrecovered(scored: Score, denials: _Denials, layout: Layout, end: Outcome)
 _FAILED_SHOWN = (1, 3, "ever")  # turns
 
 
-def denial_tables(views: Sequence[RunView]) -> Iterator[Table]:
+def denial_tables(views: Views) -> Iterator[Table]:
     """Yield the tables of recovery; without a denial that of its contents would have no row."""
     columns = heads(views, [f"n={counted(view.recovery.at_all.n, 'denial')}" for view in views])
     rows = [
@@ -181,7 +181,7 @@ def denial_tables(views: Sequence[RunView]) -> Iterator[Table]:
     yield figure_table("burden", views)
 
 
-def _recovery_by_content(views: Sequence[RunView]) -> Table:
+def _recovery_by_content(views: Views) -> Table:
     rates_by_content = [view.recovery.by_content for view in views]
     rows = []
     for content in dict.fromkeys(chain.from_iterable(rates_by_content)):
@@ -194,7 +194,7 @@ def _recovery_by_content(views: Sequence[RunView]) -> Table:
     return titled_table("recovery-by-content", heads(views), rows)
 
 
-def _way_back(views: Sequence[RunView]) -> Table:
+def _way_back(views: Views) -> Table:
     by_end = [view.recovery.incidence for view in views]
     rows: list[Row] = []
     for end, by_turns in by_end[0].items():
@@ -334,7 +334,7 @@ def _drawn(
     )
 
 
-def _speed_and_errors(views: Sequence[RunView]) -> Figure | None:
+def _speed_and_errors(views: Views) -> Figure | None:
     points: Points = defaultdict(list)
     rows = []
     for view in views:
@@ -358,12 +358,12 @@ def pace(count: int, speed: float | None) -> Cell:
     return Cell(UNKNOWN) if speed is None else replace(measured(speed), n=f"n={count:,}")
 
 
-def run_heads(views: Sequence[RunView], *labels: str) -> tuple[Head, ...]:
+def run_heads(views: Views, *labels: str) -> tuple[Head, ...]:
     """Return columns that are no models; the first one is marked if any run was simulated."""
     return marked_heads(labels, simulated=any(view.errors.simulated for view in views))
 
 
-def _recovery(views: Sequence[RunView]) -> Figure | None:
+def _recovery(views: Views) -> Figure | None:
     """Return the chart of the share of denials recovered from, by turns since the denial."""
     points: Points = defaultdict(list)
     cells: dict[Turns, list[Cell]] = defaultdict(list)
@@ -385,7 +385,7 @@ def _recovery(views: Sequence[RunView]) -> Figure | None:
     return _drawn("recovery", points, columns, rows)
 
 
-def _levels(views: Sequence[RunView]) -> Figure | None:
+def _levels(views: Views) -> Figure | None:
     """Return the chart of useful calls by concurrency, of models played at several levels."""
     by_model: dict[str, list[tuple[int, int, float]]] = defaultdict(list)
     for view in views:

@@ -18,7 +18,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 from agenteval.errors import UsageError, unwritten
 from agenteval.host import write_whole
 from agenteval.report.details import detail_tables
-from agenteval.report.gate import GateView, Line, goals_told
+from agenteval.report.gate import GateView, Line
 from agenteval.report.json import attributes, encoded
 from agenteval.report.tables import (
     MARK,
@@ -30,7 +30,7 @@ from agenteval.report.tables import (
 )
 from agenteval.report.transcripts import denials, execution_document
 from agenteval.report.view import View
-from agenteval.stats.promotion import GateVerdict, confidence_text
+from agenteval.stats.promotion import GateVerdict
 from agenteval.trial.run import Run
 from agenteval.trial.text import as_name, legible, visible
 from agenteval.trial.trial import AgentPart, CallRecord, Trial
@@ -62,12 +62,12 @@ def junit_text(view: GateView) -> str:
         ("baseline model", view.baseline.model),
         ("candidate", view.candidate.id),
         ("candidate model", view.candidate.model),
-        ("goals", goals_told(view)),
+        ("goals", view.goals_line),
     ):
         SubElement(properties, "property", name=key, value=_cleaned(value))
     for line in view.lines:
         _case(suite, line, view)
-    texts = map(_cleaned, (goals_told(view), *view.remarks))
+    texts = map(_cleaned, (view.goals_line, *view.remarks))
     SubElement(suite, "system-out").text = "\n".join(texts)
     indent(suites)
     return tostring(suites, encoding="unicode", xml_declaration=True) + "\n"
@@ -120,8 +120,7 @@ def markdown_text(view: View) -> str:
 
 
 def gate_dumps(view: GateView) -> str:
-    level = confidence_text(view.judgement.level)
-    return _markdown("gate.md", view=view, goals=goals_told(view), level=level).rstrip() + "\n"
+    return _markdown("gate.md", view=view).rstrip() + "\n"
 
 
 def _markdown(template: str, **values: Any) -> str:

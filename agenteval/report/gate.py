@@ -27,6 +27,7 @@ from agenteval.stats.promotion import (
     Minimum,
     OutOfReach,
     Result,
+    confidence_text,
     needed,
     other_baseline_remarks,
     out_of_reach,
@@ -81,6 +82,23 @@ class GateView:
         return self.baseline.simulated or self.candidate.simulated
 
     @property
+    def sure(self) -> str:
+        """The confidence of a bound, in percent."""
+        return confidence_text(self.judgement.level)
+
+    @property
+    def goals_line(self) -> str:
+        """How often each of the two models reaches its goal: the first thing to know."""
+        before, reached = self.goals
+        if is_logged(self.candidate):
+            return f"Goal reached: not observable in the logs of {self.candidate.model}."
+        candidate = f"Goal reached: {self.candidate.model} {reached}"
+        arm = f" Arm: {self.candidate.conditions.arm}." if self.candidate.conditions.arm else ""
+        if before is None:
+            return f"{candidate}; of the baseline, a table of counts, it is not known.{arm}"
+        return f"{candidate}, {self.baseline.model} (baseline) {before}.{arm}"
+
+    @property
     def meaning(self) -> str:
         """The line after the verdict: what to do, and because of which criteria."""
         names = [line.name for line in self.lines if line.verdict is self.verdict]
@@ -119,18 +137,6 @@ def gate_view(
             for one in (baseline, candidate)
         ),
     )
-
-
-def goals_told(view: GateView) -> str:
-    """Return how often each of the two models reaches its goal: the first thing to know."""
-    before, reached = view.goals
-    if is_logged(view.candidate):
-        return f"Goal reached: not observable in the logs of {view.candidate.model}."
-    candidate = f"Goal reached: {view.candidate.model} {reached}"
-    arm = f" Arm: {view.candidate.conditions.arm}." if view.candidate.conditions.arm else ""
-    if before is None:
-        return f"{candidate}; of the baseline, a table of counts, it is not known.{arm}"
-    return f"{candidate}, {view.baseline.model} (baseline) {before}.{arm}"
 
 
 def _line(result: Result, judgement: Judgement, candidate: RunSummary, never: str) -> Line:

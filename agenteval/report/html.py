@@ -26,12 +26,11 @@ from agenteval.report.details import (
     repeat_line,
 )
 from agenteval.report.figures import SERIES, figures_of, heat_map, scale, ticks
-from agenteval.report.gate import UNITS, GateView, goals_told
+from agenteval.report.gate import UNITS, GateView
 from agenteval.report.sentences import LEADS
 from agenteval.report.tables import MARK, MISSED, SAID, comparison_table, missed_of, void_lines
 from agenteval.report.transcripts import shown_trial
 from agenteval.report.view import View
-from agenteval.stats.promotion import confidence_text
 from agenteval.stats.rates import Rate
 from agenteval.trial.text import as_name, visible
 
@@ -76,23 +75,7 @@ def _funnels(view: View) -> list[tuple[str, Mapping[str, list[_Passed]]]]:
     return sorted(funnels.items())
 
 
-@dataclass(frozen=True, slots=True)
-class PageVerdict:
-    """A gate's verdict, and what to do about it."""
-
-    gate: GateView
-    meaning: str
-
-    @property
-    def goals(self) -> str:
-        return goals_told(self.gate)
-
-    @property
-    def sure(self) -> str:
-        return confidence_text(self.gate.judgement.level)
-
-
-def write(view: View, path: Path, verdict: PageVerdict | None = None) -> None:
+def write(view: View, path: Path, verdict: GateView | None = None) -> None:
     """Write the page and the separate ones, and create their folders.
 
     A verdict comes first, if there is one. Raises as `unwritten` if a file cannot be written.
@@ -107,12 +90,12 @@ def write(view: View, path: Path, verdict: PageVerdict | None = None) -> None:
         raise unwritten(f"--report {path}", error, cure) from error
 
 
-def page(view: View, verdict: PageVerdict | None = None) -> str:
+def page(view: View, verdict: GateView | None = None) -> str:
     """Return the page without the separate ones."""
     return next(pages(view, "report.html", verdict))[1]
 
 
-def pages(view: View, name: str, verdict: PageVerdict | None) -> Iterator[tuple[str, str]]:
+def pages(view: View, name: str, verdict: GateView | None) -> Iterator[tuple[str, str]]:
     """Yield the page of this name, with "" as its file, and the separate ones with their files."""
     evidence = evidence_of(view, f"{Path(name).stem}.trials")
     yield "", _main(view, evidence, verdict)
@@ -129,11 +112,11 @@ def pages(view: View, name: str, verdict: PageVerdict | None) -> Iterator[tuple[
         yield more.file, _rendered("calls.html", beside=more, main=name)
 
 
-def _main(view: View, evidence: Evidence, verdict: PageVerdict | None) -> str:
+def _main(view: View, evidence: Evidence, verdict: GateView | None) -> str:
     return _rendered(
         "report.html",
         view=view,
-        told=verdict,
+        gate=verdict,
         units=UNITS,
         said=SAID,
         leads=LEADS,

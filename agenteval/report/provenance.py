@@ -19,7 +19,7 @@ from agenteval.report.tables import (
     titled_table,
     void_of,
 )
-from agenteval.report.view import Arrivals, RunView
+from agenteval.report.view import Arrivals, RunView, Views
 from agenteval.stats.rates import Rate, total
 from agenteval.trial.run import (
     ALLOW_LISTS,
@@ -40,7 +40,7 @@ from agenteval.trial.tally import spread
 _DIGEST_SHOWN = 19  # "sha256:" and twelve digits tell two policies apart; the JSON has all of it
 
 
-def provenance_table(views: Sequence[RunView]) -> Table:
+def provenance_table(views: Views) -> Table:
     facts = [_facts(view) for view in views]
     rows = []
     for label in dict.fromkeys(chain.from_iterable(facts)):
@@ -153,7 +153,7 @@ _FIRST = "first agent, all scenarios"
 _NO_CALL = Rate(0, 0)
 
 
-def agent_tables(views: Sequence[RunView]) -> Iterator[Table]:
+def agent_tables(views: Views) -> Iterator[Table]:
     """Yield the table of calls by agent; none if no sub-agent made a call."""
     names = sorted({name for view in views for name in view.agents})
     if names:
@@ -184,7 +184,7 @@ _MANY_VOIDS = 0.05  # of all trials: from here on they may make a difference
 MIXED = "A simulated model stands beside a real one: they cannot be compared."
 
 
-def warnings(sides: Sequence[Side], views: Sequence[RunView]) -> Iterator[str]:
+def warnings(sides: Sequence[Side], views: Views) -> Iterator[str]:
     simulated = {side.card.simulated for side in sides}
     if True in simulated:
         yield SIMULATED
@@ -279,7 +279,7 @@ def without_told(classes: Sequence[str]) -> Iterator[str]:
         )
 
 
-def _unequal(views: Sequence[RunView]) -> Iterator[str]:
+def _unequal(views: Views) -> Iterator[str]:
     """Yield the warning on conditions in which the runs differ besides the model."""
     conditions = [Conditions.of(view.run) for view in views]
     differing = [*differing_asked(conditions), *differing_other(conditions)]
@@ -299,7 +299,7 @@ def _scenarios(view: RunView) -> frozenset[str]:
     return frozenset(scenario for scenario, *_ in view.score.worlds)
 
 
-def _other_worlds(views: Sequence[RunView]) -> Iterator[str]:
+def _other_worlds(views: Views) -> Iterator[str]:
     """Yield the warning on runs of the same scenarios with other task instances.
 
     They could have been paired, and are not.

@@ -13,14 +13,14 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from agenteval.report.tables import counted, void_of
-from agenteval.report.view import Errors, Groups, Pair, RunView, Transcripts, View
+from agenteval.report.view import Errors, Groups, Pair, Transcripts, View, Views
 from agenteval.stats.comparison import Difference, compare_models
 from agenteval.stats.criteria import CALLS
 from agenteval.stats.rates import UNKNOWN, Estimand, Layout, Rate, rate_of, these
 from agenteval.stats.score import SETTLED
 from agenteval.trial.run import ModelCard, Run
-from agenteval.trial.summary import Pairing, TrialSummary, World, pair, without
-from agenteval.trial.tally import Score, Tallies, score, score_summaries
+from agenteval.trial.summary import Pairing, TrialSummary, World, pair, summarize, without
+from agenteval.trial.tally import Score, Tallies, score_summaries
 from agenteval.trial.trial import ErrorCounts, Influence, Trial
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ def _runaway(model: Errors, of: Influence) -> str:
     )
 
 
-def sentences(views: Sequence[RunView], pairs: Sequence[Pair]) -> tuple[str, ...]:
+def sentences(views: Views, pairs: Sequence[Pair]) -> tuple[str, ...]:
     goals = [(view.label, view.completed) for view in views]
     recoveries = [(view.label, view.recovery.at_once) for view in views]
     return (
@@ -255,9 +255,7 @@ def _kinds_sentence(pair: Pair, kinds: "Kinds") -> str:
     )
 
 
-def _rates_sentence(
-    start: str, views: Sequence[RunView], rates: Sequence[tuple[str, Rate]]
-) -> Iterator[str]:
+def _rates_sentence(start: str, views: Views, rates: Sequence[tuple[str, Rate]]) -> Iterator[str]:
     """Yield one sentence with a rate for each model, and the estimand of the intervals."""
     rate_texts = [f"{rate} ({label})" for label, rate in rates if rate.n]
     if rate_texts:
@@ -300,7 +298,7 @@ class Side:
     def of_run(cls, run: Run) -> "Side":
         """Return the side of a run with its trials."""
         tallies = Tallies.of(run.trials) if run.trials else None
-        return cls._of(run, score(run.trials), tallies, partial(_chosen, run.trials))
+        return cls.of_stored(run, map(summarize, run.trials), tallies, partial(_chosen, run.trials))
 
     @classmethod
     def of_stored(
@@ -311,18 +309,19 @@ class Side:
         transcripts: Transcripts | None = None,
     ) -> "Side":
         """Return the side of a run that was read without its trials."""
-        return cls._of(run, score_summaries(summaries), tallies, transcripts)
-
-    @classmethod
-    def _of(
-        cls, run: Run, score: Score, tallies: Tallies | None, transcripts: Transcripts | None
-    ) -> "Side":
+        score = score_summaries(summaries)
         if run.source and not run.source.judged and not run.policies:
             # Nothing tells which calls were errors.
             score = replace(score, errors=score.errors.unknown())
-        known = played(score.counted)
         return cls(
-            *(run.model.name, run.model, score.errors, run, score, known, tallies, transcripts)
+            run.model.name,
+            run.model,
+            score.errors,
+            run=run,
+            score=score,
+            scenarios=played(score.counted),
+            tallies=tallies,
+            transcripts=transcripts,
         )
 
     def without(self, classes: Sequence[str]) -> "Side":

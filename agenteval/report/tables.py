@@ -17,7 +17,7 @@ from typing import Any
 
 from agenteval.classes.malformed import FAULTS, KINDS
 from agenteval.errors import Cause
-from agenteval.report.view import Arrivals, RunView, View
+from agenteval.report.view import Arrivals, RunView, View, Views
 from agenteval.stats.rates import Estimand, Layout, Rate, Repeated, clustered, share_of
 from agenteval.trial.call import Blame, MalformedCall, Outcome
 from agenteval.trial.run import NOT_OBSERVABLE, Rejudged
@@ -264,12 +264,12 @@ def figure_rows(table: str, owners: Sequence[object], **values: str) -> Iterator
         yield row(label.format(**values), cells)
 
 
-def figure_table(name: str, views: Sequence[RunView]) -> Table:
+def figure_table(name: str, views: Views) -> Table:
     """Return the table of this name, all of whose rows are listed there."""
     return titled_table(name, heads(views), figure_rows(name, views))
 
 
-def heads(views: Sequence[RunView], counts: Iterable[str] = ()) -> tuple[Head, ...]:
+def heads(views: Views, counts: Iterable[str] = ()) -> tuple[Head, ...]:
     """Return a column for each run, with what is counted in it."""
     texts = list(counts) or [""] * len(views)
     columns = []
@@ -363,7 +363,7 @@ def arrivals_of(tallies: Tallies, layout: Layout) -> Arrivals:
     return Arrivals(faulty, kinds, blames, counts.repairs)
 
 
-def arrival_tables(views: Sequence[RunView]) -> Iterator[Table]:
+def arrival_tables(views: Views) -> Iterator[Table]:
     """Yield the table; none where all calls arrived well formed, or only summaries were read."""
     arrivals = [view.arrivals for view in views if view.arrivals]
     kinds = {kind.id: [run.kinds[kind.id] for run in arrivals] for kind in KINDS}
@@ -426,7 +426,7 @@ def _by_misses(misses: tuple[tuple[str, str], _Misses]) -> tuple[int, tuple[str,
     return -len(missing), place
 
 
-def goal_rows(views: Sequence[RunView]) -> Iterator[Row]:
+def goal_rows(views: Views) -> Iterator[Row]:
     """Yield the rows on goals of the table of outcomes.
 
     There are none if no trial recorded when its goal held.
@@ -530,7 +530,7 @@ def spoilt_told(who: str, blames: Mapping[str, int], tried: int) -> Iterator[str
         )
 
 
-def cause_rows(views: Sequence[RunView]) -> Iterator[Row]:
+def cause_rows(views: Views) -> Iterator[Row]:
     """Yield the rows of void trials by cause."""
     counts = [Counter(str(void.cause or "") for void in view.score.voids) for view in views]
     causes = {cause for count in counts for cause in count}

@@ -321,6 +321,9 @@ class RunView:
         return rates
 
 
+Views = Sequence[RunView]
+
+
 @dataclass(frozen=True, slots=True)
 class View:
     """The content of a report: warnings, the comparison table, sentences, then details.

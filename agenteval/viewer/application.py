@@ -77,10 +77,6 @@ class Guard:
     port: int
     token: str
 
-    @classmethod
-    def of(cls, host: str, port: int) -> "Guard":
-        return cls(host, port, secrets.token_urlsafe(24))
-
     @property
     def cookie(self) -> str:
         """The name of the cookie. It has the port, as cookies of a host are shared by all ports."""
@@ -378,7 +374,7 @@ def serve(store: str, host: str, port: int, announce: Callable[[str], None]) -> 
             "free"
         ) from error
     with listener:
-        guard = Guard.of(host, listener.getsockname()[1])
+        guard = Guard(host, listener.getsockname()[1], secrets.token_urlsafe(24))
         named = f"[{host}]" if ":" in host else host
         announce(f"http://{named}:{guard.port}/?token={guard.token}")
         limits = bounds()
