@@ -6,12 +6,12 @@ here too.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import fmean
 
 from agenteval.classes.catalogue import failure_classes
 from agenteval.report.figures import recovery_figures
-from agenteval.report.pairs import COMPLETED, HANDSHAKE, RECOVERED, pairs_of, unlike
+from agenteval.report.pairs import COMPLETED, pairs_of, unlike
 from agenteval.report.provenance import warnings
 from agenteval.report.sentences import (
     EQUAL,
@@ -35,7 +35,7 @@ from agenteval.report.sentences import (
     seen_from_ahead,
     sentences,
 )
-from agenteval.report.tables import arrivals_of, counted, void_of, with_voids
+from agenteval.report.tables import arrivals_of, counted, report_texts, void_of, with_voids
 from agenteval.report.view import (
     ClassText,
     Errors,
@@ -68,28 +68,11 @@ from agenteval.trial.trial import Cluster, ErrorCounts, influence
 # Which differences are significant, and the sentences of a comparison.
 
 
-@dataclass(frozen=True, slots=True)
-class _Words:
-    """The words for a figure: the verb if it is significant, the verb if not, and the unit of n."""
+def _shares() -> Mapping[str, Mapping[str, str]]:
+    """Return the words for each share that has a sentence, by its label."""
+    shares: Mapping[str, Mapping[str, str]] = report_texts()["shares"]
+    return shares
 
-    does: str
-    did: str
-    of: str
-
-
-_WORDS = {
-    COMPLETED: _Words("completes more trials", "completed more trials", "trials"),
-    HANDSHAKE: _Words(
-        "completes more handshakes",
-        "completed more handshakes",
-        "trials with a handshake",
-    ),
-    RECOVERED: _Words(
-        "recovers more often in the turn after a denial",
-        "recovered more often in the turn after a denial",
-        "denials",
-    ),
-}
 
 _Claim = tuple[int, str]  # of which pair, and what; -1 is of no pair
 _NUMBER, _KINDS, _ARCHITECTURES = "number", "kinds", "architectures"
@@ -124,7 +107,7 @@ def _claims(view: View) -> Iterator[tuple[_Claim, float]]:
             difference = of_class.difference
             if difference.first.count + difference.second.count >= FEWEST:
                 yield (at, f"class {of_class.label}"), difference.p
-        for label in _WORDS if view.compared else (COMPLETED,):
+        for label in _shares() if view.compared else (COMPLETED,):
             share = pair.share(label)
             if share:
                 yield (at, label), share.p
@@ -153,7 +136,7 @@ def _compared_sentences(view: View) -> Iterator[str]:
     for pair in view.pairs:
         if pair.classes:
             yield _classes(pair)
-    for label, words in _WORDS.items():
+    for label, words in _shares().items():
         for pair in view.pairs:
             adjusted = pair.adjusted_share(label)
             share = pair.share(label)
@@ -186,15 +169,20 @@ def _classes(pair: Pair) -> str:
     )
 
 
-def _share_sentence(pair: Pair, share: Difference, words: _Words, adjusted: float) -> str:
-    needed = more_needed(share, pair, adjusted, of=words.of)
+def _share_sentence(
+    pair: Pair,
+    share: Difference,
+    words: Mapping[str, str],
+    adjusted: float,
+) -> str:
+    needed = more_needed(share, pair, adjusted, of=words["of"])
     if not share.value:
         return (
-            f"{scoped(EQUAL, pair.scope)}: neither {pair.first} nor {pair.second} {words.did} "
+            f"{scoped(EQUAL, pair.scope)}: neither {pair.first} nor {pair.second} {words['did']} "
             f"than the other, {share.first} each.{needed}"
         )
     gap = seen_from_ahead(pair, share)
-    verb = words.does if adjusted < SETTLED else words.did
+    verb = words["does"] if adjusted < SETTLED else words["did"]
     same = " in the same worlds" if share.paired else ""
     return (
         f"{lead(share.p, adjusted, pair.scope)}: {gap.ahead} {verb} than {gap.behind}, "
@@ -265,7 +253,11 @@ def _in_short(view: View) -> Iterator[str]:
 
 
 def _better(
-    does: str, unit: str, comparisons: Sequence[_Comparison], *, fewer: bool
+    does: str,
+    unit: str,
+    comparisons: Sequence[_Comparison],
+    *,
+    fewer: bool,
 ) -> Iterator[str]:
     """Yield a line for each significant difference, then one for all that are not."""
     unknown = []
@@ -365,11 +357,18 @@ def build_comparison(
 
 
 def _with_lines(view: View, lines: Iterable[str]) -> View:
-    return replace(view, sentences=(*caveats(view), *lines), short=tuple(_in_short(view)))
+    return replace(
+        view,
+        sentences=(*caveats(view), *lines),
+        short=tuple(_in_short(view)),
+    )
 
 
 def _view(
-    sides: Sequence[Side], classes: Sequence[ClassText], fold: Fold | None, about: Estimand
+    sides: Sequence[Side],
+    classes: Sequence[ClassText],
+    fold: Fold | None,
+    about: Estimand,
 ) -> View:
     labelled = []
     for side, label in zip(sides, _labels(sides), strict=True):
@@ -432,7 +431,9 @@ def _distinctions(sides: Sequence[Side]) -> list[str]:
 
 
 def _rows(
-    counts: Sequence[ErrorCounts], classes: Sequence[ClassText], fold: Fold | None
+    counts: Sequence[ErrorCounts],
+    classes: Sequence[ClassText],
+    fold: Fold | None,
 ) -> tuple[ClassText, ...]:
     names = {name for counted in counts for name in counted.by_class}
     if fold is not None:
@@ -441,7 +442,11 @@ def _rows(
     return (*classes, *(ClassText(name, name) for name in unlisted))
 
 
-def _errors(side: Side, rows: Sequence[ClassText], about: Estimand) -> Errors:
+def _errors(
+    side: Side,
+    rows: Sequence[ClassText],
+    about: Estimand,
+) -> Errors:
     counts, layout = side.errors, side.layout(about)
 
     def rate_of_class(name: str) -> Rate:
@@ -472,7 +477,10 @@ def _trial_name(side: Side, at: int) -> str:
 
 
 def _run_view(
-    side: Side, errors: Errors, about: Estimand, outcomes: Collection[Outcome]
+    side: Side,
+    errors: Errors,
+    about: Estimand,
+    outcomes: Collection[Outcome],
 ) -> RunView:
     run, scored = side.run_and_score
     layout = Layout(about, played(scored.counted))

@@ -56,7 +56,13 @@ class _RunProgress:
     Updates are cheap; sums are computed when drawn.
     """
 
-    def __init__(self, progress: Progress, label: str, trials: int, mark: str) -> None:
+    def __init__(
+        self,
+        progress: Progress,
+        label: str,
+        trials: int,
+        mark: str,
+    ) -> None:
         self._classes: dict[TrialKey, list[str]] = {}  # of each call, empty if allowed
         self._void_causes: list[str] = []
         self._tokens = 0
@@ -127,7 +133,12 @@ class _Runs(Progress):
         for task in self.tasks:
             if task.visible and not task.finished:
                 activity = task.fields["tally"].activity(task.elapsed or 0.0)
-                yield Text(f"  {activity}", style="dim", no_wrap=True, overflow="ellipsis")
+                yield Text(
+                    f"  {activity}",
+                    style="dim",
+                    no_wrap=True,
+                    overflow="ellipsis",
+                )
 
 
 class Live:
@@ -136,11 +147,22 @@ class Live:
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
 
-    def run(self, label: str, *, trials: int, simulated: bool) -> _RunProgress:
+    def run(
+        self,
+        label: str,
+        *,
+        trials: int,
+        simulated: bool,
+    ) -> _RunProgress:
         """Return a new line for a run of this many trials; hidden if nothing is left to play."""
         self._progress.start()  # not before: a run that cannot begin draws nothing
         mark = f"[bold yellow]{MARK}[/]" if simulated else ""
-        return _RunProgress(self._progress, escape(as_name(label)), trials, mark)
+        return _RunProgress(
+            self._progress,
+            escape(as_name(label)),
+            trials,
+            mark,
+        )
 
     def above(self, line: str) -> bool:
         """Print a line above the display, which is then redrawn; False if nothing is drawn.
@@ -166,7 +188,12 @@ def live(console: Console) -> Iterator[Live]:
         TextColumn("{task.fields[tally]}", table_column=Column(no_wrap=True), markup=False),
         TimeRemainingColumn(compact=True, elapsed_when_finished=True),
     )
-    progress = _Runs(*columns, console=console, refresh_per_second=4, expand=True)
+    progress = _Runs(
+        *columns,
+        console=console,
+        refresh_per_second=4,
+        expand=True,
+    )
     try:
         yield Live(progress)
     finally:
@@ -230,7 +257,12 @@ def render(view: View, console: Console, *, brief: bool = False) -> None:
         _print_list(console, view.short)
 
 
-def print_lines(console: Console, lines: Sequence[str], *, style: str = "") -> None:
+def print_lines(
+    console: Console,
+    lines: Sequence[str],
+    *,
+    style: str = "",
+) -> None:
     for line in lines:
         console.print(Text(as_name(line), style=style))
     if lines:
@@ -280,7 +312,12 @@ def _fitted(console: Console, table: Table) -> Iterator[RichTable]:
 
 
 def _drawn(table: Table, *, stacked: bool) -> RichTable:
-    drawn = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="")
+    drawn = RichTable(
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        show_edge=False,
+        header_style="",
+    )
     drawn.add_column(Text(as_name(table.first), style="dim"))
     columns = []
     for at, head in enumerate(table.heads):
@@ -288,7 +325,11 @@ def _drawn(table: Table, *, stacked: bool) -> RichTable:
         cells = [row.cells[at] for row in table.rows]
         columns.append(_aligned(cells, stacked=stacked))
     for line, *texts in zip(table.rows, *columns, strict=True):
-        drawn.add_row(Text(line.label), *texts, style="bold" if line.strong else "")
+        drawn.add_row(
+            Text(line.label),
+            *texts,
+            style="bold" if line.strong else "",
+        )
     return drawn
 
 
@@ -327,7 +368,9 @@ class Terminal(Console):
     """
 
     def render(
-        self, renderable: RenderableType, options: ConsoleOptions | None = None
+        self,
+        renderable: RenderableType,
+        options: ConsoleOptions | None = None,
     ) -> Iterator[Segment]:
         for segment in super().render(renderable, options):
             hides = not segment.control and not segment.text.isprintable()
@@ -384,7 +427,11 @@ def _least_width(view: GateView) -> int:
 
     `n` is wrapped between words only, a long name anywhere.
     """
-    names, *figures, ns, verdicts = zip(_CRITERION, *map(_cells, view.lines), strict=True)
+    names, *figures, ns, verdicts = zip(
+        _CRITERION,
+        *map(_cells, view.lines),
+        strict=True,
+    )
     words = [word for n in ns for word in n.split()]
     widths = [min(_width(names), _NAME_WIDTH), *map(_width, (*figures, words, verdicts))]
     return sum(widths) + _GAP * (len(widths) - 1)

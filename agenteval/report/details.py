@@ -134,7 +134,11 @@ def _commonest(rates: Mapping[Recovery, Rate] | Mapping[Outcome, Rate]) -> Cell:
     name, rate = max(rates.items(), key=_by_count)
     if not rate.count:
         return NOTHING
-    return Cell(f"{name} {100 * rate.value:.0f}%", interval=rate.percent, n=f"n={rate.n}")
+    return Cell(
+        f"{name} {100 * rate.value:.0f}%",
+        interval=rate.percent,
+        n=f"n={rate.n}",
+    )
 
 
 def _by_count(named_rate: tuple[str, Rate]) -> int:
@@ -183,7 +187,11 @@ def _troubles(views: Views) -> Iterator[Row]:
 
 def _per_1000(rate: Rate) -> Cell:
     low, high = 1000 * rate.low, 1000 * rate.high
-    return Cell(f"{1000 * rate.value:.2f}", interval=f"[{low:.2f}, {high:.2f}]", n=f"n={rate.n}")
+    return Cell(
+        f"{1000 * rate.value:.2f}",
+        interval=f"[{low:.2f}, {high:.2f}]",
+        n=f"n={rate.n}",
+    )
 
 
 _NO_TRIAL = Rate(0, 0)
@@ -226,7 +234,12 @@ def _handshake(views: Views, scenario: str) -> Table:
         in_order.append(share(ordered) if ordered.n == tried else own_share(ordered))
     rows = [row(step, map(share, rates)) for step, rates in rates_by_step.items()]
     rows.append(row(_IN_ORDER, in_order))
-    return titled_table("handshake", heads(views, trials), rows, scenario=scenario)
+    return titled_table(
+        "handshake",
+        heads(views, trials),
+        rows,
+        scenario=scenario,
+    )
 
 
 # Denied calls by class: the first of each in the report, the others on separate pages.
@@ -297,7 +310,12 @@ class _CallsPage:
     first: int  # the number of the first one, from 1
 
 
-def gather(calls: _Calls, run: int, line: _TrialLine, trial: Trial) -> None:
+def gather(
+    calls: _Calls,
+    run: int,
+    line: _TrialLine,
+    trial: Trial,
+) -> None:
     """Add the denied calls of a trial that the rates count.
 
     These are the first agent's, if the trial is not void.
@@ -320,7 +338,12 @@ def _call_line(line: _TrialLine, record: CallRecord) -> _CallLine:
     return _CallLine(line, record.turn + 1, *texts)
 
 
-def _call_lists(run: RunView, at: int, calls: _Calls, folder: str) -> Iterator[CallList]:
+def _call_lists(
+    run: RunView,
+    at: int,
+    calls: _Calls,
+    folder: str,
+) -> Iterator[CallList]:
     """Yield the list of each class; `calls` has the first calls by place.
 
     `folder` is empty if not all calls are to be written.
@@ -414,7 +437,12 @@ def evidence_of(view: View, folder: str) -> Evidence:
     return evidence
 
 
-def _pages(run: RunView, at: int, lines: Sequence[_TrialLine], keep: int) -> Iterator[_TrialsPage]:
+def _pages(
+    run: RunView,
+    at: int,
+    lines: Sequence[_TrialLine],
+    keep: int,
+) -> Iterator[_TrialsPage]:
     first = keep + 1
     on_other_pages = (line for line in lines if line.file)
     for file, group in groupby(on_other_pages, attrgetter("file")):
@@ -455,7 +483,10 @@ def _linked_lines(lines: Sequence[_TrialLine], keep: int) -> Iterator[_TrialLine
 
 
 def _placed(
-    lines: Sequence[_TrialLine], keep: int, written: Collection[str], file: str
+    lines: Sequence[_TrialLine],
+    keep: int,
+    written: Collection[str],
+    file: str,
 ) -> list[_TrialLine]:
     """Return the lines with the file that each is written to; a file has several of them."""
     placed = list(lines[:keep])
@@ -491,6 +522,11 @@ def prompts_of(trials: Iterable[TrialShown]) -> dict[str, str]:
     return anchors
 
 
+_WAY = ("base-url", "max-turns", "arm", "prompt-variant", "rules", "context")
+_PLACE = ("sandbox", "harness", "allowlist")
+_USUAL = {"rules": "start", "context": "0"}
+
+
 def repeat_line(run: Run) -> str:
     """Return the command that repeats the run with the same task instances.
 
@@ -507,18 +543,11 @@ def repeat_line(run: Run) -> str:
         f"--seed {options.seed}",
         f"--concurrency {run.concurrency}",
     ]
-    option_values = {
-        "base-url": re.sub(r"(?<=://)[^/]*@", "", options.base_url or ""),  # a password
-        "max-turns": options.max_turns,
-        "arm": options.arm,
-        "prompt-variant": options.prompt_variant,
-        "rules": options.rules if options.rules != "start" else None,
-        "context": options.context if options.context != "0" else None,
-        "sandbox": options.sandbox,
-        "harness": options.harness,
-        "allowlist": options.allowlist,
-    }
-    words += [f"--{name} {quoted(str(value))}" for name, value in option_values.items() if value]
+    for name in (*_WAY, *_PLACE):
+        value = getattr(options, name.replace("-", "_"))
+        if value and value != _USUAL.get(name):
+            shown = re.sub(r"(?<=://)[^/]*@", "", str(value))  # a password
+            words.append(f"--{name} {quoted(shown)}")
     if not options.prefork:
         words.append("--no-prefork")
     return " ".join(words)

@@ -28,9 +28,9 @@ from agenteval.report.tables import (
     marked_heads,
     own_per_100,
     own_share,
+    report_texts,
     row,
     share,
-    table_texts,
     titled_table,
 )
 from agenteval.report.view import RecoveryFigures, ScenarioView, Turns, View, Views
@@ -48,7 +48,11 @@ _Denials = Sequence[Sequence[DenialRecovery]]  # of each trial
 
 
 def recovery_figures(
-    scored: Score, layout: Layout, *, ends: Collection[Outcome], denial_kind: str = ""
+    scored: Score,
+    layout: Layout,
+    *,
+    ends: Collection[Outcome],
+    denial_kind: str = "",
 ) -> RecoveryFigures:
     """Return the figures of recovery of one run.
 
@@ -59,7 +63,7 @@ def recovery_figures(
     denials = [trial.answerable for trial in trials]
     recovered = [denial for denial in chain.from_iterable(denials) if _is_recovered(denial)]
     share_of = partial(_share, layout, denials)
-    within = {turns: share_of(partial(_is_recovered, turns=turns)) for turns in WITHIN}
+    by_turns = {turns: share_of(partial(_is_recovered, turns=turns)) for turns in WITHIN}
     kinds = {kind: share_of(partial(_is_of_kind, kind)) for kind in Recovery}
     del kinds[Recovery.NO_CHANCE]  # of all denials, and not of the answerable ones alone
     all_denials = [trial.aftermaths for trial in trials]
@@ -68,8 +72,8 @@ def recovery_figures(
     return RecoveryFigures(
         kinds=kinds,
         no_chance=_share(layout, all_denials, partial(_is_of_kind, Recovery.NO_CHANCE)),
-        at_once=within[1],
-        recovered_within=within,
+        at_once=by_turns[1],
+        recovered_within=by_turns,
         at_all=share_of(_is_recovered),
         unrecovered={end: _unrecovered(scored, denials, layout, end) for end in shown_ends},
         turns=median(denial.turns or 0 for denial in recovered) if recovered else None,
@@ -92,7 +96,11 @@ def _is_recovered(denial: DenialRecovery, turns: float = inf) -> bool:
     return denial.turns is not None and denial.turns <= turns
 
 
-def _share(layout: Layout, denials: _Denials, counts: Callable[[DenialRecovery], bool]) -> Rate:
+def _share(
+    layout: Layout,
+    denials: _Denials,
+    counts: Callable[[DenialRecovery], bool],
+) -> Rate:
     """Return the share of denials for which `counts` is true."""
     return clustered([(sum(map(counts, trial)), len(trial)) for trial in denials], layout)
 
@@ -102,7 +110,11 @@ def _share(layout: Layout, denials: _Denials, counts: Callable[[DenialRecovery],
 _CONTENT = {"hallucinated-tool": "no such tool", "malformed-arguments": "no such arguments"}
 
 
-def _by_content(denials: _Denials, layout: Layout, kind: str) -> dict[str, dict[str, Rate]]:
+def _by_content(
+    denials: _Denials,
+    layout: Layout,
+    kind: str,
+) -> dict[str, dict[str, Rate]]:
     usual = f"denial: {kind}" if kind else "denial"
     by_content: dict[str, list[list[DenialRecovery]]] = {}
     for content in (usual, *_CONTENT.values()):
@@ -113,7 +125,11 @@ def _by_content(denials: _Denials, layout: Layout, kind: str) -> dict[str, dict[
     rates = {}
     for content, of_content in by_content.items():
         if any(of_content):
-            at_once = _share(layout, of_content, partial(_is_recovered, turns=1))
+            at_once = _share(
+                layout,
+                of_content,
+                partial(_is_recovered, turns=1),
+            )
             at_all = _share(layout, of_content, _is_recovered)
             rates[content] = {"at_once": at_once, "at_all": at_all}
     return rates
@@ -128,7 +144,9 @@ def _dependence(trials: Sequence[TrialRecovery], layout: Layout) -> dict[str, fl
 
 
 def _incidence(
-    scored: Score, about: Estimand, ends: Collection[Outcome]
+    scored: Score,
+    about: Estimand,
+    ends: Collection[Outcome],
 ) -> dict[str, dict[Turns, Incidence]]:
     """Return the incidence of recovery, then that of every outcome in `ends`."""
     scenarios, trials = [], []
@@ -153,7 +171,12 @@ def _followed(trial: TrialSummary) -> list[Followed]:
     ]
 
 
-def _unrecovered(scored: Score, denials: _Denials, layout: Layout, end: Outcome) -> Rate:
+def _unrecovered(
+    scored: Score,
+    denials: _Denials,
+    layout: Layout,
+    end: Outcome,
+) -> Rate:
     """Return the share of denials without recovery, in trials with this outcome."""
     clusters = []
     for trial, of_trial in zip(scored.counted, denials, strict=True):
@@ -174,7 +197,11 @@ def denial_tables(views: Views) -> Iterator[Table]:
         row(kind, [share(view.recovery.kinds[kind]) for view in views])
         for kind in views[0].recovery.kinds
     ]
-    yield titled_table("reactions", columns, [*rows, *figure_rows("reactions", views)])
+    yield titled_table(
+        "reactions",
+        columns,
+        [*rows, *figure_rows("reactions", views)],
+    )
     if any(view.recovery.by_content for view in views):
         yield _recovery_by_content(views)
     yield _way_back(views)
@@ -221,7 +248,13 @@ def _incidence_cell(incidence: Incidence, n: str = "") -> Cell:
         return NOTHING
     interval = f"[{100 * incidence.low:.1f}, {100 * incidence.high:.1f}]"
     value = f"{100 * incidence.value:.1f}%"
-    return Cell(value, str(incidence.count), interval, n, zero=not incidence.count)
+    return Cell(
+        value,
+        str(incidence.count),
+        interval,
+        n,
+        zero=not incidence.count,
+    )
 
 
 # Charts.
@@ -300,9 +333,12 @@ def figures_of(view: View) -> list[Figure]:
 
 
 def _drawn(
-    name: str, points_by_model: Points, heads: Iterable[Head], rows: Sequence[Row]
+    name: str,
+    points_by_model: Points,
+    heads: Iterable[Head],
+    rows: Sequence[Row],
 ) -> Figure | None:
-    """Return the chart with the words of tables.toml; None where there is no point."""
+    """Return the chart with the words of texts.toml; None where there is no point."""
     points = list(chain.from_iterable(points_by_model.values()))
     if not points:
         return None
@@ -326,7 +362,7 @@ def _drawn(
         series.append(Series(model, at % SERIES, marks))
     return Figure(
         id=name,
-        words=table_texts()[name]["chart"],
+        words=report_texts()[name]["chart"],
         x_ticks=[(x(at), f"{at:g}") for at in ticks(x_step, x_end)],
         y_ticks=[(y(at), f"{at:g}") for at in ticks(y_step, y_end)],
         series=series,

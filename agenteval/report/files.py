@@ -13,12 +13,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from xml.etree.ElementTree import Element, SubElement, indent, tostring
+from xml.sax.saxutils import escape
 
 from agenteval.errors import UsageError, unwritten
 from agenteval.host import write_whole
 from agenteval.report.details import detail_tables
-from agenteval.report.gate import GateView, Line
+from agenteval.report.gate import GateView
 from agenteval.report.json import attributes, encoded
 from agenteval.report.tables import (
     MARK,
@@ -30,7 +30,6 @@ from agenteval.report.tables import (
 )
 from agenteval.report.transcripts import denials, execution_document
 from agenteval.report.view import View
-from agenteval.stats.promotion import GateVerdict
 from agenteval.trial.run import Run
 from agenteval.trial.text import as_name, legible, visible
 from agenteval.trial.trial import AgentPart, CallRecord, Trial
@@ -38,75 +37,11 @@ from agenteval.trial.trial import AgentPart, CallRecord, Trial
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-# JUnit XML.
-
-_NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_TAGS = {GateVerdict.FAIL: "failure", GateVerdict.INCONCLUSIVE: "error"}
-
-
-def junit_text(view: GateView) -> str:
-    name = f"agenteval gate{f' {MARK}' if view.simulated else ''}"
-    verdicts = [line.verdict for line in view.lines]
-    counts: dict[str, str] = {
-        "tests": str(len(verdicts)),
-        "failures": str(verdicts.count(GateVerdict.FAIL)),
-        "errors": str(verdicts.count(GateVerdict.INCONCLUSIVE)),
-    }
-    suites = Element("testsuites", {"name": name, **counts})
-    suite = SubElement(suites, "testsuite", {"name": name, **counts})
-    properties = SubElement(suite, "properties")
-    for key, value in (
-        ("verdict", view.verdict),
-        ("simulated", str(view.simulated).lower()),
-        ("baseline", view.baseline.id),
-        ("baseline model", view.baseline.model),
-        ("candidate", view.candidate.id),
-        ("candidate model", view.candidate.model),
-        ("goals", view.goals_line),
-    ):
-        SubElement(properties, "property", name=key, value=_cleaned(value))
-    for line in view.lines:
-        _case(suite, line, view)
-    texts = map(_cleaned, (view.goals_line, *view.remarks))
-    SubElement(suite, "system-out").text = "\n".join(texts)
-    indent(suites)
-    return tostring(suites, encoding="unicode", xml_declaration=True) + "\n"
-
-
-def _case(suite: Element, line: Line, view: GateView) -> None:
-    """Add a criterion as a test, with the same class and name for every candidate.
-
-    So a CI can show a criterion's history.
-    """
-    mark = f" {MARK}" if view.simulated else ""
-    case = SubElement(
-        suite,
-        "testcase",
-        classname=f"agenteval.gate{mark}",
-        name=_cleaned(line.name),
-        time="0",
-    )
-    figure = " ".join(filter(None, (line.estimate, line.unit, line.bounds, line.n)))
-    message = f"{figure}, limit {line.limit}"
-    if tag := _TAGS.get(line.verdict):
-        message = f"{message}; {line.needed}" if line.needed else message
-        both = f"{view.candidate.model} over {view.baseline.model}"
-        failed = SubElement(case, tag, type=line.verdict, message=_cleaned(message))
-        failed.text = _cleaned(f"{line.name} of {both}: {message}")
-    else:
-        SubElement(case, "system-out").text = _cleaned(message)
-
-
-def _cleaned(text: str) -> str:
-    """Return one line without what XML cannot hold, and what a terminal would obey."""
-    return _NOT_IN_XML.sub("\ufffd", as_name(text))
-
-
-# Markdown.
+# Markdown, and JUnit XML.
 
 
 def markdown_text(view: View) -> str:
-    text = _markdown(
+    text = _filled(
         "report.md",
         view=view,
         comparison=comparison_table(view),
@@ -120,20 +55,32 @@ def markdown_text(view: View) -> str:
 
 
 def gate_dumps(view: GateView) -> str:
-    return _markdown("gate.md", view=view).rstrip() + "\n"
+    return _filled("gate.md", view=view).rstrip() + "\n"
 
 
-def _markdown(template: str, **values: Any) -> str:
-    return visible(_markdown_templates().get_template(template).render(mark=MARK, **values))
+def junit_text(view: GateView) -> str:
+    return _filled("gate.xml", view=view)
 
 
-def _markdown_templates() -> "Environment":
+def _filled(template: str, **values: Any) -> str:
+    return visible(_text_templates().get_template(template).render(mark=MARK, **values))
+
+
+def _text_templates() -> "Environment":
     from agenteval.report.html import templates_of  # noqa: PLC0415 -- start-up: jinja2
 
-    # What is escaped for Markdown must not be escaped for HTML as well.
+    # What is escaped for Markdown or XML must not be escaped for HTML as well.
     templates = templates_of("agenteval.report").overlay(autoescape=False)
-    templates.filters |= {"escaped": escaped, "block": block}
+    templates.filters |= {"escaped": escaped, "block": block, "xml": _in_xml}
     return templates
+
+
+_NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def _in_xml(text: str) -> str:
+    """Return one line without what XML cannot hold, and what a terminal would obey."""
+    return escape(_NOT_IN_XML.sub("\ufffd", as_name(text)), {'"': "&quot;"})
 
 
 def escaped(text: str) -> str:
@@ -273,7 +220,11 @@ def write(rows: Sequence[Row], path: Path) -> None:
         raise unwritten(f"--file {path}", error, "name a file in a folder of yours") from error
 
 
-def write_dataset(rows: Mapping[str, Sequence[Row]], runs: Sequence[Run], folder: Path) -> None:
+def write_dataset(
+    rows: Mapping[str, Sequence[Row]],
+    runs: Sequence[Run],
+    folder: Path,
+) -> None:
     """Write a folder in Hugging Face's layout: a card, and a file for each configuration."""
     for kind, of in rows.items():
         write(of, folder / "data" / f"{kind}.jsonl")

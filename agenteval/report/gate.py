@@ -88,7 +88,7 @@ class GateView:
 
     @property
     def goals_line(self) -> str:
-        """How often each of the two models reaches its goal: the first thing to know."""
+        """The goals that each of the two models reached: the first thing to know."""
         before, reached = self.goals
         if is_logged(self.candidate):
             return f"Goal reached: not observable in the logs of {self.candidate.model}."
@@ -104,7 +104,11 @@ class GateView:
         names = [line.name for line in self.lines if line.verdict is self.verdict]
         more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
         because = ", ".join(names[:SHOWN]) + more or "this look could not be kept"
-        return MEANS[self.verdict].format(self.candidate.model, self.baseline.model, because)
+        return MEANS[self.verdict].format(
+            self.candidate.model,
+            self.baseline.model,
+            because,
+        )
 
 
 def gate_view(
@@ -116,7 +120,12 @@ def gate_view(
     remarks: tuple[str, ...] = (),
 ) -> GateView:
     """Return the view of a judgement; `remarks` are those on the look at the two runs."""
-    reach = out_of_reach(baseline, candidate, judgement.still_open, level=judgement.level)
+    reach = out_of_reach(
+        baseline,
+        candidate,
+        judgement.still_open,
+        level=judgement.level,
+    )
     never = {one.name: f"{reach_told(one)}; " for one in reach}
     return GateView(
         judgement=judgement,
@@ -139,7 +148,12 @@ def gate_view(
     )
 
 
-def _line(result: Result, judgement: Judgement, candidate: RunSummary, never: str) -> Line:
+def _line(
+    result: Result,
+    judgement: Judgement,
+    candidate: RunSummary,
+    never: str,
+) -> Line:
     measure = result.measure
     ratio = measure.name == MARGIN and judgement.rules.ratio
     scale, sign = (1, "") if ratio else (100, "+" if measure.paired else "")
@@ -229,12 +243,20 @@ def _minimum_line(minimum: Minimum) -> Line:
     )
 
 
-def _remarks(judgement: Judgement, baseline: RunSummary, candidate: RunSummary) -> Iterator[str]:
+def _remarks(
+    judgement: Judgement,
+    baseline: RunSummary,
+    candidate: RunSummary,
+) -> Iterator[str]:
     sides = (("baseline", baseline), ("candidate", candidate))
     if baseline.simulated or candidate.simulated:
         yield SIMULATED
     logged = is_logged(candidate)
-    yield verdict_about(judgement.rules.about, judgement.scenarios, logged=logged)
+    yield verdict_about(
+        judgement.rules.about,
+        judgement.scenarios,
+        logged=logged,
+    )
     if any(one.verdict is GateVerdict.INCONCLUSIVE for one in judgement.criteria):
         yield "Do not add trials to this run until it is settled: play a new one, of both models."
     if any(trial.outcome in BY_WORDS for trial in candidate.counted):

@@ -95,19 +95,28 @@ def page(view: View, verdict: GateView | None = None) -> str:
     return next(pages(view, "report.html", verdict))[1]
 
 
-def pages(view: View, name: str, verdict: GateView | None) -> Iterator[tuple[str, str]]:
+def pages(
+    view: View,
+    name: str,
+    verdict: GateView | None,
+) -> Iterator[tuple[str, str]]:
     """Yield the page of this name, with "" as its file, and the separate ones with their files."""
     evidence = evidence_of(view, f"{Path(name).stem}.trials")
     yield "", _main(view, evidence, verdict)
     calls = evidence.inline
-    for beside in evidence.pages:
+    for other_page in evidence.pages:
         transcripts = []
-        for line, trial in read_trials(beside.run, beside.lines):
+        for line, trial in read_trials(other_page.run, other_page.lines):
             transcripts.append(shown_trial(trial, line.place))
-            gather(calls, beside.at, line, trial)
+            gather(calls, other_page.at, line, trial)
         prompts = prompts_of(transcripts)
-        text = _rendered("trials.html", beside=beside, shown=transcripts, prompts=prompts)
-        yield beside.file, text
+        text = _rendered(
+            "trials.html",
+            beside=other_page,
+            shown=transcripts,
+            prompts=prompts,
+        )
+        yield other_page.file, text
     for more in calls_beside(evidence.calls, calls):
         yield more.file, _rendered("calls.html", beside=more, main=name)
 
@@ -173,7 +182,11 @@ def _rendered(template: str, **values: Any) -> str:
     templates = templates_of("agenteval.report")
     styles, _, _ = templates.loader.get_source(templates, "report.css")  # type: ignore[union-attr]
     style = Markup(styles)  # noqa: S704 - our own file, and a stylesheet must not be escaped
-    return templates.get_template(template).render(mark=MARK, style=style, **values)
+    return templates.get_template(template).render(
+        mark=MARK,
+        style=style,
+        **values,
+    )
 
 
 @cache

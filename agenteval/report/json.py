@@ -161,6 +161,12 @@ def _missed(view: RunView) -> list[Document]:
     for trial in view.score.counted:
         if trial.goal and not trial.completed:
             checks = [encoded(check) for check in trial.goal if not check.held]
-            place = attributes(trial, "scenario", "number", "outcome", "goal_turn")
+            place = attributes(
+                trial,
+                "scenario",
+                "number",
+                "outcome",
+                "goal_turn",
+            )
             documents.append({**place, "checks": checks})
     return documents

@@ -85,7 +85,10 @@ class _CompareOptions(TypedDict):
 
 
 def _figures_of(
-    first: Side, second: Side, total: Difference | None, how: _CompareOptions
+    first: Side,
+    second: Side,
+    total: Difference | None,
+    how: _CompareOptions,
 ) -> tuple[Figure, ...]:
     """Return all figures; the trials of paired sides are in the order of their task instances.
 
@@ -146,7 +149,12 @@ def _recoveries(scores: Sequence[Score], how: _CompareOptions) -> Mapping[str, D
     return dict(zip(columns, compare_all(first, second, **how), strict=True))
 
 
-def pairs_of(sides: Sequence[Side], about: Estimand, *, seed: int) -> tuple[Pair, ...]:
+def pairs_of(
+    sides: Sequence[Side],
+    about: Estimand,
+    *,
+    seed: int,
+) -> tuple[Pair, ...]:
     """Return all pairs that have calls or outcomes to compare, with p not adjusted yet."""
     pairs = []
     for both in combinations(sides, 2):
@@ -170,7 +178,13 @@ def unlike(sides: Sequence[Side]) -> Iterator[str]:
             yield f"{both} have no scenario in common: what they differ by may come of these alone."
 
 
-def _pair(first: Side, second: Side, pairing: Pairing, about: Estimand, seed: int) -> Pair:
+def _pair(
+    first: Side,
+    second: Side,
+    pairing: Pairing,
+    about: Estimand,
+    seed: int,
+) -> Pair:
     """Return the pair of two sides that were cut to the compared trials.
 
     Without calls of both, only outcomes are compared.
@@ -180,19 +194,15 @@ def _pair(first: Side, second: Side, pairing: Pairing, about: Estimand, seed: in
     has_calls = _have_calls(first, second)
     classes: list[ClassPair] = []
     kinds = None
+    total = _unknown_difference(first, second, how)
     if has_calls:
         from agenteval.stats import signature  # noqa: PLC0415 -- start-up: numpy
 
+        errors = first.errors, second.errors
         names = sorted({*first.errors.by_class, *second.errors.by_class})
-        total, *by_class = _differences(first.errors, second.errors, names, how)
+        total, *by_class = _differences(*errors, names, how)
         classes = [*map(ClassPair, names, by_class)]
-        kinds = signature.compare_kinds(first.errors, second.errors, seed=seed, layouts=layouts)
-    else:
-        rate, other = (
-            clustered(side.errors.total(), side.layout(about)) for side in (first, second)
-        )
-        ratio = Ratio(nan, 0.0, inf)
-        total = Difference(rate, other, -1.0, 1.0, ratio, 1.0, pairing.paired, 1.0)
+        kinds = signature.compare_kinds(*errors, seed=seed, layouts=layouts)
     return Pair(
         first.label,
         second.label,
@@ -209,8 +219,25 @@ def _pair(first: Side, second: Side, pairing: Pairing, about: Estimand, seed: in
     )
 
 
+def _unknown_difference(first: Side, second: Side, how: _CompareOptions) -> Difference:
+    layout, other_layout = how["layouts"]
+    return Difference(
+        clustered(first.errors.total(), layout),
+        clustered(second.errors.total(), other_layout),
+        low=-1.0,
+        high=1.0,
+        ratio=Ratio(nan, 0.0, inf),
+        p=1.0,
+        paired=how["paired"],
+        effect=1.0,
+    )
+
+
 def _differences(
-    first: ErrorCounts, second: ErrorCounts, classes: Sequence[str], how: _CompareOptions
+    first: ErrorCounts,
+    second: ErrorCounts,
+    classes: Sequence[str],
+    how: _CompareOptions,
 ) -> list[Difference]:
     """Return the difference in total, then in each of the classes."""
     columns = [first.total(), *map(first.clusters, classes)]
@@ -221,7 +248,11 @@ def _differences(
     differences = []
     for column, other_column in zip(columns, other_columns, strict=True):
         rate = rate_of(column, layout, by_trial=first.by_trial)
-        other_rate = rate_of(other_column, other_layout, by_trial=second.by_trial)
+        other_rate = rate_of(
+            other_column,
+            other_layout,
+            by_trial=second.by_trial,
+        )
         differences.append(compare_counts(rate, other_rate))
     return differences
 
@@ -286,7 +317,13 @@ def _classes(pair: Pair) -> Table:
         rows.append(row(of_class.label, cells))
     correction = after(pair.family_size)
     heads = _heads(pair, "p", "p adjusted")
-    return titled_table("pair-classes", heads, rows, pair=pair, correction=correction)
+    return titled_table(
+        "pair-classes",
+        heads,
+        rows,
+        pair=pair,
+        correction=correction,
+    )
 
 
 def _kinds(pairs: Sequence[Pair]) -> Table:
@@ -381,7 +418,9 @@ def stack_lines(runs: tuple[Run, Run], view: View) -> Iterator[str]:
 
 
 def _differing(
-    facts: Sequence[Mapping[str, str]], names: Collection[str], unlike: Sequence[str]
+    facts: Sequence[Mapping[str, str]],
+    names: Collection[str],
+    unlike: Sequence[str],
 ) -> Iterator[str]:
     if unlike:
         yield "They are known to differ in:"
@@ -420,7 +459,9 @@ def _gap_line(name: str, gap: Difference, p: float) -> str:
 
 
 def _pointing(
-    settled: Sequence[str], arrivals: Collection[str], unlike: Sequence[str]
+    settled: Sequence[str],
+    arrivals: Collection[str],
+    unlike: Sequence[str],
 ) -> Iterator[str]:
     """Yield the layers that settled differences point at; what a model breaks, it wrote."""
     if not settled:

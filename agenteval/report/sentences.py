@@ -60,7 +60,7 @@ def p_text(p: float) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Gap:
+class _Gap:
     """A difference as the model that is ahead sees it: the interval is turned with it."""
 
     ahead: str
@@ -72,7 +72,12 @@ class Gap:
     high: float
 
 
-def seen_from_ahead(pair: Pair, difference: Difference, *, fewer: bool = False) -> Gap:
+def seen_from_ahead(
+    pair: Pair,
+    difference: Difference,
+    *,
+    fewer: bool = False,
+) -> _Gap:
     """Return a difference from the model with the larger rate, or the smaller one if `fewer`."""
     ahead, behind = (pair.first, difference.first), (pair.second, difference.second)
     low, high = difference.low, difference.high
@@ -82,7 +87,7 @@ def seen_from_ahead(pair: Pair, difference: Difference, *, fewer: bool = False) 
     if is_second_ahead:
         ahead, behind = behind, ahead
     (name, rate), (other, other_rate) = ahead, behind
-    return Gap(name, other, rate, other_rate, abs(difference.value), low, high)
+    return _Gap(name, other, rate, other_rate, abs(difference.value), low, high)
 
 
 SIZEABLE = {CALLS: 0.03}  # the margins of the shipped gate.toml: what else is counted has 0.1
@@ -97,7 +102,13 @@ def new_run(pairs: Sequence[Pair]) -> tuple[str, ...]:
     return ("Do not add calls to this run until it is settled: what is told is of a new run.",)
 
 
-def more_needed(gap: Difference, pair: Pair, adjusted: float, *, of: str) -> str:
+def more_needed(
+    gap: Difference,
+    pair: Pair,
+    adjusted: float,
+    *,
+    of: str,
+) -> str:
     """Return the size of a new run that would decide the difference; empty if it is decided.
 
     It is a range, as the observed difference is only an estimate. Below the size that matters, it
@@ -255,7 +266,11 @@ def _kinds_sentence(pair: Pair, kinds: "Kinds") -> str:
     )
 
 
-def _rates_sentence(start: str, views: Views, rates: Sequence[tuple[str, Rate]]) -> Iterator[str]:
+def _rates_sentence(
+    start: str,
+    views: Views,
+    rates: Sequence[tuple[str, Rate]],
+) -> Iterator[str]:
     """Yield one sentence with a rate for each model, and the estimand of the intervals."""
     rate_texts = [f"{rate} ({label})" for label, rate in rates if rate.n]
     if rate_texts:
@@ -298,7 +313,12 @@ class Side:
     def of_run(cls, run: Run) -> "Side":
         """Return the side of a run with its trials."""
         tallies = Tallies.of(run.trials) if run.trials else None
-        return cls.of_stored(run, map(summarize, run.trials), tallies, partial(_chosen, run.trials))
+        return cls.of_stored(
+            run,
+            map(summarize, run.trials),
+            tallies,
+            partial(_chosen, run.trials),
+        )
 
     @classmethod
     def of_stored(
@@ -330,11 +350,18 @@ class Side:
         score = self.score and score_summaries(
             without((*self.score.counted, *self.score.voids), classes)
         )
-        return replace(self, errors=replace(self.errors, by_class=by_class), score=score)
+        return replace(
+            self,
+            errors=replace(self.errors, by_class=by_class),
+            score=score,
+        )
 
     @classmethod
     def of_counts(
-        cls, card: ModelCard, counts: ErrorCounts, scenarios: Sequence[str] = ()
+        cls,
+        card: ModelCard,
+        counts: ErrorCounts,
+        scenarios: Sequence[str] = (),
     ) -> "Side":
         return cls(card.name, card, counts, scenarios=tuple(scenarios))
 
@@ -364,10 +391,15 @@ def compared(first: Side, second: Side) -> tuple[Side, Side, Pairing]:
     )
 
 
-def _cut(side: Side, score: Score, kept: Sequence[TrialSummary]) -> Side:
+def _cut(side: Side, score: Score, trials: Sequence[TrialSummary]) -> Side:
     places = {trial.world: at for at, trial in enumerate(score.counted)}
-    chosen = side.errors.chosen([places[trial.world] for trial in kept])
-    return replace(side, errors=chosen, score=score_summaries(kept), scenarios=played(kept))
+    chosen = side.errors.chosen([places[trial.world] for trial in trials])
+    return replace(
+        side,
+        errors=chosen,
+        score=score_summaries(trials),
+        scenarios=played(trials),
+    )
 
 
 def scope(sides: Sequence[Side], about: Estimand) -> str:

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, replace
 from operator import attrgetter
 
 from agenteval.report.json import Document, encoded
-from agenteval.report.tables import Cell, Table, marked_heads, row, table_texts
+from agenteval.report.tables import Cell, Table, marked_heads, report_texts, row
 from agenteval.stats.loads import JOULES_PER_KWH, WINDOW, Load, Speed
 from agenteval.stats.quantiles import Samples
 
@@ -51,7 +51,7 @@ class Served:
 
 def speed_tables(served: Sequence[Served]) -> tuple[Table, ...]:
     tables = [_together(served)]
-    for text in table_texts()["speed-samples"]:
+    for text in report_texts()["speed-samples"]:
         samples_of = attrgetter(text["samples"])
         samples = {label: samples_of(speed) for label, speed in _labelled(served)}
         if text.get("always") or any(samples.values()):
@@ -158,7 +158,7 @@ class LogView:
 def log_tables(view: LogView) -> tuple[Table, ...]:
     """Return the tables for which the log has data."""
     tables = []
-    for text in table_texts()["load-samples"]:
+    for text in report_texts()["load-samples"]:
         samples_of = attrgetter(text["samples"])
         samples = {str(load.running): samples_of(load) for load in view.loads}
         observed = {running: of_load for running, of_load in samples.items() if of_load}
@@ -194,4 +194,10 @@ def _energy(view: LogView) -> Iterator[Table]:
     if rows:
         note = f"Active windows, at {view.watts or 0:g} W as was said."
         heads = marked_heads(("tokens/kWh",), simulated=False)
-        yield Table("Generation tokens per kWh", note, heads, tuple(rows), _RUNNING)
+        yield Table(
+            "Generation tokens per kWh",
+            note,
+            heads,
+            tuple(rows),
+            _RUNNING,
+        )

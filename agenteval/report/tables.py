@@ -1,7 +1,7 @@
 """The cells, rows and tables of a view; console, Markdown and HTML each render them in their way.
 
 `comparison_table` comes first in every report. The other titles, notes and rows are in
-tables.toml. Below them: counts of malformed calls, the goals of trials as the sandbox checked
+texts.toml. Below them: counts of malformed calls, the goals of trials as the sandbox checked
 them, and remarks on trials that are void, judged again or broken by a server.
 """
 
@@ -96,7 +96,13 @@ def comparison_table(view: View) -> Table:
         row("total", [per_100(model.total) for model in view.models], strong=True),
         *_with_voids(view),
     ]
-    return Table(view.title, f"{_NOTE} {view.basis}", tuple(columns), tuple(rows), "failure class")
+    return Table(
+        view.title,
+        f"{_NOTE} {view.basis}",
+        tuple(columns),
+        tuple(rows),
+        "failure class",
+    )
 
 
 # A row of a class that a grammar of the server prevents: 0 errors would look like a virtue.
@@ -217,10 +223,14 @@ def _spread(spread: Spread | None, unit: int = 1) -> Cell:
     if spread is None:
         return Cell(NOT_OBSERVABLE)
     interval = f"[{unit * spread.low:.3g}, {unit * spread.high:.3g}]"
-    return Cell(f"{unit * spread.median:.3g}", interval=interval, n=f"n={spread.n}")
+    return Cell(
+        f"{unit * spread.median:.3g}",
+        interval=interval,
+        n=f"n={spread.n}",
+    )
 
 
-# The forms of a cell, as tables.toml names them.
+# The forms of a cell, as texts.toml names them.
 _FORMS: Mapping[str, Callable[[Any], Cell]] = {
     "plain": plain,
     "share": share,
@@ -236,30 +246,41 @@ _FORMS: Mapping[str, Callable[[Any], Cell]] = {
 
 
 @cache
-def table_texts() -> Mapping[str, Any]:
-    """Return tables.toml, by the names of the tables."""
-    text = files("agenteval.report").joinpath("tables.toml").read_text("utf-8")
+def report_texts() -> Mapping[str, Any]:
+    """Return texts.toml, by the names of its tables."""
+    text = files("agenteval.report").joinpath("texts.toml").read_text("utf-8")
     return tomllib.loads(text)
 
 
 def titled_table(
-    name: str, columns: Iterable[Head], rows: Iterable[Row], *, more: str = "", **values: Any
+    name: str,
+    columns: Iterable[Head],
+    rows: Iterable[Row],
+    *,
+    more: str = "",
+    **values: Any,
 ) -> Table:
-    """Return a table with the title and note that tables.toml has under this name.
+    """Return a table with the title and note that texts.toml has under this name.
 
     `values` fill both, and `more` is added to the note.
     """
-    text = table_texts()[name]
+    text = report_texts()[name]
     title, note = (text[key].format(**values) for key in ("title", "note"))
-    return Table(title, note + more, tuple(columns), tuple(rows), text.get("first", ""))
+    return Table(
+        title,
+        note + more,
+        tuple(columns),
+        tuple(rows),
+        text.get("first", ""),
+    )
 
 
 def figure_rows(table: str, owners: Sequence[object], **values: str) -> Iterator[Row]:
-    """Yield the rows that tables.toml lists under this name, a column for each owner.
+    """Yield the rows that texts.toml lists under this name, a column for each owner.
 
     `values` fill the labels.
     """
-    for label, path, form in table_texts()[table]["rows"]:
+    for label, path, form in report_texts()[table]["rows"]:
         cells = [_FORMS[form](attrgetter(path)(owner)) for owner in owners]
         yield row(label.format(**values), cells)
 
@@ -284,7 +305,12 @@ def _lines(*texts: str) -> str:
     return "\n".join(map(as_name, filter(None, texts))).replace(", ", "\n")
 
 
-def head(label: str, counted: str = "", *, simulated: bool = False) -> Head:
+def head(
+    label: str,
+    counted: str = "",
+    *,
+    simulated: bool = False,
+) -> Head:
     return Head(as_name(label), counted, simulated)
 
 
@@ -366,25 +392,31 @@ def arrivals_of(tallies: Tallies, layout: Layout) -> Arrivals:
 def arrival_tables(views: Views) -> Iterator[Table]:
     """Yield the table; none where all calls arrived well formed, or only summaries were read."""
     arrivals = [view.arrivals for view in views if view.arrivals]
-    kinds = {kind.id: [run.kinds[kind.id] for run in arrivals] for kind in KINDS}
-    if len(arrivals) < len(views) or not any(map(_is_seen, kinds.values())):
-        return
-    rows = [row("faulty, of any kind", [per_100(run.faulty) for run in arrivals])]
+    kinds, blames = {}, {}
     for kind in KINDS:
         label = f"{kind.id}, a note" if kind.note else kind.id
-        if _is_seen(kinds[kind.id]):
-            rows.append(row(label, map(per_100, kinds[kind.id])))
+        kinds[label] = [run.kinds[kind.id] for run in arrivals]
     for blame in Blame:
-        rates = [run.blames[blame] for run in arrivals]
-        if _is_seen(rates):
-            rows.append(row(f"to blame: {blame}", map(per_100, rates)))
-    rows.append(row("repairs in what was sent back", [plain(run.repairs) for run in arrivals]))
-    columns = heads(views, [f"n={run.faulty.n} calls tried" for run in arrivals])
-    yield titled_table("arrivals", columns, rows)
+        blames[f"to blame: {blame}"] = [run.blames[blame] for run in arrivals]
+    seen_kinds = _seen_rows(kinds)
+    if len(arrivals) == len(views) and seen_kinds:
+        rows = [
+            row("faulty, of any kind", [per_100(run.faulty) for run in arrivals]),
+            *seen_kinds,
+            *_seen_rows(blames),
+            row("repairs in what was sent back", [plain(run.repairs) for run in arrivals]),
+        ]
+        columns = heads(views, [f"n={run.faulty.n} calls tried" for run in arrivals])
+        yield titled_table("arrivals", columns, rows)
 
 
-def _is_seen(rates: Iterable[Rate]) -> bool:
-    return any(rate.count for rate in rates)
+def _seen_rows(rates_by_label: Mapping[str, Sequence[Rate]]) -> list[Row]:
+    """Return the rows that are not all 0."""
+    rows = []
+    for label, rates in rates_by_label.items():
+        if any(rate.count for rate in rates):
+            rows.append(row(label, map(per_100, rates)))
+    return rows
 
 
 # The goals of trials: reached, missed, or undone.
@@ -517,7 +549,11 @@ def rejudged_told(who: str, rejudged: Rejudged | None) -> Iterator[str]:
         )
 
 
-def spoilt_told(who: str, blames: Mapping[str, int], tried: int) -> Iterator[str]:
+def spoilt_told(
+    who: str,
+    blames: Mapping[str, int],
+    tried: int,
+) -> Iterator[str]:
     """Yield the remark that other layers than the model broke many of its calls, if they did."""
     others = {blame: blames.get(blame, 0) for blame in Blame if blame is not Blame.MODEL}
     spoilt = sum(others.values())

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from agenteval.report.json import Document, attributes, keyed
-from agenteval.report.tables import counted
+from agenteval.report.tables import counted, report_texts
 from agenteval.trial.call import Ending, MalformedCall, Outcome, ToolCall, Verdict
 from agenteval.trial.recovery import trial_recovery
 from agenteval.trial.run import Run
@@ -23,22 +23,11 @@ TEXT_SHOWN = 4000  # of a call before and in its evidence, of what a model said,
 AFTER_SHOWN = 1000  # of a call behind its evidence, of a hint
 PROMPT_SHOWN = 12_000
 NAME_SHOWN = 200  # of a name, the reason of an end
-ENDED = {
-    Ending.STOPPED: "it replied without a tool call",
-    Ending.GOAL: "the goal held",
-    Ending.TURNS: "its turns were used up",
-    Ending.TOKENS: "its tokens were used up",
-    Ending.TIME: "its time was used up",
-    Ending.LOOPED: "it did the same again and again",
-    Ending.CONTEXT: "the conversation outgrew its context",
-    Ending.BROKEN: "our side or the server failed",
-    Ending.REFUSED: "a limit of the scenario refused it",
-}
 _Place = tuple[int | None, int | None]  # turn and position of a call
 
 
 @dataclass(frozen=True, slots=True)
-class CallShown:
+class _CallShown:
     """One call, with its text split at the evidence of the primary class.
 
     `place` is the label of its agent, its turn and its position. `named` is set if the evidence is
@@ -57,7 +46,7 @@ class CallShown:
     reply: str
     cut: int  # characters of the reply left out
     state: str  # "denied", "allowed", or how an allowed call failed
-    agents: "Sequence[AgentShown]" = ()  # that it asked for
+    agents: "Sequence[_AgentShown]" = ()  # that it asked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,26 +60,26 @@ class _TurnShown:
     text: str
     reasoning: str
     cost: str
-    calls: Sequence[CallShown]
+    calls: Sequence[_CallShown]
     malformed: tuple[MalformedCall, ...]
     unread: int
 
 
 @dataclass(frozen=True, slots=True)
-class AgentShown:
+class _AgentShown:
     """A sub-agent; `agents` are those whose starting call is not known."""
 
     part: AgentPart
     denials: int
     turns: tuple[_TurnShown, ...]
-    agents: "tuple[AgentShown, ...]"
+    agents: "tuple[_AgentShown, ...]"
     reason: str
     prompt: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class TrialShown:
-    """A trial: the first agent's turns, with sub-agents as in `AgentShown`.
+    """A trial: the first agent's turns, with sub-agents as in `_AgentShown`.
 
     `trace` is the reason of its end after the first line. `steps` are those of its handshake, each
     with the place where it was reached.
@@ -99,7 +88,7 @@ class TrialShown:
     trial: Trial
     denials: int
     turns: tuple[_TurnShown, ...]
-    agents: tuple[AgentShown, ...] = ()
+    agents: tuple[_AgentShown, ...] = ()
     reason: str = ""
     prompt: tuple[tuple[str, str], ...] = ()  # who says it, and what
     trace: str = ""
@@ -108,7 +97,12 @@ class TrialShown:
 
     @property
     def ended(self) -> str:
-        return ENDED[self.trial.ending]
+        return _ended_text(self.trial.ending)
+
+
+def _ended_text(ending: Ending) -> str:
+    text: str = report_texts()["ended"][ending]
+    return text
 
 
 def rank(outcome: Outcome) -> int:
@@ -116,7 +110,11 @@ def rank(outcome: Outcome) -> int:
     return {Outcome.VOID: 1, Outcome.COMPLETED: 2}.get(outcome, 0)
 
 
-def shown_trial(trial: Trial, place: str = "", first: int = 0) -> TrialShown:
+def shown_trial(
+    trial: Trial,
+    place: str = "",
+    first: int = 0,
+) -> TrialShown:
     """Return a trial as shown; of a part of one, `first` is the turn that it begins with."""
     turns, agents = _acted(trial, 0, "", first)
     reason, _, trace = trial.reason.partition("\n")
@@ -158,13 +156,16 @@ def denials(acted: Trial | AgentPart) -> int:
 
 
 def _acted(
-    trial: Trial, number: int, label: str, first: int
-) -> tuple[tuple[_TurnShown, ...], tuple[AgentShown, ...]]:
+    trial: Trial,
+    number: int,
+    label: str,
+    first: int,
+) -> tuple[tuple[_TurnShown, ...], tuple[_AgentShown, ...]]:
     """Return the turns of the agent of this number, and its sub-agents that no call started.
 
     `trial` has the turns and calls of that agent, and all sub-agents of the trial.
     """
-    agents_by_call: dict[_Place, list[AgentShown]] = defaultdict(list)
+    agents_by_call: dict[_Place, list[_AgentShown]] = defaultdict(list)
     for part in trial.agents:
         if part.parent == number:
             agents_by_call[part.turn, part.position].append(_agent_shown(trial, part, first))
@@ -172,7 +173,7 @@ def _acted(
         (denial.turn, denial.position): str(denial.recovery)
         for denial in trial_recovery(trial).aftermaths
     }
-    calls: dict[int, list[CallShown]] = defaultdict(list)
+    calls: dict[int, list[_CallShown]] = defaultdict(list)
     for record in trial.calls:
         spot = record.turn, record.position
         call = _call_shown(
@@ -186,10 +187,15 @@ def _acted(
     return tuple(turns), tuple(chain.from_iterable(agents_by_call.values()))
 
 
-def _agent_shown(trial: Trial, part: AgentPart, first: int) -> AgentShown:
-    own = replace(trial, turns=part.turns, calls=part.calls, ending=part.ending)
+def _agent_shown(trial: Trial, part: AgentPart, first: int) -> _AgentShown:
+    own = replace(
+        trial,
+        turns=part.turns,
+        calls=part.calls,
+        ending=part.ending,
+    )
     turns, agents = _acted(own, part.number, part.label, first)
-    return AgentShown(
+    return _AgentShown(
         part,
         denials(part),
         turns,
@@ -199,7 +205,11 @@ def _agent_shown(trial: Trial, part: AgentPart, first: int) -> AgentShown:
     )
 
 
-def _turn(turn: Turn, calls: Sequence[CallShown], number: int) -> _TurnShown:
+def _turn(
+    turn: Turn,
+    calls: Sequence[_CallShown],
+    number: int,
+) -> _TurnShown:
     return _TurnShown(
         number=number,
         text=shortened(turn.text, TEXT_SHOWN),
@@ -226,11 +236,11 @@ def _call_shown(
     *,
     place: tuple[str, int, int],
     followed: str,
-    agents: Sequence[AgentShown],
-) -> CallShown:
+    agents: Sequence[_AgentShown],
+) -> _CallShown:
     before, marked, after = _parts(*marked_text(record.call, record.verdict))
     primary = record.verdict.primary
-    return CallShown(
+    return _CallShown(
         place=place,
         tool=shortened(record.call.name, NAME_SHOWN),
         named=primary is not None and primary.evidence.text == record.call.name,
@@ -290,7 +300,12 @@ MARK = "SIMULATED"
 _IN = "    "
 
 
-def lines(run: Run, transcript: TrialShown, *, whole_prompt: bool) -> Iterator[str]:
+def lines(
+    run: Run,
+    transcript: TrialShown,
+    *,
+    whole_prompt: bool,
+) -> Iterator[str]:
     """Yield the trial as lines; nothing that a model wrote can move the cursor."""
     yield from map(_one_line, _lines(run, transcript, whole_prompt=whole_prompt))
 
@@ -300,7 +315,12 @@ def _one_line(line: str) -> str:
     return visible(line).replace("\n", "\u240a")
 
 
-def _lines(run: Run, transcript: TrialShown, *, whole_prompt: bool) -> Iterator[str]:
+def _lines(
+    run: Run,
+    transcript: TrialShown,
+    *,
+    whole_prompt: bool,
+) -> Iterator[str]:
     trial = transcript.trial
     simulated = f"  {MARK}" if run.model.simulated else ""
     yield f"{trial.scenario} #{trial.number} of {run.model.name}{simulated}"
@@ -322,14 +342,19 @@ def ended(transcript: TrialShown) -> Iterator[str]:
     yield f"{counted(len(calls), 'tool call')}, {denied} denied"
 
 
-def of_agent(transcript: TrialShown, part: AgentPart, *, whole_prompt: bool) -> Iterator[str]:
+def of_agent(
+    transcript: TrialShown,
+    part: AgentPart,
+    *,
+    whole_prompt: bool,
+) -> Iterator[str]:
     """Yield the lines of one sub-agent, with those that it started."""
     for agent in agents_below(transcript):
         if agent.part == part:
             yield from map(_one_line, _agent(agent, whole_prompt=whole_prompt))
 
 
-def agents_below(part_shown: TrialShown | AgentShown) -> Iterator[AgentShown]:
+def agents_below(part_shown: TrialShown | _AgentShown) -> Iterator[_AgentShown]:
     """Yield all sub-agents below, each before those that it started."""
     agents = (agent for turn in part_shown.turns for call in turn.calls for agent in call.agents)
     for agent in (*agents, *part_shown.agents):
@@ -381,7 +406,7 @@ def _turns(turns: Sequence[_TurnShown]) -> Iterator[str]:
             yield f"{_IN}{malformed.kind}, to blame: {malformed.blame} ({malformed.why})"
 
 
-def _call_lines(call: CallShown) -> Iterator[str]:
+def _call_lines(call: _CallShown) -> Iterator[str]:
     tool = "" if call.tool == "bash" else f" {call.tool}"
     yield f"{_IN}{call.state}{tool}"
     yield from _indented(f"{call.before}{call.marked}{call.after}", 2)
@@ -398,11 +423,12 @@ def _call_lines(call: CallShown) -> Iterator[str]:
         yield from _agent(agent, whole_prompt=False)
 
 
-def _agent(agent_shown: AgentShown, *, whole_prompt: bool) -> Iterator[str]:
+def _agent(agent_shown: _AgentShown, *, whole_prompt: bool) -> Iterator[str]:
     part = agent_shown.part
     yield ""
     because = f"; {agent_shown.reason}" if agent_shown.reason else ""
-    yield f"sub-agent {part.label}, {agent_shown.denials} denied; {ENDED[part.ending]}{because}"
+    ended = _ended_text(part.ending)
+    yield f"sub-agent {part.label}, {agent_shown.denials} denied; {ended}{because}"
     yield from _prompt_lines(part.prompt, whole=whole_prompt)
     yield from _turns(agent_shown.turns)
     for agent in agent_shown.agents:

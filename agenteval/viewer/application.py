@@ -145,7 +145,11 @@ def _is_address(name: str) -> bool:
 def guarded(app: ASGIApp, guard: Guard) -> ASGIApp:
     """Wrap the application: refuse unknown hosts, and add the headers to every response."""
 
-    async def app_behind_guard(scope: Scope, receive: Receive, send: Send) -> None:
+    async def app_behind_guard(
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+    ) -> None:
         if scope["type"] != "http":
             await app(scope, receive, send)
         elif guard.is_known(Headers(scope=scope).get("host", "")):
@@ -180,7 +184,11 @@ _NEWEST = """SELECT max(one.id) FROM "call" AS one JOIN trial ON trial.id = one.
     WHERE trial.run_id = :run AND trial.outcome = ''"""
 
 
-def application(store: str, guard: Guard, limits: Bounds | None = None) -> ASGIApp:
+def application(
+    store: str,
+    guard: Guard,
+    limits: Bounds | None = None,
+) -> ASGIApp:
     """Return the application over the store at this file or URL; it is read for each page."""
     viewer = _Viewer(store, guard, limits or bounds())
     pages = [Route(f"/{name}", viewer.page) for name in PAGES if name != FIRST]
@@ -218,7 +226,12 @@ class _Viewer:
         if not self.guard.opens(token):
             raise UsageError("this token is not of this server: open the address that it printed")
         answer = RedirectResponse("/", status_code=303)
-        answer.set_cookie(self.guard.cookie, token, httponly=True, samesite="strict")
+        answer.set_cookie(
+            self.guard.cookie,
+            token,
+            httponly=True,
+            samesite="strict",
+        )
         return answer
 
     def page(self, request: Request) -> Response:
@@ -228,7 +241,13 @@ class _Viewer:
 
     def _visit(self, request: Request, query: Query) -> Visit:
         key = self.guard.key if self.guard.may_write(request) else ""
-        return Visit(self.store, query, Served(), dict(request.query_params), key)
+        return Visit(
+            self.store,
+            query,
+            Served(),
+            dict(request.query_params),
+            key,
+        )
 
     def wrong(self, request: Request, error: Exception) -> Response:
         status = 503 if isinstance(error, HostError) else 400
@@ -238,7 +257,12 @@ class _Viewer:
         del error
         return self._complaint(request, "There is no such page.", 404)
 
-    def _complaint(self, request: Request, reason: str, status: int) -> Response:
+    def _complaint(
+        self,
+        request: Request,
+        reason: str,
+        status: int,
+    ) -> Response:
         page = complaint(self._visit(request, _no_store), reason)
         return HTMLResponse(page, status_code=status)
 
@@ -358,7 +382,12 @@ def _nothing(request: Request) -> Response:
 _RARELY = 100_000  # objects between two rounds of gc: at each 700 a comparison takes a quarter more
 
 
-def serve(store: str, host: str, port: int, announce: Callable[[str], None]) -> None:
+def serve(
+    store: str,
+    host: str,
+    port: int,
+    announce: Callable[[str], None],
+) -> None:
     """Serve until interrupted; call `announce` with the address. Raises UsageError."""
     gc.set_threshold(_RARELY)
     # A store that is not one, or of an older schema, is reported or upgraded now.
@@ -374,7 +403,11 @@ def serve(store: str, host: str, port: int, announce: Callable[[str], None]) -> 
             "free"
         ) from error
     with listener:
-        guard = Guard(host, listener.getsockname()[1], secrets.token_urlsafe(24))
+        guard = Guard(
+            host,
+            listener.getsockname()[1],
+            secrets.token_urlsafe(24),
+        )
         named = f"[{host}]" if ":" in host else host
         announce(f"http://{named}:{guard.port}/?token={guard.token}")
         limits = bounds()

@@ -134,7 +134,12 @@ def calls_found(visit: Visit) -> Mapping[str, Any]:
     criteria = _criteria_of(visit)
     by: Group = next((group for group in _GROUPS if group == visit.get("by")), "class")
     after, before = _key(visit.get("after")), _key(visit.get("before"))
-    page = calls_page(visit.query, criteria, after=after or START, before=before)
+    page = calls_page(
+        visit.query,
+        criteria,
+        after=after or START,
+        before=before,
+    )
     return {
         "title": _described(criteria),
         "wanted": criteria,
@@ -152,7 +157,11 @@ def calls_found(visit: Visit) -> Mapping[str, Any]:
     }
 
 
-def _counts(query: Query, criteria: Wanted, by: Group) -> list[tuple[str, int]]:
+def _counts(
+    query: Query,
+    criteria: Wanted,
+    by: Group,
+) -> list[tuple[str, int]]:
     """Return the counts by group; by class only of denied calls, which an index counts."""
     if by == "class" and criteria.denied is None and not criteria.failure_class:
         criteria = replace(criteria, denied=True)
@@ -177,21 +186,18 @@ def _criteria_of(visit: Visit) -> Wanted:
 def _described(criteria: Wanted) -> str:
     """Return the description of a search in words."""
     verdict = {True: "denied", False: "allowed", None: ""}[criteria.denied]
+    agent = criteria.agent
+    clauses = (
+        ("in {}", criteria.scenario),
+        ("#{}", "" if criteria.number is None else criteria.number),
+        ("of {} trials", criteria.outcome),
+        ("by {}", "" if agent is None else agent or "the first agent"),
+        ("of {}", criteria.tool),
+        ("with {!r}", criteria.text),
+        ("of {}", criteria.run),
+    )
     parts = [verdict, criteria.failure_class, "calls"]
-    if criteria.scenario:
-        parts.append(f"in {criteria.scenario}")
-    if criteria.number is not None:
-        parts.append(f"#{criteria.number}")
-    if criteria.outcome:
-        parts.append(f"of {criteria.outcome} trials")
-    if criteria.agent is not None:
-        parts.append(f"by {criteria.agent or 'the first agent'}")
-    if criteria.tool:
-        parts.append(f"of {criteria.tool}")
-    if criteria.text:
-        parts.append(f"with {criteria.text!r}")
-    if criteria.run:
-        parts.append(f"of {criteria.run}")
+    parts += [clause.format(value) for clause, value in clauses if value != ""]
     line = shortened(" ".join(filter(None, parts)), _LINE)
     return line[0].upper() + line[1:]
 
@@ -224,12 +230,20 @@ def _verdicts_under(visit: Visit, calls: Sequence[FoundCall]) -> Mapping[Key, Ve
     return verdicts
 
 
-def otherwise(visit: Visit, run: str, trial: Trial) -> Mapping[Spot, Verdict]:
+def otherwise(
+    visit: Visit,
+    run: str,
+    trial: Trial,
+) -> Mapping[Spot, Verdict]:
     """Return the verdicts of the allow list that the address names; none if it names none."""
     allowlist = visit.get("allowlist")
     if not allowlist:
         return {}
-    return workflows.rescore.otherwise(without_trials(visit.query, run), trial, allowlist)
+    return workflows.rescore.otherwise(
+        without_trials(visit.query, run),
+        trial,
+        allowlist,
+    )
 
 
 def call_page(visit: Visit) -> Mapping[str, Any]:

@@ -141,7 +141,13 @@ def _trials_page(visit: Visit) -> _Content:
     if only.get("outcome") == _RUNNING:
         only["outcome"] = ""
     after = visit.get("after"), visit.number("number") or 0
-    trials = listed_trials(visit.query, run_id, only, after=after, size=_TRIALS_SHOWN + 1)  # type: ignore[arg-type]
+    trials = listed_trials(
+        visit.query,
+        run_id,
+        only,  # type: ignore[arg-type]
+        after=after,
+        size=_TRIALS_SHOWN + 1,
+    )
     return {
         "title": f"Trials of {run_id}",
         "run": run_id,
@@ -154,7 +160,12 @@ def _trials_page(visit: Visit) -> _Content:
 
 @lru_cache(maxsize=32)
 def _compared(
-    store: str, runs: tuple[str, str], about: Estimand, *, across: bool, stands: object
+    store: str,
+    runs: tuple[str, str],
+    about: Estimand,
+    *,
+    across: bool,
+    stands: object,
 ) -> View:
     """Return the comparison, cached while the state of the runs (`stands`) is the same.
 
@@ -229,15 +240,15 @@ class _TrialInPage:
 def _transcript(visit: Visit) -> _Content:
     run = known_run(visit.query, visit.needed("run"))
     scenario, number = _trial_named(visit)
-    seen = _loaded(visit, run, scenario, number)
+    shown = _loaded(visit, run, scenario, number)
     place = {"run": run, "scenario": scenario, "number": number}
     return {
         "title": f"{scenario} #{number}",
         "run": run,
         "place": place,
-        "seen": seen,
+        "seen": shown,
         "policies": workflows.rescore.policy_names(),
-        "beside": visit.query(_OTHERS, **place, seed=seen.transcript.trial.seed),
+        "beside": visit.query(_OTHERS, **place, seed=shown.transcript.trial.seed),
         "size": _TURNS_SHOWN,
     }
 
@@ -246,7 +257,12 @@ def _trial_named(visit: Visit) -> tuple[str, int]:
     return visit.needed("scenario"), visit.number("number") or 1
 
 
-def _loaded(visit: Visit, run: str, scenario: str, number: int) -> _TrialInPage:
+def _loaded(
+    visit: Visit,
+    run: str,
+    scenario: str,
+    number: int,
+) -> _TrialInPage:
     """Load a trial with its context. Raises UsageError if the run has no such trial."""
     missing = UsageError(f"{run} has no trial {number} of {scenario[:200]}")
     rows = visit.query(_TRIAL, run=run, scenario=scenario, number=number)
@@ -301,7 +317,8 @@ def _side_by_side(visit: Visit) -> _Content:
 
 
 def _first_difference(
-    first: Trial, second: Trial
+    first: Trial,
+    second: Trial,
 ) -> tuple[CallRecord | None, CallRecord | None] | None:
     """Return the first calls that differ; None if all are equal.
 
