@@ -240,15 +240,15 @@ class _TrialInPage:
 def _transcript(visit: Visit) -> _Content:
     run = known_run(visit.query, visit.needed("run"))
     scenario, number = _trial_named(visit)
-    shown = _loaded(visit, run, scenario, number)
+    trial_in_page = _loaded(visit, run, scenario, number)
     place = {"run": run, "scenario": scenario, "number": number}
     return {
         "title": f"{scenario} #{number}",
         "run": run,
         "place": place,
-        "seen": shown,
+        "seen": trial_in_page,
         "policies": workflows.rescore.policy_names(),
-        "beside": visit.query(_OTHERS, **place, seed=shown.transcript.trial.seed),
+        "beside": visit.query(_OTHERS, **place, seed=trial_in_page.transcript.trial.seed),
         "size": _TURNS_SHOWN,
     }
 

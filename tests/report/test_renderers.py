@@ -11,7 +11,8 @@ from rich.console import Console
 
 from agenteval.report import console, files, html
 from agenteval.report import json as json_report
-from agenteval.report.build import build_view
+from agenteval.report.build import build_comparison, build_view
+from agenteval.report.sentences import Side
 
 
 def printed(view, width):
@@ -57,8 +58,9 @@ def test_json_is_the_golden_document(drawn, golden):
     golden("report.json", json_report.dumps(drawn))
 
 
-def test_markdown_is_the_golden_page(drawn, golden):
-    golden("report.md", files.markdown_text(drawn))
+def test_markdown_of_a_comparison_is_the_golden_page(runs, view, golden, without_words):
+    compared = build_comparison([Side.of_run(run) for run in runs], classes=view.rows)
+    golden("report.md", files.markdown_text(without_words(compared)))
 
 
 def test_a_view_of_no_runs_can_be_drawn():
