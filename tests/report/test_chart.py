@@ -6,9 +6,8 @@ import pytest
 
 from agenteval.report.build import build_view
 from agenteval.report.console import standing_table
-from agenteval.report.details import detail_tables
 from agenteval.report.figures import figures_of, heat_map, scale
-from agenteval.report.html import _funnels, _signature_chart, page
+from agenteval.report.html import _signature_chart, page
 from agenteval.stats.rates import Rate
 from agenteval.testing import card, denied, run, trial
 from agenteval.trial.call import Outcome
@@ -33,13 +32,6 @@ def test_the_interval_of_a_class_never_seen_does_not_stretch_the_scale():
     few = run(trial("uv run a.py"), model=card("few"), run_id="r2")
     both, alone = (_signature_chart(build_view(runs)) for runs in ([one, few], [one]))
     assert both.ticks == alone.ticks
-
-
-def test_only_classes_that_were_seen_are_drawn_and_the_total_is_last(view):
-    chart = _signature_chart(view)
-    labels = ["hallucinated-tool", "pipe-to-filter", "shell-chain", "unlisted-script", "total"]
-    assert [(label, len(rates)) for label, rates in chart.bands] == [(one, 3) for one in labels]
-    assert (chart.ticks[0], chart.ticks[-1]) == (0.0, pytest.approx(chart.end))
 
 
 def test_marks_stand_between_the_ends_of_their_intervals_on_the_scale(view):
@@ -121,17 +113,6 @@ def test_the_hardest_scenario_is_the_first_of_the_map_and_its_shade_is_its_share
     ]
 
 
-def test_every_step_of_a_handshake_is_a_bar_of_each_model(view):
-    (scenario, steps), *_ = _funnels(view)
-    first = "update-attempt-outcome"
-    assert (scenario, [*steps]) == ("ralf", [first, "update-stage-status", "ralf_spawn"])
-    assert [(model, rate.count, rate.n) for model, _, rate in steps[first]] == [
-        ("sim/moe", 5, 7),
-        ("sim/dense", 8, 8),
-        ("local", 2, 2),
-    ]
-
-
 def test_each_figure_of_a_model_s_line_leads_to_its_calls(view):
     line = page(view).partition('id="standing"')[2].partition("</tr>\n<tr>")[0]
     of = dict(re.findall(r'data-head="([^"]+)"[^>]*>.*?<a href="([^"]+)">', line))
@@ -160,8 +141,3 @@ def test_a_count_of_the_comparison_leads_to_as_many_calls(view):
     listed = made.split(f'<ul id="{href}">')[1].split("</ul>")[0]
     assert (int(count), listed.count("<li>")) == (12, 12)
     assert "<mark>| grep</mark>" in listed
-
-
-def test_the_tables_of_before_are_all_there_folded(view):
-    made = page(view)
-    assert all(f"<summary>{table.title}" in made for table in detail_tables(view))

@@ -18,10 +18,10 @@ from agenteval.report.details import detail_tables
 from agenteval.report.figures import denial_tables
 from agenteval.report.json import dumps
 from agenteval.report.pairs import COMPLETED
-from agenteval.report.provenance import provenance_table
+from agenteval.report.provenance import agent_tables, provenance_table
 from agenteval.report.sentences import Side
 from agenteval.report.tables import WITH_VOIDS, comparison_table
-from agenteval.testing import card, denied, run, says, tool, trial
+from agenteval.testing import card, denied, run, says, sub_agent, tool, trial
 from agenteval.trial.call import Outcome
 from agenteval.trial.run import ArmCard
 
@@ -188,38 +188,30 @@ def test_of_a_model_that_made_no_call_no_errors_are_compared():
 SERVED = {"server": "llama.cpp b1", "chat template": "sha256:aa", "default sampling": "top_k 40"}
 
 
+def told(**facts: str) -> dict[str, object]:
+    return {"told": SERVED | {name.replace("_", " "): fact for name, fact in facts.items()}}
+
+
 @pytest.mark.parametrize(
     ("first", "second", "differing"),
     [
-        ({"told": SERVED}, {"told": SERVED}, []),
-        ({"told": SERVED}, {}, []),
+        (told(), told(), []),
+        (told(), {}, []),
         ({"server": "vLLM"}, {"server": "SGLang"}, ["server (vLLM / SGLang)"]),
         ({"server": "vLLM", "server_version": "0.19"}, {"server": "vLLM"}, []),
         ({"quantization": "AWQ"}, {"quantization": "FP8"}, ["quantization (AWQ / FP8)"]),
         ({"quantization": "AWQ"}, {}, []),
         ({"kv_cache": "fp8"}, {"kv_cache": "fp16"}, ["KV cache (fp8 / fp16)"]),
+        ({"tool_parser": "hermes"}, {"tool_parser": "qwen3"}, ["tool parser (hermes / qwen3)"]),
+        (told(), told(server="b2"), ["server (llama.cpp b1 / b2)"]),
+        (told(), told(default_sampling="top_k 1"), ["default sampling (top_k 40 / top_k 1)"]),
+        (told(), told(model="other"), []),
         (
-            {"tool_parser": "hermes"},
-            {"tool_parser": "qwen3_coder"},
-            ["tool parser (hermes / qwen3_coder)"],
-        ),
-        (
-            {"told": SERVED},
-            {"told": SERVED | {"server": "llama.cpp b2"}},
-            ["server (llama.cpp b1 / llama.cpp b2)"],
-        ),
-        (
-            {"told": SERVED},
-            {"told": SERVED | {"default sampling": "top_k 1"}},
-            ["default sampling (top_k 40 / top_k 1)"],
-        ),
-        ({"told": SERVED}, {"told": SERVED | {"model": "other"}}, []),
-        (
-            {"told": SERVED, "served_id": "m"},
-            {"told": SERVED | {"chat template": "sha256:bb"}, "served_id": "m"},
+            told() | {"served_id": "m"},
+            told(chat_template="sha256:bb") | {"served_id": "m"},
             ["chat template of m (sha256:aa / sha256:bb)"],
         ),
-        ({"told": SERVED}, {"told": SERVED | {"chat template": "sha256:bb"}}, []),
+        (told(), told(chat_template="sha256:bb"), []),
     ],
 )
 def test_a_comparison_warns_of_what_is_known_to_be_served_differently(
@@ -259,11 +251,11 @@ def test_recovery_is_told_by_what_the_denials_told():
     made = run(back, replace(lost, number=2), arm=BARE)
     view = build_view([made])
     (of_run,) = view.runs
-    told = {
+    found = {
         content: (rates["at_once"].count, rates["at_all"].count, rates["at_all"].n)
         for content, rates in of_run.recovery.by_content.items()
     }
-    assert told == {"denial: bare": (1, 1, 2), "no such tool": (0, 0, 1)}
+    assert found == {"denial: bare": (1, 1, 2), "no such tool": (0, 0, 1)}
     (table,) = [one for one in denial_tables(view.runs) if one.title.startswith("Recovery by")]
     assert [(row.label, row.cells[0].count) for row in table.rows] == [
         ("denial: bare, next turn", "1"),
@@ -271,7 +263,7 @@ def test_recovery_is_told_by_what_the_denials_told():
         ("no such tool, next turn", "0"),
         ("no such tool, ever", "0"),
     ]
-    assert told.keys() == json.loads(dumps(view))["runs"][0]["recovery"]["by_told"].keys()
+    assert found.keys() == json.loads(dumps(view))["runs"][0]["recovery"]["by_told"].keys()
 
 
 def test_without_a_denial_no_table_is_without_rows():
@@ -279,3 +271,31 @@ def test_without_a_denial_no_table_is_without_rows():
     assert all(table.rows for table in denial_tables(view.runs))
     titles = {table.title for table in denial_tables(view.runs)}
     assert not any(title.startswith("Recovery by") for title in titles)
+
+
+def test_calls_of_sub_agents_stand_apart_with_their_own_n():
+    worker = sub_agent("worker", LIST, denied("ls"))
+    trials = [
+        trial(LIST, denied("ls"), LIST, number=1, agents=(worker, sub_agent("judge", LIST))),
+        trial(LIST, number=2, agents=(sub_agent("worker", LIST, LIST),)),
+        trial(LIST, number=3),
+    ]
+    view = build_view([run(*trials), run(trial(LIST), run_id="r2", model=card("other"))])
+
+    (table,) = agent_tables(view.runs)
+
+    counts = [
+        (row.label, [(cell.count, cell.value, cell.n) for cell in row.cells]) for row in table.rows
+    ]
+    assert (counts, view.models[0].total.n) == (
+        [
+            ("first agent, all scenarios", [("1", "20.00", "n=5"), ("0", "0.00", "n=1")]),
+            ("judge", [("0", "0.00", "n=1"), ("", "-", "")]),
+            ("worker", [("1", "25.00", "n=4"), ("", "-", "")]),
+        ],
+        5,
+    )
+
+
+def test_without_sub_agents_there_is_no_such_table():
+    assert [*agent_tables(build_view([run(trial(LIST))]).runs)] == []
