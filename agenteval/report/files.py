@@ -19,7 +19,7 @@ from agenteval.errors import UsageError, unwritten
 from agenteval.host import write_whole
 from agenteval.report.details import detail_tables
 from agenteval.report.gate import GateView
-from agenteval.report.json import attributes, encoded
+from agenteval.report.json import attributes, encoded, keyed
 from agenteval.report.tables import (
     MARK,
     MISSED,
@@ -140,19 +140,35 @@ def view_csv(view: View) -> str:
 
 def call_rows(runs: Sequence[Run]) -> Iterator[Row]:
     """Yield every call of these runs, those of sub-agents too, in the order of trials."""
-    for run in runs:
-        for trial in run.trials:
-            parts: tuple[Trial | AgentPart, ...] = (trial, *trial.agents)
-            for part in parts:
-                agent = part.label if isinstance(part, AgentPart) else ""
-                for record in part.calls:
-                    yield _place(run, trial) | {"agent": agent} | _call(record)
+    for run, trial in _trials(runs):
+        parts: tuple[Trial | AgentPart, ...] = (trial, *trial.agents)
+        for part in parts:
+            agent = part.label if isinstance(part, AgentPart) else ""
+            for record in part.calls:
+                yield _place(run, trial) | {"agent": agent} | _call(record)
 
 
 def trial_rows(runs: Sequence[Run]) -> Iterator[Row]:
+    for run, trial in _trials(runs):
+        usages = [turn.usage for turn in trial.turns]
+        yield _place(run, trial) | keyed(
+            trial,
+            "trial-row",
+            cause=trial.cause or "",
+            turns=len(trial.turns),
+            calls=len(trial.calls),
+            denied=denials(trial),
+            prompt_tokens=sum(usage.prompt_tokens for usage in usages),
+            completion_tokens=sum(usage.completion_tokens for usage in usages),
+            goal=json.dumps(encoded(trial.goal)),
+            handshake=json.dumps(encoded(trial.handshake)),
+        )
+
+
+def _trials(runs: Sequence[Run]) -> Iterator[tuple[Run, Trial]]:
     for run in runs:
         for trial in run.trials:
-            yield _place(run, trial) | _trial(trial)
+            yield run, trial
 
 
 def _place(run: Run, trial: Trial) -> Row:
@@ -161,46 +177,19 @@ def _place(run: Run, trial: Trial) -> Row:
         "model": run.model.name,
         "simulated": run.model.simulated,
         "arm": run.arm.name if run.arm else "",
-        **attributes(trial, "scenario", "number", "seed"),
-        "outcome": str(trial.outcome),
+        **attributes(trial, "scenario", "number", "seed", "outcome"),
     }
 
 
 def _call(record: CallRecord) -> Row:
     primary = record.verdict.primary
     others = [finding.failure_class for finding in record.verdict.findings[1:]]
-    return {
-        "turn": record.turn,
-        "position": record.position,
-        "tool": record.call.name,
-        "arguments": record.call.raw,
-        "command": record.call.command,
-        "allowed": record.verdict.allowed,
-        "class": primary.failure_class if primary else "",
-        "also": json.dumps(others),
-        "evidence": primary.evidence.text if primary else "",
-        "hint": primary.hint if primary else "",
-        "reply": record.reply,
-        **execution_document(record),
-    }
-
-
-def _trial(trial: Trial) -> Row:
-    usages = [turn.usage for turn in trial.turns]
-    return {
-        "ending": str(trial.ending),
-        "reason": trial.reason,
-        "cause": str(trial.cause or ""),
-        "turns": len(trial.turns),
-        "calls": len(trial.calls),
-        "denied": denials(trial),
-        "prompt_tokens": sum(usage.prompt_tokens for usage in usages),
-        "completion_tokens": sum(usage.completion_tokens for usage in usages),
-        "seconds": trial.seconds,
-        "goal_turn": trial.goal_turn,
-        "goal": json.dumps(encoded(trial.goal)),
-        "handshake": json.dumps(encoded(trial.handshake)),
-    }
+    reasons = {"class": "", "also": json.dumps(others), "evidence": "", "hint": ""}
+    if primary:
+        reasons["class"] = primary.failure_class
+        reasons["evidence"] = primary.evidence.text
+        reasons["hint"] = primary.hint
+    return {**keyed(record, "call-row", **reasons), **execution_document(record)}
 
 
 def write(rows: Sequence[Row], path: Path) -> None:
@@ -229,18 +218,7 @@ def write_dataset(
     for kind, of in rows.items():
         write(of, folder / "data" / f"{kind}.jsonl")
     simulated = any(run.model.simulated for run in runs)
-    configs = "".join(f"- config_name: {kind}\n  data_files: data/{kind}.jsonl\n" for kind in rows)
-    runs_listed = "".join(
-        f"- {block(run.model.name)}, arm {escaped(run.arm.name if run.arm else 'unknown')}, "
-        f"taxonomy {escaped(run.taxonomy)}: {len(run.trials)} trials\n"
-        for run in runs
-    )
-    mark = "\n**SIMULATED**: no real model stands behind these rows.\n" if simulated else ""
-    card = (
-        f"---\nconfigs:\n{configs}tags:\n- tool-calling\n---\n\n# Tool calls, judged\n{mark}\n"
-        f"Written by agenteval; a row of `calls` is one tool call with its verdict, a row of "
-        f"`trials` one attempt at one scenario with its outcome.\n\n{runs_listed}"
-    )
+    card = _filled("dataset.md", kinds=list(rows), runs=runs, simulated=simulated)
     (folder / "README.md").write_text(card, encoding="utf-8")
 
 
