@@ -140,7 +140,8 @@ def _dependence(trials: Sequence[TrialRecovery], layout: Layout) -> dict[str, fl
     allowed = [trial.after_allowed for trial in trials]
     if not all(any(size for _, size in column) for column in (denied, allowed)):
         return None
-    return dict(zip(("difference", "low", "high"), gap(denied, allowed, layout), strict=True))
+    difference, low, high = gap(denied, allowed, layout)
+    return {"difference": difference, "low": low, "high": high}
 
 
 def _incidence(
@@ -447,8 +448,11 @@ HeatRow = tuple[str, list[ScenarioView | None]]  # the name, and a cell for each
 
 def heat_map(view: View) -> list[HeatRow]:
     """Return a row for each scenario, those completed least often first."""
-    names = sorted({name for run in view.runs for name in run.scenarios})
-    rows = [(name, [run.scenarios.get(name) for run in view.runs]) for name in names]
+    names = {name for run in view.runs for name in run.scenarios}
+    rows = []
+    for name in sorted(names):
+        scenarios = [run.scenarios.get(name) for run in view.runs]
+        rows.append((name, scenarios))
     return sorted(rows, key=_completed)
 
 

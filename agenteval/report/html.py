@@ -172,9 +172,12 @@ def _origins(view: View, calls: Sequence[CallList]) -> dict[tuple[str, int], str
     with_denials = {call_list.run.label for call_list in calls}
     hrefs: dict[tuple[str, int], str] = {}
     for at, run in enumerate(view.runs):
+        trials = f"#run-{at}"
         denied = _DENIED if run.label in with_denials else ""
-        for column, href in enumerate((f"#run-{at}", denied, denied, denied, f"#run-{at}")):
-            hrefs[as_name(run.label), column] = href
+        name = as_name(run.label)
+        hrefs |= {(name, column): denied for column in range(1, 4)}
+        hrefs[name, 0] = trials
+        hrefs[name, 4] = trials
     return hrefs
 
 

@@ -295,12 +295,18 @@ def _figures(pair: Pair) -> Table:
 
 
 def _cells(unit: Unit, difference: Difference | MeanDifference) -> tuple[Cell, ...]:
+    p = _p(difference.p)
     if isinstance(difference, MeanDifference):
         first, second = _mean(difference.first), _mean(difference.second)
-        return first, second, _gap(difference, 1), NOTHING, _p(difference.p)
+        return first, second, _gap(difference, 1), NOTHING, p
     cell = own_per_100 if unit == "per 100" else own_share
-    first, second = cell(difference.first), cell(difference.second)
-    return first, second, _gap(difference, 100), _ratio(difference.ratio), _p(difference.p)
+    return (
+        cell(difference.first),
+        cell(difference.second),
+        _gap(difference, 100),
+        _ratio(difference.ratio),
+        p,
+    )
 
 
 def _classes(pair: Pair) -> Table:
@@ -347,8 +353,12 @@ def _kinds(pairs: Sequence[Pair]) -> Table:
 
 
 def _heads(pair: Pair, *more: str) -> tuple[Head, ...]:
-    first, second = (head(label, simulated=pair.simulated) for label in (pair.first, pair.second))
-    return (first, second, head("difference"), *map(head, more))
+    return (
+        head(pair.first, simulated=pair.simulated),
+        head(pair.second, simulated=pair.simulated),
+        head("difference"),
+        *map(head, more),
+    )
 
 
 def _mean(mean: Mean) -> Cell:

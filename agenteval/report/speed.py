@@ -14,9 +14,15 @@ _SAMPLED = ("n", "mean", "median", "p95", "peak")
 
 def cells(samples: Samples | None) -> tuple[Cell, ...]:
     if samples is None:
-        return (Cell("0"), *(Cell("-"),) * 4)
-    figures = samples.mean, samples.median, samples.p95, samples.peak
-    return (Cell(f"{samples.n:,}"), *map(measured, figures))
+        unknown = Cell("-")
+        return (Cell("0"), unknown, unknown, unknown, unknown)
+    return (
+        Cell(f"{samples.n:,}"),
+        measured(samples.mean),
+        measured(samples.median),
+        measured(samples.p95),
+        measured(samples.peak),
+    )
 
 
 def measured(value: float) -> Cell:
@@ -158,13 +164,17 @@ class LogView:
 def log_tables(view: LogView) -> tuple[Table, ...]:
     """Return the tables for which the log has data."""
     tables = []
+    columns = marked_heads(_SAMPLED, simulated=False)
     for text in report_texts()["load-samples"]:
         samples_of = attrgetter(text["samples"])
-        samples = {str(load.running): samples_of(load) for load in view.loads}
-        observed = {running: of_load for running, of_load in samples.items() if of_load}
-        if any(of_load.peak for of_load in observed.values()):
-            rows = [row(running, cells(of_load)) for running, of_load in observed.items()]
-            columns = marked_heads(_SAMPLED, simulated=False)
+        rows = []
+        peaks = []
+        for load in view.loads:
+            samples = samples_of(load)
+            if samples:
+                rows.append(row(str(load.running), cells(samples)))
+                peaks.append(samples.peak)
+        if any(peaks):
             tables.append(Table(text["title"], text["note"], columns, tuple(rows), _RUNNING))
     return (*tables, *_energy(view))
 

@@ -147,7 +147,9 @@ def _with_voids(view: View) -> Iterator[Row]:
 
 def _goals(view: View) -> Iterator[Row]:
     """Yield the row of goals; none if no model has a run, as a published table has no goals."""
-    cells = {run.label: observable_cell(run, own_share(run.completed)) for run in view.runs}
+    cells = {}
+    for run in view.runs:
+        cells[run.label] = observable_cell(run, own_share(run.completed))
     if cells:
         cells_of_models = [cells.get(model.label, NOTHING) for model in view.models]
         yield row("goal reached, of trials", cells_of_models, strong=True)
@@ -281,7 +283,9 @@ def figure_rows(table: str, owners: Sequence[object], **values: str) -> Iterator
     `values` fill the labels.
     """
     for label, path, form in report_texts()[table]["rows"]:
-        cells = [_FORMS[form](attrgetter(path)(owner)) for owner in owners]
+        cell_of = _FORMS[form]
+        figure_of = attrgetter(path)
+        cells = [cell_of(figure_of(owner)) for owner in owners]
         yield row(label.format(**values), cells)
 
 
@@ -368,7 +372,8 @@ def arrived(tallies: Sequence[Tally]) -> Arrived:
 
 def blamed(malformed: Iterable[Sequence[tuple[int, MalformedCall]]]) -> tuple[dict[str, int], int]:
     """Return how many calls each layer broke in these trials, and how many never arrived."""
-    blames = arrived([Tally(malformed=tuple(calls)) for calls in malformed]).blames
+    tallies = [Tally(malformed=tuple(calls)) for calls in malformed]
+    blames = arrived(tallies).blames
     totals = {name: sum(counts) for name, counts in blames.by_class.items()}
     return totals, sum(blames.calls)
 
@@ -383,8 +388,12 @@ def _places(tally: Tally) -> Iterator[tuple[_Place, MalformedCall]]:
 
 def arrivals_of(tallies: Tallies, layout: Layout) -> Arrivals:
     counts = arrived(tallies.counted)
-    kinds = {kind.id: clustered(counts.kinds.clusters(kind.id), layout) for kind in KINDS}
-    blames = {str(blame): clustered(counts.blames.clusters(blame), layout) for blame in Blame}
+    kinds = {}
+    for kind in KINDS:
+        kinds[kind.id] = clustered(counts.kinds.clusters(kind.id), layout)
+    blames = {}
+    for blame in Blame:
+        blames[str(blame)] = clustered(counts.blames.clusters(blame), layout)
     faulty = clustered(counts.faulty.clusters(FAULTY), layout)
     return Arrivals(faulty, kinds, blames, counts.repairs)
 
@@ -568,10 +577,11 @@ def spoilt_told(
 
 def cause_rows(views: Views) -> Iterator[Row]:
     """Yield the rows of void trials by cause."""
-    counts = [Counter(str(void.cause or "") for void in view.score.voids) for view in views]
-    causes = {cause for count in counts for cause in count}
-    for cause in sorted(causes - {""}):
-        yield row(f"void: {cause}", [plain(count[cause]) for count in counts])
+    counts = [Counter(void.cause for void in view.score.voids) for view in views]
+    causes = {cause for count in counts for cause in count if cause}
+    for cause in sorted(causes):
+        cells = [plain(count[cause]) for count in counts]
+        yield row(f"void: {cause}", cells)
 
 
 def run_remarks(role: str, run: RunSummary) -> Iterator[str]:

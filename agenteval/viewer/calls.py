@@ -295,5 +295,9 @@ def _agreement(labelled: Sequence[Review]) -> Rate:
     agreements: dict[tuple[int, str], list[bool]] = defaultdict(list)
     for review in labelled:
         agreements[review.trial, review.scenario].append(review.agrees)
-    clusters = [(sum(agreed), len(agreed)) for agreed in agreements.values()]
-    return clustered(clusters, Layout(scenarios=[scenario for _, scenario in agreements]))
+    clusters = []
+    scenarios = []
+    for (_, scenario), agreed in agreements.items():
+        clusters.append((sum(agreed), len(agreed)))
+        scenarios.append(scenario)
+    return clustered(clusters, Layout(scenarios=scenarios))

@@ -84,9 +84,10 @@ def _runs_page(visit: Visit) -> _Content:
 
 def _is_wanted(run: Heading, visit: Visit) -> bool:
     label = visit.get("label")
-    kinds = {"": True, "1": run.simulated, "0": not run.simulated}
-    is_of_kind = kinds.get(visit.get("simulated"), True)
-    return visit.get("model") in run.model and (not label or label in run.labels) and is_of_kind
+    if visit.get("model") not in run.model or (label and label not in run.labels):
+        return False
+    kinds = {"1": run.simulated, "0": not run.simulated}
+    return kinds.get(visit.get("simulated"), True)
 
 
 def _run_page(visit: Visit) -> _Content:
@@ -113,9 +114,12 @@ def _run_page(visit: Visit) -> _Content:
 def _rates_by_class(trials: Sequence[ListedTrial]) -> list[tuple[str, Rate]]:
     """Return the rate of each failure class, the most frequent first."""
     counting = [trial for trial in trials if _counts(trial)]
-    counts = ErrorCounts.added([(trial.calls, trial.errors) for trial in counting])
     layout = Layout(scenarios=[trial.scenario for trial in counting])
-    rates = [(name, clustered(counts.clusters(name), layout)) for name in sorted(counts.by_class)]
+    counts = ErrorCounts.added([(trial.calls, trial.errors) for trial in counting])
+    rates = []
+    for name in sorted(counts.by_class):
+        rate = clustered(counts.clusters(name), layout)
+        rates.append((name, rate))
     return sorted(rates, key=_by_count)
 
 
@@ -130,9 +134,17 @@ def _counts(trial: ListedTrial) -> bool:
 
 def _scenario_row(scenario: str, trials: Sequence[ListedTrial]) -> _Content:
     """Return how often each outcome occurred in these trials, and their error rate."""
-    outcomes = Counter(trial.outcome or _RUNNING for trial in trials)
-    clusters = [(sum(trial.errors.values()), trial.calls) for trial in trials if _counts(trial)]
-    return {"label": scenario, "outcomes": outcomes, "errors": clustered(clusters)}
+    outcomes: Counter[str] = Counter()
+    clusters = []
+    for trial in trials:
+        outcomes[trial.outcome or _RUNNING] += 1
+        if _counts(trial):
+            clusters.append((sum(trial.errors.values()), trial.calls))
+    return {
+        "label": scenario,
+        "outcomes": outcomes,
+        "errors": clustered(clusters),
+    }
 
 
 def _trials_page(visit: Visit) -> _Content:
