@@ -67,6 +67,7 @@ class _RunProgress:
         self._void_causes: list[str] = []
         self._tokens = 0
         self._progress = progress
+        # Last, as it draws the line, which reads the counts.
         self._task = progress.add_task(
             label,
             total=trials,

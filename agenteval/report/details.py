@@ -444,6 +444,7 @@ def _pages(
     keep: int,
 ) -> Iterator[_TrialsPage]:
     first = keep + 1
+    # Lines of one file are neighbours once the unwritten ones between them are gone.
     on_other_pages = (line for line in lines if line.file)
     for file, group in groupby(on_other_pages, attrgetter("file")):
         lines_of_page = list(group)
@@ -457,6 +458,7 @@ def _worst_first(run: RunView, at: int) -> list[_TrialLine]:
         return []
     tallies = sorted(run.tallies.trials, key=attrgetter("void"))  # in the order of the score
     trials = zip(run.trials, tallies, strict=True)
+    # Sorted by these two alone: trials themselves have no order.
     ranked = [(rank(trial.outcome), -tally.denied, trial) for trial, tally in trials]
     ranked.sort(key=itemgetter(0, 1))
     return [

@@ -344,6 +344,7 @@ def _drawn(
     if not points:
         return None
     x_step, x_end = scale(max(point.x for point in points))
+    # Between two turns, or two levels of concurrency, there is nothing to mark.
     if x_end > 1 and x_end == round(x_end):
         x_step = max(1.0, x_step)
     y_step, y_end = scale(max(max(point.high, point.y) for point in points))
@@ -409,6 +410,7 @@ def _recovery(views: Views) -> Figure | None:
         for turns, recovered in view.recovery.incidence[RECOVERED].items():
             cells[turns].append(_incidence_cell(recovered, f"n={recovered.n}"))
             if turns != "ever" and not isnan(recovered.value):
+                # A curve begins at the denial, from which nobody has recovered yet.
                 if not marks:
                     marks.append(Mark(0, 0, 0, 0, "at the denial"))
                 share = f"{100 * recovered.value:.0f} %"

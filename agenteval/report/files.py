@@ -80,6 +80,7 @@ _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]
 
 def _in_xml(text: str) -> str:
     """Return one line without what XML cannot hold, and what a terminal would obey."""
+    # Attributes stand in double quotes, and the end of a line is a sign already.
     return escape(_NOT_IN_XML.sub("\ufffd", as_name(text)), {'"': "&quot;"})
 
 

@@ -30,6 +30,7 @@ def encoded(value: Any) -> Any:
 
     A number that is not finite, as of a share of nothing, is null.
     """
+    # Before the other cases: a finding is a named tuple, and would become a list.
     keys = _documents().get(type(value).__name__)
     if keys is not None:
         return _filled(value, keys, {})

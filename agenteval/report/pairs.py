@@ -476,6 +476,7 @@ def _pointing(
     """Yield the layers that settled differences point at; what a model breaks, it wrote."""
     if not settled:
         yield "Where it points: nowhere yet, for no difference is settled."
+    # Calls that the model itself broke came as it wrote them: the server is not to blame.
     of_model = f"broken by {Blame.MODEL}"
     came = [name for name in settled if name in arrivals and name != of_model]
     wrote = [name for name in settled if name not in came]

@@ -81,6 +81,7 @@ def seen_from_ahead(
     """Return a difference from the model with the larger rate, or the smaller one if `fewer`."""
     ahead, behind = (pair.first, difference.first), (pair.second, difference.second)
     low, high = difference.low, difference.high
+    # Of second minus first the interval has its ends exchanged, and negative.
     if difference.value < 0:
         low, high = -high, -low
     is_second_ahead = difference.value > 0 if fewer else difference.value < 0

@@ -183,6 +183,7 @@ def _acted(
             agents=agents_by_call.pop(spot, ()),
         )
         calls[record.turn].append(call)
+    # Sub-agents that are left over were started by no call that was stored.
     turns = [_turn(turn, calls[at], first + at + 1) for at, turn in enumerate(trial.turns)]
     return tuple(turns), tuple(chain.from_iterable(agents_by_call.values()))
 

@@ -203,7 +203,7 @@ class ScenarioView:
 
 @dataclass(frozen=True, slots=True)
 class Arrivals:
-    """Malformed calls of one run, as rates per call that was tried; see `report.arrivals`."""
+    """Malformed calls of one run, as rates per call that was tried, by kind and layer to blame."""
 
     faulty: Rate
     kinds: Mapping[str, Rate]

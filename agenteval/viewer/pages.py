@@ -286,7 +286,7 @@ def _loaded(
     part_to_load = WHOLE
     if is_part:
         begin = visit.number("from") or visit.number("turn") or 0
-        first = min(begin, last_turn or 0)
+        first = min(begin, last_turn or 0)  # an address may name a turn beyond the last
         part_to_load = Part(first, first + _TURNS_SHOWN, _CALLS_WHOLE)
     call_ids = visit.query(_CALLS, trial=trial_id, **part_to_load._asdict())
     trial = load_trial(visit.query, run, scenario, number, part_to_load)
