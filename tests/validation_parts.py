@@ -359,8 +359,7 @@ def personas(trials: int) -> Iterator[tuple[str, str, float, Rate]]:
         known = dict.fromkeys(ARTICLE_ROWS, 0.0)
         for row, slip in persona.slips.items():
             known[article_row(row)] += slip.count / persona.calls
-        by_row = dict(zip((row.id for row in view.rows), seen.errors.rows, strict=True))
-        yield from ((name, row, rate, by_row[row]) for row, rate in known.items())
+        yield from ((name, row, rate, seen.errors.rows[row]) for row, rate in known.items())
         recovery = persona.recovery
         again = recovery.again / (1 - recovery.stop)
         yield name, "denied again after a denial", again, seen.recovery.after_denied

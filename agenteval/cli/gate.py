@@ -236,8 +236,7 @@ def _usual_page(view: "GateView") -> Path:
 def _write_page(view: "GateView", page: Path | None, store: str) -> None:
     """The report of both runs with the verdict on top, if wanted."""
     if page is not None:
-        told = report.html.PageVerdict(view, view.meaning)
-        report.html.write(workflows.views.of_verdict(view, store), page, told)
+        report.html.write(workflows.views.of_verdict(view, store), page, view)
 
 
 def _tell(view: "GateView", page: Path, store: str) -> None:

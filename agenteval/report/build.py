@@ -5,13 +5,13 @@ can say what is settled. The sentences of a comparison, and the last lines of ev
 here too.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from statistics import fmean
 
 from agenteval.classes.catalogue import failure_classes
 from agenteval.report.figures import recovery_figures
-from agenteval.report.pairs import COMPLETED, HANDSHAKE, RECOVERED, pairs_of, unlike
+from agenteval.report.pairs import COMPLETED, pairs_of, unlike
 from agenteval.report.provenance import warnings
 from agenteval.report.sentences import (
     EQUAL,
@@ -32,9 +32,10 @@ from agenteval.report.sentences import (
     played,
     scope,
     scoped,
+    seen_from_ahead,
     sentences,
 )
-from agenteval.report.tables import arrivals_of, counted, void_of, with_voids
+from agenteval.report.tables import arrivals_of, counted, report_texts, void_of, with_voids
 from agenteval.report.view import (
     ClassText,
     Errors,
@@ -43,6 +44,7 @@ from agenteval.report.view import (
     Pair,
     RunView,
     ScenarioView,
+    Step,
     View,
 )
 from agenteval.stats.comparison import Difference, ModelsDifference
@@ -67,29 +69,14 @@ from agenteval.trial.trial import Cluster, ErrorCounts, influence
 # Which differences are significant, and the sentences of a comparison.
 
 
-@dataclass(frozen=True, slots=True)
-class _Words:
-    """The words for a figure: the verb if it is significant, the verb if not, and the unit of n."""
-
-    does: str
-    did: str
-    of: str
+def _shares() -> Mapping[str, Mapping[str, str]]:
+    """Return the words for each share that has a sentence, by its label."""
+    shares: Mapping[str, Mapping[str, str]] = report_texts()["shares"]
+    return shares
 
 
-_WORDS = {
-    COMPLETED: _Words("completes more trials", "completed more trials", "trials"),
-    HANDSHAKE: _Words(
-        "completes more handshakes", "completed more handshakes", "trials with a handshake"
-    ),
-    RECOVERED: _Words(
-        "recovers more often in the turn after a denial",
-        "recovered more often in the turn after a denial",
-        "denials",
-    ),
-}
-
-Claim = tuple[int, str]  # of which pair, and what; -1 is of no pair
-NUMBER, KINDS, ARCHITECTURES = "number", "kinds", "architectures"
+_Claim = tuple[int, str]  # of which pair, and what; -1 is of no pair
+_NUMBER, _KINDS, _ARCHITECTURES = "number", "kinds", "architectures"
 FEWEST = 5  # errors of a class: fewer settle nothing, whoever made them
 
 
@@ -100,133 +87,132 @@ def _as_one_family(view: View) -> View:
     """
     claims = dict(_claims(view))
     adjusted = dict(zip(claims, holm(list(claims.values())), strict=True))
-    family_size = len(claims)
-    pairs = tuple(_adjusted(pair, at, adjusted, family_size) for at, pair in enumerate(view.pairs))
-    groups = view.groups and replace(
-        view.groups, adjusted=adjusted.get((-1, ARCHITECTURES), 1.0), family_size=family_size
-    )
-    return replace(view, pairs=pairs, groups=groups)
+    pairs = []
+    for at, pair in enumerate(view.pairs):
+        of_pair = {what: p for (place, what), p in adjusted.items() if place == at}
+        pairs.append(_adjusted(replace(pair, family_size=len(claims)), of_pair))
+    groups = view.groups
+    if groups:
+        p = adjusted.get((-1, _ARCHITECTURES), 1.0)
+        groups = replace(groups, adjusted=p, family_size=len(claims))
+    return replace(view, pairs=tuple(pairs), groups=groups)
 
 
-def _claims(view: View) -> Iterator[tuple[Claim, float]]:
+def _claims(view: View) -> Iterator[tuple[_Claim, float]]:
     for at, pair in enumerate(view.pairs):
         if not pair.silent:
-            yield (at, NUMBER), pair.difference.p
+            yield (at, _NUMBER), pair.difference.p
         if pair.kinds:
-            yield (at, KINDS), pair.kinds.p
-        for one in pair.classes if view.compared else ():
-            if one.difference.first.count + one.difference.second.count >= FEWEST:
-                yield (at, f"class {one.id}"), one.difference.p
-        for label in _WORDS if view.compared else (COMPLETED,):
-            if figure := _figure(pair, label):
-                yield (at, label), figure.p
+            yield (at, _KINDS), pair.kinds.p
+        for of_class in pair.classes if view.compared else ():
+            difference = of_class.difference
+            if difference.first.count + difference.second.count >= FEWEST:
+                yield (at, f"class {of_class.label}"), difference.p
+        for label in _shares() if view.compared else (COMPLETED,):
+            share = pair.share(label)
+            if share:
+                yield (at, label), share.p
     if view.groups and view.groups.others:
-        yield (-1, ARCHITECTURES), view.groups.others.p
+        yield (-1, _ARCHITECTURES), view.groups.others.p
 
 
-def _adjusted(pair: Pair, at: int, adjusted: Mapping[Claim, float], family_size: int) -> Pair:
+def _adjusted(pair: Pair, adjusted: Mapping[str, float]) -> Pair:
+    classes = [
+        replace(of_class, adjusted=adjusted.get(f"class {of_class.label}", 1.0))
+        for of_class in pair.classes
+    ]
+    figures = [replace(figure, adjusted=adjusted.get(figure.label)) for figure in pair.figures]
     return replace(
         pair,
-        adjusted=adjusted.get((at, NUMBER), 1.0),
-        kinds_adjusted=adjusted.get((at, KINDS), 1.0),
-        classes=tuple(
-            replace(one, adjusted=adjusted.get((at, f"class {one.id}"), 1.0))
-            for one in pair.classes
-        ),
-        figures=tuple(replace(one, adjusted=adjusted.get((at, one.label))) for one in pair.figures),
-        family_size=family_size,
+        adjusted=adjusted.get(_NUMBER, 1.0),
+        kinds_adjusted=adjusted.get(_KINDS, 1.0),
+        classes=tuple(classes),
+        figures=tuple(figures),
     )
 
 
-def _compared_sentences(view: View) -> tuple[str, ...]:
-    """Return the sentences: number and kinds of errors, classes, outcomes, then architectures."""
-    by_class = [_classes(pair) for pair in view.pairs if pair.classes]
-    groups = _groups(view.groups) if view.groups else []
-    lines = (*count_sentences(view.pairs), *by_class, *_figures(view.pairs), *groups)
-    return (*lines, *new_run(view.pairs))
+def _compared_sentences(view: View) -> Iterator[str]:
+    """Yield the sentences: number and kinds of errors, classes, outcomes, then architectures."""
+    yield from count_sentences(view.pairs)
+    for pair in view.pairs:
+        if pair.classes:
+            yield _classes(pair)
+    for label, words in _shares().items():
+        for pair in view.pairs:
+            adjusted = pair.adjusted_share(label)
+            share = pair.share(label)
+            if share and adjusted is not None:
+                yield _share_sentence(pair, share, words, adjusted)
+    if view.groups:
+        yield from _groups(view.groups)
+    yield from new_run(view.pairs)
 
 
 def _classes(pair: Pair) -> str:
-    settled = [one for one in pair.classes if one.adjusted < SETTLED]
-    both, class_count = (
-        f"{pair.first} and {pair.second}",
-        counted(len(pair.classes), "class", "classes"),
-    )
+    settled = [of_class for of_class in pair.classes if of_class.adjusted < SETTLED]
+    class_count = counted(len(pair.classes), "class", "classes")
     if not settled:
-        least = min(one.adjusted for one in pair.classes)
+        least = min(of_class.adjusted for of_class in pair.classes)
         return (
-            f"{scoped(OPEN, pair.scope)}: whether {both} differ in any single one of {class_count} "
-            f"of errors; the smallest p is {p_text(least).removeprefix('= ')} "
+            f"{scoped(OPEN, pair.scope)}: whether {pair.both} differ in any single one of "
+            f"{class_count} of errors; the smallest p is {p_text(least).removeprefix('= ')} "
             f"{after(pair.family_size)}. One class takes more calls than all together."
         )
     settled_lines = [
-        f"{one.id} {100 * one.difference.first.value:.2f} against "
-        f"{100 * one.difference.second.value:.2f} per 100 calls (p {p_text(one.adjusted)})"
-        for one in settled
+        f"{of_class.label} {100 * of_class.difference.first.value:.2f} against "
+        f"{100 * of_class.difference.second.value:.2f} per 100 calls "
+        f"(p {p_text(of_class.adjusted)})"
+        for of_class in settled
     ]
     return (
-        f"{scoped(SURE, pair.scope)}: {both} differ in {len(settled)} of {class_count} of errors, "
-        f"each p {after(pair.family_size)}: {'; '.join(settled_lines)}."
+        f"{scoped(SURE, pair.scope)}: {pair.both} differ in {len(settled)} of {class_count} of "
+        f"errors, each p {after(pair.family_size)}: {'; '.join(settled_lines)}."
     )
 
 
-def _figures(pairs: tuple[Pair, ...]) -> list[str]:
-    """Return one sentence for each figure and pair."""
-    return [
-        _figure_sentence(pair, figure.difference, words, figure.adjusted)
-        for label, words in _WORDS.items()
-        for pair in pairs
-        for figure in pair.figures
-        if figure.label == label
-        and isinstance(figure.difference, Difference)
-        and figure.adjusted is not None
-    ]
-
-
-def _figure(pair: Pair, label: str) -> Difference | None:
-    difference = next(one.difference for one in pair.figures if one.label == label)
-    return difference if isinstance(difference, Difference) else None
-
-
-def _figure_sentence(pair: Pair, figure: Difference, words: _Words, adjusted: float) -> str:
-    if not figure.value:
+def _share_sentence(
+    pair: Pair,
+    share: Difference,
+    words: Mapping[str, str],
+    adjusted: float,
+) -> str:
+    needed = more_needed(share, pair, adjusted, of=words["of"])
+    if not share.value:
         return (
-            f"{scoped(EQUAL, pair.scope)}: neither {pair.first} nor {pair.second} {words.did} "
-            f"than the other, {figure.first} each."
-            f"{more_needed(figure, pair, adjusted, of=words.of)}"
+            f"{scoped(EQUAL, pair.scope)}: neither {pair.first} nor {pair.second} {words['did']} "
+            f"than the other, {share.first} each.{needed}"
         )
-    more, less, rates, low, high = (
-        (pair.first, pair.second, (figure.first, figure.second), figure.low, figure.high)
-        if figure.value > 0
-        else (pair.second, pair.first, (figure.second, figure.first), -figure.high, -figure.low)
-    )
-    same = " in the same worlds" if figure.paired else ""
+    gap = seen_from_ahead(pair, share)
+    verb = words["does"] if adjusted < SETTLED else words["did"]
+    same = " in the same worlds" if share.paired else ""
     return (
-        f"{lead(figure.p, adjusted, pair.scope)}: {more} "
-        f"{words.does if adjusted < SETTLED else words.did} than {less}, "
-        f"{rates[0]} against {rates[1]}{same}: {100 * abs(figure.value):.1f} points more "
-        f"[{100 * low:.1f}, {100 * high:.1f}]; {p_told(figure.p, adjusted, pair.family_size)}."
-        f"{more_needed(figure, pair, adjusted, of=words.of)}"
+        f"{lead(share.p, adjusted, pair.scope)}: {gap.ahead} {verb} than {gap.behind}, "
+        f"{gap.rate} against {gap.other_rate}{same}: {100 * gap.size:.1f} points more "
+        f"[{100 * gap.low:.1f}, {100 * gap.high:.1f}]; "
+        f"{p_told(share.p, adjusted, pair.family_size)}.{needed}"
     )
 
 
-def _groups(groups: Groups) -> list[str]:
-    """Return sentences on each model, on the means of models, and on models in general."""
-    means = [fmean(rate.value for _, rate in of) for of in groups.models]
-    lines = [
-        f"{name} models make {', '.join(f'{_per_100(rate)} ({model})' for model, rate in of)}, "
-        f"{100 * mean:.2f} on average of {counted(len(of), 'model')} weighted alike"
-        for name, of, mean in zip((groups.first, groups.second), groups.models, means, strict=True)
-    ]
-    rates = f"Errors per 100 calls by architecture: {'; '.join(lines)}."
+def _groups(groups: Groups) -> Iterator[str]:
+    """Yield sentences on each model, on the means of models, and on models in general."""
+    lines = []
+    for name, models in zip((groups.first, groups.second), groups.models, strict=True):
+        mean = fmean(rate.value for _, rate in models)
+        rates = [f"{100 * rate.value:.2f} {rate.percent} ({model})" for model, rate in models]
+        lines.append(
+            f"{name} models make {', '.join(rates)}, {100 * mean:.2f} on average of "
+            f"{counted(len(models), 'model')} weighted alike"
+        )
+    start = f"Errors per 100 calls by architecture: {'; '.join(lines)}."
     n_first, n_second = map(len, groups.models)
     if groups.others is None:
-        few = (
-            f"This is about these models only: with {n_first} against {n_second} nothing is said "
-            f"of {groups.first} and {groups.second} models."
+        yield (
+            f"{start} This is about these models only: with {n_first} against {n_second} nothing "
+            f"is said of {groups.first} and {groups.second} models."
         )
-        return [f"{rates} {few}"]
-    return [rates, _others(groups, groups.others)]
+    else:
+        yield start
+        yield _others(groups, groups.others)
 
 
 def _others(groups: Groups, gap: ModelsDifference) -> str:
@@ -242,93 +228,65 @@ def _others(groups: Groups, gap: ModelsDifference) -> str:
     )
 
 
-def _per_100(rate: Rate) -> str:
-    return f"{100 * rate.value:.2f} {rate.percent}"
-
-
 # The last lines of a report: goals reached, fewer errors, and what is not known.
 
 MORE_GOALS, FEWER_ERRORS = "reaches its goal more often than", "makes fewer errors than"
+_Comparison = tuple[Pair, Difference, float | None]  # with its adjusted p
 
 
-def _in_short(view: View) -> tuple[str, ...]:
-    """Return plain sentences: each model's goals and errors, then who is better, then unknowns.
+def _in_short(view: View) -> Iterator[str]:
+    """Yield plain sentences: each model's goals and errors, then who is better, then unknowns.
 
     A difference of two models is that of their comparison. It is known if it is significant after
     correction for all claims of the report.
     """
-    lines = [_of_model(run) for run in view.runs]
-    goals = [gap for gap in map(_goal_gap, view.pairs) if gap]
-    errors = [_error_gap(pair) for pair in view.pairs]
-    lines += _better(MORE_GOALS, "more of 100 trials", goals)
-    lines += _better(FEWER_ERRORS, "fewer per 100 calls", errors)
+    yield from map(_of_model, view.runs)
+    goals: list[_Comparison] = []
+    for pair in view.pairs:
+        completed = pair.share(COMPLETED)
+        if completed:
+            goals.append((pair, completed, pair.adjusted_share(COMPLETED)))
+    errors = [(pair, pair.difference, pair.adjusted) for pair in view.pairs]
+    yield from _better(MORE_GOALS, "more of 100 trials", goals, fewer=False)
+    yield from _better(FEWER_ERRORS, "fewer per 100 calls", errors, fewer=True)
     if view.simulated:
-        lines.append(
-            "Simulated: these figures say that the tool works, and nothing of a real model."
-        )
-    return tuple(lines)
+        yield "Simulated: these figures say that the tool works, and nothing of a real model."
 
 
-@dataclass(frozen=True, slots=True)
-class _Gap:
-    """The difference of a pair, positive where the first is better, with its adjusted p."""
-
-    pair: Pair
-    by: float
-    low: float
-    high: float
-    adjusted: float
-
-    @property
-    def is_settled(self) -> bool:
-        return self.adjusted < SETTLED and self.by != 0
-
-
-def _goal_gap(pair: Pair) -> _Gap | None:
-    figure = next((figure for figure in pair.figures if figure.label == COMPLETED), None)
-    if figure is None or not isinstance(figure.difference, Difference):
-        return None
-    gap = figure.difference
-    adjusted = 1.0 if figure.adjusted is None else figure.adjusted
-    return _Gap(pair, gap.value, gap.low, gap.high, adjusted)
-
-
-def _error_gap(pair: Pair) -> _Gap:
-    gap = pair.difference
-    return _Gap(pair, -gap.value, -gap.high, -gap.low, pair.adjusted)
-
-
-def _better(does: str, unit: str, gaps: Sequence[_Gap]) -> Iterator[str]:
+def _better(
+    does: str,
+    unit: str,
+    comparisons: Sequence[_Comparison],
+    *,
+    fewer: bool,
+) -> Iterator[str]:
     """Yield a line for each significant difference, then one for all that are not."""
-    for gap in gaps:
-        if gap.is_settled:
-            yield _settled_line(gap, does, unit)
-    unknown = [f"{gap.pair.first} and {gap.pair.second}" for gap in gaps if not gap.is_settled]
+    unknown = []
+    for pair, difference, adjusted in comparisons:
+        if difference.value and adjusted is not None and adjusted < SETTLED:
+            gap = seen_from_ahead(pair, difference, fewer=fewer)
+            yield (
+                f"{gap.ahead} {does} {gap.behind}: {100 * gap.size:.0f} {unit} "
+                f"({100 * gap.low:.0f} to {100 * gap.high:.0f}){_where(pair)}."
+            )
+        else:
+            unknown.append(pair.both)
     if unknown:
         who = does.removesuffix(" than").replace("reaches its", "reaches the")
-        pairs = "" if len(unknown) == len(gaps) else f", of {'; of '.join(unknown)}"
+        pairs = "" if len(unknown) == len(comparisons) else f", of {'; of '.join(unknown)}"
         yield f"Not known: who {who}{pairs}."
 
 
-def _settled_line(gap: _Gap, does: str, unit: str) -> str:
-    pair = gap.pair
-    better, worse, low, high = pair.first, pair.second, gap.low, gap.high
-    if gap.by < 0:
-        better, worse, low, high = pair.second, pair.first, -gap.high, -gap.low
-    same = ""
-    if any(pair.left_out):
-        same = " in what both played"
-        if pair.difference.paired:
-            same = " where both met the same worlds"
-    return (
-        f"{better} {does} {worse}: {100 * abs(gap.by):.0f} {unit} "
-        f"({100 * low:.0f} to {100 * high:.0f}){same}."
-    )
+def _where(pair: Pair) -> str:
+    if not any(pair.left_out):
+        return ""
+    if pair.difference.paired:
+        return " where both met the same worlds"
+    return " in what both played"
 
 
 def _of_model(view: RunView) -> str:
-    goals = dict(view.outcomes)[Outcome.COMPLETED]
-    errors = view.errors.total
+    goals, errors = view.completed, view.errors.total
     if not view.score.counted:
         return f"{view.label}: no trial counts, nothing is known."
     voids = ""
@@ -381,9 +339,9 @@ def build_counts_view(
 ) -> View:
     """Return the view of counts without runs, such as a published table."""
     sides = [Side.of_counts(ModelCard(name, name), counts) for name, counts in models.items()]
-    view = replace(_view(sides, classes, fold, Estimand.THESE), title=title)
-    view = _as_one_family(view)
-    return _with_lines(view, (*count_sentences(view.pairs), *new_run(view.pairs)))
+    view = _as_one_family(_view(sides, classes, fold, Estimand.THESE))
+    lines = (*count_sentences(view.pairs), *new_run(view.pairs))
+    return _with_lines(replace(view, title=title), lines)
 
 
 def build_comparison(
@@ -395,46 +353,48 @@ def build_comparison(
 ) -> View:
     """Return the view that compares pairs: of runs, of counts, or of both."""
     view = _view(sides, classes, fold, about)
-    view = replace(view, groups=groups_of(sides, about), compared=True)
-    view = _as_one_family(view)
+    view = _as_one_family(replace(view, groups=groups_of(sides, about), compared=True))
     return _with_lines(view, _compared_sentences(view))
 
 
-def _with_lines(view: View, lines: Sequence[str]) -> View:
-    return replace(view, sentences=(*caveats(view), *lines), short=_in_short(view))
+def _with_lines(view: View, lines: Iterable[str]) -> View:
+    return replace(
+        view,
+        sentences=(*caveats(view), *lines),
+        short=tuple(_in_short(view)),
+    )
 
 
 def _view(
-    sides: Sequence[Side], classes: Sequence[ClassText], fold: Fold | None, about: Estimand
+    sides: Sequence[Side],
+    classes: Sequence[ClassText],
+    fold: Fold | None,
+    about: Estimand,
 ) -> View:
-    labelled = [
-        replace(side, label=label, errors=side.errors if fold is None else side.errors.folded(fold))
-        for side, label in zip(sides, _labels(sides), strict=True)
-    ]
+    labelled = []
+    for side, label in zip(sides, _labels(sides), strict=True):
+        errors = side.errors if fold is None else side.errors.folded(fold)
+        labelled.append(replace(side, label=label, errors=errors))
     rows = _rows([side.errors for side in labelled], classes, fold)
-    models = tuple(_errors(side, rows, about) for side in labelled)
     ends = {end for side in labelled if side.score for end in side.score.outcomes}
-    views = tuple(
-        _run_view(side, errors, about, ends)
-        for side, errors in zip(labelled, models, strict=True)
-        if side.run
-    )
+    models, views = [], []
+    for side in labelled:
+        errors_of_side = _errors(side, rows, about)
+        models.append(errors_of_side)
+        if side.run:
+            views.append(_run_view(side, errors_of_side, about, ends))
+    seed = next((side.run.seed for side in sides if side.run), 0)
     return View(
         title=_title(sides, scope(sides, about)),
         folded=fold is not None,
         rows=rows,
-        models=models,
-        pairs=pairs_of(labelled, about, seed=_seed(sides)),
+        models=tuple(models),
+        pairs=pairs_of(labelled, about, seed=seed),
         warnings=(*warnings(labelled, views), *unlike(labelled)),
-        sentences=(),
-        runs=views,
+        runs=tuple(views),
         about=about,
         basis=basis(sides, about),
     )
-
-
-def _seed(sides: Sequence[Side]) -> int:
-    return next((side.run.seed for side in sides if side.run), 0)
 
 
 def _labels(sides: Sequence[Side]) -> list[str]:
@@ -442,12 +402,16 @@ def _labels(sides: Sequence[Side]) -> list[str]:
 
     Where there are other models too, the label has both.
     """
-    names = [side.label for side in sides]
-    labels = list(names)
-    for name in {name for name in names if names.count(name) > 1}:
-        at = [place for place, one in enumerate(names) if one == name]
-        for place, distinction in zip(at, _distinctions([sides[one] for one in at]), strict=True):
-            labels[place] = distinction if len(at) == len(sides) else f"{name} ({distinction})"
+    labels = [side.label for side in sides]
+    places: dict[str, list[int]] = {}
+    for at, name in enumerate(labels):
+        places.setdefault(name, []).append(at)
+    for name, of_name in places.items():
+        if len(of_name) > 1:
+            distinguished = _distinctions([sides[at] for at in of_name])
+            for at, distinction in zip(of_name, distinguished, strict=True):
+                alone = len(of_name) == len(sides)
+                labels[at] = distinction if alone else f"{name} ({distinction})"
     return labels
 
 
@@ -468,7 +432,9 @@ def _distinctions(sides: Sequence[Side]) -> list[str]:
 
 
 def _rows(
-    counts: Sequence[ErrorCounts], classes: Sequence[ClassText], fold: Fold | None
+    counts: Sequence[ErrorCounts],
+    classes: Sequence[ClassText],
+    fold: Fold | None,
 ) -> tuple[ClassText, ...]:
     names = {name for counted in counts for name in counted.by_class}
     if fold is not None:
@@ -477,27 +443,34 @@ def _rows(
     return (*classes, *(ClassText(name, name) for name in unlisted))
 
 
-def _errors(side: Side, rows: Sequence[ClassText], about: Estimand) -> Errors:
+def _errors(
+    side: Side,
+    rows: Sequence[ClassText],
+    about: Estimand,
+) -> Errors:
     counts, layout = side.errors, side.layout(about)
-    rates = {
-        name: rate_of(counts.clusters(name), layout, by_trial=counts.by_trial)
-        for name in (*counts.by_class, "")
-    }
+
+    def rate_of_class(name: str) -> Rate:
+        return rate_of(counts.clusters(name), layout, by_trial=counts.by_trial)
+
+    never = rate_of_class("")  # all classes that were never seen have the same rate
+    rates = {row.id: rate_of_class(row.id) if row.id in counts.by_class else never for row in rows}
+    influential = influence(counts.total()) if counts.by_trial else None
     return Errors(
         label=side.label,
         simulated=side.card.simulated,
         trials=len(counts.calls) if counts.by_trial else None,
         total=rate_of(counts.total(), layout, by_trial=counts.by_trial),
-        rows=tuple(rates.get(row.id, rates[""]) for row in rows),  # never seen: all the same
-        influence=(influential := influence(counts.total()) if counts.by_trial else None),
-        largest=_called(side, influential.at) if influential else "",
-        with_voids=with_voids(side.score, about) if side.score else None,
+        rows=rates,
+        influence=influential,
+        largest=_trial_name(side, influential.at) if influential else "",
+        with_voids=with_voids(side.score, about) if side.score else (),
         arm=Conditions.of(side.run).arm if side.run else "",
         cannot_occur=side.card.cannot_occur or (),
     )
 
 
-def _called(side: Side, at: int) -> str:
+def _trial_name(side: Side, at: int) -> str:
     if side.score:
         trial = side.score.counted[at]
         return f"{trial.scenario} #{trial.number}"
@@ -505,12 +478,20 @@ def _called(side: Side, at: int) -> str:
 
 
 def _run_view(
-    side: Side, errors: Errors, about: Estimand, outcomes: Collection[Outcome]
+    side: Side,
+    errors: Errors,
+    about: Estimand,
+    outcomes: Collection[Outcome],
 ) -> RunView:
     run, scored = side.run_and_score
-    ends = [one for one in Outcome if one not in {Outcome.VOID, Outcome.NOT_OBSERVABLE}]
-    layout, observed = Layout(about, played(scored.counted)), scored.observed
+    layout = Layout(about, played(scored.counted))
+    observed = scored.observed
     observed_layout = Layout(about, played(observed))
+    shares: dict[Outcome, Rate] = {}
+    for end in Outcome:
+        if end not in {Outcome.VOID, Outcome.NOT_OBSERVABLE}:
+            shares[end] = share_of([trial.outcome is end for trial in observed], observed_layout)
+    denial_kind = run.arm.denials if run.arm else ""
     return RunView(
         run=run,
         score=scored,
@@ -518,16 +499,10 @@ def _run_view(
         transcripts=side.transcripts,
         executions=executions(side.tallies) if side.tallies else None,
         arrivals=arrivals_of(side.tallies, layout) if side.tallies else None,
-        served=side.tallies.served if side.tallies else None,
         errors=errors,
         any_denial=share_of([bool(errors) for errors in scored.errors.errors], layout),
-        outcomes=tuple(
-            (end, share_of([one.outcome is end for one in observed], observed_layout))
-            for end in ends
-        ),
-        recovery=recovery_figures(
-            scored, layout, ends=outcomes, denial_kind=run.arm.denials if run.arm else ""
-        ),
+        outcomes=shares,
+        recovery=recovery_figures(scored, layout, ends=outcomes, denial_kind=denial_kind),
         scenarios=_by_scenario(scored),
         handshakes=tuple(map(_handshake, scored.funnels)),
         layout=layout,
@@ -535,28 +510,26 @@ def _run_view(
 
 
 def _handshake(funnel: Funnel) -> Handshake:
-    steps = [(name, Rate(count, funnel.trials)) for name, count in funnel.passed]
+    steps = [Step(name, Rate(count, funnel.trials)) for name, count in funnel.passed]
     return Handshake(funnel.scenario, tuple(steps), Rate(*funnel.in_order))
 
 
-def _by_scenario(scored: Score) -> tuple[ScenarioView, ...]:
+def _by_scenario(scored: Score) -> dict[str, ScenarioView]:
     trials: dict[str, list[tuple[TrialSummary, Cluster]]] = {}
     for trial, errors in zip(scored.counted, scored.errors.total(), strict=True):
         trials.setdefault(trial.scenario, []).append((trial, errors))
-    return tuple(_scenario(name, trials[name]) for name in sorted(trials))
-
-
-def _scenario(name: str, played: Sequence[tuple[TrialSummary, Cluster]]) -> ScenarioView:
-    ended = [one.completed for one, _ in played if one.observed]
-    completed = Rate(sum(ended), len(ended))
-    return ScenarioView(
-        name=name,
-        errors=clustered([errors for _, errors in played]),
-        completed=completed,
-        all_of=pass_all(completed, REPEATS),
-        any_of=pass_any(completed, REPEATS),
-    )
+    scenarios = {}
+    for name, of_scenario in sorted(trials.items()):
+        ended = [trial.completed for trial, _ in of_scenario if trial.observed]
+        completed = Rate(sum(ended), len(ended))
+        scenarios[name] = ScenarioView(
+            errors=clustered([errors for _, errors in of_scenario]),
+            completed=completed,
+            all_of=pass_all(completed, REPEATS),
+            any_of=pass_any(completed, REPEATS),
+        )
+    return scenarios
 
 
 def class_texts() -> tuple[ClassText, ...]:
-    return tuple(ClassText(one.id, one.title, one.rationale) for one in failure_classes())
+    return tuple(ClassText(known.id, known.title, known.rationale) for known in failure_classes())

@@ -16,9 +16,6 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
-    ProgressColumn,
-    Task,
-    TaskID,
     TextColumn,
     TimeRemainingColumn,
 )
@@ -29,8 +26,8 @@ from rich.text import Text
 
 from agenteval.protocols import TrialKey
 from agenteval.report.details import detail_tables, summary_tables
-from agenteval.report.figures import pace, titled, useful
-from agenteval.report.gate import UNITS, GateView, Line, goals_told
+from agenteval.report.figures import pace, run_heads
+from agenteval.report.gate import UNITS, GateView, Line
 from agenteval.report.tables import (
     MARK,
     MISSED,
@@ -47,81 +44,86 @@ from agenteval.report.tables import (
     void_lines,
 )
 from agenteval.report.view import View
-from agenteval.stats.promotion import GateVerdict, confidence_text
-from agenteval.trial.call import Outcome
+from agenteval.stats.promotion import GateVerdict
 from agenteval.trial.text import as_name, visible
 
 # The progress of runs: a rate comes with its interval when the run has ended, not before.
 
-REFRESHES = 4  # a second
 
+class _RunProgress:
+    """One run's line, and its counts so far by trial; it receives the events of an observer.
 
-class Tally:
-    """The counts of one run so far, by trial. Updates are cheap; sums are computed when drawn."""
+    Updates are cheap; sums are computed when drawn.
+    """
 
-    def __init__(self) -> None:
-        self._trials: dict[TrialKey, list[str]] = {}  # the class of each call, empty if allowed
-        self._voids: list[str] = []
+    def __init__(
+        self,
+        progress: Progress,
+        label: str,
+        trials: int,
+        mark: str,
+    ) -> None:
+        self._classes: dict[TrialKey, list[str]] = {}  # of each call, empty if allowed
+        self._void_causes: list[str] = []
         self._tokens = 0
+        self._progress = progress
+        # Last, as it draws the line, which reads the counts.
+        self._task = progress.add_task(
+            label,
+            total=trials,
+            mark=mark,
+            tally=self,
+            visible=trials > 0,
+        )
 
-    def wrote(self, tokens: int) -> None:
+    def wrote(self, trial: TrialKey, tokens: int) -> None:
+        del trial
         self._tokens += tokens
 
-    def called(self, trial: TrialKey, failure_class: str) -> None:
-        self._trials.setdefault(trial, []).append(failure_class)
+    def called(self, trial: TrialKey, *, failure_class: str) -> None:
+        self._classes.setdefault(trial, []).append(failure_class)
 
-    def void(self, trial: TrialKey, cause: str) -> None:
-        """Forget a trial that broke: it will not count in the report either."""
-        self._trials.pop(trial, None)
-        self._voids.append(cause)
+    def finished(self, trial: TrialKey, *, void: str) -> None:
+        """Count a finished trial; forget one that broke, as the report does not count it either."""
+        if void:
+            self._classes.pop(trial, None)
+            self._void_causes.append(void)
+        self._progress.advance(self._task)
 
     def __str__(self) -> str:
         calls = self._calls()
         errors = len(calls) - calls.count("")
-        void = f", {len(self._voids)} void" if self._voids else ""
-        counts = (
-            f"{n} {of}{'' if n == 1 else 's'}"
-            for n, of in ((errors, "error"), (len(calls), "call"))
-        )
-        return f"{', '.join(counts)}{void}"
+        parts = [
+            f"{errors} error{'' if errors == 1 else 's'}",
+            f"{len(calls)} call{'' if len(calls) == 1 else 's'}",
+        ]
+        if self._void_causes:
+            parts.append(f"{len(self._void_causes)} void")
+        return ", ".join(parts)
 
     def activity(self, seconds: float) -> str:
         """Return the current activity: speed so far, causes of void trials, and errors made."""
-        if not self._tokens and not self._trials and not self._voids:
+        if not self._tokens and not self._classes and not self._void_causes:
             return f"waiting for the first reply, {seconds:.0f} s"
-        parts = [f"{self._tokens / seconds:,.0f} tokens/s"] if seconds else []
-        void, errors = Counter(list(self._voids)), Counter(filter(None, self._calls()))
-        if void:
-            parts.append(f"void by {_most(void)}")
-        return "; ".join([*parts, *([_most(errors)] if errors else [])])
+        parts = []
+        if seconds:
+            parts.append(f"{self._tokens / seconds:,.0f} tokens/s")
+        if self._void_causes:
+            parts.append(f"void by {_most(tuple(self._void_causes))}")
+        errors = [failure_class for failure_class in self._calls() if failure_class]
+        if errors:
+            parts.append(_most(errors))
+        return "; ".join(parts)
 
     def _calls(self) -> list[str]:
         # The drawing thread reads while the run writes: a copy of the values is taken at once.
-        return [call for calls in tuple(self._trials.values()) for call in tuple(calls)]
+        return [call for calls in tuple(self._classes.values()) for call in tuple(calls)]
 
 
-def _most(counts: Counter[str]) -> str:
-    """Return the counts as text, the most frequent first; the terminal cuts the line."""
-    return as_name(", ".join(f"{name} {count}" for name, count in counts.most_common()))
-
-
-class _RunProgress:
-    """One run's line; it receives the events of an observer of the run."""
-
-    def __init__(self, progress: Progress, task: TaskID, tally: Tally) -> None:
-        self._progress, self._task, self._tally = progress, task, tally
-
-    def wrote(self, trial: TrialKey, tokens: int) -> None:
-        del trial
-        self._tally.wrote(tokens)
-
-    def called(self, trial: TrialKey, *, failure_class: str) -> None:
-        self._tally.called(trial, failure_class)
-
-    def finished(self, trial: TrialKey, *, void: str) -> None:
-        if void:
-            self._tally.void(trial, void)
-        self._progress.advance(self._task)
+def _most(names: Sequence[str]) -> str:
+    """Return the names with their counts, the most frequent first; the terminal cuts the line."""
+    counts = Counter(names).most_common()
+    return as_name(", ".join(f"{name} {count}" for name, count in counts))
 
 
 class _Runs(Progress):
@@ -131,8 +133,13 @@ class _Runs(Progress):
         yield self.make_tasks_table(self.tasks)
         for task in self.tasks:
             if task.visible and not task.finished:
-                activity = f"  {task.fields['tally'].activity(task.elapsed or 0.0)}"
-                yield Text(activity, style="dim", no_wrap=True, overflow="ellipsis")
+                activity = task.fields["tally"].activity(task.elapsed or 0.0)
+                yield Text(
+                    f"  {activity}",
+                    style="dim",
+                    no_wrap=True,
+                    overflow="ellipsis",
+                )
 
 
 class Live:
@@ -141,15 +148,22 @@ class Live:
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
 
-    def run(self, label: str, *, trials: int, simulated: bool) -> _RunProgress:
+    def run(
+        self,
+        label: str,
+        *,
+        trials: int,
+        simulated: bool,
+    ) -> _RunProgress:
         """Return a new line for a run of this many trials; hidden if nothing is left to play."""
         self._progress.start()  # not before: a run that cannot begin draws nothing
-        tally = Tally()
         mark = f"[bold yellow]{MARK}[/]" if simulated else ""
-        task = self._progress.add_task(
-            escape(as_name(label)), total=trials, mark=mark, tally=tally, visible=trials > 0
+        return _RunProgress(
+            self._progress,
+            escape(as_name(label)),
+            trials,
+            mark,
         )
-        return _RunProgress(self._progress, task, tally)
 
     def above(self, line: str) -> bool:
         """Print a line above the display, which is then redrawn; False if nothing is drawn.
@@ -172,25 +186,21 @@ def live(console: Console) -> Iterator[Live]:
         BarColumn(bar_width=8),
         MofNCompleteColumn(),
         TextColumn("trials"),
-        _TallyColumn(table_column=Column(no_wrap=True)),
+        TextColumn("{task.fields[tally]}", table_column=Column(no_wrap=True), markup=False),
         TimeRemainingColumn(compact=True, elapsed_when_finished=True),
     )
-    progress = _Runs(*columns, console=console, refresh_per_second=REFRESHES, expand=True)
+    progress = _Runs(
+        *columns,
+        console=console,
+        refresh_per_second=4,
+        expand=True,
+    )
     try:
         yield Live(progress)
     finally:
         if progress.tasks:
             with suppress(OSError):  # the terminal is gone, or its log has no room
                 progress.stop()
-
-
-class _TallyColumn(ProgressColumn):
-    """The column of errors and calls so far."""
-
-    max_refresh = 1 / REFRESHES
-
-    def render(self, task: Task) -> Text:
-        return Text(str(task.fields["tally"]))
 
 
 # A report.
@@ -202,26 +212,23 @@ def standing_table(view: View) -> Table:
     """Return the table of one line for each model: goals, errors, recovery, speed."""
     rows = []
     for run in view.runs:
-        seconds = run.run.effort.seconds if run.run.effort else None
         tokens = run.executions.completion_tokens if run.executions else 0
         cells = (
-            own_share(dict(run.outcomes)[Outcome.COMPLETED]),
+            own_share(run.completed),
             own_per_100(run.errors.total),
             own_share(run.recovery.at_once),
             own_share(run.recovery.at_all),
-            pace(*useful(run)),
-            pace(tokens, tokens / seconds if seconds else None),
+            pace(run.useful, run.per_second(60 * run.useful)),
+            pace(tokens, run.per_second(tokens)),
         )
         rows.append(row(run.label, cells))
     labels = ("goal reached", "errors per 100 calls", "recovered next turn", "recovered ever")
-    columns = titled(view.runs, *labels, "useful calls/min", "tokens/s")
+    columns = run_heads(view.runs, *labels, "useful calls/min", "tokens/s")
     return titled_table("standing", columns, rows, basis=view.basis)
 
 
-FEW = 5  # lines of a kind on one screen
-NAMED = 17  # characters of a criterion that stay on one line
-CRITERION = ("criterion", "estimate", "bounds", "limit", "n", "verdict")
-BETWEEN = 2  # columns
+_FEW = 5  # lines of a kind on one screen
+_MARKED = "bold yellow"
 
 
 def render(view: View, console: Console, *, brief: bool = False) -> None:
@@ -229,19 +236,19 @@ def render(view: View, console: Console, *, brief: bool = False) -> None:
 
     Print one line for runs without any trial.
     """
-    if view.runs and not any(one.score.trials or one.score.voids for one in view.runs):
-        models = ", ".join(dict.fromkeys(one.run.model.name for one in view.runs))
+    if view.runs and not any(run.trials for run in view.runs):
+        models = ", ".join(dict.fromkeys(run.run.model.name for run in view.runs))
         print_lines(console, [f"No trial of {models} was played: there is nothing to show."])
         return
     for table in summary_tables(view) if brief else detail_tables(view):
         print_table(console, table)
-    if lines := missed_lines(view, FEW if brief else None):
+    if lines := missed_lines(view, _FEW if brief else None):
         _print_title(console, MISSED, simulated=view.simulated)
         _print_list(console, lines)
     if voids := void_lines(view):
         print_lines(console, ["Void trials", *voids])
     print_table(console, comparison_table(view))
-    print_lines(console, view.warnings, style="bold yellow")
+    print_lines(console, view.warnings, style=_MARKED)
     if view.sentences:
         _print_title(console, SAID, simulated=view.simulated)
         _print_list(console, view.sentences)
@@ -251,7 +258,12 @@ def render(view: View, console: Console, *, brief: bool = False) -> None:
         _print_list(console, view.short)
 
 
-def print_lines(console: Console, lines: Sequence[str], *, style: str = "") -> None:
+def print_lines(
+    console: Console,
+    lines: Sequence[str],
+    *,
+    style: str = "",
+) -> None:
     for line in lines:
         console.print(Text(as_name(line), style=style))
     if lines:
@@ -262,7 +274,8 @@ def _print_list(console: Console, lines: Sequence[str]) -> None:
     """Print the lines as a list with dashes and a hanging indent."""
     grid = RichTable.grid(padding=(0, 1))
     for line in lines:
-        grid.add_row("-", Text(as_name(line), style="bold yellow" if line.startswith(MARK) else ""))
+        style = _MARKED if line.startswith(MARK) else ""
+        grid.add_row("-", Text(as_name(line), style=style))
     console.print(grid)
     console.print()
 
@@ -270,7 +283,7 @@ def _print_list(console: Console, lines: Sequence[str]) -> None:
 def _print_title(console: Console, title: str, *, simulated: bool) -> None:
     text = Text(as_name(title), style="bold")
     if simulated:
-        text.append(f"  {MARK}", style="bold yellow")
+        text.append(f"  {MARK}", style=_MARKED)
     console.print(text)
 
 
@@ -295,43 +308,47 @@ def _fitted(console: Console, table: Table) -> Iterator[RichTable]:
         return
     half = len(table.heads) // 2
     for part in (slice(half), slice(half, None)):
-        yield from _fitted(console, _columns(table, part))
-
-
-def _columns(table: Table, part: slice) -> Table:
-    rows = tuple(replace(row, cells=row.cells[part]) for row in table.rows)
-    return replace(table, heads=table.heads[part], rows=rows)
+        rows = [replace(row, cells=row.cells[part]) for row in table.rows]
+        yield from _fitted(console, replace(table, heads=table.heads[part], rows=tuple(rows)))
 
 
 def _drawn(table: Table, *, stacked: bool) -> RichTable:
-    drawn = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="")
+    drawn = RichTable(
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        show_edge=False,
+        header_style="",
+    )
     drawn.add_column(Text(as_name(table.first), style="dim"))
-    for head in table.heads:
+    columns = []
+    for at, head in enumerate(table.heads):
         drawn.add_column(_head(head), justify="right")
-    columns = [
-        _aligned([row.cells[at] for row in table.rows], stacked=stacked)
-        for at in range(len(table.heads))
-    ]
-    for line, *cells in zip(table.rows, *columns, strict=True):
-        drawn.add_row(Text(line.label), *cells, style="bold" if line.strong else "")
+        cells = [row.cells[at] for row in table.rows]
+        columns.append(_aligned(cells, stacked=stacked))
+    for line, *texts in zip(table.rows, *columns, strict=True):
+        drawn.add_row(
+            Text(line.label),
+            *texts,
+            style="bold" if line.strong else "",
+        )
     return drawn
 
 
 def _head(head: Head) -> Text:
     text = Text(head.label, style="bold")
     if head.simulated:
-        text.append(f"\n{MARK}", style="bold yellow")
-    return text.append(f"\n{head.counted}", style="dim") if head.counted else text
+        text.append(f"\n{MARK}", style=_MARKED)
+    if head.counted:
+        text.append(f"\n{head.counted}", style="dim")
+    return text
 
 
 def _aligned(cells: Sequence[Cell], *, stacked: bool) -> list[Text]:
     """Return the cells of one column with counts, values and intervals aligned."""
-    counts, values, intervals, ns = (
-        max(len(part) for part in column)
-        for column in zip(
-            *((one.count, as_name(one.value), one.interval, one.n) for one in cells), strict=True
-        )
-    )
+    counts = max(len(cell.count) for cell in cells)
+    values = max(len(as_name(cell.value)) for cell in cells)
+    intervals = max(len(cell.interval) for cell in cells)
+    ns = max(len(cell.n) for cell in cells)
     texts = []
     for cell in cells:
         front = f"{cell.count:>{counts}}  {as_name(cell.value):>{values}}".strip()
@@ -352,7 +369,9 @@ class Terminal(Console):
     """
 
     def render(
-        self, renderable: RenderableType, options: ConsoleOptions | None = None
+        self,
+        renderable: RenderableType,
+        options: ConsoleOptions | None = None,
     ) -> Iterator[Segment]:
         for segment in super().render(renderable, options):
             hides = not segment.control and not segment.text.isprintable()
@@ -374,6 +393,9 @@ def print_named(rows: Iterable[tuple[str, str, str]]) -> None:
 
 # A gate's verdict.
 
+_CRITERION = ("criterion", "estimate", "bounds", "limit", "n", "verdict")
+_NAME_WIDTH = 17  # characters of a criterion that stay on one line
+_GAP = 2  # columns
 _STYLES = {
     GateVerdict.PASS: "bold green",
     GateVerdict.FAIL: "bold red",
@@ -384,10 +406,9 @@ _STYLES = {
 def render_verdict(view: GateView, console: Console) -> None:
     both = as_name(f"{view.candidate.model} over {view.baseline.model}")
     console.print(Text(both, style="bold"))
-    console.print(Text(as_name(goals_told(view))))
-    sure = confidence_text(view.judgement.level)
+    console.print(Text(as_name(view.goals_line)))
     runs = f"Runs: {view.candidate.id} over {view.baseline.id}."
-    bounds = f"One-sided {sure} % bounds. {UNITS} Rules: {view.rules}. {runs}"
+    bounds = f"One-sided {view.sure} % bounds. {UNITS} Rules: {view.rules}. {runs}"
     console.print(Text(as_name(bounds), style="dim"))
     if _least_width(view) <= console.width:
         console.print(_verdict_table(view))
@@ -397,7 +418,7 @@ def render_verdict(view: GateView, console: Console) -> None:
     _print_list(console, (*needed, *view.remarks))
     verdict = Text(view.verdict, style=_STYLES[view.verdict])
     if view.simulated:
-        verdict.append(f"  {MARK}", style="bold yellow")
+        verdict.append(f"  {MARK}", style=_MARKED)
     console.print(verdict)
     console.print(Text(as_name(view.meaning)))
 
@@ -407,11 +428,18 @@ def _least_width(view: GateView) -> int:
 
     `n` is wrapped between words only, a long name anywhere.
     """
-    name, *figures, n, verdict = zip(CRITERION, *map(_cells, view.lines), strict=True)
-    words = [word for one in n for word in one.split()]
-    columns = [*figures, words, verdict]
-    widths = [min(max(map(len, name)), NAMED), *(max(map(len, one)) for one in columns)]
-    return sum(widths) + BETWEEN * (len(widths) - 1)
+    names, *figures, ns, verdicts = zip(
+        _CRITERION,
+        *map(_cells, view.lines),
+        strict=True,
+    )
+    words = [word for n in ns for word in n.split()]
+    widths = [min(_width(names), _NAME_WIDTH), *map(_width, (*figures, words, verdicts))]
+    return sum(widths) + _GAP * (len(widths) - 1)
+
+
+def _width(texts: Iterable[str]) -> int:
+    return max(map(len, texts))
 
 
 def _print_criteria(console: Console, view: GateView) -> None:
@@ -420,8 +448,8 @@ def _print_criteria(console: Console, view: GateView) -> None:
     for line in view.lines:
         name, estimate, bounds, limit, n, verdict = _cells(line)
         console.print(Text.assemble(name, "  ", (verdict, _STYLES[line.verdict])))
-        told = (f"{estimate} {bounds}".rstrip(), f"limit {limit}", n)
-        console.print(Padding(Text(", ".join(filter(None, told))), (0, 0, 0, BETWEEN)))
+        figures = filter(None, (f"{estimate} {bounds}".rstrip(), f"limit {limit}", n))
+        console.print(Padding(Text(", ".join(figures)), (0, 0, 0, _GAP)))
     console.print()
 
 
@@ -433,16 +461,16 @@ def _verdict_table(view: GateView) -> RichTable:
         show_edge=False,
         header_style="bold",
     )
-    named = min(longest := max(len(line.name) for line in view.lines), NAMED)
-    wrapping = {"n", "criterion"} if longest > NAMED else {"n"}
-    for head in CRITERION:
-        right, wraps = head in {"estimate", "bounds", "n"}, head in wrapping
+    longest = _width(line.name for line in view.lines)
+    for head in _CRITERION:
+        is_name = head == "criterion"
+        wraps = head == "n" or (is_name and longest > _NAME_WIDTH)
         drawn.add_column(
             head,
-            justify="right" if right else "left",
+            justify="right" if head in {"estimate", "bounds", "n"} else "left",
             no_wrap=not wraps,
             overflow="fold",
-            min_width=named if head == "criterion" else None,
+            min_width=min(longest, _NAME_WIDTH) if is_name else None,
         )
     for line in view.lines:
         *cells, verdict = _cells(line)

@@ -1,13 +1,15 @@
 """The tables below the comparison, and the evidence behind every figure of a page.
 
-`detail_tables` are all tables of the runs, `summary_tables` those that a decision needs. `behind`
-chooses which transcripts and denied calls stand in a page, and which on pages next to it.
+`detail_tables` are all tables of the runs, `summary_tables` those that a decision needs.
+`evidence_of` chooses which transcripts and denied calls stand in a page, and which on pages next to
+it.
 """
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, groupby
 from math import ceil
 from operator import attrgetter, itemgetter
 
@@ -19,48 +21,51 @@ from agenteval.report.tables import (
     NOTHING,
     READ_FROM_WORDS,
     Cell,
+    Row,
     Table,
     arrival_tables,
     cause_rows,
     counted,
     figure_rows,
+    figure_table,
     goal_rows,
     heads,
     observable_cell,
     own_per_100,
     own_share,
     plain,
-    repeated,
     row,
     share,
     titled_table,
 )
 from agenteval.report.transcripts import (
-    AgentShown,
     TrialShown,
     agents_below,
     marked_text,
     rank,
     shown_trial,
 )
-from agenteval.report.view import Handshake, RunView, ScenarioView, View
+from agenteval.report.view import RunView, ScenarioView, View, Views
 from agenteval.shell.gate import quoted
 from agenteval.stats.rates import Rate, clustered
+from agenteval.trial.call import Outcome
+from agenteval.trial.recovery import Recovery
 from agenteval.trial.run import Run
 from agenteval.trial.summary import TrialSummary
 from agenteval.trial.text import as_file_part, as_word, shortened
 from agenteval.trial.trial import CallRecord, Trial
 
-IN_ORDER = "all, in order"
-FLAG_GUESSING = "hallucinated-flag"
+_IN_ORDER = "all, in order"
+_FLAG_GUESSING = "hallucinated-flag"
 
 
 def detail_tables(view: View) -> tuple[Table, ...]:
     """Return the tables of the pairs, if the view compares them, and of the runs of the view."""
+    pairs = tuple(pair_tables(view))
     if not view.runs:
-        return pair_tables(view)
+        return pairs
     return (
-        *pair_tables(view),
+        *pairs,
         _outcomes(view.runs),
         _behaviour(view.runs),
         *_scenarios(view.runs),
@@ -76,60 +81,68 @@ def detail_tables(view: View) -> tuple[Table, ...]:
 
 def summary_tables(view: View) -> tuple[Table, ...]:
     """Return the detail tables that a decision needs: outcome and recovery."""
-    pairs = pair_tables(view)
+    pairs = tuple(pair_tables(view))
     return (_outcomes(view.runs), _behaviour(view.runs), *pairs) if view.runs else pairs
 
 
-def _served(views: Sequence[RunView]) -> Iterator[Table]:
+def _served(views: Views) -> Iterator[Table]:
     """Yield the table of speed; none where only the summaries of a run were read."""
     if all(view.served for view in views):
-        yield titled_table("served", heads(views), figure_rows("served", views))
+        yield figure_table("served", views)
 
 
-def _executions(views: Sequence[RunView]) -> Iterator[Table]:
+def _executions(views: Views) -> Iterator[Table]:
     """Yield the table of executions; none where only the summaries of a run were read."""
     executions = [view.executions for view in views if view.executions]
+    errors = [view.tool_errors for view in views if view.tool_errors]
     if len(executions) < len(views):
         return
-    errors = [
-        clustered(run.tool_errors, view.layout) for view, run in zip(views, executions, strict=True)
-    ]
     rows = [row("tool errors", map(share, errors))]
     for limit in sorted({limit for run in executions for limit in run.limits}):
         counts = [run.limits.get(limit, 0) for run in executions]
         rows.append(row(f"ended by {limit}", map(plain, counts)))
-    rows.append(row("second reader objected", (plain(run.objections) for run in executions)))
+    rows.append(row("second reader objected", [plain(run.objections) for run in executions]))
     # It is asked only about what is about to run.
     for answer in ("agreed", "known faults", "failed", "timed out"):
         counts = [view.run.second_reader.get(answer, 0) for view in views]
         rows.append(row(f"second reader {answer}", map(plain, counts)))
     rows += figure_rows("executions", views)
-    columns = heads(views, (f"n={rate.n} executed" for rate in errors))
+    columns = heads(views, [f"n={rate.n} executed" for rate in errors])
     yield titled_table("executions", columns, rows)
 
 
-def _behaviour(views: Sequence[RunView]) -> Table:
-    flags = (clustered(view.score.errors.clusters(FLAG_GUESSING), view.layout) for view in views)
-    handshakes = (observable_cell(view, _handshake_total(view)) for view in views)
-    exits = (observable_cell(view, _commonest(view.outcomes)) for view in views)
-    again = (view.recovery.after_denied for view in views)
+def _behaviour(views: Views) -> Table:
+    reactions, again, flags, handshakes, exits = [], [], [], [], []
+    for view in views:
+        guessed = clustered(view.score.errors.clusters(_FLAG_GUESSING), view.layout)
+        reactions.append(_commonest(view.recovery.kinds))
+        again.append(own_share(view.recovery.after_denied))
+        flags.append(own_per_100(guessed))
+        handshakes.append(observable_cell(view, _handshake_total(view)))
+        exits.append(observable_cell(view, _commonest(view.outcomes)))
     rows = (
-        row("reaction to a denial", (_commonest(view.recovery.kinds) for view in views)),
-        row("denied again after a denial", map(own_share, again)),
-        row("flag guessing, per 100 calls", map(own_per_100, flags)),
+        row("reaction to a denial", reactions),
+        row("denied again after a denial", again),
+        row("flag guessing, per 100 calls", flags),
         row("handshake completed", handshakes),
         row("typical exit", exits),
     )
     return titled_table("behaviour", heads(views), rows)
 
 
-def _commonest(shares: Sequence[tuple[str, Rate]]) -> Cell:
-    rates = dict(shares)
-    name = max(rates, key=lambda name: rates[name].count)
-    rate = rates[name]
+def _commonest(rates: Mapping[Recovery, Rate] | Mapping[Outcome, Rate]) -> Cell:
+    name, rate = max(rates.items(), key=_by_count)
     if not rate.count:
         return NOTHING
-    return Cell(f"{name} {100 * rate.value:.0f}%", interval=rate.percent, n=f"n={rate.n}")
+    return Cell(
+        f"{name} {100 * rate.value:.0f}%",
+        interval=rate.percent,
+        n=f"n={rate.n}",
+    )
+
+
+def _by_count(named_rate: tuple[str, Rate]) -> int:
+    return named_rate[1].count
 
 
 def _handshake_total(view: RunView) -> Cell:
@@ -138,111 +151,115 @@ def _handshake_total(view: RunView) -> Cell:
     return own_share(Rate(completed, sum(funnel.trials for funnel in funnels)))
 
 
-def _outcomes(views: Sequence[RunView]) -> Table:
+def _outcomes(views: Views) -> Table:
     rows = []
-    for end, _ in views[0].outcomes:
-        shares = (share(dict(view.outcomes)[end]) for view in views)
-        rows.append(row(end, map(observable_cell, views, shares)))
+    for end in views[0].outcomes:
+        cells = [observable_cell(view, share(view.outcomes[end])) for view in views]
+        rows.append(row(end, cells))
     rows += [
         *goal_rows(views),
-        row("trials with a denial", (share(view.any_denial) for view in views)),
-        row("void, left out", (plain(len(view.score.voids)) for view in views)),
+        row("trials with a denial", [share(view.any_denial) for view in views]),
+        row("void, left out", [plain(len(view.score.voids)) for view in views]),
         *cause_rows(views),
+        *_troubles(views),
     ]
-    for name, counts in (
-        ("void, played again", [sum(view.run.replaced.values()) for view in views]),
-        ("requests sent again", [view.retries for view in views]),
-    ):
-        if any(counts):
-            rows.append(row(name, map(plain, counts)))
-    slowness = [view.stretched for view in views]
-    if max(slowness) > 1:
-        rows.append(
-            row("time limits, for slowness up to", (Cell(f"x {up:.1f}") for up in slowness))
-        )
-    if any(view.run.crashes for view in views):
-        rows.append(row("crashes per 1,000 requests", map(_crashes, views)))
-    columns = heads(views, (f"n={counted(view.score.trials, 'trial')}" for view in views))
-    ends = {end for view in views for end, rate in view.outcomes if rate.count}
+    columns = heads(views, [f"n={counted(view.score.trials, 'trial')}" for view in views])
+    ends = {end for view in views for end, rate in view.outcomes.items() if rate.count}
     more = "" if ends.isdisjoint(BY_WORDS) else f" {READ_FROM_WORDS}"
     return titled_table("outcomes", columns, rows, more=more)
 
 
-def _crashes(view: RunView) -> Cell:
-    rate = Rate(len(view.run.crashes), view.run.requests)
+def _troubles(views: Views) -> Iterator[Row]:
+    """Yield the rows on what a server or our side did wrong, without those of no trouble."""
+    replayed = [sum(view.run.replaced.values()) for view in views]
+    for name, counts in (
+        ("void, played again", replayed),
+        ("requests sent again", [view.retries for view in views]),
+    ):
+        if any(counts):
+            yield row(name, map(plain, counts))
+    slowness = [view.stretched for view in views]
+    if max(slowness) > 1:
+        yield row("time limits, for slowness up to", [Cell(f"x {up:.1f}") for up in slowness])
+    if any(view.run.crashes for view in views):
+        yield row("crashes per 1,000 requests", [_per_1000(view.crashes) for view in views])
+
+
+def _per_1000(rate: Rate) -> Cell:
     low, high = 1000 * rate.low, 1000 * rate.high
-    return Cell(f"{1000 * rate.value:.2f}", interval=f"[{low:.2f}, {high:.2f}]", n=f"n={rate.n}")
+    return Cell(
+        f"{1000 * rate.value:.2f}",
+        interval=f"[{low:.2f}, {high:.2f}]",
+        n=f"n={rate.n}",
+    )
 
 
-NO_TRIAL = Rate(0, 0)
+_NO_TRIAL = Rate(0, 0)
 
 
-def _scenarios(views: Sequence[RunView]) -> Iterator[Table]:
+def _scenarios(views: Views) -> Iterator[Table]:
     """Yield the table by scenario; none where no trial counts."""
-    names = {scenario.name for view in views for scenario in view.scenarios}
-    rows = []
-    for name in sorted(names):
-        nothing = ScenarioView(name, NO_TRIAL, NO_TRIAL)
-        scenarios = [
-            next((one for one in view.scenarios if one.name == name), nothing) for view in views
-        ]
-        rows += [
-            row(f"{name}, completed", (own_share(one.completed) for one in scenarios)),
-            row("all of 3 trials, pass^3", (repeated(one.all_of) for one in scenarios)),
-            row("any of 3 trials, pass@3", (repeated(one.any_of) for one in scenarios)),
-            row("errors per 100 calls", (own_per_100(one.errors) for one in scenarios)),
-        ]
+    nothing = ScenarioView(_NO_TRIAL, _NO_TRIAL)
+    rows: list[Row] = []
+    for name in sorted({*chain(*(view.scenarios for view in views))}):
+        scenarios = [view.scenarios.get(name, nothing) for view in views]
+        rows += figure_rows("scenarios", scenarios, name=name)
     if rows:
         yield titled_table("scenarios", heads(views), rows)
 
 
-def _handshakes(views: Sequence[RunView]) -> Iterator[Table]:
+def _handshakes(views: Views) -> Iterator[Table]:
     """Yield one funnel for each scenario that has a handshake."""
     scenarios = {handshake.scenario for view in views for handshake in view.handshakes}
     for scenario in sorted(scenarios):
         yield _handshake(views, scenario)
 
 
-def _handshake(views: Sequence[RunView], scenario: str) -> Table:
-    nothing = Handshake(scenario, (), NO_TRIAL)
-    funnels = [
-        next((one for one in view.handshakes if one.scenario == scenario), nothing)
-        for view in views
-    ]
-    trials = [
-        sum(funnel.trials for funnel in view.score.funnels if funnel.scenario == scenario)
-        for view in views
-    ]
-    rows = []
-    for step in dict.fromkeys(step for funnel in funnels for step, _ in funnel.steps):
-        rates = (dict(funnel.steps).get(step, NO_TRIAL) for funnel in funnels)
-        rows.append(row(step, map(share, rates)))
-    # Fewer trials show the order in a run of an older version.
-    in_order = (
-        share(funnel.in_order) if funnel.in_order.n == tried else own_share(funnel.in_order)
-        for funnel, tried in zip(funnels, trials, strict=True)
+def _handshake(views: Views, scenario: str) -> Table:
+    trials = []
+    in_order = []
+    rates_by_step: dict[str, list[Rate]] = {}
+    for at, view in enumerate(views):
+        funnels = [funnel for funnel in view.score.funnels if funnel.scenario == scenario]
+        tried = sum(funnel.trials for funnel in funnels)
+        trials.append(f"n={counted(tried, 'trial')}")
+        ordered = _NO_TRIAL
+        for handshake in view.handshakes:
+            if handshake.scenario == scenario:
+                ordered = handshake.in_order
+                for step in handshake.steps:
+                    rates = rates_by_step.setdefault(step.name, [_NO_TRIAL] * len(views))
+                    rates[at] = step.passed
+        # Fewer trials show the order in a run of an older version.
+        in_order.append(share(ordered) if ordered.n == tried else own_share(ordered))
+    rows = [row(step, map(share, rates)) for step, rates in rates_by_step.items()]
+    rows.append(row(_IN_ORDER, in_order))
+    return titled_table(
+        "handshake",
+        heads(views, trials),
+        rows,
+        scenario=scenario,
     )
-    rows.append(row(IN_ORDER, in_order))
-    columns = heads(views, (f"n={counted(tried, 'trial')}" for tried in trials))
-    return titled_table("handshake", columns, rows, scenario=scenario)
 
 
 # Denied calls by class: the first of each in the report, the others on separate pages.
 
 CALLS = 40  # of one class and model in the page itself
 CALLS_BESIDE = 400  # of them on a page beside it
-CALL_SHOWN = 160  # characters before, in and after the evidence
+_CALL_SHOWN = 160  # characters before, in and after the evidence
 
 
 @dataclass(frozen=True, slots=True)
 class _TrialLine:
-    """One trial in the list of all, with the place of its transcript, if that is written."""
+    """One trial in the list of all, with the place of its transcript.
+
+    `file` is "" for the page itself, and None for a transcript that is not written.
+    """
 
     trial: TrialSummary
     denials: int
     place: str
-    file: str = ""  # that it stands in; empty for the page itself
-    written: bool = True
+    file: str | None = ""
 
     @property
     def href(self) -> str:
@@ -259,14 +276,6 @@ class _CallLine:
     marked: str
     after: str
 
-    @property
-    def href(self) -> str:
-        return f"{self.line.href}-{self.turn}"
-
-    @property
-    def where(self) -> str:
-        return f"{self.line.trial.scenario} #{self.line.trial.number}, turn {self.turn}"
-
 
 @dataclass(frozen=True, slots=True)
 class CallList:
@@ -278,8 +287,8 @@ class CallList:
     place: str
     failure_class: str
     run: RunView
-    calls: tuple[_CallLine, ...]
-    files: tuple[str, ...]
+    calls: Sequence[_CallLine]
+    files: Sequence[str]
     unwritten: int
     count: int
 
@@ -288,7 +297,7 @@ class CallList:
         return f"agenteval calls {as_word(self.run.run.id)} --class {as_word(self.failure_class)}"
 
 
-Calls = dict[str, list[_CallLine]]  # by the place of the list that they belong to
+_Calls = dict[str, list[_CallLine]]  # by the place of the list that they belong to
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,13 +309,13 @@ class _CallsPage:
     calls: Sequence[_CallLine]
     first: int  # the number of the first one, from 1
 
-    def href(self, call: _CallLine, main: str) -> str:
-        """Return the link from this page to a call; `main` is the file of the report."""
-        beside = call.line.file.rpartition("/")[2]
-        return f"{beside or f'../{main}'}#{call.line.place}-{call.turn}"
 
-
-def gather(calls: Calls, run: int, line: _TrialLine, trial: Trial) -> None:
+def gather(
+    calls: _Calls,
+    run: int,
+    line: _TrialLine,
+    trial: Trial,
+) -> None:
     """Add the denied calls of a trial that the rates count.
 
     These are the first agent's, if the trial is not void.
@@ -323,13 +332,18 @@ def _calls_place(run: int, failure_class: str) -> str:
 
 def _call_line(line: _TrialLine, record: CallRecord) -> _CallLine:
     before, marked, after = marked_text(record.call, record.verdict)
-    if marked and len(before) > CALL_SHOWN:
-        before = f"(...) {before[-CALL_SHOWN:].lstrip()}"
-    texts = (shortened(part, CALL_SHOWN + 6) for part in (before, marked, after))
+    if marked and len(before) > _CALL_SHOWN:
+        before = f"(...) {before[-_CALL_SHOWN:].lstrip()}"
+    texts = (shortened(part, _CALL_SHOWN + 6) for part in (before, marked, after))
     return _CallLine(line, record.turn + 1, *texts)
 
 
-def _call_lists(run: RunView, at: int, calls: Calls, folder: str) -> Iterator[CallList]:
+def _call_lists(
+    run: RunView,
+    at: int,
+    calls: _Calls,
+    folder: str,
+) -> Iterator[CallList]:
     """Yield the list of each class; `calls` has the first calls by place.
 
     `folder` is empty if not all calls are to be written.
@@ -339,7 +353,7 @@ def _call_lists(run: RunView, at: int, calls: Calls, folder: str) -> Iterator[Ca
         counts.update(trial.errors)
     for number, (name, count) in enumerate(counts.items(), 1):
         place = _calls_place(at, name)
-        first_calls = tuple(calls.get(place, ())[:CALLS])
+        first_calls = calls.get(place, [])[:CALLS]
         remaining = count - len(first_calls)
         files = []
         if folder:
@@ -348,10 +362,10 @@ def _call_lists(run: RunView, at: int, calls: Calls, folder: str) -> Iterator[Ca
             pages = range(1, 1 + ceil(remaining / CALLS_BESIDE))
             files = [f"{folder}/calls-{at + 1}-{part}-{page}.html" for page in pages]
             remaining = 0
-        yield CallList(place, name, run, first_calls, tuple(files), remaining, count)
+        yield CallList(place, name, run, first_calls, files, remaining, count)
 
 
-def calls_beside(lists: Sequence[CallList], calls: Calls) -> Iterator[_CallsPage]:
+def calls_beside(lists: Sequence[CallList], calls: _Calls) -> Iterator[_CallsPage]:
     """Yield the pages of the calls that are not in the report itself."""
     for call_list in lists:
         others = calls.get(call_list.place, [])[CALLS:]
@@ -366,84 +380,76 @@ def calls_beside(lists: Sequence[CallList], calls: Calls) -> Iterator[_CallsPage
 INLINE = 90  # trials in the page itself, of all runs together
 BESIDE = 100  # trials on a page beside it
 MOST = 2500  # trials of all runs together, up to which each is written
-LONG = 500  # characters of a message from which on it stands once in a page
+_LONG = 500  # characters of a message from which on it stands once in a page
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class _TrialsPage:
     """A separate page next to the report, with some trials of one run."""
 
     file: str
     at: int  # which run
     run: RunView
-    lines: tuple[_TrialLine, ...]
+    lines: Sequence[_TrialLine]
     first: int  # the number of the first one, from 1, among those that are written
 
 
-@dataclass(slots=True)
-class Behind:
+@dataclass(frozen=True, slots=True)
+class Evidence:
     """The trials and denied calls of a report.
 
     `lines` are all trials of each run, the worst first. `calls` are the denied calls by class.
     `inline` has the calls of the trials in the page itself, by the place of their list.
     """
 
-    lines: list[tuple[_TrialLine, ...]] = field(default_factory=list)
-    transcripts: list[list[TrialShown]] = field(default_factory=list)  # in the page itself
-    pages: list[Beside] = field(default_factory=list)
-    calls: list[CallList] = field(default_factory=list)
-    inline: Calls = field(default_factory=dict)
-
-    def read(self, run: RunView, at: int, lines: Sequence[_TrialLine]) -> Calls:
-        """Add the transcripts of a run that stand in the page; return the calls of all lines."""
-        calls: Calls = {}
-        transcripts = []
-        for line, trial in read_trials(run, lines):
-            gather(calls, at, line, trial)
-            if not line.file:
-                transcripts.append(shown_trial(trial, line.place))
-                gather(self.inline, at, line, trial)
-        self.transcripts.append(transcripts)
-        return calls
-
-    def lines_on_other_pages(self, run: int) -> list[_TrialLine]:
-        """Return the trials that are on separate pages."""
-        return [line for line in self.lines[run] if line.file]
-
-    def unwritten(self, run: int) -> int:
-        return sum(not line.written for line in self.lines[run])
-
-    def scenario(self, run: int, name: str) -> str:
-        """Return the link to the worst trial of a scenario; empty if it was not played."""
-        lines = (line for line in self.lines[run] if line.trial.scenario == name)
-        return next((line.href for line in lines), "")
+    lines: list[list[_TrialLine]]
+    transcripts: list[list[TrialShown]]  # in the page itself
+    pages: list[_TrialsPage]
+    calls: list[CallList]
+    inline: _Calls
 
 
-def behind(view: View, folder: str) -> Behind:
+def evidence_of(view: View, folder: str) -> Evidence:
     """Collect the evidence of a view; `folder` has the separate pages, relative to the report."""
     total = sum(run.played for run in view.runs)
     # A page must open in a browser: of many trials each run shows its share.
     keep = INLINE // max(1, len(view.runs)) if total > INLINE else INLINE
-    evidence = Behind()
+    evidence = Evidence([], [], [], [], {})
     for at, run in enumerate(view.runs):
         worst = _worst_first(run, at)
         linked = {line.place for line in _linked_lines(worst, keep)}
-        written = {line.place for line in worst} if total <= MOST else linked
+        written = linked if total > MOST else {line.place for line in worst}
         lines = _placed(worst, keep, written, f"{folder}/trials-{at + 1}")
+        calls: _Calls = {}
+        transcripts = []
+        for line, trial in read_trials(run, [line for line in lines if line.place in linked]):
+            gather(calls, at, line, trial)
+            if line.file == "":
+                transcripts.append(shown_trial(trial, line.place))
+                gather(evidence.inline, at, line, trial)
         evidence.lines.append(lines)
-        evidence.pages += _pages(run, at, lines, keep)
-        calls = evidence.read(run, at, [line for line in lines if line.place in linked])
+        evidence.transcripts.append(transcripts)
+        evidence.pages.extend(_pages(run, at, lines, keep))
         if worst:
-            evidence.calls += _call_lists(run, at, calls, folder if total <= MOST else "")
+            lists = _call_lists(run, at, calls, "" if total > MOST else folder)
+            evidence.calls.extend(lists)
     evidence.calls.sort(key=attrgetter("failure_class", "place"))
     return evidence
 
 
-def _pages(run: RunView, at: int, lines: Sequence[_TrialLine], keep: int) -> Iterator[Beside]:
-    on_other_pages = [line for line in lines if line.file]
-    for start in range(0, len(on_other_pages), BESIDE):
-        lines_of_page = tuple(on_other_pages[start : start + BESIDE])
-        yield Beside(lines_of_page[0].file, at, run, lines_of_page, keep + start + 1)
+def _pages(
+    run: RunView,
+    at: int,
+    lines: Sequence[_TrialLine],
+    keep: int,
+) -> Iterator[_TrialsPage]:
+    first = keep + 1
+    # Lines of one file are neighbours once the unwritten ones between them are gone.
+    on_other_pages = (line for line in lines if line.file)
+    for file, group in groupby(on_other_pages, attrgetter("file")):
+        lines_of_page = list(group)
+        yield _TrialsPage(file, at, run, lines_of_page, first)
+        first += len(lines_of_page)
 
 
 def _worst_first(run: RunView, at: int) -> list[_TrialLine]:
@@ -451,7 +457,8 @@ def _worst_first(run: RunView, at: int) -> list[_TrialLine]:
     if run.tallies is None:
         return []
     tallies = sorted(run.tallies.trials, key=attrgetter("void"))  # in the order of the score
-    trials = zip((*run.score.counted, *run.score.voids), tallies, strict=True)
+    trials = zip(run.trials, tallies, strict=True)
+    # Sorted by these two alone: trials themselves have no order.
     ranked = [(rank(trial.outcome), -tally.denied, trial) for trial, tally in trials]
     ranked.sort(key=itemgetter(0, 1))
     return [
@@ -478,18 +485,21 @@ def _linked_lines(lines: Sequence[_TrialLine], keep: int) -> Iterator[_TrialLine
 
 
 def _placed(
-    lines: Sequence[_TrialLine], keep: int, written: Collection[str], file: str
-) -> tuple[_TrialLine, ...]:
+    lines: Sequence[_TrialLine],
+    keep: int,
+    written: Collection[str],
+    file: str,
+) -> list[_TrialLine]:
     """Return the lines with the file that each is written to; a file has several of them."""
     placed = list(lines[:keep])
     on_other_pages = 0
     for line in lines[keep:]:
+        name = None
         if line.place in written:
-            placed.append(replace(line, file=f"{file}-{on_other_pages // BESIDE + 1}.html"))
+            name = f"{file}-{on_other_pages // BESIDE + 1}.html"
             on_other_pages += 1
-        else:
-            placed.append(replace(line, written=False))
-    return tuple(placed)
+        placed.append(replace(line, file=name))
+    return placed
 
 
 def read_trials(run: RunView, lines: Sequence[_TrialLine]) -> Iterator[tuple[_TrialLine, Trial]]:
@@ -506,12 +516,17 @@ def prompts_of(trials: Iterable[TrialShown]) -> dict[str, str]:
     """Return the long messages that these trials began with, each with its anchor in the page."""
     anchors: dict[str, str] = {}
     for trial in trials:
-        parts: list[TrialShown | AgentShown] = [trial, *agents_below(trial)]
-        for part in parts:
-            for _, text in part.prompt:
-                if len(text) >= LONG:
+        prompts = [trial.prompt, *(agent.prompt for agent in agents_below(trial))]
+        for prompt in prompts:
+            for _, text in prompt:
+                if len(text) >= _LONG:
                     anchors.setdefault(text, f"p{len(anchors)}")
     return anchors
+
+
+_WAY = ("base-url", "max-turns", "arm", "prompt-variant", "rules", "context")
+_PLACE = ("sandbox", "harness", "allowlist")
+_USUAL = {"rules": "start", "context": "0"}
 
 
 def repeat_line(run: Run) -> str:
@@ -530,18 +545,11 @@ def repeat_line(run: Run) -> str:
         f"--seed {options.seed}",
         f"--concurrency {run.concurrency}",
     ]
-    option_values = {
-        "base-url": re.sub(r"(?<=://)[^/]*@", "", options.base_url or ""),  # a password
-        "max-turns": options.max_turns,
-        "arm": options.arm,
-        "prompt-variant": options.prompt_variant,
-        "rules": options.rules if options.rules != "start" else None,
-        "context": options.context if options.context != "0" else None,
-        "sandbox": options.sandbox,
-        "harness": options.harness,
-        "allowlist": options.allowlist,
-    }
-    words += [f"--{name} {quoted(str(value))}" for name, value in option_values.items() if value]
+    for name in (*_WAY, *_PLACE):
+        value = getattr(options, name.replace("-", "_"))
+        if value and value != _USUAL.get(name):
+            shown = re.sub(r"(?<=://)[^/]*@", "", str(value))  # a password
+            words.append(f"--{name} {quoted(shown)}")
     if not options.prefork:
         words.append("--no-prefork")
     return " ".join(words)

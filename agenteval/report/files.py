@@ -13,13 +13,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from xml.etree.ElementTree import Element, SubElement, indent, tostring
+from xml.sax.saxutils import escape
 
 from agenteval.errors import UsageError, unwritten
 from agenteval.host import write_whole
 from agenteval.report.details import detail_tables
-from agenteval.report.gate import GateView, Line, goals_told
-from agenteval.report.json import attributes, encoded
+from agenteval.report.gate import GateView
+from agenteval.report.json import attributes, encoded, keyed
 from agenteval.report.tables import (
     MARK,
     MISSED,
@@ -30,7 +30,6 @@ from agenteval.report.tables import (
 )
 from agenteval.report.transcripts import denials, execution_document
 from agenteval.report.view import View
-from agenteval.stats.promotion import GateVerdict, confidence_text
 from agenteval.trial.run import Run
 from agenteval.trial.text import as_name, legible, visible
 from agenteval.trial.trial import AgentPart, CallRecord, Trial
@@ -38,75 +37,11 @@ from agenteval.trial.trial import AgentPart, CallRecord, Trial
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-# JUnit XML.
-
-_NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_TAGS = {GateVerdict.FAIL: "failure", GateVerdict.INCONCLUSIVE: "error"}
-
-
-def junit_text(view: GateView) -> str:
-    name = f"agenteval gate{f' {MARK}' if view.simulated else ''}"
-    verdicts = [line.verdict for line in view.lines]
-    counts: dict[str, str] = {
-        "tests": str(len(verdicts)),
-        "failures": str(verdicts.count(GateVerdict.FAIL)),
-        "errors": str(verdicts.count(GateVerdict.INCONCLUSIVE)),
-    }
-    suites = Element("testsuites", {"name": name, **counts})
-    suite = SubElement(suites, "testsuite", {"name": name, **counts})
-    properties = SubElement(suite, "properties")
-    for key, value in (
-        ("verdict", view.verdict),
-        ("simulated", str(view.simulated).lower()),
-        ("baseline", view.baseline.id),
-        ("baseline model", view.baseline.model),
-        ("candidate", view.candidate.id),
-        ("candidate model", view.candidate.model),
-        ("goals", goals_told(view)),
-    ):
-        SubElement(properties, "property", name=key, value=_cleaned(value))
-    for line in view.lines:
-        _case(suite, line, view)
-    texts = map(_cleaned, (goals_told(view), *view.remarks))
-    SubElement(suite, "system-out").text = "\n".join(texts)
-    indent(suites)
-    return tostring(suites, encoding="unicode", xml_declaration=True) + "\n"
-
-
-def _case(suite: Element, line: Line, view: GateView) -> None:
-    """Add a criterion as a test, with the same class and name for every candidate.
-
-    So a CI can show a criterion's history.
-    """
-    mark = f" {MARK}" if view.simulated else ""
-    case = SubElement(
-        suite,
-        "testcase",
-        classname=f"agenteval.gate{mark}",
-        name=_cleaned(line.name),
-        time="0",
-    )
-    figure = " ".join(filter(None, (line.estimate, line.unit, line.bounds, line.n)))
-    message = f"{figure}, limit {line.limit}"
-    if tag := _TAGS.get(line.verdict):
-        message = f"{message}; {line.needed}" if line.needed else message
-        both = f"{view.candidate.model} over {view.baseline.model}"
-        failed = SubElement(case, tag, type=line.verdict, message=_cleaned(message))
-        failed.text = _cleaned(f"{line.name} of {both}: {message}")
-    else:
-        SubElement(case, "system-out").text = _cleaned(message)
-
-
-def _cleaned(text: str) -> str:
-    """Return one line without what XML cannot hold, and what a terminal would obey."""
-    return _NOT_IN_XML.sub("\ufffd", as_name(text))
-
-
-# Markdown.
+# Markdown, and JUnit XML.
 
 
 def markdown_text(view: View) -> str:
-    text = _markdown(
+    text = _filled(
         "report.md",
         view=view,
         comparison=comparison_table(view),
@@ -120,21 +55,33 @@ def markdown_text(view: View) -> str:
 
 
 def gate_dumps(view: GateView) -> str:
-    level = confidence_text(view.judgement.level)
-    return _markdown("gate.md", view=view, goals=goals_told(view), level=level).rstrip() + "\n"
+    return _filled("gate.md", view=view).rstrip() + "\n"
 
 
-def _markdown(template: str, **values: Any) -> str:
-    return visible(_markdown_templates().get_template(template).render(mark=MARK, **values))
+def junit_text(view: GateView) -> str:
+    return _filled("gate.xml", view=view)
 
 
-def _markdown_templates() -> "Environment":
+def _filled(template: str, **values: Any) -> str:
+    return visible(_text_templates().get_template(template).render(mark=MARK, **values))
+
+
+def _text_templates() -> "Environment":
     from agenteval.report.html import templates_of  # noqa: PLC0415 -- start-up: jinja2
 
-    # What is escaped for Markdown must not be escaped for HTML as well.
+    # What is escaped for Markdown or XML must not be escaped for HTML as well.
     templates = templates_of("agenteval.report").overlay(autoescape=False)
-    templates.filters |= {"escaped": escaped, "block": block}
+    templates.filters |= {"escaped": escaped, "block": block, "xml": _in_xml}
     return templates
+
+
+_NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def _in_xml(text: str) -> str:
+    """Return one line without what XML cannot hold, and what a terminal would obey."""
+    # Attributes stand in double quotes, and the end of a line is a sign already.
+    return escape(_NOT_IN_XML.sub("\ufffd", as_name(text)), {'"': "&quot;"})
 
 
 def escaped(text: str) -> str:
@@ -194,19 +141,35 @@ def view_csv(view: View) -> str:
 
 def call_rows(runs: Sequence[Run]) -> Iterator[Row]:
     """Yield every call of these runs, those of sub-agents too, in the order of trials."""
-    for run in runs:
-        for trial in run.trials:
-            parts: tuple[Trial | AgentPart, ...] = (trial, *trial.agents)
-            for part in parts:
-                agent = part.label if isinstance(part, AgentPart) else ""
-                for record in part.calls:
-                    yield _place(run, trial) | {"agent": agent} | _call(record)
+    for run, trial in _trials(runs):
+        parts: tuple[Trial | AgentPart, ...] = (trial, *trial.agents)
+        for part in parts:
+            agent = part.label if isinstance(part, AgentPart) else ""
+            for record in part.calls:
+                yield _place(run, trial) | {"agent": agent} | _call(record)
 
 
 def trial_rows(runs: Sequence[Run]) -> Iterator[Row]:
+    for run, trial in _trials(runs):
+        usages = [turn.usage for turn in trial.turns]
+        yield _place(run, trial) | keyed(
+            trial,
+            "trial-row",
+            cause=trial.cause or "",
+            turns=len(trial.turns),
+            calls=len(trial.calls),
+            denied=denials(trial),
+            prompt_tokens=sum(usage.prompt_tokens for usage in usages),
+            completion_tokens=sum(usage.completion_tokens for usage in usages),
+            goal=json.dumps(encoded(trial.goal)),
+            handshake=json.dumps(encoded(trial.handshake)),
+        )
+
+
+def _trials(runs: Sequence[Run]) -> Iterator[tuple[Run, Trial]]:
     for run in runs:
         for trial in run.trials:
-            yield _place(run, trial) | _trial(trial)
+            yield run, trial
 
 
 def _place(run: Run, trial: Trial) -> Row:
@@ -215,46 +178,19 @@ def _place(run: Run, trial: Trial) -> Row:
         "model": run.model.name,
         "simulated": run.model.simulated,
         "arm": run.arm.name if run.arm else "",
-        **attributes(trial, "scenario", "number", "seed"),
-        "outcome": str(trial.outcome),
+        **attributes(trial, "scenario", "number", "seed", "outcome"),
     }
 
 
 def _call(record: CallRecord) -> Row:
     primary = record.verdict.primary
     others = [finding.failure_class for finding in record.verdict.findings[1:]]
-    return {
-        "turn": record.turn,
-        "position": record.position,
-        "tool": record.call.name,
-        "arguments": record.call.raw,
-        "command": record.call.command,
-        "allowed": record.verdict.allowed,
-        "class": primary.failure_class if primary else "",
-        "also": json.dumps(others),
-        "evidence": primary.evidence.text if primary else "",
-        "hint": primary.hint if primary else "",
-        "reply": record.reply,
-        **execution_document(record),
-    }
-
-
-def _trial(trial: Trial) -> Row:
-    usages = [turn.usage for turn in trial.turns]
-    return {
-        "ending": str(trial.ending),
-        "reason": trial.reason,
-        "cause": str(trial.cause or ""),
-        "turns": len(trial.turns),
-        "calls": len(trial.calls),
-        "denied": denials(trial),
-        "prompt_tokens": sum(usage.prompt_tokens for usage in usages),
-        "completion_tokens": sum(usage.completion_tokens for usage in usages),
-        "seconds": trial.seconds,
-        "goal_turn": trial.goal_turn,
-        "goal": json.dumps(encoded(trial.goal)),
-        "handshake": json.dumps(encoded(trial.handshake)),
-    }
+    reasons = {"class": "", "also": json.dumps(others), "evidence": "", "hint": ""}
+    if primary:
+        reasons["class"] = primary.failure_class
+        reasons["evidence"] = primary.evidence.text
+        reasons["hint"] = primary.hint
+    return {**keyed(record, "call-row", **reasons), **execution_document(record)}
 
 
 def write(rows: Sequence[Row], path: Path) -> None:
@@ -274,23 +210,16 @@ def write(rows: Sequence[Row], path: Path) -> None:
         raise unwritten(f"--file {path}", error, "name a file in a folder of yours") from error
 
 
-def write_dataset(rows: Mapping[str, Sequence[Row]], runs: Sequence[Run], folder: Path) -> None:
+def write_dataset(
+    rows: Mapping[str, Sequence[Row]],
+    runs: Sequence[Run],
+    folder: Path,
+) -> None:
     """Write a folder in Hugging Face's layout: a card, and a file for each configuration."""
     for kind, of in rows.items():
         write(of, folder / "data" / f"{kind}.jsonl")
     simulated = any(run.model.simulated for run in runs)
-    configs = "".join(f"- config_name: {kind}\n  data_files: data/{kind}.jsonl\n" for kind in rows)
-    runs_listed = "".join(
-        f"- {block(run.model.name)}, arm {escaped(run.arm.name if run.arm else 'unknown')}, "
-        f"taxonomy {escaped(run.taxonomy)}: {len(run.trials)} trials\n"
-        for run in runs
-    )
-    mark = "\n**SIMULATED**: no real model stands behind these rows.\n" if simulated else ""
-    card = (
-        f"---\nconfigs:\n{configs}tags:\n- tool-calling\n---\n\n# Tool calls, judged\n{mark}\n"
-        f"Written by agenteval; a row of `calls` is one tool call with its verdict, a row of "
-        f"`trials` one attempt at one scenario with its outcome.\n\n{runs_listed}"
-    )
+    card = _filled("dataset.md", kinds=list(rows), runs=runs, simulated=simulated)
     (folder / "README.md").write_text(card, encoding="utf-8")
 
 

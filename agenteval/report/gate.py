@@ -8,9 +8,8 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil, isfinite, isinf
-from typing import Any
 
-from agenteval.report.json import attributes, encoded
+from agenteval.report.json import Document, encoded, keyed
 from agenteval.report.provenance import MIXED, SIMULATED, agents_told
 from agenteval.report.tables import (
     BY_WORDS,
@@ -28,6 +27,7 @@ from agenteval.stats.promotion import (
     Minimum,
     OutOfReach,
     Result,
+    confidence_text,
     needed,
     other_baseline_remarks,
     out_of_reach,
@@ -82,12 +82,33 @@ class GateView:
         return self.baseline.simulated or self.candidate.simulated
 
     @property
+    def sure(self) -> str:
+        """The confidence of a bound, in percent."""
+        return confidence_text(self.judgement.level)
+
+    @property
+    def goals_line(self) -> str:
+        """The goals that each of the two models reached: the first thing to know."""
+        before, reached = self.goals
+        if is_logged(self.candidate):
+            return f"Goal reached: not observable in the logs of {self.candidate.model}."
+        candidate = f"Goal reached: {self.candidate.model} {reached}"
+        arm = f" Arm: {self.candidate.conditions.arm}." if self.candidate.conditions.arm else ""
+        if before is None:
+            return f"{candidate}; of the baseline, a table of counts, it is not known.{arm}"
+        return f"{candidate}, {self.baseline.model} (baseline) {before}.{arm}"
+
+    @property
     def meaning(self) -> str:
         """The line after the verdict: what to do, and because of which criteria."""
         names = [line.name for line in self.lines if line.verdict is self.verdict]
         more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
         because = ", ".join(names[:SHOWN]) + more or "this look could not be kept"
-        return MEANS[self.verdict].format(self.candidate.model, self.baseline.model, because)
+        return MEANS[self.verdict].format(
+            self.candidate.model,
+            self.baseline.model,
+            because,
+        )
 
 
 def gate_view(
@@ -99,7 +120,12 @@ def gate_view(
     remarks: tuple[str, ...] = (),
 ) -> GateView:
     """Return the view of a judgement; `remarks` are those on the look at the two runs."""
-    reach = out_of_reach(baseline, candidate, judgement.still_open, level=judgement.level)
+    reach = out_of_reach(
+        baseline,
+        candidate,
+        judgement.still_open,
+        level=judgement.level,
+    )
     never = {one.name: f"{reach_told(one)}; " for one in reach}
     return GateView(
         judgement=judgement,
@@ -122,19 +148,12 @@ def gate_view(
     )
 
 
-def goals_told(view: GateView) -> str:
-    """Return how often each of the two models reaches its goal: the first thing to know."""
-    before, reached = view.goals
-    if is_logged(view.candidate):
-        return f"Goal reached: not observable in the logs of {view.candidate.model}."
-    candidate = f"Goal reached: {view.candidate.model} {reached}"
-    arm = f" Arm: {view.candidate.conditions.arm}." if view.candidate.conditions.arm else ""
-    if before is None:
-        return f"{candidate}; of the baseline, a table of counts, it is not known.{arm}"
-    return f"{candidate}, {view.baseline.model} (baseline) {before}.{arm}"
-
-
-def _line(result: Result, judgement: Judgement, candidate: RunSummary, never: str) -> Line:
+def _line(
+    result: Result,
+    judgement: Judgement,
+    candidate: RunSummary,
+    never: str,
+) -> Line:
     measure = result.measure
     ratio = measure.name == MARGIN and judgement.rules.ratio
     scale, sign = (1, "") if ratio else (100, "+" if measure.paired else "")
@@ -224,12 +243,20 @@ def _minimum_line(minimum: Minimum) -> Line:
     )
 
 
-def _remarks(judgement: Judgement, baseline: RunSummary, candidate: RunSummary) -> Iterator[str]:
+def _remarks(
+    judgement: Judgement,
+    baseline: RunSummary,
+    candidate: RunSummary,
+) -> Iterator[str]:
     sides = (("baseline", baseline), ("candidate", candidate))
     if baseline.simulated or candidate.simulated:
         yield SIMULATED
     logged = is_logged(candidate)
-    yield verdict_about(judgement.rules.about, judgement.scenarios, logged=logged)
+    yield verdict_about(
+        judgement.rules.about,
+        judgement.scenarios,
+        logged=logged,
+    )
     if any(one.verdict is GateVerdict.INCONCLUSIVE for one in judgement.criteria):
         yield "Do not add trials to this run until it is settled: play a new one, of both models."
     if any(trial.outcome in BY_WORDS for trial in candidate.counted):
@@ -317,64 +344,38 @@ def dumps(view: GateView) -> str:
     return json.dumps(document(view), indent=2, allow_nan=False)
 
 
-def document(view: GateView) -> dict[str, Any]:
-    judgement = view.judgement
-    minimums = [
-        {
-            "of": minimum.of,
-            "asked": minimum.required,
-            "seen": minimum.observed,
-            "verdict": minimum.verdict,
-        }
-        for minimum in judgement.minimums
-    ]
-    return {
-        "schema": SCHEMA,
-        "verdict": judgement.verdict,
-        "simulated": view.simulated,
-        "level": judgement.level,
-        **attributes(judgement.rules, "ratio", "about"),
-        "worlds_met": judgement.pairing.worlds,
-        "calls_left_out": list(judgement.pairing.left_out),
-        "rules": view.rules,
-        "baseline": _run(view.baseline, view.goals[0]),
-        "candidate": _run(view.candidate, view.goals[1]),
-        "criteria": [_criterion(result, view.candidate) for result in judgement.criteria],
-        "minimums": minimums,
-        "out_of_reach": [criterion.fields for criterion in view.reach],
-        "remarks": list(view.remarks),
-    }
+def document(view: GateView) -> Document:
+    of_baseline, of_candidate = view.goals
+    return keyed(
+        view,
+        "gate",
+        schema=SCHEMA,
+        baseline=_run(view.baseline, of_baseline),
+        candidate=_run(view.candidate, of_candidate),
+        criteria=[_criterion(result, view.candidate) for result in view.judgement.criteria],
+    )
 
 
-def _run(run: RunSummary, reached: Rate | None) -> dict[str, Any]:
-    return {
-        **attributes(run, "id", "model", "simulated"),
-        "arm": run.conditions.arm,
-        "trials": len(run.counted),
-        "void": len(run.trials) - len(run.counted),
-        "calls": run.calls,
-        "completed": encoded(reached),
-    }
+def _run(run: RunSummary, reached: Rate | None) -> Document:
+    return keyed(
+        run,
+        "gate-run",
+        trials=len(run.counted),
+        void=len(run.trials) - len(run.counted),
+        completed=encoded(reached),
+    )
 
 
-def _criterion(result: Result, candidate: RunSummary) -> dict[str, Any]:
-    measure, trials = result.measure, len(result.bearing(candidate))
+def _criterion(result: Result, candidate: RunSummary) -> Document:
+    trials = len(result.bearing(candidate))
     lower, upper = result.bounds or (None, None)
     if upper is not None and upper >= MOST:
         upper = None
-    return {
-        "name": measure.name,
-        "estimate": _number(result.estimate),
-        "lower": lower,
-        "upper": upper,
-        **attributes(measure, "limit", "count", "n", "of", "forbidden"),
-        "p_fail": result.p_fail,
-        "verdict": result.verdict,
-        "trials_needed": [
-            ceil(times * trials) if isfinite(times) else None for times in needed(result) or ()
-        ],
-    }
-
-
-def _number(value: float | None) -> float | None:
-    return value if value is None or isfinite(value) else None
+    trials_needed = [times * trials for times in needed(result) or ()]
+    return keyed(
+        result,
+        "criterion",
+        lower=lower,
+        upper=upper,
+        trials_needed=[ceil(size) if isfinite(size) else None for size in trials_needed],
+    )

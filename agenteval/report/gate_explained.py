@@ -143,7 +143,12 @@ def _precision(pairs: int) -> float:
 
 
 def _table(explained: Explained) -> Table:
-    drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
+    drawn = Table(
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        show_edge=False,
+        header_style="bold",
+    )
     drawn.add_column("pass / fail, %", no_wrap=True)
     for name in explained.candidates:
         drawn.add_column(name, justify="right")

@@ -1,7 +1,7 @@
 """The view as one self-contained page: no script, nothing fetched, light and dark."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
@@ -15,52 +15,33 @@ from agenteval.errors import unwritten
 from agenteval.host import write_whole
 from agenteval.report.console import standing_table
 from agenteval.report.details import (
-    Behind,
     CallList,
-    behind,
+    Evidence,
     calls_beside,
     detail_tables,
+    evidence_of,
     gather,
     prompts_of,
     read_trials,
     repeat_line,
 )
-from agenteval.report.figures import SERIES, figures_of, heat_map, scale
-from agenteval.report.gate import UNITS, GateView, goals_told
+from agenteval.report.figures import SERIES, figures_of, heat_map, scale, ticks
+from agenteval.report.gate import UNITS, GateView
 from agenteval.report.sentences import LEADS
 from agenteval.report.tables import MARK, MISSED, SAID, comparison_table, missed_of, void_lines
 from agenteval.report.transcripts import shown_trial
 from agenteval.report.view import View
-from agenteval.stats.promotion import confidence_text
 from agenteval.stats.rates import Rate
 from agenteval.trial.text import as_name, visible
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
-    """One model's rate in one class. Positions are percent of the scale, ends may lie beyond."""
-
-    model: str
-    colour: int  # which of the stylesheet's series
-    rate: Rate
-    start: float
-    at: float
-    end: float
-
-
-@dataclass(frozen=True, slots=True)
-class _Band:
-    """One class, with a mark for each model."""
-
-    label: str
-    marks: list[Mark]
-    strong: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class _Chart:
-    ticks: list[tuple[float, str]]  # position in percent, text
-    bands: list[_Band]
+    """The rates of all models on one scale, from 0 to `end`: of classes, and last in total."""
+
+    end: float
+    ticks: Sequence[float]
+    bands: Sequence[tuple[str, Sequence[Rate]]]
 
 
 def _signature_chart(view: View) -> _Chart:
@@ -68,45 +49,33 @@ def _signature_chart(view: View) -> _Chart:
 
     The scale ends where their intervals do.
     """
-    rates_by_class = {}
-    for at, row in enumerate(view.rows):
-        rates = [model.rows[at] for model in view.models]
+    bands = []
+    for row in view.rows:
+        rates = [model.rows[row.id] for model in view.models]
         if any(rate.count for rate in rates):
-            rates_by_class[row.id] = rates
-    totals = [model.total for model in view.models]
+            bands.append((row.id, rates))
+    bands.append(("total", [model.total for model in view.models]))
     # Intervals of classes never seen are wide and tell little: they do not stretch the scale.
-    observed = [rate.high for rate in chain(*rates_by_class.values(), totals) if rate.count]
-    step, end = scale(max(observed, default=0.1))
-    names = [model.label for model in view.models]
-    bands = [_Band(label, _marks(names, rates, end)) for label, rates in rates_by_class.items()]
-    ticks = [(100 * step * at / end, f"{100 * step * at:g}") for at in range(round(end / step) + 1)]
-    return _Chart(ticks, [*bands, _Band("total", _marks(names, totals, end), strong=True)])
+    reach = [rate.high for _, rates in bands for rate in rates if rate.count]
+    step, end = scale(max(reach, default=0.1))
+    return _Chart(end, ticks(step, end), bands)
 
 
-def _marks(names: Sequence[str], rates: Sequence[Rate], end: float) -> list[Mark]:
-    marks = []
-    for at, (name, rate) in enumerate(zip(names, rates, strict=True)):
-        low, high = 100 * rate.low / end, min(100.0, 100 * rate.high / end)
-        value = 100 * rate.value / end if rate.n else 0.0
-        marks.append(Mark(name, at % SERIES, rate, low, value, high))
-    return marks
+_Passed = tuple[str, int, Rate]  # of a step: the model, its colour, and the rate of passing it
 
 
-Step = tuple[str, list[tuple[str, int, Rate]]]  # and of each model, with its colour
-
-
-def _funnels(view: View) -> list[tuple[str, list[Step]]]:
+def _funnels(view: View) -> list[tuple[str, Mapping[str, list[_Passed]]]]:
     """Return the steps of each scenario's handshake, with each model's rate of passing them."""
-    funnels: dict[str, dict[str, list[tuple[str, int, Rate]]]] = {}
+    funnels: dict[str, dict[str, list[_Passed]]] = {}
     for at, run in enumerate(view.runs):
         for handshake in run.handshakes:
             funnel = funnels.setdefault(handshake.scenario, defaultdict(list))
-            for step, rate in handshake.steps:
-                funnel[step].append((run.label, at % SERIES, rate))
-    return [(name, list(funnels[name].items())) for name in sorted(funnels)]
+            for step in handshake.steps:
+                funnel[step.name].append((run.label, at % SERIES, step.passed))
+    return sorted(funnels.items())
 
 
-def write(view: View, path: Path, verdict: "PageVerdict | None" = None) -> None:
+def write(view: View, path: Path, verdict: GateView | None = None) -> None:
     """Write the page and the separate ones, and create their folders.
 
     A verdict comes first, if there is one. Raises as `unwritten` if a file cannot be written.
@@ -121,31 +90,18 @@ def write(view: View, path: Path, verdict: "PageVerdict | None" = None) -> None:
         raise unwritten(f"--report {path}", error, cure) from error
 
 
-@dataclass(frozen=True, slots=True)
-class PageVerdict:
-    """A gate's verdict, and what to do about it."""
-
-    gate: GateView
-    meaning: str
-
-    @property
-    def goals(self) -> str:
-        return goals_told(self.gate)
-
-    @property
-    def sure(self) -> str:
-        return confidence_text(self.gate.judgement.level)
-
-
-def page(view: View, verdict: PageVerdict | None = None) -> str:
+def page(view: View, verdict: GateView | None = None) -> str:
     """Return the page without the separate ones."""
     return next(pages(view, "report.html", verdict))[1]
 
 
-def pages(view: View, name: str, verdict: PageVerdict | None) -> Iterator[tuple[str, str]]:
+def pages(
+    view: View,
+    name: str,
+    verdict: GateView | None,
+) -> Iterator[tuple[str, str]]:
     """Yield the page of this name, with "" as its file, and the separate ones with their files."""
-    folder = f"{Path(name).stem}.trials"
-    evidence = behind(view, folder)
+    evidence = evidence_of(view, f"{Path(name).stem}.trials")
     yield "", _main(view, evidence, verdict)
     calls = evidence.inline
     for other_page in evidence.pages:
@@ -154,26 +110,27 @@ def pages(view: View, name: str, verdict: PageVerdict | None) -> Iterator[tuple[
             transcripts.append(shown_trial(trial, line.place))
             gather(calls, other_page.at, line, trial)
         prompts = prompts_of(transcripts)
-        yield (
-            other_page.file,
-            _rendered("trials.html", beside=other_page, shown=transcripts, prompts=prompts),
+        text = _rendered(
+            "trials.html",
+            beside=other_page,
+            shown=transcripts,
+            prompts=prompts,
         )
+        yield other_page.file, text
     for more in calls_beside(evidence.calls, calls):
         yield more.file, _rendered("calls.html", beside=more, main=name)
 
 
-def _main(view: View, evidence: Behind, verdict: PageVerdict | None) -> str:
-    missed = [(run.label, missed_of(run)) for run in view.runs]
+def _main(view: View, evidence: Evidence, verdict: GateView | None) -> str:
     return _rendered(
         "report.html",
         view=view,
-        told=verdict,
+        gate=verdict,
         units=UNITS,
         said=SAID,
         leads=LEADS,
         legend=[row for row in view.rows if row.rationale],
         standing=standing_table(view),
-        short=view.short,
         comparison=comparison_table(view),
         chart=_signature_chart(view),
         figures=figures_of(view),
@@ -181,7 +138,8 @@ def _main(view: View, evidence: Behind, verdict: PageVerdict | None) -> str:
         heat=heat_map(view),
         details=detail_tables(view),
         repeated=[(run.label, repeat_line(run.run)) for run in view.runs],
-        missed=(MISSED, [(label, lines) for label, lines in missed if lines]),
+        missed_title=MISSED,
+        missed={run.label: lines for run in view.runs if (lines := missed_of(run))},
         voids=void_lines(view),
         behind=evidence,
         prompts=prompts_of(chain.from_iterable(evidence.transcripts)),
@@ -190,7 +148,7 @@ def _main(view: View, evidence: Behind, verdict: PageVerdict | None) -> str:
     )
 
 
-DENIED = "#denied"
+_DENIED = "#denied"
 
 
 def _hrefs(view: View, calls: Sequence[CallList]) -> dict[tuple[str, int], str]:
@@ -200,7 +158,7 @@ def _hrefs(view: View, calls: Sequence[CallList]) -> dict[tuple[str, int], str]:
     for call_list in calls:
         column = columns[call_list.run.label]
         hrefs[as_name(call_list.failure_class), column] = f"#{call_list.place}"
-        hrefs["total", column] = DENIED
+        hrefs["total", column] = _DENIED
     for at, run in enumerate(view.runs):
         hrefs["goal reached, of trials", columns[run.label]] = f"#run-{at}"
     return hrefs
@@ -214,10 +172,12 @@ def _origins(view: View, calls: Sequence[CallList]) -> dict[tuple[str, int], str
     with_denials = {call_list.run.label for call_list in calls}
     hrefs: dict[tuple[str, int], str] = {}
     for at, run in enumerate(view.runs):
-        denied = DENIED if run.label in with_denials else ""
-        for column in range(5):
-            hrefs[as_name(run.label), column] = denied
-        hrefs[as_name(run.label), 0] = hrefs[as_name(run.label), 4] = f"#run-{at}"
+        trials = f"#run-{at}"
+        denied = _DENIED if run.label in with_denials else ""
+        name = as_name(run.label)
+        hrefs |= {(name, column): denied for column in range(1, 4)}
+        hrefs[name, 0] = trials
+        hrefs[name, 4] = trials
     return hrefs
 
 
@@ -225,7 +185,11 @@ def _rendered(template: str, **values: Any) -> str:
     templates = templates_of("agenteval.report")
     styles, _, _ = templates.loader.get_source(templates, "report.css")  # type: ignore[union-attr]
     style = Markup(styles)  # noqa: S704 - our own file, and a stylesheet must not be escaped
-    return templates.get_template(template).render(mark=MARK, style=style, **values)
+    return templates.get_template(template).render(
+        mark=MARK,
+        style=style,
+        **values,
+    )
 
 
 @cache

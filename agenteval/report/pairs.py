@@ -5,19 +5,16 @@ serving stacks: what differs, and the layer that it points at.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain, combinations
 from math import inf, isfinite, isnan, nan
 from operator import attrgetter
-from typing import Final, TypedDict
+from typing import TypedDict
 
-from agenteval.classes.malformed import FAULTS
 from agenteval.report.provenance import model_facts
-from agenteval.report.sentences import Side, after, compared, p_text, scope
+from agenteval.report.sentences import Side, after, compared, p_text, played, scope
 from agenteval.report.tables import (
     FAULTY,
     NOTHING,
-    Arrived,
     Cell,
     Head,
     Table,
@@ -29,7 +26,7 @@ from agenteval.report.tables import (
     row,
     titled_table,
 )
-from agenteval.report.view import ClassPair, Figure, Pair, View
+from agenteval.report.view import ClassPair, Figure, Pair, Unit, View
 from agenteval.stats.comparison import (
     Difference,
     Layouts,
@@ -46,12 +43,12 @@ from agenteval.stats.score import SETTLED, Ratio
 from agenteval.trial.call import Blame
 from agenteval.trial.recovery import TrialRecovery
 from agenteval.trial.run import Run
-from agenteval.trial.summary import Pairing
+from agenteval.trial.summary import Pairing, TrialSummary
 from agenteval.trial.tally import Score, Tallies
 from agenteval.trial.trial import Cluster, ErrorCounts
 
-CALLED, PER_TRIAL = "errors per 100 calls", "errors per trial"
-WITH_DENIAL = "trials with a denial"
+_CALLED, _PER_TRIAL = "errors per 100 calls", "errors per trial"
+_WITH_DENIAL = "trials with a denial"
 COMPLETED = "trials completed"
 HANDSHAKE = "handshakes completed"
 RECOVERED = "recovered in the next turn"
@@ -69,13 +66,14 @@ def _ever(trial: TrialRecovery) -> Cluster:
 
 
 # Of each trial: how many, out of how many.
-OF_RECOVERY: Mapping[str, Callable[[TrialRecovery], Cluster]] = {
+_OF_RECOVERY: Mapping[str, Callable[[TrialRecovery], Cluster]] = {
     RECOVERED: _next_turn,
     "recovered ever": _ever,
     "turns burned on denials": attrgetter("turns_burned"),
     "denied after a denial": attrgetter("after_denied"),
     "denied after none": attrgetter("after_allowed"),
 }
+_FIGURES = (_CALLED, _PER_TRIAL, _WITH_DENIAL, COMPLETED, HANDSHAKE, *_OF_RECOVERY)
 
 
 class _CompareOptions(TypedDict):
@@ -87,80 +85,76 @@ class _CompareOptions(TypedDict):
 
 
 def _figures_of(
-    first: Side, second: Side, total: Difference | None, how: _CompareOptions
+    first: Side,
+    second: Side,
+    total: Difference | None,
+    how: _CompareOptions,
 ) -> tuple[Figure, ...]:
     """Return all figures; the trials of paired sides are in the order of their task instances.
 
     Without a `total`, as one side made no call, only outcomes are compared.
     """
-    per_trial = with_denial = completed = handshakes = None
-    recoveries: dict[str, Difference | None] = dict.fromkeys(OF_RECOVERY)
+    gaps: dict[str, Difference | MeanDifference | None] = dict.fromkeys(_FIGURES)
+    gaps[_CALLED] = total
     if total and first.errors.by_trial and second.errors.by_trial:
         columns = first.errors.total(), second.errors.total()
-        per_trial = compare_means(*columns, **how)
         denied = [[errors > 0 for errors, _ in column] for column in columns]
-        with_denial = compare_shares(*denied, **how)
+        gaps[_PER_TRIAL] = compare_means(*columns, **how)
+        gaps[_WITH_DENIAL] = compare_shares(*denied, **how)
     if first.score and second.score:
         scores = first.score, second.score
-        completed = _shares(_completed(first.score), _completed(second.score), how)
-        handshakes = _shares(_handshakes(first.score), _handshakes(second.score), how)
+        observed = [score.observed for score in scores]
+        asked = [[trial for trial in score.counted if trial.handshake] for score in scores]
+        gaps[COMPLETED] = _shares(observed, attrgetter("completed"), how)
+        gaps[HANDSHAKE] = _shares(asked, _is_through, how)
         if total:
-            recoveries |= _recoveries(scores, how)
-    return (
-        Figure(CALLED, "per 100", total),
-        Figure(PER_TRIAL, "mean", per_trial),
-        Figure(WITH_DENIAL, "share", with_denial),
-        Figure(COMPLETED, "share", completed),
-        Figure(HANDSHAKE, "share", handshakes),
-        *(Figure(name, "share", difference) for name, difference in recoveries.items()),
-    )
+            gaps |= _recoveries(scores, how)
+    units: dict[str, Unit] = {_CALLED: "per 100", _PER_TRIAL: "mean"}
+    return tuple(Figure(label, units.get(label, "share"), gap) for label, gap in gaps.items())
 
 
-Did = Sequence[tuple[str, bool]]  # of each trial that can: its scenario, and whether it did
+def _is_through(trial: TrialSummary) -> bool:
+    return trial.depth == len(trial.handshake)
 
 
-def _completed(score: Score) -> Did:
-    return [(trial.scenario, trial.completed) for trial in score.observed]
-
-
-def _handshakes(score: Score) -> Did:
-    return [
-        (trial.scenario, trial.depth == len(trial.handshake))
-        for trial in score.counted
-        if trial.handshake
-    ]
-
-
-def _shares(first: Did, second: Did, how: _CompareOptions) -> Difference | None:
+def _shares(
+    trials: Sequence[Sequence[TrialSummary]],
+    counts: Callable[[TrialSummary], bool],
+    how: _CompareOptions,
+) -> Difference | None:
+    """Compare the shares of both sides' trials for which `counts` is true."""
+    first, second = trials
     if not first or not second:
         return None
     about = how["layouts"][0].estimand
-    scenarios, reached = zip(*first, strict=True)
-    other_scenarios, other_reached = zip(*second, strict=True)
     return compare_shares(
-        reached,
-        other_reached,
+        [*map(counts, first)],
+        [*map(counts, second)],
         paired=how["paired"] and len(first) == len(second),
-        layouts=(Layout(about, scenarios), Layout(about, other_scenarios)),
+        layouts=(Layout(about, played(first)), Layout(about, played(second))),
         seed=how["seed"],
     )
 
 
 def _recoveries(scores: Sequence[Score], how: _CompareOptions) -> Mapping[str, Difference]:
     """Return the differences in recovery for which both sides have data."""
-    names, columns = [], []
-    for name, cluster_of in OF_RECOVERY.items():
-        both = [[cluster_of(trial) for trial in score.recoveries] for score in scores]
+    columns = {}
+    for name, cluster_of in _OF_RECOVERY.items():
+        both = [[*map(cluster_of, score.recoveries)] for score in scores]
         if all(any(size for _, size in column) for column in both):
-            names.append(name)
-            columns.append(both)
-    if not names:
+            columns[name] = both
+    if not columns:
         return {}
-    differences = compare_all(*zip(*columns, strict=True), **how)
-    return dict(zip(names, differences, strict=True))
+    first, second = zip(*columns.values(), strict=True)
+    return dict(zip(columns, compare_all(first, second, **how), strict=True))
 
 
-def pairs_of(sides: Sequence[Side], about: Estimand, *, seed: int) -> tuple[Pair, ...]:
+def pairs_of(
+    sides: Sequence[Side],
+    about: Estimand,
+    *,
+    seed: int,
+) -> tuple[Pair, ...]:
     """Return all pairs that have calls or outcomes to compare, with p not adjusted yet."""
     pairs = []
     for both in combinations(sides, 2):
@@ -178,12 +172,19 @@ def _have_calls(first: Side, second: Side) -> bool:
 def unlike(sides: Sequence[Side]) -> Iterator[str]:
     """Yield a line for each pair that has no scenario in common."""
     for first, second in combinations(sides, 2):
-        if not compared(first, second)[2].alike:
+        _, _, pairing = compared(first, second)
+        if not pairing.alike:
             both = f"{first.label} and {second.label}"
             yield f"{both} have no scenario in common: what they differ by may come of these alone."
 
 
-def _pair(first: Side, second: Side, pairing: Pairing, about: Estimand, seed: int) -> Pair:
+def _pair(
+    first: Side,
+    second: Side,
+    pairing: Pairing,
+    about: Estimand,
+    seed: int,
+) -> Pair:
     """Return the pair of two sides that were cut to the compared trials.
 
     Without calls of both, only outcomes are compared.
@@ -191,32 +192,25 @@ def _pair(first: Side, second: Side, pairing: Pairing, about: Estimand, seed: in
     layouts = first.layout(about), second.layout(about)
     how = _CompareOptions(seed=seed, paired=pairing.paired, layouts=layouts)
     has_calls = _have_calls(first, second)
-    classes: list[str] = []
+    classes: list[ClassPair] = []
     kinds = None
+    total = _unknown_difference(first, second, how)
     if has_calls:
         from agenteval.stats import signature  # noqa: PLC0415 -- start-up: numpy
 
-        classes = sorted({*first.errors.by_class, *second.errors.by_class})
-        total, *by_class = _differences(first.errors, second.errors, classes, how)
-        kinds = signature.compare_kinds(first.errors, second.errors, seed=seed, layouts=layouts)
-    else:
-        rate, other = (clustered(one.errors.total(), one.layout(about)) for one in (first, second))
-        ratio = Ratio(nan, 0.0, inf)
-        total = Difference(rate, other, -1.0, 1.0, ratio, 1.0, pairing.paired, 1.0)
-        by_class = []
+        errors = first.errors, second.errors
+        names = sorted({*first.errors.by_class, *second.errors.by_class})
+        total, *by_class = _differences(*errors, names, how)
+        classes = [*map(ClassPair, names, by_class)]
+        kinds = signature.compare_kinds(*errors, seed=seed, layouts=layouts)
     return Pair(
         first.label,
         second.label,
         total,
-        adjusted=1.0,
-        kinds=kinds,
-        kinds_adjusted=1.0,
+        kinds,
         errors=(sum(first.errors.errors), sum(second.errors.errors)),
         figures=_figures_of(first, second, total if has_calls else None, how),
-        classes=tuple(
-            ClassPair(name, difference, 1.0)
-            for name, difference in zip(classes, by_class, strict=True)
-        ),
+        classes=tuple(classes),
         by_trial=not has_calls or (first.errors.by_trial and second.errors.by_trial),
         of_counts=has_calls and not (first.run and second.run),
         simulated=first.card.simulated or second.card.simulated,
@@ -225,42 +219,59 @@ def _pair(first: Side, second: Side, pairing: Pairing, about: Estimand, seed: in
     )
 
 
+def _unknown_difference(first: Side, second: Side, how: _CompareOptions) -> Difference:
+    layout, other_layout = how["layouts"]
+    return Difference(
+        clustered(first.errors.total(), layout),
+        clustered(second.errors.total(), other_layout),
+        low=-1.0,
+        high=1.0,
+        ratio=Ratio(nan, 0.0, inf),
+        p=1.0,
+        paired=how["paired"],
+        effect=1.0,
+    )
+
+
 def _differences(
-    first: ErrorCounts, second: ErrorCounts, classes: Sequence[str], how: _CompareOptions
+    first: ErrorCounts,
+    second: ErrorCounts,
+    classes: Sequence[str],
+    how: _CompareOptions,
 ) -> list[Difference]:
     """Return the difference in total, then in each of the classes."""
-    first_columns, second_columns = (
-        [side.total(), *(side.clusters(name) for name in classes)] for side in (first, second)
-    )
+    columns = [first.total(), *map(first.clusters, classes)]
+    other_columns = [second.total(), *map(second.clusters, classes)]
     if first.by_trial and second.by_trial:
-        return compare_all(first_columns, second_columns, **how)
-    return [
-        compare_counts(
-            rate_of(one, how["layouts"][0], by_trial=first.by_trial),
-            rate_of(other, how["layouts"][1], by_trial=second.by_trial),
+        return compare_all(columns, other_columns, **how)
+    layout, other_layout = how["layouts"]
+    differences = []
+    for column, other_column in zip(columns, other_columns, strict=True):
+        rate = rate_of(column, layout, by_trial=first.by_trial)
+        other_rate = rate_of(
+            other_column,
+            other_layout,
+            by_trial=second.by_trial,
         )
-        for one, other in zip(first_columns, second_columns, strict=True)
-    ]
+        differences.append(compare_counts(rate, other_rate))
+    return differences
 
 
 # The tables of two models side by side, and of the kinds of errors of all pairs.
 
 
-def pair_tables(view: View) -> tuple[Table, ...]:
-    """Return each pair's figures and classes, then the distances of the kinds of all pairs.
+def pair_tables(view: View) -> Iterator[Table]:
+    """Yield each pair's figures and classes, then the distances of the kinds of all pairs.
 
     There are none if the view does not compare pairs.
     """
-    tables: list[Table] = []
-    if not view.compared:
-        return ()
-    for pair in view.pairs:
-        tables.append(_figures(pair))
+    pairs = view.pairs if view.compared else ()
+    for pair in pairs:
+        yield _figures(pair)
         if pair.classes:
-            tables.append(_classes(pair))
-    if any(pair.kinds for pair in view.pairs):
-        tables.append(_kinds(view.pairs))
-    return tuple(tables)
+            yield _classes(pair)
+    if any(pair.kinds for pair in pairs):
+        yield _kinds(pairs)
 
 
 def _figures(pair: Pair) -> Table:
@@ -268,7 +279,7 @@ def _figures(pair: Pair) -> Table:
     missing = []
     for figure in pair.figures:
         if figure.difference:
-            rows.append(row(figure.label, _figure(figure, figure.difference)))
+            rows.append(row(figure.label, _cells(figure.unit, figure.difference)))
         else:
             missing.append(figure.label)
     why = "Not observable in counts" if pair.of_counts else "Nothing to count in one of the two"
@@ -283,13 +294,19 @@ def _figures(pair: Pair) -> Table:
     )
 
 
-def _figure(figure: Figure, difference: Difference | MeanDifference) -> tuple[Cell, ...]:
+def _cells(unit: Unit, difference: Difference | MeanDifference) -> tuple[Cell, ...]:
+    p = _p(difference.p)
     if isinstance(difference, MeanDifference):
         first, second = _mean(difference.first), _mean(difference.second)
-        return first, second, _gap(difference, 1), NOTHING, _p(difference.p)
-    cell = own_per_100 if figure.unit == "per 100" else own_share
-    first, second = cell(difference.first), cell(difference.second)
-    return first, second, _gap(difference, 100), _ratio(difference.ratio), _p(difference.p)
+        return first, second, _gap(difference, 1), NOTHING, p
+    cell = own_per_100 if unit == "per 100" else own_share
+    return (
+        cell(difference.first),
+        cell(difference.second),
+        _gap(difference, 100),
+        _ratio(difference.ratio),
+        p,
+    )
 
 
 def _classes(pair: Pair) -> Table:
@@ -303,10 +320,16 @@ def _classes(pair: Pair) -> Table:
             _p(difference.p),
             _p(of_class.adjusted),
         )
-        rows.append(row(of_class.id, cells))
+        rows.append(row(of_class.label, cells))
     correction = after(pair.family_size)
     heads = _heads(pair, "p", "p adjusted")
-    return titled_table("pair-classes", heads, rows, pair=pair, correction=correction)
+    return titled_table(
+        "pair-classes",
+        heads,
+        rows,
+        pair=pair,
+        correction=correction,
+    )
 
 
 def _kinds(pairs: Sequence[Pair]) -> Table:
@@ -330,14 +353,17 @@ def _kinds(pairs: Sequence[Pair]) -> Table:
 
 
 def _heads(pair: Pair, *more: str) -> tuple[Head, ...]:
-    first, second = (head(label, simulated=pair.simulated) for label in (pair.first, pair.second))
-    return (first, second, head("difference"), *map(head, more))
+    return (
+        head(pair.first, simulated=pair.simulated),
+        head(pair.second, simulated=pair.simulated),
+        head("difference"),
+        *map(head, more),
+    )
 
 
 def _mean(mean: Mean) -> Cell:
-    return Cell(
-        f"{mean.value:.2f}", str(mean.count), f"[{mean.low:.2f}, {mean.high:.2f}]", f"n={mean.n}"
-    )
+    interval = f"[{mean.low:.2f}, {mean.high:.2f}]"
+    return Cell(f"{mean.value:.2f}", str(mean.count), interval, f"n={mean.n}")
 
 
 def _gap(difference: Difference | MeanDifference, scale: int) -> Cell:
@@ -362,43 +388,16 @@ def _p(p: float) -> Cell:
 
 # One model on two serving stacks.
 
-SEED: Final = 7  # of the exchanges that a p comes from
+_SEED = 7  # of the exchanges that a p comes from
 # What of a serving may make calls arrive otherwise, and what may make a model write otherwise.
-ARRIVAL: Final = (
-    "server",
-    "tool parser",
-    "reasoning parser",
-    "tool calls",
-    "tool choice",
-    "replies",
-)
-WRITING: Final = ("quantization", "KV cache", "chat template", "sampling", "reasoning", "context")
-SAYS: Final = "server says: "
-
-
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """One figure of both stacks; `arrival` if it is about the form in which calls arrived."""
-
-    name: str
-    difference: Difference
-    adjusted: float
-    arrival: bool
-
-    @property
-    def line(self) -> str:
-        first, second = self.difference.first, self.difference.second
-        gap = f"{100 * self.difference.value:+.2f}"
-        low, high = 100 * self.difference.low, 100 * self.difference.high
-        return (
-            f"{self.name}: {100 * first.value:.2f} and {100 * second.value:.2f} per 100 calls, "
-            f"{gap} [{low:.2f}, {high:.2f}], n={first.n} and {second.n}, p {self.adjusted:.3g}"
-        )
+_ARRIVAL = ("server", "tool parser", "reasoning parser", "tool calls", "tool choice", "replies")
+_WRITING = ("quantization", "KV cache", "chat template", "sampling", "reasoning", "context")
+_SAYS = "server says: "
 
 
 def stack_lines(runs: tuple[Run, Run], view: View) -> Iterator[str]:
     """Yield the lines of a comparison of two runs of one model; `view` has the comparison."""
-    facts = [dict(model_facts(run.model)) for run in runs]
+    facts = [model_facts(run.model) for run in runs]
     (pair,) = view.pairs or (None,)
     labels = [run.label for run in view.runs] or [run.id for run in runs]
     yield f"{runs[0].id} and {runs[1].id}: {' and '.join(labels)}"
@@ -414,14 +413,24 @@ def stack_lines(runs: tuple[Run, Run], view: View) -> Iterator[str]:
     if pair is None or pair.silent:
         yield "One of the two made no call where both were played: nothing to compare."
         return
-    measured = list(_measured(runs, pair))
+    arrivals = _arrivals(runs)
+    written = {"errors, of any class": pair.difference}
+    written |= {of_class.label: of_class.difference for of_class in pair.classes}
+    gaps = arrivals | written
+    adjusted = holm([gap.p for gap in gaps.values()])
     yield "What came out otherwise, p after Holm for all of these lines:"
-    yield from (f"  {figure.line}" for figure in measured)
-    yield from _pointing(measured, unlike)
+    settled = []
+    for (name, gap), p in zip(gaps.items(), adjusted, strict=True):
+        yield f"  {_gap_line(name, gap, p)}"
+        if p < SETTLED:
+            settled.append(name)
+    yield from _pointing(settled, arrivals, unlike)
 
 
 def _differing(
-    facts: Sequence[dict[str, str]], names: Collection[str], unlike: Sequence[str]
+    facts: Sequence[Mapping[str, str]],
+    names: Collection[str],
+    unlike: Sequence[str],
 ) -> Iterator[str]:
     if unlike:
         yield "They are known to differ in:"
@@ -431,50 +440,51 @@ def _differing(
         yield "They are not known to differ in anything."
     alike = [name for name in names if name not in unlike]
     yield f"Alike: {', '.join(alike) or 'nothing that is known'}."
-    known = {name.removeprefix(SAYS) for name in names}
-    if silent := [name for name in (*ARRIVAL, *WRITING) if name not in known]:
+    known = {name.removeprefix(_SAYS) for name in names}
+    if silent := [name for name in (*_ARRIVAL, *_WRITING) if name not in known]:
         yield f"Told by neither: {', '.join(silent)}."
 
 
-def _measured(runs: tuple[Run, Run], pair: Pair) -> Iterator[Measured]:
-    """Yield rates of malformed calls, by layer to blame, and of failure classes.
-
-    Their p are adjusted as one family.
-    """
-    first, second = (arrived(Tallies.of(run.trials), FAULTS) for run in runs)
-    arrivals: dict[str, Difference] = {}
-    if any(first.faulty.calls) and any(second.faulty.calls):
-        arrivals = dict(_arrivals(first, second))
-    written = {"errors, of any class": pair.difference}
-    written |= {of_class.id: of_class.difference for of_class in pair.classes}
-    differences = [*arrivals.items(), *written.items()]
-    adjusted = holm([difference.p for _, difference in differences])
-    for at, (name, difference) in enumerate(differences):
-        yield Measured(name, difference, adjusted[at], arrival=at < len(arrivals))
-
-
-def _arrivals(first: Arrived, second: Arrived) -> Iterator[tuple[str, Difference]]:
+def _arrivals(runs: tuple[Run, Run]) -> dict[str, Difference]:
+    """Return the differences in malformed calls, in all and by layer to blame."""
+    first, second = (arrived(Tallies.of(run.trials).counted) for run in runs)
+    if not (any(first.faulty.calls) and any(second.faulty.calls)):
+        return {}
     faulty = (side.faulty.clusters(FAULTY) for side in (first, second))
-    yield "calls that came broken", compare(*faulty, seed=SEED)
+    gaps = {"calls that came broken": compare(*faulty, seed=_SEED)}
     for blame in Blame:
         columns = [side.blames.clusters(blame) for side in (first, second)]
         if any(count for count, _ in chain(*columns)):
-            yield f"broken by {blame}", compare(*columns, seed=SEED)
+            gaps[f"broken by {blame}"] = compare(*columns, seed=_SEED)
+    return gaps
 
 
-def _pointing(measured: Sequence[Measured], unlike: Sequence[str]) -> Iterator[str]:
-    settled = [figure for figure in measured if figure.adjusted < SETTLED]
+def _gap_line(name: str, gap: Difference, p: float) -> str:
+    first, second = gap.first, gap.second
+    low, high = 100 * gap.low, 100 * gap.high
+    return (
+        f"{name}: {100 * first.value:.2f} and {100 * second.value:.2f} per 100 calls, "
+        f"{100 * gap.value:+.2f} [{low:.2f}, {high:.2f}], n={first.n} and {second.n}, p {p:.3g}"
+    )
+
+
+def _pointing(
+    settled: Sequence[str],
+    arrivals: Collection[str],
+    unlike: Sequence[str],
+) -> Iterator[str]:
+    """Yield the layers that settled differences point at; what a model breaks, it wrote."""
     if not settled:
         yield "Where it points: nowhere yet, for no difference is settled."
-        return
+    # Calls that the model itself broke came as it wrote them: the server is not to blame.
     of_model = f"broken by {Blame.MODEL}"
-    came = [one.name for one in settled if one.arrival and one.name != of_model]
-    wrote = [one.name for one in settled if one.name not in came]
+    came = [name for name in settled if name in arrivals and name != of_model]
+    wrote = [name for name in settled if name not in came]
     for names, layer, facts in (
-        (came, "the way of a reply through the server: its parser, template or version", ARRIVAL),
-        (wrote, "what the model was made to write: weights as served, prompt, sampling", WRITING),
+        (came, "the way of a reply through the server: its parser, template or version", _ARRIVAL),
+        (wrote, "what the model was made to write: weights as served, prompt, sampling", _WRITING),
     ):
-        differ = [name for name in unlike if name.removeprefix(SAYS) in facts]
+        differ = [name for name in unlike if name.removeprefix(_SAYS) in facts]
         clause = "nothing of that is known to differ: look at what was not told"
         if differ:
             clause = f"of that is known to differ: {', '.join(differ)}"

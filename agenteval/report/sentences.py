@@ -13,15 +13,14 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from agenteval.report.tables import counted, void_of
-from agenteval.report.view import Errors, Groups, Pair, RunView, Transcripts, View
+from agenteval.report.view import Errors, Groups, Pair, Transcripts, View, Views
 from agenteval.stats.comparison import Difference, compare_models
 from agenteval.stats.criteria import CALLS
 from agenteval.stats.rates import UNKNOWN, Estimand, Layout, Rate, rate_of, these
 from agenteval.stats.score import SETTLED
-from agenteval.trial.call import Outcome
 from agenteval.trial.run import ModelCard, Run
-from agenteval.trial.summary import Pairing, TrialSummary, World, pair, without
-from agenteval.trial.tally import Score, Tallies, score, score_summaries
+from agenteval.trial.summary import Pairing, TrialSummary, World, pair, summarize, without
+from agenteval.trial.tally import Score, Tallies, score_summaries
 from agenteval.trial.trial import ErrorCounts, Influence, Trial
 
 if TYPE_CHECKING:
@@ -60,6 +59,38 @@ def p_text(p: float) -> str:
     return "< 0.001" if p < 0.001 else f"= {p:.3f}" if p < 0.1 else f"= {p:.2f}"
 
 
+@dataclass(frozen=True, slots=True)
+class _Gap:
+    """A difference as the model that is ahead sees it: the interval is turned with it."""
+
+    ahead: str
+    behind: str
+    rate: Rate  # of the model that is ahead
+    other_rate: Rate
+    size: float
+    low: float
+    high: float
+
+
+def seen_from_ahead(
+    pair: Pair,
+    difference: Difference,
+    *,
+    fewer: bool = False,
+) -> _Gap:
+    """Return a difference from the model with the larger rate, or the smaller one if `fewer`."""
+    ahead, behind = (pair.first, difference.first), (pair.second, difference.second)
+    low, high = difference.low, difference.high
+    # Of second minus first the interval has its ends exchanged, and negative.
+    if difference.value < 0:
+        low, high = -high, -low
+    is_second_ahead = difference.value > 0 if fewer else difference.value < 0
+    if is_second_ahead:
+        ahead, behind = behind, ahead
+    (name, rate), (other, other_rate) = ahead, behind
+    return _Gap(name, other, rate, other_rate, abs(difference.value), low, high)
+
+
 SIZEABLE = {CALLS: 0.03}  # the margins of the shipped gate.toml: what else is counted has 0.1
 
 
@@ -72,7 +103,13 @@ def new_run(pairs: Sequence[Pair]) -> tuple[str, ...]:
     return ("Do not add calls to this run until it is settled: what is told is of a new run.",)
 
 
-def more_needed(gap: Difference, pair: Pair, adjusted: float, *, of: str) -> str:
+def more_needed(
+    gap: Difference,
+    pair: Pair,
+    adjusted: float,
+    *,
+    of: str,
+) -> str:
     """Return the size of a new run that would decide the difference; empty if it is decided.
 
     It is a range, as the observed difference is only an estimate. Below the size that matters, it
@@ -138,22 +175,21 @@ def _runaway(model: Errors, of: Influence) -> str:
     return (
         f"One trial of {model.label} ({model.largest}) holds {errors[0]} of the "
         f"{counted(errors[1], 'error')} and {100 * calls[0] / calls[1]:.0f} % of the calls: "
-        f"{_per_100(model.total)} errors per 100 calls with it, {100 * of.without:.2f} without "
-        f"({100 * of.low:.2f} to {100 * of.high:.2f} where any one trial is left out); "
+        f"{100 * model.total.value:.2f} errors per 100 calls with it, {100 * of.without:.2f} "
+        f"without ({100 * of.low:.2f} to {100 * of.high:.2f} where any one trial is left out); "
         f"{per_trial:.2f} errors per trial."
     )
 
 
-def sentences(views: Sequence[RunView], pairs: Sequence[Pair]) -> tuple[str, ...]:
-    lines = [*count_sentences(pairs)]
-    lines.extend(
-        _rates_sentence(
-            "the goal was reached", views, [(view.label, _completed(view)) for view in views]
-        )
+def sentences(views: Views, pairs: Sequence[Pair]) -> tuple[str, ...]:
+    goals = [(view.label, view.completed) for view in views]
+    recoveries = [(view.label, view.recovery.at_once) for view in views]
+    return (
+        *count_sentences(pairs),
+        *_rates_sentence("the goal was reached", views, goals),
+        *_rates_sentence("the turn after a denial recovered", views, recoveries),
+        *new_run(pairs),
     )
-    denied = [(view.label, view.recovery.at_once) for view in views if view.recovery.at_once.n]
-    lines.extend(_rates_sentence("the turn after a denial recovered", views, denied))
-    return (*lines, *new_run(pairs))
 
 
 def count_sentences(pairs: Sequence[Pair]) -> tuple[str, ...]:
@@ -164,51 +200,41 @@ def count_sentences(pairs: Sequence[Pair]) -> tuple[str, ...]:
 
 
 def _number_sentence(pair: Pair) -> str:
-    gap, family_size = pair.difference, pair.family_size
+    difference = pair.difference
     if pair.silent:
         return (
             f"{scoped(OPEN, pair.scope)}: whether {pair.first} or {pair.second} makes fewer "
             f"errors. No call was made by {' and '.join(pair.silent)}."
         )
-    if not gap.value:
+    needed = more_needed(difference, pair, pair.adjusted, of=CALLS)
+    gap = seen_from_ahead(pair, difference, fewer=True)
+    rate, other_rate = 100 * gap.rate.value, 100 * gap.other_rate.value
+    note = "" if difference.paired else _independence_note(pair)
+    calls = f"n={gap.rate.n} and {gap.other_rate.n} calls{_worlds(pair)}{note}"
+    if not gap.size:
         return (
-            f"{scoped(EQUAL, pair.scope)}: {pair.first} and {pair.second} made "
-            f"{_per_100(gap.first)} errors per 100 calls each; {_calls(pair)}."
-            f"{more_needed(gap, pair, pair.adjusted, of=CALLS)}"
+            f"{scoped(EQUAL, pair.scope)}: {pair.both} made {rate:.2f} errors per 100 calls each; "
+            f"{calls}.{needed}"
         )
-    fewer, more, low, high = (
-        (pair.first, pair.second, -gap.high, -gap.low)
-        if gap.value < 0
-        else (pair.second, pair.first, gap.low, gap.high)
-    )
-    better, worse = sorted((gap.first, gap.second), key=lambda rate: rate.value)
     verb = "makes" if pair.adjusted < SETTLED else "made"
     return (
-        f"{lead(gap.p, pair.adjusted, pair.scope)}: {fewer} {verb} fewer errors than {more}, "
-        f"{_per_100(better)} against {_per_100(worse)} per 100 calls: "
-        f"{100 * abs(gap.value):.2f} fewer [{100 * low:.1f}, {100 * high:.1f}]; "
-        f"{p_told(gap.p, pair.adjusted, family_size)}; {_calls(pair)}.{_per_trial(pair)}"
-        f"{more_needed(gap, pair, pair.adjusted, of=CALLS)}"
+        f"{lead(difference.p, pair.adjusted, pair.scope)}: {gap.ahead} {verb} fewer errors than "
+        f"{gap.behind}, {rate:.2f} against {other_rate:.2f} per 100 calls: {100 * gap.size:.2f} "
+        f"fewer [{100 * gap.low:.1f}, {100 * gap.high:.1f}]; "
+        f"{p_told(difference.p, pair.adjusted, pair.family_size)}; {calls}.{_per_trial(pair)}"
+        f"{needed}"
     )
 
 
 def _per_trial(pair: Pair) -> str:
     """Return a sentence if errors per trial contradict errors per call; else nothing."""
-    means = next((one.difference for one in pair.figures if one.unit == "mean"), None)
+    means = next((figure.difference for figure in pair.figures if figure.unit == "mean"), None)
     if means is None or means.value * pair.difference.value >= 0:
         return ""
     return (
         f" Per trial it is the other way round: {means.first.value:.2f} errors of {pair.first} "
         f"against {means.second.value:.2f} of {pair.second}."
     )
-
-
-def _calls(pair: Pair) -> str:
-    """Return the n of both, that of the model with fewer errors first."""
-    gap = pair.difference
-    ns = [rate.n for rate in sorted((gap.first, gap.second), key=lambda rate: rate.value)]
-    note = "" if gap.paired else _independence_note(pair)
-    return f"n={ns[0]} and {ns[1]} calls{_worlds(pair)}{note}"
 
 
 def _worlds(pair: Pair) -> str:
@@ -230,7 +256,7 @@ def _independence_note(pair: Pair) -> str:
 
 def _kinds_sentence(pair: Pair, kinds: "Kinds") -> str:
     settled = pair.kinds_adjusted < SETTLED
-    both = f"{pair.first} and {pair.second} make different kinds of errors"
+    both = f"{pair.both} make different kinds of errors"
     claim = both if settled else f"whether {both}"
     more = "" if settled else " Only more errors to compare can settle it."
     return (
@@ -241,24 +267,15 @@ def _kinds_sentence(pair: Pair, kinds: "Kinds") -> str:
     )
 
 
-def _per_100(rate: Rate) -> str:
-    return f"{100 * rate.value:.2f}"
-
-
 def _rates_sentence(
-    start: str, views: Sequence[RunView], rates: Sequence[tuple[str, Rate]]
-) -> list[str]:
-    """Return one sentence with a rate for each model, and the estimand of the intervals."""
+    start: str,
+    views: Views,
+    rates: Sequence[tuple[str, Rate]],
+) -> Iterator[str]:
+    """Yield one sentence with a rate for each model, and the estimand of the intervals."""
     rate_texts = [f"{rate} ({label})" for label, rate in rates if rate.n]
-    return (
-        [f"For {views[0].layout.estimand.label}: {start} in {'; '.join(rate_texts)}."]
-        if rate_texts
-        else []
-    )
-
-
-def _completed(view: RunView) -> Rate:
-    return dict(view.outcomes)[Outcome.COMPLETED]
+    if rate_texts:
+        yield f"For {views[0].layout.estimand.label}: {start} in {'; '.join(rate_texts)}."
 
 
 # The sides of a comparison.
@@ -297,7 +314,12 @@ class Side:
     def of_run(cls, run: Run) -> "Side":
         """Return the side of a run with its trials."""
         tallies = Tallies.of(run.trials) if run.trials else None
-        return cls._of(run, score(run.trials), tallies, partial(_chosen, run.trials))
+        return cls.of_stored(
+            run,
+            map(summarize, run.trials),
+            tallies,
+            partial(_chosen, run.trials),
+        )
 
     @classmethod
     def of_stored(
@@ -308,19 +330,19 @@ class Side:
         transcripts: Transcripts | None = None,
     ) -> "Side":
         """Return the side of a run that was read without its trials."""
-        return cls._of(run, score_summaries(summaries), tallies, transcripts)
-
-    @classmethod
-    def _of(
-        cls, run: Run, score: Score, tallies: Tallies | None, transcripts: Transcripts | None
-    ) -> "Side":
-        if (
-            run.source and not run.source.judged and not run.policies
-        ):  # nothing tells which calls were errors
+        score = score_summaries(summaries)
+        if run.source and not run.source.judged and not run.policies:
+            # Nothing tells which calls were errors.
             score = replace(score, errors=score.errors.unknown())
-        known = played(score.counted)
         return cls(
-            *(run.model.name, run.model, score.errors, run, score, known, tallies, transcripts)
+            run.model.name,
+            run.model,
+            score.errors,
+            run=run,
+            score=score,
+            scenarios=played(score.counted),
+            tallies=tallies,
+            transcripts=transcripts,
         )
 
     def without(self, classes: Sequence[str]) -> "Side":
@@ -329,11 +351,18 @@ class Side:
         score = self.score and score_summaries(
             without((*self.score.counted, *self.score.voids), classes)
         )
-        return replace(self, errors=replace(self.errors, by_class=by_class), score=score)
+        return replace(
+            self,
+            errors=replace(self.errors, by_class=by_class),
+            score=score,
+        )
 
     @classmethod
     def of_counts(
-        cls, card: ModelCard, counts: ErrorCounts, scenarios: Sequence[str] = ()
+        cls,
+        card: ModelCard,
+        counts: ErrorCounts,
+        scenarios: Sequence[str] = (),
     ) -> "Side":
         return cls(card.name, card, counts, scenarios=tuple(scenarios))
 
@@ -363,10 +392,15 @@ def compared(first: Side, second: Side) -> tuple[Side, Side, Pairing]:
     )
 
 
-def _cut(side: Side, score: Score, kept: Sequence[TrialSummary]) -> Side:
+def _cut(side: Side, score: Score, trials: Sequence[TrialSummary]) -> Side:
     places = {trial.world: at for at, trial in enumerate(score.counted)}
-    chosen = side.errors.chosen([places[trial.world] for trial in kept])
-    return replace(side, errors=chosen, score=score_summaries(kept), scenarios=played(kept))
+    chosen = side.errors.chosen([places[trial.world] for trial in trials])
+    return replace(
+        side,
+        errors=chosen,
+        score=score_summaries(trials),
+        scenarios=played(trials),
+    )
 
 
 def scope(sides: Sequence[Side], about: Estimand) -> str:

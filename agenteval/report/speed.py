@@ -3,21 +3,26 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from operator import attrgetter
-from typing import Any
 
-from agenteval.report.json import attributes
-from agenteval.report.tables import Cell, Head, Table, head, row, table_texts
+from agenteval.report.json import Document, encoded
+from agenteval.report.tables import Cell, Table, marked_heads, report_texts, row
 from agenteval.stats.loads import JOULES_PER_KWH, WINDOW, Load, Speed
 from agenteval.stats.quantiles import Samples
 
-SAMPLED = (head("n"), head("mean"), head("median"), head("p95"), head("peak"))
+_SAMPLED = ("n", "mean", "median", "p95", "peak")
 
 
 def cells(samples: Samples | None) -> tuple[Cell, ...]:
     if samples is None:
-        return (Cell("0"), *(Cell("-"),) * 4)
-    figures = samples.mean, samples.median, samples.p95, samples.peak
-    return (Cell(f"{samples.n:,}"), *map(measured, figures))
+        unknown = Cell("-")
+        return (Cell("0"), unknown, unknown, unknown, unknown)
+    return (
+        Cell(f"{samples.n:,}"),
+        measured(samples.mean),
+        measured(samples.median),
+        measured(samples.p95),
+        measured(samples.peak),
+    )
 
 
 def measured(value: float) -> Cell:
@@ -27,7 +32,7 @@ def measured(value: float) -> Cell:
 
 
 UNKNOWN = "not observable"
-LEVEL = "concurrency"
+_LEVEL = "concurrency"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +44,9 @@ class Served:
     speed: Speed
     run: str = ""
 
-    def document(self) -> dict[str, Any]:
-        speed = self.speed
-        of_whole = attributes(speed, "tokens_per_second", "completions_per_minute")
-        return {
-            **attributes(self, "model", "simulated", "run"),
-            **asdict(speed),
-            **of_whole,
-            **attributes(speed, "useful_per_minute", "watts", "tokens_per_kwh"),
-        }
+    def document(self) -> Document:
+        served: Document = encoded(self)
+        return served
 
     def drawing(self, watts: float | None) -> "Served":
         """Return the same with this stated power of the machines, if none was measured."""
@@ -58,45 +57,45 @@ class Served:
 
 def speed_tables(served: Sequence[Served]) -> tuple[Table, ...]:
     tables = [_together(served)]
-    for text in table_texts()["speed-samples"]:
+    for text in report_texts()["speed-samples"]:
         samples_of = attrgetter(text["samples"])
         samples = {label: samples_of(speed) for label, speed in _labelled(served)}
         if text.get("always") or any(samples.values()):
             note = text["note"].format(window=f"{WINDOW:g}")
             rows = [row(label, cells(of_level)) for label, of_level in samples.items()]
-            columns = _marked(SAMPLED, served)
-            tables.append(Table(text["title"], note, columns, tuple(rows), LEVEL))
+            columns = marked_heads(_SAMPLED, simulated=_is_simulated(served))
+            tables.append(Table(text["title"], note, columns, tuple(rows), _LEVEL))
     return tuple(tables)
 
 
 def _together(served: Sequence[Served]) -> Table:
     power = any(level.speed.joules for level in served)
     titles = ["requests", "failed", "seconds", "tokens/s", "completions/min", "useful calls/min"]
-    if power:
-        titles += ["watts", "tokens/kWh"]
     note = (
         "All requests of a level together, a void trial's too; with the count behind each speed. "
         "A useful call was allowed and ran."
     )
-    if not power:
+    if power:
+        titles += ["watts", "tokens/kWh"]
+    else:
         note += " Power: not observable."
     if any(level.speed.by_pieces for level in served):
         note += " Where a server did not count its tokens, they are the pieces of its streams."
     rows = [row(label, _totals(speed)[: len(titles)]) for label, speed in _labelled(served)]
-    columns = _marked([*map(head, titles)], served)
-    return Table("Speed by concurrency", note, columns, tuple(rows), LEVEL)
+    columns = marked_heads(titles, simulated=_is_simulated(served))
+    return Table("Speed by concurrency", note, columns, tuple(rows), _LEVEL)
 
 
 def _totals(speed: Speed) -> tuple[Cell, ...]:
     return (
         Cell(f"{speed.requests:,}"),
         Cell(f"{speed.failed:,}"),
-        _measured_if_known(speed.seconds),
-        _counted(speed.completion_tokens, speed.tokens_per_second),
-        _counted(speed.requests, speed.completions_per_minute),
-        Cell("-") if speed.useful is None else _counted(speed.useful, speed.useful_per_minute),
-        _measured_if_known(speed.watts),
-        _measured_if_known(speed.tokens_per_kwh),
+        _pace(speed.seconds),
+        _pace(speed.tokens_per_second, speed.completion_tokens),
+        _pace(speed.completions_per_minute, speed.requests),
+        Cell("-") if speed.useful is None else _pace(speed.useful_per_minute, speed.useful),
+        _pace(speed.watts),
+        _pace(speed.tokens_per_kwh),
     )
 
 
@@ -108,22 +107,19 @@ def _labelled(served: Sequence[Served]) -> Iterator[tuple[str, Speed]]:
         yield f"{level.model}, {concurrency}" if several else concurrency, level.speed
 
 
-def _marked(heads: Sequence[Head], served: Sequence[Served]) -> tuple[Head, ...]:
-    simulated = any(one.simulated for one in served)
-    return (replace(heads[0], simulated=simulated), *heads[1:])
+def _is_simulated(served: Sequence[Served]) -> bool:
+    return any(level.simulated for level in served)
 
 
-def _counted(count: int, value: float | None) -> Cell:
-    return replace(_measured_if_known(value), count=f"{count:,}")
-
-
-def _measured_if_known(value: float | None) -> Cell:
-    return Cell(UNKNOWN) if value is None else measured(value)
+def _pace(value: float | None, count: int | None = None) -> Cell:
+    """Return a value with the count that it is of, or that it is not known."""
+    cell = Cell(UNKNOWN) if value is None else measured(value)
+    return cell if count is None else replace(cell, count=f"{count:,}")
 
 
 # The log of an engine.
 
-RUNNING = "running"
+_RUNNING = "running"
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,15 +146,13 @@ class LogView:
     def unplaced(self) -> int:
         return self.completions - sum(load.completions for load in self.loads)
 
-    def document(self) -> dict[str, Any]:
-        fields = {name: value for name, value in asdict(self).items() if name != "loads"}
-        return fields | {
-            "windows": self.windows,
-            "unplaced": self.unplaced,
-            "by_running": [
-                asdict(load) | {"tokens_per_kwh": self.tokens_per_kwh(load)} for load in self.loads
-            ],
-        }
+    def document(self) -> Document:
+        loads = [
+            asdict(load) | {"tokens_per_kwh": self.tokens_per_kwh(load)} for load in self.loads
+        ]
+        document = asdict(self) | {"windows": self.windows, "unplaced": self.unplaced}
+        del document["loads"]
+        return document | {"by_running": loads}
 
     def tokens_per_kwh(self, load: Load) -> float | None:
         """Return the tokens per kWh in the windows that generated anything."""
@@ -170,16 +164,18 @@ class LogView:
 def log_tables(view: LogView) -> tuple[Table, ...]:
     """Return the tables for which the log has data."""
     tables = []
-    for text in table_texts()["load-samples"]:
+    columns = marked_heads(_SAMPLED, simulated=False)
+    for text in report_texts()["load-samples"]:
         samples_of = attrgetter(text["samples"])
-        rows, peaks = [], []
+        rows = []
+        peaks = []
         for load in view.loads:
             samples = samples_of(load)
             if samples:
                 rows.append(row(str(load.running), cells(samples)))
                 peaks.append(samples.peak)
         if any(peaks):
-            tables.append(Table(text["title"], text["note"], SAMPLED, tuple(rows), RUNNING))
+            tables.append(Table(text["title"], text["note"], columns, tuple(rows), _RUNNING))
     return (*tables, *_energy(view))
 
 
@@ -189,15 +185,14 @@ def log_lines(view: LogView) -> tuple[str, ...]:
         f"{view.engine_lines:,} engine lines make {view.windows:,} windows; "
         f"{view.completions:,} completions, {view.failed:,} requests refused or failed."
     )
-    unplaced = f"{view.unplaced:,} completions after the last engine line are in no table."
-    power = "Power: not in such a log; --watts says what the machines draw."
-    unread = f"{view.unread:,} lines about throughput have a form that is not known here."
-    conditional_lines = (
-        (unplaced, view.unplaced),
-        (unread, view.unread),
-        (power, view.watts is None),
-    )
-    return (read, *(line for line, said in conditional_lines if said))
+    lines = [read]
+    if view.unplaced:
+        lines.append(f"{view.unplaced:,} completions after the last engine line are in no table.")
+    if view.unread:
+        lines.append(f"{view.unread:,} lines about throughput have a form that is not known here.")
+    if view.watts is None:
+        lines.append("Power: not in such a log; --watts says what the machines draw.")
+    return tuple(lines)
 
 
 def _energy(view: LogView) -> Iterator[Table]:
@@ -208,5 +203,11 @@ def _energy(view: LogView) -> Iterator[Table]:
             rows.append(row(str(load.running), (measured(tokens),)))
     if rows:
         note = f"Active windows, at {view.watts or 0:g} W as was said."
-        heads = (head("tokens/kWh"),)
-        yield Table("Generation tokens per kWh", note, heads, tuple(rows), RUNNING)
+        heads = marked_heads(("tokens/kWh",), simulated=False)
+        yield Table(
+            "Generation tokens per kWh",
+            note,
+            heads,
+            tuple(rows),
+            _RUNNING,
+        )

@@ -1,36 +1,35 @@
 """The cells, rows and tables of a view; console, Markdown and HTML each render them in their way.
 
 `comparison_table` comes first in every report. The other titles, notes and rows are in
-tables.toml. Below them: counts of malformed calls, the goals of trials as the sandbox checked
+texts.toml. Below them: counts of malformed calls, the goals of trials as the sandbox checked
 them, and remarks on trials that are void, judged again or broken by a server.
 """
 
 import tomllib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib.resources import files
 from itertools import groupby
 from operator import attrgetter, itemgetter
-from statistics import median
 from typing import Any
 
 from agenteval.classes.malformed import FAULTS, KINDS
 from agenteval.errors import Cause
-from agenteval.report.view import Arrivals, RunView, View
+from agenteval.report.view import Arrivals, RunView, View, Views
 from agenteval.stats.rates import Estimand, Layout, Rate, Repeated, clustered, share_of
 from agenteval.trial.call import Blame, MalformedCall, Outcome
 from agenteval.trial.run import NOT_OBSERVABLE, Rejudged
 from agenteval.trial.summary import RunSummary, TrialSummary
-from agenteval.trial.tally import Score, Spread, Tallies, Tally, as_served
+from agenteval.trial.tally import Score, Spread, Tallies, Tally
 from agenteval.trial.text import Name, as_name, visible
-from agenteval.trial.trial import ErrorCounts
+from agenteval.trial.trial import ErrorCounts, GoalCheck
 
 MARK = "SIMULATED"
 SAID = "What can be said"
 MISSED = "Goals that were missed"
-NOTE = "Errors, errors per 100 tool calls and 95 % interval."
+_NOTE = "Errors, errors per 100 tool calls and 95 % interval."
 # Measured on messages of sources that nothing was made for: docs/report.md.
 READ_FROM_WORDS = (
     "claimed-done is read from last words: of ten claims two are missed and count as stalled or "
@@ -89,16 +88,26 @@ def comparison_table(view: View) -> Table:
     for model in view.models:
         calls = f"n={counted(model.total.n, 'call')}"
         trials = "unknown trials" if model.trials is None else counted(model.trials, "trial")
-        columns.append(
-            head(model.label, _lines(calls, trials, model.arm), simulated=model.simulated)
-        )
+        counts = _lines(calls, trials, model.arm)
+        columns.append(head(model.label, counts, simulated=model.simulated))
     rows = [
         *_goals(view),
         *_class_rows(view),
-        row("total", map(per_100, (model.total for model in view.models)), strong=True),
+        row("total", [per_100(model.total) for model in view.models], strong=True),
         *_with_voids(view),
     ]
-    return Table(view.title, f"{NOTE} {view.basis}", tuple(columns), tuple(rows), "failure class")
+    return Table(
+        view.title,
+        f"{_NOTE} {view.basis}",
+        tuple(columns),
+        tuple(rows),
+        "failure class",
+    )
+
+
+# A row of a class that a grammar of the server prevents: 0 errors would look like a virtue.
+_CANNOT_OCCUR = "cannot occur"
+WITH_VOIDS = ("with the calls of void trials", "and each void an error more")
 
 
 def _class_rows(view: View) -> Iterator[Row]:
@@ -107,27 +116,21 @@ def _class_rows(view: View) -> Iterator[Row]:
     A class that a server prevents has no rate, unless it occurred anyway.
     """
     unseen: list[Row] = []
-    for name, *rates in zip(
-        (row.id for row in view.rows), *(model.rows for model in view.models), strict=True
-    ):
-        impossible = [name in model.cannot_occur for model in view.models]
-        cells = [
-            Cell(CANNOT_OCCUR) if prevented and not rate.count else per_100(rate)
-            for prevented, rate in zip(impossible, rates, strict=True)
-        ]
-        was_seen = any(rate.count for rate in rates)
-        if view.folded or was_seen or any(impossible):
+    for name in [text.id for text in view.rows]:
+        cells = []
+        is_shown = view.folded
+        for model in view.models:
+            rate = model.rows[name]
+            prevented = name in model.cannot_occur
+            is_shown = is_shown or prevented or rate.count > 0
+            cells.append(per_100(rate) if rate.count or not prevented else Cell(_CANNOT_OCCUR))
+        if is_shown:
             yield row(name, cells)
         else:
             unseen.append(row(name, cells))
     if unseen:
         several = f"{len(unseen)} classes not seen, each"
         yield row(several if len(unseen) > 1 else "1 class not seen", unseen[0].cells)
-
-
-# A row of a class that a grammar of the server prevents: 0 errors would look like a virtue.
-CANNOT_OCCUR = "cannot occur"
-WITH_VOIDS = ("with the calls of void trials", "and each void an error more")
 
 
 def _with_voids(view: View) -> Iterator[Row]:
@@ -138,19 +141,18 @@ def _with_voids(view: View) -> Iterator[Row]:
     if not any(model.with_voids for model in view.models):
         return
     for at, label in enumerate(WITH_VOIDS):
-        totals = [model.with_voids and model.with_voids[at] for model in view.models]
-        yield row(label, (own_per_100(total) if total else NOTHING for total in totals))
+        totals = [model.with_voids for model in view.models]
+        yield row(label, [own_per_100(both[at]) if both else NOTHING for both in totals])
 
 
 def _goals(view: View) -> Iterator[Row]:
     """Yield the row of goals; none if no model has a run, as a published table has no goals."""
-    reached = {
-        run.label: observable_cell(run, own_share(dict(run.outcomes)[Outcome.COMPLETED]))
-        for run in view.runs
-    }
-    if reached:
-        cells = (reached.get(model.label, NOTHING) for model in view.models)
-        yield row("goal reached, of trials", cells, strong=True)
+    cells = {}
+    for run in view.runs:
+        cells[run.label] = observable_cell(run, own_share(run.completed))
+    if cells:
+        cells_of_models = [cells.get(model.label, NOTHING) for model in view.models]
+        yield row("goal reached, of trials", cells_of_models, strong=True)
 
 
 def observable_cell(view: RunView, cell: Cell) -> Cell:
@@ -186,7 +188,7 @@ def _cell(rate: Rate, value: str, n: str) -> Cell:
     return Cell(value, str(rate.count), rate.percent, n, zero=not rate.count)
 
 
-def repeated(chance: Repeated | None) -> Cell:
+def _repeated(chance: Repeated | None) -> Cell:
     """Return a chance in percent; it has no count of its own."""
     if chance is None:
         return NOTHING
@@ -211,11 +213,11 @@ def plain(number: float | None) -> Cell:
     return Cell("-" if number is None else f"{number:g}")
 
 
-def _points(points: tuple[float, float, float] | None) -> Cell:
+def _points(shares: Mapping[str, float] | None) -> Cell:
     """Return a difference in percent points, with its interval."""
-    if points is None:
+    if shares is None:
         return NOTHING
-    value, low, high = (100 * share for share in points)
+    value, low, high = (100 * share for share in shares.values())
     return Cell(f"{value:+.1f}", interval=f"[{low:.1f}, {high:.1f}]")
 
 
@@ -223,13 +225,21 @@ def _spread(spread: Spread | None, unit: int = 1) -> Cell:
     if spread is None:
         return Cell(NOT_OBSERVABLE)
     interval = f"[{unit * spread.low:.3g}, {unit * spread.high:.3g}]"
-    return Cell(f"{unit * spread.median:.3g}", interval=interval, n=f"n={spread.n}")
+    return Cell(
+        f"{unit * spread.median:.3g}",
+        interval=interval,
+        n=f"n={spread.n}",
+    )
 
 
-# The forms of a cell, as tables.toml names them.
-FORMS: Mapping[str, Callable[[Any], Cell]] = {
+# The forms of a cell, as texts.toml names them.
+_FORMS: Mapping[str, Callable[[Any], Cell]] = {
     "plain": plain,
+    "share": share,
     "share of n": own_share,
+    "per 100": per_100,
+    "per 100 of n": own_per_100,
+    "chance": _repeated,
     "points": _points,
     "spread": _spread,
     "hundredths": partial(_spread, unit=100),
@@ -238,38 +248,60 @@ FORMS: Mapping[str, Callable[[Any], Cell]] = {
 
 
 @cache
-def table_texts() -> Mapping[str, Any]:
-    """Return tables.toml, by the names of the tables."""
-    text = files("agenteval.report").joinpath("tables.toml").read_text("utf-8")
+def report_texts() -> Mapping[str, Any]:
+    """Return texts.toml, by the names of its tables."""
+    text = files("agenteval.report").joinpath("texts.toml").read_text("utf-8")
     return tomllib.loads(text)
 
 
 def titled_table(
-    name: str, columns: Iterable[Head], rows: Iterable[Row], *, more: str = "", **values: Any
+    name: str,
+    columns: Iterable[Head],
+    rows: Iterable[Row],
+    *,
+    more: str = "",
+    **values: Any,
 ) -> Table:
-    """Return a table with the title and note that tables.toml has under this name.
+    """Return a table with the title and note that texts.toml has under this name.
 
     `values` fill both, and `more` is added to the note.
     """
-    text = table_texts()[name]
+    text = report_texts()[name]
     title, note = (text[key].format(**values) for key in ("title", "note"))
-    return Table(title, note + more, tuple(columns), tuple(rows), text.get("first", ""))
+    return Table(
+        title,
+        note + more,
+        tuple(columns),
+        tuple(rows),
+        text.get("first", ""),
+    )
 
 
-def figure_rows(name: str, views: Sequence[RunView]) -> Iterator[Row]:
-    """Yield the rows that tables.toml lists under this name."""
-    for label, path, form in table_texts()[name]["rows"]:
-        figures = map(attrgetter(path), views)
-        yield row(label, map(FORMS[form], figures))
+def figure_rows(table: str, owners: Sequence[object], **values: str) -> Iterator[Row]:
+    """Yield the rows that texts.toml lists under this name, a column for each owner.
+
+    `values` fill the labels.
+    """
+    for label, path, form in report_texts()[table]["rows"]:
+        cell_of = _FORMS[form]
+        figure_of = attrgetter(path)
+        cells = [cell_of(figure_of(owner)) for owner in owners]
+        yield row(label.format(**values), cells)
 
 
-def heads(views: Sequence[RunView], counts: Iterable[str] = ()) -> tuple[Head, ...]:
+def figure_table(name: str, views: Views) -> Table:
+    """Return the table of this name, all of whose rows are listed there."""
+    return titled_table(name, heads(views), figure_rows(name, views))
+
+
+def heads(views: Views, counts: Iterable[str] = ()) -> tuple[Head, ...]:
     """Return a column for each run, with what is counted in it."""
     texts = list(counts) or [""] * len(views)
-    return tuple(
-        head(view.label, _lines(text, view.errors.arm), simulated=view.errors.simulated)
-        for view, text in zip(views, texts, strict=True)
-    )
+    columns = []
+    for view, text in zip(views, texts, strict=True):
+        counts_and_arm = _lines(text, view.errors.arm)
+        columns.append(head(view.label, counts_and_arm, simulated=view.errors.simulated))
+    return tuple(columns)
 
 
 def _lines(*texts: str) -> str:
@@ -277,8 +309,19 @@ def _lines(*texts: str) -> str:
     return "\n".join(map(as_name, filter(None, texts))).replace(", ", "\n")
 
 
-def head(label: str, counted: str = "", *, simulated: bool = False) -> Head:
+def head(
+    label: str,
+    counted: str = "",
+    *,
+    simulated: bool = False,
+) -> Head:
     return Head(as_name(label), counted, simulated)
+
+
+def marked_heads(labels: Iterable[str], *, simulated: bool) -> tuple[Head, ...]:
+    """Return columns that are no models; the first one is marked if any model was simulated."""
+    first, *others = labels
+    return (head(first, simulated=simulated), *map(head, others))
 
 
 def row(label: str, cells: Iterable[Cell], *, strong: bool = False) -> Row:
@@ -288,7 +331,7 @@ def row(label: str, cells: Iterable[Cell], *, strong: bool = False) -> Row:
 # How calls arrived: malformed calls by kind, and the layer to blame.
 
 FAULTY = "faulty"
-Place = tuple[int, int | None, int]  # of a call: turn, position, which one of those without any
+_Place = tuple[int, int | None, int]  # of a call: turn, position, which one of those without any
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,12 +348,12 @@ class Arrived:
     repairs: int
 
 
-def arrived(tallies: Tallies, faults: Collection[str]) -> Arrived:
-    """Count the malformed calls by trial; `faults` names the kinds that are more than a note."""
+def arrived(tallies: Sequence[Tally]) -> Arrived:
+    """Count the malformed calls of trials that count, by trial."""
     kinds, blames, faulty = [], [], []
-    for tally in tallies.counted:
+    for tally in tallies:
         placed = list(_places(tally))
-        wrong = [(place, call) for place, call in placed if call.kind in faults]
+        wrong = [(place, call) for place, call in placed if call.kind in FAULTS]
         never_arrived = {place for place, call in wrong if call.position is None}
         tried = tally.written + len(never_arrived)
         # A call counts once for each kind and each layer, however often it shows it.
@@ -323,98 +366,69 @@ def arrived(tallies: Tallies, faults: Collection[str]) -> Arrived:
         kinds=ErrorCounts.added(kinds),
         blames=ErrorCounts.added(blames),
         faulty=ErrorCounts.added(faulty),
-        repairs=sum(tally.repairs for tally in tallies.counted),
+        repairs=sum(tally.repairs for tally in tallies),
     )
 
 
 def blamed(malformed: Iterable[Sequence[tuple[int, MalformedCall]]]) -> tuple[dict[str, int], int]:
     """Return how many calls each layer broke in these trials, and how many never arrived."""
     tallies = [Tally(malformed=tuple(calls)) for calls in malformed]
-    blames = arrived(Tallies(tuple(tallies), as_served(())), FAULTS).blames
+    blames = arrived(tallies).blames
     totals = {name: sum(counts) for name, counts in blames.by_class.items()}
     return totals, sum(blames.calls)
 
 
-def _places(tally: Tally) -> Iterator[tuple[Place, MalformedCall]]:
+def _places(tally: Tally) -> Iterator[tuple[_Place, MalformedCall]]:
     """Yield malformed calls with their places; calls without position are numbered by turn."""
     for turn, calls in groupby(tally.malformed, key=itemgetter(0)):
         for which, (_, call) in enumerate(calls):
-            yield (turn, call.position, which if call.position is None else 0), call
+            number = which if call.position is None else 0
+            yield (turn, call.position, number), call
 
 
 def arrivals_of(tallies: Tallies, layout: Layout) -> Arrivals:
-    counts = arrived(tallies, FAULTS)
-    return Arrivals(
-        faulty=clustered(counts.faulty.clusters(FAULTY), layout),
-        kinds=_rates(counts.kinds, [kind.id for kind in KINDS], layout),
-        blames=_rates(counts.blames, [str(blame) for blame in Blame], layout),
-        repairs=counts.repairs,
-    )
+    counts = arrived(tallies.counted)
+    kinds = {}
+    for kind in KINDS:
+        kinds[kind.id] = clustered(counts.kinds.clusters(kind.id), layout)
+    blames = {}
+    for blame in Blame:
+        blames[str(blame)] = clustered(counts.blames.clusters(blame), layout)
+    faulty = clustered(counts.faulty.clusters(FAULTY), layout)
+    return Arrivals(faulty, kinds, blames, counts.repairs)
 
 
-def _rates(counts: ErrorCounts, names: Sequence[str], layout: Layout) -> Mapping[str, Rate]:
-    return {name: clustered(counts.clusters(name), layout) for name in names}
-
-
-def arrival_tables(views: Sequence[RunView]) -> Iterator[Table]:
+def arrival_tables(views: Views) -> Iterator[Table]:
     """Yield the table; none where all calls arrived well formed, or only summaries were read."""
     arrivals = [view.arrivals for view in views if view.arrivals]
-    if len(arrivals) < len(views):
-        return
-    rows = [row("faulty, of any kind", (per_100(run.faulty) for run in arrivals))]
+    kinds, blames = {}, {}
     for kind in KINDS:
         label = f"{kind.id}, a note" if kind.note else kind.id
-        rows += _seen_row(label, [run.kinds[kind.id] for run in arrivals])
-    if len(rows) == 1:
-        return
+        kinds[label] = [run.kinds[kind.id] for run in arrivals]
     for blame in Blame:
-        rows += _seen_row(f"to blame: {blame}", [run.blames[blame] for run in arrivals])
-    rows.append(row("repairs in what was sent back", (plain(run.repairs) for run in arrivals)))
-    columns = heads(views, (f"n={run.faulty.n} calls tried" for run in arrivals))
-    yield titled_table("arrivals", columns, rows)
+        blames[f"to blame: {blame}"] = [run.blames[blame] for run in arrivals]
+    seen_kinds = _seen_rows(kinds)
+    if len(arrivals) == len(views) and seen_kinds:
+        rows = [
+            row("faulty, of any kind", [per_100(run.faulty) for run in arrivals]),
+            *seen_kinds,
+            *_seen_rows(blames),
+            row("repairs in what was sent back", [plain(run.repairs) for run in arrivals]),
+        ]
+        columns = heads(views, [f"n={run.faulty.n} calls tried" for run in arrivals])
+        yield titled_table("arrivals", columns, rows)
 
 
-def _seen_row(label: str, rates: Sequence[Rate]) -> list[Row]:
-    return [row(label, map(per_100, rates))] if any(rate.count for rate in rates) else []
+def _seen_rows(rates_by_label: Mapping[str, Sequence[Rate]]) -> list[Row]:
+    """Return the rows that are not all 0."""
+    rows = []
+    for label, rates in rates_by_label.items():
+        if any(rate.count for rate in rates):
+            rows.append(row(label, map(per_100, rates)))
+    return rows
 
 
 # The goals of trials: reached, missed, or undone.
-
-
-@dataclass(frozen=True, slots=True)
-class Missed:
-    """One check of a scenario's goal: the trials that missed it, `of` all that were played."""
-
-    scenario: str
-    check: str
-    trials: tuple[TrialSummary, ...]
-    of: int
-
-    @property
-    def line(self) -> str:
-        first = self.trials[0]
-        why = next(goal.why for goal in first.goal if goal.name == self.check and not goal.held)
-        trials = f"{len(self.trials)} of {counted(self.of, 'trial')}"
-        return f"{self.scenario}, {self.check}: missed in {trials}; {why} in #{first.number}"
-
-
-def missed(view: RunView) -> list[Missed]:
-    """Return the checks that did not hold at the end, those missed by most trials first."""
-    played = Counter(trial.scenario for trial in view.score.counted)
-    trials: dict[tuple[str, str], list[TrialSummary]] = defaultdict(list)
-    for trial in view.score.counted:
-        for check in trial.goal:
-            if not check.held:
-                trials[trial.scenario, check.name].append(trial)
-    checks = [
-        Missed(scenario, check, tuple(missing), played[scenario])
-        for (scenario, check), missing in trials.items()
-    ]
-    return sorted(checks, key=_by_misses)
-
-
-def _by_misses(check: Missed) -> tuple[int, str, str]:
-    return -len(check.trials), check.scenario, check.check
 
 
 def missed_lines(view: View, most: int | None = None) -> list[str]:
@@ -428,35 +442,38 @@ def missed_lines(view: View, most: int | None = None) -> list[str]:
     return lines
 
 
+_Misses = list[tuple[TrialSummary, GoalCheck]]
+
+
 def missed_of(run: RunView) -> list[str]:
-    return [visible(f"{run.label}: {check.line}") for check in missed(run)]
+    """Return a line for each check that did not hold at the end, most trials first."""
+    played = Counter(trial.scenario for trial in run.score.counted)
+    misses: dict[tuple[str, str], _Misses] = defaultdict(list)
+    for trial in run.score.counted:
+        for check in trial.goal:
+            if not check.held:
+                misses[trial.scenario, check.name].append((trial, check))
+    lines = []
+    for (scenario, name), missing in sorted(misses.items(), key=_by_misses):
+        trial, check = missing[0]
+        trials = f"{len(missing)} of {counted(played[scenario], 'trial')}"
+        why = f"{check.why} in #{trial.number}"
+        lines.append(visible(f"{run.label}: {scenario}, {name}: missed in {trials}; {why}"))
+    return lines
 
 
-def undone(view: RunView) -> Rate:
-    """Return the share of trials whose goal held once and not at the end."""
-    return share_of([trial.undone for trial in view.score.counted], view.layout)
+def _by_misses(misses: tuple[tuple[str, str], _Misses]) -> tuple[int, tuple[str, str]]:
+    place, missing = misses
+    return -len(missing), place
 
 
-def goal_turns(view: RunView) -> tuple[float | None, float | None]:
-    """Return the median of turns until the goal first held, and of turns played after it."""
-    until, after = [], []
-    for trial in view.score.counted:
-        if trial.goal_turn is not None:
-            until.append(trial.goal_turn + 1)
-            after.append(trial.turns - until[-1])
-    return (median(until), median(after)) if until else (None, None)
-
-
-def goal_rows(views: Sequence[RunView]) -> Iterator[Row]:
+def goal_rows(views: Views) -> Iterator[Row]:
     """Yield the rows on goals of the table of outcomes.
 
     There are none if no trial recorded when its goal held.
     """
-    until, after = zip(*map(goal_turns, views), strict=True)
-    if any(until):
-        yield row("goal held and undone", (share(undone(view)) for view in views))
-        yield row("median turns to goal", map(plain, until))
-        yield row("median turns after", map(plain, after))
+    if any(view.turns_to_goal for view in views):
+        yield from figure_rows("goals", views)
 
 
 def reached(run: RunSummary, about: Estimand) -> Rate:
@@ -473,18 +490,18 @@ def is_logged(run: RunSummary) -> bool:
 
 # Remarks on trials that are void, judged again, broken by a server, or not played yet.
 
-FEW = 0.02  # of all trials: up to here it makes no difference how voids are counted
-MATERIAL = 0.05  # of the calls tried: from here on a server makes a difference
-NAMED = 3  # trials of one cause
+_FEW = 0.02  # of all trials: up to here it makes no difference how voids are counted
+_MATERIAL = 0.05  # of the calls tried: from here on a server makes a difference
+_NAMED = 3  # trials of one cause
 
 
-def with_voids(scored: Score, about: Estimand) -> tuple[Rate, Rate] | None:
+def with_voids(scored: Score, about: Estimand) -> tuple[Rate, ...]:
     """Return the error rate with the calls of void trials, and with each void as one more error.
 
-    None if few trials are void.
+    None of them if few trials are void.
     """
-    if scored.void_share <= FEW:
-        return None
+    if scored.void_share <= _FEW:
+        return ()
     trials = (*scored.counted, *scored.voids)
     layout = Layout(about, [trial.scenario for trial in trials])
     clusters, worse = [], []
@@ -502,14 +519,14 @@ def void_lines(view: View) -> list[str]:
         voids: dict[Cause | None, list[TrialSummary]] = defaultdict(list)
         for void in run.score.voids:
             voids[void.cause].append(void)
-        lines += [_line(run, of_cause) for of_cause in voids.values()]
+        lines += [_void_line(run, of_cause) for of_cause in voids.values()]
     return lines
 
 
-def _line(run: RunView, voids: Sequence[TrialSummary]) -> str:
-    names = ", ".join(f"{void.scenario} #{void.number}" for void in voids[:NAMED])
+def _void_line(run: RunView, voids: Sequence[TrialSummary]) -> str:
+    names = ", ".join(f"{void.scenario} #{void.number}" for void in voids[:_NAMED])
     if len(voids) > 1:
-        more = ", ..." if len(voids) > NAMED else ""
+        more = ", ..." if len(voids) > _NAMED else ""
         names = f"{len(voids)} of {run.played} trials ({names}{more})"
     first = voids[0]
     reason = visible(first.reason.partition("\n")[0]) or "no reason was kept"
@@ -517,55 +534,54 @@ def _line(run: RunView, voids: Sequence[TrialSummary]) -> str:
     return f"{run.label}: {names}: {cause}{reason}"
 
 
-def retried_told(who: str, replaced: Mapping[str, int]) -> list[str]:
-    """Return the remark that void trials were played again; none if none were.
+def retried_told(who: str, replaced: Mapping[str, int]) -> Iterator[str]:
+    """Yield the remark that void trials were played again; none if none were.
 
     Interrupted trials do not count.
     """
     again = sum(count for cause, count in replaced.items() if cause != Cause.INTERRUPTED)
-    if not again:
-        return []
-    line = (
-        f"{who}: {counted(again, 'void trial')} {'was' if again == 1 else 'were'} played again "
-        "(--retry-void) and left out, of the budget of voids too. What breaks a trial where the "
-        "model would fail is hidden by that."
-    )
-    return [line]
+    if again:
+        yield (
+            f"{who}: {counted(again, 'void trial')} {'was' if again == 1 else 'were'} played again "
+            "(--retry-void) and left out, of the budget of voids too. What breaks a trial where "
+            "the model would fail is hidden by that."
+        )
 
 
-def rejudged_told(who: str, rejudged: Rejudged | None) -> list[str]:
-    """Return the remark that a run's calls were judged again by other rules; none if not."""
-    if rejudged is None:
-        return []
-    line = (
-        f"{who}: judged first by {rejudged.first}, and after the fact by {rejudged.now}: "
-        f"{counted(rejudged.allowed, 'call')} denied then, and allowed now; {rejudged.denied} the "
-        "other way round. What the model did next was its answer to the first."
-    )
-    return [line]
+def rejudged_told(who: str, rejudged: Rejudged | None) -> Iterator[str]:
+    """Yield the remark that a run's calls were judged again by other rules; none if not."""
+    if rejudged:
+        yield (
+            f"{who}: judged first by {rejudged.first}, and after the fact by {rejudged.now}: "
+            f"{counted(rejudged.allowed, 'call')} denied then, and allowed now; {rejudged.denied} "
+            "the other way round. What the model did next was its answer to the first."
+        )
 
 
-def spoilt_told(who: str, blames: Mapping[str, int], tried: int) -> list[str]:
-    """Return the remark that other layers than the model broke many of its calls; or none."""
+def spoilt_told(
+    who: str,
+    blames: Mapping[str, int],
+    tried: int,
+) -> Iterator[str]:
+    """Yield the remark that other layers than the model broke many of its calls, if they did."""
     others = {blame: blames.get(blame, 0) for blame in Blame if blame is not Blame.MODEL}
     spoilt = sum(others.values())
-    if spoilt < max(1, MATERIAL * tried):
-        return []
-    layers = ", ".join(f"{blame} {calls}" for blame, calls in others.items() if calls)
-    line = (
-        f"{who}: {spoilt} of {counted(tried, 'call')} tried were spoilt by another than the model "
-        f"({layers}): left as text, cut off or broken. These figures are of its server as well; "
-        "`agenteval show --details` tells what to mend."
-    )
-    return [line]
+    if spoilt and spoilt >= _MATERIAL * tried:
+        layers = ", ".join(f"{blame} {calls}" for blame, calls in others.items() if calls)
+        yield (
+            f"{who}: {spoilt} of {counted(tried, 'call')} tried were spoilt by another than the "
+            f"model ({layers}): left as text, cut off or broken. These figures are of its server "
+            "as well; `agenteval show --details` tells what to mend."
+        )
 
 
-def cause_rows(views: Sequence[RunView]) -> Iterator[Row]:
+def cause_rows(views: Views) -> Iterator[Row]:
     """Yield the rows of void trials by cause."""
-    counts = [Counter(str(void.cause or "") for void in view.score.voids) for view in views]
-    causes = {cause for count in counts for cause in count}
-    for cause in sorted(causes - {""}):
-        yield row(f"void: {cause}", (plain(count[cause]) for count in counts))
+    counts = [Counter(void.cause for void in view.score.voids) for view in views]
+    causes = {cause for count in counts for cause in count if cause}
+    for cause in sorted(causes):
+        cells = [plain(count[cause]) for count in counts]
+        yield row(f"void: {cause}", cells)
 
 
 def run_remarks(role: str, run: RunSummary) -> Iterator[str]:

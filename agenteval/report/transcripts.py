@@ -8,10 +8,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any
 
-from agenteval.report.json import attributes
-from agenteval.report.tables import counted
+from agenteval.report.json import Document, attributes, keyed
+from agenteval.report.tables import counted, report_texts
 from agenteval.trial.call import Ending, MalformedCall, Outcome, ToolCall, Verdict
 from agenteval.trial.recovery import trial_recovery
 from agenteval.trial.run import Run
@@ -24,22 +23,11 @@ TEXT_SHOWN = 4000  # of a call before and in its evidence, of what a model said,
 AFTER_SHOWN = 1000  # of a call behind its evidence, of a hint
 PROMPT_SHOWN = 12_000
 NAME_SHOWN = 200  # of a name, the reason of an end
-ENDED = {
-    Ending.STOPPED: "it replied without a tool call",
-    Ending.GOAL: "the goal held",
-    Ending.TURNS: "its turns were used up",
-    Ending.TOKENS: "its tokens were used up",
-    Ending.TIME: "its time was used up",
-    Ending.LOOPED: "it did the same again and again",
-    Ending.CONTEXT: "the conversation outgrew its context",
-    Ending.BROKEN: "our side or the server failed",
-    Ending.REFUSED: "a limit of the scenario refused it",
-}
-Place = tuple[int | None, int | None]  # turn and position of a call
+_Place = tuple[int | None, int | None]  # turn and position of a call
 
 
 @dataclass(frozen=True, slots=True)
-class CallShown:
+class _CallShown:
     """One call, with its text split at the evidence of the primary class.
 
     `place` is the label of its agent, its turn and its position. `named` is set if the evidence is
@@ -58,7 +46,7 @@ class CallShown:
     reply: str
     cut: int  # characters of the reply left out
     state: str  # "denied", "allowed", or how an allowed call failed
-    agents: "tuple[AgentShown, ...]" = ()  # that it asked for
+    agents: "Sequence[_AgentShown]" = ()  # that it asked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,26 +60,26 @@ class _TurnShown:
     text: str
     reasoning: str
     cost: str
-    calls: tuple[CallShown, ...]
+    calls: Sequence[_CallShown]
     malformed: tuple[MalformedCall, ...]
     unread: int
 
 
 @dataclass(frozen=True, slots=True)
-class AgentShown:
+class _AgentShown:
     """A sub-agent; `agents` are those whose starting call is not known."""
 
     part: AgentPart
     denials: int
     turns: tuple[_TurnShown, ...]
-    agents: "tuple[AgentShown, ...]"
+    agents: "tuple[_AgentShown, ...]"
     reason: str
     prompt: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class TrialShown:
-    """A trial: the first agent's turns, with sub-agents as in `AgentShown`.
+    """A trial: the first agent's turns, with sub-agents as in `_AgentShown`.
 
     `trace` is the reason of its end after the first line. `steps` are those of its handshake, each
     with the place where it was reached.
@@ -100,16 +88,21 @@ class TrialShown:
     trial: Trial
     denials: int
     turns: tuple[_TurnShown, ...]
-    agents: tuple[AgentShown, ...] = ()
+    agents: tuple[_AgentShown, ...] = ()
     reason: str = ""
+    prompt: tuple[tuple[str, str], ...] = ()  # who says it, and what
     trace: str = ""
     steps: tuple[tuple[str, bool, str], ...] = ()  # name, whether reached, and where
-    prompt: tuple[tuple[str, str], ...] = ()  # who says it, and what
     place: str = ""  # of its page, by which it is linked
 
     @property
     def ended(self) -> str:
-        return ENDED[self.trial.ending]
+        return _ended_text(self.trial.ending)
+
+
+def _ended_text(ending: Ending) -> str:
+    text: str = report_texts()["ended"][ending]
+    return text
 
 
 def rank(outcome: Outcome) -> int:
@@ -117,14 +110,25 @@ def rank(outcome: Outcome) -> int:
     return {Outcome.VOID: 1, Outcome.COMPLETED: 2}.get(outcome, 0)
 
 
-def shown_trial(trial: Trial, place: str = "", first: int = 0) -> TrialShown:
+def shown_trial(
+    trial: Trial,
+    place: str = "",
+    first: int = 0,
+) -> TrialShown:
     """Return a trial as shown; of a part of one, `first` is the turn that it begins with."""
     turns, agents = _acted(trial, 0, "", first)
     reason, _, trace = trial.reason.partition("\n")
-    reason, trace = shortened(reason, NAME_SHOWN), shortened(trace, TEXT_SHOWN)
-    steps = tuple((step.name, step.reached, _reached_at(step)) for step in trial.handshake)
-    prompt = _prompt(trial.prompt)
-    return TrialShown(trial, denials(trial), turns, agents, reason, trace, steps, prompt, place)
+    return TrialShown(
+        trial,
+        denials(trial),
+        turns,
+        agents,
+        reason=shortened(reason, NAME_SHOWN),
+        prompt=_prompt(trial.prompt),
+        trace=shortened(trace, TEXT_SHOWN),
+        steps=tuple((step.name, step.reached, _reached_at(step)) for step in trial.handshake),
+        place=place,
+    )
 
 
 def _prompt(messages: Sequence[Message]) -> tuple[tuple[str, str], ...]:
@@ -152,45 +156,67 @@ def denials(acted: Trial | AgentPart) -> int:
 
 
 def _acted(
-    trial: Trial, number: int, label: str, first: int
-) -> tuple[tuple[_TurnShown, ...], tuple[AgentShown, ...]]:
+    trial: Trial,
+    number: int,
+    label: str,
+    first: int,
+) -> tuple[tuple[_TurnShown, ...], tuple[_AgentShown, ...]]:
     """Return the turns of the agent of this number, and its sub-agents that no call started.
 
     `trial` has the turns and calls of that agent, and all sub-agents of the trial.
     """
-    agents_by_call: dict[Place, list[AgentShown]] = defaultdict(list)
+    agents_by_call: dict[_Place, list[_AgentShown]] = defaultdict(list)
     for part in trial.agents:
         if part.parent == number:
-            own = replace(trial, turns=part.turns, calls=part.calls, ending=part.ending)
-            reason = shortened(part.reason, NAME_SHOWN)
-            acted = _acted(own, part.number, part.label, first)
-            agent = AgentShown(part, denials(part), *acted, reason, _prompt(part.prompt))
-            agents_by_call[part.turn, part.position].append(agent)
+            agents_by_call[part.turn, part.position].append(_agent_shown(trial, part, first))
     recoveries = {
         (denial.turn, denial.position): str(denial.recovery)
         for denial in trial_recovery(trial).aftermaths
     }
-    calls: dict[int, list[CallShown]] = defaultdict(list)
+    calls: dict[int, list[_CallShown]] = defaultdict(list)
     for record in trial.calls:
-        place = record.turn, record.position
-        call = replace(
-            _call(record),
+        spot = record.turn, record.position
+        call = _call_shown(
+            record,
             place=(label, first + record.turn, record.position),
-            followed=recoveries.get(place, ""),
-            agents=tuple(agents_by_call.pop(place, ())),
+            followed=recoveries.get(spot, ""),
+            agents=agents_by_call.pop(spot, ()),
         )
         calls[record.turn].append(call)
+    # Sub-agents that are left over were started by no call that was stored.
     turns = [_turn(turn, calls[at], first + at + 1) for at, turn in enumerate(trial.turns)]
     return tuple(turns), tuple(chain.from_iterable(agents_by_call.values()))
 
 
-def _turn(turn: Turn, calls: Sequence[CallShown], number: int) -> _TurnShown:
+def _agent_shown(trial: Trial, part: AgentPart, first: int) -> _AgentShown:
+    own = replace(
+        trial,
+        turns=part.turns,
+        calls=part.calls,
+        ending=part.ending,
+    )
+    turns, agents = _acted(own, part.number, part.label, first)
+    return _AgentShown(
+        part,
+        denials(part),
+        turns,
+        agents,
+        reason=shortened(part.reason, NAME_SHOWN),
+        prompt=_prompt(part.prompt),
+    )
+
+
+def _turn(
+    turn: Turn,
+    calls: Sequence[_CallShown],
+    number: int,
+) -> _TurnShown:
     return _TurnShown(
         number=number,
         text=shortened(turn.text, TEXT_SHOWN),
         reasoning=shortened(turn.reasoning, TEXT_SHOWN),
         cost=_cost(turn),
-        calls=tuple(calls),
+        calls=calls,
         malformed=turn.malformed,
         unread=len(turn.calls) - len(calls),
     )
@@ -199,17 +225,24 @@ def _turn(turn: Turn, calls: Sequence[CallShown], number: int) -> _TurnShown:
 def _cost(turn: Turn) -> str:
     """Return the time of a turn, with its tokens if the server counted them."""
     usage = turn.usage
-    parts = [f"{turn.seconds:.1f} s"]
+    seconds = f"{turn.seconds:.1f} s"
     if usage.prompt_tokens or usage.completion_tokens:
-        parts.append(f"{usage.prompt_tokens:,} tokens read, {usage.completion_tokens:,} written")
-    return "; ".join(parts)
+        read, written = usage.prompt_tokens, usage.completion_tokens
+        return f"{seconds}; {read:,} tokens read, {written:,} written"
+    return seconds
 
 
-def _call(record: CallRecord) -> CallShown:
+def _call_shown(
+    record: CallRecord,
+    *,
+    place: tuple[str, int, int],
+    followed: str,
+    agents: Sequence[_AgentShown],
+) -> _CallShown:
     before, marked, after = _parts(*marked_text(record.call, record.verdict))
     primary = record.verdict.primary
-    return CallShown(
-        place=("", record.turn, record.position),
+    return _CallShown(
+        place=place,
         tool=shortened(record.call.name, NAME_SHOWN),
         named=primary is not None and primary.evidence.text == record.call.name,
         before=before,
@@ -217,10 +250,11 @@ def _call(record: CallRecord) -> CallShown:
         after=after,
         classes=tuple(finding.failure_class for finding in record.verdict.findings),
         hint=shortened(primary.hint, AFTER_SHOWN) if primary else "",
-        followed="",
+        followed=followed,
         reply=record.reply[:REPLY_SHOWN],
         cut=max(0, len(record.reply) - REPLY_SHOWN),
         state=_state(record),
+        agents=agents,
     )
 
 
@@ -267,7 +301,12 @@ MARK = "SIMULATED"
 _IN = "    "
 
 
-def lines(run: Run, transcript: TrialShown, *, whole_prompt: bool) -> Iterator[str]:
+def lines(
+    run: Run,
+    transcript: TrialShown,
+    *,
+    whole_prompt: bool,
+) -> Iterator[str]:
     """Yield the trial as lines; nothing that a model wrote can move the cursor."""
     yield from map(_one_line, _lines(run, transcript, whole_prompt=whole_prompt))
 
@@ -277,7 +316,12 @@ def _one_line(line: str) -> str:
     return visible(line).replace("\n", "\u240a")
 
 
-def _lines(run: Run, transcript: TrialShown, *, whole_prompt: bool) -> Iterator[str]:
+def _lines(
+    run: Run,
+    transcript: TrialShown,
+    *,
+    whole_prompt: bool,
+) -> Iterator[str]:
     trial = transcript.trial
     simulated = f"  {MARK}" if run.model.simulated else ""
     yield f"{trial.scenario} #{trial.number} of {run.model.name}{simulated}"
@@ -299,14 +343,19 @@ def ended(transcript: TrialShown) -> Iterator[str]:
     yield f"{counted(len(calls), 'tool call')}, {denied} denied"
 
 
-def of_agent(transcript: TrialShown, part: AgentPart, *, whole_prompt: bool) -> Iterator[str]:
+def of_agent(
+    transcript: TrialShown,
+    part: AgentPart,
+    *,
+    whole_prompt: bool,
+) -> Iterator[str]:
     """Yield the lines of one sub-agent, with those that it started."""
     for agent in agents_below(transcript):
         if agent.part == part:
             yield from map(_one_line, _agent(agent, whole_prompt=whole_prompt))
 
 
-def agents_below(part_shown: TrialShown | AgentShown) -> Iterator[AgentShown]:
+def agents_below(part_shown: TrialShown | _AgentShown) -> Iterator[_AgentShown]:
     """Yield all sub-agents below, each before those that it started."""
     agents = (agent for turn in part_shown.turns for call in turn.calls for agent in call.agents)
     for agent in (*agents, *part_shown.agents):
@@ -358,7 +407,7 @@ def _turns(turns: Sequence[_TurnShown]) -> Iterator[str]:
             yield f"{_IN}{malformed.kind}, to blame: {malformed.blame} ({malformed.why})"
 
 
-def _call_lines(call: CallShown) -> Iterator[str]:
+def _call_lines(call: _CallShown) -> Iterator[str]:
     tool = "" if call.tool == "bash" else f" {call.tool}"
     yield f"{_IN}{call.state}{tool}"
     yield from _indented(f"{call.before}{call.marked}{call.after}", 2)
@@ -375,11 +424,12 @@ def _call_lines(call: CallShown) -> Iterator[str]:
         yield from _agent(agent, whole_prompt=False)
 
 
-def _agent(agent_shown: AgentShown, *, whole_prompt: bool) -> Iterator[str]:
+def _agent(agent_shown: _AgentShown, *, whole_prompt: bool) -> Iterator[str]:
     part = agent_shown.part
     yield ""
     because = f"; {agent_shown.reason}" if agent_shown.reason else ""
-    yield f"sub-agent {part.label}, {agent_shown.denials} denied; {ENDED[part.ending]}{because}"
+    ended = _ended_text(part.ending)
+    yield f"sub-agent {part.label}, {agent_shown.denials} denied; {ended}{because}"
     yield from _prompt_lines(part.prompt, whole=whole_prompt)
     yield from _turns(agent_shown.turns)
     for agent in agent_shown.agents:
@@ -390,56 +440,41 @@ def _indented(text: str, deep: int = 1) -> Iterator[str]:
     return (f"{_IN * deep}{line}".rstrip() for line in text.splitlines())
 
 
-def document(run: Run, trial: Trial) -> dict[str, Any]:
+def document(run: Run, trial: Trial) -> Document:
     """Return a trial in full; its keys are stable and documented in docs/json.md."""
-    names = ("scenario", "number", "seed", "outcome", "ending", "reason", "cause", "seconds")
-    return {
-        "schema": SCHEMA,
-        "run": run.id,
-        "model": run.model.name,
-        "simulated": run.model.simulated,
-        "arm": run.arm.name if run.arm else None,
-        **attributes(trial, *names, "goal", "goal_turn", "handshake"),
-        **_agent_document(trial),
-        "agents": [agent_document(part) for part in trial.agents],
-    }
+    return keyed(
+        trial,
+        "transcript",
+        schema=SCHEMA,
+        run=run.id,
+        model=run.model.name,
+        simulated=run.model.simulated,
+        arm=run.arm.name if run.arm else None,
+        prompt=_prompt_document(trial.prompt),
+        turns=_turn_documents(trial),
+        agents=[agent_document(part) for part in trial.agents],
+    )
 
 
-def agent_document(part: AgentPart) -> dict[str, Any]:
-    place = attributes(part, "parent", "turn", "position", "ending", "reason")
-    return {"name": part.label, **place, **_agent_document(part)}
+def agent_document(part: AgentPart) -> Document:
+    prompt = _prompt_document(part.prompt)
+    return keyed(part, "agent", prompt=prompt, turns=_turn_documents(part))
 
 
-def _agent_document(part: Trial | AgentPart) -> dict[str, Any]:
-    turns = []
+def _prompt_document(prompt: Sequence[Message]) -> list[Document]:
+    return [{"role": role, "content": text} for role, text in _messages(prompt)]
+
+
+def _turn_documents(part: Trial | AgentPart) -> list[Document]:
+    documents = []
     for at, turn in enumerate(part.turns):
-        texts = attributes(turn, "text", "reasoning", "finish_reason", "seconds")
-        calls = [_call_document(call) for call in part.calls if call.turn == at]
-        parts = attributes(turn, "usage", "malformed")
-        turns.append({**texts, **parts, "calls": calls})
-    prompt = [{"role": role, "content": text} for role, text in _messages(part.prompt)]
-    return {"prompt": prompt, "turns": turns}
+        records = [record for record in part.calls if record.turn == at]
+        calls = [{**keyed(record, "call"), **execution_document(record)} for record in records]
+        documents.append(keyed(turn, "turn", calls=calls))
+    return documents
 
 
-def _call_document(record: CallRecord) -> dict[str, Any]:
-    findings = []
-    for finding in record.verdict.findings:
-        evidence = finding.evidence._asdict()
-        findings.append(
-            {"class": finding.failure_class, "evidence": evidence, "hint": finding.hint}
-        )
-    return {
-        "position": record.position,
-        "tool": record.call.name,
-        "arguments": record.call.json_arguments,
-        "allowed": record.verdict.allowed,
-        "findings": findings,
-        "reply": record.reply,
-        **execution_document(record),
-    }
-
-
-def execution_document(record: CallRecord) -> dict[str, Any]:
+def execution_document(record: CallRecord) -> Document:
     """Return how a call ran; nulls for one that did not."""
     ran = record.execution
     if ran is None:

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import TYPE_CHECKING, Literal
 
 from agenteval.stats.comparison import Difference, MeanDifference, ModelsDifference
 from agenteval.stats.incidence import Incidence
-from agenteval.stats.rates import Estimand, Layout, Rate, Repeated
+from agenteval.stats.rates import NOTHING, Estimand, Layout, Rate, Repeated, clustered, share_of
 from agenteval.trial.call import Outcome
 from agenteval.trial.recovery import Recovery
 from agenteval.trial.run import Run
@@ -32,20 +33,23 @@ class Errors:
     """The errors of one model: in total, and a rate for each row of the comparison table.
 
     `with_voids` is the total with the calls of void trials, then with each void as an additional
-    error, as the model might have broken the trial. None if few trials are void, or trials are not
-    known.
+    error, as the model might have broken the trial. It is empty if few trials are void, or trials
+    are not known.
     """
 
     label: str
     simulated: bool
     trials: int | None  # None where the counts do not show them
     total: Rate
-    rows: tuple[Rate, ...]
+    rows: Mapping[str, Rate]  # by the id of the row, in the order of the rows
     influence: Influence | None = None  # None where trials are not known, or one is all there is
     largest: str = ""  # what the trial of most influence is called
-    with_voids: tuple[Rate, Rate] | None = None
+    with_voids: tuple[Rate, ...] = ()
     arm: str = ""  # what the model read; empty where that is not known
     cannot_occur: tuple[str, ...] = ()  # classes that the server keeps the model from
+
+
+Unit = Literal["per 100", "share", "mean"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +60,7 @@ class Figure:
     """
 
     label: str
-    unit: Literal["per 100", "share", "mean"]
+    unit: Unit
     difference: Difference | MeanDifference | None
     adjusted: float | None = None
 
@@ -65,9 +69,9 @@ class Figure:
 class ClassPair:
     """One failure class in two models; `adjusted` is 1 if errors are too few for significance."""
 
-    id: str
+    label: str
     difference: Difference
-    adjusted: float
+    adjusted: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +87,9 @@ class Pair:
     first: str
     second: str
     difference: Difference
-    adjusted: float
     kinds: "Kinds | None"
-    kinds_adjusted: float
+    adjusted: float = 1.0
+    kinds_adjusted: float = 1.0
     errors: tuple[int, int] = (0, 0)  # whose kinds were compared
     figures: tuple[Figure, ...] = ()
     classes: tuple[ClassPair, ...] = ()
@@ -97,10 +101,22 @@ class Pair:
     scope: str = ""  # what its sentences are about; none where scenarios are not known
 
     @property
+    def both(self) -> str:
+        return f"{self.first} and {self.second}"
+
+    @property
     def silent(self) -> tuple[str, ...]:
         """The models that made no call in the compared trials: their errors are not known."""
         rates = (self.first, self.difference.first), (self.second, self.difference.second)
         return tuple(name for name, rate in rates if not rate.n)
+
+    def share(self, label: str) -> Difference | None:
+        """Return the difference in this share; None if one of the two has no data for it."""
+        (difference,) = (of.difference for of in self.figures if of.label == label)
+        return difference if isinstance(difference, Difference) else None
+
+    def adjusted_share(self, label: str) -> float | None:
+        return next(of.adjusted for of in self.figures if of.label == label)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +135,9 @@ class Groups:
     family_size: int = 1
 
 
+Turns = int | Literal["ever"]  # since a denial
+
+
 @dataclass(frozen=True, slots=True)
 class RecoveryFigures:
     """The recovery from the denials of one run; `no_chance` are those that nothing could follow.
@@ -127,38 +146,45 @@ class RecoveryFigures:
     in that many turns, and `at_all` those in any later turn; `turns` and `calls` are the medians
     over the latter. The rest is `unrecovered`, by outcome of the trial. `incidence` has all ends by
     turns since the denial, and follows denials of void trials until these broke; its last turn is
-    infinite.
-    `dependence` is the difference in denial rate between calls after a turn with a denial and
-    others, with interval; None if either has no calls. `by_told` has, by content of the denial
-    text, the rates recovered from in the next turn, and ever.
+    "ever". `dependence` is the difference in denial rate between calls after a turn with a denial
+    and others, with interval; None if either has no calls. `by_content` has, by content of the
+    denial text, the rates recovered from `at_once` and `at_all`.
     """
 
-    kinds: tuple[tuple[Recovery, Rate], ...]
+    kinds: Mapping[Recovery, Rate]
     no_chance: Rate
     at_once: Rate
-    recovered_within: tuple[tuple[int, Rate], ...]
+    recovered_within: Mapping[int, Rate]
     at_all: Rate
-    unrecovered: tuple[tuple[Outcome, Rate], ...]
+    unrecovered: Mapping[Outcome, Rate]
     turns: float | None
     calls: float | None
     longest_run: int
     turns_burned: Rate
     after_denied: Rate
     after_allowed: Rate
-    dependence: tuple[float, float, float] | None
-    incidence: tuple[tuple[str, tuple[tuple[float, Incidence], ...]], ...]
-    by_told: tuple[tuple[str, Rate, Rate], ...]
+    dependence: Mapping[str, float] | None
+    incidence: Mapping[str, Mapping[Turns, Incidence]]
+    by_content: Mapping[str, Mapping[str, Rate]]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of a handshake: the trials that passed it and all before it."""
+
+    name: str
+    passed: Rate
 
 
 @dataclass(frozen=True, slots=True)
 class Handshake:
-    """One scenario's handshake: the trials that passed each step and all before it.
+    """One scenario's handshake.
 
-    `in_order` are those in which no step came too early, of the trials that show it.
+    `in_order` are the trials in which no step came too early, of those that show it.
     """
 
     scenario: str
-    steps: tuple[tuple[str, Rate], ...]
+    steps: tuple[Step, ...]
     in_order: Rate
 
 
@@ -169,7 +195,6 @@ class ScenarioView:
     `all_of` and `any_of` are None if it was not played often enough.
     """
 
-    name: str
     errors: Rate
     completed: Rate
     all_of: Repeated | None = None
@@ -178,7 +203,7 @@ class ScenarioView:
 
 @dataclass(frozen=True, slots=True)
 class Arrivals:
-    """Malformed calls of one run, as rates per call that was tried; see `report.arrivals`."""
+    """Malformed calls of one run, as rates per call that was tried, by kind and layer to blame."""
 
     faulty: Rate
     kinds: Mapping[str, Rate]
@@ -203,12 +228,11 @@ class RunView:
     transcripts: Transcripts | None
     executions: Executions | None
     arrivals: Arrivals | None
-    served: AsServed | None
     errors: Errors
     any_denial: Rate  # trials with at least one denial
-    outcomes: tuple[tuple[Outcome, Rate], ...]
+    outcomes: Mapping[Outcome, Rate]
     recovery: RecoveryFigures
-    scenarios: tuple[ScenarioView, ...]
+    scenarios: Mapping[str, ScenarioView]
     handshakes: tuple[Handshake, ...]
     layout: Layout
 
@@ -217,14 +241,43 @@ class RunView:
         return self.errors.label
 
     @property
+    def trials(self) -> tuple[TrialSummary, ...]:
+        """All trials, those that count before the void ones."""
+        return (*self.score.counted, *self.score.voids)
+
+    @property
     def played(self) -> int:
         """The number of trials, void or not."""
         return len(self.trials)
 
     @property
-    def trials(self) -> tuple[TrialSummary, ...]:
-        """All trials, those that count before the void ones."""
-        return (*self.score.counted, *self.score.voids)
+    def completed(self) -> Rate:
+        return self.outcomes[Outcome.COMPLETED]
+
+    @property
+    def served(self) -> AsServed | None:
+        return self.tallies.served if self.tallies else None
+
+    @property
+    def useful(self) -> int:
+        """The calls that were allowed and ran."""
+        return self.tallies.useful if self.tallies else 0
+
+    def per_second(self, count: int) -> float | None:
+        """Return the speed of what the run made so much of; None if its time is not known."""
+        seconds = self.run.effort.seconds if self.run.effort else None
+        return count / seconds if seconds else None
+
+    @property
+    def tool_errors(self) -> Rate | None:
+        if self.executions is None:
+            return None
+        return clustered(self.executions.tool_errors, self.layout)
+
+    @property
+    def crashes(self) -> Rate:
+        """The crashes of the server, of the requests."""
+        return Rate(len(self.run.crashes), self.run.requests)
 
     @property
     def retries(self) -> int:
@@ -237,9 +290,38 @@ class RunView:
         return max((trial.stretched for trial in self.trials), default=1.0)
 
     @property
-    def unguarded(self) -> bool:
-        """True if commands ran without a sandbox."""
-        return self.run.sandbox == "none"
+    def undone(self) -> Rate:
+        """The trials whose goal held once and not at the end."""
+        return share_of([trial.undone for trial in self.score.counted], self.layout)
+
+    @property
+    def turns_to_goal(self) -> float | None:
+        """The median of turns until the goal first held; None if it never did."""
+        goal_turns = [trial.goal_turn for trial in self.score.counted]
+        turns = [turn + 1 for turn in goal_turns if turn is not None]
+        return median(turns) if turns else None
+
+    @property
+    def turns_after_goal(self) -> float | None:
+        turns = [
+            trial.turns - (trial.goal_turn + 1)
+            for trial in self.score.counted
+            if trial.goal_turn is not None
+        ]
+        return median(turns) if turns else None
+
+    @property
+    def agents(self) -> Mapping[str, Rate]:
+        """The error rate of each sub-agent, over the trials in which it made calls."""
+        trials = self.score.counted
+        rates = {}
+        for name in sorted({name for trial in trials for name in trial.agents}):
+            clusters = [trial.agents.get(name, NOTHING) for trial in trials]
+            rates[name] = clustered(clusters, self.layout)
+        return rates
+
+
+Views = Sequence[RunView]
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +337,7 @@ class View:
     models: tuple[Errors, ...]
     pairs: tuple[Pair, ...]
     warnings: tuple[str, ...]
-    sentences: tuple[str, ...]
+    sentences: tuple[str, ...] = ()
     short: tuple[str, ...] = ()  # the last lines of a report
     runs: tuple[RunView, ...] = ()
     groups: Groups | None = None

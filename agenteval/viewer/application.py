@@ -14,11 +14,14 @@ import re
 import secrets
 import shutil
 import socket
+import tomllib
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -41,10 +44,9 @@ from agenteval.classes.catalogue import failure_classes
 from agenteval.errors import HostError, UsageError, unwritten
 from agenteval.serving import http
 from agenteval.serving.bounds import Bounds, bounds
-from agenteval.store import sql as parts
 from agenteval.store.location import Query
-from agenteval.store.search import ALLOWED, reviews
-from agenteval.store.sql import opened
+from agenteval.store.search import ALLOWED, Review, reviews
+from agenteval.store.sql import SqlStore, opened
 from agenteval.viewer.calls import Served, State, Visit, is_number
 from agenteval.viewer.pages import ASSETS, FIRST, PAGES, asset, complaint, rendered
 
@@ -74,10 +76,6 @@ class Guard:
     host: str
     port: int
     token: str
-
-    @classmethod
-    def of(cls, host: str, port: int) -> "Guard":
-        return cls(host, port, secrets.token_urlsafe(24))
 
     @property
     def cookie(self) -> str:
@@ -147,7 +145,11 @@ def _is_address(name: str) -> bool:
 def guarded(app: ASGIApp, guard: Guard) -> ASGIApp:
     """Wrap the application: refuse unknown hosts, and add the headers to every response."""
 
-    async def app_behind_guard(scope: Scope, receive: Receive, send: Send) -> None:
+    async def app_behind_guard(
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+    ) -> None:
         if scope["type"] != "http":
             await app(scope, receive, send)
         elif guard.is_known(Headers(scope=scope).get("host", "")):
@@ -173,27 +175,27 @@ def _with_headers(send: Send) -> Send:
 
 # Pages, reviews and events.
 
-LOOK_EVERY = 1.0  # seconds between two looks at a run under way
-LONGEST = 20_000  # characters of a note
-MOST = 1 << 20  # bytes of a form: four times what the longest note has as a form sends it
+_LOOK_EVERY = 1.0  # seconds between two looks at a run under way
+_LONGEST = 20_000  # characters of a note
+_MOST = 1 << 20  # bytes of a form: four times what the longest note has as a form sends it
 _STATE = """SELECT count(*), coalesce(sum(calls), 0) FROM trial
     WHERE run_id = :run AND outcome != '' AND NOT replaced"""
 _NEWEST = """SELECT max(one.id) FROM "call" AS one JOIN trial ON trial.id = one.trial_id
     WHERE trial.run_id = :run AND trial.outcome = ''"""
 
 
-def application(store: str, guard: Guard, limits: Bounds | None = None) -> ASGIApp:
+def application(
+    store: str,
+    guard: Guard,
+    limits: Bounds | None = None,
+) -> ASGIApp:
     """Return the application over the store at this file or URL; it is read for each page."""
     viewer = _Viewer(store, guard, limits or bounds())
-    named = [
-        Route(f"/{name}", viewer.page_of(name), methods=["GET", "HEAD"])
-        for name in PAGES
-        if name != FIRST
-    ]
+    pages = [Route(f"/{name}", viewer.page) for name in PAGES if name != FIRST]
     app = Starlette(
         routes=[
             Route("/", viewer.first),
-            *named,
+            *pages,
             Route("/review", viewer.review, methods=["POST"]),
             Route("/reviews.jsonl", viewer.reviews),
             Route("/events", viewer.events),
@@ -220,35 +222,49 @@ class _Viewer:
         """Return the list of runs; set the cookie if the address has the token."""
         token = request.query_params.get("token")
         if token is None:
-            return self._page(request, FIRST)
+            return self.page(request)
         if not self.guard.opens(token):
             raise UsageError("this token is not of this server: open the address that it printed")
         answer = RedirectResponse("/", status_code=303)
-        answer.set_cookie(self.guard.cookie, token, httponly=True, samesite="strict")
+        answer.set_cookie(
+            self.guard.cookie,
+            token,
+            httponly=True,
+            samesite="strict",
+        )
         return answer
 
-    def page_of(self, name: str) -> Callable[[Request], Response]:
-        def page(request: Request) -> Response:
-            return self._page(request, name)
-
-        return page
-
-    def _page(self, request: Request, name: str) -> Response:
+    def page(self, request: Request) -> Response:
+        name = request.url.path.removeprefix("/")
         with opened(self.store) as query:
             return HTMLResponse(rendered(name, self._visit(request, query)))
 
     def _visit(self, request: Request, query: Query) -> Visit:
         key = self.guard.key if self.guard.may_write(request) else ""
-        return Visit(self.store, query, Served(), dict(request.query_params), key)
+        return Visit(
+            self.store,
+            query,
+            Served(),
+            dict(request.query_params),
+            key,
+        )
 
     def wrong(self, request: Request, error: Exception) -> Response:
-        page = complaint(self._visit(request, _no_store), str(error))
-        return HTMLResponse(page, status_code=503 if isinstance(error, HostError) else 400)
+        status = 503 if isinstance(error, HostError) else 400
+        return self._complaint(request, str(error), status)
 
     def not_found(self, request: Request, error: Exception) -> Response:
         del error
-        page = complaint(self._visit(request, _no_store), "There is no such page.")
-        return HTMLResponse(page, status_code=404)
+        return self._complaint(request, "There is no such page.", 404)
+
+    def _complaint(
+        self,
+        request: Request,
+        reason: str,
+        status: int,
+    ) -> Response:
+        page = complaint(self._visit(request, _no_store), reason)
+        return HTMLResponse(page, status_code=status)
 
     async def review(self, request: Request) -> Response:
         if not self.guard.is_of_own_page(request):
@@ -257,8 +273,8 @@ class _Viewer:
         try:
             async for part in request.stream():
                 sent += part
-                if len(sent) > MOST:
-                    return PlainTextResponse(f"Not written: over {MOST} bytes.\n", status_code=413)
+                if len(sent) > _MOST:
+                    return PlainTextResponse(f"Not written: over {_MOST} bytes.\n", status_code=413)
         except ClientDisconnect:  # nobody reads the answer
             return _not_written()
         form = dict(parse_qsl(sent.decode("utf-8", "replace")))
@@ -266,32 +282,28 @@ class _Viewer:
             return _not_written()
         return await run_in_threadpool(self._keep, form)
 
-    def _keep(self, form: dict[str, str]) -> Response:
-        label, note, call = (
-            form.get("label", ""),
-            form.get("note", "").strip(),
-            form.get("call", ""),
-        )
-        if label not in {"", ALLOWED, *(one.id for one in failure_classes())}:
+    def _keep(self, form: Mapping[str, str]) -> Response:
+        label, call = form.get("label", ""), form.get("call", "")
+        note = form.get("note", "").strip()
+        known = {"", ALLOWED, *(failure_class.id for failure_class in failure_classes())}
+        if label not in known:
             raise UsageError(f"no failure class {label[:80]!r}")
-        if len(note) > LONGEST:
-            raise UsageError(f"a note may have {LONGEST} characters; this has {len(note)}")
+        if len(note) > _LONGEST:
+            raise UsageError(f"a note may have {_LONGEST} characters; this has {len(note)}")
         if not is_number(call):
             raise UsageError("the form names no call")
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        with closing(parts.SqlStore(self.store)) as there:
-            if not there.review(int(call), label, note, now):
+        with closing(SqlStore(self.store)) as store:
+            if not store.review(int(call), label, note, now):
                 raise UsageError(f"no call {call} in this store")
         return RedirectResponse(f"/call?id={call}", status_code=303)
 
     def reviews(self, request: Request) -> Response:
-        with opened(self.store) as query:
-            lines = [json.dumps(asdict(one)) for one in reviews(query)]
         del request
-        return PlainTextResponse(
-            "".join(f"{line}\n" for line in lines),
-            headers={"Content-Disposition": 'attachment; filename="reviews.jsonl"'},
-        )
+        with opened(self.store) as query:
+            lines = _json_lines(reviews(query))
+        attachment = {"Content-Disposition": 'attachment; filename="reviews.jsonl"'}
+        return PlainTextResponse(lines, headers=attachment)
 
     async def events(self, request: Request) -> Response:
         run = request.query_params.get("run", "")
@@ -327,7 +339,7 @@ class _Viewer:
                 last_state = state
             else:
                 yield ": nothing new\n\n"  # a reader who has gone is noticed by writing to him
-            await asyncio.sleep(LOOK_EVERY)
+            await asyncio.sleep(_LOOK_EVERY)
 
     def _state(self, run: str) -> dict[str, int] | None:
         """Return the progress of the run; None if it is complete, or not in the store."""
@@ -351,6 +363,10 @@ def _no_store(sql: str, **named: Any) -> Sequence[Sequence[Any]]:
     return ()
 
 
+def _json_lines(all_reviews: Sequence[Review]) -> str:
+    return "".join(f"{json.dumps(asdict(review))}\n" for review in all_reviews)
+
+
 def _asset(request: Request) -> Response:
     name = request.path_params["name"]
     if name not in ASSETS:
@@ -363,15 +379,19 @@ def _nothing(request: Request) -> Response:
     return Response(status_code=204)
 
 
-RARELY = 100_000  # objects between two rounds of gc: at each 700 a comparison takes a quarter more
+_RARELY = 100_000  # objects between two rounds of gc: at each 700 a comparison takes a quarter more
 
 
-def serve(store: str, host: str, port: int, announce: Callable[[str], None]) -> None:
+def serve(
+    store: str,
+    host: str,
+    port: int,
+    announce: Callable[[str], None],
+) -> None:
     """Serve until interrupted; call `announce` with the address. Raises UsageError."""
-    gc.set_threshold(RARELY)
-    with opened(
-        store
-    ):  # a store that is not one, or of an older schema, is reported or upgraded now
+    gc.set_threshold(_RARELY)
+    # A store that is not one, or of an older schema, is reported or upgraded now.
+    with opened(store):
         pass
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
@@ -383,7 +403,11 @@ def serve(store: str, host: str, port: int, announce: Callable[[str], None]) -> 
             "free"
         ) from error
     with listener:
-        guard = Guard.of(host, listener.getsockname()[1])
+        guard = Guard(
+            host,
+            listener.getsockname()[1],
+            secrets.token_urlsafe(24),
+        )
         named = f"[{host}]" if ":" in host else host
         announce(f"http://{named}:{guard.port}/?token={guard.token}")
         limits = bounds()
@@ -393,29 +417,24 @@ def serve(store: str, host: str, port: int, announce: Callable[[str], None]) -> 
 
 # The same pages as files.
 
-_PAGING = {"after", "before"}
 # By what files may choose calls beside their run: one of these at a time, as all of them at once
 # would be a page for every combination.
 _CHOICES = {"failure_class", "denied", "scenario", "number"}
-_STATES: Mapping[str, set[str]] = {
-    FIRST: {"from"},
-    "run": {"id"},
-    "trials": {"run", "scenario", "after", "number"},
-    "calls": {"run", "counted", *_PAGING, *_CHOICES},
-    "call": {"id"},
-    "trial": {"run", "scenario", "number", "from"},
-    "side": {"a", "b", "scenario", "number"},
-    "compare": {"a", "b", "across"},
-    "reviews": {"run"},
-}
 
 
-class Written:
+@cache
+def _states() -> Mapping[str, Sequence[str]]:
+    text = files("agenteval.viewer").joinpath("pages.toml").read_text("utf-8")
+    states: Mapping[str, Sequence[str]] = tomllib.loads(text)["states"]
+    return states
+
+
+class _Files:
     """The addresses of files in one folder. Linked pages are queued for writing (`wanted`)."""
 
     static = True
 
-    def __init__(self, called: frozenset[int]) -> None:
+    def __init__(self, called: Collection[int]) -> None:
         """Create addresses; `called` are the calls that have a page of their own."""
         self.wanted: deque[tuple[str, State]] = deque()
         self._called = called
@@ -435,7 +454,7 @@ class Written:
         return file
 
     def _is_there(self, name: str, state: State) -> bool:
-        if not set(state) <= _STATES[name]:
+        if not set(state) <= set(_states()[name]):
             return False
         if name == "call":
             return int(state["id"]) in self._called
@@ -486,9 +505,8 @@ def _empty(folder: Path) -> None:
 
 def _write_pages(store: str, query: Query, folder: Path) -> int:
     all_reviews = reviews(query)
-    lines = "".join(f"{json.dumps(asdict(one))}\n" for one in all_reviews)
-    (folder / "reviews.jsonl").write_text(lines, encoding="utf-8")
-    addresses = Written(frozenset(one.call for one in all_reviews))
+    (folder / "reviews.jsonl").write_text(_json_lines(all_reviews), encoding="utf-8")
+    addresses = _Files({review.call for review in all_reviews})
     addresses.page(FIRST, {})
     written = 0
     while addresses.wanted:

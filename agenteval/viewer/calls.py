@@ -3,17 +3,17 @@
 An address has all the state of its page, so that every page can be linked and written as a file.
 """
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, get_args
 from urllib.parse import urlencode
 
+from agenteval import workflows
 from agenteval.classes.catalogue import failure_classes
 from agenteval.errors import UsageError
 from agenteval.stats.rates import Layout, Rate, clustered
-from agenteval.store.location import Query
+from agenteval.store.location import Query, decoded
 from agenteval.store.read import load_trial, without_trials
 from agenteval.store.search import (
     ALLOWED,
@@ -32,6 +32,7 @@ from agenteval.store.search import (
 from agenteval.store.texts import from_column
 from agenteval.trial.call import Verdict
 from agenteval.trial.text import legible, shortened
+from agenteval.trial.trial import Trial
 
 State = Mapping[str, str]
 
@@ -120,55 +121,54 @@ def spot(agent: str, turn: int, position: int) -> str:
 
 # The pages of calls.
 
-WHOLE = 200_000  # characters of one text on the page of a call
-LINE = 300  # of a call in a list
-GROUPS = get_args(Group)
-_STATE: Mapping[Group, str] = {
-    "class": "failure_class",
-    "scenario": "scenario",
-    "outcome": "outcome",
-    "agent": "agent",
-    "tool": "tool",
-}
-_CALL = """SELECT trial.run_id, trial.scenario, trial.number, one.agent, one.turn, one.position
+_WHOLE = 200_000  # characters of one text on the page of a call
+_LINE = 300  # of a call in a list
+_GROUPS = get_args(Group)
+_GROUPS_IN_STATE = {"class": "failure_class"}  # other groups have their own name in an address
+_CALL = """SELECT trial.run_id, trial.scenario, trial.number, one.agent, one.turn, one.position,
+    one.policy, one.taxonomy, one.findings, one.name, one.raw, one.reply, one.output, one.objection
     FROM "call" AS one JOIN trial ON trial.id = one.trial_id WHERE one.id = :call"""
-_TEXTS = 'SELECT name, raw, reply, output, objection, policy, taxonomy FROM "call" WHERE id = :call'
 
 
 def calls_found(visit: Visit) -> Mapping[str, Any]:
     criteria = _criteria_of(visit)
-    by: Group = next((group for group in GROUPS if group == visit.get("by")), "class")
-    before = _key(visit.get("before"))
-    page = calls_page(visit.query, criteria, after=_key(visit.get("after")) or START, before=before)
-    allowlist = visit.get("allowlist")
-    from agenteval.workflows import rescore  # noqa: PLC0415 -- start-up: few need it
-
+    by: Group = next((group for group in _GROUPS if group == visit.get("by")), "class")
+    after, before = _key(visit.get("after")), _key(visit.get("before"))
+    page = calls_page(
+        visit.query,
+        criteria,
+        after=after or START,
+        before=before,
+    )
     return {
         "title": _described(criteria),
         "wanted": criteria,
         "page": page,
         # The command of a call, or its arguments as written, cut to a line.
-        "lines": {call.key: shortened(call.command_text, LINE) for call in page.calls},
-        "otherwise": _verdicts_under(visit.query, page.calls, allowlist) if allowlist else {},
-        "policies": rescore.policy_names(),
+        "lines": {call.key: shortened(call.command_text, _LINE) for call in page.calls},
+        "otherwise": _verdicts_under(visit, page.calls),
+        "policies": workflows.rescore.policy_names(),
         "by": by,
-        "filter": _STATE[by],
-        "groups": GROUPS,
-        "counts": [] if criteria.text else _groups(visit.query, criteria, by),
+        "filter": _GROUPS_IN_STATE.get(by, by),
+        "groups": _GROUPS,
+        "counts": [] if criteria.text else _counts(visit.query, criteria, by),
         "classes": [failure_class.id for failure_class in failure_classes()],
         "span": SPAN,
-        "spot": spot,
     }
 
 
-def _groups(query: Query, criteria: Wanted, by: Group) -> list[tuple[str, int]]:
+def _counts(
+    query: Query,
+    criteria: Wanted,
+    by: Group,
+) -> list[tuple[str, int]]:
     """Return the counts by group; by class only of denied calls, which an index counts."""
     if by == "class" and criteria.denied is None and not criteria.failure_class:
         criteria = replace(criteria, denied=True)
     return grouped(query, criteria, by)
 
 
-FIRST_AGENT = "-"  # in an address: the trial's first agent, whose label is empty
+_FIRST_AGENT = "-"  # in an address: the trial's first agent, whose label is empty
 
 
 def _criteria_of(visit: Visit) -> Wanted:
@@ -177,7 +177,7 @@ def _criteria_of(visit: Visit) -> Wanted:
     return Wanted(
         **{name: visit.get(name) for name in names},
         number=visit.number("number"),
-        agent={"": None, FIRST_AGENT: ""}.get(agent, agent),
+        agent={"": None, _FIRST_AGENT: ""}.get(agent, agent),
         denied={"1": True, "0": False}.get(visit.get("denied")),
         counted=bool(visit.get("counted")),
     )
@@ -186,22 +186,19 @@ def _criteria_of(visit: Visit) -> Wanted:
 def _described(criteria: Wanted) -> str:
     """Return the description of a search in words."""
     verdict = {True: "denied", False: "allowed", None: ""}[criteria.denied]
+    agent = criteria.agent
+    clauses = (
+        ("in {}", criteria.scenario),
+        ("#{}", "" if criteria.number is None else criteria.number),
+        ("of {} trials", criteria.outcome),
+        ("by {}", "" if agent is None else agent or "the first agent"),
+        ("of {}", criteria.tool),
+        ("with {!r}", criteria.text),
+        ("of {}", criteria.run),
+    )
     parts = [verdict, criteria.failure_class, "calls"]
-    if criteria.scenario:
-        parts.append(f"in {criteria.scenario}")
-    if criteria.number is not None:
-        parts.append(f"#{criteria.number}")
-    if criteria.outcome:
-        parts.append(f"of {criteria.outcome} trials")
-    if criteria.agent is not None:
-        parts.append(f"by {criteria.agent or 'the first agent'}")
-    if criteria.tool:
-        parts.append(f"of {criteria.tool}")
-    if criteria.text:
-        parts.append(f"with {criteria.text!r}")
-    if criteria.run:
-        parts.append(f"of {criteria.run}")
-    line = shortened(" ".join(filter(None, parts)), LINE)
+    parts += [clause.format(value) for clause, value in clauses if value != ""]
+    line = shortened(" ".join(filter(None, parts)), _LINE)
     return line[0].upper() + line[1:]
 
 
@@ -214,34 +211,39 @@ def _key(text: str) -> Key | None:
     return int(trial), int(call)
 
 
-def _verdicts_under(
-    query: Query, calls: Sequence[FoundCall], allowlist: str
-) -> Mapping[Key, Verdict]:
-    """Return the verdicts of another allow list on these calls, by their keys.
+def _verdicts_under(visit: Visit, calls: Sequence[FoundCall]) -> Mapping[Key, Verdict]:
+    """Return the verdicts on these calls of the allow list that the address names, by their keys.
 
     A trial is judged as a whole: its files change what is allowed.
     """
-    trials = {(call.run, call.scenario, call.number) for call in calls}
-    by_spot = {trial: _verdicts_of_trial(query, *trial, allowlist) for trial in sorted(trials)}
+    trials: dict[tuple[str, str, int], Mapping[Spot, Verdict]] = {}
     verdicts = {}
-    for call in calls:
-        verdicts_of = by_spot[call.run, call.scenario, call.number]
-        verdict = verdicts_of.get((call.agent, call.turn, call.position))
+    for call in calls if visit.get("allowlist") else ():
+        place = (call.run, call.scenario, call.number)
+        if place not in trials:
+            trial = load_trial(visit.query, *place)
+            # It may have been replaced since.
+            trials[place] = otherwise(visit, call.run, trial) if trial else {}
+        verdict = trials[place].get((call.agent, call.turn, call.position))
         if verdict:
             verdicts[call.key] = verdict
     return verdicts
 
 
-def _verdicts_of_trial(
-    query: Query, run: str, scenario: str, number: int, allowlist: str
+def otherwise(
+    visit: Visit,
+    run: str,
+    trial: Trial,
 ) -> Mapping[Spot, Verdict]:
-    """Return the verdicts of another allow list on a trial; empty if it was replaced since."""
-    trial = load_trial(query, run, scenario, number)
-    if trial is None:
+    """Return the verdicts of the allow list that the address names; none if it names none."""
+    allowlist = visit.get("allowlist")
+    if not allowlist:
         return {}
-    from agenteval.workflows import rescore  # noqa: PLC0415 -- start-up: few need it
-
-    return rescore.otherwise(without_trials(query, run), trial, allowlist)
+    return workflows.rescore.otherwise(
+        without_trials(visit.query, run),
+        trial,
+        allowlist,
+    )
 
 
 def call_page(visit: Visit) -> Mapping[str, Any]:
@@ -249,43 +251,36 @@ def call_page(visit: Visit) -> Mapping[str, Any]:
     rows = visit.query(_CALL, call=call)
     if not rows:
         raise UsageError(f"no call {call} in this store")
-    run, scenario, number, agent, turn, position = rows[0]
-    ((name, raw, reply, output, objection, policy, taxonomy),) = visit.query(_TEXTS, call=call)
+    run, scenario, number, agent, turn, position, policy, taxonomy, findings, *columns = rows[0]
+    name, raw, reply, output, objection = [from_column(column or "") for column in columns]
     texts = {
-        "arguments, as written": from_column(raw),
-        "what the model read": from_column(reply),
-        "output": from_column(output) if output and output != reply else "",
-        "what the second reader said": from_column(objection),
+        "arguments, as written": raw,
+        "what the model read": reply,
+        "output": output if output != reply else "",
+        "what the second reader said": objection,
     }
-    place = {"run": run, "scenario": scenario, "number": number}
     return {
         "title": f"Call {turn + 1}.{position + 1} of {scenario} #{number}",
         "call": call,
-        "place": place,
+        "place": {"run": run, "scenario": scenario, "number": number},
         "spot": (agent, turn, position, spot(agent, turn, position)),
-        "tool": from_column(name),
-        "texts": {title: text[:WHOLE] for title, text in texts.items() if text},
-        "cut": {title: max(0, len(text) - WHOLE) for title, text in texts.items()},
-        "judged": judged(visit.query, call),
+        "tool": name,
+        "texts": {title: text[:_WHOLE] for title, text in texts.items() if text},
+        "cut": {title: max(0, len(text) - _WHOLE) for title, text in texts.items()},
+        "judged": [(finding["failure_class"], finding["hint"]) for finding in decoded(findings)],
         "review": next(iter(reviews(visit.query, call=call)), None),
         "labels": (ALLOWED, *(failure_class.id for failure_class in failure_classes())),
         "by": (policy, taxonomy),
     }
 
 
-def judged(query: Query, call: int) -> Sequence[tuple[str, str]]:
-    """Return the classes of a denied call with hints, the primary first; none if allowed."""
-    (row,) = query('SELECT findings FROM "call" WHERE id = :call', call=call)
-    findings = json.loads(row[0]) if isinstance(row[0], str) else row[0]
-    return [(one["failure_class"], one["hint"]) for one in findings]
-
-
 def reviews_page(visit: Visit) -> Mapping[str, Any]:
-    all_reviews = reviews(visit.query, run=visit.get("run"))
+    run = visit.get("run")
+    all_reviews = reviews(visit.query, run=run)
     labelled = [review for review in all_reviews if review.label]
     moved = Counter((review.judged, review.label) for review in labelled if not review.agrees)
     return {
-        "title": "Reviews" + (f" of {visit.get('run')}" if visit.get("run") else ""),
+        "title": f"Reviews of {run}" if run else "Reviews",
         "reviews": all_reviews,
         "agreement": _agreement(labelled),
         "moved": moved.most_common(),
@@ -297,10 +292,12 @@ def _agreement(labelled: Sequence[Review]) -> Rate:
 
     It is clustered by trial, as calls of one trial are correlated.
     """
-    agreements: dict[int, list[bool]] = defaultdict(list)
-    scenarios: dict[int, str] = {}
+    agreements: dict[tuple[int, str], list[bool]] = defaultdict(list)
     for review in labelled:
-        agreements[review.trial].append(review.agrees)
-        scenarios[review.trial] = review.scenario
-    clusters = [(sum(agreed), len(agreed)) for agreed in agreements.values()]
-    return clustered(clusters, Layout(scenarios=list(scenarios.values())))
+        agreements[review.trial, review.scenario].append(review.agrees)
+    clusters = []
+    scenarios = []
+    for (_, scenario), agreed in agreements.items():
+        clusters.append((sum(agreed), len(agreed)))
+        scenarios.append(scenario)
+    return clustered(clusters, Layout(scenarios=scenarios))

@@ -1,6 +1,5 @@
 """What is compared, and what is said of it."""
 
-import re
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +10,6 @@ from agenteval.report import json as json_view
 from agenteval.report.build import build_comparison
 from agenteval.report.pairs import pair_tables
 from agenteval.report.sentences import Side
-from agenteval.stats.rates import Estimand
 from agenteval.testing import card, denied, run, says, trial
 from agenteval.trial.call import Outcome
 from agenteval.trial.summary import summarize
@@ -38,10 +36,6 @@ def side(name, errors, *, calls=6, trials=12, architecture="", **known):
 
 def figures(view):
     return {one.label: one.difference for one in view.pairs[0].figures}
-
-
-def said(view, start):
-    return [line for line in view.sentences if line.startswith(start)]
 
 
 def test_sides_of_tallies_and_of_whole_runs_are_the_same():
@@ -76,37 +70,6 @@ def test_trials_that_are_void_for_one_are_left_out_for_both():
     assert (gap.paired, gap.first.n, gap.second.n, gap.first.count) == (True, 54, 54, 1)
 
 
-@pytest.mark.parametrize(
-    ("errors", "expected"),
-    [
-        ((9, 2), "Settled for these scenarios: b completes more trials than a, 83.3%"),
-        ((2, 9), "Settled for these scenarios: a completes more trials than b, 83.3%"),
-        (
-            (4, 4),
-            "No difference seen for these scenarios: neither a nor b completed more trials",
-        ),
-    ],
-)
-def test_who_completes_more_is_said_with_what_it_rests_on(errors, expected):
-    view = build_comparison([side(name, count) for name, count in zip("ab", errors, strict=True)])
-    assert len(said(view, expected)) == 1
-
-
-def test_a_class_is_settled_by_itself_or_it_is_said_that_none_is():
-    (told,) = said(
-        build_comparison([side("a", 12), side("b", 0)]),
-        "Settled for these scenarios: a and b differ in 1",
-    )
-    assert told.endswith(": bare-binary 16.67 against 0.00 per 100 calls (p < 0.001).")
-    assert said(
-        build_comparison([side("a", 3), side("b", 2)]),
-        "Not settled for these scenarios: whether a and b differ in any single one of 1 class "
-        "of errors; the smallest p is 1.00",
-    )
-    assert not [line for line in build_comparison([side("a", 0), side("b", 0)]).sentences
-                if "class" in line]  # fmt: skip
-
-
 def names(groups):
     return [[name for name, _ in of] for of in groups.models]
 
@@ -132,19 +95,6 @@ def table(name, errors, calls, architecture, served=""):
     known = card(name, architecture=architecture)
     counts = ErrorCounts((calls,), {"x": (errors,)}, by_trial=False)
     return Side.of_counts(replace(known, served_id=served or known.served_id), counts)
-
-
-def test_no_mean_of_an_architecture_is_weighted_by_calls():
-    """Of 40 % and 2 % neither is told as 3.81 against 10."""
-    view = build_comparison(
-        [table("A", 60, 150, "moe"), table("B", 60, 3000, "moe"), table("C", 60, 600, "dense")]
-    )
-    assert view.sentences[-1] == (
-        "Errors per 100 calls by architecture: moe models make 40.00 [32.5, 48.0] (A), 2.00 [1.6, "
-        "2.6] (B), 21.00 on average of 2 models weighted alike; dense models make 10.00 [7.8, "
-        "12.7] (C), 10.00 on average of 1 model weighted alike. This is about these models only: "
-        "with 2 against 1 nothing is said of moe and dense models."
-    )
 
 
 def test_models_that_are_served_under_one_name_stay_apart():
@@ -184,29 +134,9 @@ def test_every_claim_of_a_report_is_corrected_for_all_of_them():
     assert other.adjusted == pytest.approx(other.difference.p * view.pairs[0].family_size, rel=0.5)
 
 
-def test_many_models_of_each_can_settle_an_architecture():
-    sides = [side(f"m{at}", 12, architecture="moe") for at in range(4)]
-    sides += [side(f"d{at}", 0, architecture="dense") for at in range(4)]
-    line = build_comparison(sides).sentences[-2]
-    assert line.startswith("Settled: moe and dense models in general differ in their errors, each")
-    assert line.endswith("n=4 and 4 models.")
-
-
-def test_many_models_that_are_alike_settle_nothing_about_their_architectures():
-    sides = [side(f"m{at}", at, architecture="moe") for at in range(1, 5)]
-    sides += [side(f"d{at}", at, architecture="dense") for at in range(1, 5)]
-    line = build_comparison(sides).sentences[-2]
-    assert line.startswith("Not settled: whether moe and dense models in general differ")
-    assert line.endswith("Only more models can settle it.")
-
-
-def test_counts_beside_a_run_say_what_is_not_known_of_them():
+def test_counts_beside_a_run_have_no_figures_of_trials():
     counts = ErrorCounts((100,), {"bare-binary": (5,)}, by_trial=False)
     view = build_comparison([Side.of_counts(card("table"), counts), side("b", 4)])
-    assert [line.split(":")[1].split(".")[0] for line in view.warnings] == [
-        " counts from a table",
-        " the counts do not say which calls belong to one trial, so all are taken as independent",
-    ]
     assert "Not observable in counts: errors per trial" in files.markdown_text(view)
     assert [one.label for one in view.runs] == ["b"]
 
@@ -216,22 +146,6 @@ def test_counts_by_trial_are_clustered_by_it():
     view = build_comparison([Side.of_counts(card(n), c) for n, c in (("a", one), ("b", other))])
     assert (view.pairs[0].by_trial, view.warnings) == (True, ())
     assert figures(view)["errors per trial"].value == 1.0
-
-
-@pytest.mark.parametrize(
-    ("known", "expected"),
-    [
-        (
-            {"taxonomy": "2", "sandbox": "container"},
-            "in more than the model: taxonomy version (1 / 2), sandbox (bubblewrap / container)",
-        ),
-        ({"model": card("a"), "concurrency": 1}, "of one model differ in: concurrency (4 / 1)"),
-    ],
-)
-def test_what_differs_besides_the_model_is_named(known, expected):
-    view = build_comparison([side("a", 3), side("b", 3, **known)])
-    (line,) = view.warnings
-    assert (line.startswith("These runs "), f"{expected}." in line) == (True, True)
 
 
 def test_runs_of_one_model_are_labelled_by_what_differs_and_else_by_their_ids():
@@ -253,75 +167,10 @@ def test_beside_another_model_such_labels_have_the_name_too():
     )
 
 
-def test_other_worlds_are_warned_of():
-    first, second = side("a", 3), side("b", 3, seed=8)
-    moved = [replace(one, seed=one.seed + 1) for one in second.run.trials]
-    view = build_comparison([first, Side.of_run(replace(second.run, trials=tuple(moved)))])
-    (line,) = view.warnings
-    assert line.startswith("These runs played other worlds (seeds 7, 8): their trials are not")
-    assert not view.pairs[0].difference.paired
-
-
-def test_a_simulated_model_beside_a_real_one_is_warned_of():
-    real, simulated = side("a", 3), side("b", 3)
-    card_ = replace(simulated.card, simulated=True)
-    view = build_comparison([real, replace(simulated, card=card_)])
-    assert "A simulated model stands beside a real one: they cannot be compared." in view.warnings
-
-
-def test_a_comparison_is_the_golden_page(golden, without_words):
-    sides = [side("a", 9, architecture="moe"), side("b", 2, architecture="dense")]
-    drawn = without_words(build_comparison([*sides, side("c", 0)]))
-    golden("comparison.md", files.markdown_text(drawn))
-
-
-def by_trial(name, *clusters):
-    return Side.of_counts(card(name), ErrorCounts.added([(n, {"x": k}) for k, n in clusters]))
-
-
-def test_a_runaway_trial_is_named_after_trials_that_are_too_few():
-    usual = [(0, 8), (1, 7), (0, 9), (0, 6), (1, 8), (0, 8), (0, 7)]
-    view = build_comparison([by_trial("a", *usual, (30, 200)), by_trial("b", *usual, (1, 8))])
-    few, runaway, *_ = view.sentences
-    assert few == (
-        "8 trials are too few to show what one trial in ten does: 43 % of such runs have none of "
-        "them (a, b)."
-    )
-    assert runaway == (
-        "One trial of a (trial 8) holds 30 of the 32 errors and 79 % of the calls: 12.65 errors "
-        "per 100 calls with it, 3.77 without (3.77 to 13.11 where any one trial is left out); 4.00 "
-        "errors per trial."
-    )
-
-
-def test_errors_per_trial_that_tell_the_opposite_are_said():
-    view = build_comparison([by_trial("a", *[(2, 20)] * 30), by_trial("b", *[(1, 5)] * 30)])
-    (line,) = [one for one in view.sentences if "the other way round" in one]
-    assert "2.00 errors of a against 1.00 of b." in line
-
-
-def test_of_scenarios_like_these_more_calls_are_calls_of_more_scenarios():
-    sides = [
-        Side.of_counts(
-            card(name),
-            ErrorCounts.added([(8, {"x": int(at % 8 < errors)}) for at in range(40)]),
-            [f"s{at % 10}" for at in range(40)],
-        )
-        for name, errors in (("a", 2), ("b", 3))
-    ]
-    line = build_comparison(sides, about=Estimand.LIKE).sentences[0]
-    assert re.search(r"of about [\d,]+ calls per model in [\d,]+ scenarios would", line)
-
-
 def test_of_a_model_that_made_no_call_how_its_trials_ended_is_compared():
     works = run(*(trial("ls", number=n) for n in range(1, 21)), run_id="a", model=card("a"))
     stalls = [trial(says("?"), number=n, outcome=Outcome.STALLED) for n in range(1, 21)]
     sides = map(Side.of_run, (works, run(*stalls, run_id="b", model=card("b"))))
     view = build_comparison([*sides])
-    told = " ".join(view.sentences)
-    assert "Settled for these scenarios: a completes more trials than b" in told
-    assert "whether a or b makes fewer errors. No call was made by b." in told
-    assert "Do not add calls" not in told
-    assert "Not known: who makes fewer errors." in view.short
     assert json_view.document(view)["pairs"][0]["calls_needed"] is None
     assert [one.title for one in pair_tables(view)] == ["a against b"]

@@ -1,7 +1,6 @@
 """A simulated model, a missing sandbox and an unfinished run are said wherever a number is."""
 
 import io
-import json
 
 import pytest
 from rich.console import Console
@@ -32,58 +31,37 @@ def test_every_table_of_a_simulated_run_says_so(simulated, real):
     assert not any(table.simulated for table in tables(real))
 
 
-def test_console_marks_the_title_and_the_column_of_every_table(simulated):
-    out = Console(file=io.StringIO(), width=120, color_system=None)
-    console.render(simulated, out)
-    titled = [line for line in out.file.getvalue().splitlines() if line.endswith("  SIMULATED")]
-    assert out.file.getvalue().count("SIMULATED") >= 2 * len(tables(simulated)) + 1
-    titles = [line.removesuffix("  SIMULATED") for line in titled if not line.startswith(" ")]
-    *details, comparison = (table.title for table in tables(simulated))
-    assert titles == [*details, MISSED, comparison, SAID, "In short"]
-
-
-def test_html_says_it_in_the_page_title_and_at_every_trial(simulated, real):
-    page = html.page(simulated)
+def test_every_heading_of_a_simulated_run_says_so_in_each_form_and_of_a_real_one_none(
+    simulated, real
+):
+    page, markdown = html.page(simulated), files.markdown_text(simulated)
+    trials = [part.split("</summary>")[0] for part in page.split('<details class="trial">')[1:]]
+    headings = [line for line in markdown.splitlines() if line.startswith("#")]
+    unmarked = [line for line in (*trials, *headings) if "SIMULATED" not in line]
+    assert (len(trials), unmarked) == (8, ["## Void trials"])
     assert "<title>SIMULATED: " in page
-    assert page.count('<details class="trial">') == 8
-    assert all(
-        "SIMULATED" in part.split("</summary>")[0]
-        for part in page.split('<details class="trial">')[1:]
-    )
-    assert "SIMULATED" not in html.page(real)
+    assert "SIMULATED" not in f"{html.page(real)}{files.markdown_text(real)}{printed(real)}"
 
 
-def test_markdown_says_it_in_every_heading(simulated):
-    headings = [
-        line for line in files.markdown_text(simulated).splitlines() if line.startswith("#")
-    ]
-    assert headings[-1] == "## Void trials"
-    assert all(line.endswith("(SIMULATED)") for line in headings[:-1])
+def test_console_marks_every_title_of_a_simulated_run(simulated):
+    lines = printed(simulated).splitlines()
+    titles = [line.removesuffix("  SIMULATED") for line in lines if line.endswith("  SIMULATED")]
+    *details, comparison = (table.title for table in tables(simulated))
+    expected = [*details, MISSED, comparison, SAID, "In short"]
+    assert [title for title in titles if not title.startswith(" ")] == expected
 
 
-def test_json_says_it_for_the_report_the_model_and_the_run(simulated, real):
-    marked, plain = (json.loads(json_report.dumps(view)) for view in (simulated, real))
-    for document, expected in ((marked, True), (plain, False)):
-        said = [document["simulated"]]
-        said += [model["simulated"] for model in document["models"]]
-        said += [run["simulated"] for run in document["runs"]]
-        assert said == [expected] * 3
+def printed(view) -> str:
+    out = Console(file=io.StringIO(), width=120, color_system=None)
+    console.render(view, out)
+    return out.file.getvalue()
 
 
-def test_what_weakens_the_numbers_is_said_before_them(view):
-    assert [line.split(":")[0] for line in view.warnings] == [
-        "SIMULATED",
-        "A simulated model stands beside a real one",
-        "sim/moe",
-        "sim/dense",
-        "local",
-        "local",
-        "local",
-        "These runs differ in more than the model",
-    ]
-    assert "1 of 8 trials is void" in view.warnings[2]
-    assert "WITHOUT A SANDBOX" in view.warnings[3]
-    assert "not complete" in view.warnings[4]
+@pytest.mark.parametrize(("view", "marked"), [("simulated", True), ("real", False)])
+def test_json_says_it_for_the_report_the_model_and_the_run(view, marked, request):
+    document = json_report.document(request.getfixturevalue(view))
+    parts = (document, *document["models"], *document["runs"])
+    assert [part["simulated"] for part in parts] == [marked] * 3
 
 
 @pytest.mark.parametrize(

@@ -101,7 +101,7 @@ MARKDOWN = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 
 
 def macros():
-    template = files._markdown_templates().get_template("table.md")
+    template = files._text_templates().get_template("table.md")
     return template.make_module({"mark": "SIMULATED"})
 
 

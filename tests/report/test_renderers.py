@@ -11,7 +11,9 @@ from rich.console import Console
 
 from agenteval.report import console, files, html
 from agenteval.report import json as json_report
-from agenteval.report.build import build_view
+from agenteval.report.build import build_comparison, build_view
+from agenteval.report.sentences import Side
+from agenteval.testing import run
 
 
 def printed(view, width):
@@ -57,8 +59,9 @@ def test_json_is_the_golden_document(drawn, golden):
     golden("report.json", json_report.dumps(drawn))
 
 
-def test_markdown_is_the_golden_page(drawn, golden):
-    golden("report.md", files.markdown_text(drawn))
+def test_markdown_of_a_comparison_is_the_golden_page(runs, view, golden, without_words):
+    compared = build_comparison(list(map(Side.of_run, runs)), classes=view.rows)
+    golden("report.md", files.markdown_text(without_words(compared)))
 
 
 def test_a_view_of_no_runs_can_be_drawn():
@@ -72,6 +75,14 @@ def test_a_view_of_no_runs_can_be_drawn():
 def test_writing_the_page_makes_its_folder(view, tmp_path):
     html.write(view, tmp_path / "reports" / "r1.html")
     assert (tmp_path / "reports" / "r1.html").read_text(encoding="utf-8") == html.page(view)
+
+
+@pytest.mark.parametrize("brief", [True, False])
+def test_a_run_without_trials_is_one_line(brief):
+    out = Console(file=io.StringIO(), width=100, color_system=None)
+    console.render(build_view([run()]), out, brief=brief)
+    (line,) = out.file.getvalue().strip().splitlines()
+    assert line.startswith("No trial of ")
 
 
 class Tags(HTMLParser):
@@ -97,10 +108,3 @@ def test_the_page_is_well_formed_and_fetches_nothing(view):
     assert tags.fetched == []
     assert "url(" not in html.page(view)
     assert "<script" not in html.page(view)
-
-
-def test_what_a_model_or_a_server_wrote_is_text_on_the_page(view):
-    page = html.page(view)
-    assert "&lt;oops&gt;" in page
-    assert "<oops>" not in page
-    assert "from the server &lt;html&gt;" in page

@@ -5,10 +5,11 @@ import pytest
 from agenteval.report import html
 from agenteval.report.build import build_view
 from agenteval.report.details import _worst_first
+from agenteval.report.tables import report_texts
 from agenteval.report.transcripts import REPLY_SHOWN, marked_text, shown_trial
 from agenteval.shell.gate import Span
 from agenteval.testing import Made, denied, failing, run, says, sub_agent, tool, trial
-from agenteval.trial.call import Allowed, Denied, Finding, Outcome, ToolCall
+from agenteval.trial.call import Allowed, Denied, Ending, Finding, Outcome, ToolCall
 
 
 def verdict(evidence):
@@ -31,6 +32,10 @@ def bash(command):
 )
 def test_a_call_is_cut_where_its_evidence_stands(call, given, expected):
     assert marked_text(call, given) == expected
+
+
+def test_every_ending_has_its_words():
+    assert {*report_texts()["ended"]} == {*Ending}
 
 
 def test_a_turn_shows_its_text_and_its_calls():

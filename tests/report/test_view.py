@@ -18,10 +18,10 @@ from agenteval.report.details import detail_tables
 from agenteval.report.figures import denial_tables
 from agenteval.report.json import dumps
 from agenteval.report.pairs import COMPLETED
-from agenteval.report.provenance import provenance_table
+from agenteval.report.provenance import agent_tables, provenance_table
 from agenteval.report.sentences import Side
 from agenteval.report.tables import WITH_VOIDS, comparison_table
-from agenteval.testing import card, denied, run, says, tool, trial
+from agenteval.testing import card, denied, run, says, sub_agent, tool, trial
 from agenteval.trial.call import Outcome
 from agenteval.trial.run import ArmCard
 
@@ -53,7 +53,7 @@ def test_rows_add_up_to_the_total_whatever_they_are_called(runs):
     fold = {"pipe-to-filter": "bash", "shell-chain": "bash", "hallucinated-tool": "tool"}
     for view in (build_view(runs), build_view(runs, fold=fold)):
         for model in view.models:
-            assert sum(rate.count for rate in model.rows) == model.total.count
+            assert sum(rate.count for rate in model.rows.values()) == model.total.count
     assert [row.id for row in build_view(runs, fold=fold).rows] == [
         "bash",
         "tool",
@@ -129,7 +129,7 @@ def test_where_more_than_two_in_100_are_void_the_total_is_told_with_them_too(voi
     trials += [trial(LIST, LIST, number=at, **cause) for at in range(100 - voids, 100)]
     (model,) = build_view([run(*trials)]).models
     assert (model.total.count, model.total.n) == (3, 100 - voids)
-    found = [(rate.count, rate.n) for rate in model.with_voids or ()]
+    found = [(rate.count, rate.n) for rate in model.with_voids]
     assert found == both
 
 
@@ -147,10 +147,7 @@ def test_the_same_worlds_are_compared_pairwise_and_others_are_not():
     (pair,) = build_view([first, second]).pairs
     assert pair.difference.paired
     other = run(*(trial(LIST, scenario="else", number=n) for n in range(6)), model=card("c"))
-    view = build_view([first, other])
-    assert not view.pairs[0].difference.paired
-    assert "a and c have no scenario in common" in view.warnings[-1]
-    assert not any("in common" in one for one in build_view([first, second]).warnings)
+    assert not build_view([first, other]).pairs[0].difference.paired
 
 
 def test_worlds_met_without_a_single_call_compare_no_errors():
@@ -188,53 +185,33 @@ def test_of_a_model_that_made_no_call_no_errors_are_compared():
     assert shown["reaction to a denial"] == shown["tool errors"] == "-"
 
 
-def test_runs_under_unlike_conditions_are_said_to_be_so():
-    same = [many(1, 5, 3, model=card("a")), many(1, 5, 3, model=card("b"))]
-    assert build_view(same).warnings == ()
-    other = many(1, 5, 3, model=card("b"), policies={"notes": "sha256:1"}, max_turns=5)
-    (line,) = build_view([same[0], other]).warnings
-    assert (
-        line == "These runs differ in more than the model: turn limit (20 / 5), "
-        "allow lists (notes). `agenteval rescore` judges stored calls again, by one taxonomy and "
-        "allow list."
-    )
-
-
 SERVED = {"server": "llama.cpp b1", "chat template": "sha256:aa", "default sampling": "top_k 40"}
+
+
+def told(**facts: str) -> dict[str, object]:
+    return {"told": SERVED | {name.replace("_", " "): fact for name, fact in facts.items()}}
 
 
 @pytest.mark.parametrize(
     ("first", "second", "differing"),
     [
-        ({"told": SERVED}, {"told": SERVED}, []),
-        ({"told": SERVED}, {}, []),
+        (told(), told(), []),
+        (told(), {}, []),
         ({"server": "vLLM"}, {"server": "SGLang"}, ["server (vLLM / SGLang)"]),
         ({"server": "vLLM", "server_version": "0.19"}, {"server": "vLLM"}, []),
         ({"quantization": "AWQ"}, {"quantization": "FP8"}, ["quantization (AWQ / FP8)"]),
         ({"quantization": "AWQ"}, {}, []),
         ({"kv_cache": "fp8"}, {"kv_cache": "fp16"}, ["KV cache (fp8 / fp16)"]),
+        ({"tool_parser": "hermes"}, {"tool_parser": "qwen3"}, ["tool parser (hermes / qwen3)"]),
+        (told(), told(server="b2"), ["server (llama.cpp b1 / b2)"]),
+        (told(), told(default_sampling="top_k 1"), ["default sampling (top_k 40 / top_k 1)"]),
+        (told(), told(model="other"), []),
         (
-            {"tool_parser": "hermes"},
-            {"tool_parser": "qwen3_coder"},
-            ["tool parser (hermes / qwen3_coder)"],
-        ),
-        (
-            {"told": SERVED},
-            {"told": SERVED | {"server": "llama.cpp b2"}},
-            ["server (llama.cpp b1 / llama.cpp b2)"],
-        ),
-        (
-            {"told": SERVED},
-            {"told": SERVED | {"default sampling": "top_k 1"}},
-            ["default sampling (top_k 40 / top_k 1)"],
-        ),
-        ({"told": SERVED}, {"told": SERVED | {"model": "other"}}, []),
-        (
-            {"told": SERVED, "served_id": "m"},
-            {"told": SERVED | {"chat template": "sha256:bb"}, "served_id": "m"},
+            told() | {"served_id": "m"},
+            told(chat_template="sha256:bb") | {"served_id": "m"},
             ["chat template of m (sha256:aa / sha256:bb)"],
         ),
-        ({"told": SERVED}, {"told": SERVED | {"chat template": "sha256:bb"}}, []),
+        (told(), told(chat_template="sha256:bb"), []),
     ],
 )
 def test_a_comparison_warns_of_what_is_known_to_be_served_differently(
@@ -274,9 +251,11 @@ def test_recovery_is_told_by_what_the_denials_told():
     made = run(back, replace(lost, number=2), arm=BARE)
     view = build_view([made])
     (of_run,) = view.runs
-    found = of_run.recovery.by_told
-    told = {one: (at_once.count, ever.count, ever.n) for one, at_once, ever in found}
-    assert told == {"denial: bare": (1, 1, 2), "no such tool": (0, 0, 1)}
+    found = {
+        content: (rates["at_once"].count, rates["at_all"].count, rates["at_all"].n)
+        for content, rates in of_run.recovery.by_content.items()
+    }
+    assert found == {"denial: bare": (1, 1, 2), "no such tool": (0, 0, 1)}
     (table,) = [one for one in denial_tables(view.runs) if one.title.startswith("Recovery by")]
     assert [(row.label, row.cells[0].count) for row in table.rows] == [
         ("denial: bare, next turn", "1"),
@@ -284,7 +263,7 @@ def test_recovery_is_told_by_what_the_denials_told():
         ("no such tool, next turn", "0"),
         ("no such tool, ever", "0"),
     ]
-    assert told.keys() == json.loads(dumps(view))["runs"][0]["recovery"]["by_told"].keys()
+    assert found.keys() == json.loads(dumps(view))["runs"][0]["recovery"]["by_told"].keys()
 
 
 def test_without_a_denial_no_table_is_without_rows():
@@ -292,3 +271,31 @@ def test_without_a_denial_no_table_is_without_rows():
     assert all(table.rows for table in denial_tables(view.runs))
     titles = {table.title for table in denial_tables(view.runs)}
     assert not any(title.startswith("Recovery by") for title in titles)
+
+
+def test_calls_of_sub_agents_stand_apart_with_their_own_n():
+    worker = sub_agent("worker", LIST, denied("ls"))
+    trials = [
+        trial(LIST, denied("ls"), LIST, number=1, agents=(worker, sub_agent("judge", LIST))),
+        trial(LIST, number=2, agents=(sub_agent("worker", LIST, LIST),)),
+        trial(LIST, number=3),
+    ]
+    view = build_view([run(*trials), run(trial(LIST), run_id="r2", model=card("other"))])
+
+    (table,) = agent_tables(view.runs)
+
+    counts = [
+        (row.label, [(cell.count, cell.value, cell.n) for cell in row.cells]) for row in table.rows
+    ]
+    assert (counts, view.models[0].total.n) == (
+        [
+            ("first agent, all scenarios", [("1", "20.00", "n=5"), ("0", "0.00", "n=1")]),
+            ("judge", [("0", "0.00", "n=1"), ("", "-", "")]),
+            ("worker", [("1", "25.00", "n=4"), ("", "-", "")]),
+        ],
+        5,
+    )
+
+
+def test_without_sub_agents_there_is_no_such_table():
+    assert [*agent_tables(build_view([run(trial(LIST))]).runs)] == []

@@ -33,8 +33,7 @@ def test_a_call_counts_once_a_kind_and_lost_ones_are_among_the_calls_that_were_t
                 played(),
                 played(BROKEN, outcome=Outcome.VOID),
             ]
-        ),
-        FAULTS,
+        ).counted
     )
     assert (
         {kind: counts.kinds.clusters(kind) for kind in (*FAULTS, "object-arguments")},

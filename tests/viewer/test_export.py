@@ -12,7 +12,8 @@ from typer.testing import CliRunner
 from agenteval.cli.app import app
 from agenteval.errors import UsageError
 from agenteval.store.sql import SqlStore
-from agenteval.viewer.application import write
+from agenteval.viewer.application import _states, write
+from agenteval.viewer.pages import PAGES
 
 
 @pytest.fixture
@@ -58,6 +59,10 @@ def test_from_the_first_file_a_class_leads_to_its_call_and_its_transcript(store,
     assert "first difference" in at(transcript.links["second"]).text
     assert "bare-binary" in at(transcript.links["call 2"]).text
     assert json.loads((folder / "reviews.jsonl").read_text())["label"] == "bare-binary"
+
+
+def test_each_page_has_its_states() -> None:
+    assert {*_states()} == {*PAGES}
 
 
 def test_a_folder_that_is_not_empty_and_a_file_are_left_alone(store, tmp_path) -> None:

@@ -135,14 +135,8 @@ def test_an_address_may_say_what_no_page_asks(reader, name) -> None:
 
 
 def test_pages_of_calls_lead_to_each_other_and_back(reader, monkeypatch) -> None:
-    monkeypatch.setattr(
-        "agenteval.store.search.calls_page.__kwdefaults__",
-        {
-            "after": (0, 0),
-            "before": None,
-            "size": 3,
-        },
-    )
+    defaults = {"after": (0, 0), "before": None, "size": 3}
+    monkeypatch.setattr("agenteval.store.search.calls_page.__kwdefaults__", defaults)
     first = asked(reader, "/calls")
     second = asked(reader, first.links["later"])
     third = asked(reader, second.links["later"])

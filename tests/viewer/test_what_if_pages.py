@@ -1,5 +1,7 @@
 """What another allow list would have said of the calls on a page, asked of a shipped scenario."""
 
+import re
+
 import pytest
 from links import Page
 from stored import stored
@@ -25,32 +27,20 @@ def store(tmp_path) -> str:
     return stored(str(tmp_path / "runs.db"), PLAYED)
 
 
-def verdicts(page: Page) -> list[str]:
-    return [" ".join(["would be", *part.split()[:1]]) for part in page.text.split("would be")[1:]]
-
-
 PAGES = ("/trial?run=first&scenario=notes/append&number=1", "/calls?run=first")
 
 
 @pytest.mark.parametrize("address", PAGES)
 @pytest.mark.parametrize(
-    ("allowlist", "said"),
-    [
-        ("notes", ["would be allowed", "would be pipe-to-filter", "would be hallucinated-tool"]),
-        (
-            "pantry",
-            [
-                "would be unlisted-script",
-                "would be pipe-to-filter",
-                "would be hallucinated-tool",
-            ],
-        ),
-    ],
+    ("allowlist", "first"), [("notes", "allowed"), ("pantry", "unlisted-script")]
 )
-def test_beside_each_call_stands_what_that_allow_list_says(store, address, allowlist, said) -> None:
+def test_beside_each_call_stands_what_that_allow_list_says(
+    store, address, allowlist, first
+) -> None:
     answer = client(store).get(f"{address}&allowlist={allowlist}")
     assert answer.status_code == 200, answer.text
-    assert verdicts(Page(answer.text)) == said
+    expected = [first, "pipe-to-filter", "hallucinated-tool"]
+    assert re.findall(r"would be (\S+)", Page(answer.text).text) == expected
 
 
 def test_a_sub_agent_that_the_scenario_no_longer_has_is_told(tmp_path) -> None:
