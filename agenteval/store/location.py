@@ -313,6 +313,9 @@ class Connection(Protocol):
     def execute(self, sql: str, values: Bound, /) -> list[Any]:
         """The rows of a statement as the database's driver takes it."""
 
+    def execute_each(self, sql: str, rows: Sequence[Bound], /) -> None:
+        """Execute a statement for each of these rows."""
+
     def together(self) -> AbstractContextManager[None]:
         """All statements within, or none."""
 
@@ -357,6 +360,10 @@ class FileConnection:
 
     def execute(self, sql: str, values: Bound, /) -> list[Any]:
         return self._done(sql, values)
+
+    def execute_each(self, sql: str, rows: Sequence[Bound], /) -> None:
+        for row in rows:
+            self._done(sql, row)
 
     def together(self) -> AbstractContextManager[None]:
         return all_or_none(self, "BEGIN IMMEDIATE")

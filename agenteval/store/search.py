@@ -17,7 +17,7 @@ import msgspec
 from agenteval.errors import HostError
 from agenteval.store.location import Connection, Query, decoded
 from agenteval.store.read import malformed_value
-from agenteval.store.tables import TableWriter
+from agenteval.store.tables import insert_row
 from agenteval.store.texts import MARK, from_column, to_column
 from agenteval.trial.call import MalformedCall, Outcome
 from agenteval.trial.run import Rejudged
@@ -282,10 +282,8 @@ def save_review(connection: Connection, call_id: int, label: str, note: str, at:
         trials = connection.ask(_TRIAL, call=call_id)
         connection.ask(_FORGET, call=call_id)
         if trials and (label or note):
-            written = TableWriter("review", connection.mark)
             values = {"trial_id": trials[0][0], "call_id": call_id}
-            values |= {"label": label, "note": note, "at": at}
-            connection.execute(written.insert, written.bind(values))
+            insert_row(connection, "review", values | {"label": label, "note": note, "at": at})
     return bool(trials)
 
 

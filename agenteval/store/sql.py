@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from agenteval.errors import Cause, HostError, UsageError
 from agenteval.store import read, write
+from agenteval.store.ingesting import Basis, Judge, LogWriter, Rescored, rescore
 from agenteval.store.location import (
     SCHEMA,
     Connection,
@@ -32,7 +33,7 @@ from agenteval.store.location import (
 from agenteval.store.older import connection_to_read
 from agenteval.store.search import save_review
 from agenteval.store.summaries import INTERRUPTED, known_runs, tables_known
-from agenteval.store.tables import TableWriter
+from agenteval.store.tables import insert_row, update_row
 from agenteval.store.write import (
     Hold,
     RunRecorder,
@@ -46,8 +47,6 @@ from agenteval.trial.summary import ImportedCounts, TrialSummary
 
 if TYPE_CHECKING:
     import sqlalchemy
-
-    from agenteval.store.ingesting import Basis, Judge, LogWriter, Rescored
 
 
 @contextmanager
@@ -266,7 +265,7 @@ def _seconds_together(connection: Connection, run: str, closing: int) -> float |
 # The store.
 
 _THERE = "SELECT 1 FROM run WHERE id = :id UNION ALL SELECT 1 FROM imported WHERE id = :id"
-_NEW = " ON CONFLICT DO NOTHING RETURNING id"  # two may start in one second
+_NEW = "ON CONFLICT DO NOTHING RETURNING id"
 _LOOK = """INSERT INTO look
     (run_id, number, planned, trials, level, verdict, baseline, rules, at, data, judged) VALUES
     (:run, :number, :planned, :trials, :level, :verdict, :baseline, :rules, :at, :data, :judged)
@@ -274,7 +273,7 @@ _LOOK = """INSERT INTO look
 _CRASH = "INSERT INTO crash (run_id, at, said) VALUES (:run, :at, :said)"
 _THE_RUN = "SELECT id FROM run WHERE id = :run"
 _TAGGED = "SELECT labels, note FROM tags WHERE run_id = :run"
-_TAG = " ON CONFLICT (run_id) DO UPDATE SET labels = excluded.labels, note = excluded.note"
+_TAG = "ON CONFLICT (run_id) DO UPDATE SET labels = excluded.labels, note = excluded.note"
 _ASIDE = """UPDATE trial SET replaced = true,
     ending = CASE outcome WHEN '' THEN :broken ELSE ending END,
     reason = CASE outcome WHEN '' THEN :reason ELSE reason END,
@@ -336,25 +335,14 @@ class SqlStore:
         if "engine" in self.__dict__:  # it was asked for
             self.engine.dispose()
 
-    def log_writer(self, taxonomy: str) -> "LogWriter":
+    def log_writer(self, taxonomy: str) -> LogWriter:
         """Return the writer that imports sessions from logs."""
         tables = write.SessionTables(self._connection.mark, taxonomy)
-        from agenteval.store import ingesting  # noqa: PLC0415 -- start-up: an ORM
-
-        return ingesting.LogWriter(self.engine.connect(), tables)
+        return LogWriter(self._connection, tables)
 
     def connect(self) -> "sqlalchemy.Connection":
         """For questions by SQLAlchemy."""
         return self.engine.connect()
-
-    def _add(self, table: str, values: Values, more: str) -> bool:
-        """Insert a row; return True if `more` made the statement return one."""
-        written = TableWriter(table, self._connection.mark)
-        return bool(self._connection.execute(written.insert + more, written.bind(values)))
-
-    def _update_run(self, run_id: str, values: Values) -> None:
-        written = TableWriter("run", self._connection.mark, values)
-        self._connection.execute(written.update, (*written.bind(values), run_id))
 
     def add(self, run: Run) -> Run:
         """Store a new run; return it as stored: another one may just have taken its id."""
@@ -367,10 +355,14 @@ class SqlStore:
     def _added(self, table: str, values: Values) -> str:
         """The id that it has now: its own, or with the first number behind it that is free."""
         ident, number = str(values["id"]), 1
-        while self.exists(ident) or not self._add(table, values | {"id": ident}, _NEW):
+        # Two runs may start in one second.
+        while self.exists(ident) or not self._insert(table, values | {"id": ident}, _NEW):
             number += 1
             ident = f"{values['id']}-{number}"
         return ident
+
+    def _insert(self, table: str, values: Values, more: str) -> list[Any]:
+        return insert_row(self._connection, table, values, more)
 
     def add_imported(self, imported: ImportedCounts) -> ImportedCounts:
         """Store imported counts as `add` does a run."""
@@ -385,14 +377,16 @@ class SqlStore:
             had, noted = before[0] if before else ("[]", "")
             kept = [one for one in decoded(had) if one not in labels]
             values = {"labels": kept if off else [*kept, *labels], "run_id": run_id}
-            self._add("tags", values | {"note": noted if note is None else note}, _TAG)
+            self._insert("tags", values | {"note": noted if note is None else note}, _TAG)
 
     def served_at(self, run_id: str, base_url: str) -> None:
         """Add servers, by their URLs with a space between, to those that the run names."""
         with self._connection.together():
             card = decoded(self.ask("SELECT card FROM run WHERE id = :run", run=run_id)[0][0])
             each = dict.fromkeys(f"{card.get('base_url', '')} {base_url}".split())
-            self._update_run(run_id, {"card": card | {"base_url": " ".join(each)}})
+            update_row(
+                self._connection, "run", run_id, {"card": card | {"base_url": " ".join(each)}}
+            )
 
     def close_run(
         self,
@@ -408,7 +402,7 @@ class SqlStore:
         """
         values = {"complete": complete, "second_reader": dict(second_reader)}
         values |= asdict(effort) if effort else {"seconds": None, "joules": None}
-        self._update_run(run_id, values)
+        update_row(self._connection, "run", run_id, values)
 
     def close_part(
         self,
@@ -432,7 +426,7 @@ class SqlStore:
                 end(self._connection, shard.id)
             counts = Counter(decoded(answers)) + Counter(second_reader)
             values = {"complete": bool(was or complete), "second_reader": dict(counts)}
-            self._update_run(run_id, values | {"seconds": seconds})
+            update_row(self._connection, "run", run_id, values | {"seconds": seconds})
 
     def look(self, run_id: str, look: Look) -> bool:
         """Keep what a gate saw of a run under way; False where there is a look of that number."""
@@ -462,15 +456,12 @@ class SqlStore:
         return read.summarized(self.ask, run_id, where=self.shown)
 
     def review(self, call_id: int, label: str, note: str, at: str) -> bool:
-        """Store a person's review of a call (`store.reviews.save_review`)."""
+        """Store a person's review of a call (`store.search.save_review`)."""
         return save_review(self._connection, call_id, label, note, at)
 
-    def rescore(self, run_id: str, judge: "Judge", basis: "Basis") -> "Rescored":
-        """Judge a run's calls again (`store.rescoring`); both judgements are kept."""
-        from agenteval.store import ingesting  # noqa: PLC0415 -- start-up: an ORM
-
-        judged: Rescored = ingesting.rescore(self.engine, run_id, judge, basis)
-        return judged
+    def rescore(self, run_id: str, judge: Judge, basis: Basis) -> Rescored:
+        """Judge a run's calls again (`store.ingesting.rescore`); both judgements are kept."""
+        return rescore(self._connection, run_id, judge, basis)
 
     def claimed(self, run_id: str, how: Hold = Hold.ALONE) -> AbstractContextManager[None]:
         """The run for one process, or some. Raises UsageError while another one plays it."""

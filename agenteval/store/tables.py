@@ -9,23 +9,22 @@ A row is read and written here without an ORM, whose import takes 30 MB and 0.3 
 """
 
 import json
-import re
+import sqlite3
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
-from operator import itemgetter
 from types import SimpleNamespace
 from typing import Any
 
 import msgspec
 
-from agenteval.store.location import Bound, Query, Values, decoded, statements
+from agenteval.store.location import Bound, Connection, Query, Values, decoded, statements
 from agenteval.store.texts import from_column, packed, to_column
 
-_TABLE = re.compile(r"CREATE TABLE (\w+) \(")
-_COLUMN = re.compile(
-    r'  "?(?P<name>\w+)"? (?P<kind>[A-Z]+)'
-    r"(?: DEFAULT (?P<default>\S+?))?(?P<required> NOT NULL)?,?"
-)
+# What SQLite has read of its own statements describes them better than a pattern of ours would.
+_COLUMNS = """SELECT made.name, column.name, column.type, column.dflt_value, column."notnull"
+    FROM sqlite_master AS made JOIN pragma_table_info(made.name) AS column
+    WHERE made.type = 'table'"""
 _EMPTY: dict[type, str] = {dict: "{}", list: "[]"}
 
 
@@ -123,16 +122,13 @@ class Column:
 
 def _read_columns() -> dict[str, dict[str, Column]]:
     tables: dict[str, dict[str, Column]] = {}
-    for statement in statements():
-        header, *lines = statement.splitlines()
-        table = _TABLE.fullmatch(header)
-        if not table:  # an index
-            continue
-        columns = tables.setdefault(table[1], {})
-        for match in filter(None, map(_COLUMN.fullmatch, lines)):
-            name, kind, default, required = match.groups()
+    with closing(sqlite3.connect(":memory:")) as database:
+        for statement in statements():
+            database.execute(statement)
+        for table, name, kind, default, is_required in database.execute(_COLUMNS):
             literal = None if default is None else default.strip("'")
-            columns[name] = Column(table[1], name, kind, literal, bool(required))
+            columns = tables.setdefault(table, {})
+            columns[name] = Column(table, name, kind, literal, bool(is_required))
     return tables
 
 
@@ -163,15 +159,8 @@ class TableWriter:
         columns: Collection[str] = (),
         set_on_insert: Collection[str] = (),
     ) -> None:
-        of_table = TABLES[table]
         names = [name for name in columns or _written(table) if name not in set_on_insert]
-        # Of one column alone an itemgetter would give no tuple.
-        self._row_of = itemgetter(*names, names[-1])
-        self._encoders = [
-            (position, encode)
-            for position, name in enumerate(names)
-            if (encode := of_table[name].encode)
-        ]
+        self._encoders = [(name, TABLES[table][name].encode) for name in names]
         quoted = [f'"{name}"' for name in (*set_on_insert, *names)]  # one is called limit
         marks = ", ".join([mark] * len(quoted))
         self.insert = f'INSERT INTO "{table}" ({", ".join(quoted)}) VALUES ({marks})'  # noqa: S608 -- our own columns
@@ -179,16 +168,38 @@ class TableWriter:
         self.update = f'UPDATE "{table}" SET {changes} WHERE id = {mark}'  # noqa: S608 -- likewise
 
     def bind(self, values: Values) -> Bound:
-        *row, _ = self._row_of(values)
-        for position, encode in self._encoders:
-            row[position] = encode(row[position])
+        row = []
+        for name, encode in self._encoders:
+            value = values[name]
+            row.append(encode(value) if encode else value)
         return tuple(row)
 
 
 def _written(table: str) -> list[str]:
     """The columns but the id, where the database numbers the rows."""
     columns = TABLES[table].values()
-    return [one.name for one in columns if (one.name, one.kind) != ("id", "INTEGER")]
+    return [column.name for column in columns if (column.name, column.kind) != ("id", "INTEGER")]
+
+
+def insert_row(connection: Connection, table: str, values: Values, more: str = "") -> list[Any]:
+    """Insert a row; return what `more`, the end of the statement, has it return."""
+    writer = TableWriter(table, connection.mark)
+    return connection.execute(f"{writer.insert} {more}", writer.bind(values))
+
+
+def update_row(connection: Connection, table: str, ident: int | str, values: Values) -> None:
+    """Put these values into the row with this id."""
+    writer = TableWriter(table, connection.mark, values)
+    connection.execute(writer.update, (*writer.bind(values), ident))
+
+
+def change_row(connection: Connection, table: str, row: Any, values: Values) -> bool:
+    """Put the values into a row as `read_rows` gives it; return False if it has them already."""
+    changes = {name: value for name, value in values.items() if value != getattr(row, name)}
+    if changes:
+        update_row(connection, table, row.id, changes)
+        vars(row).update(changes)
+    return bool(changes)
 
 
 def read_rows(
@@ -200,12 +211,10 @@ def read_rows(
     """
     columns = [column for name, column in TABLES[table].items() if name not in but]
     names = [column.name for column in columns]
-    decoders = [
-        (position, decode) for position, column in enumerate(columns) if (decode := column.decode)
-    ]
+    decoders = [(column.name, column.decode) for column in columns if column.decode]
     listed = ", ".join(f'"{name}"' for name in names)
     for stored in query(f'SELECT {listed} FROM "{table}" {condition}', **values):  # noqa: S608 -- our own columns
-        row = list(stored)
-        for position, decode in decoders:
-            row[position] = decode(row[position])
-        yield SimpleNamespace(**dict(zip(names, row, strict=True)))
+        row = dict(zip(names, stored, strict=True))
+        for name, decode in decoders:
+            row[name] = decode(row[name])
+        yield SimpleNamespace(**row)
