@@ -230,7 +230,7 @@ class OpenAIModel:
         self, body: bytes, request: Asked, started: float, reader: StreamReader, write: Write
     ) -> Turn:
         try:
-            reply = await self._transport.post(f"{self._url}/chat/completions", body)
+            reply = await self._transport.send(f"{self._url}/chat/completions", body)
         except (aiohttp.ClientConnectionError, ConnectionError) as error:
             raise failed(self._url, error, begun=False) from error
         whole = None  # the body of a reply that is not streamed

@@ -10,7 +10,7 @@ renders a prompt shows them; of any other, the tokens that it counts say so.
 
 import asyncio
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -217,7 +217,7 @@ PROBE_SECONDS: Final = 120.0  # for one reply: a large model reads its first pro
 THOUGHT, ANSWERED = "zirconquill", "umbravex"  # reasoning in the tool loop, and before an answer
 FIRST, SECOND, SAID = "marlowhisk", "pellucidor", "quandrift"  # two results, and the answer
 IDS: Final = ("call-kestrel", "call-osprey")
-Ask = Callable[[str, Json], Json]  # posts to a path; empty where no object comes back
+Ask = Callable[[str, Json], Awaitable[Json]]  # posts to a path; empty where no object comes back
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,25 +249,26 @@ def _conversation(*, goes_on: bool) -> tuple[Message, ...]:
 
 async def probe(entry: ModelEntry) -> Probed:
     """Probe this server. What it does not show is reported as unknown, and is no error."""
-    findings, prompt = await asyncio.to_thread(_probe_conversation, entry)
+    findings, prompt = await _probe_conversation(entry)
     treatment = await ask_server(entry)
     return Probed((*findings, *treatment.items()), prompt)
 
 
-def _probe_conversation(entry: ModelEntry) -> tuple[list[tuple[str, str]], str]:
-    def ask(path: str, content: Json) -> Json:
-        page = fetch_page(entry, path, PROBE_SECONDS, msgspec.json.encode(content))
+async def _probe_conversation(entry: ModelEntry) -> tuple[list[tuple[str, str]], str]:
+    async def ask(path: str, content: Json) -> Json:
+        page = await fetch_page(entry, path, PROBE_SECONDS, msgspec.json.encode(content))
         return page.json if page else {}
 
     loop = _body(entry, _conversation(goes_on=False))
     later = _body(entry, _conversation(goes_on=True))
-    prompt, by = _render(ask, loop)
+    prompt, by = await _render(ask, loop)
     if prompt:
-        findings = [("prompt rendered", f"by {by}")]
-        findings += _read_prompts(prompt, _render(ask, later)[0])
+        prompt_later, _ = await _render(ask, later)
+        findings = [("prompt rendered", f"by {by}"), *_read_prompts(prompt, prompt_later)]
     else:
         reason = "no: the server has no page that renders one; by its counts"
-        findings = [("prompt rendered", reason), *_count_parts(ask, loop, later)]
+        findings = [("prompt rendered", reason)]
+        findings += [finding async for finding in _count_parts(ask, loop, later)]
     rule = entry.reasoning or usual(entry.model, entry.base_url)
     findings.append(("reasoning, by our rule", TOLD[rule]))
     return findings, prompt
@@ -286,15 +287,15 @@ def _body(entry: ModelEntry, messages: Sequence[Message]) -> dict[str, Any]:
     return body
 
 
-def _render(ask: Ask, body: Json) -> tuple[str, str]:
+async def _render(ask: Ask, body: Json) -> tuple[str, str]:
     """The prompt that the model would read, and the page that shows it; empty where none does."""
     conversation = {key: body[key] for key in ("model", "messages", "tools") if key in body}
-    page = ask("/apply-template", conversation)
+    page = await ask("/apply-template", conversation)
     if isinstance(page.get("prompt"), str):
         return page["prompt"], "/apply-template"  # llama.cpp
-    page = ask("/tokenize", conversation)
+    page = await ask("/tokenize", conversation)
     if isinstance(page.get("tokens"), list):  # vLLM
-        back = ask("/detokenize", {"model": body["model"], "tokens": page["tokens"]})
+        back = await ask("/detokenize", {"model": body["model"], "tokens": page["tokens"]})
         if isinstance(back.get("prompt"), str):
             return back["prompt"], "/tokenize and /detokenize"
     return "", ""
@@ -316,26 +317,28 @@ def _read_prompts(loop: str, later: str) -> Iterator[tuple[str, str]]:
     yield "ids of calls", "read" if all(ident in loop for ident in IDS) else "not read"
 
 
-def _count_parts(ask: Ask, loop: Json, later: Json) -> Iterator[tuple[str, str]]:
+async def _count_parts(ask: Ask, loop: Json, later: Json) -> AsyncIterator[tuple[str, str]]:
     """The same by the prompt tokens of replies of one token: less sent, less counted."""
-    whole = _tokens(ask, loop)
-    after = _tokens(ask, later)
+    whole = await _tokens(ask, loop)
+    after = await _tokens(ask, later)
     if not whole:
         yield "conversation", "unknown: the server does not take it, or counts no tokens"
         return
-    bare = _tokens(ask, _without_thought(loop))
+    bare = await _tokens(ask, _without_thought(loop))
     yield "reasoning in the tool loop", _differs(whole, bare)
     if after:
-        yield "reasoning behind an answer", _differs(after, _tokens(ask, _without_thought(later)))
+        bare_after = await _tokens(ask, _without_thought(later))
+        yield "reasoning behind an answer", _differs(after, bare_after)
     for at, name in ((-2, "first"), (-1, "second")):
         cut = [dict(message) for message in loop["messages"]]
         cut[at]["content"] = ""
-        yield f"result of the {name} call", _differs(whole, _tokens(ask, {**loop, "messages": cut}))
+        without = await _tokens(ask, {**loop, "messages": cut})
+        yield f"result of the {name} call", _differs(whole, without)
 
 
-def _tokens(ask: Ask, body: Json) -> int:
+async def _tokens(ask: Ask, body: Json) -> int:
     """0 where the server does not say."""
-    reply = ask("/v1/chat/completions", {**body, "max_tokens": 1})
+    reply = await ask("/v1/chat/completions", {**body, "max_tokens": 1})
     return usage(reply.get("usage")).prompt_tokens
 
 

@@ -42,19 +42,19 @@ from agenteval.trial.trial import Timing, Turn, Usage, timing_of
 LARGEST_BODY = 32 << 20  # bytes; a stream of 100,000 tokens has 25 MB
 
 
-class _BodyError(Exception):
+class BodyError(Exception):
     """A body that is not read, or not to its end."""
 
 
-class _TooLargeError(_BodyError):
+class _TooLargeError(BodyError):
     """A body that went over the bound; what was left of it is not read."""
 
 
-class _CompressedError(_BodyError):
+class _CompressedError(BodyError):
     """A compressed body, though none was requested: a bound on its size would not hold."""
 
 
-FAILURES = (aiohttp.ClientError, _BodyError)
+FAILURES = (aiohttp.ClientError, BodyError)
 
 
 class Reply:
@@ -103,14 +103,23 @@ class Transport:
     between two reads would be set anew with each, a tenth of a chunk's cost.
     """
 
-    def __init__(self, headers: Mapping[str, str], *, connect: float | None = None) -> None:
+    def __init__(
+        self,
+        headers: Mapping[str, str],
+        *,
+        connect: float | None = None,
+        largest: int = LARGEST_BODY,
+    ) -> None:
         self._headers = {**headers, "accept-encoding": "identity"}
         self._connect = connect
+        self._largest = largest
         self._session: aiohttp.ClientSession | None = None
         self._hangs_up = False
 
-    async def post(self, url: str, body: bytes) -> Reply:
-        response = await self._opened().post(
+    async def send(self, url: str, body: bytes | None = None) -> Reply:
+        """Post the body, or get what is at the URL if there is none."""
+        response = await self._opened().request(
+            "GET" if body is None else "POST",
             url,
             headers={"connection": "close"} if self._hangs_up else None,
             data=body,
@@ -121,7 +130,7 @@ class Transport:
             response.close()
             raise _CompressedError("a compressed reply, though none was asked for")
         self._hangs_up = response.headers.get("server", "").startswith("llama.cpp")
-        return Reply(response, LARGEST_BODY)
+        return Reply(response, self._largest)
 
     def _opened(self) -> aiohttp.ClientSession:
         """The session; it belongs to the loop that runs now."""
