@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from typing import Any, NamedTuple
 
+import msgspec
+
 from agenteval.errors import Cause, UsageError
 from agenteval.shell.gate import Span
 from agenteval.store.location import Query, Values, resolve_name
@@ -20,7 +22,7 @@ from agenteval.store.summaries import (
     summary_values,
     tables_known,
 )
-from agenteval.store.tables import read_rows
+from agenteval.store.tables import blank_row, columns_but, read_rows
 from agenteval.store.texts import (
     NO_PROMPTS,
     Prompts,
@@ -32,7 +34,6 @@ from agenteval.store.texts import (
 )
 from agenteval.trial.call import (
     Allowed,
-    Blame,
     Denied,
     Ending,
     Finding,
@@ -59,7 +60,6 @@ from agenteval.trial.trial import (
 )
 
 Row = Any  # with an attribute for each column that was read
-_UNDERIVED = dict.fromkeys(("derived", "offending", "shape"), "")  # as all but calls out of logs
 # Columns of a turn, and of a sub-agent, that are the field of the same name.
 _OF_TURN = ("text", "finish_reason", "seconds", "repeats", "model", "ended", "reasoning", "raw")
 _OF_AGENT = ("name", "number", "parent", "depth", "ending", "reason", "turn", "position")
@@ -68,16 +68,16 @@ _GAPS = ("gap_mean", "gap_median", "gap_p95", "gap_longest")
 
 
 def turn_values(trial_id: int, number: int, turn: Turn, *, agent: str) -> Values:
-    timing = turn.timing
-    return {
+    values = blank_row("turn") | {name: getattr(turn, name) for name in _OF_TURN}
+    if timing := turn.timing:
+        values["first_piece"] = timing.first
+        values["pieces"] = timing.pieces
+        values |= {name: getattr(timing, name) for name in _GAPS}
+    return values | {
         "trial_id": trial_id,
         "agent": agent,
         "number": number,
-        **{name: getattr(turn, name) for name in _OF_TURN},
         **asdict(turn.usage),
-        "first_piece": timing.first if timing else None,
-        "pieces": timing.pieces if timing else 0,
-        **{name: getattr(timing, name) if timing else 0.0 for name in _GAPS},
         "garbles": [asdict(call) for call in turn.malformed],
         "repairs": [asdict(repair) for repair in turn.repairs],
         "calls": [call_fields(call) for call in turn.calls],
@@ -87,72 +87,60 @@ def turn_values(trial_id: int, number: int, turn: Turn, *, agent: str) -> Values
 def _turn_value(row: Row) -> Turn:
     # The column `raw` is not always read.
     values: dict[str, Any] = {name: getattr(row, name, "") for name in _OF_TURN}
+    tokens = [getattr(row, name) for name in _TOKENS]
+    timing = None
+    if row.first_piece is not None:
+        gaps = [getattr(row, name) for name in _GAPS]
+        timing = Timing(row.first_piece, row.pieces, *gaps)
     return Turn(
         **values,
         calls=tuple(map(written_call, row.calls)),
-        usage=Usage(*(getattr(row, name) for name in _TOKENS)),
-        timing=_timing(row),
+        usage=Usage(*tokens),
+        timing=timing,
         malformed=tuple(map(malformed_value, row.garbles)),
         repairs=tuple(Repair(**repair) for repair in row.repairs),
     )
 
 
-def _timing(row: Row) -> Timing | None:
-    if row.first_piece is None:
-        return None
-    return Timing(row.first_piece, row.pieces, *(getattr(row, name) for name in _GAPS))
-
-
 @as_written()
 def malformed_value(stored: dict[str, Any]) -> MalformedCall:
-    return MalformedCall(**(stored | {"blame": Blame(stored["blame"])}))
+    return msgspec.convert(stored, MalformedCall)
 
 
 def call_values(
     trial_id: int, record: CallRecord, *, agent: str, policy: str, taxonomy: str
 ) -> Values:
-    call = record.call
-    execution = record.execution
-    values: Values = {
-        "exit_code": None,
-        "output": None,
-        "output_is_reply": False,
-        "seconds": None,
-        "limit": "",
-        "cut": False,
-    }
-    if execution:
-        values = asdict(execution)
+    values = blank_row("call")
+    if record.execution:
+        values |= asdict(record.execution)
         # Nearly always: then it is stored once.
-        values["output_is_reply"] = execution.output == record.reply
+        values["output_is_reply"] = record.execution.output == record.reply
         if values["output_is_reply"]:
             values["output"] = ""
+    written = call_fields(record.call)
+    written["call_id"] = written.pop("id")
     return values | {
         "trial_id": trial_id,
         "agent": agent,
         "turn": record.turn,
         "position": record.position,
-        "call_id": call.id,
-        "name": call.name,
-        "raw": call.raw,
-        "arguments": None if call.arguments is None else dict(call.arguments),
-        "garbled": call.malformed,
+        **written,
         **verdict_values(record.verdict),
         "objection": record.objection,
         "policy": policy,
         "taxonomy": taxonomy,
         "reply": record.reply,
         "harness": record.harness,
-        **_UNDERIVED,
     }
 
 
 def call_value(row: Row) -> CallRecord:
+    findings = [_finding(stored) for stored in row.findings]
     return CallRecord(
         turn=row.turn,
         position=row.position,
         call=ToolCall(row.call_id, row.name, row.raw, row.arguments, row.garbled),
-        verdict=_verdict(row),
+        verdict=Allowed() if row.allowed else Denied.explained(findings),
         reply=row.reply,
         execution=_execution(row),
         objection=row.objection,
@@ -162,20 +150,15 @@ def call_value(row: Row) -> CallRecord:
 
 def verdict_values(verdict: Verdict) -> Values:
     primary = verdict.primary
+    findings = []
+    for finding in verdict.findings:
+        shown = {"evidence": finding.evidence._asdict(), "facets": list(finding.facets)}
+        findings.append(finding._asdict() | shown)
     return {
         "allowed": verdict.allowed,
         "failure_class": primary.failure_class if primary else "",
-        "findings": [_finding_fields(finding) for finding in verdict.findings],
+        "findings": findings,
     }
-
-
-def _finding_fields(finding: Finding) -> Values:
-    shown = {"evidence": finding.evidence._asdict(), "facets": list(finding.facets)}
-    return finding._asdict() | shown
-
-
-def _verdict(row: Row) -> Verdict:
-    return Allowed() if row.allowed else Denied.explained([*map(_finding, row.findings)])
 
 
 @as_written()
@@ -191,8 +174,13 @@ def _finding(stored: dict[str, Any]) -> Finding:
 def _execution(row: Row) -> Execution | None:
     if row.output is None or row.seconds is None:
         return None
-    output = row.reply if row.output_is_reply or row.output == row.reply else row.output
-    return Execution(row.exit_code, output, row.seconds, row.limit, row.cut)
+    return Execution(
+        row.exit_code,
+        row.reply if row.output_is_reply else row.output,
+        row.seconds,
+        row.limit,
+        row.cut,
+    )
 
 
 @as_written()
@@ -224,17 +212,14 @@ def trial_value(
 
 def ended_values(trial: Trial) -> Values:
     """Return the columns that the row of a trial gets when the trial has ended."""
+    # The turns and calls of a sub-agent are rows of their own.
+    agents = [{name: getattr(part, name) for name in _OF_AGENT} for part in trial.agents]
     return {
         "ending": trial.ending,
         "seconds": trial.seconds,
         **summary_values(summarize(trial)),
-        "agents": [_agent_fields(part) for part in trial.agents],
+        "agents": agents,
     }
-
-
-def _agent_fields(part: AgentPart) -> Values:
-    """Return a sub-agent's fields in its trial's row; its turns and calls are rows of their own."""
-    return {name: getattr(part, name) for name in _OF_AGENT}
 
 
 def _agents(
@@ -287,8 +272,8 @@ _TURNS = """SELECT count(*) FROM turn JOIN trial ON trial.id = turn.trial_id
     WHERE trial.run_id = :run"""
 _TRIALS = "SELECT cause, retries FROM trial WHERE run_id = :run"
 _ENDLESS = 2**31 - 1  # as far as both databases count
-OPTIONS = tuple(one.name for one in fields(Options))
-NO_REQUEST = ("", Cause.OURS, Cause.INTERRUPTED, Cause.CONTEXT_CUT)  # what no failed request ended
+# What no failed request ended.
+_NO_REQUEST = ("", Cause.OURS, Cause.INTERRUPTED, Cause.CONTEXT_CUT)
 
 
 class Part(NamedTuple):
@@ -339,54 +324,55 @@ def without_trials(query: Query, run: str) -> Run:
     """Return the run of this id, with what is stored of it apart from its trials."""
     return replace(
         _run(query, run),
-        replaced=dict(tuple(row) for row in query(_REPLACED, run=run)),
+        replaced=replayed(query, run),
         requests=_requests(query, run),
         crashes=tuple(Crash(*row) for row in query(_CRASHES, run=run)),
     )
 
 
+def replayed(query: Query, run: str) -> Mapping[str, int]:
+    """Return the number of void trials that were played again, by the cause of the void."""
+    return {str(cause): int(count) for cause, count in query(_REPLACED, run=run)}
+
+
 @as_written()
 def _run(query: Query, run: str) -> Run:
     (row,) = read_rows(query, "run", "WHERE id = :run", run=run)
-    columns = vars(row)
-    _check_shapes(columns)
-    _, _, seconds, joules, card, options, arm, source = map(columns.pop, RUN_OTHERWISE)
+    for name in ("policies", "judged", "scenarios", "second_reader", "options"):
+        if not isinstance(getattr(row, name), dict):
+            raise TypeError(f"{name} is no table")
+    columns = {name: getattr(row, name) for name in columns_but("run", *RUN_OTHERWISE)}
     return Run(
         **columns,
-        model=ModelCard(**card),
-        options=_options(options),
-        arm=ArmCard(**arm) if arm else None,
-        source=Source(**source) if source else None,
-        effort=None if seconds is None else Effort(seconds, joules),
+        model=ModelCard(**row.card),
+        options=_options(row.options),
+        arm=ArmCard(**row.arm) if row.arm else None,
+        source=Source(**row.source) if row.source else None,
+        effort=None if row.seconds is None else Effort(row.seconds, row.joules),
         looks=tuple(Look(*look) for look in query(_LOOKS, run=run)),
     )
 
 
-def _check_shapes(columns: Mapping[str, Any]) -> None:
-    """Raises TypeError or ValueError for what no run of ours has in its row."""
-    for name in ("policies", "judged", "scenarios", "second_reader", "options"):
-        if not isinstance(columns[name], dict):
-            raise TypeError(f"{name} is no table")
-    trials = columns["options"].get("trials", 1)
-    if not isinstance(trials, int) or trials < 1:
-        raise ValueError(f"{trials!r} trials")
-
-
 def _options(stored: dict[str, Any]) -> Options | None:
-    """None of a run of before they were kept; once an arm was called a profile."""
+    """Return the options; None of a run from before they were kept."""
     if not stored:
         return None
-    values = dict(stored)
-    if "profile" in values:
-        values.setdefault("arm", values["profile"])
-    return Options(**{name: values[name] for name in OPTIONS if name in values})
+    # Once an arm was called a profile.
+    arm = {"arm": stored["profile"]} if "profile" in stored else {}
+    options = msgspec.convert(arm | stored, Options)
+    if options.trials < 1:
+        raise ValueError(f"{options.trials!r} trials")
+    return options
 
 
 def _requests(query: Query, run: str) -> int:
     """Count the requests: those answered, those sent again, and those that made a trial void."""
-    trials = query(_TRIALS, run=run)
-    answered = int(query(_TURNS, run=run)[0][0])
-    return answered + sum(int(again) + (cause not in NO_REQUEST) for cause, again in trials)
+    requests = int(query(_TURNS, run=run)[0][0])
+    for cause, retries in query(_TRIALS, run=run):
+        requests += retries
+        if cause not in _NO_REQUEST:
+            requests += 1
+    return requests
 
 
 def transcripts(query: Query, run: str, worlds: Sequence[World]) -> Iterator[Trial]:

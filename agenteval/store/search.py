@@ -2,8 +2,8 @@
 
 `calls_page` finds calls by class, scenario, outcome, agent or text, a page at a time; `grouped`
 counts them. `reviews` are what people said of calls: a label that corrects the classifier's, and a
-note. `tallied` has the sums of a run's turns and calls; `replayed`, `garbled` and `rejudged` have
-what those hide: trials that were played again, calls that were spoilt, or judged again.
+note. `tallied` has the sums of a run's turns and calls; `garbled` and `rejudged` have what those
+hide: calls that were spoilt, or judged again.
 """
 
 import json
@@ -86,7 +86,7 @@ class FoundCall:
 
 
 @dataclass(frozen=True, slots=True)
-class CallPage:
+class _CallPage:
     """`earlier` is what the page before it ends at, `later` what the next begins at; None: no more.
 
     A search for text looks through SPAN calls a page: where there are more it is `partial`.
@@ -138,7 +138,7 @@ def calls_page(
     after: Key = START,
     before: Key | None = None,
     size: int = SIZE,
-) -> CallPage:
+) -> _CallPage:
     """The first calls behind `after`, or the last ones before `before`."""
     where, named = _conditions(filters)
     begin, order = ("<", "DESC") if before else (">", "ASC")
@@ -156,11 +156,11 @@ def calls_page(
     is_partial = end is not None
     if before:
         later = calls[0].key if calls else key
-        return CallPage(calls[::-1], ahead, later, partial=is_partial)
+        return _CallPage(calls[::-1], ahead, later, partial=is_partial)
     earlier = None
     if after != START:
         earlier = calls[0].key if calls else after
-    return CallPage(calls, earlier, ahead, partial=is_partial)
+    return _CallPage(calls, earlier, ahead, partial=is_partial)
 
 
 def grouped(query: Query, filters: Wanted, by: Group) -> list[tuple[str, int]]:
@@ -359,7 +359,6 @@ _CALLS = """SELECT trial_id, CASE WHEN own AND ran THEN "limit" ELSE '' END, cou
 _TURNS = """SELECT trial_id, agent, number, garbles, repairs, calls, seconds, first_piece, pieces,
     gap_median, gap_p95, prompt_tokens, completion_tokens, reasoning_tokens, cached_tokens
     FROM turn WHERE trial_id IN (%s) ORDER BY id"""
-_REPLACED = "SELECT cause, count(*) FROM trial WHERE run_id = :run AND replaced GROUP BY cause"
 _FIRST = """SELECT rescore.taxonomy_before, rescore.policies_before, run.taxonomy, run.policies
     FROM rescore JOIN run ON run.id = rescore.run_id WHERE run.id = :run ORDER BY rescore.id"""
 _MOVED = """SELECT "call".allowed, count(*) FROM (SELECT min(judgement.id) AS id FROM judgement
@@ -460,11 +459,6 @@ def _tally(
         malformed=malformed,
         repairs=repairs,
     )
-
-
-def replayed(query: Query, run: str) -> Mapping[str, int]:
-    """Return the number of void trials that were played again, by the cause of the void."""
-    return {str(cause): int(count) for cause, count in query(_REPLACED, run=run)}
 
 
 def garbled(query: Query, run: str) -> Sequence[Sequence[tuple[int, MalformedCall]]]:

@@ -13,8 +13,9 @@ import sqlite3
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
+from functools import cache
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -50,39 +51,26 @@ def _decode_text(stored: str | None) -> str | None:
     return None if stored is None else from_column(stored)
 
 
-_ENCODERS: Mapping[str, Callable[[Any], Any]] = {
-    "JSON": _encode_json,
-    "TEXT": _encode_text,
-    "packed TEXT": packed,
-}
-_DECODERS: Mapping[str, Callable[[Any], Any]] = {
-    "JSON": decoded,
-    "TEXT": _decode_text,
-    "BOOLEAN": bool,
-}
-# The value of a column that has no default, in a row of which nothing is known yet.
-_BLANKS: Values = {
-    "VARCHAR": "",
-    "TEXT": "",
-    "JSON": [],
-    "INTEGER": 0,
-    "FLOAT": 0.0,
-    "BOOLEAN": False,
-}
-
-
 def _is_true(literal: str) -> bool:
     return literal == "1"
 
 
-# A default is written as text, whatever the kind of its column.
-_DEFAULTS: Mapping[str, Callable[[str], Any]] = {
-    "VARCHAR": str,
-    "TEXT": str,
-    "JSON": json.loads,
-    "INTEGER": int,
-    "FLOAT": float,
-    "BOOLEAN": _is_true,
+class _Kind(NamedTuple):
+    """The values of one kind of column: where there is no default, of a default, to and from it."""
+
+    blank: Any
+    read_default: Callable[[str], Any]
+    encode: Callable[[Any], Any] | None = None
+    decode: Callable[[Any], Any] | None = None
+
+
+_KINDS = {
+    "VARCHAR": _Kind("", str),
+    "TEXT": _Kind("", str, _encode_text, _decode_text),
+    "JSON": _Kind([], json.loads, _encode_json, decoded),
+    "INTEGER": _Kind(0, int),
+    "FLOAT": _Kind(0.0, float),
+    "BOOLEAN": _Kind(blank=False, read_default=_is_true, decode=bool),
 }
 
 
@@ -92,7 +80,7 @@ class Column:
 
     table: str
     name: str
-    kind: str  # VARCHAR, TEXT, JSON, INTEGER, FLOAT or BOOLEAN
+    kind: str  # one of _KINDS
     default: str | None
     is_required: bool
 
@@ -106,18 +94,17 @@ class Column:
         """The value in a row of which nothing is known yet."""
         if not self.is_required:
             return None
-        if self.default is None:
-            return _BLANKS[self.kind]
-        return _DEFAULTS[self.kind](self.default)
+        kind = _KINDS[self.kind]
+        return kind.blank if self.default is None else kind.read_default(self.default)
 
     @property
     def encode(self) -> Callable[[Any], Any] | None:
         """The function that makes a value one for the driver; None where that takes it as it is."""
-        return _ENCODERS.get(f"packed {self.kind}" if self.is_packed else self.kind)
+        return packed if self.is_packed else _KINDS[self.kind].encode
 
     @property
     def decode(self) -> Callable[[Any], Any] | None:
-        return _DECODERS.get(self.kind)
+        return _KINDS[self.kind].decode
 
 
 def _read_columns() -> dict[str, dict[str, Column]]:
@@ -137,6 +124,11 @@ TABLES: Mapping[str, Mapping[str, Column]] = _read_columns()
 
 def blank_row(table: str) -> Values:
     """Return a row of which nothing is known yet."""
+    return dict(_blank_values(table))
+
+
+@cache
+def _blank_values(table: str) -> Values:
     return {name: column.blank for name, column in TABLES[table].items()}
 
 
