@@ -14,10 +14,10 @@ import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from ipaddress import ip_address
 from operator import attrgetter
 from socket import gethostname
-from types import TracebackType
 from typing import Any, Self
 from urllib.parse import urlsplit
 
@@ -202,23 +202,15 @@ class EndpointsHealth:
 
     async def __aenter__(self) -> Self:
         for entry in self.entry.per_server:
-            health = ServerHealth(entry, self._keeper(entry.base_url))
+            health = ServerHealth(entry, partial(self._keep, entry.base_url))
             self._by_url[entry.base_url] = await self._open.enter_async_context(health)
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self._open.__aexit__(kind, error, trace)
+    async def __aexit__(self, *error: object) -> None:
+        await self._open.__aexit__(*error)  # type: ignore[arg-type] # they are passed through
 
-    def _keeper(self, url: str) -> Callable[[Crash], None]:
-        def keep(crash: Crash) -> None:
-            self.keep(replace(crash, said=f"{url}: {crash.said}"))
-
-        return keep
+    def _keep(self, url: str, crash: Crash) -> None:
+        self.keep(replace(crash, said=f"{url}: {crash.said}"))
 
     async def after(self, error: InfrastructureError) -> InfrastructureError:
         health = self._by_url.get(error.endpoint)

@@ -161,36 +161,24 @@ class OpenAIModel:
     async def _request(
         self, body: bytes, request: Asked, *, first: bool, write: Write = nowhere
     ) -> Turn:
-        try:
-            return await self._understood(body, request, first=first, write=write)
-        except Exception as error:
-            self._keys.hide(error)  # what broke may quote what the server sent
-            raise
-
-    async def _understood(self, body: bytes, request: Asked, *, first: bool, write: Write) -> Turn:
         started = time.perf_counter()
         try:
             return self._same(await self._answer(body, request, started, write))
         except RefusedError as error:
-            self._keys.hide(error)  # before the excerpt cuts one in two
             received = refused_call(error.said)
             if received is None:
                 raise refusal(self._entry, error, first=first, was_served=self.known) from error
             self.known = True
-            seconds = time.perf_counter() - started
-            raw = received.refusal
             return turn_of(
                 received,
                 request,
                 usage=Usage(),
-                raw=raw,
-                seconds=seconds,
+                raw=received.refusal,
+                seconds=time.perf_counter() - started,
             )
         except ReplyError as error:
-            self._keys.hide(error)
             raise InfrastructureError(f"{self._url}: {error}", Cause.BAD_REPLY) from error
         except FAILURES as error:
-            self._keys.hide(error)
             raise failed(self._url, error, begun=True) from error
 
     async def relay(self, request: Mapping[str, Any], *, seed: int, write: Write) -> Turn:
@@ -225,6 +213,10 @@ class OpenAIModel:
             except TimeoutError as error:
                 message = f"{self._url}: no reply within {round(allowed(), 1):g} s"
                 raise InfrastructureError(message, Cause.TIMEOUT) from error
+            except Exception as error:
+                # What broke may quote what the server sent; an excerpt may cut a key in two.
+                self._keys.hide(error)
+                raise
 
     async def _post(
         self, body: bytes, request: Asked, started: float, reader: StreamReader, write: Write

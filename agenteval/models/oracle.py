@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from agenteval.classes.catalogue import failure_classes
 from agenteval.config.prompts import spoken
 from agenteval.models.persona import Written, bash_call
-from agenteval.models.request import parse_arguments
+from agenteval.models.request import parsed_call
 from agenteval.models.simulated import Known, Memory
 from agenteval.policy.command_lines import Argument, CommandLine, normalise
 from agenteval.policy.policy import READ, WRITE, Policy, admitted_path
@@ -57,8 +57,9 @@ class Oracle:
             elif work and message.role == "user" and work.prompt.task in message.content:
                 number = 0  # the task is given, perhaps once more
         plan = [*self._plan(work, spoken(tools))] if work else []
-        calls = [_call(number, plan[number])] if number < len(plan) else []
-        return _turn("", tuple(calls))
+        if number >= len(plan):
+            return _turn("")
+        return _turn("", as_tool_call(plan[number], number))
 
     def _plan(self, known: Known, profile: Profile) -> Iterator[Written]:
         yield from self._slips.get(known.name, ())
@@ -88,7 +89,7 @@ class Talker:
         self, messages: Sequence[Message], tools: Sequence[ToolSchema], *, seed: int
     ) -> Turn:
         del messages, tools, seed
-        return _turn(self._text, ())
+        return _turn(self._text)
 
 
 def written_calls(
@@ -100,23 +101,12 @@ def written_calls(
         yield profile.as_own_call(ToolCall(f"call-{number}", name, raw, json.loads(raw)), tools)
 
 
-def as_tool_call(written: Written) -> ToolCall:
-    """The call that a written one becomes, once its arguments are read."""
-    return _call(0, written)
+def as_tool_call(written: Written, number: int = 0) -> ToolCall:
+    """Return the call that a written one becomes, once its arguments are read."""
+    return parsed_call(f"call-{number}", written.name, written.arguments)
 
 
-def _call(number: int, written: Written) -> ToolCall:
-    arguments, malformed = parse_arguments(written.arguments)
-    return ToolCall(
-        f"call-{number}",
-        written.name,
-        written.arguments,
-        arguments,
-        malformed,
-    )
-
-
-def _turn(text: str, calls: tuple[ToolCall, ...]) -> Turn:
+def _turn(text: str, *calls: ToolCall) -> Turn:
     return Turn(
         text,
         calls,

@@ -69,15 +69,15 @@ class Player:
     def reply(self, past: Sequence[PastCall]) -> Reply:
         at = self.standing(past)
         if at.place == len(at.way):
-            return Reply("", self.chance.choice(self.persona.thoughts.done))
+            return self._words(self.persona.thoughts.done)
         if past and past[-1].denied:
             return self._after_denial(at)
-        closing = self.persona.closing
-        any_denied = any(call.denied for call in past)
-        stop = closing.stop_denied if any_denied else closing.stop
+        stop = self.persona.closing.stop
+        if any(call.denied for call in past):
+            stop = self.persona.closing.stop_denied
         # Work is left undone only where nothing but its closing calls is left of it.
         if at.place >= at.closing and self._happens(stop):
-            return self._words()
+            return self._words(self.persona.thoughts.words)
         return self._forward(at)
 
     def standing(self, past: Sequence[PastCall]) -> _Standing:
@@ -86,17 +86,14 @@ class Player:
         The way is the solution, until a call was made that only the author's second way has.
         """
         allowed = [call.arguments for call in past if not call.denied]
-        turned = any(step.arguments in allowed for step in self._new)
-        way = self.prompt.another if turned else self.prompt.solution
-        read: set[str] = set()
-        for call in past:
-            read |= _words_of(call.reply)
+        has_turned = any(step.arguments in allowed for step in self._new)
+        way = self.prompt.another if has_turned else self.prompt.solution
         return _Standing(
             way,
-            self._place(past, way),
-            len(way) - self.prompt.closing,
-            past,
-            read,
+            place=self._place(past, way),
+            closing=len(way) - self.prompt.closing,
+            past=past,
+            read=_words_of("\n".join(call.reply for call in past)),
         )
 
     def _place(self, past: Sequence[PastCall], way: Sequence[Step]) -> int:
@@ -105,17 +102,19 @@ class Player:
         for call in past:
             if place == len(way):
                 break
-            if not call.denied and call.name == way[place].tool:
-                place += self._is(call, way[place], way)
+            if not call.denied and self._is_step(call, way[place], way):
+                place += 1
         return place
 
-    def _is(self, call: PastCall, step: Step, way: Sequence[Step]) -> bool:
+    def _is_step(self, call: PastCall, step: Step, way: Sequence[Step]) -> bool:
+        if call.name != step.tool:
+            return False
         if call.arguments == step.arguments:
             return True
-        values = self.sought(step)
-        if not values or any(call.arguments == other.arguments for other in way):
+        if any(call.arguments == other.arguments for other in way):
             return False
-        return _differ_only_in(call.arguments, step.arguments, values)
+        shapes = {_shape(value) for value in self.sought(step)}
+        return bool(shapes) and _masked(call.arguments, shapes) == _masked(step.arguments, shapes)
 
     @property
     def _new(self) -> list[Step]:
@@ -124,8 +123,9 @@ class Player:
 
     def sought(self, step: Step) -> set[str]:
         """Return the numbers, days and ids in a call that the prompt does not state."""
-        words = _words_of(" ".join(map(str, step.arguments.values())))
-        values = words.intersection(map(str, self.prompt.variables.values()))
+        arguments = " ".join(map(str, step.arguments.values()))
+        variables = set(map(str, self.prompt.variables.values()))
+        values = _words_of(arguments) & variables
         with_number = {value for value in values if _shape(value) != value}
         if not with_number:  # spares reading the prompt, which is long
             return set()
@@ -154,16 +154,15 @@ class Player:
         """Write the right step, or the step with another value where one had to be found out."""
         written = _written(step)
         values = self.sought(step)
-        if values and self._happens(self.persona.work.wrong):
-            wrong = self._mistaken(written.arguments, values, at.read)
-            return Written(step.tool, wrong)
-        return written
-
-    def _mistaken(self, text: str, values: AbstractSet[str], read: AbstractSet[str]) -> str:
-        """The text with another of what was read for one of these values; else a sum done wrong."""
+        if not values or not self._happens(self.persona.work.wrong):
+            return written
         value = self.chance.choice(sorted(values))
-        wrong = self._wrong_value(value, read - values)
-        return _WORD.sub(lambda word: wrong if word[0] == value else word[0], text)
+        wrong = self._wrong_value(value, at.read - values)
+        arguments = _WORD.sub(
+            lambda word: wrong if word[0] == value else word[0],
+            written.arguments,
+        )
+        return Written(step.tool, arguments)
 
     def _wrong_value(self, value: str, read: Collection[str]) -> str:
         """Return a value like this one; without one, its last number as more than it should be."""
@@ -180,10 +179,11 @@ class Player:
         if drawn < recovery.again:
             return self._acting(thoughts, self._slip(at, at.step))
         if drawn < recovery.again + recovery.stop:
-            return self._words()
+            return self._words(self.persona.thoughts.words)
         others = self.pivots(at)
         if others and self._happens(recovery.pivot):
-            return self._acting(thoughts, _written(self.chance.choice(others)))
+            other = self.chance.choice(others)
+            return self._acting(thoughts, _written(other))
         return self._acting(thoughts, self._write(at, at.step))
 
     def pivots(self, at: _Standing) -> Sequence[Step]:
@@ -216,8 +216,9 @@ class Player:
     def kind(self) -> str:
         """Choose the kind of the next slip, among those that the offered tools make possible."""
         shares = self.persona.weights()
-        kinds = [kind for kind in shares if kind not in READS or "read" in self.tools]
-        (kind,) = self.chance.choices(kinds, [shares[kind] for kind in kinds])
+        if "read" not in self.tools:
+            shares = {kind: share for kind, share in shares.items() if kind not in READS}
+        (kind,) = self.chance.choices([*shares], [*shares.values()])
         return kind
 
     def right(self, way: Sequence[Step], place: int) -> Right:
@@ -231,8 +232,8 @@ class Player:
     def _acting(self, thoughts: Sequence[str], *calls: Written) -> Reply:
         return Reply(self.chance.choice(thoughts), "", calls)
 
-    def _words(self) -> Reply:
-        return Reply("", self.chance.choice(self.persona.thoughts.words))
+    def _words(self, words: Sequence[str]) -> Reply:
+        return Reply("", self.chance.choice(words))
 
     def _happens(self, probability: float) -> bool:
         return self.chance.random() < probability
@@ -246,7 +247,7 @@ def _script(arguments: Any) -> str:
     """The script that a bash call runs, as far as its text shows it."""
     command = arguments.get("command") if isinstance(arguments, Mapping) else ""
     script = _SCRIPT.search(command) if isinstance(command, str) else None
-    return script.group() if script else ""
+    return script[0] if script else ""
 
 
 def _words_of(text: str) -> set[str]:
@@ -256,12 +257,6 @@ def _words_of(text: str) -> set[str]:
 def _shape(word: str) -> str:
     """A word with each number as 9: what two days, sums or ids have in common."""
     return re.sub(r"\d+", "9", word)
-
-
-def _differ_only_in(arguments: Any, right: Any, values: Collection[str]) -> bool:
-    """Return True if two calls differ at most in these values."""
-    shapes = {_shape(value) for value in values}
-    return _masked(arguments, shapes) == _masked(right, shapes)
 
 
 def _masked(arguments: Any, shapes: Collection[str]) -> str:

@@ -62,7 +62,7 @@ def _sent_name(call: ToolCall) -> str:
     return name.strip()[:LONGEST_NAME] or NAMELESS
 
 
-def unique_ids(idents: Sequence[str]) -> list[str]:
+def _unique_ids(idents: Sequence[str]) -> list[str]:
     """The ids of one turn: as received, `call-POSITION` for one that is missing or repeated.
 
     Where another call has that id, the position counts on.
@@ -155,8 +155,9 @@ def _with_calls_of_text(received: Received, request: Asked) -> Received:
 
 
 def _calls(received: Received) -> tuple[ToolCall, ...]:
-    idents = unique_ids([call.id for call in received.calls])
-    return tuple(map(_call, received.calls, idents))
+    idents = _unique_ids([call.id for call in received.calls])
+    calls = zip(received.calls, idents, strict=True)
+    return tuple(parsed_call(ident, call.name, call.raw) for call, ident in calls)
 
 
 def _refused(text: str) -> tuple[ToolCall, ...]:
@@ -165,15 +166,10 @@ def _refused(text: str) -> tuple[ToolCall, ...]:
     return (ToolCall(id="call-0", name="", raw=text, arguments=None, malformed=UNREADABLE),)
 
 
-def _call(call: ReceivedCall, ident: str) -> ToolCall:
-    arguments, malformed = parse_arguments(call.raw)
-    return ToolCall(
-        ident,
-        call.name,
-        call.raw[:LONGEST_ARGUMENTS],
-        arguments,
-        malformed,
-    )
+def parsed_call(ident: str, name: str, raw: str) -> ToolCall:
+    """Return the call with its arguments parsed."""
+    arguments, malformed = parse_arguments(raw)
+    return ToolCall(ident, name, raw[:LONGEST_ARGUMENTS], arguments, malformed)
 
 
 def parse_arguments(raw: str) -> tuple[Mapping[str, Any] | None, str]:

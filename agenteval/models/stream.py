@@ -46,14 +46,6 @@ class BodyError(Exception):
     """A body that is not read, or not to its end."""
 
 
-class _TooLargeError(BodyError):
-    """A body that went over the bound; what was left of it is not read."""
-
-
-class _CompressedError(BodyError):
-    """A compressed body, though none was requested: a bound on its size would not hold."""
-
-
 FAILURES = (aiohttp.ClientError, BodyError)
 
 
@@ -82,7 +74,7 @@ class Reply:
                 raise
         self._left -= len(part)
         if self._left < 0:
-            raise _TooLargeError(f"a reply of over {self._largest} bytes")
+            raise BodyError(f"a reply of over {self._largest} bytes")
         return part
 
     async def whole(self) -> bytes:
@@ -128,7 +120,8 @@ class Transport:
         encoding = response.headers.get("content-encoding", "").strip().lower()
         if encoding not in {"", "identity"}:
             response.close()
-            raise _CompressedError("a compressed reply, though none was asked for")
+            # A bound on its size would not hold.
+            raise BodyError("a compressed reply, though none was asked for")
         self._hangs_up = response.headers.get("server", "").startswith("llama.cpp")
         return Reply(response, self._largest)
 

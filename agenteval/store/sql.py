@@ -116,14 +116,6 @@ _IN_FLIGHT = """SELECT count(*) FROM trial
     WHERE run_id = :run AND NOT replaced AND outcome = ''"""
 
 
-def _clock_of(connection: Connection) -> str:
-    """Its time, in SQL. Raises UsageError for a database that shards cannot share."""
-    name = connection.database
-    if name not in _CLOCK:
-        raise UsageError(f"--shard: not in a store of {name}; give PostgreSQL or SQLite")
-    return _CLOCK[name]
-
-
 @dataclass(frozen=True, slots=True)
 class Part:
     """The number of one shard among all. `job` is the scheduler's name for all of them."""
@@ -160,16 +152,15 @@ class Part:
 
 @dataclass
 class Shard:
-    """This process among those that play a run."""
+    """This process among those that play a run.
+
+    Its methods raise UsageError for a database that shards cannot share.
+    """
 
     connection: Connection
     part: Part
     run: str = ""
     id: int = 0
-
-    @cached_property
-    def _clock(self) -> str:
-        return _clock_of(self.connection)
 
     def joins(self, model: str) -> str | None:
         """The run of this job that is to be played; None where it is to be begun.
@@ -178,25 +169,27 @@ class Shard:
         """
         if self.part.run:
             return self.part.run
-        found = self._ask(_JOB, model=model, job=self.part.job)
-        if not found:
+        runs = self._ask(_JOB, model=model, job=self.part.job)
+        if not runs:
             return None
-        run, complete = found[0]
-        over = complete and not self.part.job
-        came = over and self._number(_CAME, run=run, number=self.part.number)
-        return None if came else str(run)
+        run, is_complete = runs[0]
+        is_over = is_complete and not self.part.job
+        if is_over and self._number(_CAME, run=run, number=self.part.number):
+            return None
+        return str(run)
 
     def arrive(self, run: str) -> None:
-        values = {
-            "run": run,
-            "number": self.part.number,
-            "shards": self.part.agreed,
-            "job": self.part.job,
-            "host": os.uname().nodename,
-            "version": self.part.version,
-            "lease": self.part.lease,
-        }
-        self.run, self.id = run, self._number(_ARRIVES, **values)
+        self.run = run
+        self.id = self._number(
+            _ARRIVES,
+            run=run,
+            number=self.part.number,
+            shards=self.part.agreed,
+            job=self.part.job,
+            host=os.uname().nodename,
+            version=self.part.version,
+            lease=self.part.lease,
+        )
 
     def check(self, run: str) -> None:
         """Raises UsageError where the others are of another number or version."""
@@ -233,33 +226,33 @@ class Shard:
         """Free what all shards of this job play, which are known to be gone."""
         self._ask(_LET_GO, job=self.part.job)
 
+    def end(self) -> None:
+        """Free what this shard plays, at once."""
+        self._ask(_ENDS, shard=self.id)
+
+    def seconds_together(self, run: str) -> float | None:
+        """Return the seconds since the first shard came; None if for a time none played the run."""
+        if self._number(_ALONE, run=run):
+            return None
+        spans = self._ask(_SPANS, run=run, shard=self.id)
+        first = until = spans[0][0]
+        last = 0.0
+        for came, last_seen, lease in spans:
+            # Older releases did not keep when a shard came.
+            if came > until or not came:
+                return None
+            until = max(until, last_seen + lease / BEATS)
+            last = max(last, last_seen)
+        return float(last - first)
+
     def _ask(self, sql: str, **values: Any) -> list[Any]:
-        return self.connection.ask(sql.format(clock=self._clock), **values)
+        name = self.connection.database
+        if name not in _CLOCK:
+            raise UsageError(f"--shard: not in a store of {name}; give PostgreSQL or SQLite")
+        return self.connection.ask(sql.format(clock=_CLOCK[name]), **values)
 
     def _number(self, sql: str, **values: Any) -> int:
         return int(self._ask(sql, **values)[0][0])
-
-
-def end(connection: Connection, shard: int) -> None:
-    """Free what this shard plays, at once."""
-    connection.ask(_ENDS.format(clock=_clock_of(connection)), shard=shard)
-
-
-def _seconds_together(connection: Connection, run: str, closing: int) -> float | None:
-    """Return the seconds since the first shard came; None if for a time none played the run."""
-    if connection.ask(_ALONE, run=run)[0][0]:
-        return None
-    asked = _SPANS.format(clock=_clock_of(connection))
-    spans = connection.ask(asked, run=run, shard=closing)
-    first = until = spans[0][0]
-    last = 0.0
-    for came, last_seen, lease in spans:
-        # Older releases did not keep when a shard came.
-        if came > until or not came:
-            return None
-        until = max(until, last_seen + lease / BEATS)
-        last = max(last, last_seen)
-    return float(last - first)
 
 
 # The store.
@@ -421,9 +414,9 @@ class SqlStore:
         with self.claimed(f"{run_id}: closing", Hold.WAITING), self._connection.together():
             (was, answers, seconds), *_ = self.ask(asked, run=run_id)
             if shard and complete and not was:
-                seconds = _seconds_together(self._connection, run_id, shard.id)
+                seconds = shard.seconds_together(run_id)
             if shard:
-                end(self._connection, shard.id)
+                shard.end()
             counts = Counter(decoded(answers)) + Counter(second_reader)
             values = {"complete": bool(was or complete), "second_reader": dict(counts)}
             update_row(self._connection, "run", run_id, values | {"seconds": seconds})

@@ -8,12 +8,12 @@ import pytest
 
 from agenteval.config.models import ModelEntry
 from agenteval.models.request import (
+    _unique_ids,
     native_message,
     parse_arguments,
     read_reply,
     request_body,
     turn_of,
-    unique_ids,
 )
 from agenteval.models.stream import StreamReader
 from agenteval.replies.arrival import ReplyError, usage
@@ -97,7 +97,7 @@ def test_repeated_ids_become_those_of_their_places() -> None:
     ],
 )
 def test_no_made_id_is_that_of_another_call(received, made) -> None:
-    assert unique_ids(received) == made
+    assert _unique_ids(received) == made
 
 
 MANY = 20_000
