@@ -80,13 +80,13 @@ class Completion:
             for index, call in enumerate(self.reply.calls)
         ]
 
-    def _envelope(self, kind: str, choices: list[dict[str, Any]]) -> dict[str, Any]:
+    def _envelope(self, kind: str, *choices: dict[str, Any]) -> dict[str, Any]:
         return {
             "id": f"chatcmpl-{self.ident}",
             "object": kind,
             "created": 0,
             "model": self.model,
-            "choices": choices,
+            "choices": [*choices],
         }
 
     def whole(self) -> dict[str, Any]:
@@ -95,36 +95,16 @@ class Completion:
             message["reasoning_content"] = self.reply.thought
         if self.reply.calls:
             message["tool_calls"] = self._calls()
-        choice = {
-            "index": 0,
-            "message": message,
-            "finish_reason": self._finish_reason,
-        }
-        return {**self._envelope("chat.completion", [choice]), "usage": self.usage}
+        choice = _choice(message=message, finish_reason=self._finish_reason)
+        return {**self._envelope("chat.completion", choice), "usage": self.usage}
 
     def events(self, *, with_usage: bool) -> Iterator[str]:
         """The stream: role, thought, words, each call's head and arguments in pieces."""
         for delta in self._deltas():
-            yield self._event(
-                [
-                    {
-                        "index": 0,
-                        "delta": delta,
-                        "finish_reason": None,
-                    }
-                ]
-            )
-        yield self._event(
-            [
-                {
-                    "index": 0,
-                    "delta": {},
-                    "finish_reason": self._finish_reason,
-                }
-            ]
-        )
+            yield self._event(_choice(delta=delta, finish_reason=None))
+        yield self._event(_choice(delta={}, finish_reason=self._finish_reason))
         if with_usage:
-            yield self._event([], usage=self.usage)
+            yield self._event(usage=self.usage)
         yield "data: [DONE]\n\n"
 
     def _deltas(self) -> Iterator[dict[str, Any]]:
@@ -141,9 +121,13 @@ class Completion:
             for piece in (arguments[:half], arguments[half:]):
                 yield {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}
 
-    def _event(self, choices: list[dict[str, Any]], **more: Any) -> str:
-        chunk = {**self._envelope("chat.completion.chunk", choices), **more}
+    def _event(self, *choices: dict[str, Any], **more: Any) -> str:
+        chunk = {**self._envelope("chat.completion.chunk", *choices), **more}
         return f"data: {json.dumps(chunk)}\n\n"
+
+
+def _choice(**fields: Any) -> dict[str, Any]:
+    return {"index": 0, **fields}
 
 
 # A request.

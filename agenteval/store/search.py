@@ -146,11 +146,14 @@ def calls_page(
     where = f"{where} AND {_beyond(begin, 'from', key, named)}"
     end = None
     if filters.text:
-        end = _reach(query, where, named, order)
+        last = f"{where} {_ORDER.format(order)} LIMIT 2 OFFSET {SPAN - 1}"
+        # The last place that this page looks at, if calls remain after it.
+        beyond = _keys(query, last, named)
+        end = beyond[0] if len(beyond) > 1 else None
         if end:
             where = f"{where} AND {_beyond('>=' if before else '<=', 'to', end, named)}"
         where = f"{where} AND ({_texts(filters.text, named)})"
-    keys = _keys(query, where, named, order, limit=size + 1)
+    keys = _keys(query, f"{where} {_ORDER.format(order)} LIMIT {size + 1}", named)
     ahead = keys[size - 1] if len(keys) > size else end
     calls = _load_calls(query, [call for _, call in keys[:size]])
     is_partial = end is not None
@@ -176,11 +179,8 @@ def grouped(query: Query, filters: Wanted, by: Group) -> list[tuple[str, int]]:
 
 def _by_class(query: Query) -> list[tuple[str, int]]:
     """All denied calls, counted by the index of classes alone, but those of replaced trials."""
-    counts = Counter[str]()
-    for name, count in query(_DENIED):
-        counts[name] += count
-    for name, count in query(_DENIED_AWAY):
-        counts[name] -= count
+    counts = Counter({name: count for name, count in query(_DENIED)})  # noqa: C416 -- rows are no pairs
+    counts.subtract({name: count for name, count in query(_DENIED_AWAY)})  # noqa: C416 -- likewise
     return sorted((+counts).items(), key=lambda group: (-group[1], group[0]))
 
 
@@ -214,16 +214,9 @@ def _beyond(sign: str, name: str, key: Key, named: dict[str, Any]) -> str:
     return f"(trial.id, one.id) {sign} (:{name}_trial, :{name}_call) AND {bound}"
 
 
-def _keys(query: Query, where: str, named: dict[str, Any], order: str, limit: int) -> list[Key]:
-    asked = f"SELECT trial.id, one.id {_FROM}{where} {_ORDER.format(order)}"
-    return [(trial, call) for trial, call in query(f"{asked} LIMIT {limit}", **named)]
-
-
-def _reach(query: Query, where: str, named: dict[str, Any], order: str) -> Key | None:
-    """Return the last place of one page of a search for text; None if no calls remain after it."""
-    asked = f"SELECT trial.id, one.id {_FROM}{where} {_ORDER.format(order)}"
-    last = query(f"{asked} LIMIT 2 OFFSET {SPAN - 1}", **named)
-    return (last[0][0], last[0][1]) if len(last) > 1 else None
+def _keys(query: Query, where: str, named: dict[str, Any]) -> list[Key]:
+    rows = query(f"SELECT trial.id, one.id {_FROM}{where}", **named)
+    return [(trial, call) for trial, call in rows]
 
 
 def _texts(text: str, named: dict[str, Any]) -> str:
@@ -253,8 +246,8 @@ def _load_calls(query: Query, calls: Sequence[int]) -> tuple[FoundCall, ...]:
 
 def _found_call(trial: int, call: int, *row: Any) -> FoundCall:
     *place, name, raw, length, failure_class, allowed, exit_code = row
-    texts = (_beginning(name), _beginning(raw), length)
-    values: list[Any] = [*place, *texts, failure_class, bool(allowed), exit_code]
+    texts = (_beginning(name), _beginning(raw))
+    values: list[Any] = [*place, *texts, length, failure_class, bool(allowed), exit_code]
     return FoundCall((trial, call), *values)
 
 
@@ -333,8 +326,8 @@ def reviews(query: Query, *, run: str = "", call: int | None = None) -> list[Rev
 
 def _review(*row: Any) -> Review:
     *place, tool, raw, judged, label, note, at = row
-    texts: Sequence[str] = (from_column(tool), from_column(raw), judged or ALLOWED)
-    values: list[Any] = [*place, *texts, label, from_column(note), at]
+    texts = (from_column(tool), from_column(raw))
+    values: list[Any] = [*place, *texts, judged or ALLOWED, label, from_column(note), at]
     return Review(*values)
 
 

@@ -211,10 +211,8 @@ def listed(query: Query, ids: Sequence[str] | None = None) -> list[Listed]:
         denied = sum(decoded(errors).values())
         trials[run].append(_Ended(scenario, outcome, (denied, calls)))
     verdicts = {run: verdict for run, verdict in query(_VERDICTS)}  # noqa: C416 -- rows are no pairs
-    return [
-        _listed(*row, trials=trials[row[0]], verdicts=verdicts)
-        for row in query(_LISTED.format(of_runs), **named)
-    ]
+    rows = query(_LISTED.format(of_runs), **named)
+    return [_listed(row, trials[row[0]], verdicts.get(row[0], "")) for row in rows]
 
 
 def verdicts_of_others(query: Query, run: str, *, model: str, over: str) -> Mapping[str, int]:
@@ -235,32 +233,34 @@ def listed_trials(
     named = {"run": run, "scenario": after[0], "number": after[1], "size": size}
     named |= {f"only_{column}": value for column, value in only.items()}
     wanted = "".join(f"AND {column} = :only_{column} " for column in only)
-    return [_listed_trial(*row) for row in query(_LISTED_TRIALS.format(wanted), **named)]
+    trials = []
+    for *place, errors, seconds, goal_turn, reason in query(_LISTED_TRIALS.format(wanted), **named):
+        figures = (decoded(errors), seconds, goal_turn, from_column(reason))
+        values: list[Any] = [*place, *figures]
+        trials.append(ListedTrial(*values))
+    return trials
 
 
-def _listed_trial(*row: Any) -> ListedTrial:
-    *place, errors, seconds, goal_turn, reason = row
-    values: list[Any] = [*place, decoded(errors), seconds, goal_turn, from_column(reason)]
-    return ListedTrial(*values)
-
-
-def _listed(
-    *row: Any,
-    trials: Sequence[_Ended],
-    verdicts: Mapping[str, str],
-) -> Listed:
+def _listed(row: Any, trials: Sequence[_Ended], verdict: str) -> Listed:
     run, model, simulated, started, seed, planned, complete, *rest = row
     scenarios, arm, source, labels, note = rest
+    source = decoded(source)
     counted = [trial for trial in trials if trial.outcome != Outcome.VOID]
     return Listed(
-        *(run, model, bool(simulated), started, seed, planned, bool(complete)),
+        run,
+        model,
+        bool(simulated),
+        started,
+        seed,
+        planned,
+        bool(complete),
         scenarios=tuple(decoded(scenarios)),
         arm=decoded(arm).get("name", ""),
-        source=decoded(source).get("format", ""),
-        judged=decoded(source).get("judged", True),
+        source=source.get("format", ""),
+        judged=source.get("judged", True),
         labels=tuple(decoded(labels or "[]")),
         note=note or "",
-        verdict=verdicts.get(run, ""),
+        verdict=verdict,
         outcomes=tuple(trial.outcome for trial in trials),
         errors=tuple(trial.errors for trial in counted),
         played=tuple(trial.scenario for trial in counted),
