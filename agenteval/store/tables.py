@@ -173,15 +173,24 @@ def _written(table: str) -> list[str]:
     return [column.name for column in columns if (column.name, column.kind) != ("id", "INTEGER")]
 
 
-def insert_row(connection: Connection, table: str, values: Values, more: str = "") -> list[Any]:
+writer_of = cache(TableWriter)
+
+
+def insert_row(
+    connection: Connection,
+    table: str,
+    values: Values,
+    more: str = "",
+    columns: tuple[str, ...] = (),
+) -> list[Any]:
     """Insert a row; return what `more`, the end of the statement, has it return."""
-    writer = TableWriter(table, connection.mark)
+    writer = writer_of(table, connection.mark, columns)
     return connection.execute(f"{writer.insert} {more}", writer.bind(values))
 
 
 def update_row(connection: Connection, table: str, ident: int | str, values: Values) -> None:
     """Put these values into the row with this id."""
-    writer = TableWriter(table, connection.mark, values)
+    writer = writer_of(table, connection.mark, tuple(values))
     connection.execute(writer.update, (*writer.bind(values), ident))
 
 

@@ -17,7 +17,13 @@ from agenteval.errors import HostError, UsageError
 from agenteval.protocols import TrialKey
 from agenteval.store import read
 from agenteval.store.location import Bound, Connection, Location, Values
-from agenteval.store.tables import TableWriter, blank_row, columns_but
+from agenteval.store.tables import (
+    TableWriter,
+    blank_row,
+    columns_but,
+    insert_row,
+    writer_of,
+)
 from agenteval.store.texts import prompt_values
 from agenteval.trial.run import Run, judged_by
 from agenteval.trial.session import Session
@@ -25,6 +31,9 @@ from agenteval.trial.summary import ImportedCounts
 from agenteval.trial.trial import CallRecord, Trial, Turn
 
 _PLACE = ("run_id", "number", "scenario", "seed")  # of a trial; known when it begins
+# The column `recovery` stays NULL until the trial has ended.
+_AT_FIRST = columns_but("trial", "id", "recovery")
+_AT_LAST = columns_but("trial", "id", *_PLACE, "shard", "replaced")
 
 
 def run_values(run: Run) -> Values:
@@ -175,29 +184,19 @@ class RunRecorder:
     _ids: dict[TrialKey, int] = field(default_factory=dict)
     _messages: set[str] = field(default_factory=set)  # digests of those that are stored
     _unwritten: dict[TrialKey, Bound] = field(default_factory=dict)  # a turn without a call yet
-    _trials: TableWriter = field(init=False)
-    _ends: TableWriter = field(init=False)
-    _turns: TableWriter = field(init=False)
-    _calls: TableWriter = field(init=False)
-
-    def __post_init__(self) -> None:
-        mark = self.connection.mark
-        # The column `recovery` stays NULL until the trial has ended.
-        self._trials = TableWriter("trial", mark, columns_but("trial", "id", "recovery"))
-        ended = columns_but("trial", "id", *_PLACE, "shard", "replaced")
-        self._ends = TableWriter("trial", mark, ended)
-        self._turns = TableWriter("turn", mark)
-        self._calls = TableWriter("call", mark)
 
     def begin(self, key: TrialKey) -> bool:
         """Claim the trial; return False if another process has claimed it before."""
         values = blank_row("trial") | {"run_id": self.run_id, "shard": self.shard, **asdict(key)}
-        claim = "" if self.shard is None else " ON CONFLICT DO NOTHING"
-        begins = f"{self._trials.insert}{claim} RETURNING id"
-        made = self.connection.execute(begins, self._trials.bind(values))
+        claim = "" if self.shard is None else "ON CONFLICT DO NOTHING"
+        made = insert_row(self.connection, "trial", values, f"{claim} RETURNING id", _AT_FIRST)
         if made:
             self._ids[key] = made[0][0]
         return bool(made)
+
+    @property
+    def _turns(self) -> TableWriter:
+        return writer_of("turn", self.connection.mark)
 
     def turn(self, key: TrialKey, number: int, turn: Turn, *, agent: str = "") -> None:
         values = read.turn_values(self._ids[key], number, turn, agent=agent)
@@ -214,10 +213,12 @@ class RunRecorder:
             policy=self.digests[judged_by(key.scenario, agent.rpartition("/")[0])],
             taxonomy=self.taxonomy,
         )
-        statement, held = self._calls.insert, self._unwritten.get(key, ())
-        if held:
+        calls = writer_of("call", self.connection.mark)
+        statement = calls.insert
+        turn = self._unwritten.get(key, ())
+        if turn:
             statement = f"WITH its_turn AS ({self._turns.insert}) {statement}"
-        self.connection.execute(statement, held + self._calls.bind(values))
+        self.connection.execute(statement, turn + calls.bind(values))
         self._unwritten.pop(key, None)
 
     def _write_unwritten(self, key: TrialKey) -> None:
@@ -230,9 +231,10 @@ class RunRecorder:
         prompts, messages = prompt_values(trial)
         self._keep(messages)
         values = read.ended_values(trial) | {"prompts": prompts}
-        bound = (*self._ends.bind(values), self._ids[key])
+        ends = writer_of("trial", self.connection.mark, _AT_LAST)
+        bound = (*ends.bind(values), self._ids[key])
         with _through_to_the_disk(self.connection):
-            self.connection.execute(f"{self._ends.update} AND NOT replaced", bound)
+            self.connection.execute(f"{ends.update} AND NOT replaced", bound)
 
     def _keep(self, messages: Mapping[str, str]) -> None:
         for digest in messages.keys() - self._messages:
