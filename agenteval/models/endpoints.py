@@ -87,12 +87,36 @@ class Endpoints:
             await endpoint.model.__aexit__(*error)
 
     async def ask(
-        self, messages: Sequence[Message], tools: Sequence[ToolSchema], *, seed: int
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[ToolSchema],
+        *,
+        seed: int,
     ) -> Turn:
-        return await self._turn(seed, lambda model: model.ask(messages, tools, seed=seed))
+        return await self._turn(
+            seed,
+            lambda model: model.ask(
+                messages,
+                tools,
+                seed=seed,
+            ),
+        )
 
-    async def relay(self, request: Mapping[str, Any], *, seed: int, write: Write) -> Turn:
-        return await self._turn(seed, lambda model: model.relay(request, seed=seed, write=write))
+    async def relay(
+        self,
+        request: Mapping[str, Any],
+        *,
+        seed: int,
+        write: Write,
+    ) -> Turn:
+        return await self._turn(
+            seed,
+            lambda model: model.relay(
+                request,
+                seed=seed,
+                write=write,
+            ),
+        )
 
     def ended(self, seed: int) -> None:
         """Note that the trial sends no more requests."""
@@ -144,7 +168,12 @@ class Endpoints:
             self._seats[seed] = seat
         return seat
 
-    def _is_gone(self, endpoint: _Endpoint, seed: int, error: Exception) -> bool:
+    def _is_gone(
+        self,
+        endpoint: _Endpoint,
+        seed: int,
+        error: Exception,
+    ) -> bool:
         """Return True if another server may be queried instead.
 
         A server that fails is excluded in either case.
@@ -161,7 +190,12 @@ class Endpoints:
         mistakes = [refusal for refusal in refused if isinstance(refusal, UsageError)]
         return mistakes[0] if mistakes and not was_served else error
 
-    def _is_failing(self, endpoint: _Endpoint, seed: int, error: InfrastructureError) -> bool:
+    def _is_failing(
+        self,
+        endpoint: _Endpoint,
+        seed: int,
+        error: InfrastructureError,
+    ) -> bool:
         is_busy = isinstance(error, UnservedError) and error.works  # and is asked again
         if error.cause in _FAILING and not is_busy:
             endpoint.failed.add(seed)
@@ -225,7 +259,15 @@ class EndpointsHealth:
 def model_of(
     entry: ModelEntry, note: Callable[[str], None], before: int = 0
 ) -> OpenAIModel | Endpoints:
-    return Endpoints(entry, note, before) if len(entry.per_server) > 1 else OpenAIModel(entry)
+    return (
+        Endpoints(
+            entry,
+            note,
+            before,
+        )
+        if len(entry.per_server) > 1
+        else OpenAIModel(entry)
+    )
 
 
 def health_of(entry: ModelEntry, keep: Callable[[Crash], None]) -> ServerHealth | EndpointsHealth:

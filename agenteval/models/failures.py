@@ -50,7 +50,12 @@ _TEMPLATE = re.compile(
 _REFUSED = frozenset({400, 401, 402, 403, 405, 409, 413, 415, 422})
 
 
-def _status_failure(code: int, words: str, reply: str, after: float | None) -> InfrastructureError:
+def _status_failure(
+    code: int,
+    words: str,
+    reply: str,
+    after: float | None,
+) -> InfrastructureError:
     """Classify a status of 400 and above, or an error in a stream, by the server's own words."""
     cause = _cause(code, reply)
     is_untaken = code in NOT_TAKEN or (code in BY_PROXY and after is not None)
@@ -104,7 +109,12 @@ class RefusedError(Exception):
 
     in_reply = begun = False
 
-    def __init__(self, code: int, said: str, after: float | None = None) -> None:
+    def __init__(
+        self,
+        code: int,
+        said: str,
+        after: float | None = None,
+    ) -> None:
         super().__init__(said)
         self.code, self.said, self.after = code, said, after
 
@@ -193,7 +203,11 @@ def refused_call(words: str) -> Received | None:
     """
     if found := _NO_SUCH_TOOL.search(words):
         piece = _PIECE.match((found[1] or "").strip())
-        call = ReceivedCall(piece[1] if piece else NAMELESS_TOOL, "{}", "call-0")
+        call = ReceivedCall(
+            piece[1] if piece else NAMELESS_TOOL,
+            "{}",
+            "call-0",
+        )
         return Received(
             calls=(call,),
             finish_reason="error",
@@ -203,7 +217,11 @@ def refused_call(words: str) -> Received | None:
 
 
 def refusal(
-    entry: ModelEntry, error: RefusedError, *, first: bool, was_served: bool
+    entry: ModelEntry,
+    error: RefusedError,
+    *,
+    first: bool,
+    was_served: bool,
 ) -> UsageError | InfrastructureError | OutgrownError:
     """Return the error for a status of 400 and above.
 

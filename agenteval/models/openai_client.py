@@ -146,7 +146,11 @@ class OpenAIModel:
         await self._transport.aclose()
 
     async def ask(
-        self, messages: Sequence[Message], tools: Sequence[ToolSchema], *, seed: int
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[ToolSchema],
+        *,
+        seed: int,
     ) -> Turn:
         body = request_body(
             self._entry,
@@ -156,18 +160,39 @@ class OpenAIModel:
             self._thought_in,
         )
         request = asked_of(self._entry, messages, tools)
-        return await self._request(body, request, first=messages[-1].role == "user")
+        return await self._request(
+            body,
+            request,
+            first=messages[-1].role == "user",
+        )
 
     async def _request(
-        self, body: bytes, request: Asked, *, first: bool, write: Write = nowhere
+        self,
+        body: bytes,
+        request: Asked,
+        *,
+        first: bool,
+        write: Write = nowhere,
     ) -> Turn:
         started = time.perf_counter()
         try:
-            return self._same(await self._answer(body, request, started, write))
+            return self._same(
+                await self._answer(
+                    body,
+                    request,
+                    started,
+                    write,
+                )
+            )
         except RefusedError as error:
             received = refused_call(error.said)
             if received is None:
-                raise refusal(self._entry, error, first=first, was_served=self.known) from error
+                raise refusal(
+                    self._entry,
+                    error,
+                    first=first,
+                    was_served=self.known,
+                ) from error
             self.known = True
             return turn_of(
                 received,
@@ -181,7 +206,13 @@ class OpenAIModel:
         except FAILURES as error:
             raise failed(self._url, error, begun=True) from error
 
-    async def relay(self, request: Mapping[str, Any], *, seed: int, write: Write) -> Turn:
+    async def relay(
+        self,
+        request: Mapping[str, Any],
+        *,
+        seed: int,
+        write: Write,
+    ) -> Turn:
         """Implements `protocols.Relay`."""
         body = relayed_body(self._entry, request, seed)
         relayed = asked_by(self._entry, request)
@@ -194,7 +225,13 @@ class OpenAIModel:
         """Implements `protocols.Pace`."""
         return self._pace.stretch()
 
-    async def _answer(self, body: bytes, request: Asked, started: float, write: Write) -> Turn:
+    async def _answer(
+        self,
+        body: bytes,
+        request: Asked,
+        started: float,
+        write: Write,
+    ) -> Turn:
         began = asyncio.get_running_loop().time()
 
         def allowed() -> float:
@@ -219,7 +256,12 @@ class OpenAIModel:
                 raise
 
     async def _post(
-        self, body: bytes, request: Asked, started: float, reader: StreamReader, write: Write
+        self,
+        body: bytes,
+        request: Asked,
+        started: float,
+        reader: StreamReader,
+        write: Write,
     ) -> Turn:
         try:
             reply = await self._transport.send(f"{self._url}/chat/completions", body)
@@ -230,7 +272,12 @@ class OpenAIModel:
             if not OK <= reply.status < OK + 100:
                 raise await _refusal(reply)
             if "json" not in reply.header("content-type").lower():  # some name no type, or text
-                seconds = await _streamed(reply, started, reader, RelayedStream(self._keys, write))
+                seconds = await _streamed(
+                    reply,
+                    started,
+                    reader,
+                    RelayedStream(self._keys, write),
+                )
             else:
                 whole = await reply.whole()
                 seconds = time.perf_counter() - started
@@ -317,7 +364,10 @@ async def _refusal(reply: Reply) -> RefusedError:
 
 
 async def _streamed(
-    body: Reply, started: float, reader: StreamReader, relayed: RelayedStream
+    body: Reply,
+    started: float,
+    reader: StreamReader,
+    relayed: RelayedStream,
 ) -> float:
     """Read the reply to its end, and return the seconds that it took."""
 

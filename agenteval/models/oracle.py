@@ -45,7 +45,11 @@ class Oracle:
         self._slips = slips
 
     async def ask(
-        self, messages: Sequence[Message], tools: Sequence[ToolSchema], *, seed: int
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[ToolSchema],
+        *,
+        seed: int,
     ) -> Turn:
         """The next call; without any once there is none."""
         words = "\n".join(message.content for message in messages if message.role == "user")
@@ -86,7 +90,11 @@ class Talker:
         self._text = text
 
     async def ask(
-        self, messages: Sequence[Message], tools: Sequence[ToolSchema], *, seed: int
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[ToolSchema],
+        *,
+        seed: int,
     ) -> Turn:
         del messages, tools, seed
         return _turn(self._text)
@@ -98,7 +106,15 @@ def written_calls(
     """Yield the solution as it is written under a profile, read back as calls of our own tools."""
     for number, step in enumerate(prompt.solution):
         name, raw = profile.written(step.tool, step.arguments)
-        yield profile.as_own_call(ToolCall(f"call-{number}", name, raw, json.loads(raw)), tools)
+        yield profile.as_own_call(
+            ToolCall(
+                f"call-{number}",
+                name,
+                raw,
+                json.loads(raw),
+            ),
+            tools,
+        )
 
 
 def as_tool_call(written: Written, number: int = 0) -> ToolCall:
@@ -275,7 +291,13 @@ def _other_shell(ground: Ground) -> Written | None:
             return bash_call(" ".join((*words, "{1..9}")))
     for command in ground.commands:
         if _VALUE.search(command):
-            return bash_call(_VALUE.sub("and-so-on-" * 14_000, command, count=1))
+            return bash_call(
+                _VALUE.sub(
+                    "and-so-on-" * 14_000,
+                    command,
+                    count=1,
+                )
+            )
     return None
 
 

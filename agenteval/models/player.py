@@ -106,7 +106,12 @@ class Player:
                 place += 1
         return place
 
-    def _is_step(self, call: PastCall, step: Step, way: Sequence[Step]) -> bool:
+    def _is_step(
+        self,
+        call: PastCall,
+        step: Step,
+        way: Sequence[Step],
+    ) -> bool:
         if call.name != step.tool:
             return False
         if call.arguments == step.arguments:

@@ -80,7 +80,11 @@ class _Questions:
     sent: int = 0
 
     async def turn(
-        self, text: str, *tools: Json, seed: int = 1, tokens: int = CALL_TOKENS
+        self,
+        text: str,
+        *tools: Json,
+        seed: int = 1,
+        tokens: int = CALL_TOKENS,
     ) -> Turn | None:
         """Return the turn; None if no reply came."""
         self.sent += 1
@@ -93,7 +97,11 @@ class _Questions:
         }
         try:
             async with OpenAIModel(self.entry.model_copy(update=update)) as model:
-                turn = await model.ask([Message("user", text)], tools, seed=seed)
+                turn = await model.ask(
+                    [Message("user", text)],
+                    tools,
+                    seed=seed,
+                )
         except AgentevalError:
             return None
         self.turns.append(turn)
@@ -110,7 +118,11 @@ class _Questions:
         """Return random replies to one seed twice, then to another; fewer if a reply is empty."""
         replies: list[str] = []
         for seed in (1, 1, 2):
-            turn = await self.turn(AT_RANDOM, seed=seed, tokens=WORD_TOKENS)
+            turn = await self.turn(
+                AT_RANDOM,
+                seed=seed,
+                tokens=WORD_TOKENS,
+            )
             reply = _whole_text(turn) if turn else ""
             if not reply:
                 break
@@ -256,7 +268,12 @@ async def probe(entry: ModelEntry) -> Probed:
 
 async def _probe_conversation(entry: ModelEntry) -> tuple[list[tuple[str, str]], str]:
     async def ask(path: str, content: Json) -> Json:
-        page = await fetch_page(entry, path, PROBE_SECONDS, msgspec.json.encode(content))
+        page = await fetch_page(
+            entry,
+            path,
+            PROBE_SECONDS,
+            msgspec.json.encode(content),
+        )
         return page.json if page else {}
 
     loop = _body(entry, _conversation(goes_on=False))
@@ -268,7 +285,14 @@ async def _probe_conversation(entry: ModelEntry) -> tuple[list[tuple[str, str]],
     else:
         reason = "no: the server has no page that renders one; by its counts"
         findings = [("prompt rendered", reason)]
-        findings += [finding async for finding in _count_parts(ask, loop, later)]
+        findings += [
+            finding
+            async for finding in _count_parts(
+                ask,
+                loop,
+                later,
+            )
+        ]
     rule = entry.reasoning or usual(entry.model, entry.base_url)
     findings.append(("reasoning, by our rule", TOLD[rule]))
     return findings, prompt
@@ -283,7 +307,14 @@ def _body(entry: ModelEntry, messages: Sequence[Message]) -> dict[str, Any]:
             "tools": "native",
         }
     )
-    body: dict[str, Any] = msgspec.json.decode(request_body(sent, messages, [LOOK], seed=1))
+    body: dict[str, Any] = msgspec.json.decode(
+        request_body(
+            sent,
+            messages,
+            [LOOK],
+            seed=1,
+        )
+    )
     return body
 
 

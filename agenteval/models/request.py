@@ -45,6 +45,7 @@ from agenteval.trial.run import FIELD, REQUEST_OPTIONS, Rule
 from agenteval.trial.text import excerpt, is_byte, turn_seed
 from agenteval.trial.trial import Message, Timing, Turn, Usage
 
+Json = Mapping[str, Any]
 LONGEST_NAME = 256
 NAMELESS = "invalid"  # as OpenCode calls what it cannot name
 
@@ -144,7 +145,11 @@ def _repeats(received: Received) -> str:
 
 def _with_calls_of_text(received: Received, request: Asked) -> Received:
     """The calls as if they had come as calls, and the text without them."""
-    calls_of_text = read_calls(received.text, DIALECTS[request.dialect], request.schemas)
+    calls_of_text = read_calls(
+        received.text,
+        DIALECTS[request.dialect],
+        request.schemas,
+    )
     text = received.text
     for call in reversed(calls_of_text):
         text = text[: call.start] + text[call.end :]
@@ -157,22 +162,43 @@ def _with_calls_of_text(received: Received, request: Asked) -> Received:
 def _calls(received: Received) -> tuple[ToolCall, ...]:
     idents = _unique_ids([call.id for call in received.calls])
     calls = zip(received.calls, idents, strict=True)
-    return tuple(parsed_call(ident, call.name, call.raw) for call, ident in calls)
+    return tuple(
+        parsed_call(
+            ident,
+            call.name,
+            call.raw,
+        )
+        for call, ident in calls
+    )
 
 
 def _refused(text: str) -> tuple[ToolCall, ...]:
     if not text:
         return ()
-    return (ToolCall(id="call-0", name="", raw=text, arguments=None, malformed=UNREADABLE),)
+    return (
+        ToolCall(
+            id="call-0",
+            name="",
+            raw=text,
+            arguments=None,
+            malformed=UNREADABLE,
+        ),
+    )
 
 
 def parsed_call(ident: str, name: str, raw: str) -> ToolCall:
     """Return the call with its arguments parsed."""
     arguments, malformed = parse_arguments(raw)
-    return ToolCall(ident, name, raw[:LONGEST_ARGUMENTS], arguments, malformed)
+    return ToolCall(
+        ident,
+        name,
+        raw[:LONGEST_ARGUMENTS],
+        arguments,
+        malformed,
+    )
 
 
-def parse_arguments(raw: str) -> tuple[Mapping[str, Any] | None, str]:
+def parse_arguments(raw: str) -> tuple[Json | None, str]:
     """Parse an argument text; return None and the reason if it is no JSON object."""
     if not raw.strip():
         return {}, ""
@@ -296,7 +322,7 @@ def asked_of(entry: ModelEntry, messages: Sequence[Message], tools: Sequence[Too
     )
 
 
-def relayed_body(entry: ModelEntry, request: Mapping[str, Any], seed: int) -> bytes:
+def relayed_body(entry: ModelEntry, request: Json, seed: int) -> bytes:
     """The request of another program, with what a run sets: model, seed, sampling, counts."""
     relayed = dict(request)
     relayed["model"] = entry.model
@@ -306,12 +332,12 @@ def relayed_body(entry: ModelEntry, request: Mapping[str, Any], seed: int) -> by
     return _ENCODER.encode(relayed | entry.sampling.model_dump(exclude_none=True))
 
 
-def count_replies(messages: Sequence[Mapping[str, Any]]) -> int:
+def count_replies(messages: Sequence[Json]) -> int:
     """Return the number of a model's replies in a conversation; a turn's seed is made of it."""
     return sum(message.get("role") == "assistant" for message in messages)
 
 
-def asked_by(entry: ModelEntry, request: Mapping[str, Any]) -> Asked:
+def asked_by(entry: ModelEntry, request: Json) -> Asked:
     """Return the parts of another program's request that can decide who is to blame for a fault."""
     prompts = []
     for message in request["messages"]:
@@ -344,7 +370,7 @@ def _sent_back(messages: Sequence[Message], rule: Rule) -> list[str]:
     return [""] * begins + [message.reasoning for message in messages[begins:]]
 
 
-def native_message(message: Message, thought: Mapping[str, str]) -> Mapping[str, Any]:
+def native_message(message: Message, thought: Mapping[str, str]) -> Json:
     """A message as a server takes it, with this field; what it would refuse is mended."""
     wire: dict[str, Any] = {
         "role": message.role,
@@ -358,7 +384,7 @@ def native_message(message: Message, thought: Mapping[str, str]) -> Mapping[str,
     return wire
 
 
-def _native_call(call: ToolCall) -> Mapping[str, Any]:
+def _native_call(call: ToolCall) -> Json:
     function = {"name": _sent_name(call), "arguments": _sent_arguments(call)}
     return {
         "id": call.id,
@@ -367,9 +393,7 @@ def _native_call(call: ToolCall) -> Mapping[str, Any]:
     }
 
 
-def _text_messages(
-    messages: Sequence[Message], dialect: Dialect, schemas: Schemas
-) -> list[Mapping[str, Any]]:
+def _text_messages(messages: Sequence[Message], dialect: Dialect, schemas: Schemas) -> list[Json]:
     """The conversation of a model without tools: instructions, its own words, results as words.
 
     All results of a turn are one message of the user: templates want the roles to alternate.

@@ -35,6 +35,8 @@ SIMULATOR = "agenteval-simulated"  # `owned_by` of the simulated models
 LARGEST = 4 << 20  # bytes of a page
 FACTS_SECONDS = 3.0  # for each page of settings
 HEALTH_SECONDS = 5.0  # for each page that a run looks at
+Json = Mapping[str, Any]
+Facts = Mapping[str, str]
 _FAILURES = (*FAILURES, OSError, ValueError)
 
 
@@ -67,7 +69,7 @@ class _Page:
         return self.content.decode("utf-8", "replace") if self.status == 200 else ""
 
     @property
-    def json(self) -> Mapping[str, Any]:
+    def json(self) -> Json:
         """The object that the page is; empty when it is none."""
         try:
             value = json.loads(self.text)
@@ -77,7 +79,10 @@ class _Page:
 
 
 async def fetch_page(
-    entry: ModelEntry, path: str, seconds: float, content: bytes | None = None
+    entry: ModelEntry,
+    path: str,
+    seconds: float,
+    content: bytes | None = None,
 ) -> _Page | None:
     """Return the page at a path below the server's root; None if the server does not answer."""
     root = entry.base_url.rstrip("/").removesuffix("/v1")
@@ -88,7 +93,10 @@ async def fetch_page(
 
 
 async def _exchange(
-    entry: ModelEntry, url: str, seconds: float, content: bytes | None = None
+    entry: ModelEntry,
+    url: str,
+    seconds: float,
+    content: bytes | None = None,
 ) -> _Page:
     """Return a page that comes whole in this time. Raises the errors of _FAILURES."""
     key = key_of(entry)
@@ -112,7 +120,7 @@ async def _exchange(
 # The models that a server lists.
 
 
-async def served(entry: ModelEntry) -> Mapping[str, str]:
+async def served(entry: ModelEntry) -> Facts:
     """Id and owner of every model that `/models` lists; empty where a server has no such page.
 
     Raises UsageError, in words that name the URL and the cure, when no server answers.
@@ -132,7 +140,14 @@ async def served(entry: ModelEntry) -> Mapping[str, str]:
     body = page.content.decode("utf-8", "replace")
     if page.status >= 400:
         refused = RefusedError(page.status, body)
-        message = str(refusal(entry, refused, first=True, was_served=False))
+        message = str(
+            refusal(
+                entry,
+                refused,
+                first=True,
+                was_served=False,
+            )
+        )
         raise (UnansweredError if page.status >= 500 else UsageError)(message)
     try:
         return _owners(json.loads(body))
@@ -147,7 +162,7 @@ def _no_list(url: str, words: str) -> UsageError:
     )
 
 
-def _owners(listed: Any) -> Mapping[str, str]:
+def _owners(listed: Any) -> Facts:
     owners = {}
     for model in listed["data"]:
         name = legible(str(model["id"]))
@@ -192,7 +207,7 @@ def _kinds() -> tuple[_Kind, ...]:
     return msgspec.toml.decode(content, type=dict[str, tuple[_Kind, ...]])["server"]
 
 
-async def server_facts(entry: ModelEntry, owner: str) -> Mapping[str, str]:
+async def server_facts(entry: ModelEntry, owner: str) -> Facts:
     """Return the facts about a server, in the order of display.
 
     What the server does not state is missing, and is no error.
@@ -207,7 +222,7 @@ async def server_facts(entry: ModelEntry, owner: str) -> Mapping[str, str]:
     return {}
 
 
-async def _model_facts(kind: _Kind, entry: ModelEntry) -> Mapping[str, str]:
+async def _model_facts(kind: _Kind, entry: ModelEntry) -> Facts:
     if not kind.model_page:
         return {}
     question = json.dumps({"model": entry.model}).encode()
@@ -215,14 +230,12 @@ async def _model_facts(kind: _Kind, entry: ModelEntry) -> Mapping[str, str]:
     return _facts(kind.model_facts, page)
 
 
-async def _read_facts_page(
-    entry: ModelEntry, path: str, question: bytes | None = None
-) -> Mapping[str, Any]:
+async def _read_facts_page(entry: ModelEntry, path: str, question: bytes | None = None) -> Json:
     page = await fetch_page(entry, path, FACTS_SECONDS, question)
     return page.json if page else {}
 
 
-def _facts(forms: Mapping[str, str], page: Mapping[str, Any]) -> Mapping[str, str]:
+def _facts(forms: Facts, page: Json) -> Facts:
     facts = {}
     for fact, form in forms.items():
         text = form
@@ -233,7 +246,7 @@ def _facts(forms: Mapping[str, str], page: Mapping[str, Any]) -> Mapping[str, st
     return facts
 
 
-def _value_at(page: Mapping[str, Any], path: str) -> Any:
+def _value_at(page: Json, path: str) -> Any:
     """Return the value at a path of names with dots between; None where there is none."""
     value: Any = page
     for name in path.split("."):
@@ -262,7 +275,7 @@ def _digest(template: object) -> str:
 _SAMPLING = ("temperature", "top_k", "top_p", "min_p", "presence_penalty", "repeat_penalty")
 
 
-def _sampling(params: Mapping[str, Any]) -> str:
+def _sampling(params: Json) -> str:
     """llama.cpp gives its 32 bit floats with 16 digits; four are what was meant."""
     numbers = [(name, params.get(name)) for name in _SAMPLING]
     return ", ".join(f"{name} {value:.4g}" for name, value in numbers if _is_number(value))
@@ -289,19 +302,23 @@ async def context_length(entry: ModelEntry) -> int | None:
     return None
 
 
-def _listed(page: Mapping[str, Any], model: str) -> object:
+def _listed(page: Json, model: str) -> object:
     return _entry(page.get("data"), "id", {model}).get("max_model_len")
 
 
-def _of_a_slot(page: Mapping[str, Any], _: str) -> object:
+def _of_a_slot(page: Json, _: str) -> object:
     return _value_at(page, "default_generation_settings.n_ctx")
 
 
-def _loaded(page: Mapping[str, Any], model: str) -> object:
-    return _entry(page.get("models"), "name", {model, f"{model}:latest"}).get("context_length")
+def _loaded(page: Json, model: str) -> object:
+    return _entry(
+        page.get("models"),
+        "name",
+        {model, f"{model}:latest"},
+    ).get("context_length")
 
 
-def _entry(entries: object, key: str, names: set[str]) -> Mapping[str, Any]:
+def _entry(entries: object, key: str, names: set[str]) -> Json:
     """Return the entry of a list that has one of these names; empty where there is none."""
     for entry in entries if isinstance(entries, list) else ():
         name = entry.get(key) if isinstance(entry, dict) else None

@@ -38,6 +38,8 @@ from agenteval.trial.call import ToolCall
 from agenteval.trial.text import seed_of_trial
 from agenteval.trial.trial import Scenario
 
+Json = Mapping[str, Any]
+Fields = dict[str, Any]  # of a reply
 CHARACTERS_PER_TOKEN = 4
 
 
@@ -54,7 +56,7 @@ class Completion:
     prompt_tokens: int
 
     @property
-    def usage(self) -> Mapping[str, Any]:
+    def usage(self) -> Json:
         thought = len(self.reply.thought)
         length = thought + len(self.reply.text)
         length += sum(len(call.arguments) for call in self.reply.calls)
@@ -70,7 +72,7 @@ class Completion:
     def _finish_reason(self) -> str:
         return "tool_calls" if self.reply.calls else "stop"
 
-    def _calls(self) -> list[dict[str, Any]]:
+    def _calls(self) -> list[Fields]:
         return [
             {
                 "id": f"call_{self.ident}_{index}",
@@ -80,7 +82,7 @@ class Completion:
             for index, call in enumerate(self.reply.calls)
         ]
 
-    def _envelope(self, kind: str, *choices: dict[str, Any]) -> dict[str, Any]:
+    def _envelope(self, kind: str, *choices: Fields) -> Fields:
         return {
             "id": f"chatcmpl-{self.ident}",
             "object": kind,
@@ -89,8 +91,8 @@ class Completion:
             "choices": [*choices],
         }
 
-    def whole(self) -> dict[str, Any]:
-        message: dict[str, Any] = {"role": "assistant", "content": self.reply.text or None}
+    def whole(self) -> Fields:
+        message: Fields = {"role": "assistant", "content": self.reply.text or None}
         if self.reply.thought:
             message["reasoning_content"] = self.reply.thought
         if self.reply.calls:
@@ -107,7 +109,7 @@ class Completion:
             yield self._event(usage=self.usage)
         yield "data: [DONE]\n\n"
 
-    def _deltas(self) -> Iterator[dict[str, Any]]:
+    def _deltas(self) -> Iterator[Fields]:
         yield {"role": "assistant", "content": ""}
         if self.reply.thought:
             yield {"reasoning_content": self.reply.thought}
@@ -121,12 +123,12 @@ class Completion:
             for piece in (arguments[:half], arguments[half:]):
                 yield {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}
 
-    def _event(self, *choices: dict[str, Any], **more: Any) -> str:
+    def _event(self, *choices: Fields, **more: Any) -> str:
         chunk = {**self._envelope("chat.completion.chunk", *choices), **more}
         return f"data: {json.dumps(chunk)}\n\n"
 
 
-def _choice(**fields: Any) -> dict[str, Any]:
+def _choice(**fields: Any) -> Fields:
     return {"index": 0, **fields}
 
 
@@ -143,7 +145,7 @@ class _Function(BaseModel):
     model_config = ConfigDict(extra="allow")
 
     name: str
-    arguments: str | dict[str, Any] | None = None
+    arguments: str | Fields | None = None
 
 
 class _Tool(BaseModel):
@@ -153,7 +155,7 @@ class _Tool(BaseModel):
 
 class _Message(BaseModel):
     role: str
-    content: str | list[dict[str, Any]] | None = None
+    content: str | list[Fields] | None = None
     tool_calls: list[_Tool] | None = None
     tool_call_id: str | None = None
 
@@ -172,9 +174,9 @@ class _ChatRequest(BaseModel):
 class _Speech:
     """Between our own tools, which players know, and those that a request offers."""
 
-    def __init__(self, schemas: Sequence[Mapping[str, Any]]) -> None:
+    def __init__(self, schemas: Sequence[Json]) -> None:
         self._profile = spoken(schemas)
-        self._wanted: dict[str, dict[str, Any]] = {}  # by the name of a tool that is offered
+        self._wanted: dict[str, Fields] = {}  # by the name of a tool that is offered
         for schema in schemas:
             function = schema["function"]
             self._wanted[function["name"]] = _required(function.get("parameters") or {})
@@ -216,7 +218,7 @@ _FILLED = {
 }
 
 
-def _required(parameters: Mapping[str, Any]) -> dict[str, Any]:
+def _required(parameters: Json) -> Fields:
     values = {}
     for name in parameters.get("required", ()):
         kind = parameters.get("properties", {}).get(name, {}).get("type")
@@ -238,12 +240,12 @@ _DENIAL = re.compile(
 )
 
 
-def _user_words(messages: Sequence[Mapping[str, Any]]) -> str:
+def _user_words(messages: Sequence[Json]) -> str:
     """Return all the text of the user's messages."""
     return "\n".join(text(message) for message in messages if message.get("role") == "user")
 
 
-def since(messages: Sequence[Mapping[str, Any]], task: str) -> Sequence[Mapping[str, Any]]:
+def since(messages: Sequence[Json], task: str) -> Sequence[Json]:
     """Return the messages after the last one that gives the task; earlier tasks may precede it."""
     for at in reversed(range(len(messages))):
         if messages[at].get("role") == "user" and task in text(messages[at]):
@@ -251,10 +253,10 @@ def since(messages: Sequence[Mapping[str, Any]], task: str) -> Sequence[Mapping[
     return messages
 
 
-def past_calls(messages: Sequence[Mapping[str, Any]]) -> list[PastCall]:
+def past_calls(messages: Sequence[Json]) -> list[PastCall]:
     """Return every answered call, in order, with the verdict that its reply states."""
     calls: list[PastCall] = []
-    waiting: list[Mapping[str, Any]] = []
+    waiting: list[Json] = []
     for message in messages:
         if message.get("role") == "assistant":
             waiting = list(message.get("tool_calls") or [])
@@ -264,11 +266,18 @@ def past_calls(messages: Sequence[Mapping[str, Any]]) -> list[PastCall]:
             name = str(function.get("name"))
             reply = text(message)
             is_denied = _DENIAL.match(reply) is not None
-            calls.append(PastCall(name, _parsed(function.get("arguments")), is_denied, reply))
+            calls.append(
+                PastCall(
+                    name,
+                    _parsed(function.get("arguments")),
+                    is_denied,
+                    reply,
+                )
+            )
     return calls
 
 
-def _index(waiting: Sequence[Mapping[str, Any]], ident: object) -> int:
+def _index(waiting: Sequence[Json], ident: object) -> int:
     """Return the index of the call with this id, else 0, as some servers repeat their ids."""
     ids = [call.get("id") for call in waiting]
     return ids.index(ident) if ident in ids else 0
@@ -281,7 +290,7 @@ def _parsed(arguments: object) -> Any:
         return None
 
 
-def text(message: Mapping[str, Any]) -> str:
+def text(message: Json) -> str:
     """The message's content, whether it comes as text or as a list of parts."""
     content = message.get("content")
     if isinstance(content, list):
@@ -315,7 +324,13 @@ class Memory:
         """Return the first agent whose task came last, or a sub-agent whose task came later."""
         first = None
         after = 0
-        prompts = [*zip(self._scenarios, self._rendered(seed), strict=True)]
+        prompts = [
+            *zip(
+                self._scenarios,
+                self._rendered(seed),
+                strict=True,
+            )
+        ]
         for scenario, prompt in prompts:
             at = words.rfind(prompt.task)
             if at >= 0 and at + len(prompt.task) > after:

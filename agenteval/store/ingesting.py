@@ -129,7 +129,11 @@ class LogWriter:
     def _new(self, run: str, entry: Entry) -> int:
         key = (run, entry.scenario)
         if key not in self._numbers:
-            last = self.connection.ask(_LAST, run=run, scenario=entry.scenario)
+            last = self.connection.ask(
+                _LAST,
+                run=run,
+                scenario=entry.scenario,
+            )
             self._numbers[key] = last[0][0] or 0
         self._numbers[key] += 1
         row = (run, self._numbers[key], entry.scenario, entry.seed, *entry.trial)
@@ -153,10 +157,19 @@ class LogWriter:
     def _fill(self, run: str, trial: int, entry: Entry) -> None:
         self._write(self.tables.turn.insert, (trial,), entry.turns)
         self._write(self.tables.call.insert, (trial,), entry.calls)
-        self._write(self.tables.session.insert, (run, trial), [entry.about])
+        self._write(
+            self.tables.session.insert,
+            (run, trial),
+            [entry.about],
+        )
         self._stored[run][entry.session, entry.part] = _Known(trial, entry.size)
 
-    def _write(self, insert: str, place: Bound, rows: Sequence[Bound]) -> None:
+    def _write(
+        self,
+        insert: str,
+        place: Bound,
+        rows: Sequence[Bound],
+    ) -> None:
         if rows:
             self.connection.execute_each(insert, [place + row for row in rows])
 
@@ -203,7 +216,12 @@ class Rescored:
         return sum(self.moves.values())
 
 
-def rescore(connection: Connection, run_id: str, judge: Judge, basis: Basis) -> Rescored:
+def rescore(
+    connection: Connection,
+    run_id: str,
+    judge: Judge,
+    basis: Basis,
+) -> Rescored:
     """Judge every call of a run's trials again, all or none.
 
     `judge` takes the place of a call, the call as the model wrote it, and its record. It returns
@@ -211,16 +229,38 @@ def rescore(connection: Connection, run_id: str, judge: Judge, basis: Basis) -> 
     its calls stay as they happened.
     """
     with connection.together():
-        (run,) = read_rows(connection.ask, "run", "WHERE id = :run", run=run_id)
+        (run,) = read_rows(
+            connection.ask,
+            "run",
+            "WHERE id = :run",
+            run=run_id,
+        )
         now = {"taxonomy": basis.taxonomy, "policies": dict(basis.policies)}
         before = {"taxonomy_before": run.taxonomy, "policies_before": run.policies}
         record = {"run_id": run_id, "at": basis.at, **before, **now}
-        [(number,)] = insert_row(connection, "rescore", record, "RETURNING id")
+        [(number,)] = insert_row(
+            connection,
+            "rescore",
+            record,
+            "RETURNING id",
+        )
         rescoring = _Rescoring(connection, number, basis.taxonomy, judge)
         ended = "WHERE run_id = :run AND outcome <> ''"
-        for trial in list(read_rows(connection.ask, "trial", ended, run=run_id)):
+        for trial in list(
+            read_rows(
+                connection.ask,
+                "trial",
+                ended,
+                run=run_id,
+            )
+        ):
             rescoring.rescore_trial(trial)
-        change_row(connection, "run", run, now | {"judged": dict(basis.judged)})
+        change_row(
+            connection,
+            "run",
+            run,
+            now | {"judged": dict(basis.judged)},
+        )
     return Rescored(run_id, rescoring.calls, dict(rescoring.moves))
 
 
@@ -248,7 +288,12 @@ class _Rescoring:
         summary = summarize(trial_value(trial, turns, calls))
         change_row(self.connection, "trial", trial, summary_values(summary))
 
-    def _set_verdict(self, call: Any, verdict: Verdict, policy: str) -> None:
+    def _set_verdict(
+        self,
+        call: Any,
+        verdict: Verdict,
+        policy: str,
+    ) -> None:
         """Put the verdict in force, and keep the one before it where they differ."""
         self.calls += 1
         basis = {"policy": policy, "taxonomy": self.taxonomy}
@@ -264,4 +309,11 @@ class _Rescoring:
 
     def _rows(self, table: str, trial: int) -> list[Any]:
         own = "WHERE trial_id = :trial ORDER BY id"
-        return list(read_rows(self.connection.ask, table, own, trial=trial))
+        return list(
+            read_rows(
+                self.connection.ask,
+                table,
+                own,
+                trial=trial,
+            )
+        )

@@ -248,7 +248,12 @@ def resolve_name(
     raise UsageError(f"no run {word!r} in {where} ({near}); `agenteval show` lists all")
 
 
-def _check_one_meaning(word: str, chosen: Known, runs: Sequence[Known], ids: Sequence[str]) -> None:
+def _check_one_meaning(
+    word: str,
+    chosen: Known,
+    runs: Sequence[Known],
+    ids: Sequence[str],
+) -> None:
     """Raises UsageError for a label that is a model's name as well, or begins the id of a run."""
     if word not in chosen.labels:
         return
@@ -266,7 +271,17 @@ def _check_one_meaning(word: str, chosen: Known, runs: Sequence[Known], ids: Seq
 def passed_over(word: str, runs: Sequence[Known]) -> Sequence[Known]:
     """The newer runs that `last` and `last-1` without a model do not count."""
     last = _LAST.fullmatch(word)
-    if not last or last[2] or not (found := _named(word, runs, whatever=False)):
+    if (
+        not last
+        or last[2]
+        or not (
+            found := _named(
+                word,
+                runs,
+                whatever=False,
+            )
+        )
+    ):
         return ()
     newer = runs[: runs.index(found)]
     return [run for run in newer if run.aside and not (run.usable and found.simulated)]

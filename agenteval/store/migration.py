@@ -226,7 +226,15 @@ def make_tables(engine: Engine, store: str) -> Upgrade | None:
         version = _stored_version(connection)
         if version == SCHEMA:  # another process was quicker
             return None
-        upgrade = _begun(connection, version, store) if _has_runs(connection) else None
+        upgrade = (
+            _begun(
+                connection,
+                version,
+                store,
+            )
+            if _has_runs(connection)
+            else None
+        )
         _widen(connection)
         return upgrade
 
@@ -314,7 +322,14 @@ def _widen(connection: Connection) -> None:
 def _summarize(connection: Connection) -> None:
     """Count the trials of a version that counted none, or counted them differently."""
     plain = SqlConnection(connection)
-    rows = list(read_rows(plain.ask, "trial", _UNCOUNTED, counting=COUNTING))
+    rows = list(
+        read_rows(
+            plain.ask,
+            "trial",
+            _UNCOUNTED,
+            counting=COUNTING,
+        )
+    )
     for row in rows:
         summary = summarize(trial_of_row(plain.ask, row.id))
         change_row(plain, "trial", row, summary_values(summary))
@@ -325,7 +340,12 @@ def _tell_judges(connection: Connection) -> None:
     plain = SqlConnection(connection)
     for run in list(read_rows(plain.ask, "run", "")):
         if not run.judged and not run.source:
-            change_row(plain, "run", run, {"judged": judges_by_calls(plain.ask, run.id)})
+            change_row(
+                plain,
+                "run",
+                run,
+                {"judged": judges_by_calls(plain.ask, run.id)},
+            )
 
 
 def _free_numbers(connection: Connection) -> None:

@@ -153,7 +153,11 @@ def _put_views(connection: sqlite3.Connection) -> None:
     query = query_file(connection)
     # Columns of one row are asked for one after another: each trial is counted once.
     counts = lru_cache(maxsize=64)(_counts)
-    connection.create_function("counted", 2, lambda trial, name: counts(query, trial)[name])
+    connection.create_function(
+        "counted",
+        2,
+        lambda trial, name: counts(query, trial)[name],
+    )
 
     @cache
     def judges(run: str) -> str:

@@ -25,6 +25,7 @@ from agenteval.store.summaries import (
 from agenteval.store.tables import blank_row, columns_but, read_rows
 from agenteval.store.texts import (
     NO_PROMPTS,
+    Messages,
     Prompts,
     as_written,
     call_fields,
@@ -52,7 +53,6 @@ from agenteval.trial.trial import (
     Execution,
     GoalCheck,
     HandshakeStep,
-    Message,
     Timing,
     Trial,
     Turn,
@@ -67,7 +67,13 @@ _TOKENS = tuple(field.name for field in fields(Usage))
 _GAPS = ("gap_mean", "gap_median", "gap_p95", "gap_longest")
 
 
-def turn_values(trial_id: int, number: int, turn: Turn, *, agent: str) -> Values:
+def turn_values(
+    trial_id: int,
+    number: int,
+    turn: Turn,
+    *,
+    agent: str,
+) -> Values:
     values = blank_row("turn") | {name: getattr(turn, name) for name in _OF_TURN}
     if timing := turn.timing:
         values["first_piece"] = timing.first
@@ -86,7 +92,14 @@ def turn_values(trial_id: int, number: int, turn: Turn, *, agent: str) -> Values
 
 def _turn_value(row: Row) -> Turn:
     # The column `raw` is not always read.
-    values: dict[str, Any] = {name: getattr(row, name, "") for name in _OF_TURN}
+    values: dict[str, Any] = {
+        name: getattr(
+            row,
+            name,
+            "",
+        )
+        for name in _OF_TURN
+    }
     tokens = [getattr(row, name) for name in _TOKENS]
     timing = None
     if row.first_piece is not None:
@@ -108,7 +121,12 @@ def malformed_value(stored: dict[str, Any]) -> MalformedCall:
 
 
 def call_values(
-    trial_id: int, record: CallRecord, *, agent: str, policy: str, taxonomy: str
+    trial_id: int,
+    record: CallRecord,
+    *,
+    agent: str,
+    policy: str,
+    taxonomy: str,
 ) -> Values:
     values = blank_row("call")
     if record.execution:
@@ -139,7 +157,13 @@ def call_value(row: Row) -> CallRecord:
     return CallRecord(
         turn=row.turn,
         position=row.position,
-        call=ToolCall(row.call_id, row.name, row.raw, row.arguments, row.garbled),
+        call=ToolCall(
+            row.call_id,
+            row.name,
+            row.raw,
+            row.arguments,
+            row.garbled,
+        ),
         verdict=Allowed() if row.allowed else Denied.explained(findings),
         reply=row.reply,
         execution=_execution(row),
@@ -185,7 +209,10 @@ def _execution(row: Row) -> Execution | None:
 
 @as_written()
 def trial_value(
-    row: Row, turns: Sequence[Row], calls: Sequence[Row], prompts: Prompts = NO_PROMPTS
+    row: Row,
+    turns: Sequence[Row],
+    calls: Sequence[Row],
+    prompts: Prompts = NO_PROMPTS,
 ) -> Trial:
     """A stored trial; one that was in flight when the run died comes back void, with the reason."""
     ended = bool(row.outcome)
@@ -223,7 +250,10 @@ def ended_values(trial: Trial) -> Values:
 
 
 def _agents(
-    row: Row, turns: Sequence[Row], calls: Sequence[Row], prompts: Prompts
+    row: Row,
+    turns: Sequence[Row],
+    calls: Sequence[Row],
+    prompts: Prompts,
 ) -> Iterator[AgentPart]:
     parts = _stored_agents(row) if row.outcome else _agents_in_flight(turns)
     for part in parts:
@@ -244,7 +274,13 @@ def _agents_in_flight(turns: Sequence[Row]) -> Iterator[AgentPart]:
     """Yield the sub-agents of a trial that never ended; nobody knows who called them."""
     for label in dict.fromkeys(turn.agent for turn in turns if turn.agent):
         name, _, number = label.rpartition("/")
-        yield AgentPart(name, int(number), parent=0, depth=0, ending=Ending.BROKEN)
+        yield AgentPart(
+            name,
+            int(number),
+            parent=0,
+            depth=0,
+            ending=Ending.BROKEN,
+        )
 
 
 def _cause_of(outcome: str, cause: str) -> Cause | None:
@@ -302,10 +338,25 @@ def summarized(query: Query, word: str, *, where: str) -> tuple[Run, tuple[Trial
     return without_trials(query, found), summaries(query, found)
 
 
-def load(query: Query, word: str, *, where: str, raw: bool = True) -> Run:
+def load(
+    query: Query,
+    word: str,
+    *,
+    where: str,
+    raw: bool = True,
+) -> Run:
     """A whole run, by what names it; the bytes of its replies only if `raw`. Raises UsageError."""
     found = named(query, word, where=where)
-    return replace(without_trials(query, found), trials=tuple(_trials(query, found, has_raw=raw)))
+    return replace(
+        without_trials(query, found),
+        trials=tuple(
+            _trials(
+                query,
+                found,
+                has_raw=raw,
+            )
+        ),
+    )
 
 
 def named(query: Query, word: str, *, where: str) -> str:
@@ -380,14 +431,25 @@ def transcripts(query: Query, run: str, worlds: Sequence[World]) -> Iterator[Tri
     for start in range(0, len(worlds), TOGETHER):
         rows: list[Any] = []
         for scenario, number, _ in worlds[start : start + TOGETHER]:
-            rows += _trial_rows(query, _OF_NUMBER, run=run, scenario=scenario, number=number)
+            rows += _trial_rows(
+                query,
+                _OF_NUMBER,
+                run=run,
+                scenario=scenario,
+                number=number,
+            )
         messages = messages_of(query, run, _digests(rows))
         yield from _build_trials(query, rows, messages, has_raw=False)
 
 
 def _trials(query: Query, run: str, *, has_raw: bool) -> Iterator[Trial]:
     rows = _trial_rows(query, f"{_IN_FORCE} ORDER BY scenario, number", run=run)
-    return _build_trials(query, rows, messages_of(query, run), has_raw=has_raw)
+    return _build_trials(
+        query,
+        rows,
+        messages_of(query, run),
+        has_raw=has_raw,
+    )
 
 
 def _trial_rows(query: Query, condition: str, **values: Any) -> list[Any]:
@@ -411,7 +473,11 @@ def trial_of_row(query: Query, number: int) -> Trial:
 
 
 def _build_trials(
-    query: Query, rows: Sequence[Any], messages: Mapping[str, Message], *, has_raw: bool
+    query: Query,
+    rows: Sequence[Any],
+    messages: Messages,
+    *,
+    has_raw: bool,
 ) -> Iterator[Trial]:
     """Build the trials, some at a time: their rows are three times as large as the trials."""
     unread = () if has_raw else ("raw",)  # the largest column
@@ -422,14 +488,29 @@ def _build_trials(
         calls = _rows_by_trial(query, "call", ids)
         for row in batch:
             prompts = prompts_of(row.prompts, messages)
-            yield trial_value(row, turns.pop(row.id, []), calls.pop(row.id, []), prompts)
+            yield trial_value(
+                row,
+                turns.pop(row.id, []),
+                calls.pop(row.id, []),
+                prompts,
+            )
 
 
 def load_trial(
-    query: Query, run: str, scenario: str, number: int, part: Part = WHOLE
+    query: Query,
+    run: str,
+    scenario: str,
+    number: int,
+    part: Part = WHOLE,
 ) -> Trial | None:
     """Return a trial in force of the run with this id, or a part of it; None if there is none."""
-    rows = _trial_rows(query, _OF_NUMBER, run=run, scenario=scenario, number=number)
+    rows = _trial_rows(
+        query,
+        _OF_NUMBER,
+        run=run,
+        scenario=scenario,
+        number=number,
+    )
     if not rows:
         return None
     row = rows[0]
@@ -437,12 +518,23 @@ def load_trial(
     within = "WHERE trial_id = :trial AND {0} >= :low AND {0} < :high ORDER BY id LIMIT :most"
     turns = list(read_rows(query, "turn", within.format("number"), **limits))
     calls = list(read_rows(query, "call", within.format("turn"), **limits))
-    prompts = prompts_of(row.prompts, messages_of(query, run, _digests(rows)))
+    prompts = prompts_of(
+        row.prompts,
+        messages_of(
+            query,
+            run,
+            _digests(rows),
+        ),
+    )
     return trial_value(row, turns, calls, prompts)
 
 
 def _rows_by_trial(
-    query: Query, table: str, trials: Sequence[int], *, but: Sequence[str] = ()
+    query: Query,
+    table: str,
+    trials: Sequence[int],
+    *,
+    but: Sequence[str] = (),
 ) -> dict[int, list[Any]]:
     grouped: dict[int, list[Any]] = defaultdict(list)
     condition = f"WHERE trial_id IN ({', '.join(map(str, trials))}) ORDER BY id"
@@ -458,7 +550,14 @@ def imported(query: Query, table: str) -> ImportedCounts:
     classes = {name: tuple(errors) for name, errors in row.by_class.items()}
     counts = ErrorCounts(tuple(row.calls), classes, by_trial=row.by_trial)
     trials = tuple((scenario, trial) for scenario, trial in row.trials)
-    return ImportedCounts(row.id, ModelCard(**row.card), row.imported, row.source, trials, counts)
+    return ImportedCounts(
+        row.id,
+        ModelCard(**row.card),
+        row.imported,
+        row.source,
+        trials,
+        counts,
+    )
 
 
 def _of_table(table: ImportedCounts) -> RunSummary:

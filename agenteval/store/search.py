@@ -9,7 +9,7 @@ hide: calls that were spoilt, or judged again.
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import msgspec
@@ -207,7 +207,12 @@ def _conditions(filters: Wanted) -> tuple[str, dict[str, Any]]:
     return "".join(f" AND {one}" for one in where), named
 
 
-def _beyond(sign: str, name: str, key: Key, named: dict[str, Any]) -> str:
+def _beyond(
+    sign: str,
+    name: str,
+    key: Key,
+    named: dict[str, Any],
+) -> str:
     """On that side of the key; the second half is what an index can begin at."""
     named |= {f"{name}_trial": key[0], f"{name}_call": key[1]}
     bound = f"trial.id {sign.rstrip('=')}= :{name}_trial"
@@ -221,7 +226,9 @@ def _keys(query: Query, where: str, named: dict[str, Any]) -> list[Key]:
 
 def _texts(text: str, named: dict[str, Any]) -> str:
     """The text as it stands in a name, or in JSON, where it may be written in two ways."""
-    forms = {text, json.dumps(text, ensure_ascii=False)[1:-1], json.dumps(text)[1:-1]}
+    in_json = json.dumps(text, ensure_ascii=False)
+    in_ascii = json.dumps(text)
+    forms = {text, in_json[1:-1], in_ascii[1:-1]}
     writable = sorted(form for form in forms if to_column(form) == form)
     named |= {f"text{at}": f"%{_escaped(form)}%" for at, form in enumerate(writable)}
     return " OR ".join(
@@ -266,7 +273,13 @@ _TRIAL = 'SELECT trial_id FROM "call" WHERE id = :call'
 _FORGET = "DELETE FROM review WHERE call_id = :call"
 
 
-def save_review(connection: Connection, call_id: int, label: str, note: str, at: str) -> bool:
+def save_review(
+    connection: Connection,
+    call_id: int,
+    label: str,
+    note: str,
+    at: str,
+) -> bool:
     """Replace the review of the call; delete it if label and note are empty.
 
     Returns False if there is no such call.
@@ -276,7 +289,11 @@ def save_review(connection: Connection, call_id: int, label: str, note: str, at:
         connection.ask(_FORGET, call=call_id)
         if trials and (label or note):
             values = {"trial_id": trials[0][0], "call_id": call_id}
-            insert_row(connection, "review", values | {"label": label, "note": note, "at": at})
+            insert_row(
+                connection,
+                "review",
+                values | {"label": label, "note": note, "at": at},
+            )
     return bool(trials)
 
 
@@ -336,7 +353,8 @@ def _review(*row: Any) -> Review:
 Basis = tuple[str, Mapping[str, str]]  # taxonomy, and digests of allow lists by their names
 DIGEST = 13  # characters: "sha256:" and six digits
 TOGETHER = 500  # trials that are asked about at a time
-Turns = dict[int, tuple[int, int, tuple[tuple[int, MalformedCall], ...], int]]  # by trial
+Row = Sequence[Any]
+Malformed = list[tuple[int, MalformedCall]]  # each with its turn
 _TRIALS = """SELECT id, outcome FROM trial WHERE run_id = :run AND NOT replaced
     ORDER BY scenario, number"""
 _CALLS = """SELECT trial_id, CASE WHEN own AND ran THEN "limit" ELSE '' END, count(*),
@@ -385,33 +403,54 @@ def _requests(
         batch = trials[start : start + TOGETHER]
         ids = ", ".join(str(trial) for trial, _ in batch)
         rows = query(_TURNS % ids)
-        turns = _turns(rows)
-        calls = _calls(query(_CALLS % ids))
-        void = set()
-        for trial, outcome in batch:
-            is_void = outcome in {"", Outcome.VOID}
-            if is_void:
-                void.add(trial)
-            tallies.append(_tally(turns.get(trial), calls.get(trial, ()), void=is_void))
+        counts = _Counts()
+        counts.add_turns(rows)
+        counts.add_calls(query(_CALLS % ids))
+        void = {trial for trial, outcome in batch if outcome in {"", Outcome.VOID}}
+        for trial, _ in batch:
+            tallies.append(counts.tally(trial, void=trial in void))
         yield from (Request(*row[6:]) for row in rows if row[0] not in void)
 
 
-def _turns(rows: Sequence[Sequence[Any]]) -> Turns:
-    """Return each trial's tokens, calls, malformed calls and repairs, of its first agent."""
-    by_trial: Turns = {}
-    for trial, agent, number, garbles, repairs, calls, *_, completion, _, _ in rows:
-        if agent:
-            continue
-        tokens, written, malformed, mended = by_trial.get(trial, (0, 0, (), 0))
-        if garbles not in ("[]", []):
-            malformed += tuple((number, malformed_value(one)) for one in decoded(garbles))
-        by_trial[trial] = (
-            tokens + completion,
-            written + _length(calls),
-            malformed,
-            mended + _length(repairs),
+@dataclass(slots=True)
+class _Counts:
+    """What is counted of some trials, by their row numbers; `numbers` by the fields of a Tally."""
+
+    numbers: dict[int, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    limits: dict[int, dict[str, int]] = field(default_factory=lambda: defaultdict(dict))
+    malformed: dict[int, Malformed] = field(default_factory=lambda: defaultdict(list))
+
+    def add_turns(self, rows: Sequence[Row]) -> None:
+        for trial, agent, number, garbles, repairs, calls, *_, completion, _, _ in rows:
+            if agent:
+                continue
+            for stored in decoded(garbles):
+                self.malformed[trial].append((number, malformed_value(stored)))
+            self.numbers[trial].update(
+                completion_tokens=completion,
+                written=_length(calls),
+                repairs=_length(repairs),
+            )
+
+    def add_calls(self, rows: Sequence[Row]) -> None:
+        for trial, limit, count, denied, ran, failed, objections, useful in rows:
+            if limit:
+                self.limits[trial][limit] = int(count)
+            self.numbers[trial].update(
+                denied=int(denied),
+                ran=int(ran),
+                failed=0 if limit else int(failed),
+                objections=int(objections),
+                useful=int(useful),
+            )
+
+    def tally(self, trial: int, *, void: bool) -> Tally:
+        return Tally(
+            void,
+            limits=self.limits[trial],
+            malformed=tuple(self.malformed[trial]),
+            **self.numbers[trial],
         )
-    return by_trial
 
 
 def _length(column: Any) -> int:
@@ -424,39 +463,9 @@ def _length(column: Any) -> int:
         return len(decoded(column))
 
 
-def _calls(rows: Sequence[Sequence[Any]]) -> dict[int, list[Sequence[Any]]]:
-    """A row for each trial and limit that ended calls of it."""
-    found: dict[int, list[Sequence[Any]]] = defaultdict(list)
-    for trial, *counted in rows:
-        found[trial].append(counted)
-    return found
-
-
-def _tally(
-    turns: tuple[int, int, tuple[tuple[int, MalformedCall], ...], int] | None,
-    calls: Sequence[Sequence[Any]],
-    *,
-    void: bool,
-) -> Tally:
-    tokens, written, malformed, repairs = turns or (0, 0, (), 0)
-    return Tally(
-        void=void,
-        denied=sum(int(row[2]) for row in calls),
-        ran=sum(int(row[3]) for row in calls),
-        failed=sum(int(row[4]) for row in calls if not row[0]),
-        limits={limit: int(count) for limit, count, *_ in calls if limit},
-        objections=sum(int(row[5]) for row in calls),
-        useful=sum(int(row[6]) for row in calls),
-        completion_tokens=tokens,
-        written=written,
-        malformed=malformed,
-        repairs=repairs,
-    )
-
-
-def garbled(query: Query, run: str) -> Sequence[Sequence[tuple[int, MalformedCall]]]:
+def garbled(query: Query, run: str) -> Sequence[Malformed]:
     """The calls that did not arrive as such, each with its turn, of the trials that have any."""
-    trials: dict[int, list[tuple[int, MalformedCall]]] = {}
+    trials: dict[int, Malformed] = {}
     for trial, turn, garbles in query(_GARBLED, run=run):
         of_trial = trials.setdefault(trial, [])
         of_trial += [(turn, malformed_value(stored)) for stored in decoded(garbles)]

@@ -174,7 +174,11 @@ class Shard:
             return None
         run, is_complete = runs[0]
         is_over = is_complete and not self.part.job
-        if is_over and self._number(_CAME, run=run, number=self.part.number):
+        if is_over and self._number(
+            _CAME,
+            run=run,
+            number=self.part.number,
+        ):
             return None
         return str(run)
 
@@ -349,19 +353,35 @@ class SqlStore:
         """The id that it has now: its own, or with the first number behind it that is free."""
         ident, number = str(values["id"]), 1
         # Two runs may start in one second.
-        while self.exists(ident) or not self._insert(table, values | {"id": ident}, _NEW):
+        while self.exists(ident) or not self._insert(
+            table,
+            values | {"id": ident},
+            _NEW,
+        ):
             number += 1
             ident = f"{values['id']}-{number}"
         return ident
 
-    def _insert(self, table: str, values: Values, more: str) -> list[Any]:
+    def _insert(
+        self,
+        table: str,
+        values: Values,
+        more: str,
+    ) -> list[Any]:
         return insert_row(self._connection, table, values, more)
 
     def add_imported(self, imported: ImportedCounts) -> ImportedCounts:
         """Store imported counts as `add` does a run."""
         return replace(imported, id=self._added("imported", imported_values(imported)))
 
-    def tag(self, run_id: str, labels: Sequence[str], note: str | None, *, off: bool) -> None:
+    def tag(
+        self,
+        run_id: str,
+        labels: Sequence[str],
+        note: str | None,
+        *,
+        off: bool,
+    ) -> None:
         """Give the run labels, or take them `off`, and a note where there is one."""
         with self._connection.together():
             if self._connection.database == "postgresql":  # another one may add a label, too
@@ -370,7 +390,11 @@ class SqlStore:
             had, noted = before[0] if before else ("[]", "")
             kept = [one for one in decoded(had) if one not in labels]
             values = {"labels": kept if off else [*kept, *labels], "run_id": run_id}
-            self._insert("tags", values | {"note": noted if note is None else note}, _TAG)
+            self._insert(
+                "tags",
+                values | {"note": noted if note is None else note},
+                _TAG,
+            )
 
     def served_at(self, run_id: str, base_url: str) -> None:
         """Add servers, by their URLs with a space between, to those that the run names."""
@@ -419,18 +443,32 @@ class SqlStore:
                 shard.end()
             counts = Counter(decoded(answers)) + Counter(second_reader)
             values = {"complete": bool(was or complete), "second_reader": dict(counts)}
-            update_row(self._connection, "run", run_id, values | {"seconds": seconds})
+            update_row(
+                self._connection,
+                "run",
+                run_id,
+                values | {"seconds": seconds},
+            )
 
     def look(self, run_id: str, look: Look) -> bool:
         """Keep what a gate saw of a run under way; False where there is a look of that number."""
         return bool(self.ask(_LOOK, run=run_id, **asdict(look)))
 
     def recorder(
-        self, run: Run, digests: Mapping[str, str], shard: Shard | None = None
+        self,
+        run: Run,
+        digests: Mapping[str, str],
+        shard: Shard | None = None,
     ) -> RunRecorder:
         """Return the recorder of the run's trials; `RunRecorder` explains `digests`."""
         part = shard.id if shard else None
-        return RunRecorder(self._connection, run.id, run.taxonomy, digests, part)
+        return RunRecorder(
+            self._connection,
+            run.id,
+            run.taxonomy,
+            digests,
+            part,
+        )
 
     def shard(self, part: Part) -> Shard:
         """This process, among others that play the same runs."""
@@ -448,11 +486,22 @@ class SqlStore:
         """A run without its trials, and their summaries: a small part of what `load` reads."""
         return read.summarized(self.ask, run_id, where=self.shown)
 
-    def review(self, call_id: int, label: str, note: str, at: str) -> bool:
+    def review(
+        self,
+        call_id: int,
+        label: str,
+        note: str,
+        at: str,
+    ) -> bool:
         """Store a person's review of a call (`store.search.save_review`)."""
         return save_review(self._connection, call_id, label, note, at)
 
-    def rescore(self, run_id: str, judge: Judge, basis: Basis) -> Rescored:
+    def rescore(
+        self,
+        run_id: str,
+        judge: Judge,
+        basis: Basis,
+    ) -> Rescored:
         """Judge a run's calls again (`store.ingesting.rescore`); both judgements are kept."""
         return rescore(self._connection, run_id, judge, basis)
 

@@ -71,7 +71,13 @@ def _summary(row: Sequence[Any]) -> TrialSummary:
 def known_runs(query: Query) -> list[Known]:
     """Return the runs with the words that name them, newest first."""
     return [
-        Known(run, model, tuple(decoded(labels or "[]")), bool(simulated), bool(usable))
+        Known(
+            run,
+            model,
+            tuple(decoded(labels or "[]")),
+            bool(simulated),
+            bool(usable),
+        )
         for run, model, labels, simulated, usable in query(_KNOWN)
     ]
 
@@ -193,7 +199,13 @@ def begun_since(given: str | None) -> Callable[[str], bool]:
 def headings(query: Query) -> list[Heading]:
     """Return the headings of all runs, newest first."""
     return [
-        Heading(run, model, bool(simulated), started, tuple(decoded(labels or "[]")))
+        Heading(
+            run,
+            model,
+            bool(simulated),
+            started,
+            tuple(decoded(labels or "[]")),
+        )
         for run, model, simulated, started, labels in query(_HEADINGS)
     ]
 
@@ -212,12 +224,26 @@ def listed(query: Query, ids: Sequence[str] | None = None) -> list[Listed]:
         trials[run].append(_Ended(scenario, outcome, (denied, calls)))
     verdicts = {run: verdict for run, verdict in query(_VERDICTS)}  # noqa: C416 -- rows are no pairs
     rows = query(_LISTED.format(of_runs), **named)
-    return [_listed(row, trials[row[0]], verdicts.get(row[0], "")) for row in rows]
+    return [
+        _listed(
+            row,
+            trials[row[0]],
+            verdicts.get(row[0], ""),
+        )
+        for row in rows
+    ]
 
 
-def verdicts_of_others(query: Query, run: str, *, model: str, over: str) -> Mapping[str, int]:
+def verdicts_of_others(
+    query: Query,
+    run: str,
+    *,
+    model: str,
+    over: str,
+) -> Mapping[str, int]:
     """Count the other runs of a model by the verdict of their last gate over the model `over`."""
-    last = {other: verdict for other, verdict in query(_OF_OTHERS, run=run, model=model, over=over)}  # noqa: C416 -- rows are no pairs
+    looks = query(_OF_OTHERS, run=run, model=model, over=over)
+    last = {other: verdict for other, verdict in looks}  # noqa: C416 -- rows are no pairs
     return Counter(last.values())
 
 
@@ -273,5 +299,14 @@ def listed_tables(query: Query) -> list[ListedTable]:
     for table, card, calls, by_class, source, imported in query(_COUNTED):
         model = decoded(card)["name"]
         errors = sum(map(sum, decoded(by_class).values()))
-        rows.append(ListedTable(table, model, sum(decoded(calls)), errors, source, imported))
+        rows.append(
+            ListedTable(
+                table,
+                model,
+                sum(decoded(calls)),
+                errors,
+                source,
+                imported,
+            )
+        )
     return rows

@@ -115,7 +115,13 @@ def _read_columns() -> dict[str, dict[str, Column]]:
         for table, name, kind, default, is_required in database.execute(_COLUMNS):
             literal = None if default is None else default.strip("'")
             columns = tables.setdefault(table, {})
-            columns[name] = Column(table, name, kind, literal, bool(is_required))
+            columns[name] = Column(
+                table,
+                name,
+                kind,
+                literal,
+                bool(is_required),
+            )
     return tables
 
 
@@ -188,13 +194,23 @@ def insert_row(
     return connection.execute(f"{writer.insert} {more}", writer.bind(values))
 
 
-def update_row(connection: Connection, table: str, ident: int | str, values: Values) -> None:
+def update_row(
+    connection: Connection,
+    table: str,
+    ident: int | str,
+    values: Values,
+) -> None:
     """Put these values into the row with this id."""
     writer = writer_of(table, connection.mark, tuple(values))
     connection.execute(writer.update, (*writer.bind(values), ident))
 
 
-def change_row(connection: Connection, table: str, row: Any, values: Values) -> bool:
+def change_row(
+    connection: Connection,
+    table: str,
+    row: Any,
+    values: Values,
+) -> bool:
     """Put the values into a row as `read_rows` gives it; return False if it has them already."""
     changes = {name: value for name, value in values.items() if value != getattr(row, name)}
     if changes:

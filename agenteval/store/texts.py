@@ -16,6 +16,7 @@ from agenteval.trial.call import ToolCall
 from agenteval.trial.trial import Message, Trial
 
 Prompts = Mapping[str, Sequence[Message]]  # by the label of the agent
+Messages = Mapping[str, Message]  # by the digest
 NO_PROMPTS: Prompts = {}
 Query = Callable[..., Sequence[Sequence[Any]]]
 _ALL = "SELECT digest, data FROM message WHERE run_id = :run"
@@ -44,16 +45,24 @@ def prompt_values(trial: Trial) -> tuple[dict[str, list[str]], dict[str, str]]:
     return prompts, messages
 
 
-def messages_of(query: Query, run: str, digests: Iterable[str] | None = None) -> dict[str, Message]:
+def messages_of(query: Query, run: str, digests: Iterable[str] | None = None) -> Messages:
     """The stored messages of a run by their digests: those that are wanted, or all."""
     if digests is None:
         rows = query(_ALL, run=run)
     else:
-        rows = [row for one in digests for row in query(_ONE, run=run, digest=one)]
+        rows = [
+            row
+            for one in digests
+            for row in query(
+                _ONE,
+                run=run,
+                digest=one,
+            )
+        ]
     return {digest: _message(data) for digest, data in rows}
 
 
-def prompts_of(digests: Mapping[str, Sequence[str]], messages: Mapping[str, Message]) -> Prompts:
+def prompts_of(digests: Mapping[str, Sequence[str]], messages: Messages) -> Prompts:
     return {agent: [messages[one] for one in of] for agent, of in digests.items()}
 
 

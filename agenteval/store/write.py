@@ -118,11 +118,23 @@ class SessionTables:
         self.trial = TableWriter("trial", mark, set_on_insert=_PLACE)
         self.turn = TableWriter("turn", mark, set_on_insert=("trial_id",))
         self.call = TableWriter("call", mark, set_on_insert=("trial_id",))
-        self.session = TableWriter("session", mark, set_on_insert=("run_id", "trial_id"))
+        self.session = TableWriter(
+            "session",
+            mark,
+            set_on_insert=("run_id", "trial_id"),
+        )
 
     def entry(self, judged: Judged) -> Entry:
         session, trial = judged.session, judged.trial
-        turns = (read.turn_values(0, n, turn, agent="") for n, turn in enumerate(trial.turns))
+        turns = (
+            read.turn_values(
+                0,
+                n,
+                turn,
+                agent="",
+            )
+            for n, turn in enumerate(trial.turns)
+        )
         return Entry(
             session=session.id,
             part=session.part,
@@ -198,14 +210,32 @@ class RunRecorder:
     def _turns(self) -> TableWriter:
         return writer_of("turn", self.connection.mark)
 
-    def turn(self, key: TrialKey, number: int, turn: Turn, *, agent: str = "") -> None:
-        values = read.turn_values(self._ids[key], number, turn, agent=agent)
+    def turn(
+        self,
+        key: TrialKey,
+        number: int,
+        turn: Turn,
+        *,
+        agent: str = "",
+    ) -> None:
+        values = read.turn_values(
+            self._ids[key],
+            number,
+            turn,
+            agent=agent,
+        )
         self._write_unwritten(key)
         self._unwritten[key] = self._turns.bind(values)
         if self.connection.database != "postgresql":
             self._write_unwritten(key)
 
-    def call(self, key: TrialKey, record: CallRecord, *, agent: str = "") -> None:
+    def call(
+        self,
+        key: TrialKey,
+        record: CallRecord,
+        *,
+        agent: str = "",
+    ) -> None:
         values = read.call_values(
             self._ids[key],
             record,
@@ -238,7 +268,12 @@ class RunRecorder:
 
     def _keep(self, messages: Mapping[str, str]) -> None:
         for digest in messages.keys() - self._messages:
-            self.connection.ask(_MESSAGE, run_id=self.run_id, digest=digest, data=messages[digest])
+            self.connection.ask(
+                _MESSAGE,
+                run_id=self.run_id,
+                digest=digest,
+                data=messages[digest],
+            )
             self._messages.add(digest)
 
 
@@ -283,7 +318,10 @@ class Hold(Enum):
 
 @contextmanager
 def claimed(
-    where: Location, another: Callable[[], Connection], run_id: str, how: Hold = Hold.ALONE
+    where: Location,
+    another: Callable[[], Connection],
+    run_id: str,
+    how: Hold = Hold.ALONE,
 ) -> Iterator[None]:
     """Hold the run. Raises UsageError while another process holds it other than together.
 
@@ -300,7 +338,10 @@ def claimed(
 
 
 def _lock(
-    where: Location, another: Callable[[], Connection], number: int, how: Hold
+    where: Location,
+    another: Callable[[], Connection],
+    number: int,
+    how: Hold,
 ) -> AbstractContextManager[bool]:
     if where.url.startswith("postgresql"):
         return _in_database(another, number, how)
