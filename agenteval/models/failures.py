@@ -163,8 +163,12 @@ def _status_in(said: str) -> int:
         error = text.read(said)
     except ValueError:
         return STREAMED
-    named = [error.get(key) for key in _STATUS] if isinstance(error, dict) else []
-    return next((int(one) for one in map(str, named) if _FAILED.fullmatch(one)), STREAMED)
+    if isinstance(error, dict):
+        for key in _STATUS:
+            code = str(error.get(key))
+            if _FAILED.fullmatch(code):
+                return int(code)
+    return STREAMED
 
 
 _STATUS = ("code", "status_code", "http_status_code")

@@ -204,7 +204,8 @@ class Player:
         steps = [step for step in at.way[: at.closing] if step.tool == BASH]
         scripts = dict.fromkeys(_SCRIPT.findall(self.prompt.system))
         steps += [Step(BASH, {"command": f"uv run {script} --help"}) for script in scripts]
-        avoided = {_script(at.step.arguments), _script(at.past[-1].arguments)}
+        denied = at.past[-1]
+        avoided = {_script(at.step.arguments), _script(denied.arguments)}
         others = [step for step in steps if _script(step.arguments) not in avoided]
         return self._possible(others, at)
 
@@ -216,15 +217,16 @@ class Player:
 
     def _slip(self, at: _Standing, step: Step) -> Written:
         write = slips()[self.kind()]
-        return write(self.right(at.way, at.way.index(step)), self.chance)
+        right = self.right(at.way, at.way.index(step))
+        return write(right, self.chance)
 
     def kind(self) -> str:
         """Choose the kind of the next slip, among those that the offered tools make possible."""
         shares = self.persona.weights()
         if "read" not in self.tools:
             shares = {kind: share for kind, share in shares.items() if kind not in READS}
-        (kind,) = self.chance.choices([*shares], [*shares.values()])
-        return kind
+        kinds = self.chance.choices([*shares], [*shares.values()])
+        return kinds[0]
 
     def right(self, way: Sequence[Step], place: int) -> Right:
         """Return the base of a slip at this step: its command, else the nearest after or before."""

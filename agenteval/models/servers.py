@@ -204,7 +204,8 @@ class _Kind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @cache
 def _kinds() -> tuple[_Kind, ...]:
     content = Path(__file__).with_name("server_pages.toml").read_bytes()
-    return msgspec.toml.decode(content, type=dict[str, tuple[_Kind, ...]])["server"]
+    kinds = msgspec.toml.decode(content, type=dict[str, tuple[_Kind, ...]])
+    return kinds["server"]
 
 
 async def server_facts(entry: ModelEntry, owner: str) -> Facts:

@@ -191,7 +191,8 @@ class _Speech:
             return past
         arguments = own_call.arguments
         if arguments is not None:
-            filled = self._wanted.get(past.name, {}).keys() - PARAMETERS[own_call.name]
+            wanted = self._wanted.get(past.name, {})
+            filled = wanted.keys() - PARAMETERS[own_call.name]
             arguments = {name: arguments[name] for name in arguments if name not in filled}
         return replace(past, name=own_call.name, arguments=arguments)
 
@@ -206,7 +207,8 @@ class _Speech:
         except json.JSONDecodeError:  # meant to be broken
             return Written(self._profile.forms[call.name].name, call.arguments)
         name, written = self._profile.written(call.name, arguments)
-        return Written(name, json.dumps(self._wanted.get(name, {}) | json.loads(written)))
+        filled = self._wanted.get(name, {})
+        return Written(name, json.dumps(filled | json.loads(written)))
 
 
 # What is written for a parameter that a harness requires and our own tools lack.
@@ -220,8 +222,9 @@ _FILLED = {
 
 def _required(parameters: Json) -> Fields:
     values = {}
+    properties = parameters.get("properties", {})
     for name in parameters.get("required", ()):
-        kind = parameters.get("properties", {}).get(name, {}).get("type")
+        kind = properties.get(name, {}).get("type")
         if kind in _FILLED:
             values[name] = _FILLED[kind]
     return values
@@ -294,7 +297,8 @@ def text(message: Json) -> str:
     """The message's content, whether it comes as text or as a list of parts."""
     content = message.get("content")
     if isinstance(content, list):
-        return "".join(str(part.get("text", "")) for part in content if isinstance(part, Mapping))
+        parts = [part for part in content if isinstance(part, Mapping)]
+        return "".join(str(part.get("text", "")) for part in parts)
     return content if isinstance(content, str) else ""
 
 
@@ -343,13 +347,8 @@ class Memory:
             for agent in scenario.agents:
                 if agent.program:
                     continue
-                if work := recognised(
-                    scenario,
-                    agent,
-                    seed,
-                    prompt.variables,
-                    later,
-                ):
+                work = recognised(scenario, agent, seed, prompt.variables, later)
+                if work:
                     return Known(f"{scenario.name}/{work.task}", work)
         return first
 

@@ -369,7 +369,8 @@ def _received(call: _Call, *, legacy: bool) -> ReceivedCall:
         mends.append((LEGACY, name))
     parts = [part for part in call.arguments if part.strip("{")]  # a brace alone is another fault
     grows = all(later.startswith(part) for part, later in pairwise(parts))
-    if grows and len(parts) > 1 and parsed(raw) is None and parsed(parts[-1]) is not None:
+    is_repeated = grows and len(parts) > 1 and parsed(raw) is None
+    if is_repeated and parsed(parts[-1]) is not None:
         mends.append((REPEATED, raw))
         raw = parts[-1]
     return ReceivedCall(
@@ -415,7 +416,8 @@ def _next(call: _Call, part: Call, *, named: bool) -> bool:
     text, _ = argument_text(part.function.arguments)
     if not (text.startswith("{") and call.arguments[0].startswith("{")):
         return False
-    return call.arguments[-1].endswith("}") and (named or bool(call.parsed()))
+    has_ended = call.arguments[-1].endswith("}")
+    return has_ended and (named or bool(call.parsed()))
 
 
 @dataclass(slots=True)

@@ -246,14 +246,8 @@ def rescore(
         )
         rescoring = _Rescoring(connection, number, basis.taxonomy, judge)
         ended = "WHERE run_id = :run AND outcome <> ''"
-        for trial in list(
-            read_rows(
-                connection.ask,
-                "trial",
-                ended,
-                run=run_id,
-            )
-        ):
+        trials = list(read_rows(connection.ask, "trial", ended, run=run_id))
+        for trial in trials:
             rescoring.rescore_trial(trial)
         change_row(
             connection,

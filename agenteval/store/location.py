@@ -257,34 +257,27 @@ def _check_one_meaning(
     """Raises UsageError for a label that is a model's name as well, or begins the id of a run."""
     if word not in chosen.labels:
         return
-    of_model = next((run.id for run in runs if run.usable and run.model == word), chosen.id)
-    begun = next((one for one in ids if one.startswith(word) and one != chosen.id), chosen.id)
-    what, other = ("a model's last run", of_model) if of_model != chosen.id else ("an id", begun)
-    if other != chosen.id:
+    of_model = [run.id for run in runs if run.usable and run.model == word]
+    begun = [ident for ident in ids if ident.startswith(word) and ident != chosen.id]
+    what, others = "an id", begun
+    if of_model and of_model[0] != chosen.id:
+        what, others = "a model's last run", of_model
+    if others:
         off = f"agenteval runs label {as_word(chosen.id)} {as_word(word)} --off"
         raise UsageError(
-            f"{word!r} is the label of {chosen.id} and names {what}, {other}: give the id of the "
-            f"one you mean, or take the label off ({off})"
+            f"{word!r} is the label of {chosen.id} and names {what}, {others[0]}: give the id of "
+            f"the one you mean, or take the label off ({off})"
         )
 
 
 def passed_over(word: str, runs: Sequence[Known]) -> Sequence[Known]:
     """The newer runs that `last` and `last-1` without a model do not count."""
     last = _LAST.fullmatch(word)
-    if (
-        not last
-        or last[2]
-        or not (
-            found := _named(
-                word,
-                runs,
-                whatever=False,
-            )
-        )
-    ):
+    meant = _named(word, runs, whatever=False)
+    if not last or last[2] or not meant:
         return ()
-    newer = runs[: runs.index(found)]
-    return [run for run in newer if run.aside and not (run.usable and found.simulated)]
+    newer = runs[: runs.index(meant)]
+    return [run for run in newer if run.aside and not (run.usable and meant.simulated)]
 
 
 def _named(word: str, runs: Sequence[Known], *, whatever: bool) -> Known | None:

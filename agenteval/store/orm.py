@@ -46,7 +46,8 @@ def engine_of(where: Location) -> Engine:
     server is away.
     """
     if upgrade := upgraded(where):
-        logging.getLogger(__name__).warning("agenteval: %s", visible(upgrade.describe(str(where))))
+        report = visible(upgrade.describe(str(where)))
+        logging.getLogger(__name__).warning("agenteval: %s", report)
     return _engine(where)
 
 

@@ -173,13 +173,9 @@ class Shard:
         if not runs:
             return None
         run, is_complete = runs[0]
-        is_over = is_complete and not self.part.job
-        if is_over and self._number(
-            _CAME,
-            run=run,
-            number=self.part.number,
-        ):
-            return None
+        if is_complete and not self.part.job:
+            came = self._number(_CAME, run=run, number=self.part.number)
+            return None if came else str(run)
         return str(run)
 
     def arrive(self, run: str) -> None:
@@ -353,11 +349,7 @@ class SqlStore:
         """The id that it has now: its own, or with the first number behind it that is free."""
         ident, number = str(values["id"]), 1
         # Two runs may start in one second.
-        while self.exists(ident) or not self._insert(
-            table,
-            values | {"id": ident},
-            _NEW,
-        ):
+        while self.exists(ident) or not self._insert(table, values | {"id": ident}, _NEW):
             number += 1
             ident = f"{values['id']}-{number}"
         return ident
@@ -400,10 +392,9 @@ class SqlStore:
         """Add servers, by their URLs with a space between, to those that the run names."""
         with self._connection.together():
             card = decoded(self.ask("SELECT card FROM run WHERE id = :run", run=run_id)[0][0])
-            each = dict.fromkeys(f"{card.get('base_url', '')} {base_url}".split())
-            update_row(
-                self._connection, "run", run_id, {"card": card | {"base_url": " ".join(each)}}
-            )
+            urls = dict.fromkeys(f"{card.get('base_url', '')} {base_url}".split())
+            changed = {"card": card | {"base_url": " ".join(urls)}}
+            update_row(self._connection, "run", run_id, changed)
 
     def close_run(
         self,

@@ -328,7 +328,8 @@ def claimed(
     A store of one file knows processes, not claims: of two claims that one process has, the end of
     either ends both. PostgreSQL holds it for `another` connection.
     """
-    number = int.from_bytes(hashlib.sha256(run_id.encode()).digest()[:8]) >> (64 - _BITS)
+    digest = hashlib.sha256(run_id.encode()).digest()
+    number = int.from_bytes(digest[:8]) >> (64 - _BITS)
     with _lock(where, another, number, how) as held:
         if not held:
             raise UsageError(
