@@ -389,15 +389,6 @@ def test_a_claim_stands_beside_the_file_that_its_url_names(url: str, tmp_path: P
         assert sorted(one.name for one in tmp_path.glob("*claims")) == ["runs.db-claims"]
 
 
-def test_a_database_of_another_schema_is_refused(tmp_path: Path) -> None:
-    path = str(tmp_path / "runs.db")
-    first = SqlStore(path)
-    first.ask("PRAGMA user_version=99")
-    first.close()
-    with pytest.raises(UsageError, match="written with schema 99"):
-        SqlStore(path)
-
-
 def test_the_crashes_of_a_server_are_kept_with_all_requests_made(tmp_path) -> None:
     store = SqlStore(str(tmp_path / "runs.db"))
     store.add(RUN)
