@@ -36,7 +36,6 @@ def test_calls_are_paired_with_their_replies_by_id_and_else_in_order():
         tool("0", [{"type": "text", "text": "fine"}]),
         tool("0", "an answer to nothing"),
     ]
-
     assert past_calls(messages) == [
         PastCall("read", {"path": "y"}, denied=True, reply="Permission denied: no"),
         PastCall("bash", {"command": "x"}, denied=False, reply="ok"),
@@ -67,7 +66,6 @@ def test_calls_are_paired_with_their_replies_by_id_and_else_in_order():
 )
 def test_a_denial_is_known_by_how_it_begins(reply, denied):
     (call,) = past_calls([assistant(("a", "bash", "{}")), tool("a", reply)])
-
     assert call.denied is denied
 
 

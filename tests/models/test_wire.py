@@ -59,11 +59,7 @@ CASES = {
         (),
     ),
     "no id": ([ReceivedCall("bash", "{}")], ["call-0", "bash", "{}"], [("id", "", "call-0")]),
-    "no name": (
-        [ReceivedCall("", "{}", "a")],
-        ["a", "invalid", "{}"],
-        [("name", "", "invalid")],
-    ),
+    "no name": ([ReceivedCall("", "{}", "a")], ["a", "invalid", "{}"], [("name", "", "invalid")]),
     "channel tokens": (
         [ReceivedCall("bash<|channel|>commentary", "{}", "a")],
         ["a", "bash", "{}"],

@@ -61,7 +61,7 @@ DENIED = CallRecord(
         findings=(
             Finding("malformed-arguments", Span(0, 12, '{"command": '), "close it", ("cut",)),
             Finding("other-shell", Span(1, 2, "x")),
-        ),
+        )
     ),
     reply="denied",
     objection="two readings",
