@@ -76,6 +76,7 @@ class Endpoints:
     def __post_init__(self) -> None:
         entries = self.entry.per_server
         first = self.before % len(entries)
+        # Of several processes each begins with another server.
         turned = [*entries[first:], *entries[:first]]
         self._all = [_Endpoint(entry.base_url, OpenAIModel(entry)) for entry in turned]
 
@@ -142,6 +143,7 @@ class Endpoints:
             except (InfrastructureError, UsageError) as error:
                 tried.append(endpoint)
                 if isinstance(error, InfrastructureError):
+                    # The health of just this server is looked at then.
                     error.endpoint = endpoint.url
                 if not endpoint.has_replied and not_taken(error):
                     refused.append((endpoint, error))
@@ -226,7 +228,7 @@ class Endpoints:
 
 
 @dataclass(slots=True)
-class EndpointsHealth:
+class _EndpointsHealth:
     """Implements `protocols.Health`: that of each of them."""
 
     entry: ModelEntry
@@ -270,8 +272,10 @@ def model_of(
     )
 
 
-def health_of(entry: ModelEntry, keep: Callable[[Crash], None]) -> ServerHealth | EndpointsHealth:
-    return EndpointsHealth(entry, keep) if len(entry.per_server) > 1 else ServerHealth(entry, keep)
+def health_of(entry: ModelEntry, keep: Callable[[Crash], None]) -> ServerHealth | _EndpointsHealth:
+    if len(entry.per_server) > 1:
+        return _EndpointsHealth(entry, keep)
+    return ServerHealth(entry, keep)
 
 
 # The cost of playing.
@@ -279,15 +283,15 @@ def health_of(entry: ModelEntry, keep: Callable[[Crash], None]) -> ServerHealth 
 EVERY = 0.5  # seconds; NVML itself averages over less
 
 
-class UnobservableError(Exception):
+class _UnobservableError(Exception):
     """The power cannot be read, for the reason in the message."""
 
 
-class PowerMeter:
+class _PowerMeter:
     """Reads `watts` in a thread of its own. `joules` is None when a reading was missed."""
 
     def __init__(self, watts: Callable[[], float], *, every: float = EVERY) -> None:
-        """Reads once. Raises UnobservableError."""
+        """Reads once. Raises _UnobservableError."""
         self._watts, self._every = watts, every
         self._last = time.perf_counter(), watts()
         self._over = threading.Event()
@@ -317,10 +321,11 @@ class PowerMeter:
         began, before = self._last
         try:
             after = self._watts()
-        except UnobservableError:
+        except _UnobservableError:
             return None
         now = time.perf_counter()
         self._last = now, after
+        # The mean of both readings stands for the time between them.
         return joules + (now - began) * (before + after) / 2
 
 
@@ -331,7 +336,7 @@ class Spent:
     effort: Effort | None = None
 
     @contextmanager
-    def measured(self, meter: PowerMeter | None) -> Iterator[None]:
+    def measured(self, meter: _PowerMeter | None) -> Iterator[None]:
         began = time.perf_counter()
         try:
             with meter or nullcontext():
@@ -341,17 +346,17 @@ class Spent:
             self.effort = Effort(time.perf_counter() - began, joules)
 
 
-def gpu_watts(base_url: str) -> Callable[[], float]:
+def _gpu_watts(base_url: str) -> Callable[[], float]:
     """Reads the watts of all GPUs of this machine together, where that machine serves the URL.
 
-    Raises UnobservableError.
+    Raises _UnobservableError.
     """
     if not all(map(_is_here, base_url.split())):
-        raise UnobservableError(f"{base_url} is not on this machine")
+        raise _UnobservableError(f"{base_url} is not on this machine")
     try:
         import pynvml  # noqa: PLC0415 -- an extra
     except ModuleNotFoundError as error:
-        raise UnobservableError(
+        raise _UnobservableError(
             "install agenteval-gate[power], which brings nvidia-ml-py"
         ) from error
 
@@ -360,16 +365,16 @@ def gpu_watts(base_url: str) -> Callable[[], float]:
         count = pynvml.nvmlDeviceGetCount()
         gpus = [pynvml.nvmlDeviceGetHandleByIndex(at) for at in range(count)]
     except pynvml.NVMLError as error:
-        raise UnobservableError(f"NVML: {error}") from error
+        raise _UnobservableError(f"NVML: {error}") from error
     if not gpus:
-        raise UnobservableError("this machine has no GPU that NVML knows")
+        raise _UnobservableError("this machine has no GPU that NVML knows")
 
     def read() -> float:
         try:
             milliwatts = sum(map(pynvml.nvmlDeviceGetPowerUsage, gpus))
             return float(milliwatts) / 1000
         except pynvml.NVMLError as error:
-            raise UnobservableError(f"NVML: {error}") from error
+            raise _UnobservableError(f"NVML: {error}") from error
 
     return read
 
@@ -381,13 +386,13 @@ def _is_here(base_url: str) -> bool:
     return host in {"localhost", gethostname()}
 
 
-def power_meter(run: Run, note: Callable[[str], None]) -> PowerMeter | None:
+def power_meter(run: Run, note: Callable[[str], None]) -> _PowerMeter | None:
     """Return a meter, or None if the power cannot be observed; one line then says why."""
     reason = "a simulated model needs no GPU"
     if not run.model.simulated:
         try:
-            return PowerMeter(gpu_watts(run.model.base_url))
-        except UnobservableError as error:
+            return _PowerMeter(_gpu_watts(run.model.base_url))
+        except _UnobservableError as error:
             reason = str(error)
     note(f"{run.model.name}: power is not observable: {reason}")
     return None

@@ -82,10 +82,10 @@ def retry_after(header: str, milliseconds: str = "") -> float | None:
 
     OpenAI and Azure have one for milliseconds, which their SDK takes before the other.
     """
-    for given, divisor in ((milliseconds.strip(), 1000), (header.strip(), 1)):
-        if re.fullmatch(r"\d{1,8}(\.\d{1,6})?", given):
-            return float(given) / divisor
-    return None
+    number = re.compile(r"\s*\d{1,8}(\.\d{1,6})?\s*")
+    if number.fullmatch(milliseconds):
+        return float(milliseconds) / 1000
+    return float(header) if number.fullmatch(header) else None
 
 
 STREAMED = 200  # the status of an error that came as an event, or in a reply

@@ -70,7 +70,7 @@ def _call_without_keys(call: ReceivedCall, keys: KnownKeys) -> ReceivedCall:
     )
 
 
-class RelayedStream:
+class _RelayedStream:
     """The bytes of a stream on their way to the program of a harness, which get no key either.
 
     What may be the beginning of a key waits for what comes behind it.
@@ -276,7 +276,7 @@ class OpenAIModel:
                     reply,
                     started,
                     reader,
-                    RelayedStream(self._keys, write),
+                    _RelayedStream(self._keys, write),
                 )
             else:
                 whole = await reply.whole()
@@ -289,7 +289,8 @@ class OpenAIModel:
                 received, usage = read_reply(whole)
             clean = _without_keys(received, self._keys)
             if whole is not None:
-                await write(self._keys.content(whole) if clean == received else self._json(whole))
+                has_no_key = clean == received
+                await write(self._keys.content(whole) if has_no_key else self._json(whole))
         finally:
             reply.close()
         raw = reader.raw() if whole is None else decode_body(whole)
@@ -308,7 +309,8 @@ class OpenAIModel:
     def _json(self, whole: bytes) -> bytes:
         r"""Return a body without keys, though a letter of one may be written as `\u0041`."""
         try:
-            return json.dumps(self._keys.value(json.loads(whole))).encode()
+            value = self._keys.value(json.loads(whole))
+            return json.dumps(value).encode()
         except (ValueError, RecursionError):
             return self._keys.content(whole)
 
@@ -326,7 +328,8 @@ class OpenAIModel:
 def _headers(entry: ModelEntry) -> dict[str, str]:
     """Return the headers of a request: the key, and those that the SDK's settings ask for."""
     key = key_of(entry)
-    has_settings = any(name.startswith("OPENAI_") and name not in GIVEN for name in os.environ)
+    settings = {name for name in os.environ if name.startswith("OPENAI_")}
+    has_settings = bool(settings - GIVEN)
     if not has_settings or not may_send(USUAL_KEY, entry.base_url):  # they may hold a secret
         return {
             "authorization": f"Bearer {key}",
@@ -347,7 +350,11 @@ def _headers(entry: ModelEntry) -> dict[str, str]:
         http_client=silent,
     ) as sdk:
         headers = sdk.auth_headers | dict(sdk.default_headers)
-    return {name.lower(): value for name, value in headers.items() if isinstance(value, str)}
+    texts = {}
+    for name, value in headers.items():
+        if isinstance(value, str):
+            texts[name.lower()] = value
+    return texts
 
 
 def _keys_in(headers: Mapping[str, str]) -> KnownKeys:
@@ -367,7 +374,7 @@ async def _streamed(
     body: Reply,
     started: float,
     reader: StreamReader,
-    relayed: RelayedStream,
+    relayed: _RelayedStream,
 ) -> float:
     """Read the reply to its end, and return the seconds that it took."""
 
@@ -380,6 +387,7 @@ async def _streamed(
     while not reader.finished and not reader.done and (part := await body.part()):
         await take(relayed.ready(part))
     seconds = time.perf_counter() - started
+    # The reply is whole, but its count of tokens comes behind it.
     with suppress(TimeoutError):
         async with asyncio.timeout(COUNT_SECONDS):
             while not reader.done and (part := await _more(body)):

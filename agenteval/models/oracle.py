@@ -54,6 +54,7 @@ class Oracle:
         """The next call; without any once there is none."""
         words = "\n".join(message.content for message in messages if message.role == "user")
         work = self._memory.recall(words, seed)
+        # Each earlier turn of the model made one call of the plan.
         number = 0
         for message in messages:
             if message.role == "assistant":
@@ -176,14 +177,18 @@ def slip(failure_class: str, ground: Ground) -> Written | None:
         write = _SLIPS.get(failure_class)
         return write(ground) if write else None
     right = next(ground.commands, "")
+    if not right:
+        return None
     quoted = right.replace("'", "'\\''")
-    return bash_call(form.replace("{quoted}", quoted).replace("{}", right)) if right else None
+    command = form.replace("{quoted}", quoted)
+    return bash_call(command.replace("{}", right))
 
 
 def _malformed_arguments(ground: Ground) -> Written | None:
     """The JSON ends too early."""
     step = ground.prompt.solution[0]
-    return Written(step.tool, json.dumps(dict(step.arguments))[:-2])
+    whole = json.dumps(dict(step.arguments))
+    return Written(step.tool, whole[:-2])
 
 
 def _hallucinated_tool(ground: Ground) -> Written | None:
@@ -219,7 +224,8 @@ def _hallucinated_script(ground: Ground) -> Written | None:
     for path, starts in ground.policy.bash.listed.items():
         folder, name = posixpath.split(path)
         stem, dot, suffix = name.partition(".")
-        guess = "_".join(reversed(stem.split("_"))) if "_" in stem else f"{stem}_manager"
+        words = stem.split("_")
+        guess = "_".join(reversed(words)) if len(words) > 1 else f"{stem}_manager"
         if posixpath.join(folder, guess + dot + suffix) not in ground.files:
             return bash_call(f"{starts[0].removesuffix(name)}{guess}{dot}{suffix} --help")
     return None

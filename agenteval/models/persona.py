@@ -208,6 +208,7 @@ class Persona(_Schema):
 
     @model_validator(mode="after")
     def _is_possible(self) -> Self:
+        # Slips are named in the data file, and made in this module.
         unknown = self.weights().keys() - slips().keys()
         if unknown:
             raise ValueError(f"no slips {sorted(unknown)}. Known: {', '.join(slips())}")

@@ -119,7 +119,9 @@ class Player:
         if any(call.arguments == other.arguments for other in way):
             return False
         shapes = {_shape(value) for value in self.sought(step)}
-        return bool(shapes) and _masked(call.arguments, shapes) == _masked(step.arguments, shapes)
+        if not shapes:
+            return False
+        return _masked(call.arguments, shapes) == _masked(step.arguments, shapes)
 
     @property
     def _new(self) -> list[Step]:
@@ -171,11 +173,16 @@ class Player:
 
     def _wrong_value(self, value: str, read: Collection[str]) -> str:
         """Return a value like this one; without one, its last number as more than it should be."""
-        alike = sorted(word for word in read if _shape(word) == _shape(value))
+        shape = _shape(value)
+        alike = sorted(word for word in read if _shape(word) == shape)
         if alike:
             return self.chance.choice(alike)
         more = self.chance.randint(1, 9)
-        return _LAST_NUMBER.sub(lambda number: str(int(number[0]) + more), value)
+
+        def add(number: re.Match[str]) -> str:
+            return str(int(number[0]) + more)
+
+        return _LAST_NUMBER.sub(add, value)
 
     def _after_denial(self, at: _Standing) -> Reply:
         recovery = self.persona.recovery
@@ -185,6 +192,7 @@ class Player:
             return self._acting(thoughts, self._slip(at, at.step))
         if drawn < recovery.again + recovery.stop:
             return self._words(self.persona.thoughts.words)
+        # Recovered: by another way if one is near and chance has it, else by a repair.
         others = self.pivots(at)
         if others and self._happens(recovery.pivot):
             other = self.chance.choice(others)
@@ -201,7 +209,8 @@ class Player:
             new = self._possible(self._new, at)
             if new:
                 return new[:1]
-        steps = [step for step in at.way[: at.closing] if step.tool == BASH]
+        before_closing = at.way[: at.closing]
+        steps = [step for step in before_closing if step.tool == BASH]
         scripts = dict.fromkeys(_SCRIPT.findall(self.prompt.system))
         steps += [Step(BASH, {"command": f"uv run {script} --help"}) for script in scripts]
         denied = at.past[-1]
@@ -225,6 +234,7 @@ class Player:
         shares = self.persona.weights()
         if "read" not in self.tools:
             shares = {kind: share for kind, share in shares.items() if kind not in READS}
+        # The shares need not add up to 1.
         kinds = self.chance.choices([*shares], [*shares.values()])
         return kinds[0]
 
@@ -234,7 +244,8 @@ class Player:
         nearest = [*way[place:], *reversed(way[:place])]
         bash_steps = [step for step in nearest if step.tool == BASH]
         command = str(bash_steps[0].arguments["command"])
-        return Right(command, rendered.group() if rendered else "")
+        picture = rendered.group() if rendered else ""
+        return Right(command, picture)
 
     def _acting(self, thoughts: Sequence[str], *calls: Written) -> Reply:
         return Reply(self.chance.choice(thoughts), "", calls)

@@ -42,6 +42,7 @@ CALL_TOKENS, WORD_TOKENS = 400, 24  # what a thinking model needs to come to its
 UNLIKELY: Final = "[b-df-hj-np-tv-z]{24}"  # no model writes 24 consonants unless it is made to
 NO_TOOL: Final = "inventory"
 Json = Mapping[str, Any]
+Finding = tuple[str, str]  # its subject, and what was found
 _THOUGHT = re.compile(r'"(reasoning_content|reasoning)"\s*:\s*"[^"]')
 
 
@@ -89,6 +90,7 @@ class _Questions:
         """Return the turn; None if no reply came."""
         self.sent += 1
         sampling, timeouts = self.entry.sampling, self.entry.timeouts
+        # A probe is to end soon, whatever a run allows a reply.
         limit = min(tokens, sampling.max_tokens or tokens)
         seconds = min(REPLY_SECONDS, timeouts.request)
         update = {
@@ -139,12 +141,15 @@ class _Questions:
 async def ask_server(entry: ModelEntry) -> Mapping[str, str]:
     """Probe the server; return the observations by subject, and the cost of the probe."""
     questions = _Questions(entry)
+    # All at once: each may take a large model a minute.
     async with asyncio.TaskGroup() as group:
         fits = group.create_task(questions.call(FITTING, STRICT_NOTE))
         invents = group.create_task(questions.call(INVENTING, LOOK))
         repeats = group.create_task(questions.call(TWICE, LOOK))
         draws = group.create_task(questions.words())
-    fitting, inventing, twice = fits.result(), invents.result(), repeats.result()
+    fitting = fits.result()
+    inventing = invents.result()
+    twice = repeats.result()
     calls = [turn for turn in (fitting, inventing, twice) if turn]
     return {
         GRAMMAR: _grammar(fitting, calls),
@@ -169,7 +174,9 @@ def _is_stopped(turn: Turn) -> bool:
 def _grammar(fitting: Turn | None, calls: list[Turn]) -> str:
     if any(map(_is_stopped, calls)):
         return STOPPED
-    raws = "\n".join(call.raw for call in fitting.calls) if fitting else ""
+    raws = ""
+    if fitting:
+        raws = "\n".join(call.raw for call in fitting.calls)
     if not raws.strip():
         return NOT_OBSERVABLE
     return FITTED if re.search(f'"{UNLIKELY}"', raws) else FREE
@@ -182,7 +189,7 @@ def _invented(turn: Turn | None) -> str:
     return THROUGH if NO_TOOL in names else NOT_OBSERVABLE
 
 
-def _arrival(calls: list[Turn], twice: Turn | None) -> Iterator[tuple[str, str]]:
+def _arrival(calls: list[Turn], twice: Turn | None) -> Iterator[Finding]:
     parsed = [turn for turn in calls if turn.calls and not _is_stopped(turn)]
     if parsed:
         yield "calls come", "as calls"
@@ -236,7 +243,7 @@ Ask = Callable[[str, Json], Awaitable[Json]]  # posts to a path; empty where no 
 class Probed:
     """Lines of subject and finding, and the prompt that the model reads; "" if it is not shown."""
 
-    findings: tuple[tuple[str, str], ...]
+    findings: tuple[Finding, ...]
     prompt: str = ""
 
 
@@ -266,7 +273,7 @@ async def probe(entry: ModelEntry) -> Probed:
     return Probed((*findings, *treatment.items()), prompt)
 
 
-async def _probe_conversation(entry: ModelEntry) -> tuple[list[tuple[str, str]], str]:
+async def _probe_conversation(entry: ModelEntry) -> tuple[list[Finding], str]:
     async def ask(path: str, content: Json) -> Json:
         page = await fetch_page(
             entry,
@@ -320,19 +327,21 @@ def _body(entry: ModelEntry, messages: Sequence[Message]) -> dict[str, Any]:
 
 async def _render(ask: Ask, body: Json) -> tuple[str, str]:
     """The prompt that the model would read, and the page that shows it; empty where none does."""
-    conversation = {key: body[key] for key in ("model", "messages", "tools") if key in body}
+    of_conversation = ("model", "messages", "tools")
+    conversation = {key: body[key] for key in of_conversation if key in body}
     page = await ask("/apply-template", conversation)
     if isinstance(page.get("prompt"), str):
         return page["prompt"], "/apply-template"  # llama.cpp
     page = await ask("/tokenize", conversation)
     if isinstance(page.get("tokens"), list):  # vLLM
-        back = await ask("/detokenize", {"model": body["model"], "tokens": page["tokens"]})
+        tokens = {"model": body["model"], "tokens": page["tokens"]}
+        back = await ask("/detokenize", tokens)
         if isinstance(back.get("prompt"), str):
             return back["prompt"], "/tokenize and /detokenize"
     return "", ""
 
 
-def _read_prompts(loop: str, later: str) -> Iterator[tuple[str, str]]:
+def _read_prompts(loop: str, later: str) -> Iterator[Finding]:
     """Yield the parts of the conversations that two rendered prompts keep."""
     yield "reasoning in the tool loop", "read" if THOUGHT in loop else "dropped"
     if later:
@@ -342,13 +351,14 @@ def _read_prompts(loop: str, later: str) -> Iterator[tuple[str, str]]:
     if min(places) < 0:
         yield "results of two calls", f"{places.count(-1)} of 2 is not read"
     else:
-        yield "results of two calls", "both read" + ("" if places[0] < places[1] else ", swapped")
+        order = "" if places[0] < places[1] else ", swapped"
+        yield "results of two calls", f"both read{order}"
     both = "attic" in loop and "cellar" in loop
     yield "two calls in one turn", "both read" if both else "not both read"
     yield "ids of calls", "read" if all(ident in loop for ident in IDS) else "not read"
 
 
-async def _count_parts(ask: Ask, loop: Json, later: Json) -> AsyncIterator[tuple[str, str]]:
+async def _count_parts(ask: Ask, loop: Json, later: Json) -> AsyncIterator[Finding]:
     """The same by the prompt tokens of replies of one token: less sent, less counted."""
     whole = await _tokens(ask, loop)
     after = await _tokens(ask, later)

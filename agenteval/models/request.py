@@ -127,6 +127,7 @@ def turn_of(  # noqa: PLR0913 -- a turn has that many sources
         seconds=seconds,
         timing=timing,
         malformed=malformed_in(received, request),
+        # Calls that were written as text go back as the text that they were.
         repairs=() if request.dialect else repairs(received, calls),
         repeats=received.repeats or _repeats(received),
         model=received.model,
@@ -295,13 +296,13 @@ def request_body(
         request["stream_options"] = {"include_usage": True}
     if entry.tools == "text":
         dialect = DIALECTS[entry.dialect]
-        request["messages"] = _text_messages(messages, dialect, schemas_of(tools))
+        request["messages"] = _text_messages(messages, dialect, _schemas_of(tools))
         if dialect.stop:
             request["stop"] = dialect.stop
     else:
         thoughts = _sent_back(messages, entry.sends_reasoning)
         request["messages"] = [
-            native_message(message, {thought_in: thought} if thought else {})
+            _native_message(message, {thought_in: thought} if thought else {})
             for message, thought in zip(messages, thoughts, strict=True)
         ]
         if tools:
@@ -314,7 +315,7 @@ def request_body(
 def asked_of(entry: ModelEntry, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> Asked:
     """Return the parts of this request that can decide who is to blame for a malformed call."""
     return Asked(
-        schemas=schemas_of(tools),
+        schemas=_schemas_of(tools),
         max_tokens=entry.sampling.max_tokens,
         parser=entry.tool_parser,
         dialect=entry.dialect if entry.tools == "text" else "",
@@ -345,7 +346,7 @@ def asked_by(entry: ModelEntry, request: Json) -> Asked:
         if message.get("role") in {"system", "user"} and isinstance(content, str):
             prompts.append(content)
     return Asked(
-        schemas=schemas_of(request.get("tools") or ()),
+        schemas=_schemas_of(request.get("tools") or ()),
         max_tokens=entry.sampling.max_tokens or request.get("max_tokens"),
         parser=entry.tool_parser,
         dialect="",
@@ -353,7 +354,7 @@ def asked_by(entry: ModelEntry, request: Json) -> Asked:
     )
 
 
-def schemas_of(tools: Sequence[ToolSchema]) -> Schemas:
+def _schemas_of(tools: Sequence[ToolSchema]) -> Schemas:
     functions = [tool["function"] for tool in tools]
     return {function["name"]: function.get("parameters") or {} for function in functions}
 
@@ -370,7 +371,7 @@ def _sent_back(messages: Sequence[Message], rule: Rule) -> list[str]:
     return [""] * begins + [message.reasoning for message in messages[begins:]]
 
 
-def native_message(message: Message, thought: Mapping[str, str]) -> Json:
+def _native_message(message: Message, thought: Mapping[str, str]) -> Json:
     """A message as a server takes it, with this field; what it would refuse is mended."""
     wire: dict[str, Any] = {
         "role": message.role,

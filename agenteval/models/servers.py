@@ -100,6 +100,7 @@ async def _exchange(
 ) -> _Page:
     """Return a page that comes whole in this time. Raises the errors of _FAILURES."""
     key = key_of(entry)
+    # A page is asked for so rarely that no connection is kept for the next one.
     headers = {"authorization": f"Bearer {key}", "connection": "close"}
     if content:
         headers["content-type"] = "application/json"
@@ -167,7 +168,8 @@ def _owners(listed: Any) -> Facts:
     for model in listed["data"]:
         name = legible(str(model["id"]))
         # A name may hold line ends or escapes; the list of models is printed.
-        owners[name] = as_name(legible(str(model.get("owned_by", ""))))
+        owner = legible(str(model.get("owned_by", "")))
+        owners[name] = as_name(owner)
     return owners
 
 
@@ -294,7 +296,8 @@ def _is_number(value: object) -> bool:
 
 async def context_length(entry: ModelEntry) -> int | None:
     """Return the context length, as vLLM, SGLang, llama.cpp or Ollama state it."""
-    for path, read in (("/v1/models", _listed), ("/props", _of_a_slot), ("/api/ps", _loaded)):
+    readers = {"/v1/models": _listed, "/props": _of_a_slot, "/api/ps": _loaded}
+    for path, read in readers.items():
         # llama.cpp divides its context among its slots: the page has what one of them gets.
         page = await fetch_page(entry, path, HEALTH_SECONDS)
         length = read(page.json, entry.model) if page else None
@@ -304,7 +307,8 @@ async def context_length(entry: ModelEntry) -> int | None:
 
 
 def _listed(page: Json, model: str) -> object:
-    return _entry(page.get("data"), "id", {model}).get("max_model_len")
+    entry = _entry(page.get("data"), "id", {model})
+    return entry.get("max_model_len")
 
 
 def _of_a_slot(page: Json, _: str) -> object:
@@ -312,11 +316,9 @@ def _of_a_slot(page: Json, _: str) -> object:
 
 
 def _loaded(page: Json, model: str) -> object:
-    return _entry(
-        page.get("models"),
-        "name",
-        {model, f"{model}:latest"},
-    ).get("context_length")
+    names = {model, f"{model}:latest"}
+    entry = _entry(page.get("models"), "name", names)
+    return entry.get("context_length")
 
 
 def _entry(entries: object, key: str, names: set[str]) -> Json:
@@ -341,7 +343,14 @@ _DONE = re.compile(
 )
 # Failures that a crash of the server explains better than what they say themselves.
 _MAY_BE_CRASHES = frozenset(
-    {Cause.UNREACHABLE, Cause.LOST, Cause.BUSY, Cause.SERVER_ERROR, Cause.BAD_REPLY, Cause.TIMEOUT}
+    {
+        Cause.UNREACHABLE,
+        Cause.LOST,
+        Cause.BUSY,
+        Cause.SERVER_ERROR,
+        Cause.BAD_REPLY,
+        Cause.TIMEOUT,
+    }
 )
 
 
@@ -355,9 +364,12 @@ class Sight:
     done: float | None = None
 
     def restarted_since(self, before: "Sight") -> bool:
-        began_later = None not in (self.started, before.started) and self.started != before.started
-        counts_anew = self.done is not None and before.done is not None and self.done < before.done
-        return began_later or counts_anew
+        is_known = self.started is not None and before.started is not None
+        if is_known and self.started != before.started:
+            return True
+        if self.done is None or before.done is None:
+            return False
+        return self.done < before.done
 
 
 @dataclass(slots=True)

@@ -1,6 +1,6 @@
 """Simulated models behind a real server: OpenAI's chat completions on a port of this machine.
 
-A request is read (`Memory` recognises its scenario, `past_calls` the calls so far), a `Player`
+A request is read (`Memory` recognises its scenario, `_past_calls` the calls so far), a `Player`
 replies, and the reply is written as a chat completion, whole or as server-sent events.
 """
 
@@ -117,6 +117,7 @@ class Completion:
             yield {"content": self.reply.text}
         for index, call in enumerate(self._calls()):
             arguments = call["function"]["arguments"]
+            # In pieces, as servers that generate them send them.
             half = len(arguments) // 2
             call["function"]["arguments"] = ""
             yield {"tool_calls": [{"index": index, **call}]}
@@ -256,7 +257,7 @@ def since(messages: Sequence[Json], task: str) -> Sequence[Json]:
     return messages
 
 
-def past_calls(messages: Sequence[Json]) -> list[PastCall]:
+def _past_calls(messages: Sequence[Json]) -> list[PastCall]:
     """Return every answered call, in order, with the verdict that its reply states."""
     calls: list[PastCall] = []
     waiting: list[Json] = []
@@ -468,7 +469,7 @@ class SimulatedServer:
                 tools=frozenset(speech.tools),
                 chance=Random(draw),  # noqa: S311 -- a simulation, and it must repeat
             )
-            past = [speech.translate_past(call) for call in past_calls(done)]
+            past = [speech.translate_past(call) for call in _past_calls(done)]
             reply = speech.translate_reply(player.reply(past))
         return Completion(
             ident=hashlib.sha256(draw.encode()).hexdigest()[:24],

@@ -117,12 +117,13 @@ class Transport:
             data=body,
             allow_redirects=False,
         )
-        encoding = response.headers.get("content-encoding", "").strip().lower()
-        if encoding not in {"", "identity"}:
+        encoding = response.headers.get("content-encoding", "")
+        if encoding.strip().lower() not in {"", "identity"}:
             response.close()
             # A bound on its size would not hold.
             raise BodyError("a compressed reply, though none was asked for")
-        self._hangs_up = response.headers.get("server", "").startswith("llama.cpp")
+        server = response.headers.get("server", "")
+        self._hangs_up = server.startswith("llama.cpp")
         return Reply(response, self._largest)
 
     def _opened(self) -> aiohttp.ClientSession:
@@ -187,7 +188,9 @@ class _Call:
 
     def parsed(self) -> object:
         self.looks += 1
-        return parsed("".join(self.arguments)) if self.looks <= LOOKS else None
+        if self.looks > LOOKS:
+            return None
+        return parsed("".join(self.arguments))
 
 
 @dataclass(slots=True)
@@ -414,7 +417,7 @@ def _next(call: _Call, part: Call, *, named: bool) -> bool:
     if has_ids if named else not has_other_id:
         return False
     text, _ = argument_text(part.function.arguments)
-    if not (text.startswith("{") and call.arguments[0].startswith("{")):
+    if not text.startswith("{") or not call.arguments[0].startswith("{"):
         return False
     has_ended = call.arguments[-1].endswith("}")
     return has_ended and (named or bool(call.parsed()))

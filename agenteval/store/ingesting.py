@@ -86,6 +86,7 @@ class LogWriter:
         stored = self._of_run(run).get(key)
         if stored and stored.size >= entry.size:
             return "unchanged"
+        # It still waits: its row has no number before it is written.
         if stored and stored.trial is None:
             self.flush()
             stored = self._stored[run][key]
@@ -128,6 +129,7 @@ class LogWriter:
 
     def _new(self, run: str, entry: Entry) -> int:
         key = (run, entry.scenario)
+        # The numbers go on behind those of earlier imports.
         if key not in self._numbers:
             last = self.connection.ask(
                 _LAST,

@@ -108,6 +108,7 @@ def _describe(_: Inspector, table: Table, column: ReflectedColumn) -> None:
 
 def _read_tables() -> None:
     """Have SQLAlchemy read from SQLite what this has read of `tables.sql`."""
+    # Every other connection would have a database in memory of its own, which is empty.
     engine = create_engine("sqlite://", poolclass=StaticPool)
     with engine.begin() as connection:
         for statement in statements():

@@ -173,6 +173,7 @@ def _put_views(connection: sqlite3.Connection) -> None:
         derived = _with_derived(table, values, of_old=of_old)
         listed = ", ".join(f'{value} AS "{name}"' for name, value in derived.items())
         source = f'FROM main."{table}"' if there else "WHERE 0"
+        # A temporary view hides the table of its name, which is still there as main's.
         connection.execute(f'CREATE TEMP VIEW "{table}" AS SELECT {listed} {source}')
 
 

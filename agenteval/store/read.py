@@ -467,6 +467,7 @@ def _digests(rows: Sequence[Any]) -> set[str]:
 def trial_of_row(query: Query, number: int) -> Trial:
     """Return the trial of the row with this number, without prompts and the bytes of replies."""
     (row,) = _trial_rows(query, "WHERE id = :number", number=number)
+    # Nothing is counted of them, and so they are not read.
     row.prompts = {}
     (trial,) = _build_trials(query, [row], {}, has_raw=False)
     return trial

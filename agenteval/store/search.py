@@ -153,6 +153,7 @@ def calls_page(
         if end:
             where = f"{where} AND {_beyond('>=' if before else '<=', 'to', end, named)}"
         where = f"{where} AND ({_texts(filters.text, named)})"
+    # One more than the page has tells whether another page follows.
     keys = _keys(query, f"{where} {_ORDER.format(order)} LIMIT {size + 1}", named)
     ahead = keys[size - 1] if len(keys) > size else end
     calls = _load_calls(query, [call for _, call in keys[:size]])

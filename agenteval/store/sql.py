@@ -303,6 +303,7 @@ class SqlStore:
         self._where.check_ours()
         with ExitStack() as failing:
             connection = FileConnection(self._where.file, self.shown)
+            # The file is closed unless all that follows succeeds.
             failing.callback(connection.close)
             if not connection.is_current():
                 self.engine.dispose()  # it has upgraded them

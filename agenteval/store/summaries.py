@@ -222,6 +222,7 @@ def listed(query: Query, ids: Sequence[str] | None = None) -> list[Listed]:
     for run, scenario, outcome, calls, errors in query(_ENDED.format(of_trials), **named):
         denied = sum(decoded(errors).values())
         trials[run].append(_Ended(scenario, outcome, (denied, calls)))
+    # The last look of a run stands, as it is read last.
     verdicts = {run: verdict for run, verdict in query(_VERDICTS)}  # noqa: C416 -- rows are no pairs
     rows = query(_LISTED.format(of_runs), **named)
     return [

@@ -40,6 +40,7 @@ def _encode_json(value: Any) -> str:
         text = msgspec.json.encode(value)
     except (ValueError, OverflowError):
         return json.dumps(value)
+    # A null of msgspec's may be None, or a NaN.
     return json.dumps(value) if b"null" in text else text.decode()
 
 

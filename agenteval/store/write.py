@@ -263,6 +263,7 @@ class RunRecorder:
         values = read.ended_values(trial) | {"prompts": prompts}
         ends = writer_of("trial", self.connection.mark, _AT_LAST)
         bound = (*ends.bind(values), self._ids[key])
+        # Another process may have set the trial aside: then it stays as that left it.
         with _through_to_the_disk(self.connection):
             self.connection.execute(f"{ends.update} AND NOT replaced", bound)
 
@@ -357,6 +358,7 @@ def _in_file(path: Path, number: int, how: Hold) -> Iterator[bool]:
     """A lock on one byte, which the system takes back when the process is gone."""
     with path.open("a+b") as claims:
         try:
+            # The byte need not be there: a lock may lie beyond the end of the file.
             fcntl.lockf(claims, how.value[0], 1, number)
         except (BlockingIOError, PermissionError):  # as the system says that another one has it
             yield False

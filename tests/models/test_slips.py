@@ -16,7 +16,7 @@ from agenteval.config.scenarios import load_fixture
 from agenteval.models.oracle import as_tool_call
 from agenteval.models.persona import NAMES, Right, load_persona, slips
 from agenteval.models.player import Player
-from agenteval.models.simulated import past_calls
+from agenteval.models.simulated import _past_calls
 from agenteval.play import tools
 from agenteval.policy.policy import World
 from agenteval.prompt.arm import STRICT
@@ -120,7 +120,7 @@ def test_the_engines_denial_of_a_slip_is_read_as_one(kind):
     written = slips()[kind](right, Random(0))
     call = as_tool_call(written)
     denial = tools.denial(call, judge(call, policy, files), STRICT, policy)
-    (read,) = past_calls(
+    (read,) = _past_calls(
         [
             {"role": "assistant", "tool_calls": [{"id": "a", "function": {"name": call.name}}]},
             {"role": "tool", "tool_call_id": "a", "content": denial},

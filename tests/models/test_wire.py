@@ -8,8 +8,8 @@ import pytest
 
 from agenteval.config.models import ModelEntry
 from agenteval.models.request import (
+    _native_message,
     _unique_ids,
-    native_message,
     parse_arguments,
     read_reply,
     request_body,
@@ -71,7 +71,7 @@ CASES = {
 @pytest.mark.parametrize(("calls", "sent", "mended"), CASES.values(), ids=CASES)
 def test_what_a_server_would_refuse_is_mended_and_the_repair_is_kept(calls, sent, mended) -> None:
     seen = turn(*calls)
-    (wire,) = native_message(Message("assistant", "", seen.calls), {})["tool_calls"]
+    (wire,) = _native_message(Message("assistant", "", seen.calls), {})["tool_calls"]
     assert (
         [wire["id"], wire["function"]["name"], wire["function"]["arguments"]],
         seen.repairs,
@@ -130,7 +130,7 @@ def seconds(work) -> float:
 
 
 def test_the_answer_to_a_call_names_it() -> None:
-    assert native_message(Message("tool", "out", call_id="a"), {})["tool_call_id"] == "a"
+    assert _native_message(Message("tool", "out", call_id="a"), {})["tool_call_id"] == "a"
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """Real servers, looked after: they are well, and tell how long their context is."""
 
-
 import pytest
 from proxy import KEY
 
