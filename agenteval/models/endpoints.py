@@ -261,15 +261,9 @@ class _EndpointsHealth:
 def model_of(
     entry: ModelEntry, note: Callable[[str], None], before: int = 0
 ) -> OpenAIModel | Endpoints:
-    return (
-        Endpoints(
-            entry,
-            note,
-            before,
-        )
-        if len(entry.per_server) > 1
-        else OpenAIModel(entry)
-    )
+    if len(entry.per_server) > 1:
+        return Endpoints(entry, note, before)
+    return OpenAIModel(entry)
 
 
 def health_of(entry: ModelEntry, keep: Callable[[Crash], None]) -> ServerHealth | _EndpointsHealth:

@@ -112,11 +112,11 @@ class RefusedError(Exception):
     def __init__(
         self,
         code: int,
-        said: str,
+        words: str,
         after: float | None = None,
     ) -> None:
-        super().__init__(said)
-        self.code, self.said, self.after = code, said, after
+        super().__init__(words)
+        self.code, self.said, self.after = code, words, after
 
     @property
     def where(self) -> str:

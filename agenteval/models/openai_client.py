@@ -12,7 +12,7 @@ import json
 import os
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from ssl import PROTOCOL_TLS_CLIENT, SSLContext
 from typing import Any, Self
@@ -263,21 +263,11 @@ class OpenAIModel:
         reader: StreamReader,
         write: Write,
     ) -> Turn:
-        try:
-            reply = await self._transport.send(f"{self._url}/chat/completions", body)
-        except (aiohttp.ClientConnectionError, ConnectionError) as error:
-            raise failed(self._url, error, begun=False) from error
         whole = None  # the body of a reply that is not streamed
-        try:
-            if not OK <= reply.status < OK + 100:
-                raise await _refusal(reply)
+        with closing(await self._open(body)) as reply:
             if "json" not in reply.header("content-type").lower():  # some name no type, or text
-                seconds = await _streamed(
-                    reply,
-                    started,
-                    reader,
-                    _RelayedStream(self._keys, write),
-                )
+                relayed = _RelayedStream(self._keys, write)
+                seconds = await _streamed(reply, started, reader, relayed)
             else:
                 whole = await reply.whole()
                 seconds = time.perf_counter() - started
@@ -291,8 +281,6 @@ class OpenAIModel:
             if whole is not None:
                 has_no_key = clean == received
                 await write(self._keys.content(whole) if has_no_key else self._json(whole))
-        finally:
-            reply.close()
         raw = reader.raw() if whole is None else decode_body(whole)
         self._thought_in = self._entry.reasoning_field or clean.thought_in or self._thought_in
         return turn_of(
@@ -305,6 +293,17 @@ class OpenAIModel:
             timing=reader.timing() if whole is None else None,
             ended=time.time(),  # noqa: TID251 -- of the wall, for all processes
         )
+
+    async def _open(self, body: bytes) -> Reply:
+        """Return the reply whose head has come. Raises InfrastructureError and RefusedError."""
+        try:
+            reply = await self._transport.send(f"{self._url}/chat/completions", body)
+        except (aiohttp.ClientConnectionError, ConnectionError) as error:
+            raise failed(self._url, error, begun=False) from error
+        if OK <= reply.status < OK + 100:
+            return reply
+        with closing(reply):
+            raise await _refusal(reply)
 
     def _json(self, whole: bytes) -> bytes:
         r"""Return a body without keys, though a letter of one may be written as `\u0041`."""

@@ -107,15 +107,8 @@ def written_calls(
     """Yield the solution as it is written under a profile, read back as calls of our own tools."""
     for number, step in enumerate(prompt.solution):
         name, raw = profile.written(step.tool, step.arguments)
-        yield profile.as_own_call(
-            ToolCall(
-                f"call-{number}",
-                name,
-                raw,
-                json.loads(raw),
-            ),
-            tools,
-        )
+        call = ToolCall(f"call-{number}", name, raw, json.loads(raw))
+        yield profile.as_own_call(call, tools)
 
 
 def as_tool_call(written: Written, number: int = 0) -> ToolCall:
@@ -297,13 +290,7 @@ def _other_shell(ground: Ground) -> Written | None:
             return bash_call(" ".join((*words, "{1..9}")))
     for command in ground.commands:
         if _VALUE.search(command):
-            return bash_call(
-                _VALUE.sub(
-                    "and-so-on-" * 14_000,
-                    command,
-                    count=1,
-                )
-            )
+            return bash_call(_VALUE.sub("and-so-on-" * 14_000, command, count=1))
     return None
 
 

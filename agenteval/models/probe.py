@@ -314,14 +314,8 @@ def _body(entry: ModelEntry, messages: Sequence[Message]) -> dict[str, Any]:
             "tools": "native",
         }
     )
-    body: dict[str, Any] = msgspec.json.decode(
-        request_body(
-            sent,
-            messages,
-            [LOOK],
-            seed=1,
-        )
-    )
+    content = request_body(sent, messages, [LOOK], seed=1)
+    body: dict[str, Any] = msgspec.json.decode(content)
     return body
 
 

@@ -163,28 +163,20 @@ def _with_calls_of_text(received: Received, request: Asked) -> Received:
 def _calls(received: Received) -> tuple[ToolCall, ...]:
     idents = _unique_ids([call.id for call in received.calls])
     calls = zip(received.calls, idents, strict=True)
-    return tuple(
-        parsed_call(
-            ident,
-            call.name,
-            call.raw,
-        )
-        for call, ident in calls
-    )
+    return tuple(parsed_call(ident, call.name, call.raw) for call, ident in calls)
 
 
 def _refused(text: str) -> tuple[ToolCall, ...]:
     if not text:
         return ()
-    return (
-        ToolCall(
-            id="call-0",
-            name="",
-            raw=text,
-            arguments=None,
-            malformed=UNREADABLE,
-        ),
+    call = ToolCall(
+        id="call-0",
+        name="",
+        raw=text,
+        arguments=None,
+        malformed=UNREADABLE,
     )
+    return (call,)
 
 
 def parsed_call(ident: str, name: str, raw: str) -> ToolCall:

@@ -141,15 +141,8 @@ async def served(entry: ModelEntry) -> Facts:
     body = page.content.decode("utf-8", "replace")
     if page.status >= 400:
         refused = RefusedError(page.status, body)
-        message = str(
-            refusal(
-                entry,
-                refused,
-                first=True,
-                was_served=False,
-            )
-        )
-        raise (UnansweredError if page.status >= 500 else UsageError)(message)
+        reason = refusal(entry, refused, first=True, was_served=False)
+        raise (UnansweredError if page.status >= 500 else UsageError)(str(reason))
     try:
         return _owners(json.loads(body))
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:

@@ -268,16 +268,10 @@ def _past_calls(messages: Sequence[Json]) -> list[PastCall]:
             call = waiting.pop(_index(waiting, message.get("tool_call_id")))
             function = call.get("function") or {}
             name = str(function.get("name"))
+            arguments = _parsed(function.get("arguments"))
             reply = text(message)
             is_denied = _DENIAL.match(reply) is not None
-            calls.append(
-                PastCall(
-                    name,
-                    _parsed(function.get("arguments")),
-                    is_denied,
-                    reply,
-                )
-            )
+            calls.append(PastCall(name, arguments, is_denied, reply))
     return calls
 
 

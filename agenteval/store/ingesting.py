@@ -231,21 +231,11 @@ def rescore(
     its calls stay as they happened.
     """
     with connection.together():
-        (run,) = read_rows(
-            connection.ask,
-            "run",
-            "WHERE id = :run",
-            run=run_id,
-        )
+        (run,) = read_rows(connection.ask, "run", "WHERE id = :run", run=run_id)
         now = {"taxonomy": basis.taxonomy, "policies": dict(basis.policies)}
         before = {"taxonomy_before": run.taxonomy, "policies_before": run.policies}
         record = {"run_id": run_id, "at": basis.at, **before, **now}
-        [(number,)] = insert_row(
-            connection,
-            "rescore",
-            record,
-            "RETURNING id",
-        )
+        [(number,)] = insert_row(connection, "rescore", record, "RETURNING id")
         rescoring = _Rescoring(connection, number, basis.taxonomy, judge)
         ended = "WHERE run_id = :run AND outcome <> ''"
         trials = list(read_rows(connection.ask, "trial", ended, run=run_id))
@@ -305,11 +295,4 @@ class _Rescoring:
 
     def _rows(self, table: str, trial: int) -> list[Any]:
         own = "WHERE trial_id = :trial ORDER BY id"
-        return list(
-            read_rows(
-                self.connection.ask,
-                table,
-                own,
-                trial=trial,
-            )
-        )
+        return list(read_rows(self.connection.ask, table, own, trial=trial))

@@ -273,11 +273,11 @@ def _check_one_meaning(
 def passed_over(word: str, runs: Sequence[Known]) -> Sequence[Known]:
     """The newer runs that `last` and `last-1` without a model do not count."""
     last = _LAST.fullmatch(word)
-    meant = _named(word, runs, whatever=False)
-    if not last or last[2] or not meant:
+    chosen = _named(word, runs, whatever=False)
+    if not last or last[2] or not chosen:
         return ()
-    newer = runs[: runs.index(meant)]
-    return [run for run in newer if run.aside and not (run.usable and meant.simulated)]
+    newer = runs[: runs.index(chosen)]
+    return [run for run in newer if run.aside and not (run.usable and chosen.simulated)]
 
 
 def _named(word: str, runs: Sequence[Known], *, whatever: bool) -> Known | None:

@@ -227,15 +227,9 @@ def make_tables(engine: Engine, store: str) -> Upgrade | None:
         version = _stored_version(connection)
         if version == SCHEMA:  # another process was quicker
             return None
-        upgrade = (
-            _begun(
-                connection,
-                version,
-                store,
-            )
-            if _has_runs(connection)
-            else None
-        )
+        upgrade = None
+        if _has_runs(connection):
+            upgrade = _begun(connection, version, store)
         _widen(connection)
         return upgrade
 
@@ -323,14 +317,7 @@ def _widen(connection: Connection) -> None:
 def _summarize(connection: Connection) -> None:
     """Count the trials of a version that counted none, or counted them differently."""
     plain = SqlConnection(connection)
-    rows = list(
-        read_rows(
-            plain.ask,
-            "trial",
-            _UNCOUNTED,
-            counting=COUNTING,
-        )
-    )
+    rows = list(read_rows(plain.ask, "trial", _UNCOUNTED, counting=COUNTING))
     for row in rows:
         summary = summarize(trial_of_row(plain.ask, row.id))
         change_row(plain, "trial", row, summary_values(summary))

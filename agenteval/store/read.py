@@ -346,17 +346,9 @@ def load(
     raw: bool = True,
 ) -> Run:
     """A whole run, by what names it; the bytes of its replies only if `raw`. Raises UsageError."""
-    found = named(query, word, where=where)
-    return replace(
-        without_trials(query, found),
-        trials=tuple(
-            _trials(
-                query,
-                found,
-                has_raw=raw,
-            )
-        ),
-    )
+    run = named(query, word, where=where)
+    trials = _trials(query, run, has_raw=raw)
+    return replace(without_trials(query, run), trials=tuple(trials))
 
 
 def named(query: Query, word: str, *, where: str) -> str:

@@ -415,7 +415,7 @@ def _requests(
 
 @dataclass(slots=True)
 class _Counts:
-    """What is counted of some trials, by their row numbers; `numbers` by the fields of a Tally."""
+    """The counts of some trials, by their row numbers; `numbers` by the fields of a Tally."""
 
     numbers: dict[int, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     limits: dict[int, dict[str, int]] = field(default_factory=lambda: defaultdict(dict))

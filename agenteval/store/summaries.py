@@ -70,16 +70,11 @@ def _summary(row: Sequence[Any]) -> TrialSummary:
 
 def known_runs(query: Query) -> list[Known]:
     """Return the runs with the words that name them, newest first."""
-    return [
-        Known(
-            run,
-            model,
-            tuple(decoded(labels or "[]")),
-            bool(simulated),
-            bool(usable),
-        )
-        for run, model, labels, simulated, usable in query(_KNOWN)
-    ]
+    runs = []
+    for run, model, labels, simulated, usable in query(_KNOWN):
+        names = tuple(decoded(labels or "[]"))
+        runs.append(Known(run, model, names, bool(simulated), bool(usable)))
+    return runs
 
 
 def tables_known(query: Query) -> list[str]:
@@ -198,16 +193,11 @@ def begun_since(given: str | None) -> Callable[[str], bool]:
 
 def headings(query: Query) -> list[Heading]:
     """Return the headings of all runs, newest first."""
-    return [
-        Heading(
-            run,
-            model,
-            bool(simulated),
-            started,
-            tuple(decoded(labels or "[]")),
-        )
-        for run, model, simulated, started, labels in query(_HEADINGS)
-    ]
+    runs = []
+    for run, model, simulated, started, labels in query(_HEADINGS):
+        names = tuple(decoded(labels or "[]"))
+        runs.append(Heading(run, model, bool(simulated), started, names))
+    return runs
 
 
 def listed(query: Query, ids: Sequence[str] | None = None) -> list[Listed]:
@@ -224,15 +214,11 @@ def listed(query: Query, ids: Sequence[str] | None = None) -> list[Listed]:
         trials[run].append(_Ended(scenario, outcome, (denied, calls)))
     # The last look of a run stands, as it is read last.
     verdicts = {run: verdict for run, verdict in query(_VERDICTS)}  # noqa: C416 -- rows are no pairs
-    rows = query(_LISTED.format(of_runs), **named)
-    return [
-        _listed(
-            row,
-            trials[row[0]],
-            verdicts.get(row[0], ""),
-        )
-        for row in rows
-    ]
+    runs = []
+    for row in query(_LISTED.format(of_runs), **named):
+        run = row[0]
+        runs.append(_listed(row, trials[run], verdicts.get(run, "")))
+    return runs
 
 
 def verdicts_of_others(
@@ -300,14 +286,6 @@ def listed_tables(query: Query) -> list[ListedTable]:
     for table, card, calls, by_class, source, imported in query(_COUNTED):
         model = decoded(card)["name"]
         errors = sum(map(sum, decoded(by_class).values()))
-        rows.append(
-            ListedTable(
-                table,
-                model,
-                sum(decoded(calls)),
-                errors,
-                source,
-                imported,
-            )
-        )
+        count = sum(decoded(calls))
+        rows.append(ListedTable(table, model, count, errors, source, imported))
     return rows

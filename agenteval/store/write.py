@@ -126,15 +126,7 @@ class SessionTables:
 
     def entry(self, judged: Judged) -> Entry:
         session, trial = judged.session, judged.trial
-        turns = (
-            read.turn_values(
-                0,
-                n,
-                turn,
-                agent="",
-            )
-            for n, turn in enumerate(trial.turns)
-        )
+        turns = (read.turn_values(0, n, turn, agent="") for n, turn in enumerate(trial.turns))
         return Entry(
             session=session.id,
             part=session.part,
@@ -144,20 +136,19 @@ class SessionTables:
             seed=trial.seed,
             trial=self.trial.bind(blank_row("trial") | read.ended_values(trial)),
             about=self.session.bind(_about(judged)),
-            turns=[self.turn.bind(one) for one in turns],
+            turns=[self.turn.bind(values) for values in turns],
             calls=self._calls(judged),
         )
 
     def _calls(self, judged: Judged) -> list[Bound]:
         policy = next(iter(judged.policies.values()), "")
         known = {"agent": "", "policy": policy, "taxonomy": self._taxonomy}
-        return [
-            self.call.bind(
-                read.call_values(0, record, **known)
-                | {"derived": derived, "offending": offending, "shape": shape}
-            )
-            for record, derived, offending, shape in judged.records
-        ]
+        calls = []
+        for record, derived, offending, shape in judged.records:
+            values = read.call_values(0, record, **known)
+            values |= {"derived": derived, "offending": offending, "shape": shape}
+            calls.append(self.call.bind(values))
+        return calls
 
 
 def _about(judged: Judged) -> Values:
