@@ -4,6 +4,9 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 
+from agenteval.config.models import ModelEntry
+from agenteval.models.openai_client import OpenAIModel
+
 Play = Callable[[asyncio.StreamWriter], Awaitable[None]]
 
 
@@ -65,3 +68,11 @@ def in_turn(*plays: Play) -> Play:
         await next(left)(writer)
 
     return play
+
+
+@asynccontextmanager
+async def model_behind(*plays: Play, **settings: object) -> AsyncIterator[OpenAIModel]:
+    """A model whose server plays, another play for each request where there are several."""
+    async with serving(in_turn(*plays) if plays[1:] else plays[0]) as url:
+        async with OpenAIModel(ModelEntry(base_url=url, model="m", **settings)) as model:
+            yield model

@@ -7,7 +7,7 @@ the end.
 
 import json
 import secrets
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
@@ -16,7 +16,7 @@ import msgspec
 from agenteval.harness.http import JSON, STREAM, Answer, Request, UnreadableError
 from agenteval.harness.recipes import CHAT, MODEL
 from agenteval.harness.wires import Messages, Responses
-from agenteval.replies.arrival import Lines, ReplyError, read_chunk
+from agenteval.replies.arrival import Event, Events
 from agenteval.trial.call import ToolCall
 from agenteval.trial.text import decoded, legible
 from agenteval.trial.trial import Turn, Usage
@@ -107,9 +107,9 @@ class Passage:
     answer: Answer
     request: ModelRequest
     _writer: Messages | Responses | None = None  # None where the bytes pass on as they are
-    _lines: Lines = field(default_factory=Lines)
+    _events: Events = field(default_factory=Events)
     _sent_words: list[str] = field(default_factory=list)
-    _is_broken: bool = False  # by an event that is no line; what follows is told at the end
+    _is_broken: bool = False  # by an event that is no chunk; what follows is told at the end
     _kind: str = ""
 
     def __post_init__(self) -> None:
@@ -125,12 +125,11 @@ class Passage:
     async def write(self, part: bytes) -> None:
         if self._writer is None:
             await self._pass_on(part)
-        elif self._streams and not self._is_broken:
-            try:
-                for words in _words(self._lines.feed(part)):
-                    await self._speak(words)
-            except ReplyError:
-                self._is_broken = True
+        elif self._streams:
+            for event in self._events.feed(part):
+                self._is_broken |= event.chunk is None
+                if not self._is_broken:
+                    await self._speak(_words(event))
 
     async def _pass_on(self, part: bytes) -> None:
         if not self._kind:
@@ -174,18 +173,11 @@ class Passage:
             await self.answer.write(content)
 
 
-def _words(lines: Iterable[bytes]) -> Iterator[str]:
-    """Yield the words of each event of the reply.
-
-    Raises ReplyError at one that is no chunk by itself.
-    """
-    for line in lines:
-        payload = line[5:].strip() if line.startswith(b"data:") else b""
-        if payload in {b"", b"[DONE]"}:
-            continue
-        for choice in read_chunk(payload).choices or ():
-            if not choice.index:  # one was asked for
-                yield choice.delta.words if choice.delta else ""
+def _words(event: Event) -> str:
+    choices = event.chunk.choices if event.chunk else None
+    # One was asked for.
+    deltas = [choice.delta for choice in choices or () if not choice.index]
+    return "".join(delta.words for delta in deltas if delta)
 
 
 async def answer_other_request(request: Request, answer: Answer) -> None:

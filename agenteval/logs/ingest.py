@@ -187,7 +187,6 @@ class _Taking:
     def close(self) -> None:
         """Whatever ended it: what is whole is kept."""
         self.writer.flush()
-        self.writer.connection.close()
         if self.redactor:
             self.intake.redacted = self.redactor.listed()
 

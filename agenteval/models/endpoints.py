@@ -14,10 +14,10 @@ import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from ipaddress import ip_address
 from operator import attrgetter
 from socket import gethostname
-from types import TracebackType
 from typing import Any, Self
 from urllib.parse import urlsplit
 
@@ -76,6 +76,7 @@ class Endpoints:
     def __post_init__(self) -> None:
         entries = self.entry.per_server
         first = self.before % len(entries)
+        # Of several processes each begins with another server.
         turned = [*entries[first:], *entries[:first]]
         self._all = [_Endpoint(entry.base_url, OpenAIModel(entry)) for entry in turned]
 
@@ -87,12 +88,36 @@ class Endpoints:
             await endpoint.model.__aexit__(*error)
 
     async def ask(
-        self, messages: Sequence[Message], tools: Sequence[ToolSchema], *, seed: int
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[ToolSchema],
+        *,
+        seed: int,
     ) -> Turn:
-        return await self._turn(seed, lambda model: model.ask(messages, tools, seed=seed))
+        return await self._turn(
+            seed,
+            lambda model: model.ask(
+                messages,
+                tools,
+                seed=seed,
+            ),
+        )
 
-    async def relay(self, request: Mapping[str, Any], *, seed: int, write: Write) -> Turn:
-        return await self._turn(seed, lambda model: model.relay(request, seed=seed, write=write))
+    async def relay(
+        self,
+        request: Mapping[str, Any],
+        *,
+        seed: int,
+        write: Write,
+    ) -> Turn:
+        return await self._turn(
+            seed,
+            lambda model: model.relay(
+                request,
+                seed=seed,
+                write=write,
+            ),
+        )
 
     def ended(self, seed: int) -> None:
         """Note that the trial sends no more requests."""
@@ -118,6 +143,7 @@ class Endpoints:
             except (InfrastructureError, UsageError) as error:
                 tried.append(endpoint)
                 if isinstance(error, InfrastructureError):
+                    # The health of just this server is looked at then.
                     error.endpoint = endpoint.url
                 if not endpoint.has_replied and not_taken(error):
                     refused.append((endpoint, error))
@@ -144,7 +170,12 @@ class Endpoints:
             self._seats[seed] = seat
         return seat
 
-    def _is_gone(self, endpoint: _Endpoint, seed: int, error: Exception) -> bool:
+    def _is_gone(
+        self,
+        endpoint: _Endpoint,
+        seed: int,
+        error: Exception,
+    ) -> bool:
         """Return True if another server may be queried instead.
 
         A server that fails is excluded in either case.
@@ -161,7 +192,12 @@ class Endpoints:
         mistakes = [refusal for refusal in refused if isinstance(refusal, UsageError)]
         return mistakes[0] if mistakes and not was_served else error
 
-    def _is_failing(self, endpoint: _Endpoint, seed: int, error: InfrastructureError) -> bool:
+    def _is_failing(
+        self,
+        endpoint: _Endpoint,
+        seed: int,
+        error: InfrastructureError,
+    ) -> bool:
         is_busy = isinstance(error, UnservedError) and error.works  # and is asked again
         if error.cause in _FAILING and not is_busy:
             endpoint.failed.add(seed)
@@ -192,7 +228,7 @@ class Endpoints:
 
 
 @dataclass(slots=True)
-class EndpointsHealth:
+class _EndpointsHealth:
     """Implements `protocols.Health`: that of each of them."""
 
     entry: ModelEntry
@@ -202,23 +238,15 @@ class EndpointsHealth:
 
     async def __aenter__(self) -> Self:
         for entry in self.entry.per_server:
-            health = ServerHealth(entry, self._keeper(entry.base_url))
+            health = ServerHealth(entry, partial(self._keep, entry.base_url))
             self._by_url[entry.base_url] = await self._open.enter_async_context(health)
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self._open.__aexit__(kind, error, trace)
+    async def __aexit__(self, *error: object) -> None:
+        await self._open.__aexit__(*error)  # type: ignore[arg-type] # they are passed through
 
-    def _keeper(self, url: str) -> Callable[[Crash], None]:
-        def keep(crash: Crash) -> None:
-            self.keep(replace(crash, said=f"{url}: {crash.said}"))
-
-        return keep
+    def _keep(self, url: str, crash: Crash) -> None:
+        self.keep(replace(crash, said=f"{url}: {crash.said}"))
 
     async def after(self, error: InfrastructureError) -> InfrastructureError:
         health = self._by_url.get(error.endpoint)
@@ -233,11 +261,15 @@ class EndpointsHealth:
 def model_of(
     entry: ModelEntry, note: Callable[[str], None], before: int = 0
 ) -> OpenAIModel | Endpoints:
-    return Endpoints(entry, note, before) if len(entry.per_server) > 1 else OpenAIModel(entry)
+    if len(entry.per_server) > 1:
+        return Endpoints(entry, note, before)
+    return OpenAIModel(entry)
 
 
-def health_of(entry: ModelEntry, keep: Callable[[Crash], None]) -> ServerHealth | EndpointsHealth:
-    return EndpointsHealth(entry, keep) if len(entry.per_server) > 1 else ServerHealth(entry, keep)
+def health_of(entry: ModelEntry, keep: Callable[[Crash], None]) -> ServerHealth | _EndpointsHealth:
+    if len(entry.per_server) > 1:
+        return _EndpointsHealth(entry, keep)
+    return ServerHealth(entry, keep)
 
 
 # The cost of playing.
@@ -245,15 +277,15 @@ def health_of(entry: ModelEntry, keep: Callable[[Crash], None]) -> ServerHealth 
 EVERY = 0.5  # seconds; NVML itself averages over less
 
 
-class UnobservableError(Exception):
+class _UnobservableError(Exception):
     """The power cannot be read, for the reason in the message."""
 
 
-class PowerMeter:
+class _PowerMeter:
     """Reads `watts` in a thread of its own. `joules` is None when a reading was missed."""
 
     def __init__(self, watts: Callable[[], float], *, every: float = EVERY) -> None:
-        """Reads once. Raises UnobservableError."""
+        """Reads once. Raises _UnobservableError."""
         self._watts, self._every = watts, every
         self._last = time.perf_counter(), watts()
         self._over = threading.Event()
@@ -283,10 +315,11 @@ class PowerMeter:
         began, before = self._last
         try:
             after = self._watts()
-        except UnobservableError:
+        except _UnobservableError:
             return None
         now = time.perf_counter()
         self._last = now, after
+        # The mean of both readings stands for the time between them.
         return joules + (now - began) * (before + after) / 2
 
 
@@ -297,7 +330,7 @@ class Spent:
     effort: Effort | None = None
 
     @contextmanager
-    def measured(self, meter: PowerMeter | None) -> Iterator[None]:
+    def measured(self, meter: _PowerMeter | None) -> Iterator[None]:
         began = time.perf_counter()
         try:
             with meter or nullcontext():
@@ -307,17 +340,17 @@ class Spent:
             self.effort = Effort(time.perf_counter() - began, joules)
 
 
-def gpu_watts(base_url: str) -> Callable[[], float]:
+def _gpu_watts(base_url: str) -> Callable[[], float]:
     """Reads the watts of all GPUs of this machine together, where that machine serves the URL.
 
-    Raises UnobservableError.
+    Raises _UnobservableError.
     """
     if not all(map(_is_here, base_url.split())):
-        raise UnobservableError(f"{base_url} is not on this machine")
+        raise _UnobservableError(f"{base_url} is not on this machine")
     try:
         import pynvml  # noqa: PLC0415 -- an extra
     except ModuleNotFoundError as error:
-        raise UnobservableError(
+        raise _UnobservableError(
             "install agenteval-gate[power], which brings nvidia-ml-py"
         ) from error
 
@@ -326,16 +359,16 @@ def gpu_watts(base_url: str) -> Callable[[], float]:
         count = pynvml.nvmlDeviceGetCount()
         gpus = [pynvml.nvmlDeviceGetHandleByIndex(at) for at in range(count)]
     except pynvml.NVMLError as error:
-        raise UnobservableError(f"NVML: {error}") from error
+        raise _UnobservableError(f"NVML: {error}") from error
     if not gpus:
-        raise UnobservableError("this machine has no GPU that NVML knows")
+        raise _UnobservableError("this machine has no GPU that NVML knows")
 
     def read() -> float:
         try:
             milliwatts = sum(map(pynvml.nvmlDeviceGetPowerUsage, gpus))
             return float(milliwatts) / 1000
         except pynvml.NVMLError as error:
-            raise UnobservableError(f"NVML: {error}") from error
+            raise _UnobservableError(f"NVML: {error}") from error
 
     return read
 
@@ -347,13 +380,13 @@ def _is_here(base_url: str) -> bool:
     return host in {"localhost", gethostname()}
 
 
-def power_meter(run: Run, note: Callable[[str], None]) -> PowerMeter | None:
+def power_meter(run: Run, note: Callable[[str], None]) -> _PowerMeter | None:
     """Return a meter, or None if the power cannot be observed; one line then says why."""
     reason = "a simulated model needs no GPU"
     if not run.model.simulated:
         try:
-            return PowerMeter(gpu_watts(run.model.base_url))
-        except UnobservableError as error:
+            return _PowerMeter(_gpu_watts(run.model.base_url))
+        except _UnobservableError as error:
             reason = str(error)
     note(f"{run.model.name}: power is not observable: {reason}")
     return None

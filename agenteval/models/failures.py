@@ -50,7 +50,12 @@ _TEMPLATE = re.compile(
 _REFUSED = frozenset({400, 401, 402, 403, 405, 409, 413, 415, 422})
 
 
-def _status_failure(code: int, words: str, reply: str, after: float | None) -> InfrastructureError:
+def _status_failure(
+    code: int,
+    words: str,
+    reply: str,
+    after: float | None,
+) -> InfrastructureError:
     """Classify a status of 400 and above, or an error in a stream, by the server's own words."""
     cause = _cause(code, reply)
     is_untaken = code in NOT_TAKEN or (code in BY_PROXY and after is not None)
@@ -77,10 +82,10 @@ def retry_after(header: str, milliseconds: str = "") -> float | None:
 
     OpenAI and Azure have one for milliseconds, which their SDK takes before the other.
     """
-    for given, divisor in ((milliseconds.strip(), 1000), (header.strip(), 1)):
-        if re.fullmatch(r"\d{1,8}(\.\d{1,6})?", given):
-            return float(given) / divisor
-    return None
+    number = re.compile(r"\s*\d{1,8}(\.\d{1,6})?\s*")
+    if number.fullmatch(milliseconds):
+        return float(milliseconds) / 1000
+    return float(header) if number.fullmatch(header) else None
 
 
 STREAMED = 200  # the status of an error that came as an event, or in a reply
@@ -104,9 +109,14 @@ class RefusedError(Exception):
 
     in_reply = begun = False
 
-    def __init__(self, code: int, said: str, after: float | None = None) -> None:
-        super().__init__(said)
-        self.code, self.said, self.after = code, said, after
+    def __init__(
+        self,
+        code: int,
+        words: str,
+        after: float | None = None,
+    ) -> None:
+        super().__init__(words)
+        self.code, self.said, self.after = code, words, after
 
     @property
     def where(self) -> str:
@@ -153,8 +163,12 @@ def _status_in(said: str) -> int:
         error = text.read(said)
     except ValueError:
         return STREAMED
-    named = [error.get(key) for key in _STATUS] if isinstance(error, dict) else []
-    return next((int(one) for one in map(str, named) if _FAILED.fullmatch(one)), STREAMED)
+    if isinstance(error, dict):
+        for key in _STATUS:
+            code = str(error.get(key))
+            if _FAILED.fullmatch(code):
+                return int(code)
+    return STREAMED
 
 
 _STATUS = ("code", "status_code", "http_status_code")
@@ -193,7 +207,11 @@ def refused_call(words: str) -> Received | None:
     """
     if found := _NO_SUCH_TOOL.search(words):
         piece = _PIECE.match((found[1] or "").strip())
-        call = ReceivedCall(piece[1] if piece else NAMELESS_TOOL, "{}", "call-0")
+        call = ReceivedCall(
+            piece[1] if piece else NAMELESS_TOOL,
+            "{}",
+            "call-0",
+        )
         return Received(
             calls=(call,),
             finish_reason="error",
@@ -203,7 +221,11 @@ def refused_call(words: str) -> Received | None:
 
 
 def refusal(
-    entry: ModelEntry, error: RefusedError, *, first: bool, was_served: bool
+    entry: ModelEntry,
+    error: RefusedError,
+    *,
+    first: bool,
+    was_served: bool,
 ) -> UsageError | InfrastructureError | OutgrownError:
     """Return the error for a status of 400 and above.
 

@@ -12,7 +12,7 @@ import json
 import os
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from ssl import PROTOCOL_TLS_CLIENT, SSLContext
 from typing import Any, Self
@@ -70,7 +70,7 @@ def _call_without_keys(call: ReceivedCall, keys: KnownKeys) -> ReceivedCall:
     )
 
 
-class RelayedStream:
+class _RelayedStream:
     """The bytes of a stream on their way to the program of a harness, which get no key either.
 
     What may be the beginning of a key waits for what comes behind it.
@@ -146,7 +146,11 @@ class OpenAIModel:
         await self._transport.aclose()
 
     async def ask(
-        self, messages: Sequence[Message], tools: Sequence[ToolSchema], *, seed: int
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[ToolSchema],
+        *,
+        seed: int,
     ) -> Turn:
         body = request_body(
             self._entry,
@@ -156,44 +160,59 @@ class OpenAIModel:
             self._thought_in,
         )
         request = asked_of(self._entry, messages, tools)
-        return await self._request(body, request, first=messages[-1].role == "user")
+        return await self._request(
+            body,
+            request,
+            first=messages[-1].role == "user",
+        )
 
     async def _request(
-        self, body: bytes, request: Asked, *, first: bool, write: Write = nowhere
+        self,
+        body: bytes,
+        request: Asked,
+        *,
+        first: bool,
+        write: Write = nowhere,
     ) -> Turn:
-        try:
-            return await self._understood(body, request, first=first, write=write)
-        except Exception as error:
-            self._keys.hide(error)  # what broke may quote what the server sent
-            raise
-
-    async def _understood(self, body: bytes, request: Asked, *, first: bool, write: Write) -> Turn:
         started = time.perf_counter()
         try:
-            return self._same(await self._answer(body, request, started, write))
+            return self._same(
+                await self._answer(
+                    body,
+                    request,
+                    started,
+                    write,
+                )
+            )
         except RefusedError as error:
-            self._keys.hide(error)  # before the excerpt cuts one in two
             received = refused_call(error.said)
             if received is None:
-                raise refusal(self._entry, error, first=first, was_served=self.known) from error
+                raise refusal(
+                    self._entry,
+                    error,
+                    first=first,
+                    was_served=self.known,
+                ) from error
             self.known = True
-            seconds = time.perf_counter() - started
-            raw = received.refusal
             return turn_of(
                 received,
                 request,
                 usage=Usage(),
-                raw=raw,
-                seconds=seconds,
+                raw=received.refusal,
+                seconds=time.perf_counter() - started,
             )
         except ReplyError as error:
-            self._keys.hide(error)
             raise InfrastructureError(f"{self._url}: {error}", Cause.BAD_REPLY) from error
         except FAILURES as error:
-            self._keys.hide(error)
             raise failed(self._url, error, begun=True) from error
 
-    async def relay(self, request: Mapping[str, Any], *, seed: int, write: Write) -> Turn:
+    async def relay(
+        self,
+        request: Mapping[str, Any],
+        *,
+        seed: int,
+        write: Write,
+    ) -> Turn:
         """Implements `protocols.Relay`."""
         body = relayed_body(self._entry, request, seed)
         relayed = asked_by(self._entry, request)
@@ -206,7 +225,13 @@ class OpenAIModel:
         """Implements `protocols.Pace`."""
         return self._pace.stretch()
 
-    async def _answer(self, body: bytes, request: Asked, started: float, write: Write) -> Turn:
+    async def _answer(
+        self,
+        body: bytes,
+        request: Asked,
+        started: float,
+        write: Write,
+    ) -> Turn:
         began = asyncio.get_running_loop().time()
 
         def allowed() -> float:
@@ -225,20 +250,24 @@ class OpenAIModel:
             except TimeoutError as error:
                 message = f"{self._url}: no reply within {round(allowed(), 1):g} s"
                 raise InfrastructureError(message, Cause.TIMEOUT) from error
+            except Exception as error:
+                # What broke may quote what the server sent; an excerpt may cut a key in two.
+                self._keys.hide(error)
+                raise
 
     async def _post(
-        self, body: bytes, request: Asked, started: float, reader: StreamReader, write: Write
+        self,
+        body: bytes,
+        request: Asked,
+        started: float,
+        reader: StreamReader,
+        write: Write,
     ) -> Turn:
-        try:
-            reply = await self._transport.post(f"{self._url}/chat/completions", body)
-        except (aiohttp.ClientConnectionError, ConnectionError) as error:
-            raise failed(self._url, error, begun=False) from error
         whole = None  # the body of a reply that is not streamed
-        try:
-            if not OK <= reply.status < OK + 100:
-                raise await _refusal(reply)
+        with closing(await self._open(body)) as reply:
             if "json" not in reply.header("content-type").lower():  # some name no type, or text
-                seconds = await _streamed(reply, started, reader, RelayedStream(self._keys, write))
+                relayed = _RelayedStream(self._keys, write)
+                seconds = await _streamed(reply, started, reader, relayed)
             else:
                 whole = await reply.whole()
                 seconds = time.perf_counter() - started
@@ -250,9 +279,8 @@ class OpenAIModel:
                 received, usage = read_reply(whole)
             clean = _without_keys(received, self._keys)
             if whole is not None:
-                await write(self._keys.content(whole) if clean == received else self._json(whole))
-        finally:
-            reply.close()
+                has_no_key = clean == received
+                await write(self._keys.content(whole) if has_no_key else self._json(whole))
         raw = reader.raw() if whole is None else decode_body(whole)
         self._thought_in = self._entry.reasoning_field or clean.thought_in or self._thought_in
         return turn_of(
@@ -266,10 +294,22 @@ class OpenAIModel:
             ended=time.time(),  # noqa: TID251 -- of the wall, for all processes
         )
 
+    async def _open(self, body: bytes) -> Reply:
+        """Return the reply whose head has come. Raises InfrastructureError and RefusedError."""
+        try:
+            reply = await self._transport.send(f"{self._url}/chat/completions", body)
+        except (aiohttp.ClientConnectionError, ConnectionError) as error:
+            raise failed(self._url, error, begun=False) from error
+        if OK <= reply.status < OK + 100:
+            return reply
+        with closing(reply):
+            raise await _refusal(reply)
+
     def _json(self, whole: bytes) -> bytes:
         r"""Return a body without keys, though a letter of one may be written as `\u0041`."""
         try:
-            return json.dumps(self._keys.value(json.loads(whole))).encode()
+            value = self._keys.value(json.loads(whole))
+            return json.dumps(value).encode()
         except (ValueError, RecursionError):
             return self._keys.content(whole)
 
@@ -287,7 +327,8 @@ class OpenAIModel:
 def _headers(entry: ModelEntry) -> dict[str, str]:
     """Return the headers of a request: the key, and those that the SDK's settings ask for."""
     key = key_of(entry)
-    has_settings = any(name.startswith("OPENAI_") and name not in GIVEN for name in os.environ)
+    settings = {name for name in os.environ if name.startswith("OPENAI_")}
+    has_settings = bool(settings - GIVEN)
     if not has_settings or not may_send(USUAL_KEY, entry.base_url):  # they may hold a secret
         return {
             "authorization": f"Bearer {key}",
@@ -308,7 +349,11 @@ def _headers(entry: ModelEntry) -> dict[str, str]:
         http_client=silent,
     ) as sdk:
         headers = sdk.auth_headers | dict(sdk.default_headers)
-    return {name.lower(): value for name, value in headers.items() if isinstance(value, str)}
+    texts = {}
+    for name, value in headers.items():
+        if isinstance(value, str):
+            texts[name.lower()] = value
+    return texts
 
 
 def _keys_in(headers: Mapping[str, str]) -> KnownKeys:
@@ -325,7 +370,10 @@ async def _refusal(reply: Reply) -> RefusedError:
 
 
 async def _streamed(
-    body: Reply, started: float, reader: StreamReader, relayed: RelayedStream
+    body: Reply,
+    started: float,
+    reader: StreamReader,
+    relayed: _RelayedStream,
 ) -> float:
     """Read the reply to its end, and return the seconds that it took."""
 
@@ -338,6 +386,7 @@ async def _streamed(
     while not reader.finished and not reader.done and (part := await body.part()):
         await take(relayed.ready(part))
     seconds = time.perf_counter() - started
+    # The reply is whole, but its count of tokens comes behind it.
     with suppress(TimeoutError):
         async with asyncio.timeout(COUNT_SECONDS):
             while not reader.done and (part := await _more(body)):

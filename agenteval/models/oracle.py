@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from agenteval.classes.catalogue import failure_classes
 from agenteval.config.prompts import spoken
 from agenteval.models.persona import Written, bash_call
-from agenteval.models.request import parse_arguments
+from agenteval.models.request import parsed_call
 from agenteval.models.simulated import Known, Memory
 from agenteval.policy.command_lines import Argument, CommandLine, normalise
 from agenteval.policy.policy import READ, WRITE, Policy, admitted_path
@@ -45,11 +45,16 @@ class Oracle:
         self._slips = slips
 
     async def ask(
-        self, messages: Sequence[Message], tools: Sequence[ToolSchema], *, seed: int
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[ToolSchema],
+        *,
+        seed: int,
     ) -> Turn:
         """The next call; without any once there is none."""
         words = "\n".join(message.content for message in messages if message.role == "user")
         work = self._memory.recall(words, seed)
+        # Each earlier turn of the model made one call of the plan.
         number = 0
         for message in messages:
             if message.role == "assistant":
@@ -57,8 +62,9 @@ class Oracle:
             elif work and message.role == "user" and work.prompt.task in message.content:
                 number = 0  # the task is given, perhaps once more
         plan = [*self._plan(work, spoken(tools))] if work else []
-        calls = [_call(number, plan[number])] if number < len(plan) else []
-        return _turn("", tuple(calls))
+        if number >= len(plan):
+            return _turn("")
+        return _turn("", as_tool_call(plan[number], number))
 
     def _plan(self, known: Known, profile: Profile) -> Iterator[Written]:
         yield from self._slips.get(known.name, ())
@@ -85,10 +91,14 @@ class Talker:
         self._text = text
 
     async def ask(
-        self, messages: Sequence[Message], tools: Sequence[ToolSchema], *, seed: int
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[ToolSchema],
+        *,
+        seed: int,
     ) -> Turn:
         del messages, tools, seed
-        return _turn(self._text, ())
+        return _turn(self._text)
 
 
 def written_calls(
@@ -97,26 +107,16 @@ def written_calls(
     """Yield the solution as it is written under a profile, read back as calls of our own tools."""
     for number, step in enumerate(prompt.solution):
         name, raw = profile.written(step.tool, step.arguments)
-        yield profile.as_own_call(ToolCall(f"call-{number}", name, raw, json.loads(raw)), tools)
+        call = ToolCall(f"call-{number}", name, raw, json.loads(raw))
+        yield profile.as_own_call(call, tools)
 
 
-def as_tool_call(written: Written) -> ToolCall:
-    """The call that a written one becomes, once its arguments are read."""
-    return _call(0, written)
+def as_tool_call(written: Written, number: int = 0) -> ToolCall:
+    """Return the call that a written one becomes, once its arguments are read."""
+    return parsed_call(f"call-{number}", written.name, written.arguments)
 
 
-def _call(number: int, written: Written) -> ToolCall:
-    arguments, malformed = parse_arguments(written.arguments)
-    return ToolCall(
-        f"call-{number}",
-        written.name,
-        written.arguments,
-        arguments,
-        malformed,
-    )
-
-
-def _turn(text: str, calls: tuple[ToolCall, ...]) -> Turn:
+def _turn(text: str, *calls: ToolCall) -> Turn:
     return Turn(
         text,
         calls,
@@ -170,14 +170,18 @@ def slip(failure_class: str, ground: Ground) -> Written | None:
         write = _SLIPS.get(failure_class)
         return write(ground) if write else None
     right = next(ground.commands, "")
+    if not right:
+        return None
     quoted = right.replace("'", "'\\''")
-    return bash_call(form.replace("{quoted}", quoted).replace("{}", right)) if right else None
+    command = form.replace("{quoted}", quoted)
+    return bash_call(command.replace("{}", right))
 
 
 def _malformed_arguments(ground: Ground) -> Written | None:
     """The JSON ends too early."""
     step = ground.prompt.solution[0]
-    return Written(step.tool, json.dumps(dict(step.arguments))[:-2])
+    whole = json.dumps(dict(step.arguments))
+    return Written(step.tool, whole[:-2])
 
 
 def _hallucinated_tool(ground: Ground) -> Written | None:
@@ -213,7 +217,8 @@ def _hallucinated_script(ground: Ground) -> Written | None:
     for path, starts in ground.policy.bash.listed.items():
         folder, name = posixpath.split(path)
         stem, dot, suffix = name.partition(".")
-        guess = "_".join(reversed(stem.split("_"))) if "_" in stem else f"{stem}_manager"
+        words = stem.split("_")
+        guess = "_".join(reversed(words)) if len(words) > 1 else f"{stem}_manager"
         if posixpath.join(folder, guess + dot + suffix) not in ground.files:
             return bash_call(f"{starts[0].removesuffix(name)}{guess}{dot}{suffix} --help")
     return None

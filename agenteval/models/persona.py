@@ -14,7 +14,14 @@ from random import Random
 from typing import Annotated, Literal, Self
 
 import msgspec
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PositiveFloat,
+    PositiveInt,
+    model_validator,
+)
 
 from agenteval.config.files import load_toml
 from agenteval.config.models import SIMULATED
@@ -53,7 +60,8 @@ class _Tool(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     values: tuple[str, ...]
 
     def call(self, _: Right, chance: Random) -> Written:
-        return Written(self.name, json.dumps({self.argument: chance.choice(self.values)}))
+        arguments = {self.argument: chance.choice(self.values)}
+        return Written(self.name, json.dumps(arguments))
 
 
 class _Forms(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -67,7 +75,8 @@ class _Forms(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def _forms() -> _Forms:
-    return msgspec.toml.decode(Path(__file__).with_name("slips.toml").read_bytes(), type=_Forms)
+    content = Path(__file__).with_name("slips.toml").read_bytes()
+    return msgspec.toml.decode(content, type=_Forms)
 
 
 @cache
@@ -126,7 +135,8 @@ def _read_rendered(right: Right, chance: Random) -> Written:
 
 def _broken_json(right: Right, chance: Random) -> Written:
     whole = json.dumps({"command": right.command})
-    return Written(BASH, chance.choice((whole[:-2], whole[1:], f"{whole[:-1]}</tool_call>")))
+    broken = (whole[:-2], whole[1:], f"{whole[:-1]}</tool_call>")
+    return Written(BASH, chance.choice(broken))
 
 
 READS = frozenset({"read-rendered"})  # kinds that need a scenario which offers the read tool
@@ -169,8 +179,8 @@ class _Work(_Schema):
 class Row(_Schema):
     """One row of the source: its count of errors, and the kinds of slip that it consists of."""
 
-    count: Annotated[int, Field(gt=0)]
-    kinds: Annotated[dict[str, Annotated[float, Field(gt=0)]], Field(min_length=1)]
+    count: PositiveInt
+    kinds: Annotated[dict[str, PositiveFloat], Field(min_length=1)]
 
 
 class _Thoughts(_Schema):
@@ -188,8 +198,8 @@ class Persona(_Schema):
     architecture: Literal["dense", "moe"]
     total_parameters: float
     active_parameters: float
-    messages: Annotated[int, Field(gt=0)]
-    calls: Annotated[int, Field(gt=0)]
+    messages: PositiveInt
+    calls: PositiveInt
     recovery: Recovery
     closing: _Closing
     work: _Work
@@ -198,7 +208,8 @@ class Persona(_Schema):
 
     @model_validator(mode="after")
     def _is_possible(self) -> Self:
-        unknown = {kind for row in self.slips.values() for kind in row.kinds} - set(slips())
+        # Slips are named in the data file, and made in this module.
+        unknown = self.weights().keys() - slips().keys()
         if unknown:
             raise ValueError(f"no slips {sorted(unknown)}. Known: {', '.join(slips())}")
         if self.recovery.again + self.recovery.stop > 1:
@@ -244,7 +255,8 @@ class Persona(_Schema):
         for row in self.slips.values():
             whole = sum(row.kinds.values())
             for kind, part in row.kinds.items():
-                shares[kind] = shares.get(kind, 0.0) + row.count * part / whole / self.calls
+                share = row.count * part / whole / self.calls
+                shares[kind] = shares.get(kind, 0.0) + share
         return shares
 
 

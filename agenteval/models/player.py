@@ -69,15 +69,15 @@ class Player:
     def reply(self, past: Sequence[PastCall]) -> Reply:
         at = self.standing(past)
         if at.place == len(at.way):
-            return Reply("", self.chance.choice(self.persona.thoughts.done))
+            return self._words(self.persona.thoughts.done)
         if past and past[-1].denied:
             return self._after_denial(at)
-        closing = self.persona.closing
-        any_denied = any(call.denied for call in past)
-        stop = closing.stop_denied if any_denied else closing.stop
+        stop = self.persona.closing.stop
+        if any(call.denied for call in past):
+            stop = self.persona.closing.stop_denied
         # Work is left undone only where nothing but its closing calls is left of it.
         if at.place >= at.closing and self._happens(stop):
-            return self._words()
+            return self._words(self.persona.thoughts.words)
         return self._forward(at)
 
     def standing(self, past: Sequence[PastCall]) -> _Standing:
@@ -86,17 +86,14 @@ class Player:
         The way is the solution, until a call was made that only the author's second way has.
         """
         allowed = [call.arguments for call in past if not call.denied]
-        turned = any(step.arguments in allowed for step in self._new)
-        way = self.prompt.another if turned else self.prompt.solution
-        read: set[str] = set()
-        for call in past:
-            read |= _words_of(call.reply)
+        has_turned = any(step.arguments in allowed for step in self._new)
+        way = self.prompt.another if has_turned else self.prompt.solution
         return _Standing(
             way,
-            self._place(past, way),
-            len(way) - self.prompt.closing,
-            past,
-            read,
+            place=self._place(past, way),
+            closing=len(way) - self.prompt.closing,
+            past=past,
+            read=_words_of("\n".join(call.reply for call in past)),
         )
 
     def _place(self, past: Sequence[PastCall], way: Sequence[Step]) -> int:
@@ -105,17 +102,26 @@ class Player:
         for call in past:
             if place == len(way):
                 break
-            if not call.denied and call.name == way[place].tool:
-                place += self._is(call, way[place], way)
+            if not call.denied and self._is_step(call, way[place], way):
+                place += 1
         return place
 
-    def _is(self, call: PastCall, step: Step, way: Sequence[Step]) -> bool:
+    def _is_step(
+        self,
+        call: PastCall,
+        step: Step,
+        way: Sequence[Step],
+    ) -> bool:
+        if call.name != step.tool:
+            return False
         if call.arguments == step.arguments:
             return True
-        values = self.sought(step)
-        if not values or any(call.arguments == other.arguments for other in way):
+        if any(call.arguments == other.arguments for other in way):
             return False
-        return _differ_only_in(call.arguments, step.arguments, values)
+        shapes = {_shape(value) for value in self.sought(step)}
+        if not shapes:
+            return False
+        return _masked(call.arguments, shapes) == _masked(step.arguments, shapes)
 
     @property
     def _new(self) -> list[Step]:
@@ -124,8 +130,9 @@ class Player:
 
     def sought(self, step: Step) -> set[str]:
         """Return the numbers, days and ids in a call that the prompt does not state."""
-        words = _words_of(" ".join(map(str, step.arguments.values())))
-        values = words.intersection(map(str, self.prompt.variables.values()))
+        arguments = " ".join(map(str, step.arguments.values()))
+        variables = set(map(str, self.prompt.variables.values()))
+        values = _words_of(arguments) & variables
         with_number = {value for value in values if _shape(value) != value}
         if not with_number:  # spares reading the prompt, which is long
             return set()
@@ -154,24 +161,28 @@ class Player:
         """Write the right step, or the step with another value where one had to be found out."""
         written = _written(step)
         values = self.sought(step)
-        if values and self._happens(self.persona.work.wrong):
-            wrong = self._mistaken(written.arguments, values, at.read)
-            return Written(step.tool, wrong)
-        return written
-
-    def _mistaken(self, text: str, values: AbstractSet[str], read: AbstractSet[str]) -> str:
-        """The text with another of what was read for one of these values; else a sum done wrong."""
+        if not values or not self._happens(self.persona.work.wrong):
+            return written
         value = self.chance.choice(sorted(values))
-        wrong = self._wrong_value(value, read - values)
-        return _WORD.sub(lambda word: wrong if word[0] == value else word[0], text)
+        wrong = self._wrong_value(value, at.read - values)
+        arguments = _WORD.sub(
+            lambda word: wrong if word[0] == value else word[0],
+            written.arguments,
+        )
+        return Written(step.tool, arguments)
 
     def _wrong_value(self, value: str, read: Collection[str]) -> str:
         """Return a value like this one; without one, its last number as more than it should be."""
-        alike = sorted(word for word in read if _shape(word) == _shape(value))
+        shape = _shape(value)
+        alike = sorted(word for word in read if _shape(word) == shape)
         if alike:
             return self.chance.choice(alike)
         more = self.chance.randint(1, 9)
-        return _LAST_NUMBER.sub(lambda number: str(int(number[0]) + more), value)
+
+        def add(number: re.Match[str]) -> str:
+            return str(int(number[0]) + more)
+
+        return _LAST_NUMBER.sub(add, value)
 
     def _after_denial(self, at: _Standing) -> Reply:
         recovery = self.persona.recovery
@@ -180,10 +191,12 @@ class Player:
         if drawn < recovery.again:
             return self._acting(thoughts, self._slip(at, at.step))
         if drawn < recovery.again + recovery.stop:
-            return self._words()
+            return self._words(self.persona.thoughts.words)
+        # Recovered: by another way if one is near and chance has it, else by a repair.
         others = self.pivots(at)
         if others and self._happens(recovery.pivot):
-            return self._acting(thoughts, _written(self.chance.choice(others)))
+            other = self.chance.choice(others)
+            return self._acting(thoughts, _written(other))
         return self._acting(thoughts, self._write(at, at.step))
 
     def pivots(self, at: _Standing) -> Sequence[Step]:
@@ -196,10 +209,12 @@ class Player:
             new = self._possible(self._new, at)
             if new:
                 return new[:1]
-        steps = [step for step in at.way[: at.closing] if step.tool == BASH]
+        before_closing = at.way[: at.closing]
+        steps = [step for step in before_closing if step.tool == BASH]
         scripts = dict.fromkeys(_SCRIPT.findall(self.prompt.system))
         steps += [Step(BASH, {"command": f"uv run {script} --help"}) for script in scripts]
-        avoided = {_script(at.step.arguments), _script(at.past[-1].arguments)}
+        denied = at.past[-1]
+        avoided = {_script(at.step.arguments), _script(denied.arguments)}
         others = [step for step in steps if _script(step.arguments) not in avoided]
         return self._possible(others, at)
 
@@ -211,14 +226,17 @@ class Player:
 
     def _slip(self, at: _Standing, step: Step) -> Written:
         write = slips()[self.kind()]
-        return write(self.right(at.way, at.way.index(step)), self.chance)
+        right = self.right(at.way, at.way.index(step))
+        return write(right, self.chance)
 
     def kind(self) -> str:
         """Choose the kind of the next slip, among those that the offered tools make possible."""
         shares = self.persona.weights()
-        kinds = [kind for kind in shares if kind not in READS or "read" in self.tools]
-        (kind,) = self.chance.choices(kinds, [shares[kind] for kind in kinds])
-        return kind
+        if "read" not in self.tools:
+            shares = {kind: share for kind, share in shares.items() if kind not in READS}
+        # The shares need not add up to 1.
+        kinds = self.chance.choices([*shares], [*shares.values()])
+        return kinds[0]
 
     def right(self, way: Sequence[Step], place: int) -> Right:
         """Return the base of a slip at this step: its command, else the nearest after or before."""
@@ -226,13 +244,14 @@ class Player:
         nearest = [*way[place:], *reversed(way[:place])]
         bash_steps = [step for step in nearest if step.tool == BASH]
         command = str(bash_steps[0].arguments["command"])
-        return Right(command, rendered.group() if rendered else "")
+        picture = rendered.group() if rendered else ""
+        return Right(command, picture)
 
     def _acting(self, thoughts: Sequence[str], *calls: Written) -> Reply:
         return Reply(self.chance.choice(thoughts), "", calls)
 
-    def _words(self) -> Reply:
-        return Reply("", self.chance.choice(self.persona.thoughts.words))
+    def _words(self, words: Sequence[str]) -> Reply:
+        return Reply("", self.chance.choice(words))
 
     def _happens(self, probability: float) -> bool:
         return self.chance.random() < probability
@@ -246,7 +265,7 @@ def _script(arguments: Any) -> str:
     """The script that a bash call runs, as far as its text shows it."""
     command = arguments.get("command") if isinstance(arguments, Mapping) else ""
     script = _SCRIPT.search(command) if isinstance(command, str) else None
-    return script.group() if script else ""
+    return script[0] if script else ""
 
 
 def _words_of(text: str) -> set[str]:
@@ -256,12 +275,6 @@ def _words_of(text: str) -> set[str]:
 def _shape(word: str) -> str:
     """A word with each number as 9: what two days, sums or ids have in common."""
     return re.sub(r"\d+", "9", word)
-
-
-def _differ_only_in(arguments: Any, right: Any, values: Collection[str]) -> bool:
-    """Return True if two calls differ at most in these values."""
-    shapes = {_shape(value) for value in values}
-    return _masked(arguments, shapes) == _masked(right, shapes)
 
 
 def _masked(arguments: Any, shapes: Collection[str]) -> str:

@@ -10,7 +10,7 @@ renders a prompt shows them; of any other, the tokens that it counts say so.
 
 import asyncio
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -42,6 +42,7 @@ CALL_TOKENS, WORD_TOKENS = 400, 24  # what a thinking model needs to come to its
 UNLIKELY: Final = "[b-df-hj-np-tv-z]{24}"  # no model writes 24 consonants unless it is made to
 NO_TOOL: Final = "inventory"
 Json = Mapping[str, Any]
+Finding = tuple[str, str]  # its subject, and what was found
 _THOUGHT = re.compile(r'"(reasoning_content|reasoning)"\s*:\s*"[^"]')
 
 
@@ -80,11 +81,16 @@ class _Questions:
     sent: int = 0
 
     async def turn(
-        self, text: str, *tools: Json, seed: int = 1, tokens: int = CALL_TOKENS
+        self,
+        text: str,
+        *tools: Json,
+        seed: int = 1,
+        tokens: int = CALL_TOKENS,
     ) -> Turn | None:
         """Return the turn; None if no reply came."""
         self.sent += 1
         sampling, timeouts = self.entry.sampling, self.entry.timeouts
+        # A probe is to end soon, whatever a run allows a reply.
         limit = min(tokens, sampling.max_tokens or tokens)
         seconds = min(REPLY_SECONDS, timeouts.request)
         update = {
@@ -93,7 +99,11 @@ class _Questions:
         }
         try:
             async with OpenAIModel(self.entry.model_copy(update=update)) as model:
-                turn = await model.ask([Message("user", text)], tools, seed=seed)
+                turn = await model.ask(
+                    [Message("user", text)],
+                    tools,
+                    seed=seed,
+                )
         except AgentevalError:
             return None
         self.turns.append(turn)
@@ -110,7 +120,11 @@ class _Questions:
         """Return random replies to one seed twice, then to another; fewer if a reply is empty."""
         replies: list[str] = []
         for seed in (1, 1, 2):
-            turn = await self.turn(AT_RANDOM, seed=seed, tokens=WORD_TOKENS)
+            turn = await self.turn(
+                AT_RANDOM,
+                seed=seed,
+                tokens=WORD_TOKENS,
+            )
             reply = _whole_text(turn) if turn else ""
             if not reply:
                 break
@@ -127,12 +141,15 @@ class _Questions:
 async def ask_server(entry: ModelEntry) -> Mapping[str, str]:
     """Probe the server; return the observations by subject, and the cost of the probe."""
     questions = _Questions(entry)
+    # All at once: each may take a large model a minute.
     async with asyncio.TaskGroup() as group:
         fits = group.create_task(questions.call(FITTING, STRICT_NOTE))
         invents = group.create_task(questions.call(INVENTING, LOOK))
         repeats = group.create_task(questions.call(TWICE, LOOK))
         draws = group.create_task(questions.words())
-    fitting, inventing, twice = fits.result(), invents.result(), repeats.result()
+    fitting = fits.result()
+    inventing = invents.result()
+    twice = repeats.result()
     calls = [turn for turn in (fitting, inventing, twice) if turn]
     return {
         GRAMMAR: _grammar(fitting, calls),
@@ -157,7 +174,9 @@ def _is_stopped(turn: Turn) -> bool:
 def _grammar(fitting: Turn | None, calls: list[Turn]) -> str:
     if any(map(_is_stopped, calls)):
         return STOPPED
-    raws = "\n".join(call.raw for call in fitting.calls) if fitting else ""
+    raws = ""
+    if fitting:
+        raws = "\n".join(call.raw for call in fitting.calls)
     if not raws.strip():
         return NOT_OBSERVABLE
     return FITTED if re.search(f'"{UNLIKELY}"', raws) else FREE
@@ -170,7 +189,7 @@ def _invented(turn: Turn | None) -> str:
     return THROUGH if NO_TOOL in names else NOT_OBSERVABLE
 
 
-def _arrival(calls: list[Turn], twice: Turn | None) -> Iterator[tuple[str, str]]:
+def _arrival(calls: list[Turn], twice: Turn | None) -> Iterator[Finding]:
     parsed = [turn for turn in calls if turn.calls and not _is_stopped(turn)]
     if parsed:
         yield "calls come", "as calls"
@@ -217,14 +236,14 @@ PROBE_SECONDS: Final = 120.0  # for one reply: a large model reads its first pro
 THOUGHT, ANSWERED = "zirconquill", "umbravex"  # reasoning in the tool loop, and before an answer
 FIRST, SECOND, SAID = "marlowhisk", "pellucidor", "quandrift"  # two results, and the answer
 IDS: Final = ("call-kestrel", "call-osprey")
-Ask = Callable[[str, Json], Json]  # posts to a path; empty where no object comes back
+Ask = Callable[[str, Json], Awaitable[Json]]  # posts to a path; empty where no object comes back
 
 
 @dataclass(frozen=True, slots=True)
 class Probed:
     """Lines of subject and finding, and the prompt that the model reads; "" if it is not shown."""
 
-    findings: tuple[tuple[str, str], ...]
+    findings: tuple[Finding, ...]
     prompt: str = ""
 
 
@@ -249,25 +268,38 @@ def _conversation(*, goes_on: bool) -> tuple[Message, ...]:
 
 async def probe(entry: ModelEntry) -> Probed:
     """Probe this server. What it does not show is reported as unknown, and is no error."""
-    findings, prompt = await asyncio.to_thread(_probe_conversation, entry)
+    findings, prompt = await _probe_conversation(entry)
     treatment = await ask_server(entry)
     return Probed((*findings, *treatment.items()), prompt)
 
 
-def _probe_conversation(entry: ModelEntry) -> tuple[list[tuple[str, str]], str]:
-    def ask(path: str, content: Json) -> Json:
-        page = fetch_page(entry, path, PROBE_SECONDS, msgspec.json.encode(content))
+async def _probe_conversation(entry: ModelEntry) -> tuple[list[Finding], str]:
+    async def ask(path: str, content: Json) -> Json:
+        page = await fetch_page(
+            entry,
+            path,
+            PROBE_SECONDS,
+            msgspec.json.encode(content),
+        )
         return page.json if page else {}
 
     loop = _body(entry, _conversation(goes_on=False))
     later = _body(entry, _conversation(goes_on=True))
-    prompt, by = _render(ask, loop)
+    prompt, by = await _render(ask, loop)
     if prompt:
-        findings = [("prompt rendered", f"by {by}")]
-        findings += _read_prompts(prompt, _render(ask, later)[0])
+        prompt_later, _ = await _render(ask, later)
+        findings = [("prompt rendered", f"by {by}"), *_read_prompts(prompt, prompt_later)]
     else:
         reason = "no: the server has no page that renders one; by its counts"
-        findings = [("prompt rendered", reason), *_count_parts(ask, loop, later)]
+        findings = [("prompt rendered", reason)]
+        findings += [
+            finding
+            async for finding in _count_parts(
+                ask,
+                loop,
+                later,
+            )
+        ]
     rule = entry.reasoning or usual(entry.model, entry.base_url)
     findings.append(("reasoning, by our rule", TOLD[rule]))
     return findings, prompt
@@ -282,25 +314,28 @@ def _body(entry: ModelEntry, messages: Sequence[Message]) -> dict[str, Any]:
             "tools": "native",
         }
     )
-    body: dict[str, Any] = msgspec.json.decode(request_body(sent, messages, [LOOK], seed=1))
+    content = request_body(sent, messages, [LOOK], seed=1)
+    body: dict[str, Any] = msgspec.json.decode(content)
     return body
 
 
-def _render(ask: Ask, body: Json) -> tuple[str, str]:
+async def _render(ask: Ask, body: Json) -> tuple[str, str]:
     """The prompt that the model would read, and the page that shows it; empty where none does."""
-    conversation = {key: body[key] for key in ("model", "messages", "tools") if key in body}
-    page = ask("/apply-template", conversation)
+    of_conversation = ("model", "messages", "tools")
+    conversation = {key: body[key] for key in of_conversation if key in body}
+    page = await ask("/apply-template", conversation)
     if isinstance(page.get("prompt"), str):
         return page["prompt"], "/apply-template"  # llama.cpp
-    page = ask("/tokenize", conversation)
+    page = await ask("/tokenize", conversation)
     if isinstance(page.get("tokens"), list):  # vLLM
-        back = ask("/detokenize", {"model": body["model"], "tokens": page["tokens"]})
+        tokens = {"model": body["model"], "tokens": page["tokens"]}
+        back = await ask("/detokenize", tokens)
         if isinstance(back.get("prompt"), str):
             return back["prompt"], "/tokenize and /detokenize"
     return "", ""
 
 
-def _read_prompts(loop: str, later: str) -> Iterator[tuple[str, str]]:
+def _read_prompts(loop: str, later: str) -> Iterator[Finding]:
     """Yield the parts of the conversations that two rendered prompts keep."""
     yield "reasoning in the tool loop", "read" if THOUGHT in loop else "dropped"
     if later:
@@ -310,32 +345,35 @@ def _read_prompts(loop: str, later: str) -> Iterator[tuple[str, str]]:
     if min(places) < 0:
         yield "results of two calls", f"{places.count(-1)} of 2 is not read"
     else:
-        yield "results of two calls", "both read" + ("" if places[0] < places[1] else ", swapped")
+        order = "" if places[0] < places[1] else ", swapped"
+        yield "results of two calls", f"both read{order}"
     both = "attic" in loop and "cellar" in loop
     yield "two calls in one turn", "both read" if both else "not both read"
     yield "ids of calls", "read" if all(ident in loop for ident in IDS) else "not read"
 
 
-def _count_parts(ask: Ask, loop: Json, later: Json) -> Iterator[tuple[str, str]]:
+async def _count_parts(ask: Ask, loop: Json, later: Json) -> AsyncIterator[Finding]:
     """The same by the prompt tokens of replies of one token: less sent, less counted."""
-    whole = _tokens(ask, loop)
-    after = _tokens(ask, later)
+    whole = await _tokens(ask, loop)
+    after = await _tokens(ask, later)
     if not whole:
         yield "conversation", "unknown: the server does not take it, or counts no tokens"
         return
-    bare = _tokens(ask, _without_thought(loop))
+    bare = await _tokens(ask, _without_thought(loop))
     yield "reasoning in the tool loop", _differs(whole, bare)
     if after:
-        yield "reasoning behind an answer", _differs(after, _tokens(ask, _without_thought(later)))
+        bare_after = await _tokens(ask, _without_thought(later))
+        yield "reasoning behind an answer", _differs(after, bare_after)
     for at, name in ((-2, "first"), (-1, "second")):
         cut = [dict(message) for message in loop["messages"]]
         cut[at]["content"] = ""
-        yield f"result of the {name} call", _differs(whole, _tokens(ask, {**loop, "messages": cut}))
+        without = await _tokens(ask, {**loop, "messages": cut})
+        yield f"result of the {name} call", _differs(whole, without)
 
 
-def _tokens(ask: Ask, body: Json) -> int:
+async def _tokens(ask: Ask, body: Json) -> int:
     """0 where the server does not say."""
-    reply = ask("/v1/chat/completions", {**body, "max_tokens": 1})
+    reply = await ask("/v1/chat/completions", {**body, "max_tokens": 1})
     return usage(reply.get("usage")).prompt_tokens
 
 

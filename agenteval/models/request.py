@@ -45,6 +45,7 @@ from agenteval.trial.run import FIELD, REQUEST_OPTIONS, Rule
 from agenteval.trial.text import excerpt, is_byte, turn_seed
 from agenteval.trial.trial import Message, Timing, Turn, Usage
 
+Json = Mapping[str, Any]
 LONGEST_NAME = 256
 NAMELESS = "invalid"  # as OpenCode calls what it cannot name
 
@@ -62,7 +63,7 @@ def _sent_name(call: ToolCall) -> str:
     return name.strip()[:LONGEST_NAME] or NAMELESS
 
 
-def unique_ids(idents: Sequence[str]) -> list[str]:
+def _unique_ids(idents: Sequence[str]) -> list[str]:
     """The ids of one turn: as received, `call-POSITION` for one that is missing or repeated.
 
     Where another call has that id, the position counts on.
@@ -126,6 +127,7 @@ def turn_of(  # noqa: PLR0913 -- a turn has that many sources
         seconds=seconds,
         timing=timing,
         malformed=malformed_in(received, request),
+        # Calls that were written as text go back as the text that they were.
         repairs=() if request.dialect else repairs(received, calls),
         repeats=received.repeats or _repeats(received),
         model=received.model,
@@ -144,7 +146,11 @@ def _repeats(received: Received) -> str:
 
 def _with_calls_of_text(received: Received, request: Asked) -> Received:
     """The calls as if they had come as calls, and the text without them."""
-    calls_of_text = read_calls(received.text, DIALECTS[request.dialect], request.schemas)
+    calls_of_text = read_calls(
+        received.text,
+        DIALECTS[request.dialect],
+        request.schemas,
+    )
     text = received.text
     for call in reversed(calls_of_text):
         text = text[: call.start] + text[call.end :]
@@ -155,28 +161,37 @@ def _with_calls_of_text(received: Received, request: Asked) -> Received:
 
 
 def _calls(received: Received) -> tuple[ToolCall, ...]:
-    idents = unique_ids([call.id for call in received.calls])
-    return tuple(map(_call, received.calls, idents))
+    idents = _unique_ids([call.id for call in received.calls])
+    calls = zip(received.calls, idents, strict=True)
+    return tuple(parsed_call(ident, call.name, call.raw) for call, ident in calls)
 
 
 def _refused(text: str) -> tuple[ToolCall, ...]:
     if not text:
         return ()
-    return (ToolCall(id="call-0", name="", raw=text, arguments=None, malformed=UNREADABLE),)
+    call = ToolCall(
+        id="call-0",
+        name="",
+        raw=text,
+        arguments=None,
+        malformed=UNREADABLE,
+    )
+    return (call,)
 
 
-def _call(call: ReceivedCall, ident: str) -> ToolCall:
-    arguments, malformed = parse_arguments(call.raw)
+def parsed_call(ident: str, name: str, raw: str) -> ToolCall:
+    """Return the call with its arguments parsed."""
+    arguments, malformed = parse_arguments(raw)
     return ToolCall(
         ident,
-        call.name,
-        call.raw[:LONGEST_ARGUMENTS],
+        name,
+        raw[:LONGEST_ARGUMENTS],
         arguments,
         malformed,
     )
 
 
-def parse_arguments(raw: str) -> tuple[Mapping[str, Any] | None, str]:
+def parse_arguments(raw: str) -> tuple[Json | None, str]:
     """Parse an argument text; return None and the reason if it is no JSON object."""
     if not raw.strip():
         return {}, ""
@@ -273,13 +288,13 @@ def request_body(
         request["stream_options"] = {"include_usage": True}
     if entry.tools == "text":
         dialect = DIALECTS[entry.dialect]
-        request["messages"] = _text_messages(messages, dialect, schemas_of(tools))
+        request["messages"] = _text_messages(messages, dialect, _schemas_of(tools))
         if dialect.stop:
             request["stop"] = dialect.stop
     else:
         thoughts = _sent_back(messages, entry.sends_reasoning)
         request["messages"] = [
-            native_message(message, {thought_in: thought} if thought else {})
+            _native_message(message, {thought_in: thought} if thought else {})
             for message, thought in zip(messages, thoughts, strict=True)
         ]
         if tools:
@@ -292,7 +307,7 @@ def request_body(
 def asked_of(entry: ModelEntry, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> Asked:
     """Return the parts of this request that can decide who is to blame for a malformed call."""
     return Asked(
-        schemas=schemas_of(tools),
+        schemas=_schemas_of(tools),
         max_tokens=entry.sampling.max_tokens,
         parser=entry.tool_parser,
         dialect=entry.dialect if entry.tools == "text" else "",
@@ -300,7 +315,7 @@ def asked_of(entry: ModelEntry, messages: Sequence[Message], tools: Sequence[Too
     )
 
 
-def relayed_body(entry: ModelEntry, request: Mapping[str, Any], seed: int) -> bytes:
+def relayed_body(entry: ModelEntry, request: Json, seed: int) -> bytes:
     """The request of another program, with what a run sets: model, seed, sampling, counts."""
     relayed = dict(request)
     relayed["model"] = entry.model
@@ -310,12 +325,12 @@ def relayed_body(entry: ModelEntry, request: Mapping[str, Any], seed: int) -> by
     return _ENCODER.encode(relayed | entry.sampling.model_dump(exclude_none=True))
 
 
-def count_replies(messages: Sequence[Mapping[str, Any]]) -> int:
+def count_replies(messages: Sequence[Json]) -> int:
     """Return the number of a model's replies in a conversation; a turn's seed is made of it."""
     return sum(message.get("role") == "assistant" for message in messages)
 
 
-def asked_by(entry: ModelEntry, request: Mapping[str, Any]) -> Asked:
+def asked_by(entry: ModelEntry, request: Json) -> Asked:
     """Return the parts of another program's request that can decide who is to blame for a fault."""
     prompts = []
     for message in request["messages"]:
@@ -323,7 +338,7 @@ def asked_by(entry: ModelEntry, request: Mapping[str, Any]) -> Asked:
         if message.get("role") in {"system", "user"} and isinstance(content, str):
             prompts.append(content)
     return Asked(
-        schemas=schemas_of(request.get("tools") or ()),
+        schemas=_schemas_of(request.get("tools") or ()),
         max_tokens=entry.sampling.max_tokens or request.get("max_tokens"),
         parser=entry.tool_parser,
         dialect="",
@@ -331,7 +346,7 @@ def asked_by(entry: ModelEntry, request: Mapping[str, Any]) -> Asked:
     )
 
 
-def schemas_of(tools: Sequence[ToolSchema]) -> Schemas:
+def _schemas_of(tools: Sequence[ToolSchema]) -> Schemas:
     functions = [tool["function"] for tool in tools]
     return {function["name"]: function.get("parameters") or {} for function in functions}
 
@@ -348,7 +363,7 @@ def _sent_back(messages: Sequence[Message], rule: Rule) -> list[str]:
     return [""] * begins + [message.reasoning for message in messages[begins:]]
 
 
-def native_message(message: Message, thought: Mapping[str, str]) -> Mapping[str, Any]:
+def _native_message(message: Message, thought: Mapping[str, str]) -> Json:
     """A message as a server takes it, with this field; what it would refuse is mended."""
     wire: dict[str, Any] = {
         "role": message.role,
@@ -362,7 +377,7 @@ def native_message(message: Message, thought: Mapping[str, str]) -> Mapping[str,
     return wire
 
 
-def _native_call(call: ToolCall) -> Mapping[str, Any]:
+def _native_call(call: ToolCall) -> Json:
     function = {"name": _sent_name(call), "arguments": _sent_arguments(call)}
     return {
         "id": call.id,
@@ -371,9 +386,7 @@ def _native_call(call: ToolCall) -> Mapping[str, Any]:
     }
 
 
-def _text_messages(
-    messages: Sequence[Message], dialect: Dialect, schemas: Schemas
-) -> list[Mapping[str, Any]]:
+def _text_messages(messages: Sequence[Message], dialect: Dialect, schemas: Schemas) -> list[Json]:
     """The conversation of a model without tools: instructions, its own words, results as words.
 
     All results of a turn are one message of the user: templates want the roles to alternate.

@@ -1,8 +1,7 @@
 """A server's own statements, and its health during a run.
 
-Its models and settings are read before the first trial, by the standard library alone:
-`agenteval models` is to answer before the SDK would be imported. Each kind of server has a page of
-its own (server_pages.toml). A server without any page states nothing.
+Its models and settings are read before the first trial. Each kind of server has a page of its own
+(server_pages.toml). A server without any page states nothing.
 
 Its health is checked when a run begins and ends, and after each failure; never in a loop.
 """
@@ -10,20 +9,16 @@ Its health is checked when a run begins and ends, and after each failure; never 
 import asyncio
 import hashlib
 import json
+import os
 import re
-import socket
-import ssl
 import sys
 import time
 from collections.abc import Callable, Mapping
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cache
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
-from threading import Timer
 from typing import Any, Self
-from urllib.parse import urlsplit
 
 import msgspec
 
@@ -31,6 +26,7 @@ from agenteval.config.models import ModelEntry
 from agenteval.config.trust import key_for
 from agenteval.errors import Cause, InfrastructureError, UnansweredError, UsageError
 from agenteval.models.failures import NOT_READY, RefusedError, refusal
+from agenteval.models.stream import FAILURES, BodyError, Transport, cause
 from agenteval.trial.redaction import KnownKeys
 from agenteval.trial.run import Crash
 from agenteval.trial.text import as_name, excerpt, legible
@@ -39,7 +35,9 @@ SIMULATOR = "agenteval-simulated"  # `owned_by` of the simulated models
 LARGEST = 4 << 20  # bytes of a page
 FACTS_SECONDS = 3.0  # for each page of settings
 HEALTH_SECONDS = 5.0  # for each page that a run looks at
-_FAILURES = (OSError, HTTPException, ValueError)  # ValueError of a URL that no header can hold
+Json = Mapping[str, Any]
+Facts = Mapping[str, str]
+_FAILURES = (*FAILURES, OSError, ValueError)
 
 
 def key_of(entry: ModelEntry) -> str:
@@ -71,7 +69,7 @@ class _Page:
         return self.content.decode("utf-8", "replace") if self.status == 200 else ""
 
     @property
-    def json(self) -> Mapping[str, Any]:
+    def json(self) -> Json:
         """The object that the page is; empty when it is none."""
         try:
             value = json.loads(self.text)
@@ -80,95 +78,50 @@ class _Page:
         return value if isinstance(value, dict) else {}
 
 
-def fetch_page(
-    entry: ModelEntry, path: str, seconds: float, content: bytes | None = None
+async def fetch_page(
+    entry: ModelEntry,
+    path: str,
+    seconds: float,
+    content: bytes | None = None,
 ) -> _Page | None:
     """Return the page at a path below the server's root; None if the server does not answer."""
     root = entry.base_url.rstrip("/").removesuffix("/v1")
     try:
-        return _exchange(entry, f"{root}{path}", seconds, content)
+        return await _exchange(entry, f"{root}{path}", seconds, content)
     except _FAILURES:
         return None
 
 
-async def _page(entry: ModelEntry, path: str, seconds: float) -> _Page | None:
-    return await asyncio.to_thread(fetch_page, entry, path, seconds)
-
-
-def _exchange(entry: ModelEntry, url: str, seconds: float, content: bytes | None = None) -> _Page:
-    """Return as much of a page as comes in this time. Raises the errors of _FAILURES."""
-    parts = urlsplit(url)
-    began = time.perf_counter()
-    kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
-    method = "GET"
-    headers = {"Authorization": f"Bearer {key_of(entry)}", "Connection": "close"}
+async def _exchange(
+    entry: ModelEntry,
+    url: str,
+    seconds: float,
+    content: bytes | None = None,
+) -> _Page:
+    """Return a page that comes whole in this time. Raises the errors of _FAILURES."""
+    key = key_of(entry)
+    # A page is asked for so rarely that no connection is kept for the next one.
+    headers = {"authorization": f"Bearer {key}", "connection": "close"}
     if content:
-        method = "POST"
-        headers["Content-Type"] = "application/json"
-    keys = KnownKeys.of([key_of(entry)])  # an answer or an error may repeat it
-    with closing(kind(parts.hostname or "", parts.port, timeout=seconds)) as connection:
-        # The timeout of a socket is set anew with each byte: a server that drips would go on.
-        opened: list[socket.socket] = []
-        late = Timer(seconds, _hang_up, (opened,))
-        late.start()
-        try:
-            _connect(connection, began + seconds, opened)
-            connection.request(method, parts.path, content, headers)
-            reply = connection.getresponse()
-            body = keys.content(reply.read(LARGEST))
-        except _FAILURES as error:
-            keys.hide(error)
-            _check_time(began, seconds)
-            raise
-        finally:
-            late.cancel()
-        _check_time(began, seconds)
-        return _Page(reply.status, body)
-
-
-def _connect(connection: HTTPConnection, end: float, opened: list[socket.socket]) -> None:
-    """Connect to the first address of the host that answers, each within its share of the time.
-
-    The last of `opened` is the socket that is in use.
-    """
-    host, port = connection.host, connection.port
-    addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    for number, (family, kind, protocol, _, address) in enumerate(addresses):
-        opened.append(socket.socket(family, kind, protocol))
-        left = max(end - time.perf_counter(), 0.001)
-        opened[-1].settimeout(left / (len(addresses) - number))
-        try:
-            opened[-1].connect(address)
-            break
-        except OSError:
-            opened[-1].close()
-            if number == len(addresses) - 1:
-                raise
-    connection.sock = opened[-1]
-    connection.sock.settimeout(connection.timeout)
-    if isinstance(connection, HTTPSConnection):
-        wrap = ssl.create_default_context().wrap_socket
-        # The handshake comes last: `_hang_up` must find this socket while it waits for one.
-        connection.sock = wrap(connection.sock, server_hostname=host, do_handshake_on_connect=False)
-        opened.append(connection.sock)
-        connection.sock.do_handshake()
-
-
-def _hang_up(opened: list[socket.socket]) -> None:
-    with suppress(OSError):
-        for connection in opened[-1:]:
-            connection.shutdown(socket.SHUT_RDWR)
-
-
-def _check_time(began: float, seconds: float) -> None:
-    if time.perf_counter() - began >= seconds:
-        raise TimeoutError
+        headers["content-type"] = "application/json"
+    keys = KnownKeys.of([key])  # an answer or an error may repeat it
+    transport = Transport(headers, largest=LARGEST)
+    try:
+        async with asyncio.timeout(seconds):
+            with closing(await transport.send(url, content)) as reply:
+                body = await reply.whole()
+    except _FAILURES as error:
+        keys.hide(error)
+        raise
+    finally:
+        await transport.aclose()
+    return _Page(reply.status, keys.content(body))
 
 
 # The models that a server lists.
 
 
-async def served(entry: ModelEntry) -> Mapping[str, str]:
+async def served(entry: ModelEntry) -> Facts:
     """Id and owner of every model that `/models` lists; empty where a server has no such page.
 
     Raises UsageError, in words that name the URL and the cure, when no server answers.
@@ -176,39 +129,52 @@ async def served(entry: ModelEntry) -> Mapping[str, str]:
     url = entry.base_url.rstrip("/")
     seconds = entry.timeouts.connect
     try:
-        page = await asyncio.to_thread(_exchange, entry, f"{url}/models", seconds)
+        page = await _exchange(entry, f"{url}/models", seconds)
     except TimeoutError as error:
         raise _absent(url, f"no reply within {seconds:g} s") from error
+    except BodyError as error:
+        raise _no_list(url, f"It sends {error}") from error
     except _FAILURES as error:
-        raise _absent(url, " ".join(str(error).split()) or type(error).__name__) from error
+        raise _absent(url, _reason(error)) from error
     if page.status in {404, 405, 501}:
         return {}
     body = page.content.decode("utf-8", "replace")
     if page.status >= 400:
         refused = RefusedError(page.status, body)
-        message = str(refusal(entry, refused, first=True, was_served=False))
-        raise (UnansweredError if page.status >= 500 else UsageError)(message)
+        reason = refusal(entry, refused, first=True, was_served=False)
+        raise (UnansweredError if page.status >= 500 else UsageError)(str(reason))
     try:
         return _owners(json.loads(body))
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        raise UsageError(
-            f"{url}/models answers something that is no model list; is it the right port,"
-            f" and does the URL end in /v1? It says {excerpt(body)}"
-        ) from error
+        raise _no_list(url, f"It says {excerpt(body)}") from error
 
 
-def _owners(listed: Any) -> Mapping[str, str]:
+def _no_list(url: str, words: str) -> UsageError:
+    return UsageError(
+        f"{url}/models answers something that is no model list; is it the right port,"
+        f" and does the URL end in /v1? {words}"
+    )
+
+
+def _owners(listed: Any) -> Facts:
     owners = {}
     for model in listed["data"]:
         name = legible(str(model["id"]))
         # A name may hold line ends or escapes; the list of models is printed.
-        owners[name] = as_name(legible(str(model.get("owned_by", ""))))
+        owner = legible(str(model.get("owned_by", "")))
+        owners[name] = as_name(owner)
     return owners
 
 
-def _absent(url: str, cause: str) -> UnansweredError:
+def _reason(error: Exception) -> str:
+    """Return what went wrong; in the system's words where it has a number."""
+    number = getattr(error, "errno", None) or 0
+    return f"[Errno {number}] {os.strerror(number)}" if number > 0 else cause(error)
+
+
+def _absent(url: str, reason: str) -> UnansweredError:
     return UnansweredError(
-        f"no OpenAI-compatible server answers at {url} ({cause}). Start one, for example "
+        f"no OpenAI-compatible server answers at {url} ({reason}). Start one, for example "
         f"`vllm serve MODEL --enable-auto-tool-choice --tool-call-parser "
         "qwen3_coder` or `llama-server -m FILE.gguf --jinja --port 8000`; or name another "
         "URL; or try a simulated model: agenteval run --model sim/qwen3.6-35b"
@@ -233,10 +199,11 @@ class _Kind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @cache
 def _kinds() -> tuple[_Kind, ...]:
     content = Path(__file__).with_name("server_pages.toml").read_bytes()
-    return msgspec.toml.decode(content, type=dict[str, tuple[_Kind, ...]])["server"]
+    kinds = msgspec.toml.decode(content, type=dict[str, tuple[_Kind, ...]])
+    return kinds["server"]
 
 
-async def server_facts(entry: ModelEntry, owner: str) -> Mapping[str, str]:
+async def server_facts(entry: ModelEntry, owner: str) -> Facts:
     """Return the facts about a server, in the order of display.
 
     What the server does not state is missing, and is no error.
@@ -245,28 +212,26 @@ async def server_facts(entry: ModelEntry, owner: str) -> Mapping[str, str]:
     kinds = kinds or [kind for kind in _kinds() if kind.shared]
     for kind in kinds:
         for path in kind.paths:
-            page = await asyncio.to_thread(_read_facts_page, entry, path)
+            page = await _read_facts_page(entry, path)
             if page.get(kind.mark) not in (None, ""):
                 return {**_facts(kind.facts, page), **await _model_facts(kind, entry)}
     return {}
 
 
-async def _model_facts(kind: _Kind, entry: ModelEntry) -> Mapping[str, str]:
+async def _model_facts(kind: _Kind, entry: ModelEntry) -> Facts:
     if not kind.model_page:
         return {}
     question = json.dumps({"model": entry.model}).encode()
-    page = await asyncio.to_thread(_read_facts_page, entry, kind.model_page, question)
+    page = await _read_facts_page(entry, kind.model_page, question)
     return _facts(kind.model_facts, page)
 
 
-def _read_facts_page(
-    entry: ModelEntry, path: str, question: bytes | None = None
-) -> Mapping[str, Any]:
-    page = fetch_page(entry, path, FACTS_SECONDS, question)
+async def _read_facts_page(entry: ModelEntry, path: str, question: bytes | None = None) -> Json:
+    page = await fetch_page(entry, path, FACTS_SECONDS, question)
     return page.json if page else {}
 
 
-def _facts(forms: Mapping[str, str], page: Mapping[str, Any]) -> Mapping[str, str]:
+def _facts(forms: Facts, page: Json) -> Facts:
     facts = {}
     for fact, form in forms.items():
         text = form
@@ -277,7 +242,7 @@ def _facts(forms: Mapping[str, str], page: Mapping[str, Any]) -> Mapping[str, st
     return facts
 
 
-def _value_at(page: Mapping[str, Any], path: str) -> Any:
+def _value_at(page: Json, path: str) -> Any:
     """Return the value at a path of names with dots between; None where there is none."""
     value: Any = page
     for name in path.split("."):
@@ -306,7 +271,7 @@ def _digest(template: object) -> str:
 _SAMPLING = ("temperature", "top_k", "top_p", "min_p", "presence_penalty", "repeat_penalty")
 
 
-def _sampling(params: Mapping[str, Any]) -> str:
+def _sampling(params: Json) -> str:
     """llama.cpp gives its 32 bit floats with 16 digits; four are what was meant."""
     numbers = [(name, params.get(name)) for name in _SAMPLING]
     return ", ".join(f"{name} {value:.4g}" for name, value in numbers if _is_number(value))
@@ -324,28 +289,32 @@ def _is_number(value: object) -> bool:
 
 async def context_length(entry: ModelEntry) -> int | None:
     """Return the context length, as vLLM, SGLang, llama.cpp or Ollama state it."""
-    for path, read in (("/v1/models", _listed), ("/props", _of_a_slot), ("/api/ps", _loaded)):
+    readers = {"/v1/models": _listed, "/props": _of_a_slot, "/api/ps": _loaded}
+    for path, read in readers.items():
         # llama.cpp divides its context among its slots: the page has what one of them gets.
-        page = await _page(entry, path, HEALTH_SECONDS)
+        page = await fetch_page(entry, path, HEALTH_SECONDS)
         length = read(page.json, entry.model) if page else None
         if isinstance(length, int) and not isinstance(length, bool) and length > 0:
             return length
     return None
 
 
-def _listed(page: Mapping[str, Any], model: str) -> object:
-    return _entry(page.get("data"), "id", {model}).get("max_model_len")
+def _listed(page: Json, model: str) -> object:
+    entry = _entry(page.get("data"), "id", {model})
+    return entry.get("max_model_len")
 
 
-def _of_a_slot(page: Mapping[str, Any], _: str) -> object:
+def _of_a_slot(page: Json, _: str) -> object:
     return _value_at(page, "default_generation_settings.n_ctx")
 
 
-def _loaded(page: Mapping[str, Any], model: str) -> object:
-    return _entry(page.get("models"), "name", {model, f"{model}:latest"}).get("context_length")
+def _loaded(page: Json, model: str) -> object:
+    names = {model, f"{model}:latest"}
+    entry = _entry(page.get("models"), "name", names)
+    return entry.get("context_length")
 
 
-def _entry(entries: object, key: str, names: set[str]) -> Mapping[str, Any]:
+def _entry(entries: object, key: str, names: set[str]) -> Json:
     """Return the entry of a list that has one of these names; empty where there is none."""
     for entry in entries if isinstance(entries, list) else ():
         name = entry.get(key) if isinstance(entry, dict) else None
@@ -367,7 +336,14 @@ _DONE = re.compile(
 )
 # Failures that a crash of the server explains better than what they say themselves.
 _MAY_BE_CRASHES = frozenset(
-    {Cause.UNREACHABLE, Cause.LOST, Cause.BUSY, Cause.SERVER_ERROR, Cause.BAD_REPLY, Cause.TIMEOUT}
+    {
+        Cause.UNREACHABLE,
+        Cause.LOST,
+        Cause.BUSY,
+        Cause.SERVER_ERROR,
+        Cause.BAD_REPLY,
+        Cause.TIMEOUT,
+    }
 )
 
 
@@ -381,9 +357,12 @@ class Sight:
     done: float | None = None
 
     def restarted_since(self, before: "Sight") -> bool:
-        began_later = None not in (self.started, before.started) and self.started != before.started
-        counts_anew = self.done is not None and before.done is not None and self.done < before.done
-        return began_later or counts_anew
+        is_known = self.started is not None and before.started is not None
+        if is_known and self.started != before.started:
+            return True
+        if self.done is None or before.done is None:
+            return False
+        return self.done < before.done
 
 
 @dataclass(slots=True)
@@ -404,7 +383,7 @@ class ServerHealth:
 
     async def __aenter__(self) -> Self:
         # LiteLLM has its /health ask every model behind it; this page of its own asks none.
-        liveness = await _page(self.entry, "/health/liveliness", HEALTH_SECONDS)
+        liveness = await fetch_page(self.entry, "/health/liveliness", HEALTH_SECONDS)
         if liveness and liveness.status == 200:
             self._alive = "/health/liveliness"
         await self.look()
@@ -449,11 +428,11 @@ class ServerHealth:
         return crash
 
     async def _sight(self) -> Sight:
-        health = await _page(self.entry, self._alive, HEALTH_SECONDS)
-        models = await _page(self.entry, "/v1/models", HEALTH_SECONDS)
+        health = await fetch_page(self.entry, self._alive, HEALTH_SECONDS)
+        models = await fetch_page(self.entry, "/v1/models", HEALTH_SECONDS)
         metrics = None
         if health or models:
-            metrics = await _page(self.entry, "/metrics", HEALTH_SECONDS)
+            metrics = await fetch_page(self.entry, "/metrics", HEALTH_SECONDS)
         return Sight(
             answers=bool(health or models),
             ready=not (health and health.status == NOT_READY),

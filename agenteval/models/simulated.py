@@ -1,6 +1,6 @@
 """Simulated models behind a real server: OpenAI's chat completions on a port of this machine.
 
-A request is read (`Memory` recognises its scenario, `past_calls` the calls so far), a `Player`
+A request is read (`Memory` recognises its scenario, `_past_calls` the calls so far), a `Player`
 replies, and the reply is written as a chat completion, whole or as server-sent events.
 """
 
@@ -38,6 +38,8 @@ from agenteval.trial.call import ToolCall
 from agenteval.trial.text import seed_of_trial
 from agenteval.trial.trial import Scenario
 
+Json = Mapping[str, Any]
+Fields = dict[str, Any]  # of a reply
 CHARACTERS_PER_TOKEN = 4
 
 
@@ -54,7 +56,7 @@ class Completion:
     prompt_tokens: int
 
     @property
-    def usage(self) -> Mapping[str, Any]:
+    def usage(self) -> Json:
         thought = len(self.reply.thought)
         length = thought + len(self.reply.text)
         length += sum(len(call.arguments) for call in self.reply.calls)
@@ -70,7 +72,7 @@ class Completion:
     def _finish_reason(self) -> str:
         return "tool_calls" if self.reply.calls else "stop"
 
-    def _calls(self) -> list[dict[str, Any]]:
+    def _calls(self) -> list[Fields]:
         return [
             {
                 "id": f"call_{self.ident}_{index}",
@@ -80,54 +82,34 @@ class Completion:
             for index, call in enumerate(self.reply.calls)
         ]
 
-    def _envelope(self, kind: str, choices: list[dict[str, Any]]) -> dict[str, Any]:
+    def _envelope(self, kind: str, *choices: Fields) -> Fields:
         return {
             "id": f"chatcmpl-{self.ident}",
             "object": kind,
             "created": 0,
             "model": self.model,
-            "choices": choices,
+            "choices": [*choices],
         }
 
-    def whole(self) -> dict[str, Any]:
-        message: dict[str, Any] = {"role": "assistant", "content": self.reply.text or None}
+    def whole(self) -> Fields:
+        message: Fields = {"role": "assistant", "content": self.reply.text or None}
         if self.reply.thought:
             message["reasoning_content"] = self.reply.thought
         if self.reply.calls:
             message["tool_calls"] = self._calls()
-        choice = {
-            "index": 0,
-            "message": message,
-            "finish_reason": self._finish_reason,
-        }
-        return {**self._envelope("chat.completion", [choice]), "usage": self.usage}
+        choice = _choice(message=message, finish_reason=self._finish_reason)
+        return {**self._envelope("chat.completion", choice), "usage": self.usage}
 
     def events(self, *, with_usage: bool) -> Iterator[str]:
         """The stream: role, thought, words, each call's head and arguments in pieces."""
         for delta in self._deltas():
-            yield self._event(
-                [
-                    {
-                        "index": 0,
-                        "delta": delta,
-                        "finish_reason": None,
-                    }
-                ]
-            )
-        yield self._event(
-            [
-                {
-                    "index": 0,
-                    "delta": {},
-                    "finish_reason": self._finish_reason,
-                }
-            ]
-        )
+            yield self._event(_choice(delta=delta, finish_reason=None))
+        yield self._event(_choice(delta={}, finish_reason=self._finish_reason))
         if with_usage:
-            yield self._event([], usage=self.usage)
+            yield self._event(usage=self.usage)
         yield "data: [DONE]\n\n"
 
-    def _deltas(self) -> Iterator[dict[str, Any]]:
+    def _deltas(self) -> Iterator[Fields]:
         yield {"role": "assistant", "content": ""}
         if self.reply.thought:
             yield {"reasoning_content": self.reply.thought}
@@ -135,15 +117,20 @@ class Completion:
             yield {"content": self.reply.text}
         for index, call in enumerate(self._calls()):
             arguments = call["function"]["arguments"]
+            # In pieces, as servers that generate them send them.
             half = len(arguments) // 2
             call["function"]["arguments"] = ""
             yield {"tool_calls": [{"index": index, **call}]}
             for piece in (arguments[:half], arguments[half:]):
                 yield {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}
 
-    def _event(self, choices: list[dict[str, Any]], **more: Any) -> str:
-        chunk = {**self._envelope("chat.completion.chunk", choices), **more}
+    def _event(self, *choices: Fields, **more: Any) -> str:
+        chunk = {**self._envelope("chat.completion.chunk", *choices), **more}
         return f"data: {json.dumps(chunk)}\n\n"
+
+
+def _choice(**fields: Any) -> Fields:
+    return {"index": 0, **fields}
 
 
 # A request.
@@ -159,7 +146,7 @@ class _Function(BaseModel):
     model_config = ConfigDict(extra="allow")
 
     name: str
-    arguments: str | dict[str, Any] | None = None
+    arguments: str | Fields | None = None
 
 
 class _Tool(BaseModel):
@@ -169,7 +156,7 @@ class _Tool(BaseModel):
 
 class _Message(BaseModel):
     role: str
-    content: str | list[dict[str, Any]] | None = None
+    content: str | list[Fields] | None = None
     tool_calls: list[_Tool] | None = None
     tool_call_id: str | None = None
 
@@ -188,9 +175,9 @@ class _ChatRequest(BaseModel):
 class _Speech:
     """Between our own tools, which players know, and those that a request offers."""
 
-    def __init__(self, schemas: Sequence[Mapping[str, Any]]) -> None:
+    def __init__(self, schemas: Sequence[Json]) -> None:
         self._profile = spoken(schemas)
-        self._wanted: dict[str, dict[str, Any]] = {}  # by the name of a tool that is offered
+        self._wanted: dict[str, Fields] = {}  # by the name of a tool that is offered
         for schema in schemas:
             function = schema["function"]
             self._wanted[function["name"]] = _required(function.get("parameters") or {})
@@ -205,7 +192,8 @@ class _Speech:
             return past
         arguments = own_call.arguments
         if arguments is not None:
-            filled = self._wanted.get(past.name, {}).keys() - PARAMETERS[own_call.name]
+            wanted = self._wanted.get(past.name, {})
+            filled = wanted.keys() - PARAMETERS[own_call.name]
             arguments = {name: arguments[name] for name in arguments if name not in filled}
         return replace(past, name=own_call.name, arguments=arguments)
 
@@ -220,7 +208,8 @@ class _Speech:
         except json.JSONDecodeError:  # meant to be broken
             return Written(self._profile.forms[call.name].name, call.arguments)
         name, written = self._profile.written(call.name, arguments)
-        return Written(name, json.dumps(self._wanted.get(name, {}) | json.loads(written)))
+        filled = self._wanted.get(name, {})
+        return Written(name, json.dumps(filled | json.loads(written)))
 
 
 # What is written for a parameter that a harness requires and our own tools lack.
@@ -232,10 +221,11 @@ _FILLED = {
 }
 
 
-def _required(parameters: Mapping[str, Any]) -> dict[str, Any]:
+def _required(parameters: Json) -> Fields:
     values = {}
+    properties = parameters.get("properties", {})
     for name in parameters.get("required", ()):
-        kind = parameters.get("properties", {}).get(name, {}).get("type")
+        kind = properties.get(name, {}).get("type")
         if kind in _FILLED:
             values[name] = _FILLED[kind]
     return values
@@ -254,12 +244,12 @@ _DENIAL = re.compile(
 )
 
 
-def _user_words(messages: Sequence[Mapping[str, Any]]) -> str:
+def _user_words(messages: Sequence[Json]) -> str:
     """Return all the text of the user's messages."""
     return "\n".join(text(message) for message in messages if message.get("role") == "user")
 
 
-def since(messages: Sequence[Mapping[str, Any]], task: str) -> Sequence[Mapping[str, Any]]:
+def since(messages: Sequence[Json], task: str) -> Sequence[Json]:
     """Return the messages after the last one that gives the task; earlier tasks may precede it."""
     for at in reversed(range(len(messages))):
         if messages[at].get("role") == "user" and task in text(messages[at]):
@@ -267,10 +257,10 @@ def since(messages: Sequence[Mapping[str, Any]], task: str) -> Sequence[Mapping[
     return messages
 
 
-def past_calls(messages: Sequence[Mapping[str, Any]]) -> list[PastCall]:
+def _past_calls(messages: Sequence[Json]) -> list[PastCall]:
     """Return every answered call, in order, with the verdict that its reply states."""
     calls: list[PastCall] = []
-    waiting: list[Mapping[str, Any]] = []
+    waiting: list[Json] = []
     for message in messages:
         if message.get("role") == "assistant":
             waiting = list(message.get("tool_calls") or [])
@@ -278,13 +268,14 @@ def past_calls(messages: Sequence[Mapping[str, Any]]) -> list[PastCall]:
             call = waiting.pop(_index(waiting, message.get("tool_call_id")))
             function = call.get("function") or {}
             name = str(function.get("name"))
+            arguments = _parsed(function.get("arguments"))
             reply = text(message)
             is_denied = _DENIAL.match(reply) is not None
-            calls.append(PastCall(name, _parsed(function.get("arguments")), is_denied, reply))
+            calls.append(PastCall(name, arguments, is_denied, reply))
     return calls
 
 
-def _index(waiting: Sequence[Mapping[str, Any]], ident: object) -> int:
+def _index(waiting: Sequence[Json], ident: object) -> int:
     """Return the index of the call with this id, else 0, as some servers repeat their ids."""
     ids = [call.get("id") for call in waiting]
     return ids.index(ident) if ident in ids else 0
@@ -297,11 +288,12 @@ def _parsed(arguments: object) -> Any:
         return None
 
 
-def text(message: Mapping[str, Any]) -> str:
+def text(message: Json) -> str:
     """The message's content, whether it comes as text or as a list of parts."""
     content = message.get("content")
     if isinstance(content, list):
-        return "".join(str(part.get("text", "")) for part in content if isinstance(part, Mapping))
+        parts = [part for part in content if isinstance(part, Mapping)]
+        return "".join(str(part.get("text", "")) for part in parts)
     return content if isinstance(content, str) else ""
 
 
@@ -331,7 +323,13 @@ class Memory:
         """Return the first agent whose task came last, or a sub-agent whose task came later."""
         first = None
         after = 0
-        prompts = [*zip(self._scenarios, self._rendered(seed), strict=True)]
+        prompts = [
+            *zip(
+                self._scenarios,
+                self._rendered(seed),
+                strict=True,
+            )
+        ]
         for scenario, prompt in prompts:
             at = words.rfind(prompt.task)
             if at >= 0 and at + len(prompt.task) > after:
@@ -344,13 +342,8 @@ class Memory:
             for agent in scenario.agents:
                 if agent.program:
                     continue
-                if work := recognised(
-                    scenario,
-                    agent,
-                    seed,
-                    prompt.variables,
-                    later,
-                ):
+                work = recognised(scenario, agent, seed, prompt.variables, later)
+                if work:
                     return Known(f"{scenario.name}/{work.task}", work)
         return first
 
@@ -470,7 +463,7 @@ class SimulatedServer:
                 tools=frozenset(speech.tools),
                 chance=Random(draw),  # noqa: S311 -- a simulation, and it must repeat
             )
-            past = [speech.translate_past(call) for call in past_calls(done)]
+            past = [speech.translate_past(call) for call in _past_calls(done)]
             reply = speech.translate_reply(player.reply(past))
         return Completion(
             ident=hashlib.sha256(draw.encode()).hexdigest()[:24],

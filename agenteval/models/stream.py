@@ -9,7 +9,7 @@ server's parser lost or repeated stays visible.
 
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -25,12 +25,12 @@ from agenteval.replies.arrival import (
     LEGACY,
     REPEATED,
     Call,
-    Chunk,
-    Lines,
+    Choice,
+    Event,
+    Events,
     ReplyError,
     Said,
     argument_text,
-    read_chunk,
     usage,
 )
 from agenteval.trial.call import Received, ReceivedCall
@@ -42,19 +42,11 @@ from agenteval.trial.trial import Timing, Turn, Usage, timing_of
 LARGEST_BODY = 32 << 20  # bytes; a stream of 100,000 tokens has 25 MB
 
 
-class _BodyError(Exception):
+class BodyError(Exception):
     """A body that is not read, or not to its end."""
 
 
-class _TooLargeError(_BodyError):
-    """A body that went over the bound; what was left of it is not read."""
-
-
-class _CompressedError(_BodyError):
-    """A compressed body, though none was requested: a bound on its size would not hold."""
-
-
-FAILURES = (aiohttp.ClientError, _BodyError)
+FAILURES = (aiohttp.ClientError, BodyError)
 
 
 class Reply:
@@ -82,7 +74,7 @@ class Reply:
                 raise
         self._left -= len(part)
         if self._left < 0:
-            raise _TooLargeError(f"a reply of over {self._largest} bytes")
+            raise BodyError(f"a reply of over {self._largest} bytes")
         return part
 
     async def whole(self) -> bytes:
@@ -103,25 +95,36 @@ class Transport:
     between two reads would be set anew with each, a tenth of a chunk's cost.
     """
 
-    def __init__(self, headers: Mapping[str, str], *, connect: float | None = None) -> None:
+    def __init__(
+        self,
+        headers: Mapping[str, str],
+        *,
+        connect: float | None = None,
+        largest: int = LARGEST_BODY,
+    ) -> None:
         self._headers = {**headers, "accept-encoding": "identity"}
         self._connect = connect
+        self._largest = largest
         self._session: aiohttp.ClientSession | None = None
         self._hangs_up = False
 
-    async def post(self, url: str, body: bytes) -> Reply:
-        response = await self._opened().post(
+    async def send(self, url: str, body: bytes | None = None) -> Reply:
+        """Post the body, or get what is at the URL if there is none."""
+        response = await self._opened().request(
+            "GET" if body is None else "POST",
             url,
             headers={"connection": "close"} if self._hangs_up else None,
             data=body,
             allow_redirects=False,
         )
-        encoding = response.headers.get("content-encoding", "").strip().lower()
-        if encoding not in {"", "identity"}:
+        encoding = response.headers.get("content-encoding", "")
+        if encoding.strip().lower() not in {"", "identity"}:
             response.close()
-            raise _CompressedError("a compressed reply, though none was asked for")
-        self._hangs_up = response.headers.get("server", "").startswith("llama.cpp")
-        return Reply(response, LARGEST_BODY)
+            # A bound on its size would not hold.
+            raise BodyError("a compressed reply, though none was asked for")
+        server = response.headers.get("server", "")
+        self._hangs_up = server.startswith("llama.cpp")
+        return Reply(response, self._largest)
 
     def _opened(self) -> aiohttp.ClientSession:
         """The session; it belongs to the loop that runs now."""
@@ -170,7 +173,6 @@ def failed(url: str, error: Exception, *, begun: bool) -> InfrastructureError:
 
 REPEATS = "repeats"  # the finish reason of a reply that we stopped reading
 _ERROR = re.compile(rb'\{\s*"error"\s*:\s*"')
-_NO_DATA = (b":", b"event:", b"id:", b"retry:")
 LOOK_EVERY = 1000  # deltas, each about a token
 LOOKS = 100  # how often a call may be parsed to see if it is whole; each time reads all of it
 
@@ -186,17 +188,17 @@ class _Call:
 
     def parsed(self) -> object:
         self.looks += 1
-        return parsed("".join(self.arguments)) if self.looks <= LOOKS else None
+        if self.looks > LOOKS:
+            return None
+        return parsed("".join(self.arguments))
 
 
 @dataclass(slots=True)
 class StreamReader:
-    """The reader of a reply's bytes, as they come. `done` means that `[DONE]` has come."""
+    """The reader of a reply's bytes, as they come."""
 
-    done: bool = False
     _raw: list[bytes] = field(default_factory=list)
-    _lines: Lines = field(default_factory=Lines)
-    _begun: list[bytes] = field(default_factory=list)  # of an event that is not whole yet
+    _events: Events = field(default_factory=Events)
     _arrivals: list[float] = field(default_factory=list)
     _text: list[str] = field(default_factory=list)
     _reasoning: list[str] = field(default_factory=list)
@@ -216,70 +218,37 @@ class StreamReader:
         Raises ReplyError for an event that is no JSON, RefusedError for one that is an error.
         """
         self._raw.append(part)
-        self._take(self._lines.feed(part), at)
+        for event in self._events.feed(part):
+            self._take(event, at)
 
-    def _take(self, lines: Sequence[bytes], at: float) -> None:
-        for line in lines:
-            if self.done:
-                return
-            if self._begun:
-                self._go_on(line, at)
-            elif line.startswith(b"data:"):
-                self._data(line[5:].strip(), at)
-            elif line.startswith(b"error: {"):  # the field of llama.cpp's builds of 2025 and before
-                raise refused_within(decode_body(line[7:]), begun=bool(self._arrivals))
+    @property
+    def done(self) -> bool:
+        """Return True once `[DONE]` has come, or nothing more is to be read."""
+        return self._events.done
 
-    def _data(self, payload: bytes, at: float) -> None:
-        """The first line of an event, and mostly all of it: some end an event without a blank."""
-        if payload == b"[DONE]":
-            self.done = True
-        elif payload:
-            try:
-                chunk = read_chunk(payload)
-            except ReplyError:
-                self._begun.append(payload)
-            else:
-                self._event(chunk, payload, at)
-
-    def _go_on(self, line: bytes, at: float) -> None:
-        """Another line of an event; one without the name of a field is the rest of a text."""
-        rest = line.removeprefix(b"data:").removeprefix(b" ")
-        if not line or rest == b"[DONE]":
-            self._end_event(at)
-            self.done = bool(line)
-        elif not line.startswith(_NO_DATA):
-            self._begun.append(rest)
-
-    def _end_event(self, at: float) -> None:
-        payload = b"\n".join(self._begun)
-        self._begun.clear()
-        try:
-            self._event(read_chunk(payload), payload, at)
-        except ReplyError as error:
-            if _ERROR.match(payload):  # transformers puts the model's line ends into it as they are
-                raise refused_within(decode_body(payload), begun=True) from error
-            raise ReplyError(
-                f"a broken event in the stream: {excerpt(decode_body(payload))}"
-            ) from error
-
-    def _event(self, chunk: Chunk, payload: bytes, at: float) -> None:
+    def _take(self, event: Event, at: float) -> None:
+        chunk, payload = event.chunk, event.payload
+        if chunk is None:
+            raise _broken_event(payload)
         # llama.cpp answers 200 and then sends its 500 as an event
         if fault := error_in(chunk, payload):
             raise refused_within(fault, begun=bool(self._arrivals))
         self._usage = chunk.usage or self._usage
         self._model = chunk.model or self._model
         for choice in chunk.choices or ():
-            if choice.index:  # one was asked for
-                continue
-            if choice.delta is not None and self._add_delta(choice.delta):
-                self._arrivals.append(at)
-                self._unread += 1
-            if choice.finish_reason:
-                self._finish_reason = choice.finish_reason
-                if fault := broken_off(choice):
-                    raise refused_within(fault, begun=True)
+            if not choice.index:  # one was asked for
+                self._add_choice(choice, at)
         if self._unread >= LOOK_EVERY and not self._finish_reason:
             self._look()
+
+    def _add_choice(self, choice: Choice, at: float) -> None:
+        if choice.delta is not None and self._add_delta(choice.delta):
+            self._arrivals.append(at)
+            self._unread += 1
+        if choice.finish_reason:
+            self._finish_reason = choice.finish_reason
+            if fault := broken_off(choice):
+                raise refused_within(fault, begun=True)
 
     def _look(self) -> None:
         """Stop reading what will never end: the server stops too when we hang up."""
@@ -287,7 +256,7 @@ class StreamReader:
         for tail in self.tails(RUNAWAY):
             self._repeats = self._repeats or repeated(tail, RUNAWAY)
         if self._repeats:
-            self.done = True
+            self._events.done = True
             self._finish_reason = REPEATS
 
     def _add_delta(self, delta: Said) -> bool:
@@ -362,9 +331,8 @@ class StreamReader:
     def received(self) -> tuple[Received, Usage]:
         """The reply, once everything came. Raises ReplyError when it stops before its end."""
         last = self._arrivals[-1] if self._arrivals else 0.0
-        self._take(self._lines.rest(), last)
-        if self._begun:
-            self._end_event(last)
+        for event in self._events.rest():
+            self._take(event, last)
         if not self._finish_reason:
             whole = b"".join(self._raw).removeprefix(BYTE_ORDER.encode())
             if whole.lstrip().startswith((b"{", b"<")):
@@ -389,6 +357,12 @@ class StreamReader:
         return readable(received), used
 
 
+def _broken_event(payload: bytes) -> Exception:
+    if _ERROR.match(payload):  # transformers puts the model's line ends into it as they are
+        return refused_within(decode_body(payload), begun=True)
+    return ReplyError(f"a broken event in the stream: {excerpt(decode_body(payload))}")
+
+
 def _received(call: _Call, *, legacy: bool) -> ReceivedCall:
     """The call of all its parts; of some gateways each part has all before it once more."""
     raw = "".join(call.arguments)
@@ -398,7 +372,8 @@ def _received(call: _Call, *, legacy: bool) -> ReceivedCall:
         mends.append((LEGACY, name))
     parts = [part for part in call.arguments if part.strip("{")]  # a brace alone is another fault
     grows = all(later.startswith(part) for part, later in pairwise(parts))
-    if grows and len(parts) > 1 and parsed(raw) is None and parsed(parts[-1]) is not None:
+    is_repeated = grows and len(parts) > 1 and parsed(raw) is None
+    if is_repeated and parsed(parts[-1]) is not None:
         mends.append((REPEATED, raw))
         raw = parts[-1]
     return ReceivedCall(
@@ -442,9 +417,10 @@ def _next(call: _Call, part: Call, *, named: bool) -> bool:
     if has_ids if named else not has_other_id:
         return False
     text, _ = argument_text(part.function.arguments)
-    if not (text.startswith("{") and call.arguments[0].startswith("{")):
+    if not text.startswith("{") or not call.arguments[0].startswith("{"):
         return False
-    return call.arguments[-1].endswith("}") and (named or bool(call.parsed()))
+    has_ended = call.arguments[-1].endswith("}")
+    return has_ended and (named or bool(call.parsed()))
 
 
 @dataclass(slots=True)

@@ -12,9 +12,9 @@ the model wrote.
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -383,7 +383,7 @@ def _list(value: Any) -> Sequence[Any]:
     raise ReplyError("a value where a list belongs")
 
 
-class Lines:
+class _Lines:
     """The lines of a stream of events, each ended by CR, LF or both, wherever its bytes are cut."""
 
     def __init__(self) -> None:
@@ -414,3 +414,70 @@ class Lines:
         if not self._any:
             self._any, line = True, line.removeprefix(BYTE_ORDER.encode())
         return line
+
+
+class Event(NamedTuple):
+    """An event of a stream: its payload, and what that is; None for what is no chunk."""
+
+    payload: bytes
+    chunk: Chunk | None
+
+
+_NO_DATA = (b":", b"event:", b"id:", b"retry:")
+
+
+class Events:
+    """The reader of a stream of events. `done` means that `[DONE]` has come."""
+
+    def __init__(self) -> None:
+        self.done = False
+        self._lines = _Lines()
+        self._begun: list[bytes] = []  # the lines of an event that is not whole yet
+
+    def feed(self, part: bytes) -> Iterator[Event]:
+        """Yield the events that end in what came."""
+        yield from self._read(self._lines.feed(part))
+
+    def rest(self) -> Iterator[Event]:
+        """Yield the last events, which nothing ended."""
+        yield from self._read(self._lines.rest())
+        if self._begun:
+            yield self._end()
+
+    def _read(self, lines: Iterable[bytes]) -> Iterator[Event]:
+        for line in lines:
+            if self.done:
+                return
+            if self._begun:
+                yield from self._go_on(line)
+            elif line.startswith(b"data:"):
+                yield from self._begin(line[5:].strip())
+            elif line.startswith(b"error: {"):  # the field of llama.cpp's builds of 2025 and before
+                yield Event(line, Chunk(error=msgspec.Raw(line[7:])))
+
+    def _begin(self, payload: bytes) -> Iterator[Event]:
+        """Read the first line of an event, and mostly all of it: some end one without a blank."""
+        if payload == b"[DONE]":
+            self.done = True
+        elif payload:
+            try:
+                yield Event(payload, read_chunk(payload))
+            except ReplyError:
+                self._begun.append(payload)
+
+    def _go_on(self, line: bytes) -> Iterator[Event]:
+        """Read another line; one without the name of a field is the rest of a text."""
+        rest = line.removeprefix(b"data:").removeprefix(b" ")
+        if not line or rest == b"[DONE]":
+            yield self._end()
+            self.done = bool(line)
+        elif not line.startswith(_NO_DATA):
+            self._begun.append(rest)
+
+    def _end(self) -> Event:
+        payload = b"\n".join(self._begun)
+        self._begun.clear()
+        try:
+            return Event(payload, read_chunk(payload))
+        except ReplyError:
+            return Event(payload, None)

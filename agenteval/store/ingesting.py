@@ -10,33 +10,34 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Engine, delete, func, insert, select, text, update
-
-from agenteval.store.location import Bound
-from agenteval.store.migration import METADATA, query_on, write_changes
+from agenteval.store.location import Bound, Connection, decoded
 from agenteval.store.read import call_value, trial_value, verdict_values
 from agenteval.store.summaries import summary_values
-from agenteval.store.tables import read_rows
+from agenteval.store.tables import change_row, insert_row, read_rows
 from agenteval.store.texts import written_call
 from agenteval.store.write import Entry, SessionTables
 from agenteval.trial.call import ToolCall, Verdict
 from agenteval.trial.summary import summarize
 from agenteval.trial.trial import CallRecord
 
-_RUN = METADATA.tables["run"]
-_TRIAL = METADATA.tables["trial"]
-_TURN = METADATA.tables["turn"]
-_CALL = METADATA.tables["call"]
-_SESSION = METADATA.tables["session"]
-_FILE = METADATA.tables["log_file"]
-_REVIEW = METADATA.tables["review"]
-_RESCORE = METADATA.tables["rescore"]
-_JUDGEMENT = METADATA.tables["judgement"]
-_REVIEWS = text("""SELECT one.agent, one.turn, one.position, review.label, review.note, review.at
-    FROM review JOIN "call" AS one ON one.id = review.call_id WHERE review.trial_id = :trial""")
-_ADD_REVIEW = text("""INSERT INTO review (trial_id, call_id, label, note, at)
+_STATE = "SELECT state FROM log_file WHERE id = :file"
+_KEEP_STATE = """INSERT INTO log_file (id, state) VALUES (:file, :state)
+    ON CONFLICT (id) DO UPDATE SET state = excluded.state"""
+_SESSIONS = "SELECT session, part, trial_id, size FROM session WHERE run_id = :run"
+_LAST = "SELECT max(number) FROM trial WHERE run_id = :run AND scenario = :scenario"
+_PLANNED = "UPDATE run SET trials_planned = trials_planned + :added WHERE id = :run"
+_REVIEWS = """SELECT one.agent, one.turn, one.position, review.label, review.note, review.at
+    FROM review JOIN "call" AS one ON one.id = review.call_id WHERE review.trial_id = :trial"""
+_ADD_REVIEW = """INSERT INTO review (trial_id, call_id, label, note, at)
     SELECT trial_id, id, :label, :note, :at FROM "call"
-    WHERE trial_id = :trial AND agent = :agent AND turn = :turn AND position = :position""")
+    WHERE trial_id = :trial AND agent = :agent AND turn = :turn AND position = :position"""
+_EMPTY = (
+    """DELETE FROM judgement WHERE call_id IN (SELECT id FROM "call" WHERE trial_id = :trial)""",
+    "DELETE FROM review WHERE trial_id = :trial",
+    """DELETE FROM "call" WHERE trial_id = :trial""",
+    "DELETE FROM turn WHERE trial_id = :trial",
+    "DELETE FROM session WHERE trial_id = :trial",
+)
 AT_ONCE = 4_000  # calls that one transaction writes, about
 SESSIONS = 1_000  # likewise
 
@@ -65,9 +66,8 @@ class LogWriter:
         """Return True if the log was read to its end in this state; False if no state is known."""
         if not state:
             return False
-        wanted = select(_FILE.c.state).where(_FILE.c.id == name)
-        with self.connection.begin():
-            return self.connection.execute(wanted).scalar() == state
+        known = self.connection.ask(_STATE, file=name)
+        return bool(known) and known[0][0] == state
 
     def read(self, name: str, state: str) -> None:
         """This file was read to its end: kept when all that was in it is written."""
@@ -86,6 +86,7 @@ class LogWriter:
         stored = self._of_run(run).get(key)
         if stored and stored.size >= entry.size:
             return "unchanged"
+        # It still waits: its row has no number before it is written.
         if stored and stored.trial is None:
             self.flush()
             stored = self._stored[run][key]
@@ -104,7 +105,7 @@ class LogWriter:
         self._calls = 0
         if not entries and not files:
             return
-        with self.connection.begin():
+        with self.connection.together():
             added = Counter[str]()
             for run, entry, trial in entries:
                 if trial is None:
@@ -113,65 +114,66 @@ class LogWriter:
                 else:
                     self._replace(run, trial, entry)
             for run, count in added.items():
-                planned = {"trials_planned": _RUN.c.trials_planned + count}
-                self.connection.execute(update(_RUN).where(_RUN.c.id == run).values(planned))
+                self.connection.ask(_PLANNED, run=run, added=count)
             for name, state in files:
-                self.connection.execute(delete(_FILE).where(_FILE.c.id == name))
-                self.connection.execute(insert(_FILE), {"id": name, "state": state})
+                self.connection.ask(_KEEP_STATE, file=name, state=state)
 
     def _of_run(self, run: str) -> dict[tuple[str, int], _Known]:
         if run not in self._stored:
-            columns = _SESSION.c["session", "part", "trial_id", "size"]
-            own = select(*columns).where(_SESSION.c.run_id == run)
-            with self.connection.begin():
-                rows = self.connection.execute(own).all()
             stored = {}
-            for row in rows:
-                stored[row.session, row.part] = _Known(row.trial_id, tuple(row.size))
+            for session, part, trial, size in self.connection.ask(_SESSIONS, run=run):
+                stored[session, part] = _Known(trial, tuple(decoded(size)))
             self._stored[run] = stored
             self._names[run] = {session for session, _ in stored}
         return self._stored[run]
 
     def _new(self, run: str, entry: Entry) -> int:
         key = (run, entry.scenario)
+        # The numbers go on behind those of earlier imports.
         if key not in self._numbers:
-            last = select(func.max(_TRIAL.c.number)).where(
-                _TRIAL.c.run_id == run,
-                _TRIAL.c.scenario == entry.scenario,
+            last = self.connection.ask(
+                _LAST,
+                run=run,
+                scenario=entry.scenario,
             )
-            self._numbers[key] = self.connection.execute(last).scalar() or 0
+            self._numbers[key] = last[0][0] or 0
         self._numbers[key] += 1
         row = (run, self._numbers[key], entry.scenario, entry.seed, *entry.trial)
         adding = f"{self.tables.trial.insert} RETURNING id"
-        return int(self.connection.exec_driver_sql(adding, row).scalar_one())
+        return int(self.connection.execute(adding, row)[0][0])
 
     def _replace(self, run: str, trial: int, entry: Entry) -> None:
         """Replace the rows of a trial.
 
         A person's review of a call is kept for the call that takes its place.
         """
-        reviews = self.connection.execute(_REVIEWS, {"trial": trial}).mappings().all()
-        self._empty(trial, entry)
+        reviews = self.connection.ask(_REVIEWS, trial=trial)
+        for emptying in _EMPTY:
+            self.connection.ask(emptying, trial=trial)
+        self.connection.execute(self.tables.trial.update, (*entry.trial, trial))
         self._fill(run, trial, entry)
-        for review in reviews:
-            self.connection.execute(_ADD_REVIEW, {**review, "trial": trial})
-
-    def _empty(self, trial: int, entry: Entry) -> None:
-        calls = select(_CALL.c.id).where(_CALL.c.trial_id == trial)
-        self.connection.execute(delete(_JUDGEMENT).where(_JUDGEMENT.c.call_id.in_(calls)))
-        for table in (_REVIEW, _CALL, _TURN, _SESSION):
-            self.connection.execute(delete(table).where(table.c.trial_id == trial))
-        self.connection.exec_driver_sql(self.tables.trial.update, (*entry.trial, trial))
+        for agent, turn, position, label, note, at in reviews:
+            place = {"trial": trial, "agent": agent, "turn": turn, "position": position}
+            self.connection.ask(_ADD_REVIEW, **place, label=label, note=note, at=at)
 
     def _fill(self, run: str, trial: int, entry: Entry) -> None:
         self._write(self.tables.turn.insert, (trial,), entry.turns)
         self._write(self.tables.call.insert, (trial,), entry.calls)
-        self._write(self.tables.session.insert, (run, trial), [entry.about])
+        self._write(
+            self.tables.session.insert,
+            (run, trial),
+            [entry.about],
+        )
         self._stored[run][entry.session, entry.part] = _Known(trial, entry.size)
 
-    def _write(self, insert: str, place: Bound, rows: Sequence[Bound]) -> None:
+    def _write(
+        self,
+        insert: str,
+        place: Bound,
+        rows: Sequence[Bound],
+    ) -> None:
         if rows:
-            self.connection.exec_driver_sql(insert, [place + row for row in rows])
+            self.connection.execute_each(insert, [place + row for row in rows])
 
 
 # Stored calls judged again.
@@ -216,31 +218,35 @@ class Rescored:
         return sum(self.moves.values())
 
 
-def rescore(engine: Engine, run_id: str, judge: Judge, basis: Basis) -> Rescored:
+def rescore(
+    connection: Connection,
+    run_id: str,
+    judge: Judge,
+    basis: Basis,
+) -> Rescored:
     """Judge every call of a run's trials again, all or none.
 
     `judge` takes the place of a call, the call as the model wrote it, and its record. It returns
     the verdict and the digest of the allow list that gave it. The end of a trial and the effects of
     its calls stay as they happened.
     """
-    with engine.begin() as connection:
-        query = query_on(connection)
-        (run,) = read_rows(query, "run", "WHERE id = :run", run=run_id)
+    with connection.together():
+        (run,) = read_rows(connection.ask, "run", "WHERE id = :run", run=run_id)
         now = {"taxonomy": basis.taxonomy, "policies": dict(basis.policies)}
-        record = {
-            "run_id": run_id,
-            "at": basis.at,
-            "taxonomy_before": run.taxonomy,
-            "policies_before": run.policies,
-            **now,
-        }
-        adding = insert(_RESCORE).returning(_RESCORE.c.id)
-        number = connection.execute(adding, record).scalar_one()
+        before = {"taxonomy_before": run.taxonomy, "policies_before": run.policies}
+        record = {"run_id": run_id, "at": basis.at, **before, **now}
+        [(number,)] = insert_row(connection, "rescore", record, "RETURNING id")
         rescoring = _Rescoring(connection, number, basis.taxonomy, judge)
         ended = "WHERE run_id = :run AND outcome <> ''"
-        for trial in list(read_rows(query, "trial", ended, run=run_id)):
+        trials = list(read_rows(connection.ask, "trial", ended, run=run_id))
+        for trial in trials:
             rescoring.rescore_trial(trial)
-        write_changes(connection, "run", run, now | {"judged": dict(basis.judged)})
+        change_row(
+            connection,
+            "run",
+            run,
+            now | {"judged": dict(basis.judged)},
+        )
     return Rescored(run_id, rescoring.calls, dict(rescoring.moves))
 
 
@@ -261,25 +267,32 @@ class _Rescoring:
         written = {(turn.agent, turn.number): turn.calls for turn in turns}
         for call in calls:
             meant = written_call(written[call.agent, call.turn][call.position])
-            place = Place(trial.scenario, trial.seed, call.agent.rpartition("/")[0], trial.id)
+            agent = call.agent.rpartition("/")[0]
+            place = Place(trial.scenario, trial.seed, agent, trial.id)
             verdict, policy = self.judge(place, meant, call_value(call))
-            basis = {"policy": policy, "taxonomy": self.taxonomy}
-            write_changes(self.connection, "call", call, basis)
-            self._set_verdict(call, verdict)
+            self._set_verdict(call, verdict, policy)
         summary = summarize(trial_value(trial, turns, calls))
-        write_changes(self.connection, "trial", trial, summary_values(summary))
+        change_row(self.connection, "trial", trial, summary_values(summary))
 
-    def _set_verdict(self, call: Any, verdict: Verdict) -> None:
+    def _set_verdict(
+        self,
+        call: Any,
+        verdict: Verdict,
+        policy: str,
+    ) -> None:
         """Put the verdict in force, and keep the one before it where they differ."""
         self.calls += 1
+        basis = {"policy": policy, "taxonomy": self.taxonomy}
+        change_row(self.connection, "call", call, basis)
         new = verdict_values(verdict)
         before = {name: getattr(call, name) for name in new}
-        if not write_changes(self.connection, "call", call, new):
+        if not change_row(self.connection, "call", call, new):
             return
         judgement = {"rescore_id": self.number, "call_id": call.id, **before}
-        self.connection.execute(insert(_JUDGEMENT), judgement)
-        self.moves[before["failure_class"] or ALLOWED, new["failure_class"] or ALLOWED] += 1
+        insert_row(self.connection, "judgement", judgement)
+        move = (before["failure_class"] or ALLOWED, new["failure_class"] or ALLOWED)
+        self.moves[move] += 1
 
     def _rows(self, table: str, trial: int) -> list[Any]:
         own = "WHERE trial_id = :trial ORDER BY id"
-        return list(read_rows(query_on(self.connection), table, own, trial=trial))
+        return list(read_rows(self.connection.ask, table, own, trial=trial))

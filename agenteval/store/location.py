@@ -248,28 +248,36 @@ def resolve_name(
     raise UsageError(f"no run {word!r} in {where} ({near}); `agenteval show` lists all")
 
 
-def _check_one_meaning(word: str, chosen: Known, runs: Sequence[Known], ids: Sequence[str]) -> None:
+def _check_one_meaning(
+    word: str,
+    chosen: Known,
+    runs: Sequence[Known],
+    ids: Sequence[str],
+) -> None:
     """Raises UsageError for a label that is a model's name as well, or begins the id of a run."""
     if word not in chosen.labels:
         return
-    of_model = next((run.id for run in runs if run.usable and run.model == word), chosen.id)
-    begun = next((one for one in ids if one.startswith(word) and one != chosen.id), chosen.id)
-    what, other = ("a model's last run", of_model) if of_model != chosen.id else ("an id", begun)
-    if other != chosen.id:
+    of_model = [run.id for run in runs if run.usable and run.model == word]
+    begun = [ident for ident in ids if ident.startswith(word) and ident != chosen.id]
+    what, others = "an id", begun
+    if of_model and of_model[0] != chosen.id:
+        what, others = "a model's last run", of_model
+    if others:
         off = f"agenteval runs label {as_word(chosen.id)} {as_word(word)} --off"
         raise UsageError(
-            f"{word!r} is the label of {chosen.id} and names {what}, {other}: give the id of the "
-            f"one you mean, or take the label off ({off})"
+            f"{word!r} is the label of {chosen.id} and names {what}, {others[0]}: give the id of "
+            f"the one you mean, or take the label off ({off})"
         )
 
 
 def passed_over(word: str, runs: Sequence[Known]) -> Sequence[Known]:
     """The newer runs that `last` and `last-1` without a model do not count."""
     last = _LAST.fullmatch(word)
-    if not last or last[2] or not (found := _named(word, runs, whatever=False)):
+    chosen = _named(word, runs, whatever=False)
+    if not last or last[2] or not chosen:
         return ()
-    newer = runs[: runs.index(found)]
-    return [run for run in newer if run.aside and not (run.usable and found.simulated)]
+    newer = runs[: runs.index(chosen)]
+    return [run for run in newer if run.aside and not (run.usable and chosen.simulated)]
 
 
 def _named(word: str, runs: Sequence[Known], *, whatever: bool) -> Known | None:
@@ -312,6 +320,9 @@ class Connection(Protocol):
 
     def execute(self, sql: str, values: Bound, /) -> list[Any]:
         """The rows of a statement as the database's driver takes it."""
+
+    def execute_each(self, sql: str, rows: Sequence[Bound], /) -> None:
+        """Execute a statement for each of these rows."""
 
     def together(self) -> AbstractContextManager[None]:
         """All statements within, or none."""
@@ -357,6 +368,10 @@ class FileConnection:
 
     def execute(self, sql: str, values: Bound, /) -> list[Any]:
         return self._done(sql, values)
+
+    def execute_each(self, sql: str, rows: Sequence[Bound], /) -> None:
+        for row in rows:
+            self._done(sql, row)
 
     def together(self) -> AbstractContextManager[None]:
         return all_or_none(self, "BEGIN IMMEDIATE")

@@ -6,10 +6,9 @@ constraint. All of it is one transaction: whatever happens to the process, the d
 or as it should be. A file of SQLite is copied before.
 """
 
-import re
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -18,37 +17,36 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import (
     JSON,
     Boolean,
-    Column,
     Connection,
     CursorResult,
+    DefaultClause,
     Dialect,
     Engine,
     Float,
-    ForeignKeyConstraint,
-    Index,
     Inspector,
     Integer,
+    StaticPool,
     String,
     Table,
     Text,
     TextClause,
-    UniqueConstraint,
+    create_engine,
+    event,
     false,
     inspect,
     text,
-    update,
 )
+from sqlalchemy.engine.interfaces import ReflectedColumn
 from sqlalchemy.exc import OperationalError
-from sqlalchemy.schema import SchemaItem
 from sqlalchemy.types import TypeDecorator, TypeEngine
 from sqlmodel import SQLModel
 
 from agenteval.store import tables
-from agenteval.store.location import SCHEMA, Query, Values, check_version, statements
+from agenteval.store.location import SCHEMA, Bound, all_or_none, check_version, statements
 from agenteval.store.older import back_up, judges_by_calls
 from agenteval.store.read import trial_of_row
 from agenteval.store.summaries import summary_values
-from agenteval.store.tables import read_rows
+from agenteval.store.tables import change_row, read_rows
 from agenteval.store.texts import from_column, packed, to_column
 from agenteval.trial.recovery import COUNTING
 from agenteval.trial.summary import summarize
@@ -87,10 +85,6 @@ _TYPES: dict[str, type[TypeEngine[Any]]] = {
     "FLOAT": Float,
     "BOOLEAN": Boolean,
 }
-_UNIQUE = re.compile(r"  UNIQUE \((.+)\),?")
-_FOREIGN_KEY = re.compile(r"  FOREIGN KEY\((\w+)\) REFERENCES (\w+) \((\w+)\),?")
-_PRIMARY_KEY = re.compile(r"  PRIMARY KEY \((.+)\),?")
-_INDEX = re.compile(r"CREATE (UNIQUE )?INDEX (\w+) ON (\w+) \((.+?)\)(?: WHERE (.+))?")
 METADATA = SQLModel.metadata
 
 
@@ -103,61 +97,58 @@ def _type_of(column: tables.Column) -> TypeEngine[Any]:
     return _TYPES[column.kind]()
 
 
-def _make_column(column: tables.Column, *, is_key: bool) -> Column[Any]:
-    # A default that is a number is refused by PostgreSQL for a truth value.
-    default = false() if column.kind == "BOOLEAN" and column.default else column.default
-    return Column(
-        column.name,
-        _type_of(column),
-        primary_key=is_key,
-        nullable=not column.is_required,
-        server_default=default,
-    )
+@event.listens_for(METADATA, "column_reflect")
+def _describe(_: Inspector, table: Table, column: ReflectedColumn) -> None:
+    described = tables.TABLES[table.name][column["name"]]
+    column["type"] = _type_of(described)
+    if described.kind == "BOOLEAN" and described.default:
+        # PostgreSQL refuses SQLite's 0 for a truth value.
+        column["default"] = DefaultClause(false())  # type: ignore[typeddict-item] # its stub
 
 
-def _make_table(name: str, lines: list[str]) -> Table:
-    keys: list[str] = []
-    constraints: list[SchemaItem] = []
-    for line in lines:
-        if match := _PRIMARY_KEY.fullmatch(line):
-            keys = match[1].split(", ")
-        elif match := _UNIQUE.fullmatch(line):
-            members = match[1].split(", ")
-            constraints.append(UniqueConstraint(*members))
-        elif match := _FOREIGN_KEY.fullmatch(line):
-            column, table, target = match.groups()
-            constraints.append(ForeignKeyConstraint([column], [f"{table}.{target}"]))
-    described = tables.TABLES[name].values()
-    columns = [_make_column(column, is_key=column.name in keys) for column in described]
-    return Table(name, METADATA, *columns, *constraints)
+def _read_tables() -> None:
+    """Have SQLAlchemy read from SQLite what this has read of `tables.sql`."""
+    # Every other connection would have a database in memory of its own, which is empty.
+    engine = create_engine("sqlite://", poolclass=StaticPool)
+    with engine.begin() as connection:
+        for statement in statements():
+            connection.exec_driver_sql(statement)
+        METADATA.reflect(connection)
+    engine.dispose()
+    for table in METADATA.tables.values():
+        for index in table.indexes:
+            condition = index.dialect_options["sqlite"]["where"]
+            index.dialect_options["postgresql"]["where"] = condition
 
 
-def _make_index(unique: str | None, name: str, table: str, columns: str, where: str | None) -> None:
-    condition = None if where is None else text(where)
-    Index(
-        name,
-        *(METADATA.tables[table].c[column] for column in columns.split(", ")),
-        unique=bool(unique),
-        sqlite_where=condition,
-        postgresql_where=condition,
-    )
+_read_tables()
 
 
-for _statement in statements():
-    if _index := _INDEX.fullmatch(_statement):
-        _make_index(*_index.groups())
-    else:
-        _header, *_lines = _statement.splitlines()
-        _make_table(_header.split()[2], _lines)
+class SqlConnection:
+    """An implementation of `location.Connection`; when it commits is SQLAlchemy's to say."""
 
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self.database = connection.dialect.name
+        self.mark = "?" if connection.dialect.paramstyle == "qmark" else "%s"
 
-def query_on(connection: Connection) -> Query:
-    """Return what puts plain SQL, whose values stand as `:name`, to a connection."""
+    def ask(self, sql: str, /, **named: Any) -> list[Any]:
+        return _rows_of(self._usable().execute(_read_sql(sql), named))
 
-    def query(sql: str, **values: Any) -> list[Any]:
-        return rows_of(connection.execute(_read_sql(sql), values))
+    def execute(self, sql: str, values: Bound, /) -> list[Any]:
+        return _rows_of(self._usable().exec_driver_sql(sql, values))
 
-    return query
+    def execute_each(self, sql: str, rows: Sequence[Bound], /) -> None:
+        self._usable().exec_driver_sql(sql, [*rows])
+
+    def together(self) -> AbstractContextManager[None]:
+        return all_or_none(self, "BEGIN IMMEDIATE" if self.database == "sqlite" else "BEGIN")
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _usable(self) -> Connection:
+        return self._connection
 
 
 @cache
@@ -165,19 +156,8 @@ def _read_sql(sql: str) -> TextClause:
     return text(sql)
 
 
-def rows_of(result: CursorResult[Any]) -> list[Any]:
+def _rows_of(result: CursorResult[Any]) -> list[Any]:
     return list(result.fetchall()) if result.returns_rows else []
-
-
-def write_changes(connection: Connection, table: str, row: Any, values: Values) -> Values:
-    """Put the values into a stored row, where they differ; return those that did, as they were."""
-    before = {name: getattr(row, name) for name in values}
-    changes = {name: value for name, value in values.items() if value != before[name]}
-    if changes:
-        own = METADATA.tables[table]
-        connection.execute(update(own).where(own.c.id == row.id).values(changes))
-        vars(row).update(changes)
-    return {name: before[name] for name in changes}
 
 
 # Upgrades.
@@ -247,7 +227,9 @@ def make_tables(engine: Engine, store: str) -> Upgrade | None:
         version = _stored_version(connection)
         if version == SCHEMA:  # another process was quicker
             return None
-        upgrade = _begun(connection, version, store) if _has_runs(connection) else None
+        upgrade = None
+        if _has_runs(connection):
+            upgrade = _begun(connection, version, store)
         _widen(connection)
         return upgrade
 
@@ -334,19 +316,24 @@ def _widen(connection: Connection) -> None:
 
 def _summarize(connection: Connection) -> None:
     """Count the trials of a version that counted none, or counted them differently."""
-    query = query_on(connection)
-    rows = list(read_rows(query, "trial", _UNCOUNTED, counting=COUNTING))
+    plain = SqlConnection(connection)
+    rows = list(read_rows(plain.ask, "trial", _UNCOUNTED, counting=COUNTING))
     for row in rows:
-        summary = summarize(trial_of_row(query, row.id))
-        write_changes(connection, "trial", row, summary_values(summary))
+        summary = summarize(trial_of_row(plain.ask, row.id))
+        change_row(plain, "trial", row, summary_values(summary))
 
 
 def _tell_judges(connection: Connection) -> None:
     """Record which allow list judged whom, for runs of a time when calls alone told it."""
-    query = query_on(connection)
-    for run in list(read_rows(query, "run", "")):
+    plain = SqlConnection(connection)
+    for run in list(read_rows(plain.ask, "run", "")):
         if not run.judged and not run.source:
-            write_changes(connection, "run", run, {"judged": judges_by_calls(query, run.id)})
+            change_row(
+                plain,
+                "run",
+                run,
+                {"judged": judges_by_calls(plain.ask, run.id)},
+            )
 
 
 def _free_numbers(connection: Connection) -> None:

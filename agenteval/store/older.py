@@ -102,12 +102,11 @@ def _check_whole(file: str, copy: Path) -> None:
 
 
 def _rows(connection: sqlite3.Connection) -> Mapping[str, int]:
-    asked = "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name"
-    names = [name for (name,) in connection.execute(asked).fetchall()]
-    return {
-        name: connection.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0]  # noqa: S608 -- the store's own
-        for name in names
-    }
+    counts = {}
+    for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'"):
+        [(count,)] = connection.execute(f'SELECT count(*) FROM "{name}"')  # noqa: S608 -- the store's own
+        counts[name] = count
+    return counts
 
 
 def _sync(path: Path) -> None:
@@ -119,10 +118,10 @@ def _sync(path: Path) -> None:
 
 
 def _not_copied(store: str, name: Path, error: Exception) -> HostError:
-    said = getattr(error, "strerror", None) or str(error)
+    reason = getattr(error, "strerror", None) or str(error)
     cure = "make room there" if _is_full(error) else "let the folder be written"
     return HostError(
-        f"--store {store}: not upgraded, as the copy {name} cannot be made ({said}); {cure}, and "
+        f"--store {store}: not upgraded, as the copy {name} cannot be made ({reason}); {cure}, and "
         "ask again. The store is as it was, and can be read"
     )
 
@@ -154,7 +153,11 @@ def _put_views(connection: sqlite3.Connection) -> None:
     query = query_file(connection)
     # Columns of one row are asked for one after another: each trial is counted once.
     counts = lru_cache(maxsize=64)(_counts)
-    connection.create_function("counted", 2, lambda trial, name: counts(query, trial)[name])
+    connection.create_function(
+        "counted",
+        2,
+        lambda trial, name: counts(query, trial)[name],
+    )
 
     @cache
     def judges(run: str) -> str:
@@ -164,15 +167,13 @@ def _put_views(connection: sqlite3.Connection) -> None:
     of_old = version_of(connection.execute) != SCHEMA
     for table, columns in TABLES.items():
         there = {row[1] for row in query(_COLUMNS.format(table))}
-        values = {
-            name: f'"{name}"' if name in there else _default(column)
-            for name, column in columns.items()
-        }
-        listed = ", ".join(
-            f'{value} AS "{name}"'
-            for name, value in _with_derived(table, values, of_old=of_old).items()
-        )
+        values = {}
+        for name, column in columns.items():
+            values[name] = f'"{name}"' if name in there else _default(column)
+        derived = _with_derived(table, values, of_old=of_old)
+        listed = ", ".join(f'{value} AS "{name}"' for name, value in derived.items())
         source = f'FROM main."{table}"' if there else "WHERE 0"
+        # A temporary view hides the table of its name, which is still there as main's.
         connection.execute(f'CREATE TEMP VIEW "{table}" AS SELECT {listed} {source}')
 
 
@@ -205,11 +206,11 @@ def _default(column: Column) -> str:
 def _counts(query: Query, trial: int) -> dict[str, Any]:
     """Return the figures counted from the calls of a trial, as its row would have them."""
     values = summary_values(summarize(read.trial_of_row(query, trial)))
-    return {name: _column(values[name]) for name in _COUNTED}
-
-
-def _column(value: Any) -> Any:
-    return value if isinstance(value, int) or value is None else json.dumps(value)
+    counts = {}
+    for name in _COUNTED:
+        value = values[name]
+        counts[name] = value if isinstance(value, int) else json.dumps(value)
+    return counts
 
 
 def judges_by_calls(query: Query, run: str) -> dict[str, str]:

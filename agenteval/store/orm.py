@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,21 +20,18 @@ from sqlmodel import create_engine
 from agenteval.errors import UsageError, fault
 from agenteval.store.location import (
     WAIT_SECONDS,
-    Bound,
     Location,
     Query,
-    all_or_none,
     decoded,
     is_fault,
     no_store,
     unopened,
 )
 from agenteval.store.migration import (
+    SqlConnection,
     Upgrade,
     is_current,
     make_tables,
-    query_on,
-    rows_of,
     show_as_today,
 )
 from agenteval.store.older import connection_to_read
@@ -49,7 +46,8 @@ def engine_of(where: Location) -> Engine:
     server is away.
     """
     if upgrade := upgraded(where):
-        logging.getLogger(__name__).warning("agenteval: %s", visible(upgrade.describe(str(where))))
+        report = visible(upgrade.describe(str(where)))
+        logging.getLogger(__name__).warning("agenteval: %s", report)
     return _engine(where)
 
 
@@ -133,7 +131,7 @@ def _reading_engine(where: Location, stack: ExitStack) -> Engine:
 def connected_query(store: str) -> Iterator[Query]:
     """Connect as `connected_to_read` does, for plain SQL."""
     with connected_to_read(store) as connection:
-        yield query_on(connection)
+        yield SqlConnection(connection).ask
 
 
 def is_older(where: Location) -> bool:
@@ -143,32 +141,18 @@ def is_older(where: Location) -> bool:
         return not is_current(connection)
 
 
-class UrlConnection:
-    """An implementation of `connections.Connection`; a lost connection is made anew on use."""
+class UrlConnection(SqlConnection):
+    """Commits each statement by itself; a lost connection is made anew on use."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._connection = self._connect()
-        self.database = engine.dialect.name
-        self.mark = "?" if engine.dialect.paramstyle == "qmark" else "%s"
+        super().__init__(self._connect())
 
     def _connect(self) -> Connection:
         return self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
 
-    def ask(self, sql: str, /, **named: Any) -> list[Any]:
-        return list(query_on(self._usable())(sql, **named))
-
-    def execute(self, sql: str, values: Bound, /) -> list[Any]:
-        return rows_of(self._usable().exec_driver_sql(sql, values))
-
-    def together(self) -> AbstractContextManager[None]:
-        return all_or_none(self, "BEGIN IMMEDIATE" if self.database == "sqlite" else "BEGIN")
-
-    def close(self) -> None:
-        self._connection.close()
-
     def _usable(self) -> Connection:
-        """Another one where it was lost: SQLAlchemy's own would commit nothing by itself."""
+        # SQLAlchemy would renew the connection itself, but not that it commits by itself.
         if self._connection.invalidated:
             lost, self._connection = self._connection, self._connect()
             lost.close()

@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from typing import Any, NamedTuple
 
+import msgspec
+
 from agenteval.errors import Cause, UsageError
 from agenteval.shell.gate import Span
 from agenteval.store.location import Query, Values, resolve_name
@@ -20,9 +22,10 @@ from agenteval.store.summaries import (
     summary_values,
     tables_known,
 )
-from agenteval.store.tables import read_rows
+from agenteval.store.tables import blank_row, columns_but, read_rows
 from agenteval.store.texts import (
     NO_PROMPTS,
+    Messages,
     Prompts,
     as_written,
     call_fields,
@@ -32,7 +35,6 @@ from agenteval.store.texts import (
 )
 from agenteval.trial.call import (
     Allowed,
-    Blame,
     Denied,
     Ending,
     Finding,
@@ -51,7 +53,6 @@ from agenteval.trial.trial import (
     Execution,
     GoalCheck,
     HandshakeStep,
-    Message,
     Timing,
     Trial,
     Turn,
@@ -59,7 +60,6 @@ from agenteval.trial.trial import (
 )
 
 Row = Any  # with an attribute for each column that was read
-_UNDERIVED = dict.fromkeys(("derived", "offending", "shape"), "")  # as all but calls out of logs
 # Columns of a turn, and of a sub-agent, that are the field of the same name.
 _OF_TURN = ("text", "finish_reason", "seconds", "repeats", "model", "ended", "reasoning", "raw")
 _OF_AGENT = ("name", "number", "parent", "depth", "ending", "reason", "turn", "position")
@@ -67,17 +67,23 @@ _TOKENS = tuple(field.name for field in fields(Usage))
 _GAPS = ("gap_mean", "gap_median", "gap_p95", "gap_longest")
 
 
-def turn_values(trial_id: int, number: int, turn: Turn, *, agent: str) -> Values:
-    timing = turn.timing
-    return {
+def turn_values(
+    trial_id: int,
+    number: int,
+    turn: Turn,
+    *,
+    agent: str,
+) -> Values:
+    values = blank_row("turn") | {name: getattr(turn, name) for name in _OF_TURN}
+    if timing := turn.timing:
+        values["first_piece"] = timing.first
+        values["pieces"] = timing.pieces
+        values |= {name: getattr(timing, name) for name in _GAPS}
+    return values | {
         "trial_id": trial_id,
         "agent": agent,
         "number": number,
-        **{name: getattr(turn, name) for name in _OF_TURN},
         **asdict(turn.usage),
-        "first_piece": timing.first if timing else None,
-        "pieces": timing.pieces if timing else 0,
-        **{name: getattr(timing, name) if timing else 0.0 for name in _GAPS},
         "garbles": [asdict(call) for call in turn.malformed],
         "repairs": [asdict(repair) for repair in turn.repairs],
         "calls": [call_fields(call) for call in turn.calls],
@@ -86,73 +92,79 @@ def turn_values(trial_id: int, number: int, turn: Turn, *, agent: str) -> Values
 
 def _turn_value(row: Row) -> Turn:
     # The column `raw` is not always read.
-    values: dict[str, Any] = {name: getattr(row, name, "") for name in _OF_TURN}
+    values: dict[str, Any] = {
+        name: getattr(
+            row,
+            name,
+            "",
+        )
+        for name in _OF_TURN
+    }
+    tokens = [getattr(row, name) for name in _TOKENS]
+    timing = None
+    if row.first_piece is not None:
+        gaps = [getattr(row, name) for name in _GAPS]
+        timing = Timing(row.first_piece, row.pieces, *gaps)
     return Turn(
         **values,
         calls=tuple(map(written_call, row.calls)),
-        usage=Usage(*(getattr(row, name) for name in _TOKENS)),
-        timing=_timing(row),
+        usage=Usage(*tokens),
+        timing=timing,
         malformed=tuple(map(malformed_value, row.garbles)),
         repairs=tuple(Repair(**repair) for repair in row.repairs),
     )
 
 
-def _timing(row: Row) -> Timing | None:
-    if row.first_piece is None:
-        return None
-    return Timing(row.first_piece, row.pieces, *(getattr(row, name) for name in _GAPS))
-
-
 @as_written()
 def malformed_value(stored: dict[str, Any]) -> MalformedCall:
-    return MalformedCall(**(stored | {"blame": Blame(stored["blame"])}))
+    return msgspec.convert(stored, MalformedCall)
 
 
 def call_values(
-    trial_id: int, record: CallRecord, *, agent: str, policy: str, taxonomy: str
+    trial_id: int,
+    record: CallRecord,
+    *,
+    agent: str,
+    policy: str,
+    taxonomy: str,
 ) -> Values:
-    call = record.call
-    execution = record.execution
-    values: Values = {
-        "exit_code": None,
-        "output": None,
-        "output_is_reply": False,
-        "seconds": None,
-        "limit": "",
-        "cut": False,
-    }
-    if execution:
-        values = asdict(execution)
+    values = blank_row("call")
+    if record.execution:
+        values |= asdict(record.execution)
         # Nearly always: then it is stored once.
-        values["output_is_reply"] = execution.output == record.reply
+        values["output_is_reply"] = record.execution.output == record.reply
         if values["output_is_reply"]:
             values["output"] = ""
+    written = call_fields(record.call)
+    written["call_id"] = written.pop("id")
     return values | {
         "trial_id": trial_id,
         "agent": agent,
         "turn": record.turn,
         "position": record.position,
-        "call_id": call.id,
-        "name": call.name,
-        "raw": call.raw,
-        "arguments": None if call.arguments is None else dict(call.arguments),
-        "garbled": call.malformed,
+        **written,
         **verdict_values(record.verdict),
         "objection": record.objection,
         "policy": policy,
         "taxonomy": taxonomy,
         "reply": record.reply,
         "harness": record.harness,
-        **_UNDERIVED,
     }
 
 
 def call_value(row: Row) -> CallRecord:
+    findings = [_finding(stored) for stored in row.findings]
     return CallRecord(
         turn=row.turn,
         position=row.position,
-        call=ToolCall(row.call_id, row.name, row.raw, row.arguments, row.garbled),
-        verdict=_verdict(row),
+        call=ToolCall(
+            row.call_id,
+            row.name,
+            row.raw,
+            row.arguments,
+            row.garbled,
+        ),
+        verdict=Allowed() if row.allowed else Denied.explained(findings),
         reply=row.reply,
         execution=_execution(row),
         objection=row.objection,
@@ -162,20 +174,15 @@ def call_value(row: Row) -> CallRecord:
 
 def verdict_values(verdict: Verdict) -> Values:
     primary = verdict.primary
+    findings = []
+    for finding in verdict.findings:
+        shown = {"evidence": finding.evidence._asdict(), "facets": list(finding.facets)}
+        findings.append(finding._asdict() | shown)
     return {
         "allowed": verdict.allowed,
         "failure_class": primary.failure_class if primary else "",
-        "findings": [_finding_fields(finding) for finding in verdict.findings],
+        "findings": findings,
     }
-
-
-def _finding_fields(finding: Finding) -> Values:
-    shown = {"evidence": finding.evidence._asdict(), "facets": list(finding.facets)}
-    return finding._asdict() | shown
-
-
-def _verdict(row: Row) -> Verdict:
-    return Allowed() if row.allowed else Denied.explained([*map(_finding, row.findings)])
 
 
 @as_written()
@@ -191,13 +198,21 @@ def _finding(stored: dict[str, Any]) -> Finding:
 def _execution(row: Row) -> Execution | None:
     if row.output is None or row.seconds is None:
         return None
-    output = row.reply if row.output_is_reply or row.output == row.reply else row.output
-    return Execution(row.exit_code, output, row.seconds, row.limit, row.cut)
+    return Execution(
+        row.exit_code,
+        row.reply if row.output_is_reply else row.output,
+        row.seconds,
+        row.limit,
+        row.cut,
+    )
 
 
 @as_written()
 def trial_value(
-    row: Row, turns: Sequence[Row], calls: Sequence[Row], prompts: Prompts = NO_PROMPTS
+    row: Row,
+    turns: Sequence[Row],
+    calls: Sequence[Row],
+    prompts: Prompts = NO_PROMPTS,
 ) -> Trial:
     """A stored trial; one that was in flight when the run died comes back void, with the reason."""
     ended = bool(row.outcome)
@@ -224,21 +239,21 @@ def trial_value(
 
 def ended_values(trial: Trial) -> Values:
     """Return the columns that the row of a trial gets when the trial has ended."""
+    # The turns and calls of a sub-agent are rows of their own.
+    agents = [{name: getattr(part, name) for name in _OF_AGENT} for part in trial.agents]
     return {
         "ending": trial.ending,
         "seconds": trial.seconds,
         **summary_values(summarize(trial)),
-        "agents": [_agent_fields(part) for part in trial.agents],
+        "agents": agents,
     }
 
 
-def _agent_fields(part: AgentPart) -> Values:
-    """Return a sub-agent's fields in its trial's row; its turns and calls are rows of their own."""
-    return {name: getattr(part, name) for name in _OF_AGENT}
-
-
 def _agents(
-    row: Row, turns: Sequence[Row], calls: Sequence[Row], prompts: Prompts
+    row: Row,
+    turns: Sequence[Row],
+    calls: Sequence[Row],
+    prompts: Prompts,
 ) -> Iterator[AgentPart]:
     parts = _stored_agents(row) if row.outcome else _agents_in_flight(turns)
     for part in parts:
@@ -259,7 +274,13 @@ def _agents_in_flight(turns: Sequence[Row]) -> Iterator[AgentPart]:
     """Yield the sub-agents of a trial that never ended; nobody knows who called them."""
     for label in dict.fromkeys(turn.agent for turn in turns if turn.agent):
         name, _, number = label.rpartition("/")
-        yield AgentPart(name, int(number), parent=0, depth=0, ending=Ending.BROKEN)
+        yield AgentPart(
+            name,
+            int(number),
+            parent=0,
+            depth=0,
+            ending=Ending.BROKEN,
+        )
 
 
 def _cause_of(outcome: str, cause: str) -> Cause | None:
@@ -287,8 +308,8 @@ _TURNS = """SELECT count(*) FROM turn JOIN trial ON trial.id = turn.trial_id
     WHERE trial.run_id = :run"""
 _TRIALS = "SELECT cause, retries FROM trial WHERE run_id = :run"
 _ENDLESS = 2**31 - 1  # as far as both databases count
-OPTIONS = tuple(one.name for one in fields(Options))
-NO_REQUEST = ("", Cause.OURS, Cause.INTERRUPTED, Cause.CONTEXT_CUT)  # what no failed request ended
+# What no failed request ended.
+_NO_REQUEST = ("", Cause.OURS, Cause.INTERRUPTED, Cause.CONTEXT_CUT)
 
 
 class Part(NamedTuple):
@@ -317,10 +338,17 @@ def summarized(query: Query, word: str, *, where: str) -> tuple[Run, tuple[Trial
     return without_trials(query, found), summaries(query, found)
 
 
-def load(query: Query, word: str, *, where: str, raw: bool = True) -> Run:
+def load(
+    query: Query,
+    word: str,
+    *,
+    where: str,
+    raw: bool = True,
+) -> Run:
     """A whole run, by what names it; the bytes of its replies only if `raw`. Raises UsageError."""
-    found = named(query, word, where=where)
-    return replace(without_trials(query, found), trials=tuple(_trials(query, found, has_raw=raw)))
+    run = named(query, word, where=where)
+    trials = _trials(query, run, has_raw=raw)
+    return replace(without_trials(query, run), trials=tuple(trials))
 
 
 def named(query: Query, word: str, *, where: str) -> str:
@@ -339,54 +367,55 @@ def without_trials(query: Query, run: str) -> Run:
     """Return the run of this id, with what is stored of it apart from its trials."""
     return replace(
         _run(query, run),
-        replaced=dict(tuple(row) for row in query(_REPLACED, run=run)),
+        replaced=replayed(query, run),
         requests=_requests(query, run),
         crashes=tuple(Crash(*row) for row in query(_CRASHES, run=run)),
     )
 
 
+def replayed(query: Query, run: str) -> Mapping[str, int]:
+    """Return the number of void trials that were played again, by the cause of the void."""
+    return {str(cause): int(count) for cause, count in query(_REPLACED, run=run)}
+
+
 @as_written()
 def _run(query: Query, run: str) -> Run:
     (row,) = read_rows(query, "run", "WHERE id = :run", run=run)
-    columns = vars(row)
-    _check_shapes(columns)
-    _, _, seconds, joules, card, options, arm, source = map(columns.pop, RUN_OTHERWISE)
+    for name in ("policies", "judged", "scenarios", "second_reader", "options"):
+        if not isinstance(getattr(row, name), dict):
+            raise TypeError(f"{name} is no table")
+    columns = {name: getattr(row, name) for name in columns_but("run", *RUN_OTHERWISE)}
     return Run(
         **columns,
-        model=ModelCard(**card),
-        options=_options(options),
-        arm=ArmCard(**arm) if arm else None,
-        source=Source(**source) if source else None,
-        effort=None if seconds is None else Effort(seconds, joules),
+        model=ModelCard(**row.card),
+        options=_options(row.options),
+        arm=ArmCard(**row.arm) if row.arm else None,
+        source=Source(**row.source) if row.source else None,
+        effort=None if row.seconds is None else Effort(row.seconds, row.joules),
         looks=tuple(Look(*look) for look in query(_LOOKS, run=run)),
     )
 
 
-def _check_shapes(columns: Mapping[str, Any]) -> None:
-    """Raises TypeError or ValueError for what no run of ours has in its row."""
-    for name in ("policies", "judged", "scenarios", "second_reader", "options"):
-        if not isinstance(columns[name], dict):
-            raise TypeError(f"{name} is no table")
-    trials = columns["options"].get("trials", 1)
-    if not isinstance(trials, int) or trials < 1:
-        raise ValueError(f"{trials!r} trials")
-
-
 def _options(stored: dict[str, Any]) -> Options | None:
-    """None of a run of before they were kept; once an arm was called a profile."""
+    """Return the options; None of a run from before they were kept."""
     if not stored:
         return None
-    values = dict(stored)
-    if "profile" in values:
-        values.setdefault("arm", values["profile"])
-    return Options(**{name: values[name] for name in OPTIONS if name in values})
+    # Once an arm was called a profile.
+    arm = {"arm": stored["profile"]} if "profile" in stored else {}
+    options = msgspec.convert(arm | stored, Options)
+    if options.trials < 1:
+        raise ValueError(f"{options.trials!r} trials")
+    return options
 
 
 def _requests(query: Query, run: str) -> int:
     """Count the requests: those answered, those sent again, and those that made a trial void."""
-    trials = query(_TRIALS, run=run)
-    answered = int(query(_TURNS, run=run)[0][0])
-    return answered + sum(int(again) + (cause not in NO_REQUEST) for cause, again in trials)
+    requests = int(query(_TURNS, run=run)[0][0])
+    for cause, retries in query(_TRIALS, run=run):
+        requests += retries
+        if cause not in _NO_REQUEST:
+            requests += 1
+    return requests
 
 
 def transcripts(query: Query, run: str, worlds: Sequence[World]) -> Iterator[Trial]:
@@ -394,14 +423,25 @@ def transcripts(query: Query, run: str, worlds: Sequence[World]) -> Iterator[Tri
     for start in range(0, len(worlds), TOGETHER):
         rows: list[Any] = []
         for scenario, number, _ in worlds[start : start + TOGETHER]:
-            rows += _trial_rows(query, _OF_NUMBER, run=run, scenario=scenario, number=number)
+            rows += _trial_rows(
+                query,
+                _OF_NUMBER,
+                run=run,
+                scenario=scenario,
+                number=number,
+            )
         messages = messages_of(query, run, _digests(rows))
         yield from _build_trials(query, rows, messages, has_raw=False)
 
 
 def _trials(query: Query, run: str, *, has_raw: bool) -> Iterator[Trial]:
     rows = _trial_rows(query, f"{_IN_FORCE} ORDER BY scenario, number", run=run)
-    return _build_trials(query, rows, messages_of(query, run), has_raw=has_raw)
+    return _build_trials(
+        query,
+        rows,
+        messages_of(query, run),
+        has_raw=has_raw,
+    )
 
 
 def _trial_rows(query: Query, condition: str, **values: Any) -> list[Any]:
@@ -419,13 +459,18 @@ def _digests(rows: Sequence[Any]) -> set[str]:
 def trial_of_row(query: Query, number: int) -> Trial:
     """Return the trial of the row with this number, without prompts and the bytes of replies."""
     (row,) = _trial_rows(query, "WHERE id = :number", number=number)
+    # Nothing is counted of them, and so they are not read.
     row.prompts = {}
     (trial,) = _build_trials(query, [row], {}, has_raw=False)
     return trial
 
 
 def _build_trials(
-    query: Query, rows: Sequence[Any], messages: Mapping[str, Message], *, has_raw: bool
+    query: Query,
+    rows: Sequence[Any],
+    messages: Messages,
+    *,
+    has_raw: bool,
 ) -> Iterator[Trial]:
     """Build the trials, some at a time: their rows are three times as large as the trials."""
     unread = () if has_raw else ("raw",)  # the largest column
@@ -436,14 +481,29 @@ def _build_trials(
         calls = _rows_by_trial(query, "call", ids)
         for row in batch:
             prompts = prompts_of(row.prompts, messages)
-            yield trial_value(row, turns.pop(row.id, []), calls.pop(row.id, []), prompts)
+            yield trial_value(
+                row,
+                turns.pop(row.id, []),
+                calls.pop(row.id, []),
+                prompts,
+            )
 
 
 def load_trial(
-    query: Query, run: str, scenario: str, number: int, part: Part = WHOLE
+    query: Query,
+    run: str,
+    scenario: str,
+    number: int,
+    part: Part = WHOLE,
 ) -> Trial | None:
     """Return a trial in force of the run with this id, or a part of it; None if there is none."""
-    rows = _trial_rows(query, _OF_NUMBER, run=run, scenario=scenario, number=number)
+    rows = _trial_rows(
+        query,
+        _OF_NUMBER,
+        run=run,
+        scenario=scenario,
+        number=number,
+    )
     if not rows:
         return None
     row = rows[0]
@@ -451,12 +511,23 @@ def load_trial(
     within = "WHERE trial_id = :trial AND {0} >= :low AND {0} < :high ORDER BY id LIMIT :most"
     turns = list(read_rows(query, "turn", within.format("number"), **limits))
     calls = list(read_rows(query, "call", within.format("turn"), **limits))
-    prompts = prompts_of(row.prompts, messages_of(query, run, _digests(rows)))
+    prompts = prompts_of(
+        row.prompts,
+        messages_of(
+            query,
+            run,
+            _digests(rows),
+        ),
+    )
     return trial_value(row, turns, calls, prompts)
 
 
 def _rows_by_trial(
-    query: Query, table: str, trials: Sequence[int], *, but: Sequence[str] = ()
+    query: Query,
+    table: str,
+    trials: Sequence[int],
+    *,
+    but: Sequence[str] = (),
 ) -> dict[int, list[Any]]:
     grouped: dict[int, list[Any]] = defaultdict(list)
     condition = f"WHERE trial_id IN ({', '.join(map(str, trials))}) ORDER BY id"
@@ -472,7 +543,14 @@ def imported(query: Query, table: str) -> ImportedCounts:
     classes = {name: tuple(errors) for name, errors in row.by_class.items()}
     counts = ErrorCounts(tuple(row.calls), classes, by_trial=row.by_trial)
     trials = tuple((scenario, trial) for scenario, trial in row.trials)
-    return ImportedCounts(row.id, ModelCard(**row.card), row.imported, row.source, trials, counts)
+    return ImportedCounts(
+        row.id,
+        ModelCard(**row.card),
+        row.imported,
+        row.source,
+        trials,
+        counts,
+    )
 
 
 def _of_table(table: ImportedCounts) -> RunSummary:

@@ -2,14 +2,14 @@
 
 `calls_page` finds calls by class, scenario, outcome, agent or text, a page at a time; `grouped`
 counts them. `reviews` are what people said of calls: a label that corrects the classifier's, and a
-note. `tallied` has the sums of a run's turns and calls; `replayed`, `garbled` and `rejudged` have
-what those hide: trials that were played again, calls that were spoilt, or judged again.
+note. `tallied` has the sums of a run's turns and calls; `garbled` and `rejudged` have what those
+hide: calls that were spoilt, or judged again.
 """
 
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import msgspec
@@ -17,7 +17,7 @@ import msgspec
 from agenteval.errors import HostError
 from agenteval.store.location import Connection, Query, decoded
 from agenteval.store.read import malformed_value
-from agenteval.store.tables import TableWriter
+from agenteval.store.tables import insert_row
 from agenteval.store.texts import MARK, from_column, to_column
 from agenteval.trial.call import MalformedCall, Outcome
 from agenteval.trial.run import Rejudged
@@ -86,7 +86,7 @@ class FoundCall:
 
 
 @dataclass(frozen=True, slots=True)
-class CallPage:
+class _CallPage:
     """`earlier` is what the page before it ends at, `later` what the next begins at; None: no more.
 
     A search for text looks through SPAN calls a page: where there are more it is `partial`.
@@ -138,7 +138,7 @@ def calls_page(
     after: Key = START,
     before: Key | None = None,
     size: int = SIZE,
-) -> CallPage:
+) -> _CallPage:
     """The first calls behind `after`, or the last ones before `before`."""
     where, named = _conditions(filters)
     begin, order = ("<", "DESC") if before else (">", "ASC")
@@ -146,21 +146,25 @@ def calls_page(
     where = f"{where} AND {_beyond(begin, 'from', key, named)}"
     end = None
     if filters.text:
-        end = _reach(query, where, named, order)
+        last = f"{where} {_ORDER.format(order)} LIMIT 2 OFFSET {SPAN - 1}"
+        # The last place that this page looks at, if calls remain after it.
+        beyond = _keys(query, last, named)
+        end = beyond[0] if len(beyond) > 1 else None
         if end:
             where = f"{where} AND {_beyond('>=' if before else '<=', 'to', end, named)}"
         where = f"{where} AND ({_texts(filters.text, named)})"
-    keys = _keys(query, where, named, order, limit=size + 1)
+    # One more than the page has tells whether another page follows.
+    keys = _keys(query, f"{where} {_ORDER.format(order)} LIMIT {size + 1}", named)
     ahead = keys[size - 1] if len(keys) > size else end
     calls = _load_calls(query, [call for _, call in keys[:size]])
     is_partial = end is not None
     if before:
         later = calls[0].key if calls else key
-        return CallPage(calls[::-1], ahead, later, partial=is_partial)
+        return _CallPage(calls[::-1], ahead, later, partial=is_partial)
     earlier = None
     if after != START:
         earlier = calls[0].key if calls else after
-    return CallPage(calls, earlier, ahead, partial=is_partial)
+    return _CallPage(calls, earlier, ahead, partial=is_partial)
 
 
 def grouped(query: Query, filters: Wanted, by: Group) -> list[tuple[str, int]]:
@@ -176,11 +180,8 @@ def grouped(query: Query, filters: Wanted, by: Group) -> list[tuple[str, int]]:
 
 def _by_class(query: Query) -> list[tuple[str, int]]:
     """All denied calls, counted by the index of classes alone, but those of replaced trials."""
-    counts = Counter[str]()
-    for name, count in query(_DENIED):
-        counts[name] += count
-    for name, count in query(_DENIED_AWAY):
-        counts[name] -= count
+    counts = Counter({name: count for name, count in query(_DENIED)})  # noqa: C416 -- rows are no pairs
+    counts.subtract({name: count for name, count in query(_DENIED_AWAY)})  # noqa: C416 -- likewise
     return sorted((+counts).items(), key=lambda group: (-group[1], group[0]))
 
 
@@ -207,28 +208,28 @@ def _conditions(filters: Wanted) -> tuple[str, dict[str, Any]]:
     return "".join(f" AND {one}" for one in where), named
 
 
-def _beyond(sign: str, name: str, key: Key, named: dict[str, Any]) -> str:
+def _beyond(
+    sign: str,
+    name: str,
+    key: Key,
+    named: dict[str, Any],
+) -> str:
     """On that side of the key; the second half is what an index can begin at."""
     named |= {f"{name}_trial": key[0], f"{name}_call": key[1]}
     bound = f"trial.id {sign.rstrip('=')}= :{name}_trial"
     return f"(trial.id, one.id) {sign} (:{name}_trial, :{name}_call) AND {bound}"
 
 
-def _keys(query: Query, where: str, named: dict[str, Any], order: str, limit: int) -> list[Key]:
-    asked = f"SELECT trial.id, one.id {_FROM}{where} {_ORDER.format(order)}"
-    return [(trial, call) for trial, call in query(f"{asked} LIMIT {limit}", **named)]
-
-
-def _reach(query: Query, where: str, named: dict[str, Any], order: str) -> Key | None:
-    """Return the last place of one page of a search for text; None if no calls remain after it."""
-    asked = f"SELECT trial.id, one.id {_FROM}{where} {_ORDER.format(order)}"
-    last = query(f"{asked} LIMIT 2 OFFSET {SPAN - 1}", **named)
-    return (last[0][0], last[0][1]) if len(last) > 1 else None
+def _keys(query: Query, where: str, named: dict[str, Any]) -> list[Key]:
+    rows = query(f"SELECT trial.id, one.id {_FROM}{where}", **named)
+    return [(trial, call) for trial, call in rows]
 
 
 def _texts(text: str, named: dict[str, Any]) -> str:
     """The text as it stands in a name, or in JSON, where it may be written in two ways."""
-    forms = {text, json.dumps(text, ensure_ascii=False)[1:-1], json.dumps(text)[1:-1]}
+    in_json = json.dumps(text, ensure_ascii=False)
+    in_ascii = json.dumps(text)
+    forms = {text, in_json[1:-1], in_ascii[1:-1]}
     writable = sorted(form for form in forms if to_column(form) == form)
     named |= {f"text{at}": f"%{_escaped(form)}%" for at, form in enumerate(writable)}
     return " OR ".join(
@@ -253,8 +254,8 @@ def _load_calls(query: Query, calls: Sequence[int]) -> tuple[FoundCall, ...]:
 
 def _found_call(trial: int, call: int, *row: Any) -> FoundCall:
     *place, name, raw, length, failure_class, allowed, exit_code = row
-    texts = (_beginning(name), _beginning(raw), length)
-    values: list[Any] = [*place, *texts, failure_class, bool(allowed), exit_code]
+    texts = (_beginning(name), _beginning(raw))
+    values: list[Any] = [*place, *texts, length, failure_class, bool(allowed), exit_code]
     return FoundCall((trial, call), *values)
 
 
@@ -273,7 +274,13 @@ _TRIAL = 'SELECT trial_id FROM "call" WHERE id = :call'
 _FORGET = "DELETE FROM review WHERE call_id = :call"
 
 
-def save_review(connection: Connection, call_id: int, label: str, note: str, at: str) -> bool:
+def save_review(
+    connection: Connection,
+    call_id: int,
+    label: str,
+    note: str,
+    at: str,
+) -> bool:
     """Replace the review of the call; delete it if label and note are empty.
 
     Returns False if there is no such call.
@@ -282,10 +289,12 @@ def save_review(connection: Connection, call_id: int, label: str, note: str, at:
         trials = connection.ask(_TRIAL, call=call_id)
         connection.ask(_FORGET, call=call_id)
         if trials and (label or note):
-            written = TableWriter("review", connection.mark)
             values = {"trial_id": trials[0][0], "call_id": call_id}
-            values |= {"label": label, "note": note, "at": at}
-            connection.execute(written.insert, written.bind(values))
+            insert_row(
+                connection,
+                "review",
+                values | {"label": label, "note": note, "at": at},
+            )
     return bool(trials)
 
 
@@ -335,8 +344,8 @@ def reviews(query: Query, *, run: str = "", call: int | None = None) -> list[Rev
 
 def _review(*row: Any) -> Review:
     *place, tool, raw, judged, label, note, at = row
-    texts: Sequence[str] = (from_column(tool), from_column(raw), judged or ALLOWED)
-    values: list[Any] = [*place, *texts, label, from_column(note), at]
+    texts = (from_column(tool), from_column(raw))
+    values: list[Any] = [*place, *texts, judged or ALLOWED, label, from_column(note), at]
     return Review(*values)
 
 
@@ -345,7 +354,8 @@ def _review(*row: Any) -> Review:
 Basis = tuple[str, Mapping[str, str]]  # taxonomy, and digests of allow lists by their names
 DIGEST = 13  # characters: "sha256:" and six digits
 TOGETHER = 500  # trials that are asked about at a time
-Turns = dict[int, tuple[int, int, tuple[tuple[int, MalformedCall], ...], int]]  # by trial
+Row = Sequence[Any]
+Malformed = list[tuple[int, MalformedCall]]  # each with its turn
 _TRIALS = """SELECT id, outcome FROM trial WHERE run_id = :run AND NOT replaced
     ORDER BY scenario, number"""
 _CALLS = """SELECT trial_id, CASE WHEN own AND ran THEN "limit" ELSE '' END, count(*),
@@ -361,7 +371,6 @@ _CALLS = """SELECT trial_id, CASE WHEN own AND ran THEN "limit" ELSE '' END, cou
 _TURNS = """SELECT trial_id, agent, number, garbles, repairs, calls, seconds, first_piece, pieces,
     gap_median, gap_p95, prompt_tokens, completion_tokens, reasoning_tokens, cached_tokens
     FROM turn WHERE trial_id IN (%s) ORDER BY id"""
-_REPLACED = "SELECT cause, count(*) FROM trial WHERE run_id = :run AND replaced GROUP BY cause"
 _FIRST = """SELECT rescore.taxonomy_before, rescore.policies_before, run.taxonomy, run.policies
     FROM rescore JOIN run ON run.id = rescore.run_id WHERE run.id = :run ORDER BY rescore.id"""
 _MOVED = """SELECT "call".allowed, count(*) FROM (SELECT min(judgement.id) AS id FROM judgement
@@ -395,33 +404,54 @@ def _requests(
         batch = trials[start : start + TOGETHER]
         ids = ", ".join(str(trial) for trial, _ in batch)
         rows = query(_TURNS % ids)
-        turns = _turns(rows)
-        calls = _calls(query(_CALLS % ids))
-        void = set()
-        for trial, outcome in batch:
-            is_void = outcome in {"", Outcome.VOID}
-            if is_void:
-                void.add(trial)
-            tallies.append(_tally(turns.get(trial), calls.get(trial, ()), void=is_void))
+        counts = _Counts()
+        counts.add_turns(rows)
+        counts.add_calls(query(_CALLS % ids))
+        void = {trial for trial, outcome in batch if outcome in {"", Outcome.VOID}}
+        for trial, _ in batch:
+            tallies.append(counts.tally(trial, void=trial in void))
         yield from (Request(*row[6:]) for row in rows if row[0] not in void)
 
 
-def _turns(rows: Sequence[Sequence[Any]]) -> Turns:
-    """Return each trial's tokens, calls, malformed calls and repairs, of its first agent."""
-    by_trial: Turns = {}
-    for trial, agent, number, garbles, repairs, calls, *_, completion, _, _ in rows:
-        if agent:
-            continue
-        tokens, written, malformed, mended = by_trial.get(trial, (0, 0, (), 0))
-        if garbles not in ("[]", []):
-            malformed += tuple((number, malformed_value(one)) for one in decoded(garbles))
-        by_trial[trial] = (
-            tokens + completion,
-            written + _length(calls),
-            malformed,
-            mended + _length(repairs),
+@dataclass(slots=True)
+class _Counts:
+    """The counts of some trials, by their row numbers; `numbers` by the fields of a Tally."""
+
+    numbers: dict[int, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    limits: dict[int, dict[str, int]] = field(default_factory=lambda: defaultdict(dict))
+    malformed: dict[int, Malformed] = field(default_factory=lambda: defaultdict(list))
+
+    def add_turns(self, rows: Sequence[Row]) -> None:
+        for trial, agent, number, garbles, repairs, calls, *_, completion, _, _ in rows:
+            if agent:
+                continue
+            for stored in decoded(garbles):
+                self.malformed[trial].append((number, malformed_value(stored)))
+            self.numbers[trial].update(
+                completion_tokens=completion,
+                written=_length(calls),
+                repairs=_length(repairs),
+            )
+
+    def add_calls(self, rows: Sequence[Row]) -> None:
+        for trial, limit, count, denied, ran, failed, objections, useful in rows:
+            if limit:
+                self.limits[trial][limit] = int(count)
+            self.numbers[trial].update(
+                denied=int(denied),
+                ran=int(ran),
+                failed=0 if limit else int(failed),
+                objections=int(objections),
+                useful=int(useful),
+            )
+
+    def tally(self, trial: int, *, void: bool) -> Tally:
+        return Tally(
+            void,
+            limits=self.limits[trial],
+            malformed=tuple(self.malformed[trial]),
+            **self.numbers[trial],
         )
-    return by_trial
 
 
 def _length(column: Any) -> int:
@@ -434,44 +464,9 @@ def _length(column: Any) -> int:
         return len(decoded(column))
 
 
-def _calls(rows: Sequence[Sequence[Any]]) -> dict[int, list[Sequence[Any]]]:
-    """A row for each trial and limit that ended calls of it."""
-    found: dict[int, list[Sequence[Any]]] = defaultdict(list)
-    for trial, *counted in rows:
-        found[trial].append(counted)
-    return found
-
-
-def _tally(
-    turns: tuple[int, int, tuple[tuple[int, MalformedCall], ...], int] | None,
-    calls: Sequence[Sequence[Any]],
-    *,
-    void: bool,
-) -> Tally:
-    tokens, written, malformed, repairs = turns or (0, 0, (), 0)
-    return Tally(
-        void=void,
-        denied=sum(int(row[2]) for row in calls),
-        ran=sum(int(row[3]) for row in calls),
-        failed=sum(int(row[4]) for row in calls if not row[0]),
-        limits={limit: int(count) for limit, count, *_ in calls if limit},
-        objections=sum(int(row[5]) for row in calls),
-        useful=sum(int(row[6]) for row in calls),
-        completion_tokens=tokens,
-        written=written,
-        malformed=malformed,
-        repairs=repairs,
-    )
-
-
-def replayed(query: Query, run: str) -> Mapping[str, int]:
-    """Return the number of void trials that were played again, by the cause of the void."""
-    return {str(cause): int(count) for cause, count in query(_REPLACED, run=run)}
-
-
-def garbled(query: Query, run: str) -> Sequence[Sequence[tuple[int, MalformedCall]]]:
+def garbled(query: Query, run: str) -> Sequence[Malformed]:
     """The calls that did not arrive as such, each with its turn, of the trials that have any."""
-    trials: dict[int, list[tuple[int, MalformedCall]]] = {}
+    trials: dict[int, Malformed] = {}
     for trial, turn, garbles in query(_GARBLED, run=run):
         of_trial = trials.setdefault(trial, [])
         of_trial += [(turn, malformed_value(stored)) for stored in decoded(garbles)]

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from agenteval.errors import Cause, HostError, UsageError
 from agenteval.store import read, write
+from agenteval.store.ingesting import Basis, Judge, LogWriter, Rescored, rescore
 from agenteval.store.location import (
     SCHEMA,
     Connection,
@@ -32,7 +33,7 @@ from agenteval.store.location import (
 from agenteval.store.older import connection_to_read
 from agenteval.store.search import save_review
 from agenteval.store.summaries import INTERRUPTED, known_runs, tables_known
-from agenteval.store.tables import TableWriter
+from agenteval.store.tables import insert_row, update_row
 from agenteval.store.write import (
     Hold,
     RunRecorder,
@@ -46,8 +47,6 @@ from agenteval.trial.summary import ImportedCounts, TrialSummary
 
 if TYPE_CHECKING:
     import sqlalchemy
-
-    from agenteval.store.ingesting import Basis, Judge, LogWriter, Rescored
 
 
 @contextmanager
@@ -117,14 +116,6 @@ _IN_FLIGHT = """SELECT count(*) FROM trial
     WHERE run_id = :run AND NOT replaced AND outcome = ''"""
 
 
-def _clock_of(connection: Connection) -> str:
-    """Its time, in SQL. Raises UsageError for a database that shards cannot share."""
-    name = connection.database
-    if name not in _CLOCK:
-        raise UsageError(f"--shard: not in a store of {name}; give PostgreSQL or SQLite")
-    return _CLOCK[name]
-
-
 @dataclass(frozen=True, slots=True)
 class Part:
     """The number of one shard among all. `job` is the scheduler's name for all of them."""
@@ -161,16 +152,15 @@ class Part:
 
 @dataclass
 class Shard:
-    """This process among those that play a run."""
+    """This process among those that play a run.
+
+    Its methods raise UsageError for a database that shards cannot share.
+    """
 
     connection: Connection
     part: Part
     run: str = ""
     id: int = 0
-
-    @cached_property
-    def _clock(self) -> str:
-        return _clock_of(self.connection)
 
     def joins(self, model: str) -> str | None:
         """The run of this job that is to be played; None where it is to be begun.
@@ -179,25 +169,27 @@ class Shard:
         """
         if self.part.run:
             return self.part.run
-        found = self._ask(_JOB, model=model, job=self.part.job)
-        if not found:
+        runs = self._ask(_JOB, model=model, job=self.part.job)
+        if not runs:
             return None
-        run, complete = found[0]
-        over = complete and not self.part.job
-        came = over and self._number(_CAME, run=run, number=self.part.number)
-        return None if came else str(run)
+        run, is_complete = runs[0]
+        if is_complete and not self.part.job:
+            came = self._number(_CAME, run=run, number=self.part.number)
+            return None if came else str(run)
+        return str(run)
 
     def arrive(self, run: str) -> None:
-        values = {
-            "run": run,
-            "number": self.part.number,
-            "shards": self.part.agreed,
-            "job": self.part.job,
-            "host": os.uname().nodename,
-            "version": self.part.version,
-            "lease": self.part.lease,
-        }
-        self.run, self.id = run, self._number(_ARRIVES, **values)
+        self.run = run
+        self.id = self._number(
+            _ARRIVES,
+            run=run,
+            number=self.part.number,
+            shards=self.part.agreed,
+            job=self.part.job,
+            host=os.uname().nodename,
+            version=self.part.version,
+            lease=self.part.lease,
+        )
 
     def check(self, run: str) -> None:
         """Raises UsageError where the others are of another number or version."""
@@ -234,39 +226,39 @@ class Shard:
         """Free what all shards of this job play, which are known to be gone."""
         self._ask(_LET_GO, job=self.part.job)
 
+    def end(self) -> None:
+        """Free what this shard plays, at once."""
+        self._ask(_ENDS, shard=self.id)
+
+    def seconds_together(self, run: str) -> float | None:
+        """Return the seconds since the first shard came; None if for a time none played the run."""
+        if self._number(_ALONE, run=run):
+            return None
+        spans = self._ask(_SPANS, run=run, shard=self.id)
+        first = until = spans[0][0]
+        last = 0.0
+        for came, last_seen, lease in spans:
+            # Older releases did not keep when a shard came.
+            if came > until or not came:
+                return None
+            until = max(until, last_seen + lease / BEATS)
+            last = max(last, last_seen)
+        return float(last - first)
+
     def _ask(self, sql: str, **values: Any) -> list[Any]:
-        return self.connection.ask(sql.format(clock=self._clock), **values)
+        name = self.connection.database
+        if name not in _CLOCK:
+            raise UsageError(f"--shard: not in a store of {name}; give PostgreSQL or SQLite")
+        return self.connection.ask(sql.format(clock=_CLOCK[name]), **values)
 
     def _number(self, sql: str, **values: Any) -> int:
         return int(self._ask(sql, **values)[0][0])
 
 
-def end(connection: Connection, shard: int) -> None:
-    """Free what this shard plays, at once."""
-    connection.ask(_ENDS.format(clock=_clock_of(connection)), shard=shard)
-
-
-def _seconds_together(connection: Connection, run: str, closing: int) -> float | None:
-    """Return the seconds since the first shard came; None if for a time none played the run."""
-    if connection.ask(_ALONE, run=run)[0][0]:
-        return None
-    asked = _SPANS.format(clock=_clock_of(connection))
-    spans = connection.ask(asked, run=run, shard=closing)
-    first = until = spans[0][0]
-    last = 0.0
-    for came, last_seen, lease in spans:
-        # Older releases did not keep when a shard came.
-        if came > until or not came:
-            return None
-        until = max(until, last_seen + lease / BEATS)
-        last = max(last, last_seen)
-    return float(last - first)
-
-
 # The store.
 
 _THERE = "SELECT 1 FROM run WHERE id = :id UNION ALL SELECT 1 FROM imported WHERE id = :id"
-_NEW = " ON CONFLICT DO NOTHING RETURNING id"  # two may start in one second
+_NEW = "ON CONFLICT DO NOTHING RETURNING id"
 _LOOK = """INSERT INTO look
     (run_id, number, planned, trials, level, verdict, baseline, rules, at, data, judged) VALUES
     (:run, :number, :planned, :trials, :level, :verdict, :baseline, :rules, :at, :data, :judged)
@@ -274,7 +266,7 @@ _LOOK = """INSERT INTO look
 _CRASH = "INSERT INTO crash (run_id, at, said) VALUES (:run, :at, :said)"
 _THE_RUN = "SELECT id FROM run WHERE id = :run"
 _TAGGED = "SELECT labels, note FROM tags WHERE run_id = :run"
-_TAG = " ON CONFLICT (run_id) DO UPDATE SET labels = excluded.labels, note = excluded.note"
+_TAG = "ON CONFLICT (run_id) DO UPDATE SET labels = excluded.labels, note = excluded.note"
 _ASIDE = """UPDATE trial SET replaced = true,
     ending = CASE outcome WHEN '' THEN :broken ELSE ending END,
     reason = CASE outcome WHEN '' THEN :reason ELSE reason END,
@@ -311,6 +303,7 @@ class SqlStore:
         self._where.check_ours()
         with ExitStack() as failing:
             connection = FileConnection(self._where.file, self.shown)
+            # The file is closed unless all that follows succeeds.
             failing.callback(connection.close)
             if not connection.is_current():
                 self.engine.dispose()  # it has upgraded them
@@ -336,25 +329,14 @@ class SqlStore:
         if "engine" in self.__dict__:  # it was asked for
             self.engine.dispose()
 
-    def log_writer(self, taxonomy: str) -> "LogWriter":
+    def log_writer(self, taxonomy: str) -> LogWriter:
         """Return the writer that imports sessions from logs."""
         tables = write.SessionTables(self._connection.mark, taxonomy)
-        from agenteval.store import ingesting  # noqa: PLC0415 -- start-up: an ORM
-
-        return ingesting.LogWriter(self.engine.connect(), tables)
+        return LogWriter(self._connection, tables)
 
     def connect(self) -> "sqlalchemy.Connection":
         """For questions by SQLAlchemy."""
         return self.engine.connect()
-
-    def _add(self, table: str, values: Values, more: str) -> bool:
-        """Insert a row; return True if `more` made the statement return one."""
-        written = TableWriter(table, self._connection.mark)
-        return bool(self._connection.execute(written.insert + more, written.bind(values)))
-
-    def _update_run(self, run_id: str, values: Values) -> None:
-        written = TableWriter("run", self._connection.mark, values)
-        self._connection.execute(written.update, (*written.bind(values), run_id))
 
     def add(self, run: Run) -> Run:
         """Store a new run; return it as stored: another one may just have taken its id."""
@@ -367,16 +349,32 @@ class SqlStore:
     def _added(self, table: str, values: Values) -> str:
         """The id that it has now: its own, or with the first number behind it that is free."""
         ident, number = str(values["id"]), 1
-        while self.exists(ident) or not self._add(table, values | {"id": ident}, _NEW):
+        # Two runs may start in one second.
+        while self.exists(ident) or not self._insert(table, values | {"id": ident}, _NEW):
             number += 1
             ident = f"{values['id']}-{number}"
         return ident
+
+    def _insert(
+        self,
+        table: str,
+        values: Values,
+        more: str,
+    ) -> list[Any]:
+        return insert_row(self._connection, table, values, more)
 
     def add_imported(self, imported: ImportedCounts) -> ImportedCounts:
         """Store imported counts as `add` does a run."""
         return replace(imported, id=self._added("imported", imported_values(imported)))
 
-    def tag(self, run_id: str, labels: Sequence[str], note: str | None, *, off: bool) -> None:
+    def tag(
+        self,
+        run_id: str,
+        labels: Sequence[str],
+        note: str | None,
+        *,
+        off: bool,
+    ) -> None:
         """Give the run labels, or take them `off`, and a note where there is one."""
         with self._connection.together():
             if self._connection.database == "postgresql":  # another one may add a label, too
@@ -385,14 +383,19 @@ class SqlStore:
             had, noted = before[0] if before else ("[]", "")
             kept = [one for one in decoded(had) if one not in labels]
             values = {"labels": kept if off else [*kept, *labels], "run_id": run_id}
-            self._add("tags", values | {"note": noted if note is None else note}, _TAG)
+            self._insert(
+                "tags",
+                values | {"note": noted if note is None else note},
+                _TAG,
+            )
 
     def served_at(self, run_id: str, base_url: str) -> None:
         """Add servers, by their URLs with a space between, to those that the run names."""
         with self._connection.together():
             card = decoded(self.ask("SELECT card FROM run WHERE id = :run", run=run_id)[0][0])
-            each = dict.fromkeys(f"{card.get('base_url', '')} {base_url}".split())
-            self._update_run(run_id, {"card": card | {"base_url": " ".join(each)}})
+            urls = dict.fromkeys(f"{card.get('base_url', '')} {base_url}".split())
+            changed = {"card": card | {"base_url": " ".join(urls)}}
+            update_row(self._connection, "run", run_id, changed)
 
     def close_run(
         self,
@@ -408,7 +411,7 @@ class SqlStore:
         """
         values = {"complete": complete, "second_reader": dict(second_reader)}
         values |= asdict(effort) if effort else {"seconds": None, "joules": None}
-        self._update_run(run_id, values)
+        update_row(self._connection, "run", run_id, values)
 
     def close_part(
         self,
@@ -427,23 +430,37 @@ class SqlStore:
         with self.claimed(f"{run_id}: closing", Hold.WAITING), self._connection.together():
             (was, answers, seconds), *_ = self.ask(asked, run=run_id)
             if shard and complete and not was:
-                seconds = _seconds_together(self._connection, run_id, shard.id)
+                seconds = shard.seconds_together(run_id)
             if shard:
-                end(self._connection, shard.id)
+                shard.end()
             counts = Counter(decoded(answers)) + Counter(second_reader)
             values = {"complete": bool(was or complete), "second_reader": dict(counts)}
-            self._update_run(run_id, values | {"seconds": seconds})
+            update_row(
+                self._connection,
+                "run",
+                run_id,
+                values | {"seconds": seconds},
+            )
 
     def look(self, run_id: str, look: Look) -> bool:
         """Keep what a gate saw of a run under way; False where there is a look of that number."""
         return bool(self.ask(_LOOK, run=run_id, **asdict(look)))
 
     def recorder(
-        self, run: Run, digests: Mapping[str, str], shard: Shard | None = None
+        self,
+        run: Run,
+        digests: Mapping[str, str],
+        shard: Shard | None = None,
     ) -> RunRecorder:
         """Return the recorder of the run's trials; `RunRecorder` explains `digests`."""
         part = shard.id if shard else None
-        return RunRecorder(self._connection, run.id, run.taxonomy, digests, part)
+        return RunRecorder(
+            self._connection,
+            run.id,
+            run.taxonomy,
+            digests,
+            part,
+        )
 
     def shard(self, part: Part) -> Shard:
         """This process, among others that play the same runs."""
@@ -461,16 +478,24 @@ class SqlStore:
         """A run without its trials, and their summaries: a small part of what `load` reads."""
         return read.summarized(self.ask, run_id, where=self.shown)
 
-    def review(self, call_id: int, label: str, note: str, at: str) -> bool:
-        """Store a person's review of a call (`store.reviews.save_review`)."""
+    def review(
+        self,
+        call_id: int,
+        label: str,
+        note: str,
+        at: str,
+    ) -> bool:
+        """Store a person's review of a call (`store.search.save_review`)."""
         return save_review(self._connection, call_id, label, note, at)
 
-    def rescore(self, run_id: str, judge: "Judge", basis: "Basis") -> "Rescored":
-        """Judge a run's calls again (`store.rescoring`); both judgements are kept."""
-        from agenteval.store import ingesting  # noqa: PLC0415 -- start-up: an ORM
-
-        judged: Rescored = ingesting.rescore(self.engine, run_id, judge, basis)
-        return judged
+    def rescore(
+        self,
+        run_id: str,
+        judge: Judge,
+        basis: Basis,
+    ) -> Rescored:
+        """Judge a run's calls again (`store.ingesting.rescore`); both judgements are kept."""
+        return rescore(self._connection, run_id, judge, basis)
 
     def claimed(self, run_id: str, how: Hold = Hold.ALONE) -> AbstractContextManager[None]:
         """The run for one process, or some. Raises UsageError while another one plays it."""

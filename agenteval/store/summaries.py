@@ -9,8 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
-from functools import lru_cache, partial
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -18,11 +17,10 @@ from agenteval.errors import Cause, UsageError
 from agenteval.store.location import Known, Query, Values, decoded
 from agenteval.store.texts import as_written, from_column
 from agenteval.trial.call import Outcome
-from agenteval.trial.recovery import COUNTING, NO_DENIALS, TrialRecovery
+from agenteval.trial.recovery import COUNTING
 from agenteval.trial.summary import TrialSummary
-from agenteval.trial.trial import Cluster, GoalCheck, HandshakeStep
+from agenteval.trial.trial import Cluster
 
-Value = TypeVar("Value")
 INTERRUPTED = "interrupted before it ended"
 _KNOWN = """SELECT run.id, run.model, tags.labels, run.simulated, EXISTS (SELECT 1 FROM trial
     WHERE run_id = run.id AND NOT replaced AND outcome NOT IN ('', 'void'))
@@ -30,6 +28,7 @@ _KNOWN = """SELECT run.id, run.model, tags.labels, run.simulated, EXISTS (SELECT
 _TABLES = "SELECT id FROM imported ORDER BY imported DESC"
 # Columns of a trial that are the field of the same name of its summary, but for `agents`.
 _FIELDS = tuple(field.name for field in fields(TrialSummary))
+_JSON = ("errors", "handshake", "recovery", "agents", "agent_errors", "goal")
 _BEGUN = 3  # fields that are known when a trial begins: scenario, number and seed
 _COLUMNS = ", ".join("agent_calls" if name == "agents" else name for name in _FIELDS)
 _TRIALS = f"""SELECT {_COLUMNS} FROM trial
@@ -39,17 +38,11 @@ _TRIALS = f"""SELECT {_COLUMNS} FROM trial
 def summary_values(summary: TrialSummary) -> Values:
     """Return the columns that a trial's row gets from its summary when it has ended."""
     values = {name: getattr(summary, name) for name in _FIELDS[_BEGUN:]}
-    del values["agents"]
-    return values | {
-        "errors": dict(summary.errors),
-        "handshake": [msgspec.to_builtins(step) for step in summary.handshake],
-        "recovery": msgspec.to_builtins(summary.recovery),
-        "counting": COUNTING,
-        "agent_calls": {name: list(counts) for name, counts in summary.agents.items()},
-        "agent_errors": dict(summary.agent_errors),
-        "cause": summary.cause or "",
-        "goal": [msgspec.to_builtins(check) for check in summary.goal],
-    }
+    for name in _JSON:
+        values[name] = msgspec.to_builtins(values[name])
+    values["agent_calls"] = values.pop("agents")
+    values["cause"] = summary.cause or ""
+    return values | {"counting": COUNTING}
 
 
 def summaries(query: Query, run_id: str) -> tuple[TrialSummary, ...]:
@@ -66,63 +59,22 @@ def _summary(row: Sequence[Any]) -> TrialSummary:
         return TrialSummary(
             scenario, number, seed, Outcome.VOID, reason=INTERRUPTED, cause=Cause.INTERRUPTED
         )
-    for name, decode in _DECODERS.items():
-        values[name] = decode(values[name])
-    return TrialSummary(**values)
-
-
-def _handshake(steps: Any) -> tuple[HandshakeStep, ...]:
-    return tuple(HandshakeStep(**step) for step in steps)
-
-
-def _agents(counted: Any) -> dict[str, Cluster]:
-    return {name: (denied, calls) for name, (denied, calls) in counted.items()}
-
-
-def _goal(checks: Any) -> tuple[GoalCheck, ...]:
-    return tuple(GoalCheck(**check) for check in checks)
-
-
-def _shared(build: Callable[[Any], Value], column: Any) -> Value:
-    """Return the value of a JSON column.
-
-    The same text is one value, as most trials are like many others.
-    """
-    return _of_text(build, column) if isinstance(column, str) else build(column)
-
-
-@lru_cache(maxsize=4096)
-def _of_text(build: Callable[[Any], Value], column: str) -> Value:
-    return build(decoded(column))
-
-
-def _recovery(column: Any) -> TrialRecovery:
-    if not column:
-        return NO_DENIALS
-    if isinstance(column, str):
-        return msgspec.json.decode(column, type=TrialRecovery)
-    return msgspec.convert(column, TrialRecovery)
-
-
-_DECODERS: Mapping[str, Callable[[Any], Any]] = {
-    "outcome": Outcome,
-    "errors": partial(_shared, dict),
-    "handshake": partial(_shared, _handshake),
-    "recovery": _recovery,
-    "agents": partial(_shared, _agents),
-    "agent_errors": partial(_shared, dict),
-    "reason": from_column,
-    "cause": lambda cause: Cause(cause) if cause else None,
-    "goal": partial(_shared, _goal),
-}
+    for name in _JSON:
+        values[name] = decoded(values[name])
+    if values["recovery"] is None:  # an older version counted none
+        del values["recovery"]
+    values["reason"] = from_column(values["reason"])
+    values["cause"] = values["cause"] or None
+    return msgspec.convert(values, TrialSummary)
 
 
 def known_runs(query: Query) -> list[Known]:
     """Return the runs with the words that name them, newest first."""
-    return [
-        Known(run, model, tuple(decoded(labels or "[]")), bool(simulated), bool(usable))
-        for run, model, labels, simulated, usable in query(_KNOWN)
-    ]
+    runs = []
+    for run, model, labels, simulated, usable in query(_KNOWN):
+        names = tuple(decoded(labels or "[]"))
+        runs.append(Known(run, model, names, bool(simulated), bool(usable)))
+    return runs
 
 
 def tables_known(query: Query) -> list[str]:
@@ -241,10 +193,11 @@ def begun_since(given: str | None) -> Callable[[str], bool]:
 
 def headings(query: Query) -> list[Heading]:
     """Return the headings of all runs, newest first."""
-    return [
-        Heading(run, model, bool(simulated), started, tuple(decoded(labels or "[]")))
-        for run, model, simulated, started, labels in query(_HEADINGS)
-    ]
+    runs = []
+    for run, model, simulated, started, labels in query(_HEADINGS):
+        names = tuple(decoded(labels or "[]"))
+        runs.append(Heading(run, model, bool(simulated), started, names))
+    return runs
 
 
 def listed(query: Query, ids: Sequence[str] | None = None) -> list[Listed]:
@@ -257,22 +210,27 @@ def listed(query: Query, ids: Sequence[str] | None = None) -> list[Listed]:
         of_trials = f"AND run_id IN ({among})"
     trials: dict[str, list[_Ended]] = defaultdict(list)
     for run, scenario, outcome, calls, errors in query(_ENDED.format(of_trials), **named):
-        denied = _shared(_sum_errors, errors)
+        denied = sum(decoded(errors).values())
         trials[run].append(_Ended(scenario, outcome, (denied, calls)))
+    # The last look of a run stands, as it is read last.
     verdicts = {run: verdict for run, verdict in query(_VERDICTS)}  # noqa: C416 -- rows are no pairs
-    return [
-        _listed(*row, trials=trials[row[0]], verdicts=verdicts)
-        for row in query(_LISTED.format(of_runs), **named)
-    ]
+    runs = []
+    for row in query(_LISTED.format(of_runs), **named):
+        run = row[0]
+        runs.append(_listed(row, trials[run], verdicts.get(run, "")))
+    return runs
 
 
-def _sum_errors(errors: Mapping[str, int]) -> int:
-    return sum(errors.values())
-
-
-def verdicts_of_others(query: Query, run: str, *, model: str, over: str) -> Mapping[str, int]:
+def verdicts_of_others(
+    query: Query,
+    run: str,
+    *,
+    model: str,
+    over: str,
+) -> Mapping[str, int]:
     """Count the other runs of a model by the verdict of their last gate over the model `over`."""
-    last = {other: verdict for other, verdict in query(_OF_OTHERS, run=run, model=model, over=over)}  # noqa: C416 -- rows are no pairs
+    looks = query(_OF_OTHERS, run=run, model=model, over=over)
+    last = {other: verdict for other, verdict in looks}  # noqa: C416 -- rows are no pairs
     return Counter(last.values())
 
 
@@ -288,32 +246,34 @@ def listed_trials(
     named = {"run": run, "scenario": after[0], "number": after[1], "size": size}
     named |= {f"only_{column}": value for column, value in only.items()}
     wanted = "".join(f"AND {column} = :only_{column} " for column in only)
-    return [_listed_trial(*row) for row in query(_LISTED_TRIALS.format(wanted), **named)]
+    trials = []
+    for *place, errors, seconds, goal_turn, reason in query(_LISTED_TRIALS.format(wanted), **named):
+        figures = (decoded(errors), seconds, goal_turn, from_column(reason))
+        values: list[Any] = [*place, *figures]
+        trials.append(ListedTrial(*values))
+    return trials
 
 
-def _listed_trial(*row: Any) -> ListedTrial:
-    *place, errors, seconds, goal_turn, reason = row
-    values: list[Any] = [*place, decoded(errors), seconds, goal_turn, from_column(reason)]
-    return ListedTrial(*values)
-
-
-def _listed(
-    *row: Any,
-    trials: Sequence[_Ended],
-    verdicts: Mapping[str, str],
-) -> Listed:
+def _listed(row: Any, trials: Sequence[_Ended], verdict: str) -> Listed:
     run, model, simulated, started, seed, planned, complete, *rest = row
     scenarios, arm, source, labels, note = rest
+    source = decoded(source)
     counted = [trial for trial in trials if trial.outcome != Outcome.VOID]
     return Listed(
-        *(run, model, bool(simulated), started, seed, planned, bool(complete)),
+        run,
+        model,
+        bool(simulated),
+        started,
+        seed,
+        planned,
+        bool(complete),
         scenarios=tuple(decoded(scenarios)),
         arm=decoded(arm).get("name", ""),
-        source=decoded(source).get("format", ""),
-        judged=decoded(source).get("judged", True),
+        source=source.get("format", ""),
+        judged=source.get("judged", True),
         labels=tuple(decoded(labels or "[]")),
         note=note or "",
-        verdict=verdicts.get(run, ""),
+        verdict=verdict,
         outcomes=tuple(trial.outcome for trial in trials),
         errors=tuple(trial.errors for trial in counted),
         played=tuple(trial.scenario for trial in counted),
@@ -326,5 +286,6 @@ def listed_tables(query: Query) -> list[ListedTable]:
     for table, card, calls, by_class, source, imported in query(_COUNTED):
         model = decoded(card)["name"]
         errors = sum(map(sum, decoded(by_class).values()))
-        rows.append(ListedTable(table, model, sum(decoded(calls)), errors, source, imported))
+        count = sum(decoded(calls))
+        rows.append(ListedTable(table, model, count, errors, source, imported))
     return rows

@@ -9,23 +9,23 @@ A row is read and written here without an ORM, whose import takes 30 MB and 0.3 
 """
 
 import json
-import re
+import sqlite3
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
-from operator import itemgetter
+from functools import cache
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
-from agenteval.store.location import Bound, Query, Values, decoded, statements
+from agenteval.store.location import Bound, Connection, Query, Values, decoded, statements
 from agenteval.store.texts import from_column, packed, to_column
 
-_TABLE = re.compile(r"CREATE TABLE (\w+) \(")
-_COLUMN = re.compile(
-    r'  "?(?P<name>\w+)"? (?P<kind>[A-Z]+)'
-    r"(?: DEFAULT (?P<default>\S+?))?(?P<required> NOT NULL)?,?"
-)
+# What SQLite has read of its own statements describes them better than a pattern of ours would.
+_COLUMNS = """SELECT made.name, column.name, column.type, column.dflt_value, column."notnull"
+    FROM sqlite_master AS made JOIN pragma_table_info(made.name) AS column
+    WHERE made.type = 'table'"""
 _EMPTY: dict[type, str] = {dict: "{}", list: "[]"}
 
 
@@ -40,6 +40,7 @@ def _encode_json(value: Any) -> str:
         text = msgspec.json.encode(value)
     except (ValueError, OverflowError):
         return json.dumps(value)
+    # A null of msgspec's may be None, or a NaN.
     return json.dumps(value) if b"null" in text else text.decode()
 
 
@@ -51,39 +52,26 @@ def _decode_text(stored: str | None) -> str | None:
     return None if stored is None else from_column(stored)
 
 
-_ENCODERS: Mapping[str, Callable[[Any], Any]] = {
-    "JSON": _encode_json,
-    "TEXT": _encode_text,
-    "packed TEXT": packed,
-}
-_DECODERS: Mapping[str, Callable[[Any], Any]] = {
-    "JSON": decoded,
-    "TEXT": _decode_text,
-    "BOOLEAN": bool,
-}
-# The value of a column that has no default, in a row of which nothing is known yet.
-_BLANKS: Values = {
-    "VARCHAR": "",
-    "TEXT": "",
-    "JSON": [],
-    "INTEGER": 0,
-    "FLOAT": 0.0,
-    "BOOLEAN": False,
-}
-
-
 def _is_true(literal: str) -> bool:
     return literal == "1"
 
 
-# A default is written as text, whatever the kind of its column.
-_DEFAULTS: Mapping[str, Callable[[str], Any]] = {
-    "VARCHAR": str,
-    "TEXT": str,
-    "JSON": json.loads,
-    "INTEGER": int,
-    "FLOAT": float,
-    "BOOLEAN": _is_true,
+class _Kind(NamedTuple):
+    """The values of one kind of column: where there is no default, of a default, to and from it."""
+
+    blank: Any
+    read_default: Callable[[str], Any]
+    encode: Callable[[Any], Any] | None = None
+    decode: Callable[[Any], Any] | None = None
+
+
+_KINDS = {
+    "VARCHAR": _Kind("", str),
+    "TEXT": _Kind("", str, _encode_text, _decode_text),
+    "JSON": _Kind([], json.loads, _encode_json, decoded),
+    "INTEGER": _Kind(0, int),
+    "FLOAT": _Kind(0.0, float),
+    "BOOLEAN": _Kind(blank=False, read_default=_is_true, decode=bool),
 }
 
 
@@ -93,7 +81,7 @@ class Column:
 
     table: str
     name: str
-    kind: str  # VARCHAR, TEXT, JSON, INTEGER, FLOAT or BOOLEAN
+    kind: str  # one of _KINDS
     default: str | None
     is_required: bool
 
@@ -107,32 +95,34 @@ class Column:
         """The value in a row of which nothing is known yet."""
         if not self.is_required:
             return None
-        if self.default is None:
-            return _BLANKS[self.kind]
-        return _DEFAULTS[self.kind](self.default)
+        kind = _KINDS[self.kind]
+        return kind.blank if self.default is None else kind.read_default(self.default)
 
     @property
     def encode(self) -> Callable[[Any], Any] | None:
         """The function that makes a value one for the driver; None where that takes it as it is."""
-        return _ENCODERS.get(f"packed {self.kind}" if self.is_packed else self.kind)
+        return packed if self.is_packed else _KINDS[self.kind].encode
 
     @property
     def decode(self) -> Callable[[Any], Any] | None:
-        return _DECODERS.get(self.kind)
+        return _KINDS[self.kind].decode
 
 
 def _read_columns() -> dict[str, dict[str, Column]]:
     tables: dict[str, dict[str, Column]] = {}
-    for statement in statements():
-        header, *lines = statement.splitlines()
-        table = _TABLE.fullmatch(header)
-        if not table:  # an index
-            continue
-        columns = tables.setdefault(table[1], {})
-        for match in filter(None, map(_COLUMN.fullmatch, lines)):
-            name, kind, default, required = match.groups()
+    with closing(sqlite3.connect(":memory:")) as database:
+        for statement in statements():
+            database.execute(statement)
+        for table, name, kind, default, is_required in database.execute(_COLUMNS):
             literal = None if default is None else default.strip("'")
-            columns[name] = Column(table[1], name, kind, literal, bool(required))
+            columns = tables.setdefault(table, {})
+            columns[name] = Column(
+                table,
+                name,
+                kind,
+                literal,
+                bool(is_required),
+            )
     return tables
 
 
@@ -141,6 +131,11 @@ TABLES: Mapping[str, Mapping[str, Column]] = _read_columns()
 
 def blank_row(table: str) -> Values:
     """Return a row of which nothing is known yet."""
+    return dict(_blank_values(table))
+
+
+@cache
+def _blank_values(table: str) -> Values:
     return {name: column.blank for name, column in TABLES[table].items()}
 
 
@@ -163,15 +158,8 @@ class TableWriter:
         columns: Collection[str] = (),
         set_on_insert: Collection[str] = (),
     ) -> None:
-        of_table = TABLES[table]
         names = [name for name in columns or _written(table) if name not in set_on_insert]
-        # Of one column alone an itemgetter would give no tuple.
-        self._row_of = itemgetter(*names, names[-1])
-        self._encoders = [
-            (position, encode)
-            for position, name in enumerate(names)
-            if (encode := of_table[name].encode)
-        ]
+        self._encoders = [(name, TABLES[table][name].encode) for name in names]
         quoted = [f'"{name}"' for name in (*set_on_insert, *names)]  # one is called limit
         marks = ", ".join([mark] * len(quoted))
         self.insert = f'INSERT INTO "{table}" ({", ".join(quoted)}) VALUES ({marks})'  # noqa: S608 -- our own columns
@@ -179,16 +167,57 @@ class TableWriter:
         self.update = f'UPDATE "{table}" SET {changes} WHERE id = {mark}'  # noqa: S608 -- likewise
 
     def bind(self, values: Values) -> Bound:
-        *row, _ = self._row_of(values)
-        for position, encode in self._encoders:
-            row[position] = encode(row[position])
+        row = []
+        for name, encode in self._encoders:
+            value = values[name]
+            row.append(encode(value) if encode else value)
         return tuple(row)
 
 
 def _written(table: str) -> list[str]:
     """The columns but the id, where the database numbers the rows."""
     columns = TABLES[table].values()
-    return [one.name for one in columns if (one.name, one.kind) != ("id", "INTEGER")]
+    return [column.name for column in columns if (column.name, column.kind) != ("id", "INTEGER")]
+
+
+writer_of = cache(TableWriter)
+
+
+def insert_row(
+    connection: Connection,
+    table: str,
+    values: Values,
+    more: str = "",
+    columns: tuple[str, ...] = (),
+) -> list[Any]:
+    """Insert a row; return what `more`, the end of the statement, has it return."""
+    writer = writer_of(table, connection.mark, columns)
+    return connection.execute(f"{writer.insert} {more}", writer.bind(values))
+
+
+def update_row(
+    connection: Connection,
+    table: str,
+    ident: int | str,
+    values: Values,
+) -> None:
+    """Put these values into the row with this id."""
+    writer = writer_of(table, connection.mark, tuple(values))
+    connection.execute(writer.update, (*writer.bind(values), ident))
+
+
+def change_row(
+    connection: Connection,
+    table: str,
+    row: Any,
+    values: Values,
+) -> bool:
+    """Put the values into a row as `read_rows` gives it; return False if it has them already."""
+    changes = {name: value for name, value in values.items() if value != getattr(row, name)}
+    if changes:
+        update_row(connection, table, row.id, changes)
+        vars(row).update(changes)
+    return bool(changes)
 
 
 def read_rows(
@@ -200,12 +229,10 @@ def read_rows(
     """
     columns = [column for name, column in TABLES[table].items() if name not in but]
     names = [column.name for column in columns]
-    decoders = [
-        (position, decode) for position, column in enumerate(columns) if (decode := column.decode)
-    ]
+    decoders = [(column.name, column.decode) for column in columns if column.decode]
     listed = ", ".join(f'"{name}"' for name in names)
     for stored in query(f'SELECT {listed} FROM "{table}" {condition}', **values):  # noqa: S608 -- our own columns
-        row = list(stored)
-        for position, decode in decoders:
-            row[position] = decode(row[position])
-        yield SimpleNamespace(**dict(zip(names, row, strict=True)))
+        row = dict(zip(names, stored, strict=True))
+        for name, decode in decoders:
+            row[name] = decode(row[name])
+        yield SimpleNamespace(**row)

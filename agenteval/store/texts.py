@@ -16,6 +16,7 @@ from agenteval.trial.call import ToolCall
 from agenteval.trial.trial import Message, Trial
 
 Prompts = Mapping[str, Sequence[Message]]  # by the label of the agent
+Messages = Mapping[str, Message]  # by the digest
 NO_PROMPTS: Prompts = {}
 Query = Callable[..., Sequence[Sequence[Any]]]
 _ALL = "SELECT digest, data FROM message WHERE run_id = :run"
@@ -35,26 +36,32 @@ def prompt_values(trial: Trial) -> tuple[dict[str, list[str]], dict[str, str]]:
     """The digests of the messages that each agent of a trial began with; and these messages."""
     prompts: dict[str, list[str]] = {}
     messages: dict[str, str] = {}
-    for label, prompt in (("", trial.prompt), *((one.label, one.prompt) for one in trial.agents)):
-        kept = [_data(message) for message in prompt]
-        digests = [hashlib.sha256(one.encode()).hexdigest() for one in kept]
-        messages.update(zip(digests, kept, strict=True))
-        if kept:
-            prompts[label] = digests
+    beginnings = {"": trial.prompt} | {part.label: part.prompt for part in trial.agents}
+    for label, prompt in beginnings.items():
+        for message in prompt:
+            data = _data(message)
+            digest = hashlib.sha256(data.encode()).hexdigest()
+            messages[digest] = data
+            prompts.setdefault(label, []).append(digest)
     return prompts, messages
 
 
-def messages_of(query: Query, run: str, digests: Iterable[str] | None = None) -> dict[str, Message]:
+def messages_of(query: Query, run: str, digests: Iterable[str] | None = None) -> Messages:
     """The stored messages of a run by their digests: those that are wanted, or all."""
     if digests is None:
-        rows = query(_ALL, run=run)
+        rows = [*query(_ALL, run=run)]
     else:
-        rows = [row for one in digests for row in query(_ONE, run=run, digest=one)]
+        rows = []
+        for digest in digests:
+            rows += query(_ONE, run=run, digest=digest)
     return {digest: _message(data) for digest, data in rows}
 
 
-def prompts_of(digests: Mapping[str, Sequence[str]], messages: Mapping[str, Message]) -> Prompts:
-    return {agent: [messages[one] for one in of] for agent, of in digests.items()}
+def prompts_of(digests: Mapping[str, Sequence[str]], messages: Messages) -> Prompts:
+    prompts = {}
+    for agent, of_agent in digests.items():
+        prompts[agent] = [messages[digest] for digest in of_agent]
+    return prompts
 
 
 def _data(message: Message) -> str:
@@ -72,7 +79,8 @@ def _data(message: Message) -> str:
 @as_written()
 def _message(data: str) -> Message:
     stored = json.loads(data)
-    return Message(**(stored | {"calls": tuple(map(written_call, stored["calls"]))}))
+    stored["calls"] = tuple(map(written_call, stored["calls"]))
+    return Message(**stored)
 
 
 def call_fields(call: ToolCall) -> dict[str, Any]:
@@ -133,9 +141,11 @@ def from_column(stored: str) -> str:
         if stored.startswith(PACKED):
             squeezed = base64.b64decode(stored.removeprefix(PACKED))
             return _unpacked(squeezed).decode("utf-8", "surrogatepass")
-        return str(json.loads(stored.removeprefix(MARK))) if stored.startswith(MARK) else stored
+        if stored.startswith(MARK):
+            return str(json.loads(stored.removeprefix(MARK)))
     except (ValueError, zlib.error) as error:
         raise fault("of this run", f"{stored[:20]!r} is no text of ours: {error}") from error
+    return stored
 
 
 def _has_surrogate(value: str) -> bool:

@@ -79,6 +79,7 @@ def remove(store: SqlStore, run_ids: Sequence[str]) -> None:
             if connection.execute(sessions).first():
                 # Whose a file is, its digest does not tell.
                 connection.execute(delete(_LOG))
+            # Rows that refer to others go before these.
             for table in reversed(list(tables())):
                 connection.execute(delete(table).where(_rows_of(table, run_id)))
 
@@ -97,6 +98,7 @@ def copy(source: str, target: SqlStore, run_ids: Sequence[str]) -> None:
     with connected_to_read(source) as reading, target.connect() as written, written.begin():
         for run_id in run_ids:
             moved = _Moved(reading, written)
+            # A row comes after those that it refers to, whose new numbers are then known.
             for table in tables():
                 moved.copy(table, run_id)
 
@@ -120,6 +122,7 @@ class _Moved:
     def _copy_row(self, table: Table, row: dict[str, Any]) -> None:
         values = self._renumbered(table, row)
         number = values.get("id")
+        # A text is the key of this run alone, and stays.
         if not isinstance(number, int):
             self.written.execute(insert(table), values)
             return
@@ -183,6 +186,7 @@ def _pack(connection: Connection) -> None:
     last = 0
     while rows := connection.execute(_NEXT, {"last": last}).all():
         last = rows[-1].id
+        # The type of the column compresses what is written back.
         connection.execute(_PACK, [{"turn": row.id, "raw": row.raw} for row in rows])
         connection.commit()
 

@@ -17,7 +17,13 @@ from agenteval.errors import HostError, UsageError
 from agenteval.protocols import TrialKey
 from agenteval.store import read
 from agenteval.store.location import Bound, Connection, Location, Values
-from agenteval.store.tables import TableWriter, blank_row, columns_but
+from agenteval.store.tables import (
+    TableWriter,
+    blank_row,
+    columns_but,
+    insert_row,
+    writer_of,
+)
 from agenteval.store.texts import prompt_values
 from agenteval.trial.run import Run, judged_by
 from agenteval.trial.session import Session
@@ -25,6 +31,9 @@ from agenteval.trial.summary import ImportedCounts
 from agenteval.trial.trial import CallRecord, Trial, Turn
 
 _PLACE = ("run_id", "number", "scenario", "seed")  # of a trial; known when it begins
+# The column `recovery` stays NULL until the trial has ended.
+_AT_FIRST = columns_but("trial", "id", "recovery")
+_AT_LAST = columns_but("trial", "id", *_PLACE, "shard", "replaced")
 
 
 def run_values(run: Run) -> Values:
@@ -109,7 +118,11 @@ class SessionTables:
         self.trial = TableWriter("trial", mark, set_on_insert=_PLACE)
         self.turn = TableWriter("turn", mark, set_on_insert=("trial_id",))
         self.call = TableWriter("call", mark, set_on_insert=("trial_id",))
-        self.session = TableWriter("session", mark, set_on_insert=("run_id", "trial_id"))
+        self.session = TableWriter(
+            "session",
+            mark,
+            set_on_insert=("run_id", "trial_id"),
+        )
 
     def entry(self, judged: Judged) -> Entry:
         session, trial = judged.session, judged.trial
@@ -123,20 +136,19 @@ class SessionTables:
             seed=trial.seed,
             trial=self.trial.bind(blank_row("trial") | read.ended_values(trial)),
             about=self.session.bind(_about(judged)),
-            turns=[self.turn.bind(one) for one in turns],
+            turns=[self.turn.bind(values) for values in turns],
             calls=self._calls(judged),
         )
 
     def _calls(self, judged: Judged) -> list[Bound]:
         policy = next(iter(judged.policies.values()), "")
         known = {"agent": "", "policy": policy, "taxonomy": self._taxonomy}
-        return [
-            self.call.bind(
-                read.call_values(0, record, **known)
-                | {"derived": derived, "offending": offending, "shape": shape}
-            )
-            for record, derived, offending, shape in judged.records
-        ]
+        calls = []
+        for record, derived, offending, shape in judged.records:
+            values = read.call_values(0, record, **known)
+            values |= {"derived": derived, "offending": offending, "shape": shape}
+            calls.append(self.call.bind(values))
+        return calls
 
 
 def _about(judged: Judged) -> Values:
@@ -175,38 +187,46 @@ class RunRecorder:
     _ids: dict[TrialKey, int] = field(default_factory=dict)
     _messages: set[str] = field(default_factory=set)  # digests of those that are stored
     _unwritten: dict[TrialKey, Bound] = field(default_factory=dict)  # a turn without a call yet
-    _trials: TableWriter = field(init=False)
-    _ends: TableWriter = field(init=False)
-    _turns: TableWriter = field(init=False)
-    _calls: TableWriter = field(init=False)
-
-    def __post_init__(self) -> None:
-        mark = self.connection.mark
-        # The column `recovery` stays NULL until the trial has ended.
-        self._trials = TableWriter("trial", mark, columns_but("trial", "id", "recovery"))
-        ended = columns_but("trial", "id", *_PLACE, "shard", "replaced")
-        self._ends = TableWriter("trial", mark, ended)
-        self._turns = TableWriter("turn", mark)
-        self._calls = TableWriter("call", mark)
 
     def begin(self, key: TrialKey) -> bool:
         """Claim the trial; return False if another process has claimed it before."""
         values = blank_row("trial") | {"run_id": self.run_id, "shard": self.shard, **asdict(key)}
-        claim = "" if self.shard is None else " ON CONFLICT DO NOTHING"
-        begins = f"{self._trials.insert}{claim} RETURNING id"
-        made = self.connection.execute(begins, self._trials.bind(values))
+        claim = "" if self.shard is None else "ON CONFLICT DO NOTHING"
+        made = insert_row(self.connection, "trial", values, f"{claim} RETURNING id", _AT_FIRST)
         if made:
             self._ids[key] = made[0][0]
         return bool(made)
 
-    def turn(self, key: TrialKey, number: int, turn: Turn, *, agent: str = "") -> None:
-        values = read.turn_values(self._ids[key], number, turn, agent=agent)
+    @property
+    def _turns(self) -> TableWriter:
+        return writer_of("turn", self.connection.mark)
+
+    def turn(
+        self,
+        key: TrialKey,
+        number: int,
+        turn: Turn,
+        *,
+        agent: str = "",
+    ) -> None:
+        values = read.turn_values(
+            self._ids[key],
+            number,
+            turn,
+            agent=agent,
+        )
         self._write_unwritten(key)
         self._unwritten[key] = self._turns.bind(values)
         if self.connection.database != "postgresql":
             self._write_unwritten(key)
 
-    def call(self, key: TrialKey, record: CallRecord, *, agent: str = "") -> None:
+    def call(
+        self,
+        key: TrialKey,
+        record: CallRecord,
+        *,
+        agent: str = "",
+    ) -> None:
         values = read.call_values(
             self._ids[key],
             record,
@@ -214,10 +234,12 @@ class RunRecorder:
             policy=self.digests[judged_by(key.scenario, agent.rpartition("/")[0])],
             taxonomy=self.taxonomy,
         )
-        statement, held = self._calls.insert, self._unwritten.get(key, ())
-        if held:
+        calls = writer_of("call", self.connection.mark)
+        statement = calls.insert
+        turn = self._unwritten.get(key, ())
+        if turn:
             statement = f"WITH its_turn AS ({self._turns.insert}) {statement}"
-        self.connection.execute(statement, held + self._calls.bind(values))
+        self.connection.execute(statement, turn + calls.bind(values))
         self._unwritten.pop(key, None)
 
     def _write_unwritten(self, key: TrialKey) -> None:
@@ -230,13 +252,20 @@ class RunRecorder:
         prompts, messages = prompt_values(trial)
         self._keep(messages)
         values = read.ended_values(trial) | {"prompts": prompts}
-        bound = (*self._ends.bind(values), self._ids[key])
+        ends = writer_of("trial", self.connection.mark, _AT_LAST)
+        bound = (*ends.bind(values), self._ids[key])
+        # Another process may have set the trial aside: then it stays as that left it.
         with _through_to_the_disk(self.connection):
-            self.connection.execute(f"{self._ends.update} AND NOT replaced", bound)
+            self.connection.execute(f"{ends.update} AND NOT replaced", bound)
 
     def _keep(self, messages: Mapping[str, str]) -> None:
         for digest in messages.keys() - self._messages:
-            self.connection.ask(_MESSAGE, run_id=self.run_id, digest=digest, data=messages[digest])
+            self.connection.ask(
+                _MESSAGE,
+                run_id=self.run_id,
+                digest=digest,
+                data=messages[digest],
+            )
             self._messages.add(digest)
 
 
@@ -281,14 +310,18 @@ class Hold(Enum):
 
 @contextmanager
 def claimed(
-    where: Location, another: Callable[[], Connection], run_id: str, how: Hold = Hold.ALONE
+    where: Location,
+    another: Callable[[], Connection],
+    run_id: str,
+    how: Hold = Hold.ALONE,
 ) -> Iterator[None]:
     """Hold the run. Raises UsageError while another process holds it other than together.
 
     A store of one file knows processes, not claims: of two claims that one process has, the end of
     either ends both. PostgreSQL holds it for `another` connection.
     """
-    number = int.from_bytes(hashlib.sha256(run_id.encode()).digest()[:8]) >> (64 - _BITS)
+    digest = hashlib.sha256(run_id.encode()).digest()
+    number = int.from_bytes(digest[:8]) >> (64 - _BITS)
     with _lock(where, another, number, how) as held:
         if not held:
             raise UsageError(
@@ -298,7 +331,10 @@ def claimed(
 
 
 def _lock(
-    where: Location, another: Callable[[], Connection], number: int, how: Hold
+    where: Location,
+    another: Callable[[], Connection],
+    number: int,
+    how: Hold,
 ) -> AbstractContextManager[bool]:
     if where.url.startswith("postgresql"):
         return _in_database(another, number, how)
@@ -313,6 +349,7 @@ def _in_file(path: Path, number: int, how: Hold) -> Iterator[bool]:
     """A lock on one byte, which the system takes back when the process is gone."""
     with path.open("a+b") as claims:
         try:
+            # The byte need not be there: a lock may lie beyond the end of the file.
             fcntl.lockf(claims, how.value[0], 1, number)
         except (BlockingIOError, PermissionError):  # as the system says that another one has it
             yield False

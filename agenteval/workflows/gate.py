@@ -37,8 +37,8 @@ from agenteval.stats.promotion import (
     repeated,
 )
 from agenteval.stats.rates import Estimand, estimand
-from agenteval.store.read import load_summary
-from agenteval.store.search import garbled, rejudged, replayed
+from agenteval.store.read import load_summary, replayed
+from agenteval.store.search import garbled, rejudged
 from agenteval.store.sql import SqlStore, keep_look, opened
 from agenteval.store.summaries import verdicts_of_others
 from agenteval.trial.run import (

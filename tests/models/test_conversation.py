@@ -4,7 +4,7 @@ import pytest
 
 from agenteval.models.oracle import Oracle
 from agenteval.models.player import PastCall
-from agenteval.models.simulated import past_calls
+from agenteval.models.simulated import _past_calls
 from agenteval.play import tools as tool_texts
 from agenteval.prompt.arm import STRICT
 from agenteval.sandbox.maker import render
@@ -36,8 +36,7 @@ def test_calls_are_paired_with_their_replies_by_id_and_else_in_order():
         tool("0", [{"type": "text", "text": "fine"}]),
         tool("0", "an answer to nothing"),
     ]
-
-    assert past_calls(messages) == [
+    assert _past_calls(messages) == [
         PastCall("read", {"path": "y"}, denied=True, reply="Permission denied: no"),
         PastCall("bash", {"command": "x"}, denied=False, reply="ok"),
         PastCall("bash", None, denied=True, reply="Invalid tool call: arguments are not JSON"),
@@ -66,8 +65,7 @@ def test_calls_are_paired_with_their_replies_by_id_and_else_in_order():
     ],
 )
 def test_a_denial_is_known_by_how_it_begins(reply, denied):
-    (call,) = past_calls([assistant(("a", "bash", "{}")), tool("a", reply)])
-
+    (call,) = _past_calls([assistant(("a", "bash", "{}")), tool("a", reply)])
     assert call.denied is denied
 
 

@@ -13,7 +13,7 @@ from aiohttp import web
 from agenteval.config.models import ModelEntry
 from agenteval.errors import Cause, InfrastructureError, UnservedError, UsageError
 from agenteval.models import endpoints
-from agenteval.models.endpoints import EndpointsHealth, health_of, model_of
+from agenteval.models.endpoints import _EndpointsHealth, health_of, model_of
 from agenteval.models.openai_client import OpenAIModel
 from agenteval.trial.run import Crash
 from agenteval.trial.trial import Message
@@ -327,7 +327,7 @@ async def test_a_trial_that_moves_leaves_its_place_to_another(monkeypatch) -> No
 
 async def test_a_crash_is_looked_for_at_the_server_that_failed_and_names_it() -> None:
     crashes: list[Crash] = []
-    async with served(2) as scene, EndpointsHealth(scene.entry, crashes.append) as health:
+    async with served(2) as scene, _EndpointsHealth(scene.entry, crashes.append) as health:
         url = scene.servers[1].url
         await scene.servers[1].stop()
         here, there = (InfrastructureError("reset", Cause.LOST) for _ in range(2))
@@ -340,4 +340,4 @@ async def test_a_crash_is_looked_for_at_the_server_that_failed_and_names_it() ->
 def test_a_model_of_one_server_is_asked_as_it_always_was() -> None:
     entry = ModelEntry(base_url="http://localhost:1/v1", model="m")
     assert isinstance(model_of(entry, print), OpenAIModel)
-    assert not isinstance(health_of(entry, print), EndpointsHealth)
+    assert not isinstance(health_of(entry, print), _EndpointsHealth)

@@ -4,12 +4,10 @@ import asyncio
 import json
 
 import pytest
-from hostile import Play, in_turn, sends, serving
+from hostile import Play, model_behind, sends
 
-from agenteval.config.models import ModelEntry
 from agenteval.errors import Cause, InfrastructureError, OutgrownError, UnservedError, UsageError
 from agenteval.models.failures import retry_after
-from agenteval.models.openai_client import OpenAIModel
 from agenteval.trial.call import Blame
 from agenteval.trial.trial import Message, Turn
 
@@ -35,11 +33,10 @@ def within(said: str, *, streamed: bool) -> Play:
 
 
 async def asked(*plays: Play) -> Turn:
-    async with serving(in_turn(*plays)) as url:
-        async with OpenAIModel(ModelEntry(base_url=url, model="m")) as model:
-            for _ in plays[1:]:
-                await model.ask(FIRST, [], seed=1)
-            return await model.ask(FIRST, [], seed=1)
+    async with model_behind(*plays) as model:
+        for _ in plays[1:]:
+            await model.ask(FIRST, [], seed=1)
+        return await model.ask(FIRST, [], seed=1)
 
 
 GOOD = answers(200, '{"choices": [{"message": {"content": "Well."}, "finish_reason": "stop"}]}')
@@ -103,10 +100,9 @@ async def test_nothing_of_an_error_is_passed_on_to_a_program_that_asked() -> Non
     async def write(part: bytes) -> None:
         passed.append(part)
 
-    async with serving(within(error(429), streamed=False)) as url:
-        async with OpenAIModel(ModelEntry(base_url=url, model="m")) as model:
-            with pytest.raises(UnservedError):
-                await model.relay({"messages": []}, seed=1, write=write)
+    async with model_behind(within(error(429), streamed=False)) as model:
+        with pytest.raises(UnservedError):
+            await model.relay({"messages": []}, seed=1, write=write)
     assert passed == []
 
 

@@ -6,7 +6,7 @@ import re
 import socket
 
 import pytest
-from hostile import Play, in_turn, sends, serving
+from hostile import Play, model_behind, sends
 
 from agenteval.classes.judge import judge
 from agenteval.config.allowlists import load_policy
@@ -52,15 +52,6 @@ async def hangs_up(_: asyncio.StreamWriter) -> None:
 
 async def sleeps(_: asyncio.StreamWriter) -> None:
     await asyncio.sleep(30)
-
-
-async def failure(play: Play) -> InfrastructureError:
-    async with serving(play) as url:
-        entry = ModelEntry(base_url=url, model="m", timeouts=Timeouts(request=1.0))
-        async with OpenAIModel(entry) as model:
-            with pytest.raises(InfrastructureError) as raised:
-                await model.ask(ASKED, [], seed=1)
-    return raised.value
 
 
 # what the server does, the cause, and after how many seconds it may be asked again (-1: never)
@@ -110,7 +101,10 @@ CASES: dict[str, tuple[Play, Cause, float | None]] = {
 async def test_a_failure_has_a_cause_and_only_what_was_not_taken_may_be_asked_again(
     play, cause, after
 ) -> None:
-    error = await failure(play)
+    async with model_behind(play, timeouts=Timeouts(request=1.0)) as model:
+        with pytest.raises(InfrastructureError) as raised:
+            await model.ask(ASKED, [], seed=1)
+    error = raised.value
     again = error.after if isinstance(error, UnservedError) else -1
     assert (error.cause, again) == (cause, after)
 
@@ -139,18 +133,16 @@ async def test_a_conversation_that_outgrew_the_context_is_no_fault_of_the_server
     good = answers(200, completion("m"))
     event = f"data: {json.dumps({'error': {'message': said}})}\n\n".encode()
     long = sends(event) if status == 200 else answers(status, said)
-    async with serving(in_turn(good, long)) as url:
-        async with OpenAIModel(ModelEntry(base_url=url, model="m")) as model:
+    async with model_behind(good, long) as model:
+        await model.ask(ASKED, [], seed=1)
+        with pytest.raises(OutgrownError, match=re.escape(said[:20])):
             await model.ask(ASKED, [], seed=1)
-            with pytest.raises(OutgrownError, match=re.escape(said[:20])):
-                await model.ask(ASKED, [], seed=1)
 
 
 async def test_a_first_prompt_that_does_not_fit_is_the_users_to_mend() -> None:
-    async with serving(answers(*LONG[0])) as url:
-        async with OpenAIModel(ModelEntry(base_url=url, model="m")) as model:
-            with pytest.raises(UsageError, match="maximum context length"):
-                await model.ask(ASKED[:2], [], seed=1)
+    async with model_behind(answers(*LONG[0])) as model:
+        with pytest.raises(UsageError, match="maximum context length"):
+            await model.ask(ASKED[:2], [], seed=1)
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 405, 422])
@@ -159,21 +151,19 @@ async def test_what_is_refused_once_the_model_was_served_costs_one_trial_and_no_
     status, asked
 ) -> None:
     plays = (answers(200, completion("m")), answers(status, "content management policy"))
-    async with serving(in_turn(*plays)) as url:
-        async with OpenAIModel(ModelEntry(base_url=url, model="m")) as model:
-            await model.ask(ASKED, [], seed=1)
-            with pytest.raises(InfrastructureError, match=f"{status}: .*policy") as raised:
-                await model.ask(asked, [], seed=2)
+    async with model_behind(*plays) as model:
+        await model.ask(ASKED, [], seed=1)
+        with pytest.raises(InfrastructureError, match=f"{status}: .*policy") as raised:
+            await model.ask(asked, [], seed=2)
     assert raised.value.cause is Cause.REFUSED
 
 
 async def test_a_call_that_a_server_could_not_read_was_served() -> None:
     said = json.dumps({"error": {"code": 500, "message": GRAMMAR + "look"}})
-    async with serving(in_turn(answers(500, said), answers(403, "WAF"))) as url:
-        async with OpenAIModel(ModelEntry(base_url=url, model="m")) as model:
+    async with model_behind(answers(500, said), answers(403, "WAF")) as model:
+        await model.ask(ASKED, [], seed=1)
+        with pytest.raises(InfrastructureError, match="WAF"):
             await model.ask(ASKED, [], seed=1)
-            with pytest.raises(InfrastructureError, match="WAF"):
-                await model.ask(ASKED, [], seed=1)
 
 
 GRAMMAR = "got exception: Unexpected empty grammar stack after accepting piece: "
@@ -195,7 +185,7 @@ async def test_a_tool_that_the_servers_grammar_does_not_know_is_a_call_to_it(
 ) -> None:
     said = json.dumps({"error": {"code": 500, "message": GRAMMAR + piece}})
     play = sends(f"data: {said}\n\n".encode()) if streamed else answers(500, said)
-    async with serving(play) as url, OpenAIModel(ModelEntry(base_url=url, model="m")) as model:
+    async with model_behind(play) as model:
         turn = await model.ask(ASKED, [], seed=1)
     (call,), (seen,) = turn.calls, turn.malformed
     verdict = judge(call, load_policy("notes", roots=[shipped()]))
@@ -224,9 +214,8 @@ async def test_nobody_at_the_port_was_not_asked() -> None:
     ],
 )
 async def test_a_500_about_what_the_model_wrote_is_the_models_and_no_void(said) -> None:
-    async with serving(answers(500, said)) as url:
-        async with OpenAIModel(ModelEntry(base_url=url, model="m")) as model:
-            turn = await model.ask(ASKED, [], seed=1)
+    async with model_behind(answers(500, said)) as model:
+        turn = await model.ask(ASKED, [], seed=1)
     assert turn.calls[0].raw == said
 
 
@@ -234,12 +223,7 @@ async def test_a_500_about_what_the_model_wrote_is_the_models_and_no_void(said) 
     "second", [answers(200, completion("other")), answers(404, "no model m")], ids=["reply", "404"]
 )
 async def test_a_model_that_changes_in_mid_run_is_a_void(second) -> None:
-    plays = iter([answers(200, completion("one")), second])
-
-    async def play(writer: asyncio.StreamWriter) -> None:
-        await next(plays)(writer)
-
-    async with serving(play) as url, OpenAIModel(ModelEntry(base_url=url, model="m")) as model:
+    async with model_behind(answers(200, completion("one")), second) as model:
         first = await model.ask(ASKED, [], seed=1)
         with pytest.raises(InfrastructureError) as raised:
             await model.ask(ASKED, [], seed=1)
@@ -255,9 +239,8 @@ async def test_a_model_that_changes_in_mid_run_is_a_void(second) -> None:
     ],
 )
 async def test_a_reply_that_was_cut_in_a_passage_without_end_says_so(finish, text, repeats) -> None:
-    async with serving(answers(200, completion("m", finish, text))) as url:
-        async with OpenAIModel(ModelEntry(base_url=url, model="m")) as model:
-            turn = await model.ask(ASKED, [], seed=1)
+    async with model_behind(answers(200, completion("m", finish, text))) as model:
+        turn = await model.ask(ASKED, [], seed=1)
     assert turn.repeats == repeats
 
 
@@ -265,7 +248,6 @@ async def test_a_reply_that_was_cut_in_a_passage_without_end_says_so(finish, tex
 async def test_a_stream_that_repeats_itself_is_not_read_to_its_end(field) -> None:
     event = {"choices": [{"index": 0, "delta": {field: "I wait. "}, "finish_reason": None}]}
     words = f"data: {json.dumps(event)}\n\n".encode() * 100
-    async with serving(sends(*[words] * 1000, pause=0.0)) as url:
-        async with OpenAIModel(ModelEntry(base_url=url, model="m")) as model:
-            turn = await model.ask(ASKED, [], seed=1)
+    async with model_behind(sends(*[words] * 1000)) as model:
+        turn = await model.ask(ASKED, [], seed=1)
     assert (turn.repeats, turn.finish_reason, len(turn.raw) < 10**6) == ("I wait. ", REPEATS, True)

@@ -5,7 +5,7 @@ import json
 import tracemalloc
 
 import pytest
-from hostile import Play, floods, sends, serving
+from hostile import Play, floods, model_behind, sends, serving
 
 from agenteval.config.models import ModelEntry, Timeouts
 from agenteval.errors import Cause, InfrastructureError
@@ -118,13 +118,11 @@ def drips(pieces: int, every: float) -> Play:
 @pytest.mark.slow
 async def test_a_server_that_is_slow_and_goes_on_gets_more_time() -> None:
     """Thirty tokens a second, where limits are written for forty: seven seconds become nine."""
-    async with serving(drips(250, every=0.033)) as url:
-        entry = ModelEntry(base_url=url, model="m", timeouts=Timeouts(request=7.0))
-        async with OpenAIModel(entry) as model:
-            turn = await model.ask(LATER, [], seed=1)
-            assert (turn.timing.pieces, 8 < turn.seconds < 9, 1.2 < model.stretch() < 1.5) == (
-                *(250, True, True),
-            )
+    async with model_behind(drips(250, every=0.033), timeouts=Timeouts(request=7.0)) as model:
+        turn = await model.ask(LATER, [], seed=1)
+        assert (turn.timing.pieces, 8 < turn.seconds < 9, 1.2 < model.stretch() < 1.5) == (
+            *(250, True, True),
+        )
 
 
 async def test_a_compressed_reply_is_refused_as_its_size_is_unknown() -> None:
@@ -138,18 +136,16 @@ async def test_a_connection_that_is_held_open_after_done_does_not_hold_us() -> N
     ends = event({}, "stop") + b"data: [DONE]\n\n"
     async with serving(sends(WORD, ends, pause=0.01)) as url:
         quick = await ask(url)
-    async with serving(sends(WORD + ends, pause=30.0)) as url:
-        held = ModelEntry(base_url=url, model="m", timeouts=Timeouts(request=20.0))
-        async with OpenAIModel(held) as model:
-            slow = await model.ask(LATER, [], seed=1)
+    held = sends(WORD + ends, pause=30.0)
+    async with model_behind(held, timeouts=Timeouts(request=20.0)) as model:
+        slow = await model.ask(LATER, [], seed=1)
     assert (slow.text, slow.text == quick.text, slow.seconds < 5) == ("word ", True, True)
 
 
 async def test_a_whole_reply_on_a_connection_left_open_is_read_without_its_end() -> None:
-    async with serving(sends(WORD + event({}, "stop"), pause=30.0)) as url:
-        held = ModelEntry(base_url=url, model="m", timeouts=Timeouts(request=20.0))
-        async with OpenAIModel(held) as model:
-            turn = await model.ask(LATER, [], seed=1)
+    held = sends(WORD + event({}, "stop"), pause=30.0)
+    async with model_behind(held, timeouts=Timeouts(request=20.0)) as model:
+        turn = await model.ask(LATER, [], seed=1)
     assert (turn.text, turn.finish_reason, turn.seconds < 20) == ("word ", "stop", True)
 
 

@@ -24,10 +24,7 @@ WHOLE = json.dumps(
                 "message": {
                     "content": None,
                     "tool_calls": [
-                        {
-                            "id": "a",
-                            "function": {"name": "bash", "arguments": '{"command": "ls"}'},
-                        }
+                        {"id": "a", "function": {"name": "bash", "arguments": '{"command": "ls"}'}}
                     ],
                 },
                 "finish_reason": "tool_calls",

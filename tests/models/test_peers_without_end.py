@@ -170,7 +170,7 @@ async def test_a_list_of_models_ends_in_time_with_one_line(play, _, refusal) -> 
 async def test_a_page_of_a_server_ends_in_time(play, _, __) -> None:
     async with serving(play) as url:
         with measured() as fits:
-            page = await asyncio.to_thread(servers.fetch_page, entry(url), "/metrics", 5.0)
+            page = await servers.fetch_page(entry(url), "/metrics", 5.0)
     assert (page is None or len(page.text) <= servers.LARGEST, fits[1]) == (True, True)
 
 

@@ -15,13 +15,12 @@ from agenteval.classes.judge import judge
 from agenteval.config.allowlists import load_policy
 from agenteval.config.scenarios import load_fixture
 from agenteval.errors import UsageError
+from agenteval.models.oracle import as_tool_call
 from agenteval.models.persona import NAMES, Persona, Written, load_persona
 from agenteval.models.player import PastCall, Player
-from agenteval.models.request import parse_arguments
 from agenteval.policy.policy import World
 from agenteval.prompt.prompt import Prompt
 from agenteval.sandbox.maker import render
-from agenteval.trial.call import ToolCall
 from agenteval.trial.trial import Step
 
 TOOLS = frozenset({"bash", "read"})
@@ -42,9 +41,7 @@ def rules(number: int):
 
 @cache
 def denied(number: int, written: Written) -> bool:
-    arguments, malformed = parse_arguments(written.arguments)
-    call = ToolCall("a", written.name, written.arguments, arguments, malformed)
-    return not judge(call, *rules(number)).allowed
+    return not judge(as_tool_call(written), *rules(number)).allowed
 
 
 def play(name: str, number: int, trial: int) -> list[tuple[str, bool]]:
@@ -59,7 +56,7 @@ def play(name: str, number: int, trial: int) -> list[tuple[str, bool]]:
             return calls
         for call in reply.calls:
             slip = denied(number // 3, call)
-            arguments, _ = parse_arguments(call.arguments)
+            arguments = as_tool_call(call).arguments
             seen.append(PastCall(call.name, arguments, slip, "" if slip else world))
             calls.append((f"{call.name} {call.arguments}", slip))
     return calls
@@ -118,9 +115,7 @@ def deviation(per_trial: list[tuple[int, int]], rate: float) -> float:
 )
 def test_a_persona_has_the_counts_of_the_article(name, calls, errors, rows):
     persona = load_persona(name)
-
     counts = {row: slips.count for row, slips in persona.slips.items()}
-
     assert (persona.calls, counts) == (calls, rows)
     assert persona.rate == pytest.approx(errors / calls)
     assert sum(persona.weights().values()) == pytest.approx(persona.rate)
@@ -130,7 +125,6 @@ def test_a_persona_has_the_counts_of_the_article(name, calls, errors, rows):
 @pytest.mark.parametrize("name", NAMES)
 def test_a_large_count_of_errors_lies_inside_its_interval(name):
     per_trial = [(sum(slip for _, slip in trial), len(trial)) for trial in played(name)]
-
     assert sum(calls for _, calls in per_trial) > 12_000
     assert abs(deviation(per_trial, load_persona(name).rate)) < 3.3  # 99.9 %
 
@@ -142,7 +136,6 @@ def test_each_kind_of_slip_comes_as_often_as_its_share(name):
     for trial in range(6000):
         player = Player(persona, prompts()[0], TOOLS, Random(f"{name}/{trial}"))
         drawn[player.kind()] += 1
-
     far = {
         kind: count
         for kind, share in persona.weights().items()
@@ -150,7 +143,6 @@ def test_each_kind_of_slip_comes_as_often_as_its_share(name):
         if (p := share / persona.rate)
         and abs(count - 6000 * p) > 3.9 * math.sqrt(6000 * p * (1 - p))
     }
-
     assert far == {}
 
 
@@ -170,7 +162,6 @@ def rate_after(name: str, *, denied: bool) -> float:
 def test_what_follows_a_denial_is_denied_as_often_as_the_recovery_says(name):
     persona = load_persona(name)
     again = persona.recovery.again / (1 - persona.recovery.stop)
-
     assert rate_after(name, denied=True) == pytest.approx(again, abs=0.04)
     assert rate_after(name, denied=False) == pytest.approx(persona.slip_after_allowed, abs=0.01)
 
@@ -186,7 +177,6 @@ def closed(name: str) -> float:
 @pytest.mark.slow
 def test_after_a_denial_the_large_fast_model_often_never_closes_and_the_dense_one_does():
     shares = {name: closed(name) for name in NAMES}
-
     assert shares["sim/qwen3.6-35b"] < 0.5 < shares["sim/qwen3.5-122b"] < 0.96
     assert shares["sim/qwen3.5-27b"] > 0.96
 
@@ -194,10 +184,8 @@ def test_after_a_denial_the_large_fast_model_often_never_closes_and_the_dense_on
 def test_the_chance_to_slip_follows_from_rate_and_recovery():
     persona = load_persona("sim/qwen3.6-35b")
     a, d, s = persona.slip_after_allowed, persona.recovery.again, persona.recovery.stop
-
     denied = a / (1 - d)
     allowed = 1 - a * s / (1 - d)
-
     assert denied / (denied + allowed) == pytest.approx(19 / 158)
 
 
@@ -220,7 +208,6 @@ def test_an_unknown_simulated_model_is_named_with_the_known_ones():
 )
 def test_a_persona_that_cannot_be_is_refused(change, says):
     fields = load_persona("sim/qwen3.6-35b").model_dump()
-
     with pytest.raises(ValidationError, match=says):
         Persona.model_validate({**fields, **change})
 
@@ -231,7 +218,6 @@ def test_a_slip_of_reading_needs_the_read_tool():
         Player(persona, prompts()[0], frozenset({"bash"}), Random(f"x{number}")).kind()
         for number in range(300)
     }
-
     assert "read-rendered" not in kinds
 
 
@@ -270,7 +256,6 @@ def call(command: str, reply: str = "", *, was: bool = False) -> PastCall:
 def test_a_pivot_takes_a_call_of_another_script_that_was_not_made_or_asks_it_for_help():
     prompt = plain(["a.py", "b.py", "c.py", "end.py"], told="`scripts/a.py`, `scripts/d.py --all`")
     past = [call("a.py"), call("b.py | head", was=True)]
-
     assert commands(persona(pivot=1.0), prompt, past) == {"a.py --help", "c.py", "d.py --help"}
 
 
@@ -278,7 +263,6 @@ def test_a_pivot_goes_the_authors_other_way_and_on_to_the_end_of_it():
     prompt = plain(["a.py", "b.py", "end.py"], ("a.py", "sql.py", "end.py"))
     past = [call("a.py"), call("b.py | head", was=True)]
     turned = [*past, call("sql.py")]
-
     assert commands(persona(pivot=1.0), prompt, past) == {"sql.py"}
     assert commands(persona(), prompt, turned) == {"end.py"}
     assert commands(persona(), prompt, [*turned, call("end.py")]) == {""}
@@ -286,7 +270,6 @@ def test_a_pivot_goes_the_authors_other_way_and_on_to_the_end_of_it():
 
 def test_nothing_is_turned_to_once_the_work_is_being_closed_by_the_other_way():
     prompt = plain(["a.py", "end.py"], ("sql.py", "end.py"))
-
     assert commands(persona(pivot=1.0), prompt, [call("a.py"), call("end.py | jq", was=True)]) == {
         "end.py"
     }
@@ -302,7 +285,6 @@ def test_what_is_turned_to_is_allowed_wherever_a_trial_stands(number):
         for place in range(len(made))
         for step in player.pivots(player.standing([*made[:place], slip]))
     ]
-
     assert pivots
     assert [pivot for pivot in pivots if denied(number, pivot)] == []
 
@@ -310,7 +292,6 @@ def test_what_is_turned_to_is_allowed_wherever_a_trial_stands(number):
 def test_a_value_that_no_text_told_is_looked_up_before_it_is_used():
     prompt = plain(["list.py", "show.py --id 17", "end.py"], id=17)
     told = plain(["list.py", "show.py --id 17", "end.py"], told="Note 17 is wanted.", id=17)
-
     assert commands(persona(), prompt, []) == {"list.py"}
     assert commands(persona(), told, []) == {"list.py", "list.py + show.py --id 17"}
 
@@ -319,7 +300,6 @@ def test_a_wrong_answer_is_another_value_that_was_read_and_the_work_goes_on():
     prompt = plain(["list.py", "keep.py --day 2026-03-07 --limit 5", "end.py"], day="2026-03-07")
     past = [call("list.py", "2026-03-07: 81, 2026-03-09: 79; total 5")]
     wrong = "keep.py --day 2026-03-09 --limit 5"
-
     assert commands(persona(wrong=1.0), prompt, past) == {wrong}
     assert commands(persona(), prompt, past) == {"keep.py --day 2026-03-07 --limit 5"}
     assert commands(persona(), prompt, [*past, call(wrong)]) == {"end.py"}
@@ -328,7 +308,6 @@ def test_a_wrong_answer_is_another_value_that_was_read_and_the_work_goes_on():
 def test_a_sum_that_nothing_shows_may_be_wrong_and_a_value_that_the_task_tells_is_not():
     prompt = plain(["list.py", "end.py --sum 12.50 --of 33"], told="Of 33.", total="12.50", of=33)
     found = commands(persona(wrong=1.0), prompt, [call("list.py", "6 6.50")])
-
     assert found == {"end.py --sum 6.50 --of 33"}
     assert commands(persona(wrong=1.0), prompt, [call("list.py", "none")]) == {
         f"end.py --sum 12.{50 + more} --of 33" for more in range(1, 10)
@@ -351,6 +330,5 @@ def test_a_closing_value_is_as_often_wrong_as_the_persona_says(name):
             asked += bool(closing)
             wrong += bool(closing) and closing[0] not in right
     chance = load_persona(name).work.wrong
-
     assert asked > 200
     assert abs(wrong - asked * chance) < 3.9 * math.sqrt(asked * chance * (1 - chance))

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from agenteval.models.endpoints import PowerMeter, UnobservableError, gpu_watts
+from agenteval.models.endpoints import _gpu_watts, _PowerMeter, _UnobservableError
 
 HERE = "http://127.0.0.1:8000/v1"
 
@@ -37,15 +37,15 @@ def nvml(*milliwatts: int | Exception, init: Exception | None = None) -> SimpleN
 def test_the_real_binding_answers_what_it_is_asked() -> None:
     """Without a driver it says so; with one it gives watts."""
     try:
-        said = str(gpu_watts(HERE)() > 0)
-    except UnobservableError as error:
+        said = str(_gpu_watts(HERE)() > 0)
+    except _UnobservableError as error:
         said = str(error)
     assert re.fullmatch("True|NVML: .*(?:Not Found|Not Supported|not known|Driver).*", said)
 
 
 def test_watts_over_time_are_joules() -> None:
     before = time.perf_counter()
-    with PowerMeter(lambda: 100.0, every=0.01) as meter:
+    with _PowerMeter(lambda: 100.0, every=0.01) as meter:
         began = time.perf_counter()
         time.sleep(0.1)
         least = 100 * (time.perf_counter() - began)
@@ -60,10 +60,10 @@ def test_a_meter_that_missed_a_reading_tells_nothing() -> None:
         reading = next(readings, None)
         if reading is None:
             gone.set()
-            raise UnobservableError("the driver went away")
+            raise _UnobservableError("the driver went away")
         return reading
 
-    with PowerMeter(watts, every=0.01) as meter:
+    with _PowerMeter(watts, every=0.01) as meter:
         gone.wait()
     assert meter.joules() is None
 
@@ -71,7 +71,7 @@ def test_a_meter_that_missed_a_reading_tells_nothing() -> None:
 @pytest.mark.parametrize("url", [HERE, "http://localhost:8000/v1", "http://[::1]:8000/v1"])
 def test_the_watts_of_all_gpus_are_added(monkeypatch, url) -> None:
     monkeypatch.setitem(sys.modules, "pynvml", nvml(350_000, 70_500))
-    assert gpu_watts(url)() == 420.5
+    assert _gpu_watts(url)() == 420.5
 
 
 @pytest.mark.parametrize(
@@ -87,5 +87,5 @@ def test_the_watts_of_all_gpus_are_added(monkeypatch, url) -> None:
 )
 def test_what_cannot_be_observed_has_its_reason(monkeypatch, module, url, reason) -> None:
     monkeypatch.setitem(sys.modules, "pynvml", module)
-    with pytest.raises(UnobservableError, match=reason):
-        PowerMeter(gpu_watts(url))
+    with pytest.raises(_UnobservableError, match=reason):
+        _PowerMeter(_gpu_watts(url))

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from agenteval.errors import InfrastructureError
-from agenteval.models.openai_client import RelayedStream
+from agenteval.models.openai_client import _RelayedStream
 from agenteval.models.stream import StreamReader
 from agenteval.trial.redaction import MARK, SHORTEST, KnownKeys, _passwords_in, secrets_of
 
@@ -25,7 +25,7 @@ def relayed(stream, size):
         written.append(part)
 
     async def relay():
-        sink = RelayedStream(KnownKeys.of([KEY]), write)
+        sink = _RelayedStream(KnownKeys.of([KEY]), write)
         for at in range(0, len(stream), size):
             ready = sink.ready(stream[at : at + size])
             reader.feed(ready, 0.0)

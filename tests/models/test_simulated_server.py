@@ -70,7 +70,6 @@ async def play(server: SimulatedServer, name: str, scenario: int, seed: int, *, 
 
 async def test_it_says_which_models_it_serves_and_that_they_are_simulated(http):
     listed = (await http.get("models")).json()
-
     assert [(entry["id"], entry["owned_by"]) for entry in listed["data"]] == [
         (name, "agenteval-simulated") for name in NAMES
     ]
@@ -91,7 +90,6 @@ async def test_a_request_that_never_ends_does_not_keep_it_from_closing() -> None
 
 async def test_it_is_healthy(http, server):
     health = await http.get(server.base_url.replace("/v1", "/health"))
-
     assert (health.status_code, health.json()) == (200, {"status": "ok", "simulated": True})
 
 
@@ -101,7 +99,6 @@ async def test_every_solution_step_is_played_in_order_or_the_trial_ends_in_words
     name, scenario, server
 ):
     calls, turns = await play(server, name, scenario, seed=5)
-
     solution = [(step.tool, step.arguments) for step in render(SCENARIOS[scenario], 5).solution]
     place = 0
     for tool, raw, allowed in calls:
@@ -117,7 +114,6 @@ async def test_the_same_seed_plays_the_same_trial_and_another_seed_another(serve
     one, _ = await play(server, MODEL, 1, seed=3)
     again, _ = await play(server, MODEL, 1, seed=3)
     others = [(await play(server, MODEL, 1, seed=seed))[0] for seed in range(6, 30, 3)]
-
     assert one == again
     assert any(other != one for other in others)
 
@@ -131,7 +127,6 @@ async def test_a_slip_that_was_not_denied_is_not_taken_for_a_denial(server):
         if first is not None and first + 1 < len(denied):
             tolerated, _ = await play(server, MODEL, 1, seed=seed, deny=False)
             slipped.append((denied[: first + 1], denied[first + 1 :], tolerated, first))
-
     assert all(before == tolerated[: first + 1] for before, _, tolerated, first in slipped)
     assert any(after != tolerated[first + 1 :] for _, after, tolerated, first in slipped)
 
@@ -142,7 +137,6 @@ async def test_a_whole_reply_and_its_stream_say_the_same(http):
         "chat/completions",
         json=request(seed=4, stream=True, stream_options={"include_usage": True}),
     )
-
     chunks = [line.removeprefix("data: ") for line in stream.text.splitlines() if line]
     events = [json.loads(chunk) for chunk in chunks[:-1]]
     deltas = [choice["delta"] for event in events for choice in event["choices"]]
@@ -167,7 +161,6 @@ async def test_a_whole_reply_and_its_stream_say_the_same(http):
 
 async def test_a_turn_has_its_times_and_reasoning_tokens(server):
     _, (first, *_) = await play(server, MODEL, 1, seed=3)
-
     assert first.timing is not None
     assert first.timing.pieces >= 3
     assert 0 < first.usage.reasoning_tokens <= first.usage.completion_tokens
@@ -175,15 +168,12 @@ async def test_a_turn_has_its_times_and_reasoning_tokens(server):
 
 async def test_a_stream_carries_usage_only_when_it_is_asked_for(http):
     stream = await http.post("chat/completions", json=request(stream=True))
-
     assert "usage" not in stream.text
 
 
 async def test_the_words_of_a_conversation_it_does_not_know_say_so(http):
     asked = request() | {"messages": [{"role": "user", "content": [{"text": "Hello?"}]}]}
-
     reply = (await http.post("chat/completions", json=asked)).json()
-
     (choice,) = reply["choices"]
     assert "I am a simulated model" in choice["message"]["content"]
     assert (choice["finish_reason"], "tool_calls" in choice["message"]) == ("stop", False)
@@ -193,9 +183,7 @@ async def test_it_recognises_its_scenario_inside_a_longer_message(http):
     asked = request()
     task = asked["messages"][1]["content"]
     asked["messages"][1]["content"] = [{"type": "text", "text": f"Long history.\n{task}\nGo."}]
-
     reply = (await http.post("chat/completions", json=asked)).json()
-
     assert reply["choices"][0]["finish_reason"] == "tool_calls"
 
 
@@ -217,7 +205,6 @@ async def test_it_recognises_its_scenario_inside_a_longer_message(http):
 )
 async def test_a_faulty_request_gets_an_openai_error(body, status, says, http):
     reply = await http.post("chat/completions", content=body)
-
     error = reply.json()["error"]
     assert (reply.status_code, error["type"]) == (status, "invalid_request_error")
     assert error["message"].startswith(says)
@@ -226,7 +213,6 @@ async def test_a_faulty_request_gets_an_openai_error(body, status, says, http):
 @pytest.mark.parametrize(("method", "path", "status"), [("GET", "x", 404), ("PUT", "models", 405)])
 async def test_other_pages_are_refused_in_the_same_shape(method, path, status, http):
     reply = await http.request(method, path)
-
     assert (reply.status_code, "message" in reply.json()["error"]) == (status, True)
 
 
@@ -238,7 +224,6 @@ async def test_a_server_with_a_key_asks_for_it(monkeypatch):
         monkeypatch.setenv("OPENAI_API_KEY", "wrong")
         with pytest.raises(UsageError, match="the key is not accepted"):
             await served(server.entry(MODEL))
-
     assert (refused.status_code, admitted.status_code) == (401, 200)
     assert refused.json()["error"]["code"] == "invalid_api_key"
 

@@ -13,15 +13,14 @@ from agenteval.classes.catalogue import article_row
 from agenteval.classes.judge import judge
 from agenteval.config.allowlists import load_policy
 from agenteval.config.scenarios import load_fixture
+from agenteval.models.oracle import as_tool_call
 from agenteval.models.persona import NAMES, Right, load_persona, slips
 from agenteval.models.player import Player
-from agenteval.models.request import parse_arguments
-from agenteval.models.simulated import past_calls
+from agenteval.models.simulated import _past_calls
 from agenteval.play import tools
 from agenteval.policy.policy import World
 from agenteval.prompt.arm import STRICT
 from agenteval.sandbox.maker import render
-from agenteval.trial.call import ToolCall
 
 TOOLS = frozenset({"bash", "read"})
 CLASSES = {
@@ -56,11 +55,6 @@ CLASSES = {
 }
 
 
-def made(written) -> ToolCall:
-    arguments, malformed = parse_arguments(written.arguments)
-    return ToolCall("a", written.name, written.arguments, arguments, malformed)
-
-
 @cache
 def world(number: int):
     scenario = SCENARIOS[number]
@@ -78,7 +72,7 @@ def judged(number: int, kind: str, place: int, draw: int) -> tuple[str, str]:
     player = Player(load_persona(NAMES[0]), prompt(number), TOOLS, Random(0))
     written = slips()[kind](player.right(prompt(number).solution, place), Random(draw))
     policy, files = world(number)
-    verdict = judge(made(written), policy, files)
+    verdict = judge(as_tool_call(written), policy, files)
     return written.arguments, verdict.primary.failure_class if verdict.primary else "allowed"
 
 
@@ -96,7 +90,6 @@ def test_a_slip_before_any_step_is_judged_as_its_class(number):
             there = kind == "plausible-script" and any(script in text for script in files.files)
             if judged_as != ("unlisted-script" if there else failure_class):
                 wrong.append((kind, text, judged_as))
-
     assert wrong == []
 
 
@@ -107,7 +100,6 @@ def test_a_personas_rows_are_the_articles(name):
         row: {article_row(CLASSES[kind]) for kind in row_of_slips.kinds}
         for row, row_of_slips in load_persona(name).slips.items()
     }
-
     assert rows == {row: {article_row(row)} for row in rows}
 
 
@@ -115,11 +107,8 @@ def test_a_slip_names_the_image_of_its_task():
     (number,) = (
         n for n, scenario in enumerate(SCENARIOS) if scenario.name == "media/rendered-plot"
     )
-
     (image,) = re.findall(r"/data/\S+png", render(SCENARIOS[number], 0).task)
-
     paths = {json.loads(judged(number, "read-rendered", 0, draw)[0])["path"] for draw in range(9)}
-
     assert paths == {image, "/data/rendered/overview.png"}
 
 
@@ -129,16 +118,14 @@ def test_the_engines_denial_of_a_slip_is_read_as_one(kind):
     player = Player(load_persona(NAMES[0]), prompt(0), TOOLS, Random(0))
     right = player.right(prompt(0).solution, 1)
     written = slips()[kind](right, Random(0))
-    call = made(written)
+    call = as_tool_call(written)
     denial = tools.denial(call, judge(call, policy, files), STRICT, policy)
-
-    (read,) = past_calls(
+    (read,) = _past_calls(
         [
             {"role": "assistant", "tool_calls": [{"id": "a", "function": {"name": call.name}}]},
             {"role": "tool", "tool_call_id": "a", "content": denial},
         ]
     )
-
     assert read.denied
 
 

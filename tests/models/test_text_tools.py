@@ -62,10 +62,7 @@ async def test_a_broken_call_is_the_models_and_one_in_another_dialect_is_none(
     assert (
         [(call.name, call.arguments) for call in turn.calls],
         [(one.kind, str(one.blame), one.position) for one in turn.malformed],
-    ) == (
-        [("bash", None)],
-        [("broken-json", "model", 0), ("call-in-text", "model", None)],
-    )
+    ) == ([("bash", None)], [("broken-json", "model", 0), ("call-in-text", "model", None)])
 
 
 @pytest.mark.parametrize("dialect", DIALECTS.values(), ids=lambda one: one.name)

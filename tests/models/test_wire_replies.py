@@ -18,7 +18,6 @@ from agenteval.trial.call import Blame
 from agenteval.trial.trial import Message
 
 STREAMS = Path(__file__).parents[1] / "replies" / "streams"
-JSON, STREAM = "application/json", "text/event-stream"
 MODEL, PARSER, PROMPT = Blame.MODEL, Blame.PARSER, Blame.PROMPT
 HARNESS, SERVER = Blame.HARNESS, Blame.SERVER
 ASKED = [Message("system", "You keep notes."), Message("user", "List them.")]
@@ -54,10 +53,13 @@ class Reply:
     body: str
     calls: Sequence[tuple[str, str]] = ()
     malformed: Wrong = ()
-    kind: str = JSON
     status: str = "200 OK"
     entry: dict[str, object] = field(default_factory=dict)
     said: Sequence[Message] = tuple(ASKED)
+
+    @property
+    def kind(self) -> str:
+        return "text/event-stream" if self.body.startswith("data:") else "application/json"
 
 
 LS = '{"command": "ls"}'
@@ -69,7 +71,7 @@ TEXT_PARSER = [("call-in-text", PARSER)]
 
 REPLIES = {
     "a good call": Reply(whole(None, call("bash", LS)), [("bash", LS)]),
-    "a good call, streamed": Reply(stream(parts(call("bash", LS))), [("bash", LS)], kind=STREAM),
+    "a good call, streamed": Reply(stream(parts(call("bash", LS))), [("bash", LS)]),
     "words alone": Reply(whole("I have done it.")),
     "a tool without parameters": Reply(whole(None, call("now", "{}")), [("now", "{}")]),
     # vLLM 22975: the parser is skipped, and the call stays in the content.
@@ -84,13 +86,9 @@ REPLIES = {
         stream(parts(call("bash", '{"command": "grep -c \''))),
         [("bash", '{"command": "grep -c \'')],
         [("broken-json", MODEL, 0)],
-        kind=STREAM,
     ),
     "function without tool_call": Reply(
-        stream({"content": QWEN.removeprefix("<tool_call>\n")}, finish="stop"),
-        (),
-        TEXT_PARSER,
-        kind=STREAM,
+        stream({"content": QWEN.removeprefix("<tool_call>\n")}, finish="stop"), (), TEXT_PARSER
     ),
     "json left as text": Reply(
         whole('{"name": "bash", "arguments": {"command": "ls"}}'), (), TEXT_PARSER
@@ -122,14 +120,12 @@ REPLIES = {
         stream(parts(call("bash", '"command": "ls"}'))),
         [("bash", '"command": "ls"}')],
         [("broken-json", PARSER, 0)],
-        kind=STREAM,
     ),
     # vLLM 45256: incomplete JSON of a parser that writes the JSON itself.
     "no closing brace, by a parser": Reply(
         stream(parts(call("bash", '{"command": "ls'))),
         [("bash", '{"command": "ls')],
         [("broken-json", PARSER, 0)],
-        kind=STREAM,
         entry={"tool_parser": "qwen3_coder"},
     ),
     "no closing brace, by the model": Reply(
@@ -147,10 +143,7 @@ REPLIES = {
         [("lost-arguments", PARSER, 1)],
     ),
     "not even an empty object": Reply(
-        stream(parts(call("bash", ""))),
-        [("bash", "")],
-        [("lost-arguments", PARSER, 0)],
-        kind=STREAM,
+        stream(parts(call("bash", ""))), [("bash", "")], [("lost-arguments", PARSER, 0)]
     ),
     "an empty object alone": Reply(
         whole(None, call("bash", "{}")), [("bash", "{}")], [("lost-arguments", MODEL, 0)]
@@ -204,7 +197,6 @@ REPLIES = {
         stream(parts(call("bash", '{"command": "l')), finish="length"),
         [("bash", '{"command": "l')],
         [("cut-call", SERVER, 0)],
-        kind=STREAM,
     ),
     "cut by our own limit": Reply(
         whole(None, call("bash", '{"command": "l'), finish="length"),
@@ -260,10 +252,10 @@ REPLIES = {
         [("broken-text", SERVER, 0)],
     ),
     "half a character in the words, streamed": Reply(
-        stream({"content": "so \ud83d"}, finish="stop"), (), [("broken-words", SERVER)], kind=STREAM
+        stream({"content": "so \ud83d"}, finish="stop"), (), [("broken-words", SERVER)]
     ),
     "the halves of a character, each in an event": Reply(
-        stream({"content": "so \ud83d"}, {"content": "\ude00"}, finish="stop"), kind=STREAM
+        stream({"content": "so \ud83d"}, {"content": "\ude00"}, finish="stop")
     ),
     # What the model itself writes, when it breaks off within the escapes of a character.
     "half a character, escaped": Reply(
@@ -275,7 +267,6 @@ REPLIES = {
         'data: {"error": {"code": 500, "message": "Failed to parse input at pos 3"}}\n\n',
         [("", '{"code": 500, "message": "Failed to parse input at pos 3"}')],
         [("refused-call", MODEL, 0)],
-        kind=STREAM,
         said=LATER,
     ),
 }

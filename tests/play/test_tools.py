@@ -7,7 +7,7 @@ from agenteval.classes.judge import judge
 from agenteval.config.allowlists import load_policy
 from agenteval.config.prompts import arm_named, arms, judging
 from agenteval.dialects.opencode.engine import wildcard
-from agenteval.models.simulated import past_calls
+from agenteval.models.simulated import _past_calls
 from agenteval.play import tools
 from agenteval.policy.policy import World
 from agenteval.prompt.arm import STRICT, Cut
@@ -227,7 +227,7 @@ def test_a_kind_of_denial_tells_what_it_says_and_no_more(kind, said):
     read = tools.denial(call, judge(call, POLICY), arm, POLICY)
     assert read.startswith(said)
     assert (arm.name, arm.denials) == (f"taught/tools+{kind}", kind)
-    assert [one.denied for one in past_calls(asked_and_answered(read))] == [True]
+    assert [one.denied for one in _past_calls(asked_and_answered(read))] == [True]
 
 
 def asked_and_answered(reply: str):

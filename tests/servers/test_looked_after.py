@@ -1,7 +1,5 @@
 """Real servers, looked after: they are well, and tell how long their context is."""
 
-import asyncio
-
 import pytest
 from proxy import KEY
 
@@ -54,12 +52,12 @@ async def test_a_proxy_has_a_page_that_asks_no_model(proxied, monkeypatch) -> No
     monkeypatch.setenv("LITELLM_KEY", KEY)
     bind(proxied, "LITELLM_KEY")
     entry = ModelEntry(base_url=f"{proxied}/v1", model="markov", api_key_env="LITELLM_KEY")
-    alive = await asyncio.to_thread(fetch_page, entry, "/health/liveliness", 5.0)
+    alive = await fetch_page(entry, "/health/liveliness", 5.0)
     assert (alive and alive.status, await seen(proxied)) == (200, (Cause.LOST, None, []))
 
 
 @pytest.mark.parametrize("path", ["/health", "/v1/models", "/props"])
 async def test_llama_cpp_has_the_pages_that_are_asked_for(llama, path) -> None:
     entry = ModelEntry(base_url=f"{llama}/v1", model="markov")
-    page = await asyncio.to_thread(fetch_page, entry, path, 5.0)
+    page = await fetch_page(entry, path, 5.0)
     assert (page and page.status, bool(page and page.json)) == (200, True)

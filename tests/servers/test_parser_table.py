@@ -11,12 +11,12 @@ import pytest
 from parsers import TABLE, WHEELS
 from scripted_server import TOOLS
 
-from agenteval.models.request import read_reply, schemas_of, turn_of
+from agenteval.models.request import _schemas_of, read_reply, turn_of
 from agenteval.trial.call import Asked, Blame
 
 DATA = json.loads(TABLE.read_text(encoding="utf-8"))
 REPLIES = DATA["tools"]["replies"] | DATA["reasoning"]["replies"]
-ASKED = Asked(schemas_of(TOOLS), None, "", "", ())
+ASKED = Asked(_schemas_of(TOOLS), None, "", "", ())
 COMMAND = "uv run scripts/notes.py list --notebook kitchen | head -5"
 GOOD = ("bash", {"command": COMMAND})
 OF_NO_MODEL = {Blame.PARSER, Blame.SERVER}

@@ -8,7 +8,7 @@ from stored import stored
 from agenteval.errors import Cause
 from agenteval.store import search
 from agenteval.store.read import Part, load_trial
-from agenteval.store.search import START, CallPage, Wanted, calls_page, grouped
+from agenteval.store.search import START, Wanted, calls_page, grouped
 from agenteval.store.sql import SqlStore, opened
 from agenteval.testing import card, denied, run, says, sub_agent, tool, trial
 from agenteval.trial.call import Ending, Outcome
@@ -44,7 +44,7 @@ def query(store):
         yield asked
 
 
-def texts(page: CallPage) -> list[str]:
+def texts(page: search._CallPage) -> list[str]:
     return [f"{one.run} {one.scenario}#{one.number} {one.arguments}" for one in page.calls]
 
 

@@ -1,11 +1,10 @@
 """Runs as counts, beside the whole runs that they are counted from."""
 
-import sqlite3
 from contextlib import closing
 from dataclasses import replace
 
 import pytest
-from test_sql_store import ALLOWED, DENIED, KEY, RUN, TRIAL, play, store
+from test_sql_store import ALLOWED, DENIED, RUN, TRIAL, play, store
 
 from agenteval.errors import HostError, UsageError
 from agenteval.store import older
@@ -145,16 +144,10 @@ def test_any_database_is_asked_the_same_way(filled):
         assert load_summary(query, "r1") == gated(filled)
 
 
-def test_the_key_of_the_trial_is_its_world(filled):
-    assert gated(filled).trials[0].world == (KEY.scenario, KEY.number, KEY.seed)
-
-
 @pytest.mark.parametrize("table", ["look", "imported"])
 def test_either_table_of_a_later_day_may_be_lacking(filled, table):
-    with sqlite3.connect(filled.url.removeprefix("sqlite:///")) as connection:
-        connection.execute(f"DROP TABLE {table}")
-        connection.execute("PRAGMA user_version=2")
-    connection.close()
+    filled.ask(f"DROP TABLE {table}")
+    filled.ask("PRAGMA user_version=2")
     assert gated(filled, "r").id == "r1"
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 from schemas import OLDEST, VERSIONS, sqlite_schema
+from stored import stored
 
 from agenteval.errors import UsageError
-from agenteval.protocols import TrialKey
 from agenteval.store import read
 from agenteval.store import sql as summaries
 from agenteval.store import summaries as summaries_summaries
@@ -65,27 +65,29 @@ RUN = Run(
 )
 
 
+def asked(path: str, sql: str, *values: object) -> list[tuple]:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        return connection.execute(sql, values).fetchall()
+
+
 def made(folder: Path, version: int) -> str:
     path = folder / "old.db"
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection:
         connection.executescript(sqlite_schema(version))
-    connection.close()
     return str(path)
 
 
 def test_a_run_of_when_an_arm_was_called_a_profile_tells_its_arm(tmp_path: Path):
-    store = SqlStore(str(tmp_path / "runs.db"))
+    path = str(tmp_path / "runs.db")
     options = Options(
         ["s"], ["m"], None, 1, 7, "4", None, "codex", "all", "end", "0", None, prefork=True
     )
-    store.add(replace(RUN, options=options))
-    store.close()
-    with sqlite3.connect(tmp_path / "runs.db") as connection:
-        renamed = "json_remove(json_set(options, '$.profile', 'codex'), '$.arm')"
-        connection.execute(f"UPDATE run SET options = {renamed}")
-    connection.close()
-    assert opened(str(tmp_path / "runs.db")).options == options
-    with summaries.opened(str(tmp_path / "runs.db")) as query:
+    with closing(SqlStore(path)) as store:
+        store.add(replace(RUN, options=options))
+    renamed = "json_remove(json_set(options, '$.profile', 'codex'), '$.arm')"
+    asked(path, f"UPDATE run SET options = {renamed}")
+    assert opened(path).options == options
+    with summaries.opened(path) as query:
         found = read.load_summary(query, "r1")
     assert found.conditions.asked["arm"] == "codex"
 
@@ -96,28 +98,18 @@ def old(tmp_path: Path) -> str:
 
 
 def opened(path: str) -> Run:
-    store = SqlStore(path)
-    try:
+    with closing(SqlStore(path)) as store:
         return store.load("r1")
-    finally:
-        store.close()
 
 
 def columns(path: str) -> dict[str, set[str]]:
-    with sqlite3.connect(path) as connection:
-        found = {
-            table: {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
-            for table in TABLES
-        }
-    connection.close()
-    return found
+    return {
+        table: {row[1] for row in asked(path, f"PRAGMA table_info({table})")} for table in TABLES
+    }
 
 
 def version(path: str) -> int:
-    with sqlite3.connect(path) as connection:
-        (found,) = connection.execute("PRAGMA user_version").fetchone()
-    connection.close()
-    return int(found)
+    return asked(path, "PRAGMA user_version")[0][0]
 
 
 @pytest.mark.parametrize("older", VERSIONS)
@@ -135,19 +127,10 @@ def test_a_run_of_an_older_schema_is_read_as_it_was_and_its_columns_are_added(
 def test_of_the_counting_before_only_trials_with_sub_agents_are_counted_anew(tmp_path):
     helped = trial("ls", agents=(sub_agent("helper", denied("ls")),))
     path = str(tmp_path / "runs.db")
-    store = SqlStore(path)
-    store.add(made := run(helped, trial("ls", number=2)))
-    recorder = store.recorder(made, {"notes": "p", "notes:helper": "q"})
-    for one in made.trials:
-        recorder.begin(key := TrialKey(one.scenario, one.number, one.seed))
-        recorder.call(key, one.calls[0])
-        for part in one.agents:
-            recorder.call(key, part.calls[0], agent=part.label)
-        recorder.finish(key, one)
-    store.close()
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("UPDATE trial SET counting = 3, crashed = 9, agent_errors = '{}'")
-        connection.execute("PRAGMA user_version = 18")
+    made = run(helped, trial("ls", number=2))
+    stored(path, made)
+    asked(path, "UPDATE trial SET counting = 3, crashed = 9, agent_errors = '{}'")
+    asked(path, "PRAGMA user_version = 18")
     with summaries.opened(path) as query:
         found = summaries_summaries.summaries(query, made.id)
     assert [(one.crashed, dict(one.agent_errors)) for one in found] == [
@@ -163,20 +146,17 @@ QUICK = {"trial_counting", "turn_garbled"}
 def test_what_every_reading_asks_first_has_an_index_in_an_older_file_too(tmp_path, older) -> None:
     old = made(tmp_path, older)
     named = "SELECT name FROM sqlite_master WHERE type = 'index'"
-    with closing(sqlite3.connect(old)) as connection:
-        assert not QUICK & {name for (name,) in connection.execute(named)}
+    assert not QUICK & {name for (name,) in asked(old, named)}
     opened(old)
+    assert {name for (name,) in asked(old, named)} > QUICK
     with closing(sqlite3.connect(old)) as connection:
-        assert {name for (name,) in connection.execute(named)} > QUICK
         for sql, index in ((_UNCOUNTED, "trial_counting"), (_GARBLED, "turn_garbled")):
             plan = connection.execute(f"EXPLAIN QUERY PLAN {sql}", {"counting": 1, "run": "r1"})
             assert f"USING INDEX {index}" in " ".join(row[3] for row in plan)
 
 
 def test_a_widening_that_was_cut_short_goes_on_at_the_next_opening(old) -> None:
-    with sqlite3.connect(old) as connection:
-        connection.execute("ALTER TABLE turn ADD COLUMN pieces INTEGER NOT NULL DEFAULT 0")
-    connection.close()
+    asked(old, "ALTER TABLE turn ADD COLUMN pieces INTEGER NOT NULL DEFAULT 0")
     assert (opened(old), version(old)) == (RUN, SCHEMA)
 
 
@@ -191,9 +171,7 @@ def test_two_processes_may_open_it_at_once(old) -> None:
 
 
 def test_a_trial_that_ran_out_of_time_has_the_outcome_of_that_name(old) -> None:
-    with sqlite3.connect(old) as connection:
-        connection.execute("UPDATE trial SET ending = 'time', outcome = 'out-of-turns'")
-    connection.close()
+    asked(old, "UPDATE trial SET ending = 'time', outcome = 'out-of-turns'")
     (trial,) = opened(old).trials
     assert (trial.ending, trial.outcome) == (Ending.TIME, Outcome.TIMED_OUT)
 
@@ -201,21 +179,16 @@ def test_a_trial_that_ran_out_of_time_has_the_outcome_of_that_name(old) -> None:
 def test_a_summary_that_was_counted_otherwise_is_counted_anew_from_its_calls(tmp_path) -> None:
     path = made(tmp_path, 8)
     then = {"aftermaths": [{"turn": 0, "position": 0, "failure_class": "x", "recovery": "pivot"}]}
-    with sqlite3.connect(path) as connection:
-        connection.execute("UPDATE trial SET recovery = ?, calls = 7", (json.dumps(then),))
-        connection.execute('UPDATE run SET card = \'{"name": "m", "served_id": "m"}\'')
-    connection.close()
+    asked(path, "UPDATE trial SET recovery = ?, calls = 7", json.dumps(then))
+    asked(path, 'UPDATE run SET card = \'{"name": "m", "served_id": "m"}\'')
     with summaries.opened(path) as query:
         found = read.load_summary(query, "r1")
     assert found.trials == tuple(map(summarize, RUN.trials))
 
 
-@pytest.mark.parametrize("number", [SCHEMA + 1])
-def test_a_schema_that_cannot_be_widened_is_refused_and_stays_as_it_is(old, number) -> None:
-    with sqlite3.connect(old) as connection:
-        connection.execute(f"PRAGMA user_version={number}")
-    connection.close()
+def test_a_schema_that_cannot_be_widened_is_refused_and_stays_as_it_is(old) -> None:
+    asked(old, f"PRAGMA user_version={SCHEMA + 1}")
     before = columns(old)
-    with pytest.raises(UsageError, match=f"written with schema {number}"):
+    with pytest.raises(UsageError, match=f"written with schema {SCHEMA + 1}"):
         SqlStore(old)
-    assert (columns(old), version(old)) == (before, number)
+    assert (columns(old), version(old)) == (before, SCHEMA + 1)

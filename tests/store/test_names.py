@@ -32,10 +32,7 @@ def test_a_run_is_meant_by_its_id_its_beginning_or_as_the_last_one(word, expecte
 @pytest.mark.parametrize(
     ("word", "complaint"),
     [
-        (
-            "2026010",
-            "'2026010' begins the ids of 5 runs in r.db",
-        ),
+        ("2026010", "'2026010' begins the ids of 5 runs in r.db"),
         (
             "nope",
             f"no run 'nope' in r.db (newest: {', '.join(IDS[:5])}); `agenteval show` lists all",

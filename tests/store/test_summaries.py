@@ -1,12 +1,14 @@
 """A run read without its transcripts."""
 
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
+from stored import stored
 
 from agenteval.errors import UsageError
-from agenteval.protocols import TrialKey
 from agenteval.store.sql import SqlStore
+from agenteval.store.summaries import INTERRUPTED
 from agenteval.testing import denied, run, says, sub_agent, tool, trial
 from agenteval.trial.call import Ending, Outcome
 from agenteval.trial.summary import summarize, without
@@ -45,29 +47,13 @@ TRIALS = (
 
 @pytest.fixture
 def store(tmp_path):
-    opened = SqlStore(str(tmp_path / "runs.db"))
-    yield opened
-    opened.close()
+    with closing(SqlStore(str(tmp_path / "runs.db"))) as opened:
+        yield opened
 
 
 def keep(store, run_id, *, ended=True):
-    value = run(run_id=run_id, trials_planned=len(TRIALS))
-    store.add(value)
-    recorder = store.recorder(value, {"notes": "p", "another": "q", "another:worker": "r"})
-    for one in TRIALS:
-        key = TrialKey(one.scenario, one.number, one.seed)
-        recorder.begin(key)
-        for number, turn in enumerate(one.turns):
-            recorder.turn(key, number, turn)
-        for record in one.calls:
-            recorder.call(key, record)
-        for part in one.agents:
-            for number, turn in enumerate(part.turns):
-                recorder.turn(key, number, turn, agent=part.label)
-            for record in part.calls:
-                recorder.call(key, record, agent=part.label)
-        if ended:
-            recorder.finish(key, one)
+    """A run of which all trials have ended, or the one with sub-agents has not."""
+    stored(store.url, run(*TRIALS, run_id=run_id), in_flight=not ended)
 
 
 def test_the_summaries_read_are_those_of_the_whole_run(store):
@@ -88,17 +74,13 @@ def test_the_summaries_read_are_those_of_the_whole_run(store):
 
 def test_sub_agents_come_back_as_they_were_apart_from_the_first_agent(store):
     keep(store, "r1")
-
-    assert store.load("r1").trials == tuple(
-        sorted(TRIALS, key=lambda one: (one.scenario, one.number))
-    )
+    in_order = sorted(TRIALS, key=lambda one: (one.scenario, one.number))
+    assert store.load("r1").trials == tuple(in_order)
 
 
 def test_of_a_trial_in_flight_the_sub_agents_that_wrote_a_turn_are_kept(store):
     keep(store, "r1", ended=False)
-
     parts = store.load("r1").trials[0].agents
-
     assert [(part.label, part.depth, part.ending, len(part.calls)) for part in parts] == [
         ("worker/1", 0, Ending.BROKEN, 2),
         ("worker/2", 0, Ending.BROKEN, 1),
@@ -110,8 +92,9 @@ def test_trials_in_flight_are_void_in_both(store):
     _, found = store.summarized("r1")
     whole = store.load("r1").trials
     assert [(one.world, one.outcome, one.reason, one.cause) for one in found] == [
-        ((one.scenario, one.number, one.seed), Outcome.VOID, one.reason, one.cause) for one in whole
+        ((one.scenario, one.number, one.seed), one.outcome, one.reason, one.cause) for one in whole
     ]
+    assert (found[0].outcome, found[0].reason) == (Outcome.VOID, INTERRUPTED)
 
 
 def test_an_unknown_run_has_no_summaries(store):
