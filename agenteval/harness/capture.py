@@ -12,13 +12,16 @@ import os
 import re
 import shutil
 import signal
-from collections.abc import Iterator, Mapping, Sequence
+import subprocess
+import tomllib
+from asyncio import StreamReader, StreamWriter
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Any, Final
+from typing import Any
 
 import tomli_w
 
@@ -29,9 +32,9 @@ from agenteval.config.trust import roots
 from agenteval.dialects.registry import dialects
 from agenteval.errors import UsageError
 from agenteval.harness.dialogue import Did, text_of
-from agenteval.harness.http import Answer, Request, UnreadableError, read_request
-from agenteval.harness.install import environment, foreign_environment, options, version_of
-from agenteval.harness.recipes import Program, programs
+from agenteval.harness.http import Answer, Request, serve_request
+from agenteval.harness.install import foreign_environment, version_of
+from agenteval.harness.recipes import Program, fill, fill_all, programs
 from agenteval.harness.translation import (
     ModelRequest,
     Passage,
@@ -39,33 +42,23 @@ from agenteval.harness.translation import (
     parse_request,
     say_once,
 )
+from agenteval.harness.wires import Json
 from agenteval.host import write_whole
 from agenteval.policy.policy import Policy
 from agenteval.prompt.arm import STRICT, Form, recognised
+from agenteval.protocols import until
 from agenteval.trial.call import ToolCall
 
-URL: Final = "{url}"  # in the words of a command line: where the model is
-FIRST: Final = 180.0  # seconds until it has asked something; a busy machine starts it slowly
-LOOKS: Final = 0.5  # seconds between two looks whether it has ended
-QUIET: Final = 60.0  # seconds in which it asks nothing more, and says nothing of a call
-TIMES: Final = 5  # that a call is asked for which is never answered: another kind of reply came
-LEAVES: Final = 10.0  # after our last word; what it does then is no part of what it sends
-NAMES: Final = {"claude": "claude-code", "qwen": "qwen-code"}  # where a program has another name
-SAID: Final = "agenteval-capture"
-# Each is made once. None of them changes anything, and each shows another way to deny.
-COMMANDS: Final = (
-    f"echo {SAID}",
-    f"echo {SAID} | head -1",
-    f"echo {SAID} && echo again",
-    f"echo {SAID} 2>/dev/null",
-    f"echo {SAID} > /dev/null",
-    "ls /no-such-folder-of-agenteval",
-    "cat /etc/hostname",
-    "timeout 5 true",
-    "true",
-)
-ENDED: Final = "[it ended here]"
-BROKEN: Final = '{"command": "echo'
+URL = "{url}"  # in the words of a command line: where the model is
+FIRST = 180.0  # seconds until it has asked something; a busy machine starts it slowly
+LOOKS = 0.5  # seconds between two looks whether it has ended
+QUIET = 60.0  # seconds in which it asks nothing more, and says nothing of a call
+TIMES = 5  # that a call is asked for which is never answered: another kind of reply came
+LEAVES = 10.0  # after our last word; what it does then is no part of what it sends
+SAID = "agenteval-capture"
+ENDED = "[it ended here]"
+BROKEN = '{"command": "echo'
+_TABLE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +66,14 @@ class _Provoked:
     """A call that we made, its reply to the model, and what became of it."""
 
     tool: str  # ours; "" for one that there is not
-    arguments: Mapping[str, Any] | None
+    arguments: Json | None
     raw: str
     reply: str = ""
     did: Did | None = None
+
+    @property
+    def command(self) -> str | None:
+        return (self.arguments or {}).get("command")
 
 
 @dataclass(slots=True)
@@ -87,14 +84,10 @@ class _Captured:
     version: str
     spoken: str = ""
     system: tuple[str, ...] = ()
-    tools: tuple[Mapping[str, Any], ...] = ()
-    parameters: Mapping[str, Any] = field(default_factory=dict)
-    calls: tuple[_Provoked, ...] = ()
-
-    @property
-    def forms(self) -> Mapping[str, Form]:
-        """The forms of its tools that are like ours."""
-        return recognised(self.tools)
+    tools: tuple[Json, ...] = ()
+    parameters: Json = field(default_factory=dict)
+    forms: dict[str, Form] = field(default_factory=dict)  # of those that are like ours
+    calls: list[_Provoked] = field(default_factory=list)
 
     @property
     def tool_names(self) -> list[str]:
@@ -107,30 +100,17 @@ class Script:
 
     program: Program | None
     captured: _Captured
-    wants: list[_Provoked] = field(default_factory=list)
-    done: list[_Provoked] = field(default_factory=list)
-    pending: _Provoked | None = None  # the call of the last reply
+    wanted_calls: list[_Provoked] = field(default_factory=list)
+    pending: bool = False  # the first of them was asked for in the last reply
     times: int = 0  # in a row that it was
-    silence: float = FIRST
-    since: float = 0.0  # when it last asked something, by the clock of the loop
+    deadline: float = 0.0  # by the clock of the loop: until then it has to ask something
 
-    def begun(self) -> None:
-        """The program was started, once more perhaps."""
-        self.since, self.silence = asyncio.get_running_loop().time(), FIRST
+    def wait(self, seconds: float) -> None:
+        self.deadline = asyncio.get_running_loop().time() + seconds
 
-    @property
-    def waited_enough(self) -> bool:
-        """Return True if a program that still runs has been silent for too long."""
-        return asyncio.get_running_loop().time() > self.since + self.silence
-
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        answer = Answer(writer)
+    async def serve(self, reader: StreamReader, writer: StreamWriter) -> None:
         try:
-            request = await read_request(reader)
-            if request:
-                await self._answer(request, answer)
-        except UnreadableError as error:
-            await answer.refuse(400, str(error))
+            await serve_request(reader, Answer(writer), self._answer)
         finally:
             writer.close()
 
@@ -139,65 +119,67 @@ class Script:
         if model_request is None:
             await answer_other_request(request, answer)
             return
-        await say_once(Passage(answer, model_request), self._next(model_request))
+        await say_once(Passage(answer, model_request), self._next_call(model_request))
 
-    def _next(self, request: ModelRequest) -> tuple[str, str, str] | None:
-        """The id, name and arguments of the next call; none to what offers no shell."""
+    def _next_call(self, request: ModelRequest) -> tuple[str, str, str] | None:
+        """Return id, name and arguments of the next call; None to a request without a shell."""
         forms = recognised(request.chat.get("tools") or ())
         if "bash" not in forms:
             return None
         if not self.captured.tools:
-            self._first(request, forms)
-        if self.wants:  # else it is to end, whatever it asks
-            self._hear(request.messages)
-            self.since = asyncio.get_running_loop().time()
-            self.silence = QUIET if self.wants else LEAVES
+            self._begin(request, forms)
+        if self.wanted_calls:  # else it is to end, whatever it asks
+            self._record_answer(request.messages)
+            self.wait(QUIET if self.wanted_calls else LEAVES)
         if self.times >= TIMES:
-            self.gave_up()
-        if not self.wants:
+            self.give_up()
+        if not self.wanted_calls:
             return None
-        call = self.wants[0]
-        self.times = self.times + 1 if call is self.pending else 1
-        self.pending = call
+        call = self.wanted_calls[0]
+        self.pending = True
+        self.times += 1
         name = forms[call.tool].name if call.tool in forms else "no_such_tool"
-        return f"capture-{len(self.done)}", name, call.raw
+        return self._ident, name, call.raw
 
-    def _first(self, request: ModelRequest, forms: Mapping[str, Form]) -> None:
+    @property
+    def _ident(self) -> str:
+        return f"capture-{len(self.captured.calls)}"
+
+    def _begin(self, request: ModelRequest, forms: dict[str, Form]) -> None:
         system = [message for message in request.messages if message.get("role") == "system"]
         others = request.chat.keys() - {"messages", "tools", "stream", "model"}
         self.captured.spoken = request.dialect
         self.captured.tools = tuple(request.chat["tools"])
+        self.captured.forms = forms
         self.captured.system = tuple(map(text_of, system))
         self.captured.parameters = {name: request.chat[name] for name in others}
-        self.wants = [*_provocations(forms)]
+        self.wanted_calls = [*_provocations(forms)]
 
-    def gave_up(self) -> bool:
+    def give_up(self) -> bool:
         """Note that the program ended during the last call; return True if it did."""
-        call = self.pending
-        if call is None:
+        if not self.pending:
             return False
-        self.wants.remove(call)
-        self._end(replace(call, reply=ENDED))
+        self._end_call(ENDED, None)
         return True
 
-    def _end(self, call: _Provoked) -> None:
-        self.done.append(call)
-        self.pending = None
+    def _end_call(self, reply: str, did: Did | None) -> None:
+        call = self.wanted_calls.pop(0)
+        self.captured.calls.append(replace(call, reply=reply, did=did))
+        self.pending = False
         self.times = 0
 
-    def _hear(self, messages: Sequence[Mapping[str, Any]]) -> None:
+    def _record_answer(self, messages: Sequence[Json]) -> None:
         """Record the harness's answer to the last call, if this request shows it."""
-        ident = f"capture-{len(self.done)}"
-        answers = [message for message in messages if message.get("tool_call_id") == ident]
-        if answers and self.wants:
+        answers = [message for message in messages if message.get("tool_call_id") == self._ident]
+        if answers:
             reply = text_of(answers[-1])
             did = self.program.wording.did(reply) if self.program else None
-            self._end(replace(self.wants.pop(0), reply=reply, did=did))
+            self._end_call(reply, did)
 
 
-def _provocations(forms: Mapping[str, Form]) -> Iterator[_Provoked]:
+def _provocations(forms: dict[str, Form]) -> Iterator[_Provoked]:
     """Yield the calls to make, by the tools that this harness offers."""
-    for command in COMMANDS:
+    for command in _TABLE["commands"]:
         yield _call(forms, "bash", {"command": command})
     if "read" in forms:
         yield _call(forms, "read", {"path": "/etc/hostname"})
@@ -207,23 +189,17 @@ def _provocations(forms: Mapping[str, Form]) -> Iterator[_Provoked]:
     yield _Provoked("bash", {}, "{}")
 
 
-def _call(forms: Mapping[str, Form], tool: str, arguments: Mapping[str, Any]) -> _Provoked:
-    """With all that the harness's own schema requires."""
+def _call(forms: dict[str, Form], tool: str, arguments: Json) -> _Provoked:
+    """Return a call with all that the harness's own schema requires."""
     form = forms[tool]
     names = [parameter.name for parameter in form.parameters]
     values = dict(zip(names, arguments.values(), strict=False))
     schema = json.loads(form.whole)
+    fillings = {"boolean": False, "integer": 1, "number": 1}
     for name in schema.get("required", ()):
         kind = schema.get("properties", {}).get(name, {}).get("type")
-        values.setdefault(name, _FILLED.get(kind, "look"))
+        values.setdefault(name, fillings.get(kind, "look"))
     return _Provoked(tool, arguments, json.dumps(values))
-
-
-_FILLED = {
-    "boolean": False,
-    "integer": 1,
-    "number": 1,
-}
 
 
 async def capture(command: Sequence[str]) -> _Captured:
@@ -232,57 +208,61 @@ async def capture(command: Sequence[str]) -> _Captured:
     if path is None:
         raise UsageError(f"{command[0]}: no such program on PATH: install it, or name its path")
     name = Path(command[0]).name
-    name = NAMES.get(name, name)
-    script = Script(programs().get(name), _Captured(name, await version_of(path)))
+    name = _TABLE["names"].get(name, name)
+    harness = _Captured(name, await version_of(path))
+    script = Script(programs().get(name), harness)
     server = await asyncio.start_server(script.serve, "127.0.0.1", 0, limit=1 << 23)
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    words = [path, *(word.replace(URL, f"{url}/v1") for word in command[1:])]
+    words += [fill(word, {"url": url}) for word in _TABLE["options"].get(name, ())]
     async with server:
-        words = [path, *command[1:], *options(name, url)]
         last_line = await _run(words, script, url)
-        while script.wants and script.gave_up():  # as some do when nobody answers a question
+        while script.wanted_calls and script.give_up():  # as some do if nobody answers a question
             await _run(words, script, url)
-    if script.wants:
-        done = len(script.done)
+    if script.wanted_calls:
+        done = len(harness.calls)
         raise UsageError(
-            f"{name} was silent after {done} of {done + len(script.wants)} calls that were asked "
-            "of it: try again where the machine is less busy"
+            f"{name} was silent after {done} of {done + len(script.wanted_calls)} calls that were "
+            "asked of it: try again where the machine is less busy"
         )
-    if not script.captured.tools:
+    if not harness.tools:
         raise UsageError(
             f"{name} asked us nothing with a shell among its tools: it may ignore the base URL, "
             f"ask for a login, or name a model itself (write {URL} where it takes a URL){last_line}"
         )
-    script.captured.calls = tuple(script.done)
-    return script.captured
+    return harness
 
 
 async def _run(words: Sequence[str], script: Script, url: str) -> str:
-    """Return its last words.
+    """Return the program's last words.
 
     A program that requests nothing more is ended: it may wait for somebody, or hang.
     """
-    argv = [word.replace(URL, f"{url}/v1") for word in words]
-    script.begun()
+    env = {**foreign_environment(os.environ), **fill_all(_TABLE["env"], {"url": url})}
+    env["PWD"] = str(Path.cwd())  # OpenCode believes it, and a shell may have left another
+    script.wait(FIRST)
+    is_late = False
     with TemporaryFile() as talk:  # what it leaves running would hold a pipe open
         process = await asyncio.create_subprocess_exec(
-            *argv,
-            env={**foreign_environment(os.environ), **environment(url)},
-            stdin=asyncio.subprocess.DEVNULL,
+            *words,
+            env=env,
+            stdin=subprocess.DEVNULL,
             stdout=talk,
-            stderr=asyncio.subprocess.STDOUT,
+            stderr=subprocess.STDOUT,
             start_new_session=True,
         )
         try:
-            while process.returncode is None and not script.waited_enough:
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(process.wait(), LOOKS)
+            async with until(lambda: script.deadline, looks=LOOKS):
+                await process.wait()
+        except TimeoutError:
+            is_late = True
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)  # with what it started
             await process.wait()
         talk.seek(0)
         last = talk.read().decode(errors="replace").strip().splitlines()[-1:]
-    if script.waited_enough and not script.captured.tools:
+    if is_late and not script.captured.tools:
         raise UsageError(
             f"{script.captured.name} asked us nothing in {FIRST:g} s: name a way of it that asks "
             "nobody, such as `opencode run`, `claude -p`, `codex exec`"
@@ -292,11 +272,11 @@ async def _run(words: Sequence[str], script: Script, url: str) -> str:
 
 # The capture as an arm.
 
-RULES: Final = re.compile(r'\[\{"permission".*\}\]', re.DOTALL)
-_CODE: Final = re.compile(r"((?:exited with code|Exit code|Exit Code:|<returncode>)\s*)\d+")
-_FAILED: Final = re.compile(r"ls: [^\n]*no-such-folder-of-agenteval[^\n]*\n?")
-_RAN: Final = re.compile(rf"{SAID}\n?")
-_SLOT: Final = "\0{}\0"  # where a value stood, until all braces of the text are doubled
+RULES = re.compile(r'\[\{"permission".*\}\]', re.DOTALL)
+_CODE = re.compile(r"((?:exited with code|Exit code|Exit Code:|<returncode>)\s*)\d+")
+_FAILED = re.compile(r"ls: [^\n]*no-such-folder-of-agenteval[^\n]*\n?")
+_RAN = re.compile(rf"{SAID}\n?")
+_SLOT = "\0{}\0"  # where a value stood, until all braces of the text are doubled
 
 
 def captured(command: Sequence[str], name: str | None, rules: str | None) -> Iterator[str]:
@@ -335,13 +315,13 @@ def _check_output(harness: _Captured) -> None:
 
 
 def _arm_file(harness: _Captured, *, day: str, here: str) -> str:
-    """The arm as a file of arms/: a model reads there what the harness sent, word for word.
+    """Return the arm as a file of arms/: in it stands what the harness sent, word for word.
 
     But for the folder that it was started in: trials play in their own.
     """
     forms = harness.forms
-    own = {tool: STRICT.profile.forms[tool] for tool in ("read", "write") if tool not in forms}
-    tools = {tool: _tool(form) for tool, form in {**own, **forms}.items()}
+    own = {tool: form for tool, form in STRICT.profile.forms.items() if tool in {"read", "write"}}
+    tools = {tool: _tool(form) for tool, form in (own | forms).items()}
     offered = {form.name for form in forms.values()}
     not_offered = [name for name in harness.tool_names if name not in offered]
     label = f"{harness.name} {harness.version}"
@@ -394,7 +374,7 @@ def _texts(harness: _Captured) -> dict[str, str]:
 def _recorded_texts(harness: _Captured) -> Iterator[tuple[str, str]]:
     for call in reversed(harness.calls):  # the first of a kind counts
         tool = harness.forms[call.tool].name if call.tool else "no_such_tool"
-        command = str((call.arguments or {"command": call.raw}).get("command", ""))
+        command = str(call.command or "" if call.arguments else call.raw)
         kind = _kind(call)
         if kind in {"ran", "failed", "empty"}:
             yield kind, _measured(call.reply, command)
@@ -415,41 +395,34 @@ def _kind(call: _Provoked) -> str:
         return "denied" if call.tool == "bash" else "denied_path"
     if call.did is not Did.RAN:
         return ""
-    return _KINDS.get(str((call.arguments or {}).get("command", "")), "")
-
-
-_KINDS = {
-    f"echo {SAID}": "ran",
-    "true": "empty",
-    "ls /no-such-folder-of-agenteval": "failed",
-}
+    return str(_TABLE["commands"].get(call.command, ""))
 
 
 def _listless(text: str, names: Sequence[str]) -> str:
-    """A text with a place where it lists the tools: a trial may offer fewer of them."""
+    """Return a text with a slot where it lists the tools: a trial may offer fewer of them."""
     name = "|".join(sorted(map(re.escape, {*names, "invalid"}), key=len, reverse=True))
     return re.sub(rf"\b(?:{name})(?:, (?:{name})\b)+", _SLOT.format("tools"), text)
 
 
-def _template(text: str, values: Mapping[str, str]) -> str:
-    """A text with the names of these values where they stand, as `str.format` takes it."""
+def _template(text: str, values: dict[str, str]) -> str:
+    """Return a text with the names of these values where they stand, for `str.format`."""
     text = RULES.sub(_SLOT.format("rules"), text)
     for name, value in values.items():
         if len(value) > 1:
             text = text.replace(value, _SLOT.format(name))
-    return _closed(text)
+    return _as_format(text)
 
 
 def _measured(text: str, command: str) -> str:
-    """With places for what a command gave, and for itself where it is told behind a colon."""
+    """Return a text with slots for what a command gave, and for itself behind a colon."""
     repeated = rf"(?m)(?<=: ){re.escape(command)}$"
     text = re.sub(repeated, _SLOT.format("command"), text, count=1)
     for pattern in (_RAN, _FAILED):
         text = pattern.sub(_SLOT.format("output"), text, count=1)
-    return _closed(_CODE.sub(rf"\1{_SLOT.format('code')}", text))
+    return _as_format(_CODE.sub(rf"\1{_SLOT.format('code')}", text))
 
 
-def _closed(text: str) -> str:
+def _as_format(text: str) -> str:
     doubled = text.replace("{", "{{").replace("}", "}}")
     return re.sub("\0([a-z]+)\0", r"{\1}", doubled)
 
@@ -457,13 +430,11 @@ def _closed(text: str) -> str:
 def _compare(calls: Sequence[_Provoked], rules: Policy | None) -> Iterator[str]:
     """Yield a line for each provoked call: what the harness did, and our engine's verdict."""
     for call in calls:
-        command = (call.arguments or {}).get("command") or call.raw
         did = call.did or ("ended" if call.reply == ENDED else "answered")
-        if rules is None or call.did is None or not call.tool:
-            yield f"  {did:8} {command}"
-            continue
-        allowed = judge.judge(ToolCall("", call.tool, call.raw, call.arguments), rules).allowed
-        difference = ""
-        if allowed != (call.did is Did.RAN):
-            difference = f"  DIFFERS: ours {'allows' if allowed else 'denies'} it"
-        yield f"  {did:8} {command}{difference}"
+        line = f"  {did:8} {call.command or call.raw}"
+        if rules and call.did and call.tool:
+            tool_call = ToolCall("", call.tool, call.raw, call.arguments)
+            is_allowed = judge.judge(tool_call, rules).allowed
+            if is_allowed != (call.did is Did.RAN):
+                line += f"  DIFFERS: ours {'allows' if is_allowed else 'denies'} it"
+        yield line

@@ -9,20 +9,18 @@ import json
 import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, cast
+from typing import Any, cast
 
 import msgspec
 
 from agenteval.harness.http import JSON, STREAM, Answer, Request, UnreadableError
 from agenteval.harness.recipes import CHAT, MODEL
-from agenteval.harness.wires import Messages, Responses
+from agenteval.harness.wires import Json, Messages, Responses, Wire, tool_call
 from agenteval.replies.arrival import Lines, ReplyError, read_chunk
 from agenteval.trial.call import ToolCall
 from agenteval.trial.text import decoded, legible
 from agenteval.trial.trial import Turn, Usage
 
-Json = Mapping[str, Any]
-_DECODER = msgspec.json.Decoder()
 _LAST = "Done."
 
 
@@ -48,8 +46,7 @@ class _Chat(msgspec.Struct):
     max_tokens: int | float | None = None
 
 
-_Wire = type[Messages] | type[Responses]
-_WIRES: Final[Mapping[str, _Wire | None]] = {  # by the end of the path; chat completions have none
+_WIRES: Mapping[str, type[Wire] | None] = {  # by the end of the path; chat completions have none
     "/chat/completions": None,
     Messages.path: Messages,
     Responses.path: Responses,
@@ -61,7 +58,7 @@ class ModelRequest:
     """A program's request to its model: `body` as it came, `chat` the same in chat completions."""
 
     dialect: str
-    wire: _Wire | None
+    wire: type[Wire] | None
     body: Json
     chat: dict[str, Any]
 
@@ -94,7 +91,7 @@ def parse_request(request: Request) -> ModelRequest | None:
 def _body_of(sent: bytes) -> Json:
     """With U+FFFD for half a character, which a model wrote and its program sends back."""
     try:
-        return cast("Json", _DECODER.decode(sent))
+        return cast("Json", msgspec.json.decode(sent))
     except msgspec.DecodeError:
         read = json.loads(decoded(sent), strict=False)
         return cast("Json", json.loads(legible(json.dumps(read, ensure_ascii=False))))
@@ -106,7 +103,7 @@ class Passage:
 
     answer: Answer
     request: ModelRequest
-    _writer: Messages | Responses | None = None  # None where the bytes pass on as they are
+    _writer: Wire | None = None  # None where the bytes pass on as they are
     _lines: Lines = field(default_factory=Lines)
     _sent_words: list[str] = field(default_factory=list)
     _is_broken: bool = False  # by an event that is no line; what follows is told at the end
@@ -128,7 +125,7 @@ class Passage:
         elif self._streams and not self._is_broken:
             try:
                 for words in _words(self._lines.feed(part)):
-                    await self._speak(words)
+                    await self._speak(self._writer, words)
             except ReplyError:
                 self._is_broken = True
 
@@ -147,29 +144,28 @@ class Passage:
             return
         sent = legible("".join(self._sent_words))
         if turn.text != sent and turn.text.startswith(sent):
-            await self._speak(turn.text[len(sent) :])
-        await self._send(self._writer.ended(turn))
+            await self._speak(self._writer, turn.text[len(sent) :])
+        await self._send(self._writer, self._writer.ended(turn))
 
     async def refuse(self, message: str) -> None:
         """The served model's server answered with an error, in the place of a reply or in one."""
         if not self.answer.begun:
             await self.answer.refuse(500, message)
         elif self._writer:
-            await self._send(self._writer.failed(message))
+            await self._send(self._writer, [self._writer.failed(message)])
         elif self._kind == STREAM:
             error = json.dumps({"error": {"message": message, "code": 500}})
             await self.answer.write(f"\n\ndata: {error}\n\n".encode())  # a line may be begun
 
-    async def _speak(self, words: str) -> None:
+    async def _speak(self, writer: Wire, words: str) -> None:
         self._sent_words.append(words)
-        if self._writer:
-            await self._send(self._writer.words(words))
+        await self._send(writer, writer.words(words))
 
-    async def _send(self, events: Iterable[bytes]) -> None:
+    async def _send(self, writer: Wire, events: Iterable[bytes]) -> None:
         content = b"".join(events)
-        if self._writer and not self.answer.begun:
+        if not self.answer.begun:
             await self.answer.begin(STREAM)
-            content = b"".join(self._writer.begun()) + content
+            content = writer.begun() + content
         if content:
             await self.answer.write(content)
 
@@ -209,12 +205,13 @@ async def say_once(passage: Passage, call: tuple[str, str, str] | None) -> None:
         raw="",
         seconds=0.0,
     )
-    await passage.write(_chat_reply(turn, stream=bool(passage.request.chat.get("stream"))))
+    reply = _chat_reply(turn, stream=bool(passage.request.chat.get("stream")))
+    await passage.write(reply)
     await passage.end(turn)
 
 
 def _object(arguments: str) -> Json | None:
-    """None for what is none: we write such, to see what a program does with it."""
+    """Return the arguments; None for what is no object: a harness is tried with such, too."""
     try:
         value = json.loads(arguments)
     except ValueError:
@@ -227,28 +224,21 @@ def _chat_reply(turn: Turn, *, stream: bool) -> bytes:
     ident = "last"
     for call in turn.calls:
         ident = call.id
-        function = {"name": call.name, "arguments": call.raw}
-        message["tool_calls"] = [
-            {
-                "index": 0,
-                "id": call.id,
-                "type": "function",
-                "function": function,
-            }
-        ]
-    choice = {"index": 0, "finish_reason": turn.finish_reason}
-    choice["delta" if stream else "message"] = message
+        message["tool_calls"] = [{"index": 0, **tool_call(call.id, call.name, call.raw)}]
+    choice = {
+        "index": 0,
+        "finish_reason": turn.finish_reason,
+        "delta" if stream else "message": message,
+    }
     reply = {
         "id": f"reply-{ident}",
         "created": 1,
         "model": MODEL,
-        "usage": {
-            "prompt_tokens": 1,
-            "completion_tokens": 1,
-            "total_tokens": 2,
-        },
+        "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
         "object": "chat.completion.chunk" if stream else "chat.completion",
         "choices": [choice],
     }
     content = json.dumps(reply)
-    return (f"data: {content}\n\ndata: [DONE]\n\n" if stream else content).encode()
+    if stream:
+        content = f"data: {content}\n\ndata: [DONE]\n\n"
+    return content.encode()

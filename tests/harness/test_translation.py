@@ -88,7 +88,7 @@ CHAT = {
     [("/v1/messages", MESSAGES), ("/v1/responses", RESPONSES), ("/v1/chat/completions", CHAT)],
 )
 def test_each_dialect_asks_for_the_same(path, body) -> None:
-    asked = parse_request(Request("POST", path, {}, json.dumps(body).encode()))
+    asked = parse_request(Request("POST", path, json.dumps(body).encode()))
     assert asked is not None
     assert asked.chat == CHAT
 
@@ -102,7 +102,7 @@ def test_other_requests_want_no_model(request_) -> None:
 @pytest.mark.parametrize("path", ["/messages", "/responses", "/chat/completions"])
 def test_what_is_no_request_is_told(path, body) -> None:
     with pytest.raises(ValueError, match="no request of"):
-        parse_request(Request("POST", path, {}, body))
+        parse_request(Request("POST", path, body))
 
 
 @pytest.mark.parametrize(
@@ -121,13 +121,13 @@ def test_what_is_no_request_is_told(path, body) -> None:
 def test_a_request_with_a_value_that_none_expects_is_told(odd) -> None:
     body = {"messages": [{"role": "user", "content": "go"}], **odd}
     with pytest.raises(UnreadableError, match="no request of chat"):
-        parse_request(Request("POST", "/chat/completions", {}, json.dumps(body).encode()))
+        parse_request(Request("POST", "/chat/completions", json.dumps(body).encode()))
 
 
 @pytest.mark.parametrize("path", ["/messages", "/responses", "/chat/completions"])
 def test_half_a_character_that_a_program_sends_back_is_none(path) -> None:
     body = b'{"messages": [{"role": "user", "content": "a \\ud83d b"}], "input": "a \\ud83d b"}'
-    asked = parse_request(Request("POST", path, {}, body))
+    asked = parse_request(Request("POST", path, body))
     assert asked is not None
     assert asked.messages[-1]["content"] == "a \ufffd b"
 
@@ -200,7 +200,7 @@ def told(path: str, body: dict[str, object], upstream: bytes, *, by: int) -> byt
 def passed(path: str, body: dict[str, object], upstream: bytes, turn: Turn, *, by: int) -> bytes:
     async def pass_on() -> bytes:
         sink = Sink()
-        asked = parse_request(Request("POST", path, {}, json.dumps(body).encode()))
+        asked = parse_request(Request("POST", path, json.dumps(body).encode()))
         assert asked is not None
         passage = Passage(Answer(sink), asked)
         for at in range(0, len(upstream), by):
@@ -397,9 +397,7 @@ DIALECTS = [("/messages", MESSAGES), ("/responses", RESPONSES), ("/chat/completi
 @pytest.mark.parametrize(("path", "body"), DIALECTS)
 def test_a_model_that_we_play_says_what_it_is_told_to(path, body, arguments, stream) -> None:
     sink = Sink()
-    asked = parse_request(
-        Request("POST", path, {}, json.dumps({**body, "stream": stream}).encode())
-    )
+    asked = parse_request(Request("POST", path, json.dumps({**body, "stream": stream}).encode()))
     asyncio.run(say_once(Passage(Answer(sink), asked), ("c7", "Bash", arguments)))
     assert sink.kept.startswith(b"HTTP/1.1 200 ")
     assert b'"c7"' in sink.kept
@@ -411,9 +409,7 @@ def test_a_model_that_we_play_says_what_it_is_told_to(path, body, arguments, str
 def test_an_error_in_the_place_of_a_reply_or_in_its_midst_is_told(path, body) -> None:
     async def refused(upstream: bytes) -> bytes:
         sink = Sink()
-        way = Passage(
-            Answer(sink), parse_request(Request("POST", path, {}, json.dumps(body).encode()))
-        )
+        way = Passage(Answer(sink), parse_request(Request("POST", path, json.dumps(body).encode())))
         if upstream:
             await way.write(upstream)
         await way.refuse("failed to parse")
