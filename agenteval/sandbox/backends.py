@@ -12,6 +12,7 @@ import shutil
 import socket
 import sys
 import tempfile
+import tomllib
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
@@ -89,17 +90,14 @@ class Container:
 
     @asynccontextmanager
     async def _world(self, limits: Limits) -> AsyncGenerator[Link]:
-        engines = filter(None, map(shutil.which, self._engines))
-        engine = next(engines, None)
+        engine = next(filter(None, map(shutil.which, self._engines)), None)
         if engine is None:
             raise InfrastructureError(f"sandbox: no program {' or '.join(self._engines)} on PATH")
         own_end, peer = socket.socketpair()
         own_end.setblocking(False)  # noqa: FBT003 - as the socket module has it
         link = Link(own_end)
         with tempfile.TemporaryFile() as complaints, _programs() as programs:
-            options = [*_engine_options(engine, limits, programs)]
-            if self._runtime:
-                options += _runtime_options(self._runtime, engine, limits)
+            options = _engine_options(engine, limits, programs, self._runtime)
             words = [engine, "run", *options, self._image, *COMMAND]
             with peer:
                 process = await _start(words, peer.fileno(), complaints, Path(programs).parent)
@@ -164,37 +162,40 @@ def _variables(environment: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _runtime_options(name: str, engine: str, limits: Limits) -> Iterator[str]:
-    """Yield options that override `_engine_options`: its kernel needs threads and memory too."""
-    yield from (f"--runtime={name}", f"--pids-limit={limits.processes + KERNEL_THREADS}")
-    yield from (f"--memory={limits.memory + KERNEL}", f"--memory-swap={limits.memory + KERNEL}")
-    if Path(name).name == "runsc" and engine.endswith(ENGINES[0]):
-        yield "--runtime-flag=network=none"  # else gVisor refuses to begin without one
-
-
-def _engine_options(engine: str, limits: Limits, programs: str) -> Iterator[str]:
-    user = FIRST_UID + int.from_bytes(os.urandom(4), "big") % UIDS
-    memory = limits.memory + SPARE
-    processes = limits.processes + 8
-    podman = engine.endswith(ENGINES[0])
-    # Otherwise a folder of the image lends its mode.
-    own = ",notmpcopyup" if podman else ""
-    yield from ("--rm", "--interactive", "--pull=never", "--entrypoint=python3", "--workdir=/")
-    yield from ("--network=none", f"--hostname={HOSTNAME}", "--read-only", f"--user={user}:{user}")
-    yield from ("--cap-drop=ALL", "--security-opt=no-new-privileges")
-    yield from (f"--memory={memory}", f"--memory-swap={memory}", "--ulimit=core=0:0")
-    yield "--oom-score-adj=1000"  # the kernel then kills it before the evaluator
-    yield from (f"--pids-limit={processes}", f"--shm-size={SHARED_MEMORY}")
-    yield f"--ulimit=nofile={limits.open_files}:{limits.open_files}"
-    yield f"--ulimit=nproc={processes}:{processes}"
-    places = {WORKSPACE: limits.workspace, "/tmp": TEMPORARY}  # noqa: S108 - its own
-    for path, size in places.items():
-        yield f"--tmpfs={path}:rw,exec,nosuid,nodev,size={size},mode=1777{own}"
-    yield "--tmpfs=/dev/mqueue:ro,size=4096"  # else files there are message queues
-    yield f"--volume={programs}:{BIN}:ro,z"
-    if podman:
-        yield f"--security-opt=mask={':'.join(MASKED)}"  # docker has its own list and no other
-        yield "--read-only-tmpfs=false"  # else it adds places of any size
+def _engine_options(
+    engine: str, limits: Limits, programs: str, runtime: str | None
+) -> Iterator[str]:
+    is_podman = engine.endswith(ENGINES[0])
+    values = {
+        "hostname": HOSTNAME,
+        "user": FIRST_UID + int.from_bytes(os.urandom(4), "big") % UIDS,
+        "memory": limits.memory + SPARE,
+        "processes": limits.processes + 8,
+        "open_files": limits.open_files,
+        "shared_memory": SHARED_MEMORY,
+        "workspace": WORKSPACE,
+        "workspace_size": limits.workspace,
+        "temporary": TEMPORARY,
+        # Otherwise a folder of the image lends its mode.
+        "own_mode": ",notmpcopyup" if is_podman else "",
+        "programs": programs,
+        "bin": BIN,
+        "masked": ":".join(MASKED),
+        "runtime": runtime,
+        "threads": limits.processes + KERNEL_THREADS,
+        "kernel_memory": limits.memory + KERNEL,
+    }
+    sections = ["every"]
+    if is_podman:
+        sections.append("podman")
+    if runtime:
+        sections.append("runtime")
+        if is_podman and Path(runtime).name == "runsc":
+            sections.append("runsc")
+    options = tomllib.loads(Path(__file__).with_name("container.toml").read_text("utf-8"))
+    for section in sections:
+        for option in options[section]:
+            yield option.format_map(values)
 
 
 def _contained_runner(limits: Limits, *, prefork: bool) -> dict[str, Any]:

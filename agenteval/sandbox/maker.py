@@ -13,10 +13,10 @@ import subprocess
 import sys
 import threading
 import weakref
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from functools import cache, lru_cache
-from typing import Any, Final, TypeVar, cast
+from functools import lru_cache
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -27,12 +27,12 @@ from agenteval.sandbox.maker_child import CPU_SECONDS, LARGEST, SPENT, Sent
 from agenteval.trial.text import Chance, Value
 from agenteval.trial.trial import Agent, Answer, Scenario, Schema
 
-WALL_SECONDS: Final = 30.0  # on a busy machine the CPU time ends it long before
-_START_SECONDS: Final = 60.0
-_HEAD: Final = 16_000  # bytes of a fault's text
-_AT_ONCE: Final = 16  # scenarios in a question: each has the time of one for all
-_REMEMBERED: Final = 512  # scenarios, agents and settings that a child holds
-_PROGRAM: Final = """\
+WALL_SECONDS = 30.0  # on a busy machine the CPU time ends it long before
+_START_SECONDS = 60.0
+_HEAD = 16_000  # bytes of a fault's text
+_AT_ONCE = 16  # scenarios in a question: each has the time of one for all
+_REMEMBERED = 512  # scenarios, agents and settings that a child holds
+_PROGRAM = """\
 import sys
 fd, *sys.path = int(sys.argv[1]), *sys.argv[2:]
 from agenteval.sandbox.maker_child import main
@@ -52,7 +52,7 @@ class WorldError(MakerError):
     """A fixture's world.sql that makes no database, or takes too much."""
 
 
-_KINDS: Final[Mapping[str, type[MakerError]]] = {
+_KINDS: Mapping[str, type[MakerError]] = {
     "template": TemplateError,
     "world": WorldError,
     "value": MakerError,
@@ -60,15 +60,17 @@ _KINDS: Final[Mapping[str, type[MakerError]]] = {
 
 
 class _Maker:
-    """The child of this process; `layers` are what confines it, once it runs."""
+    """The child of this process; `layers` are what confines it, once it runs.
+
+    `_sent` are the values that it holds, with their numbers there, by their ids.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._peer: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._owner = 0
-        self._numbers: dict[int, int] = {}
-        self._values: list[object] = []
+        self._sent: dict[int, tuple[int, object]] = {}
         self.layers: tuple[str, ...] = ()
 
     def ask(self, act: str, kind: str, *arguments: object) -> bytes:
@@ -98,32 +100,25 @@ class _Maker:
         return body
 
     def _request(self, act: str, arguments: Sequence[object]) -> bytes:
+        """Return the frame of a request, in which a value that the child holds is a number."""
         fresh: dict[int, object] = {}
-        sent = [self._numbered(argument, fresh) for argument in arguments]
-        content = pickle.dumps((fresh, act, sent), pickle.HIGHEST_PROTOCOL)
+        words: list[object] = []
+        for value in arguments:
+            if not isinstance(value, Scenario | Agent | Setting):
+                words.append(value)
+                continue
+            if id(value) not in self._sent:
+                number = len(self._sent)
+                # As long as it lives, nothing else has its id.
+                self._sent[id(value)] = number, value
+                fresh[number] = _without_earlier_tasks(value)
+            words.append(Sent(self._sent[id(value)][0]))
+        content = pickle.dumps((fresh, act, words), pickle.HIGHEST_PROTOCOL)
         return wire.frame(content, b"")
-
-    def _numbered(self, value: object, fresh: dict[int, object]) -> object:
-        """Return a number in the place of a value that is sent again and again.
-
-        The value itself is sent once.
-        """
-        if not isinstance(value, Scenario | Agent | Setting):
-            return value
-        if id(value) in self._numbers:
-            return Sent(self._numbers[id(value)])
-        number = self._numbers[id(value)] = len(self._values)
-        # As long as it lives, nothing else has its id.
-        self._values.append(value)
-        if isinstance(value, Setting):
-            # Without the tasks that were played before, which go before the prompt outside.
-            value = Setting(value.arm, value.rules, value.rules_name, value.place)
-        fresh[number] = value
-        return Sent(number)
 
     def _started(self) -> socket.socket:
         """Return the socket to the child; start one if there is none, or only a parent's."""
-        is_ours = self._owner == os.getpid() and len(self._values) < _REMEMBERED
+        is_ours = self._owner == os.getpid() and len(self._sent) < _REMEMBERED
         is_alive = self._process is not None and self._process.poll() is None
         if self._peer is not None and is_ours and is_alive:
             return self._peer
@@ -150,7 +145,7 @@ class _Maker:
         return own_end
 
     def _greet(self, peer: socket.socket) -> None:
-        """Raises HostError where the child does not begin."""
+        """Raise HostError if the child does not begin."""
         peer.settimeout(_START_SECONDS)
         try:
             layers, _ = _receive(peer)
@@ -182,24 +177,29 @@ class _Maker:
             return "it is gone"
         with suppress(subprocess.TimeoutExpired):
             process.wait(timeout=5)
-        if process.returncode == -signal.SIGPROF:
-            return f"it takes more than {CPU_SECONDS:g} s of CPU time"
         code = process.returncode
-        how = f"exit code {code}"
+        if code == -signal.SIGPROF:
+            return f"it takes more than {CPU_SECONDS:g} s of CPU time"
+        cause = f"exit code {code}"
         if code is not None and code < 0:
-            how = f"signal {-code}"
-        return f"it ends the process that is to make it ({how})"
+            cause = f"signal {-code}"
+        return f"it ends the process that is to make it ({cause})"
 
     def stop(self) -> None:
         """End the child; the next request starts another."""
-        peer, self._peer = self._peer, None
-        if peer is not None:
-            peer.close()
-        process, self._process = self._process, None
-        if process is not None and self._owner == os.getpid():
-            _kill(process)
-        self._numbers = {}
-        self._values = []
+        if self._peer is not None:
+            self._peer.close()
+        if self._process is not None and self._owner == os.getpid():
+            _kill(self._process)
+        self._peer = self._process = None
+        self._sent = {}
+
+
+def _without_earlier_tasks(value: object) -> object:
+    """Return the value without the tasks that were played before, which the child does not need."""
+    if isinstance(value, Setting):
+        return Setting(value.arm, value.rules, value.rules_name, value.place)
+    return value
 
 
 def _complaint(peer: socket.socket) -> str:
@@ -237,24 +237,17 @@ def _exactly(peer: socket.socket, count: int) -> bytearray:
     return content
 
 
-_MAKER: Final = _Maker()
-
+_MAKER = _Maker()
 Result = TypeVar("Result")
-
-
-@cache
-def _decoder(result: Hashable) -> msgspec.msgpack.Decoder[Any]:
-    return msgspec.msgpack.Decoder(cast("Any", result))
 
 
 def _call(result: type[Result], act: str, kind: str, *arguments: object) -> Result:
     """Return the result, of this type. Raises MakerError, of this kind if the child just ended."""
     answer = _MAKER.ask(act, kind, *arguments)
     try:
-        value: Result = _decoder(cast("Hashable", result)).decode(answer)
+        return msgspec.msgpack.decode(answer, type=result)
     except msgspec.MsgspecError as error:
         raise _KINDS[kind](f"the confined child's answer is none ({error})") from error
-    return value
 
 
 def confined_by() -> tuple[str, ...]:

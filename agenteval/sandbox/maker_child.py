@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from functools import cache
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Any, NoReturn
 
 import msgspec
 from jinja2 import TemplateError
@@ -41,22 +41,22 @@ from agenteval.sandbox import seccomp
 from agenteval.sandbox.inside import inquiry, kernel, wire
 from agenteval.trial.trial import Agent, Scenario, Schema
 
-CPU_SECONDS: Final = float(inquiry.CPU_SECONDS)  # of one request
-MEMORY: Final = inquiry.MEMORY  # of address space, beyond what the child has when it begins
-LARGEST: Final = inquiry.LARGEST  # of a world's database
-LONGEST: Final = 8 << 20  # of any other reply: no model reads a prompt of that size
+CPU_SECONDS = float(inquiry.CPU_SECONDS)  # of one request
+MEMORY = inquiry.MEMORY  # of address space, beyond what the child has when it begins
+LARGEST = inquiry.LARGEST  # of a world's database
+LONGEST = 8 << 20  # of any other reply: no model reads a prompt of that size
 # Of databases that were made: a trial asks for its files and for its prompt.
-_CACHE_BYTES: Final = 32 << 20
-_PAGE: Final = 4096
-LIMITS: Final = inquiry.LIMITS | {
+_CACHE_BYTES = 32 << 20
+_PAGE = 4096
+LIMITS = inquiry.LIMITS | {
     sqlite.SQLITE_LIMIT_LENGTH: 16 << 20,
     sqlite.SQLITE_LIMIT_SQL_LENGTH: 16 << 20,
     sqlite.SQLITE_LIMIT_EXPR_DEPTH: 1000,
     sqlite.SQLITE_LIMIT_VDBE_OP: 5_000_000,
     sqlite.SQLITE_LIMIT_TRIGGER_DEPTH: 20,
 }
-SPENT: Final = f"it needs more than {MEMORY >> 20} MB of memory"
-_TEXT: Final = 2000  # characters of what is said of a fault
+SPENT = f"it needs more than {MEMORY >> 20} MB of memory"
+_TEXT = 2000  # characters of what is said of a fault
 
 
 class _WorldFaultError(ValueError):
@@ -70,23 +70,20 @@ class Sent:
     number: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Rules:
-    """The lists of `maker_child.toml`; `changes` are SQLite's numbers of actions."""
-
-    changes: frozenset[int]
-    pragmas: frozenset[str]
-    functions: frozenset[str]
-    kernel_calls: tuple[str, ...]
+@cache
+def _lists() -> dict[str, list[str]]:
+    """Return what `maker_child.toml` lists."""
+    return tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 
 
 @cache
-def _rules() -> _Rules:
-    lists = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
-    actions = [getattr(sqlite, f"SQLITE_{name}") for name in lists["changes"]]
-    functions = inquiry.FUNCTIONS.union(lists["functions"], lists["own_functions"])
-    pragmas = frozenset(lists["pragmas"])
-    return _Rules(frozenset(actions), pragmas, functions, tuple(lists["kernel_calls"]))
+def _changes() -> set[int]:
+    return {getattr(sqlite, f"SQLITE_{name}") for name in _lists()["changes"]}
+
+
+@cache
+def _functions() -> set[str]:
+    return {*inquiry.FUNCTIONS, *_lists()["functions"], *_lists()["own_functions"]}
 
 
 @dataclass(slots=True)
@@ -99,22 +96,22 @@ class _Authorizer:
     denied: str = ""
 
     def __call__(self, action: int, first: str | None, second: str | None, *_: str | None) -> int:
-        rules = _rules()
-        if action in rules.changes or action in inquiry.READS:
-            return inquiry.OK
+        is_known = action in _changes() or action in inquiry.READS
+        denied = _DENIED.get(action, "what it asks for")
         if action == sqlite.SQLITE_FUNCTION:
-            is_known = (second or "").lower() in rules.functions
-            self.denied = f"the function {second}"
+            is_known = (second or "").lower() in _functions()
+            denied = f"the function {second}"
         elif action == sqlite.SQLITE_PRAGMA:
-            is_known = (first or "").lower() in rules.pragmas
-            self.denied = f"PRAGMA {first}"
-        else:
-            is_known = False
-            self.denied = _DENIED.get(action, "what it asks for")
-        return inquiry.OK if is_known else inquiry.DENY
+            is_known = (first or "").lower() in _lists()["pragmas"]
+            denied = f"PRAGMA {first}"
+        if is_known:
+            return inquiry.OK
+        self.denied = denied
+        return inquiry.DENY
 
 
-_DENIED: Final = {
+# The actions that have a name for users.
+_DENIED = {
     sqlite.SQLITE_ATTACH: "ATTACH, VACUUM INTO",
     sqlite.SQLITE_DETACH: "DETACH",
     sqlite.SQLITE_CREATE_VTABLE: "a virtual table",
@@ -193,7 +190,7 @@ def _build(scenario: Scenario, seed: int) -> bytes:
 
 
 def _message(error: BaseException) -> str:
-    """The words of an error; those of SQLite for a full database say neither what nor how much."""
+    """Return the words of an error; for a full database, with what has how much."""
     text = str(error) or type(error).__name__
     if "is full" in text or "too big" in text or isinstance(error, MemoryError):
         text += f" (a world's database has up to {LARGEST >> 20} MB, a value up to 16 MB)"
@@ -201,7 +198,7 @@ def _message(error: BaseException) -> str:
 
 
 def _fresh(authorizer: _Authorizer) -> Any:
-    """An empty database in memory, for a stranger's script."""
+    """Return an empty database in memory, for a stranger's script."""
     world = inquiry.defended(":memory:", LIMITS)
     pages = f"PRAGMA max_page_count={LARGEST // _PAGE};"
     world.executescript(f"PRAGMA query_only=OFF; {pages} {inquiry.HEAPS}")
@@ -220,11 +217,12 @@ def _opened(image: bytes) -> Any:
     return world
 
 
-def columns(scenario: Scenario, seed: int, query: str) -> tuple[str, ...]:
-    """Return the names of the columns of a query to the fresh database.
+def requested(scenario: Scenario, agent: Agent, seed: int, known: Variables) -> tuple[str, ...]:
+    """Return the columns that a request for this agent has, by its query to the fresh database.
 
     Raises _WorldFaultError, and ValueError for a query that cannot be run or has rows already.
     """
+    query = fill(agent.spawned, known)
     with closing(_opened(database(scenario, seed))) as world:
         try:
             cursor = world.execute(query)
@@ -261,11 +259,6 @@ def recognised(
     return [own_prompt] if own_prompt else []
 
 
-def requested(scenario: Scenario, agent: Agent, seed: int, known: Variables) -> tuple[str, ...]:
-    """The columns that a request for this agent has. Raises what `columns` does."""
-    return columns(scenario, seed, fill(agent.spawned, known))
-
-
 def schema(image: bytes) -> Schema:
     """Return the schema of a fixture's own database; () if the image is no database."""
     try:
@@ -298,14 +291,14 @@ def _query_rows(world: Any, query: str, most: int) -> tuple[list[str], list[Any]
         return [], [], str(error) or type(error).__name__
 
 
-ACTS: Final[Mapping[str, Callable[..., Any]]] = {
+ACTS: Mapping[str, Callable[..., Any]] = {
     act.__name__: act
     for act in (
-        *(variables, database, forget, columns, render, render_all, outline, recognised, requested),
+        *(variables, database, forget, render, render_all, outline, recognised, requested),
         *(schema, rows, fill, prompt.render_agent, prompt.rules_for),
     )
 }
-_FAULTS: Final = (TemplateError, MemoryError, RecursionError, OverflowError, TypeError, ValueError)
+_FAULTS = (TemplateError, MemoryError, RecursionError, OverflowError, TypeError, ValueError)
 
 
 def main(fd: int) -> NoReturn:
@@ -334,7 +327,7 @@ def main(fd: int) -> NoReturn:
 
 
 def _serve_request(request: bytes, values: dict[int, Any]) -> tuple[str, str, bytes]:
-    """The kind of the fault and its text, both empty without one; and the result."""
+    """Return the kind of the fault and its text, both empty without one; and the result."""
     try:
         numbered, act, arguments = pickle.loads(request)  # noqa: S301 -- the evaluator's own
         values |= numbered
@@ -375,27 +368,31 @@ def _warm() -> None:
 
 
 def _confine() -> list[str]:
-    """Give up all but computing and answering, by as many layers as this machine has: their names.
+    """Give up all but computing and answering; return the layers by which this machine can.
 
     Without a descriptor left no file and no socket opens on any system; Linux adds the rest.
     """
-    bounds = {resource.RLIMIT_FSIZE: 0, resource.RLIMIT_CORE: 0, resource.RLIMIT_NPROC: 0}
-    for kind, most in {resource.RLIMIT_AS: _address_space(), **bounds}.items():
+    bounds = {
+        resource.RLIMIT_AS: _address_space(),
+        resource.RLIMIT_FSIZE: 0,
+        resource.RLIMIT_CORE: 0,
+        resource.RLIMIT_NPROC: 0,
+    }
+    for kind, most in bounds.items():
         with suppress(ValueError, OSError):  # a system that bounds no address space
             resource.setrlimit(kind, (most, most))
-    # Read while a file still opens.
-    filters = (
-        [seccomp.only(kernel.MACHINE, _rules().kernel_calls)]
-        if kernel.MACHINE in seccomp.ARCH
-        else []
-    )
+    is_linux = sys.platform == "linux"
+    program = b""
+    if is_linux and kernel.MACHINE in seccomp.ARCH:
+        # Read while a file still opens.
+        program = seccomp.only(kernel.MACHINE, _lists()["kernel_calls"])
     layers = ["limits"]
-    if sys.platform == "linux" and kernel.landlock_version():
+    if is_linux and kernel.landlock_version():
         kernel.landlock([], loopback=False)
         layers.append("Landlock")
     resource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))
-    if sys.platform == "linux" and filters:
-        kernel.install_filter(filters[0])
+    if program:
+        kernel.install_filter(program)
         layers.append("seccomp")
     return layers
 

@@ -159,10 +159,10 @@ def defended(name: str, limits: dict[int, int]) -> Any:
 
 def _is_log(path: str) -> bool:
     try:
-        found = os.lstat(path)
+        status = os.lstat(path)
     except OSError:
         return False
-    return stat.S_ISREG(found.st_mode) and found.st_size > 0
+    return stat.S_ISREG(status.st_mode) and status.st_size > 0
 
 
 def _defend(connection: Any) -> None:
@@ -207,12 +207,8 @@ def _is_plain(kind: object, name: object, _table: object, sql: object) -> bool:
     """Return True for an additional table or index, which no query of a scenario uses."""
     if sql is None:
         return kind == "index" and str(name).startswith("sqlite_autoindex_")
-    words = str(sql).split(None, 3)[:3]
-    return [word.upper() for word in words[: 3 if words[1:2] == ["UNIQUE"] else 2]] in (
-        ["CREATE", "TABLE"],
-        ["CREATE", "INDEX"],
-        ["CREATE", "UNIQUE", "INDEX"],
-    )
+    words = " ".join(str(sql).upper().split(None, 3)[:3])
+    return f"{words} ".startswith(("CREATE TABLE ", "CREATE INDEX ", "CREATE UNIQUE INDEX "))
 
 
 def _run_query(connection: Any, query: str, most: int) -> wire.Message:

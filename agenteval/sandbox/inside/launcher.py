@@ -134,7 +134,11 @@ def _in_child(
     for group in groups:
         os.close(group)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    _die_before_the_evaluator()
+    try:
+        # When the machine's memory ends, the kernel is to kill this sandbox, not the evaluator.
+        _write("/proc/self/oom_score_adj", _FIRST_TO_DIE)
+    except OSError:
+        pass  # a kernel that does not offer it
     try:
         frame = wire.receive(peer)
         if frame is not None:
@@ -143,14 +147,6 @@ def _in_child(
         _report_fault(peer, error)
     finally:
         os._exit(1)
-
-
-def _die_before_the_evaluator() -> None:
-    """Let the kernel kill this sandbox, and not the evaluator, when the machine's memory ends."""
-    try:
-        _write("/proc/self/oom_score_adj", _FIRST_TO_DIE)
-    except OSError:  # a kernel that does not offer it
-        return
 
 
 def _report_fault(peer: int, error: OSError, at: str = "") -> None:
@@ -194,11 +190,11 @@ def _enter(spec: wire.Message, peer: int, wait: int) -> None:
 
 def _map_user(child: int) -> None:
     """Inside, the only user is 1000: outside he is us or, when we are root, nobody else."""
-    if os.geteuid() == 0:
+    uid = os.geteuid()
+    gid = os.getegid()
+    if uid == 0:
         uid = gid = stranger(child)
     else:
-        uid = os.geteuid()
-        gid = os.getegid()
         # The kernel lets an ordinary user map a group only so.
         _write(f"/proc/{child}/setgroups", "deny")
     _write(f"/proc/{child}/uid_map", f"{INSIDE} {uid} 1")
@@ -233,7 +229,7 @@ def _program(control: socket.socket, fds: list[int], code: bytes) -> None:
 def _exec(spec: wire.Message, peer: int, code: bytes) -> None:
     """Become the program that builds the sandbox, as a user of its own."""
     if os.geteuid() == 0:
-        uncover(spec["prefixes"])
+        _uncover(spec["prefixes"])
         _become_user(stranger(os.getpid()))
     kernel.prctl(kernel.PDEATHSIG, signal.SIGKILL)
     argv = spec["argv"]
@@ -268,7 +264,7 @@ def _serve_bare(_spec: wire.Message, peer: int) -> None:
 # And that of control groups, later: its root is to be the sandbox's own.
 ALL = kernel.NEWUSER | kernel.NEWNS | kernel.NEWPID | kernel.NEWNET | kernel.NEWIPC | kernel.NEWUTS
 STAGE = "/tmp"  # noqa: S108 - any folder will do: what we mount on it, nobody else sees
-DEVICES = ("null", "zero", "full", "random", "urandom")
+DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 SIOCSIFFLAGS = 0x8914
 LO_UP = struct.pack("16sh", b"lo", 1)
 MOUNT_FLAGS = {
@@ -287,7 +283,7 @@ def _build(spec: wire.Message) -> None:
     kernel.unshare(kernel.NEWCGROUP)
     # Opened before the change of user: root's own interpreter may lie below a closed folder.
     sources = {}
-    for path in [*spec["binds"], *(f"/dev/{name}" for name in DEVICES)]:
+    for path in (*spec["binds"], *DEVICES):
         sources[path] = os.open(path, os.O_PATH | os.O_CLOEXEC)
     if os.getuid() != INSIDE:
         _become_user(INSIDE)
@@ -323,10 +319,10 @@ def _bind(fd: int, path: str) -> None:
 
 
 def _write_file(path: str, text: str) -> None:
-    os.makedirs(os.path.dirname(f".{path}"), exist_ok=True)
-    with open(f".{path}", "w") as file:
-        file.write(text)
-    os.chmod(f".{path}", 0o755 if text.startswith("#!") else 0o644)
+    place = f".{path}"
+    os.makedirs(os.path.dirname(place), exist_ok=True)
+    _write(place, text)
+    os.chmod(place, 0o755 if text.startswith("#!") else 0o644)
 
 
 def _furnish(spec: wire.Message) -> None:
@@ -349,8 +345,9 @@ def _furnish(spec: wire.Message) -> None:
 def _freeze(keep: set[str]) -> None:
     """Make every mount but `keep` read-only. A less privileged remount must repeat its flags."""
     with open("/proc/self/mountinfo") as file:
-        mounts = [line.split()[4:6] for line in file]
-    for escaped, options in mounts:
+        lines = file.readlines()
+    for line in lines:
+        escaped, options = line.split()[4:6]
         path = escaped.encode().decode("unicode_escape")
         # A device is not made safer by it.
         if path in keep or path.startswith("/dev/"):
@@ -373,20 +370,21 @@ def _settle(spec: wire.Message) -> None:
     kernel.install_filter(spec["seccomp"].encode("latin-1"))
 
 
-def uncover(prefixes: list[str]) -> None:
+def _uncover(prefixes: list[str]) -> None:
     """Open a way to each of these folders for other users, in a mount namespace of our own.
 
     The first folder on a way that is closed to them is covered; nothing else below it is seen.
     """
-    covers = {prefix: _first_closed(prefix) for prefix in prefixes}
-    covers = {prefix: closed for prefix, closed in covers.items() if closed}
-    if not covers:
+    closed = {prefix: _first_closed(prefix) for prefix in prefixes}
+    covered = [prefix for prefix in prefixes if closed[prefix]]
+    if not covered:
         return
     kernel.unshare(kernel.NEWNS)
     kernel.mount("", "/", "", kernel.REC | kernel.PRIVATE)
-    ways = {prefix: os.open(prefix, os.O_PATH) for prefix in covers}
-    for closed in set(covers.values()):
-        _mount_tmpfs(closed, "mode=0755,size=64k")
+    # Opened in the new namespace: the kernel binds nothing from another one.
+    ways = {prefix: os.open(prefix, os.O_PATH) for prefix in covered}
+    for folder in {closed[prefix] for prefix in covered}:
+        _mount_tmpfs(folder, "mode=0755,size=64k")
     for prefix, way in ways.items():
         os.makedirs(prefix, exist_ok=True)
         flags = kernel.BIND | kernel.REC | kernel.RDONLY

@@ -69,11 +69,8 @@ class Scripts:
 
     def words(self, argv: list[str]) -> list[str] | None:
         """Return the script and its arguments, as they would arrive; None if an exec must run."""
-        words: list[str] = []
-        for call in CALLS:
-            if argv[: len(call)] == call:
-                words = argv[len(call) :]
-                break
+        calls = (call for call in CALLS if argv[: len(call)] == call)
+        words = argv[len(next(calls, argv)) :]
         if not words or words[0] not in self.pinned:
             return None
         try:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 TICK = os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
 SOCKETS = "/proc/self/net/sockstat"
+GROUPS = "/sys/fs/cgroup"
 # Bytes of the kernel's memory, which no other figure counts. Of a socket: its buffer's default size
 # and the overhead; of an open file, its inode and name; of one piece of address space, its part of
 # the tree; of one file that one epoll watches.
@@ -62,16 +63,15 @@ def processes() -> list[Process]:
                     by_pid[int(name)] = Process(int(name), file.read())
             except (FileNotFoundError, ProcessLookupError):
                 continue  # it ended while we looked
-    me = os.getpid()
-    if me == 1:
-        by_pid.pop(me, None)
-        return list(by_pid.values())
-    family = {me}
+    own = os.getpid()
+    family = {own}
+    if own == 1:  # all others are below it
+        family |= by_pid.keys()
     size = 0
     while size < len(family):
         size = len(family)
         family |= {process.pid for process in by_pid.values() if process.parent in family}
-    return [process for process in by_pid.values() if process.pid in family - {me}]
+    return [process for pid, process in by_pid.items() if pid in family and pid != own]
 
 
 class Meter:
@@ -188,8 +188,7 @@ def memory_group() -> str:
     if os.getpid() != 1:
         return ""
     # Of version 2, of version 1.
-    for name in ("memory.events", "memory/memory.oom_control"):
-        file = f"/sys/fs/cgroup/{name}"
+    for file in (f"{GROUPS}/memory.events", f"{GROUPS}/memory/memory.oom_control"):
         if os.access(file, os.R_OK):
             return file
     return ""
@@ -226,22 +225,20 @@ def _stored(place: str) -> int:
 
 def _proportional(process: Process) -> int:
     """Return its share of what it has in memory, and the page tables for that."""
-    share = _read_size(process.pid, "smaps_rollup", b"Pss:")
-    if share is None:
-        share = process.resident
-    return share + (_read_size(process.pid, "status", b"VmPTE:") or 0)
+    share = _read_size(process.pid, "smaps_rollup", b"Pss:", process.resident)
+    return share + _read_size(process.pid, "status", b"VmPTE:", 0)
 
 
-def _read_size(pid: int, name: str, start: bytes) -> int | None:
-    """Return the bytes in a line of a file of /proc; None if it ended or made itself unreadable."""
+def _read_size(pid: int, name: str, start: bytes, default: int) -> int:
+    """Return the bytes in a line of a file of /proc; if it is gone or unreadable, the default."""
     try:
         with open(f"/proc/{pid}/{name}", "rb") as file:
             for line in file:
                 if line.startswith(start):
                     return int(line.split()[1]) * 1024
     except OSError:
-        return None
-    return None
+        pass
+    return default
 
 
 # Control groups.
@@ -285,11 +282,10 @@ def lacking(group: str, family: Callable[[], set[int]], *, is_delegated: bool = 
     """
     if not group:
         return "this machine has no control groups of version 2"
-    controllers = _words(group, "cgroup.controllers")
-    missing = [name for name in NEEDED if name not in controllers]
-    keys = [group] + [f"{group}/{key}" for key in KEYS]
+    missing = {*NEEDED} - {*_words(group, "cgroup.controllers")}
+    keys = [group, *(f"{group}/{key}" for key in KEYS)]
     if missing:
-        why = f"has no controller {' and '.join(missing)}"
+        why = f"has no controller {' and '.join(sorted(missing))}"
     elif "domain" not in _words(group, "cgroup.type"):
         why = "is the root of all groups, or one of threads"
     elif not all(os.access(key, os.W_OK) for key in keys):
@@ -334,8 +330,8 @@ def divide(group: str) -> None:
     try:
         for pid in _words(group, "cgroup.procs"):
             _write(home, "cgroup.procs", pid)
-        controllers = _words(group, "cgroup.controllers")
-        signs = [f"+{name}" for name in WANTED if name in controllers]
+        controllers = {*WANTED} & {*_words(group, "cgroup.controllers")}
+        signs = [f"+{name}" for name in controllers]
         _write(group, "cgroup.subtree_control", " ".join(signs))
     except OSError:
         restore(group, os.getpid())
