@@ -9,6 +9,7 @@ import os
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 
 from agenteval.errors import (
     Cause,
@@ -106,8 +107,10 @@ class Orchestrator:
         finally:
             if self.ended:
                 self.ended(key.seed)
-        is_void = trial.outcome is Outcome.VOID
-        self.observer.finished(key, void=str(trial.cause or "unknown") if is_void else "")
+        void = ""
+        if trial.outcome is Outcome.VOID:
+            void = str(trial.cause or "unknown")
+        self.observer.finished(key, void=void)
 
     async def _play(
         self, stage: Stage, key: TrialKey, running: asyncio.Semaphore, runners: list[TrialRunner]
@@ -121,6 +124,7 @@ class Orchestrator:
             # A scenario that fails for every seed was reported before the run began.
             raise _fault_of_scenario(key, error) from error
         limits = scenario.limits
+        schema = declared(files.get(scenario.database, b""))
         async with self.backend.open(files, limits) as sandbox:
             executor = ToolExecutor(
                 self.setting.arm,
@@ -132,7 +136,6 @@ class Orchestrator:
                 limits,
                 running,
             )
-            schema = declared(files.get(scenario.database, b""))
             database = Database(sandbox, scenario.database, schema)
             monitor = WorldMonitor(scenario, prompt, database)
             runner = self._runner(stage, key, executor, monitor)
@@ -142,14 +145,20 @@ class Orchestrator:
     def _runner(
         self, stage: Stage, key: TrialKey, executor: ToolExecutor, monitor: WorldMonitor
     ) -> TrialRunner:
-        seconds = stage.scenario.limits.trial_seconds
+        model = RetryingModel(
+            model=self.model,
+            seconds=executor.limits.trial_seconds,
+            health=self.health,
+            pauses=self.pauses,
+            pace=self.pace,
+        )
         return TrialRunner(
             scenario=stage.scenario,
             prompt=monitor.prompt,
             key=key,
             setting=self.setting,
             max_turns=self.max_turns,
-            model=RetryingModel(self.model, seconds, self.health, self.pauses, self.pace),
+            model=model,
             executor=executor,
             policies=stage.agents,
             recorder=self.recorder,
@@ -175,7 +184,8 @@ def _cause_of_void(key: TrialKey, error: Exception) -> InfrastructureError:
         return InfrastructureError(legible(str(error)))
     summary = traceback.format_exception_only(error)[-1].strip()
     trace = "".join(traceback.format_exception(error))[-LONGEST:]
-    return InfrastructureError(legible(f"{summary}\n{trace}").strip(), Cause.AGENTEVAL)
+    message = legible(f"{summary}\n{trace}").strip()
+    return InfrastructureError(message, Cause.AGENTEVAL)
 
 
 def _fault_of_scenario(key: TrialKey, error: Exception) -> InfrastructureError:
@@ -205,10 +215,10 @@ def _void_trial(key: TrialKey, runners: Sequence[TrialRunner], error: Infrastruc
 
 def trial_keys(scenarios: Sequence[str], trials: int, seed: int) -> tuple[TrialKey, ...]:
     """Return every trial of a run. A seed gives the same task instances to every model."""
+    instances = product(range(1, trials + 1), scenarios)
     return tuple(
         TrialKey(scenario, number, trial_seed(seed, scenario, number))
-        for number in range(1, trials + 1)
-        for scenario in scenarios
+        for number, scenario in instances
     )
 
 

@@ -179,23 +179,25 @@ class TextBudget:
 SAVED = "/tmp/agent/tool-output/{}.txt"  # noqa: S108 -- no real file
 
 
-def shorten_output(output: str, cut: Cut | None, place: str) -> tuple[str, str]:
-    """Return the part of an output that a model is shown; and all of it if it is to be saved."""
+def shown_part(output: str, cut: Cut | None, saved: dict[str, str]) -> str:
+    """Return the shown part of an output; all of it is added to `saved` if the notice says so."""
     if cut is None:
-        return output, ""
+        return output
     lines = StringIO(output).readlines()
     if len(output) <= cut.characters and len(lines) <= cut.lines:
-        return output, ""
+        return output
     if cut.keep == "end":
         end = "".join(lines[-cut.lines :])[-cut.characters :]
         notice = f"{len(output) - len(end)} characters before this are not shown."
         if cut.saved:
-            return f"[{notice} All of it is in {place}.]\n{end}", output
-        return f"[{notice}]\n{end}", ""
+            place = SAVED.format(len(saved) + 1)
+            saved[place] = output
+            notice += f" All of it is in {place}."
+        return f"[{notice}]\n{end}"
     begin, end = _both_ends(lines, cut)
     left_out = len(output) - len(begin) - len(end)
     notice = f"\n[{left_out} characters are not shown: use head, tail or grep to see less]\n"
-    return f"{begin}{notice}{end}", ""
+    return f"{begin}{notice}{end}"
 
 
 def _both_ends(lines: Sequence[str], cut: Cut) -> tuple[str, str]:
@@ -209,15 +211,6 @@ def _both_ends(lines: Sequence[str], cut: Cut) -> tuple[str, str]:
     end = "".join(last)
     half = cut.characters // 2
     return begin[:half], end[max(0, len(end) - half) :]
-
-
-def shown_part(output: str, cut: Cut | None, saved: dict[str, str]) -> str:
-    """Return the shown part of an output; all of it is added to `saved` if the notice says so."""
-    place = SAVED.format(len(saved) + 1)
-    shown, whole = shorten_output(output, cut, place)
-    if whole:
-        saved[place] = whole
-    return shown
 
 
 def answer(
@@ -457,7 +450,7 @@ def evaluate(check: Check, answer: Answer) -> GoalCheck:
     return GoalCheck(check.name, is_met, check.expect, value, answer.error)
 
 
-def evaluate_trace(trace: Trace, commands: Iterable[str]) -> GoalCheck:
+def _evaluate_trace(trace: Trace, commands: Iterable[str]) -> GoalCheck:
     """Return the check that a successful call is one of those that the trace requires."""
     required_words = [call.split() for call in trace.calls]
     for command in commands:
@@ -537,7 +530,7 @@ class WorldMonitor:
     async def judge(self, turn: int) -> tuple[GoalCheck, ...]:
         """Return every check of the goal, every trace and every test, as of this turn."""
         queries = await self._check_queries()
-        traces = [evaluate_trace(trace, self.succeeded) for trace in self.prompt.traces]
+        traces = [_evaluate_trace(trace, self.succeeded) for trace in self.prompt.traces]
         checks = (*queries, *traces, *await self._run_tests())
         if self.goal_turn is None and all(check.held for check in checks):
             self.goal_turn = turn
