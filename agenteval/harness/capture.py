@@ -289,7 +289,11 @@ def captured(command: Sequence[str], name: str | None, rules: str | None) -> Ite
         raise UsageError(f"{path} is there already: move it away, or give another --name")
     _check_output(harness)
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = _arm_file(harness, day=f"{datetime.now(UTC):%Y-%m-%d}", here=str(Path.cwd()))
+    text = _arm_file(
+        harness,
+        day=f"{datetime.now(UTC):%Y-%m-%d}",
+        here=str(Path.cwd()),
+    )
     write_whole(path, text)
     letters = sum(map(len, harness.system))
     parameters = [f"{name} {value}" for name, value in harness.parameters.items()]

@@ -30,7 +30,11 @@ NOT_DUMPABLE = 4
 
 
 def begin(target: Any, *arguments: Any) -> threading.Thread:
-    thread = threading.Thread(target=target, args=arguments, daemon=True)
+    thread = threading.Thread(
+        target=target,
+        args=arguments,
+        daemon=True,
+    )
     thread.start()
     return thread
 

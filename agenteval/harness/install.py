@@ -121,7 +121,13 @@ def _get(program: Program, folder: Path) -> None:
     for command in _commands(program, folder):
         tool = command[0]
         try:
-            subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=True)
+            subprocess.run(
+                command,
+                capture_output=True,
+                text=True,
+                timeout=SECONDS,
+                check=True,
+            )
         except FileNotFoundError as error:
             raise UsageError(f"{program.name} comes by {tool}: install that first") from error
         except subprocess.TimeoutExpired as error:

@@ -435,7 +435,11 @@ class HarnessLoop:
         passage = Passage(answer, request)
 
         async def ask() -> Turn:
-            return await self.relay.relay(request.chat, seed=self.seed, write=passage.write)
+            return await self.relay.relay(
+                request.chat,
+                seed=self.seed,
+                write=passage.write,
+            )
 
         turn = await self.insist(ask)
         if is_unread(turn):

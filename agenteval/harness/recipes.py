@@ -332,7 +332,11 @@ def programs() -> Mapping[str, Program]:
     known = {}
     for name, program in table.programs.items():
         wording = table.reports.get(program.reports, program.wording)
-        known[name] = msgspec.structs.replace(program, name=name, wording=wording)
+        known[name] = msgspec.structs.replace(
+            program,
+            name=name,
+            wording=wording,
+        )
     return known
 
 

@@ -234,7 +234,11 @@ def _chat_reply(turn: Turn, *, stream: bool) -> bytes:
         "id": f"reply-{ident}",
         "created": 1,
         "model": MODEL,
-        "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
+        "usage": {
+            "prompt_tokens": 1,
+            "completion_tokens": 1,
+            "total_tokens": 2,
+        },
         "object": "chat.completion.chunk" if stream else "chat.completion",
         "choices": [choice],
     }

@@ -194,22 +194,38 @@ class Messages(Wire):
         return _event("message_start", message=self._message([], None, Usage()))
 
     def _opening(self) -> bytes:
-        return _event("content_block_start", index=0, content_block={"type": "text", "text": ""})
+        return _event(
+            "content_block_start",
+            index=0,
+            content_block={"type": "text", "text": ""},
+        )
 
     def _delta(self, text: str) -> bytes:
-        return _event("content_block_delta", index=0, delta={"type": "text_delta", "text": text})
+        return _event(
+            "content_block_delta",
+            index=0,
+            delta={"type": "text_delta", "text": text},
+        )
 
     def ended(self, turn: Turn) -> Iterator[bytes]:
         if self._speaks:
             yield _event("content_block_stop", index=0)
         for at, call in enumerate(turn.calls, start=int(self._speaks)):
-            yield _event("content_block_start", index=at, content_block=_use(call, {}))
+            yield _event(
+                "content_block_start",
+                index=at,
+                content_block=_use(call, {}),
+            )
             if call.raw:
                 delta = {"type": "input_json_delta", "partial_json": call.raw}
                 yield _event("content_block_delta", index=at, delta=delta)
             yield _event("content_block_stop", index=at)
         reason = {"stop_reason": _stop_reason(turn)}
-        yield _event("message_delta", delta=reason, usage=_counts(turn.usage))
+        yield _event(
+            "message_delta",
+            delta=reason,
+            usage=_counts(turn.usage),
+        )
         yield _event("message_stop")
 
     def failed(self, message: str) -> bytes:
@@ -302,7 +318,11 @@ class Responses(Wire):
         return _event("response.created", response=self._response("in_progress", []))
 
     def _opening(self) -> bytes:
-        return _event("response.output_item.added", output_index=0, item=self._message(""))
+        return _event(
+            "response.output_item.added",
+            output_index=0,
+            item=self._message(""),
+        )
 
     def _delta(self, text: str) -> bytes:
         return _event(
@@ -328,7 +348,11 @@ class Responses(Wire):
         items = [self._message(turn.text)] if turn.text else []
         for at, call in enumerate(turn.calls):
             item = _item("function_call", f"fc-{self.ident}-{at}")
-            item |= {"call_id": call.id, "name": call.name, "arguments": call.raw}
+            item |= {
+                "call_id": call.id,
+                "name": call.name,
+                "arguments": call.raw,
+            }
             items.append(item)
         total = turn.usage.prompt_tokens + turn.usage.completion_tokens
         usage = _counts(turn.usage) | {"total_tokens": total}

@@ -468,7 +468,12 @@ async def _probe(backend: SandboxBackend) -> Probe:
     if backend.name in automatic() or backend.name not in AUTOMATIC:
         return await probe(backend)
     why = f"it is made of Linux's namespaces, and this is {sys.platform}"
-    return Probe(backend.name, works=False, reason=why, cure="podman or docker: a run uses them")
+    return Probe(
+        backend.name,
+        works=False,
+        reason=why,
+        cure="podman or docker: a run uses them",
+    )
 
 
 async def groups_of(name: str) -> Groups:

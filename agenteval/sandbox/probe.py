@@ -86,9 +86,18 @@ async def probe(backend: SandboxBackend) -> Probe:
             return await _probe(backend)
     except InfrastructureError as error:
         reason = str(error).removeprefix("sandbox: ")
-        return Probe(backend.name, works=False, reason=reason, cure=cure(backend.name, reason))
+        return Probe(
+            backend.name,
+            works=False,
+            reason=reason,
+            cure=cure(backend.name, reason),
+        )
     except TimeoutError:
-        return Probe(backend.name, works=False, reason=f"no answer within {SECONDS:g} s")
+        return Probe(
+            backend.name,
+            works=False,
+            reason=f"no answer within {SECONDS:g} s",
+        )
 
 
 async def _probe(backend: SandboxBackend) -> Probe:
@@ -102,11 +111,20 @@ async def _probe(backend: SandboxBackend) -> Probe:
     try:
         attempts: dict[str, str] = json.loads(report.output)
     except ValueError:
-        return Probe(backend.name, works=False, reason=f"battery: {report.output.strip()[-200:]}")
+        return Probe(
+            backend.name,
+            works=False,
+            reason=f"battery: {report.output.strip()[-200:]}",
+        )
     blocked = tuple((name, why) for name, why in attempts.items() if why)
     if succeeded := [name for name, why in attempts.items() if not why]:
         reason = f"got through: {', '.join(succeeded)}"
-        return Probe(backend.name, works=False, reason=reason, blocked=blocked)
+        return Probe(
+            backend.name,
+            works=False,
+            reason=reason,
+            blocked=blocked,
+        )
     return Probe(backend.name, works=True, blocked=blocked)
 
 

@@ -319,13 +319,23 @@ class Session:
 
     async def ask(self, database: str, questions: Sequence[Question], schema: Schema) -> Answers:
         queries = [(question.query, question.rows) for question in questions]
-        order = _Order({"database": database, "questions": queries, "schema": list(schema)})
+        order = _Order(
+            {
+                "database": database,
+                "questions": queries,
+                "schema": list(schema),
+            }
+        )
         return answers(await self._run({"do": "ask"}, order), len(questions))
 
     async def judge(self, source: str, argument: str) -> Execution:
         # Only a program that came to its end can print this word.
         word = f"\n{secrets.token_hex(16)}\n"
-        program = {"source": source, "argument": argument, "word": word}
+        program = {
+            "source": source,
+            "argument": argument,
+            "word": word,
+        }
         execution = await self._run({"do": "judge"}, _Order(program | _SOURCES))
         return _without_word(execution, word)
 
@@ -367,7 +377,12 @@ class Session:
         return content
 
     async def read_lines(self, path: str, first: int, count: int | None) -> tuple[bytes, bool]:
-        reply, content = await self._ask("read lines", path=path, first=first, count=count)
+        reply, content = await self._ask(
+            "read lines",
+            path=path,
+            first=first,
+            count=count,
+        )
         return content, bool(reply["cut"])
 
     async def stamp(self, paths: Sequence[str]) -> str:
@@ -389,7 +404,11 @@ class Session:
         """Write them all; a script of the fixture may, while it is unchanged, be pre-forked."""
         self._stamped = ""
         sizes = [(path, len(content)) for path, content in files.items()]
-        request = {"do": "write", "files": sizes, "fixture": fixture}
+        request = {
+            "do": "write",
+            "files": sizes,
+            "fixture": fixture,
+        }
         await self._ask_link(wire.request(request, b"".join(files.values())))
 
     async def _ask(self, act: str, **arguments: object) -> tuple[Reply, bytes]:
@@ -418,7 +437,13 @@ def _execution(reply: Reply, content: bytes, struck: str) -> Execution:
         if not limit and (code or struck == Limit.MEMORY):
             limit = struck
         limit = limit or reported(code, output)
-    return Execution(code, output, reply["seconds"], limit=limit, cut=reply["cut"])
+    return Execution(
+        code,
+        output,
+        reply["seconds"],
+        limit=limit,
+        cut=reply["cut"],
+    )
 
 
 def _unfilled(error: OSError, files: Mapping[str, bytes], limits: Limits) -> AgentevalError:

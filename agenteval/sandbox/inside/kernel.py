@@ -155,7 +155,11 @@ def landlock(rules: Iterable[tuple[str, str]], *, loopback: bool) -> None:
     if version >= 6:
         size = 24
         scopes = 3  # abstract sockets and signals stay within the sandbox
-    rights = {"list": LIST, "read": READ, "write": files & ~MAKE_DEVICE}
+    rights = {
+        "list": LIST,
+        "read": READ,
+        "write": files & ~MAKE_DEVICE,
+    }
     handled = (ctypes.c_uint64 * 3)(files, network, scopes)
     ruleset = _syscall(LANDLOCK, "landlock", handled, ctypes.c_long(size), ctypes.c_long(0))
     for path, kind in rules:

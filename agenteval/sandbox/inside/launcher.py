@@ -55,7 +55,11 @@ def main(fd: int, code: bytes, group: str, *, warm: bool) -> None:
             if kind:
                 _wait_for_worlds()
             _leave(own or group, 0 if own or kind else evaluator)
-        start = {b"namespaces": _namespaces, b"program": _program, b"none": _bare}[kind]
+        start = {
+            b"namespaces": _namespaces,
+            b"program": _program,
+            b"none": _bare,
+        }[kind]
         try:
             start(control, fds, runner_code)
         except OSError as error:

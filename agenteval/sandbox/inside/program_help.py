@@ -60,7 +60,12 @@ def select(sql: str, *, database: str, before: Any = ()) -> tuple[list[str], lis
 
     Each has a process and a copy of its own: a query that changes something spoils no other.
     """
-    question = {"do": "select", "database": database, "before": list(before), "sql": sql}
+    question = {
+        "do": "select",
+        "database": database,
+        "before": list(before),
+        "sql": sql,
+    }
     process = _Subject()
     try:
         names, rows = process.answer(question)["value"]

@@ -82,7 +82,11 @@ def _answer(runner: Runner, request: wire.Message, body: bytes) -> Reply:
         reason = {"errno": error.errno or 5, "error": error.strerror or str(error)}
         return reason | {"path": error.filename or ""}, b""
     except ValueError as error:  # a NUL byte or a lone surrogate: no file can be called so
-        return {"errno": errno.EINVAL, "error": str(error), "path": ""}, b""
+        return {
+            "errno": errno.EINVAL,
+            "error": str(error),
+            "path": "",
+        }, b""
 
 
 def _act(runner: Runner, request: wire.Message, body: bytes) -> Reply:
