@@ -90,7 +90,8 @@ class Container:
 
     @asynccontextmanager
     async def _world(self, limits: Limits) -> AsyncGenerator[Link]:
-        engine = next(filter(None, map(shutil.which, self._engines)), None)
+        engines = filter(None, map(shutil.which, self._engines))
+        engine = next(engines, None)
         if engine is None:
             raise InfrastructureError(f"sandbox: no program {' or '.join(self._engines)} on PATH")
         own_end, peer = socket.socketpair()
@@ -100,7 +101,8 @@ class Container:
             options = _engine_options(engine, limits, programs, self._runtime)
             words = [engine, "run", *options, self._image, *COMMAND]
             with peer:
-                process = await _start(words, peer.fileno(), complaints, Path(programs).parent)
+                folder = Path(programs).parent
+                process = await _start(words, peer.fileno(), complaints, folder)
             code = shipped(until="runner", compiled=False)
             spec = wire.request(_contained_runner(limits, prefork=self._prefork))
             first = len(code).to_bytes(4, "big") + code + spec
@@ -166,9 +168,10 @@ def _engine_options(
     engine: str, limits: Limits, programs: str, runtime: str | None
 ) -> Iterator[str]:
     is_podman = engine.endswith(ENGINES[0])
+    chance = int.from_bytes(os.urandom(4), "big")
     values = {
         "hostname": HOSTNAME,
-        "user": FIRST_UID + int.from_bytes(os.urandom(4), "big") % UIDS,
+        "user": FIRST_UID + chance % UIDS,
         "memory": limits.memory + SPARE,
         "processes": limits.processes + 8,
         "open_files": limits.open_files,
@@ -192,14 +195,16 @@ def _engine_options(
         sections.append("runtime")
         if is_podman and Path(runtime).name == "runsc":
             sections.append("runsc")
-    options = tomllib.loads(Path(__file__).with_name("container.toml").read_text("utf-8"))
+    table = Path(__file__).with_name("container.toml")
+    options = tomllib.loads(table.read_text("utf-8"))
     for section in sections:
         for option in options[section]:
             yield option.format_map(values)
 
 
 def _contained_runner(limits: Limits, *, prefork: bool) -> dict[str, Any]:
-    rules = [("/", "read"), *((path, "write") for path in WRITABLE)]
+    rules = [("/", "read")]
+    rules += [(path, "write") for path in WRITABLE]
     spec = runner_spec(limits, own_user=True, prefork=prefork, rules=rules)
     # The container may be on another machine than this one, as with an engine on macOS.
     filters = {machine: sandbox_filter(machine, loopback=limits.loopback) for machine in ARCH}
@@ -214,9 +219,11 @@ def _reason(complaints: IO[bytes]) -> str:
 
     If that is only that its runtime failed, the line before comes with it: the runtime's reason.
     """
-    text = os.pread(complaints.fileno(), 1 << 16, 0).decode(errors="replace")
-    lines = [line for line in text.splitlines() if line and "docker run --help" not in line]
-    count = 2 if lines and _RUNTIME_FAILED.search(lines[-1]) else 1
+    head = os.pread(complaints.fileno(), 1 << 16, 0).decode(errors="replace")
+    lines = [line for line in head.splitlines() if line and "docker run --help" not in line]
+    count = 1
+    if lines and _RUNTIME_FAILED.search(lines[-1]):
+        count = 2
     return "; ".join(reversed(lines[-count:]))
 
 
@@ -307,8 +314,9 @@ class Bubblewrap(_Isolated):
         contents["SECCOMP"] = syscall_filter(loopback=limits.loopback)
         prefixes = [self._python.prefix] if self._python.prefix else []
         prefixes += filter(os.path.isdir, hosted.shown.values())
+        runner = (self._python.executable, "-I", "-S", "-c", START_RUNNER, "CODE", "PEER")
         build = {
-            "argv": [bwrap, *_bwrap_options(world), *_command(self._python)],
+            "argv": [bwrap, *_bwrap_options(world), *runner],
             "contents": contents,
             "prefixes": prefixes,
         }
@@ -330,8 +338,7 @@ def _bwrap_options(world: World) -> Iterator[str]:
         yield from ("--ro-bind", path, place)
     yield from ("--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys", "--dev", "/dev")
     for path in world.masked:
-        folder = ("--size", "4096", "--tmpfs", path, "--remount-ro", path)
-        yield from folder if Path(path).is_dir() else ("--ro-bind", "/dev/null", path)
+        yield from _bwrap_cover(path)
     for path, (size, _, mode) in world.tmpfs.items():
         yield from ("--size", str(size), "--perms", f"{mode:o}", "--tmpfs", path)
     for path, text in world.files.items():
@@ -340,11 +347,13 @@ def _bwrap_options(world: World) -> Iterator[str]:
     for path, target in world.links.items():
         yield from ("--symlink", target, path)
     yield from ("--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/")
+    yield from ("--seccomp", "SECCOMP", "--")
 
 
-def _command(python: Interpreter) -> Iterator[str]:
-    yield from ("--seccomp", "SECCOMP", "--", python.executable, "-I", "-S", "-c", START_RUNNER)
-    yield from ("CODE", "PEER")
+def _bwrap_cover(path: str) -> Sequence[str]:
+    if Path(path).is_dir():
+        return ("--size", "4096", "--tmpfs", path, "--remount-ro", path)
+    return ("--ro-bind", "/dev/null", path)
 
 
 class Namespaces(_Isolated):
@@ -373,7 +382,8 @@ class Bare(_Local):
         temporary = tempfile.TemporaryDirectory(prefix="agenteval-", ignore_cleanup_errors=True)
         with temporary as folder:
             spec = runner_spec(limits, own_user=False, prefork=self._prefork)
-            plan = Plan("none", {}, _furnish(Path(folder), self._python, spec))
+            runner = _furnish(Path(folder), self._python, spec)
+            plan = Plan("none", {}, runner)
             async with launched(self.launcher, plan) as link:
                 yield link
 

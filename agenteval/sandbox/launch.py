@@ -111,7 +111,10 @@ class Groups:
 
     def sweep(self) -> None:
         """Remove those whose processes were still dying."""
-        self._dying = [group for group in self._dying if not usage.remove(group)]
+        dying = self._dying
+        self._dying = []
+        for group in dying:
+            self.ended(group)
 
     def give_up(self, reason: str) -> None:
         """Make no more."""
@@ -192,11 +195,12 @@ SCOPE_SECONDS = 5.0
 def shipped(*, until: str, compiled: bool) -> bytes:
     """Return the modules up to this one, in the order in which they import each other."""
     names = SHIPPED[: SHIPPED.index(until) + 1]
-    sources = [(name, getsource(import_module(f"{INSIDE}.{name}"))) for name in names]
+    sources = {name: getsource(import_module(f"{INSIDE}.{name}")) for name in names}
     if not compiled:
-        return marshal.dumps(sources, wire.PORTABLE)
+        return marshal.dumps([*sources.items()], wire.PORTABLE)
     # Code can be read by this very Python alone, text by any.
-    return marshal.dumps([(name, compile(source, name, "exec")) for name, source in sources])
+    code = [(name, compile(source, name, "exec")) for name, source in sources.items()]
+    return marshal.dumps(code)
 
 
 class Launcher:
@@ -240,16 +244,18 @@ class Launcher:
 
     def complaints(self) -> str:
         """Return the last line that a failed sandbox wrote: bubblewrap's, or a crash of ours."""
-        size = os.fstat(self._complaints.fileno()).st_size
-        tail = os.pread(self._complaints.fileno(), 4096, max(0, size - 4096))
-        return tail.decode(errors="replace").strip().rpartition("\n")[2]
+        file = self._complaints.fileno()
+        start = os.fstat(file).st_size - 4096
+        tail = os.pread(file, 4096, max(0, start)).decode(errors="replace")
+        return tail.strip().rpartition("\n")[2]
 
     def _start(self) -> socket.socket:
         """Start the launcher in a group of our own, else in one of systemd's, else in none."""
         group, lacking = own_group()
         prefix, environment = ([], {}) if group else scope()
         if prefix:
-            control, process = self._launch(launcher.SCOPE, [*prefix, *CLEAN], environment)
+            prefix += CLEAN
+            control, process = self._launch(launcher.SCOPE, prefix, environment)
             message = _receive_group(control)
             if message.startswith("/"):
                 self.groups = Groups(message, process)
@@ -351,10 +357,11 @@ class World:
     @property
     def rules(self) -> Rules:
         """Return the same for Landlock, the second layer."""
-        sources = dict(zip(self.binds, self.binds, strict=True)) | self.shown
-        readable = [place for place, path in sources.items() if Path(path).is_dir()]
+        readable = ["/etc", "/run", "/proc"]
+        readable += [path for path in self.binds if Path(path).is_dir()]
+        readable += [place for place, path in self.shown.items() if Path(path).is_dir()]
         rules = [("/", "list")]
-        rules += [(path, "read") for path in (*readable, "/etc", "/run", "/proc")]
+        rules += [(path, "read") for path in readable]
         rules += [(path, "write") for path in (*self.tmpfs, "/dev")]
         return rules
 
@@ -373,6 +380,7 @@ def world(python: Interpreter, limits: Limits) -> World:
         binds.append(python.prefix)
     for name in ("python3", "python"):
         links[f"{BIN}/{name}"] = python.executable
+    masked = [path for path in (*MASKED, *COVERED) if _is_to_cover(path, python)]
     # One more, so that the watch names the limit before the kernel refuses.
     inodes = limits.inodes + 1
     return World(
@@ -384,14 +392,15 @@ def world(python: Interpreter, limits: Limits) -> World:
             "/tmp": (TEMPORARY, inodes, 0o1777),  # noqa: S108 - the world's own
             "/dev/shm": (SHARED_MEMORY, inodes, 0o1777),  # noqa: S108 - the world's own
         },
-        masked=tuple(path for path in (*MASKED, *COVERED) if _is_to_cover(path, python)),
+        masked=tuple(masked),
     )
 
 
 def _is_to_cover(path: str, python: Interpreter) -> bool:
     if Path(python.prefix or python.executable).is_relative_to(path):
         return False
-    return Path(path).exists() and os.path.realpath(path) == path
+    is_itself = os.path.realpath(path) == path
+    return is_itself and Path(path).exists()
 
 
 def runner_spec(
@@ -437,23 +446,26 @@ def bounds(limits: Mapping[str, Any]) -> dict[str, int]:
     seconds of a call within its time.
     """
     kept = limits["workspace"] + TEMPORARY + SHARED_MEMORY
-    cores = max(1, math.ceil(limits["cpu_seconds"] / limits["call_seconds"]))
+    cores = math.ceil(limits["cpu_seconds"] / limits["call_seconds"])
     return {
         "memory.max": max(limits["memory"], kept) + usage.SPARE,
         "memory.swap.max": 0,
         "pids.max": limits["processes"] + usage.EXTRA,
-        "cpu.max": cores * usage.PERIOD,
+        "cpu.max": max(1, cores) * usage.PERIOD,
     }
 
 
 def counts_processes_apart() -> bool:
     """Return True if RLIMIT_NPROC counts by user namespace (Linux 5.14), or does not count us."""
+    if os.geteuid() == 0:
+        return True
     version = re.match(r"(\d+)\.(\d+)", platform.release())
-    is_new = version is not None and (int(version[1]), int(version[2])) >= (5, 14)
-    return os.geteuid() == 0 or is_new
+    numbers = map(int, version.groups()) if version else ()
+    return (*numbers,) >= (5, 14)
 
 
 @cache
 def syscall_filter(*, loopback: bool) -> str:
     """Return the seccomp filter of this machine, as text that survives JSON."""
-    return seccomp.sandbox_filter(platform.machine(), loopback=loopback).decode("latin-1")
+    program = seccomp.sandbox_filter(platform.machine(), loopback=loopback)
+    return program.decode("latin-1")

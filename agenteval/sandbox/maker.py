@@ -96,7 +96,8 @@ class _Maker:
                 if not is_answered:
                     self.stop()
         if fault:
-            raise _KINDS.get(fault, MakerError)(" ".join(text.split()))
+            error = _KINDS.get(fault, MakerError)
+            raise error(" ".join(text.split()))
         return body
 
     def _request(self, act: str, arguments: Sequence[object]) -> bytes:
@@ -112,7 +113,8 @@ class _Maker:
                 # As long as it lives, nothing else has its id.
                 self._sent[id(value)] = number, value
                 fresh[number] = _without_earlier_tasks(value)
-            words.append(Sent(self._sent[id(value)][0]))
+            number, _ = self._sent[id(value)]
+            words.append(Sent(number))
         content = pickle.dumps((fresh, act, words), pickle.HIGHEST_PROTOCOL)
         return wire.frame(content, b"")
 
@@ -207,9 +209,10 @@ def _complaint(peer: socket.socket) -> str:
     peer.settimeout(1)
     text = b""
     with suppress(OSError):
-        while len(text) < 1 << 16 and (part := peer.recv(4096)):
+        while (part := peer.recv(4096)) and len(text) < 1 << 16:
             text += part
-    return text.decode("utf-8", "replace").strip().rpartition("\n")[2]
+    lines = text.decode("utf-8", "replace").strip()
+    return lines.rpartition("\n")[2]
 
 
 def _kill(process: "subprocess.Popen[bytes]") -> None:
@@ -220,13 +223,13 @@ def _kill(process: "subprocess.Popen[bytes]") -> None:
 
 def _receive(peer: socket.socket) -> tuple[bytes, bytes]:
     """Return a frame of the child. Raises EOFError, OSError, and ValueError if it is too large."""
-    head, body = wire.lengths(bytes(_exactly(peer, wire.HEADER)))
+    head, body = wire.lengths(_exactly(peer, wire.HEADER))
     if head > _HEAD or body > LARGEST:
         raise ValueError("a frame beyond what is taken")
-    return bytes(_exactly(peer, head)), bytes(_exactly(peer, body))
+    return _exactly(peer, head), _exactly(peer, body)
 
 
-def _exactly(peer: socket.socket, count: int) -> bytearray:
+def _exactly(peer: socket.socket, count: int) -> bytes:
     content = bytearray(count)
     rest = memoryview(content)
     while rest:
@@ -234,7 +237,7 @@ def _exactly(peer: socket.socket, count: int) -> bytearray:
         if not size:
             raise EOFError
         rest = rest[size:]
-    return content
+    return bytes(content)
 
 
 _MAKER = _Maker()
@@ -263,7 +266,9 @@ def forget() -> None:
 
 def fill(text: str, known: Mapping[str, Any]) -> str:
     """Return `text` filled as a template. Raises TemplateError."""
-    return _call(str, "fill", "template", text, known) if "{" in text else text
+    if "{" not in text:
+        return text
+    return _call(str, "fill", "template", text, known)
 
 
 def rules_for(setting: Setting, tools: Sequence[str]) -> str:
@@ -346,6 +351,6 @@ def rows(image: bytes, queries: Sequence[str], most: int = 1) -> list[Answer]:
 
     Raises MakerError if it is none, or if a query takes too much.
     """
-    fields = list[tuple[tuple[str, ...], tuple[tuple[Any, ...], ...], str]]
-    answers = _call(fields, "rows", "value", image, queries, most)
+    fields = tuple[tuple[str, ...], tuple[tuple[Any, ...], ...], str]
+    answers = _call(list[fields], "rows", "value", image, queries, most)
     return [Answer(*answer) for answer in answers]

@@ -83,7 +83,8 @@ def _changes() -> set[int]:
 
 @cache
 def _functions() -> set[str]:
-    return {*inquiry.FUNCTIONS, *_lists()["functions"], *_lists()["own_functions"]}
+    lists = _lists()
+    return {*inquiry.FUNCTIONS, *lists["functions"], *lists["own_functions"]}
 
 
 @dataclass(slots=True)
@@ -139,9 +140,10 @@ def _answer(world: Any, name: str, query: str, chosen: Variables) -> str | int |
         row = world.execute(filled).fetchone()
     except (TemplateError, *inquiry.FAULTS) as error:
         raise ValueError(f"ask.{name}: {error}, in `{one_line(query)}`") from error
-    if row is None or not isinstance(row[0], str | int | float):
-        raise ValueError(f"ask.{name}: the fresh world has no answer to `{one_line(filled)}`")
-    return row[0]
+    answer = row[0] if row else None
+    if isinstance(answer, str | int | float):
+        return answer
+    raise ValueError(f"ask.{name}: the fresh world has no answer to `{one_line(filled)}`")
 
 
 # The databases that were made last, with their scenarios and seeds.
@@ -248,7 +250,8 @@ def render_all(seed: int, *scenarios: Scenario) -> list[Prompt]:
 def outline(
     scenario: Scenario, agent: Agent, seed: int, known: Variables, setting: Setting
 ) -> Prompt:
-    return prompt.outline(agent, requested(scenario, agent, seed, known), known, setting)
+    columns = requested(scenario, agent, seed, known)
+    return prompt.outline(agent, columns, known, setting)
 
 
 def recognised(
@@ -286,7 +289,7 @@ def _query_rows(world: Any, query: str, most: int) -> tuple[list[str], list[Any]
     try:
         cursor = world.execute(query)
         names = [name for name, *_ in cursor.description or ()]
-        return names, [list(row) for row in cursor.fetchmany(most)], ""
+        return names, cursor.fetchmany(most), ""
     except inquiry.FAULTS as error:
         return [], [], str(error) or type(error).__name__
 
@@ -345,14 +348,19 @@ def _serve_request(request: bytes, values: dict[int, Any]) -> tuple[str, str, by
         elif isinstance(error, _WorldFaultError):
             kind = "world"
         text = str(error)[:_TEXT] or type(error).__name__
-        return kind, SPENT if _is_memory(error) else text, b""
+        if _is_memory(error):
+            text = SPENT
+        return kind, text, b""
     if len(content) > LONGEST:
         return "template", f"it makes a text of more than {LONGEST >> 20} MB", b""
     return "", "", content
 
 
 def _is_memory(error: BaseException | None) -> bool:
-    return error is not None and (isinstance(error, MemoryError) or _is_memory(error.__cause__))
+    """Return True if memory was lacking, also as the cause of another error."""
+    if error is None:
+        return False
+    return isinstance(error, MemoryError) or _is_memory(error.__cause__)
 
 
 def _warm() -> None:

@@ -37,7 +37,8 @@ def cure(backend: str, reason: str) -> str:
     # A setting of this machine says more than the kernel's word of refusal.
     for setting in _fixes()["settings"]:
         path = Path(setting["file"])
-        if path.exists() and path.read_text().strip() == setting["forbids"]:
+        value = path.read_text().strip() if path.exists() else None
+        if value == setting["forbids"]:
             return setting["fix"]
     return refusal
 
@@ -56,7 +57,8 @@ def _first_fix(section: str, reason: str) -> str:
 
 @cache
 def _fixes() -> dict[str, list[dict[str, str]]]:
-    return tomllib.loads(Path(__file__).with_name("fixes.toml").read_text("utf-8"))
+    text = Path(__file__).with_name("fixes.toml").read_text("utf-8")
+    return tomllib.loads(text)
 
 
 # The probe.
@@ -116,8 +118,9 @@ async def _probe(backend: SandboxBackend) -> Probe:
             works=False,
             reason=f"battery: {report.output.strip()[-200:]}",
         )
-    blocked = tuple((name, why) for name, why in attempts.items() if why)
-    if succeeded := [name for name, why in attempts.items() if not why]:
+    blocked = tuple(item for item in attempts.items() if item[1])
+    succeeded = [name for name, obstacle in attempts.items() if not obstacle]
+    if succeeded:
         reason = f"got through: {', '.join(succeeded)}"
         return Probe(
             backend.name,

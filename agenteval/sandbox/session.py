@@ -55,9 +55,10 @@ class Link:
         """Return the limit that the kernel enforced on this sandbox since the last check."""
         if not self.group:
             return ""
-        before = self._events
-        self._events = {limit: usage.count(self.group, *place) for limit, place in EVENTS.items()}
-        grown = (limit for limit, count in self._events.items() if count > before[limit])
+        before = dict(self._events)
+        for limit, place in EVENTS.items():
+            self._events[limit] = usage.count(self.group, *place)
+        grown = (limit for limit in EVENTS if self._events[limit] > before[limit])
         return next(grown, "")
 
     async def ask(self, frames: bytes, *, seconds: float) -> tuple[Reply, bytes]:
@@ -140,7 +141,8 @@ class _Order:
 
     def __init__(self, content: dict[str, Any]) -> None:
         self._key = secrets.token_bytes(32)
-        self.content = marshal.dumps(content | {"key": self._key}, wire.PORTABLE)
+        order = content | {"key": self._key}
+        self.content = marshal.dumps(order, wire.PORTABLE)
 
     def open(self, report: bytes) -> bytes:
         return prefork.sealed(self._key, report)
@@ -186,7 +188,8 @@ def _answer(
         if not all(isinstance(cell, FLAT) for cell in row):
             raise ValueError("not a plain value")
     cells = tuple(map(tuple, rows))
-    return Answer(tuple(map(str, names)), cells, str(error)[:500])
+    columns = tuple(map(str, names))
+    return Answer(columns, cells, str(error)[:500])
 
 
 def _ending(execution: Execution) -> str:
@@ -326,7 +329,8 @@ class Session:
                 "schema": list(schema),
             }
         )
-        return answers(await self._run({"do": "ask"}, order), len(questions))
+        execution = await self._run({"do": "ask"}, order)
+        return answers(execution, len(questions))
 
     async def judge(self, source: str, argument: str) -> Execution:
         # Only a program that came to its end can print this word.
@@ -336,11 +340,12 @@ class Session:
             "argument": argument,
             "word": word,
         }
-        execution = await self._run({"do": "judge"}, _Order(program | _SOURCES))
+        order = _Order(program | _SOURCES)
+        execution = await self._run({"do": "judge"}, order)
         return _without_word(execution, word)
 
     async def _run(
-        self, request: dict[str, Any], order: _Order | None = None, within: float = 0.0
+        self, request: Reply, order: _Order | None = None, within: float = 0.0
     ) -> Execution:
         """Have the runner start a process; an order goes past the runner to that."""
         seconds = max(within, self._limits.call_seconds, WALL_SECONDS) + GRACE_SECONDS
@@ -409,17 +414,20 @@ class Session:
             "files": sizes,
             "fixture": fixture,
         }
-        await self._ask_link(wire.request(request, b"".join(files.values())))
+        contents = b"".join(files.values())
+        await self._ask_link(wire.request(request, contents))
 
     async def _ask(self, act: str, **arguments: object) -> tuple[Reply, bytes]:
+        request = {"do": act, **arguments}
         async with self._lock:
-            return await self._ask_link(wire.request({"do": act, **arguments}))
+            return await self._ask_link(wire.request(request))
 
     async def _ask_link(self, frame: bytes) -> tuple[Reply, bytes]:
         """Raise OSError for what the runner was refused by the kernel."""
         reply, content = await self._link.ask(frame, seconds=GRACE_SECONDS)
         if "error" in reply:
-            raise OSError(reply["errno"], reply["error"], reply.get("path", ""))
+            path = reply.get("path", "")
+            raise OSError(reply["errno"], reply["error"], path)
         return reply, content
 
 

@@ -46,7 +46,8 @@ def main(fd: int, code: bytes, group: str, *, warm: bool) -> None:
     own = _own_group(control) if group == SCOPE else ""
     modules = marshal.loads(code)
     names = [name for name, _ in modules]
-    runner_code = marshal.dumps(modules[: names.index(runner.__name__) + 1])
+    end = names.index(runner.__name__) + 1
+    runner_code = marshal.dumps(modules[:end])
     if warm:
         prefork.warm()
     while True:
@@ -54,7 +55,8 @@ def main(fd: int, code: bytes, group: str, *, warm: bool) -> None:
         if not kind or kind == END:
             if kind:
                 _wait_for_worlds()
-            _leave(own or group, 0 if own or kind else evaluator)
+            killed = 0 if own or kind else evaluator
+            _leave(own or group, killed)
         start = {
             b"namespaces": _namespaces,
             b"program": _program,
@@ -95,13 +97,17 @@ def _own_group(control: socket.socket) -> str:
     """Divide the group that systemd made for us alone; report it to the evaluator."""
     group = usage.of(os.getpid())
     try:
-        lacking = usage.lacking(group, lambda: {os.getpid()}, is_delegated=True)
+        family = {os.getpid()}
+        lacking = usage.lacking(group, lambda: family, is_delegated=True)
         if not lacking:
             usage.divide(group)
     except OSError as error:
         lacking = f"{error.filename}: {error.strerror}"
-    control.send((LACKING + lacking if lacking else group).encode())
-    return "" if lacking else group
+    if lacking:
+        control.send(f"{LACKING}{lacking}".encode())
+        return ""
+    control.send(group.encode())
+    return group
 
 
 def _leave(group: str, killed: int) -> NoReturn:
@@ -156,8 +162,8 @@ def _in_child(
 def _report_fault(peer: int, error: OSError, at: str = "") -> None:
     """Report the fault to the evaluator, unless it is gone."""
     try:
-        reason = error.strerror or str(error)
-        wire.reply(peer, {"errno": error.errno, "error": at + reason})
+        reason = at + (error.strerror or str(error))
+        wire.reply(peer, {"errno": error.errno, "error": reason})
     except OSError:
         return
 
@@ -219,10 +225,12 @@ def _become_user(uid: int) -> None:
 def stranger(pid: int) -> int:
     """Return a user id that no account and no other living trial has; `pid` is the trial's."""
     with open("/proc/self/uid_map") as file:
-        start, _, length = map(int, file.read().split()[-3:])
-    if start + length > FIRST_UID + (1 << 22):
+        words = file.read().split()
+    start, _, length = map(int, words[-3:])
+    end = start + length
+    if end > FIRST_UID + (1 << 22):
         return FIRST_UID + pid
-    return start + length - 1 - pid % max(1, length // 2)
+    return end - 1 - pid % max(1, length // 2)
 
 
 def _program(control: socket.socket, fds: list[int], code: bytes) -> None:
@@ -236,13 +244,13 @@ def _exec(spec: wire.Message, peer: int, code: bytes) -> None:
         _uncover(spec["prefixes"])
         _become_user(stranger(os.getpid()))
     kernel.prctl(kernel.PDEATHSIG, signal.SIGKILL)
-    argv = spec["argv"]
     # Words of its command line stand for descriptors: of the socket, of our code, of its files.
     numbers = {"PEER": str(peer), "CODE": _memory_file("CODE", code)}
     for name, text in spec["contents"].items():
         numbers[name] = _memory_file(name, text.encode("latin-1"))
     os.set_inheritable(peer, True)
-    os.execve(argv[0], [numbers.get(word, word) for word in argv], {})
+    argv = [numbers.get(word, word) for word in spec["argv"]]
+    os.execve(argv[0], argv, {})
 
 
 def _memory_file(name: str, content: bytes) -> str:
@@ -310,7 +318,8 @@ def _build(spec: wire.Message) -> None:
 
 
 def _mount_tmpfs(path: str, options: str) -> None:
-    kernel.mount("tmpfs", path, "tmpfs", kernel.NOSUID | kernel.NODEV, options)
+    flags = kernel.NOSUID | kernel.NODEV
+    kernel.mount("tmpfs", path, "tmpfs", flags, options)
 
 
 def _bind(fd: int, path: str) -> None:
@@ -335,7 +344,8 @@ def _furnish(spec: wire.Message) -> None:
     for path, target in spec["links"].items():
         os.makedirs(os.path.dirname(f".{path}"), exist_ok=True)
         os.symlink(target, f".{path}")
-    for path, (size, inodes, mode) in spec["tmpfs"].items():
+    for path, sizes in spec["tmpfs"].items():
+        size, inodes, mode = sizes
         os.makedirs(f".{path}", exist_ok=True)
         options = f"size={size},nr_inodes={inodes},mode={mode:o}"
         _mount_tmpfs(f".{path}", options)
@@ -356,7 +366,8 @@ def _freeze(keep: set[str]) -> None:
         # A device is not made safer by it.
         if path in keep or path.startswith("/dev/"):
             continue
-        flags = kernel.REMOUNT | kernel.BIND | kernel.RDONLY | kernel.NOSUID | kernel.NODEV
+        flags = kernel.REMOUNT | kernel.BIND
+        flags |= kernel.RDONLY | kernel.NOSUID | kernel.NODEV
         for word in options.split(","):
             flags |= MOUNT_FLAGS.get(word, 0)
         kernel.mount("", path, "", flags)

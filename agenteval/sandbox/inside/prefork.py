@@ -69,8 +69,9 @@ class Scripts:
 
     def words(self, argv: list[str]) -> list[str] | None:
         """Return the script and its arguments, as they would arrive; None if an exec must run."""
-        calls = (call for call in CALLS if argv[: len(call)] == call)
-        words = argv[len(next(calls, argv)) :]
+        calls = [call for call in CALLS if argv[: len(call)] == call]
+        start = len(calls[0]) if calls else len(argv)
+        words = argv[start:]
         if not words or words[0] not in self.pinned:
             return None
         try:
@@ -159,15 +160,16 @@ def detach(streams: list[int]) -> None:
 def _become(words: list[str], env: dict[str, str]) -> NoReturn:
     """Do what Python does between its start and the first line of a script, and all after that."""
     path = f"{os.getcwd()}/{words[0]}"
+    folder = os.path.dirname(os.path.realpath(path))
     sys.argv = words
     sys.orig_argv = ["python3", *words]
-    sys.path.insert(0, os.path.dirname(os.path.realpath(path)))
+    sys.path.insert(0, folder)
     furnish(env)
     kernel.run_main(os.fsencode(path))
 
 
 def furnish(env: dict[str, str]) -> None:
-    """Environment, streams and a `__main__` as a Python that was just started has them."""
+    """Make environment, streams and `__main__` as a Python that was just started has them."""
     os.environ.clear()
     os.environ.update(env)
     sys.executable = sys._base_executable = _which("python3", env["PATH"])  # type: ignore[attr-defined]  # noqa: SLF001
@@ -201,8 +203,9 @@ def _renew_main() -> None:
     if sys.version_info < (3, 14):
         main.__annotations__ = {}
     sys.modules["__main__"] = main
-    for name in [name for name in sys.modules if name.startswith("agenteval.")]:
-        del sys.modules[name]
+    for name in [*sys.modules]:
+        if name.startswith("agenteval."):
+            del sys.modules[name]
 
 
 # Judges.
@@ -272,6 +275,8 @@ def run_test(order: wire.Message, env: dict[str, str]) -> tuple[int, bytes]:
     exec(compile(order["help"], HELP, "exec"), module.__dict__)  # noqa: S102 - our own
     has_ended = module.begin(order)
     text = output.getvalue()
+    code = 1
     if has_ended:
+        code = 0
         text += order["word"]
-    return 0 if has_ended else 1, text.encode(errors="replace")
+    return code, text.encode(errors="replace")

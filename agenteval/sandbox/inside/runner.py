@@ -44,7 +44,8 @@ def serve(inlet: int, outlet: int) -> None:
     except (BrokenPipeError, ConnectionResetError):
         pass  # the evaluator hung up while we spoke
     except OSError as error:
-        wire.reply(outlet, {"errno": error.errno, "error": str(error)})
+        fault = {"errno": error.errno, "error": str(error)}
+        wire.reply(outlet, fault)
     finally:
         _remove(spec.get("folder", ""))
         os._exit(0)
@@ -79,8 +80,12 @@ def _answer(runner: Runner, request: wire.Message, body: bytes) -> Reply:
     try:
         return _act(runner, request, body)
     except OSError as error:
-        reason = {"errno": error.errno or 5, "error": error.strerror or str(error)}
-        return reason | {"path": error.filename or ""}, b""
+        reply = {
+            "errno": error.errno or errno.EIO,
+            "error": error.strerror or str(error),
+            "path": error.filename or "",
+        }
+        return reply, b""
     except ValueError as error:  # a NUL byte or a lone surrogate: no file can be called so
         return {
             "errno": errno.EINVAL,
@@ -126,8 +131,10 @@ def _stamp_at_end(reply: wire.Message, watched: list[str]) -> wire.Message:
     What a command leaves running is dead. Only where no namespace of processes is ours may it have
     asked somebody else to go on.
     """
-    is_last = bool(watched) and reply.get("clean", True) and os.getpid() == 1
-    return {"stamp": wire.stamp(watched)} if is_last else {}
+    is_clean = reply.get("clean", True)
+    if not watched or not is_clean or os.getpid() != 1:
+        return {}
+    return {"stamp": wire.stamp(watched)}
 
 
 def _write_all(runner: Runner, request: wire.Message, body: bytes) -> None:
@@ -168,7 +175,10 @@ class Runner:
         _signal.set_wakeup_fd(ringer, warn_on_full_buffer=False)
 
     def run(self, argv: list[str], seconds: float) -> Reply:
-        return self._follow(lambda nothing, sink: self._start(argv, [nothing, sink, sink]), seconds)
+        def start_program(nothing: int, sink: int) -> int:
+            return self._start(argv, [nothing, sink, sink])
+
+        return self._follow(start_program, seconds)
 
     def ask(self, size: int) -> Reply:
         """Query the trial's database; the queries are the next bytes of the peer."""
@@ -269,8 +279,9 @@ class Call:
         for fd in (self.source, self.runner.bell, self.runner.peer):
             poll.register(fd, select.POLLIN)
         while True:
-            wait = max(0.0, min(deadline, look) - time.perf_counter())
-            ready = {fd for fd, _ in poll.poll(wait * 1000 + 0.5)}
+            seconds = max(0.0, min(deadline, look) - time.perf_counter())
+            events = poll.poll(seconds * 1000 + 0.5)
+            ready = {fd for fd, _ in events}
             # Nobody speaks during a call: the evaluator is gone.
             if self.runner.peer in ready:
                 self.kill_all()
@@ -315,7 +326,9 @@ class Call:
 
     def _is_out_of_inodes(self) -> bool:
         """Return True if inodes are used up, and this command used some."""
-        return self.full == "inodes" and usage.inodes(self.runner.places) > self.inodes_before
+        if self.full != "inodes":
+            return False
+        return usage.inodes(self.runner.places) > self.inodes_before
 
     def _gather(self) -> bool:
         """Read what is there; False at the end of it."""
@@ -387,7 +400,13 @@ def _start(argv: list[str], env: dict[str, str], streams: list[int]) -> int:
 
     def spawn(path: str, words: list[str]) -> int:
         return os.posix_spawn(
-            path, words, env, file_actions=actions, setsid=True, setsigmask=[], setsigdef=NORMAL
+            path,
+            words,
+            env,
+            file_actions=actions,
+            setsid=True,
+            setsigmask=[],
+            setsigdef=NORMAL,
         )
 
     try:
@@ -409,8 +428,10 @@ def _start(argv: list[str], env: dict[str, str], streams: list[int]) -> int:
 def _locate(program: str, path: str) -> str:
     """Return the file that bash would execute for this word. Raises RefusedError."""
     is_path = "/" in program
-    names = [program] if is_path else [f"{folder}/{program}" for folder in path.split(":")]
-    files = [*filter(os.path.isfile, names)] if program else []
+    names = [program]
+    if program and not is_path:
+        names = [f"{folder}/{program}" for folder in path.split(":")]
+    files = [*filter(os.path.isfile, names)]
     for name in files:
         if os.access(name, os.X_OK):
             return name

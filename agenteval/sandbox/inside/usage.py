@@ -39,10 +39,11 @@ class Process:
 
     def __init__(self, pid: int, stat: bytes) -> None:
         fields = stat[stat.rindex(b")") + 2 :].split()
+        user, system, children_user, children_system = map(int, fields[11:15])
         self.pid = pid
         self.parent = int(fields[1])
-        self.own = (int(fields[11]) + int(fields[12])) / TICK
-        self.waited = (int(fields[13]) + int(fields[14])) / TICK
+        self.own = (user + system) / TICK
+        self.waited = (children_user + children_system) / TICK
         self.threads = int(fields[17])
         self.space = int(fields[20])
         self.resident = int(fields[21]) * PAGE
@@ -60,7 +61,8 @@ def processes() -> list[Process]:
         if name.isdigit():
             try:
                 with open(f"/proc/{name}/stat", "rb") as file:
-                    by_pid[int(name)] = Process(int(name), file.read())
+                    pid = int(name)
+                    by_pid[pid] = Process(pid, file.read())
             except (FileNotFoundError, ProcessLookupError):
                 continue  # it ended while we looked
     own = os.getpid()
@@ -116,7 +118,8 @@ def struck(limits: dict[str, int], places: list[str], meter: Meter, until: float
     if meter.seconds(alive) > limits["cpu_seconds"]:
         return "cpu"
     files = sum(map(_files, alive))
-    stored = sum(map(_stored, places)) + SOCKET * _sockets() + FILE * files
+    stored = sum(map(_stored, places))
+    stored += SOCKET * _sockets() + FILE * files
     # All are upper bounds: resident counts a shared page once for each process, few programs use
     # all their address space, and fewer watch files. So measure again, exactly, before killing.
     most = stored + WATCH * (files // 2) ** 2
@@ -209,7 +212,10 @@ def full(limits: dict[str, int], places: list[str]) -> str:
     """Return the limit of the trial's own filesystems that was reached; "" for none."""
     if inodes(places) >= limits["inodes"]:
         return "inodes"
-    return "workspace" if any(os.statvfs(place).f_bavail == 0 for place in places) else ""
+    for place in places:
+        if os.statvfs(place).f_bavail == 0:
+            return "workspace"
+    return ""
 
 
 def inodes(places: list[str]) -> int:
@@ -292,7 +298,7 @@ def lacking(group: str, family: Callable[[], set[int]], *, is_delegated: bool = 
         why = "is not this user's"
     elif not is_delegated and os.path.exists(SYSTEMD) and not _delegated(group):
         why = "is systemd's, which has not delegated it"
-    elif not set(map(int, _words(group, "cgroup.procs"))) <= family():
+    elif not family().issuperset(map(int, _words(group, "cgroup.procs"))):
         why = "holds other processes as well"
     else:
         return ""
@@ -353,9 +359,11 @@ def restore(group: str, owner: int) -> None:
 def _abandoned(group: str, also: int = 0) -> Iterator[str]:
     """Yield the groups called as ours, whose owner has ended or is `also`."""
     for name in os.listdir(group):
-        owner = name.removeprefix(HOME).removeprefix(OURS).partition("-")[0]
-        is_ours = name.startswith(OURS) and owner.isdigit()
-        if is_ours and (int(owner) == also or not os.path.exists(f"/proc/{owner}")):
+        suffix = name.removeprefix(HOME).removeprefix(OURS)
+        owner = suffix.partition("-")[0]
+        if not name.startswith(OURS) or not owner.isdigit():
+            continue
+        if int(owner) == also or not os.path.exists(f"/proc/{owner}"):
             yield name
 
 
@@ -413,7 +421,9 @@ def controllers(group: str) -> tuple[str, ...]:
 def count(group: str, name: str, key: str) -> int:
     """Return how often something happened in a group."""
     words = _words(group, name)
-    return int(words[words.index(key) + 1]) if key in words else 0
+    if key not in words:
+        return 0
+    return int(words[words.index(key) + 1])
 
 
 def _write(group: str, name: str, text: str) -> None:

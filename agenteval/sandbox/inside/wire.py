@@ -68,8 +68,8 @@ def receive(fd: int) -> tuple[Message, bytes] | None:
 
 
 def frame(text: bytes, body: bytes) -> bytes:
-    header = len(text).to_bytes(4, "big") + len(body).to_bytes(4, "big")
-    return header + text + body
+    sizes = (len(text).to_bytes(4, "big"), len(body).to_bytes(4, "big"))
+    return b"".join((*sizes, text, body))
 
 
 def json(value: Any) -> str:
@@ -86,7 +86,8 @@ def json(value: Any) -> str:
         return f"[{','.join(map(json, value))}]"
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, int) or (isinstance(value, float) and abs(value) <= GREATEST):
+    is_finite = isinstance(value, float) and abs(value) <= GREATEST
+    if is_finite or isinstance(value, int):
         return repr(value)
     return "null"
 
@@ -156,7 +157,8 @@ def read_lines(
     with os.fdopen(fd, "rb") as file:
         _must_be_regular(fd, path)
         content = _step_over(file, first - 1, path, most)
-        content += file.read(max(0, keep + 1 - len(content)))
+        wanted = keep + 1 - len(content)
+        content += file.read(max(0, wanted))
     if count is not None:
         lines = content.split(b"\n", count)
         if len(lines) > count:
@@ -201,13 +203,14 @@ def write_file(root: str, path: str, content: bytes) -> None:
     """Write below `root`, making folders and following no link. A `#!` makes it executable."""
     *folders, name = _steps(path)
     mode = 0o755 if content.startswith(b"#!") else 0o644
-    folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    flags = os.O_WRONLY | os.O_CREAT | OPEN
+    folder = os.open(root, os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         for step in folders:
             deeper = _enter(folder, step)
             os.close(folder)
             folder = deeper
-        fd = os.open(name, os.O_WRONLY | os.O_CREAT | OPEN, mode, dir_fd=folder)
+        fd = os.open(name, flags, mode, dir_fd=folder)
         with os.fdopen(fd, "wb") as file:
             _must_be_regular(fd, path)
             file.truncate(0)
@@ -228,7 +231,7 @@ def _enter(folder: int, step: str) -> int:
         os.mkdir(step, 0o755, dir_fd=folder)
     except FileExistsError:
         pass
-    return os.open(step, os.O_RDONLY | os.O_DIRECTORY | OPEN, dir_fd=folder)
+    return os.open(step, os.O_DIRECTORY | OPEN, dir_fd=folder)
 
 
 def _must_be_regular(fd: int, path: str) -> int:
