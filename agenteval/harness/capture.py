@@ -50,15 +50,20 @@ from agenteval.protocols import until
 from agenteval.trial.call import ToolCall
 
 URL = "{url}"  # in the words of a command line: where the model is
-FIRST = 180.0  # seconds until it has asked something; a busy machine starts it slowly
+# Seconds until it has asked something; a busy machine starts it slowly.
+FIRST = 180.0
 LOOKS = 0.5  # seconds between two looks whether it has ended
-QUIET = 60.0  # seconds in which it asks nothing more, and says nothing of a call
-TIMES = 5  # that a call is asked for which is never answered: another kind of reply came
-LEAVES = 10.0  # after our last word; what it does then is no part of what it sends
+# Seconds in which it asks nothing more, and says nothing of a call.
+QUIET = 60.0
+# That a call is asked for which is never answered: another kind of reply came.
+TIMES = 5
+# After our last word; what it does then is no part of what it sends.
+LEAVES = 10.0
 SAID = "agenteval-capture"
 ENDED = "[it ended here]"
 BROKEN = '{"command": "echo'
-_TABLE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+_SETTINGS = Path(__file__).with_suffix(".toml")
+_TABLE = tomllib.loads(_SETTINGS.read_text("utf-8"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +91,8 @@ class _Captured:
     system: tuple[str, ...] = ()
     tools: tuple[Json, ...] = ()
     parameters: Json = field(default_factory=dict)
-    forms: dict[str, Form] = field(default_factory=dict)  # of those that are like ours
+    # Of those that are like ours.
+    forms: dict[str, Form] = field(default_factory=dict)
     calls: list[_Provoked] = field(default_factory=list)
 
     @property
@@ -103,7 +109,8 @@ class Script:
     wanted_calls: list[_Provoked] = field(default_factory=list)
     pending: bool = False  # the first of them was asked for in the last reply
     times: int = 0  # in a row that it was
-    deadline: float = 0.0  # by the clock of the loop: until then it has to ask something
+    # By the clock of the loop: until then it has to ask something.
+    deadline: float = 0.0
 
     def wait(self, seconds: float) -> None:
         self.deadline = asyncio.get_running_loop().time() + seconds
@@ -164,7 +171,8 @@ class Script:
 
     def _end_call(self, reply: str, did: Did | None) -> None:
         call = self.wanted_calls.pop(0)
-        self.captured.calls.append(replace(call, reply=reply, did=did))
+        answered = replace(call, reply=reply, did=did)
+        self.captured.calls.append(answered)
         self.pending = False
         self.times = 0
 
@@ -195,9 +203,10 @@ def _call(forms: dict[str, Form], tool: str, arguments: Json) -> _Provoked:
     names = [parameter.name for parameter in form.parameters]
     values = dict(zip(names, arguments.values(), strict=False))
     schema = json.loads(form.whole)
+    properties = schema.get("properties", {})
     fillings = {"boolean": False, "integer": 1, "number": 1}
     for name in schema.get("required", ()):
-        kind = schema.get("properties", {}).get(name, {}).get("type")
+        kind = properties.get(name, {}).get("type")
         values.setdefault(name, fillings.get(kind, "look"))
     return _Provoked(tool, arguments, json.dumps(values))
 
@@ -213,8 +222,10 @@ async def capture(command: Sequence[str]) -> _Captured:
     script = Script(programs().get(name), harness)
     server = await asyncio.start_server(script.serve, "127.0.0.1", 0, limit=1 << 23)
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    words = [path, *(word.replace(URL, f"{url}/v1") for word in command[1:])]
-    words += [fill(word, {"url": url}) for word in _TABLE["options"].get(name, ())]
+    words = [path]
+    words += [word.replace(URL, f"{url}/v1") for word in command[1:]]
+    options = _TABLE["options"].get(name, ())
+    words += [fill(option, {"url": url}) for option in options]
     async with server:
         last_line = await _run(words, script, url)
         while script.wanted_calls and script.give_up():  # as some do if nobody answers a question
@@ -238,8 +249,10 @@ async def _run(words: Sequence[str], script: Script, url: str) -> str:
 
     A program that requests nothing more is ended: it may wait for somebody, or hang.
     """
-    env = {**foreign_environment(os.environ), **fill_all(_TABLE["env"], {"url": url})}
-    env["PWD"] = str(Path.cwd())  # OpenCode believes it, and a shell may have left another
+    env = dict(foreign_environment(os.environ))
+    env |= fill_all(_TABLE["env"], {"url": url})
+    # OpenCode believes it, and a shell may have left another.
+    env["PWD"] = str(Path.cwd())
     script.wait(FIRST)
     is_late = False
     with TemporaryFile() as talk:  # what it leaves running would hold a pipe open
@@ -261,13 +274,13 @@ async def _run(words: Sequence[str], script: Script, url: str) -> str:
                 os.killpg(process.pid, signal.SIGKILL)  # with what it started
             await process.wait()
         talk.seek(0)
-        last = talk.read().decode(errors="replace").strip().splitlines()[-1:]
+        lines = talk.read().decode(errors="replace").strip().splitlines()
     if is_late and not script.captured.tools:
         raise UsageError(
             f"{script.captured.name} asked us nothing in {FIRST:g} s: name a way of it that asks "
             "nobody, such as `opencode run`, `claude -p`, `codex exec`"
         )
-    return f": {last[0][:200]}" if last else ""
+    return f": {lines[-1][:200]}" if lines else ""
 
 
 # The capture as an arm.
@@ -276,7 +289,8 @@ RULES = re.compile(r'\[\{"permission".*\}\]', re.DOTALL)
 _CODE = re.compile(r"((?:exited with code|Exit code|Exit Code:|<returncode>)\s*)\d+")
 _FAILED = re.compile(r"ls: [^\n]*no-such-folder-of-agenteval[^\n]*\n?")
 _RAN = re.compile(rf"{SAID}\n?")
-_SLOT = "\0{}\0"  # where a value stood, until all braces of the text are doubled
+# Where a value stood, until all braces of the text are doubled.
+_SLOT = "\0{}\0"
 
 
 def captured(command: Sequence[str], name: str | None, rules: str | None) -> Iterator[str]:
@@ -310,7 +324,8 @@ def _check_output(harness: _Captured) -> None:
     """Raises UsageError where what ran shows no output: models would never read any either."""
     for call in harness.calls:
         if _kind(call) == "ran" and SAID not in call.reply:
-            last = (call.reply.strip().splitlines() or ["nothing"])[-1]
+            lines = call.reply.strip().splitlines() or ["nothing"]
+            last = lines[-1]
             raise UsageError(
                 f"{harness.name} ran `echo {SAID}` and showed no output of it, but: {last[:200]}. "
                 "Its own sandbox may not work here: have it run one command by itself first, then "
@@ -324,8 +339,10 @@ def _arm_file(harness: _Captured, *, day: str, here: str) -> str:
     But for the folder that it was started in: trials play in their own.
     """
     forms = harness.forms
-    own = {tool: form for tool, form in STRICT.profile.forms.items() if tool in {"read", "write"}}
-    tools = {tool: _tool(form) for tool, form in (own | forms).items()}
+    own = STRICT.profile.forms
+    all_forms = {"read": own["read"], "write": own["write"], **forms}
+    tools = {tool: _tool(form) for tool, form in all_forms.items()}
+    frame = "\n\n".join(harness.system).replace(here, "/workspace")
     offered = {form.name for form in forms.values()}
     not_offered = [name for name in harness.tool_names if name not in offered]
     label = f"{harness.name} {harness.version}"
@@ -337,7 +354,7 @@ def _arm_file(harness: _Captured, *, day: str, here: str) -> str:
         "summary": summary,
         "words": label.strip(),
         "rules": "none",
-        "frame": _raw("\n\n".join(harness.system).replace(here, "/workspace")),
+        "frame": _raw(frame),
         "extras": [tool for tool in forms if tool not in {"bash", "read", "write"}],
         "engine": harness.name if harness.name in dialects() else "",
         "texts": _texts(harness),
@@ -404,7 +421,9 @@ def _kind(call: _Provoked) -> str:
 
 def _listless(text: str, names: Sequence[str]) -> str:
     """Return a text with a slot where it lists the tools: a trial may offer fewer of them."""
-    name = "|".join(sorted(map(re.escape, {*names, "invalid"}), key=len, reverse=True))
+    # The longest first: a name may begin with another.
+    patterns = sorted(map(re.escape, {*names, "invalid"}), key=len, reverse=True)
+    name = "|".join(patterns)
     return re.sub(rf"\b(?:{name})(?:, (?:{name})\b)+", _SLOT.format("tools"), text)
 
 

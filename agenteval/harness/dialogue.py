@@ -14,7 +14,8 @@ from typing import NamedTuple
 from agenteval.harness.wires import Json, text_in
 from agenteval.trial.trial import Turn
 
-_UNREAD = "error"  # the finish reason of a turn that an error of the server's stands for
+# The finish reason of a turn that an error of the server's stands for.
+_UNREAD = "error"
 
 
 class Did(StrEnum):
@@ -22,7 +23,8 @@ class Did(StrEnum):
 
     RAN = "ran"
     DENIED = "denied"
-    REFUSED = "refused"  # it could not take the call: no such tool, arguments that do not fit
+    # It could not take the call: no such tool, arguments that do not fit.
+    REFUSED = "refused"
 
 
 class CallEvent(NamedTuple):
@@ -67,8 +69,9 @@ class Dialogue:
     @property
     def over(self) -> bool:
         """Return True if the model's last reply makes no call."""
-        last = self._waiting or (self.turns[-1] if self.turns else None)
-        return last is not None and not last.calls
+        if self._waiting:
+            return not self._waiting.calls
+        return bool(self.turns) and not self.turns[-1].calls
 
     def belongs(self, messages: Sequence[Json]) -> bool:
         """Return True if a request continues this conversation."""
@@ -136,7 +139,8 @@ class Dialogue:
         for message in reversed(messages):
             if message.get("role") == "assistant":
                 return
-            answered = by_id.pop(str(message.get("tool_call_id", "")), None)
+            ident = str(message.get("tool_call_id", ""))
+            answered = by_id.pop(ident, None)
             if answered is not None:
                 answered.reply = text_of(message)
 
@@ -149,8 +153,9 @@ def is_unread(turn: Turn) -> bool:
 def _ids(messages: Sequence[Json]) -> set[str]:
     ids = set()
     for message in messages:
+        calls = message.get("tool_calls") or ()
         ids.add(str(message.get("tool_call_id")))
-        ids.update(str(call.get("id")) for call in message.get("tool_calls") or ())
+        ids.update(str(call.get("id")) for call in calls)
     return ids
 
 
@@ -196,16 +201,20 @@ def _opencode(line: Json, wording: Wording) -> Iterator[CallEvent]:
     elif state["status"] == "error":
         did = wording.did(str(state["error"]))
     metadata = state.get("metadata") or {}
-    yield CallEvent(str(part["callID"]), did, _exit_code(metadata.get("exit", 0)))
+    code = _exit_code(metadata.get("exit", 0))
+    yield CallEvent(str(part["callID"]), did, code)
 
 
 def _claude(line: Json, wording: Wording) -> Iterator[CallEvent]:
     """Yield what a user's turn reports; Qwen Code prints its turns in the same form."""
     for block in line["message"]["content"]:
-        if block["type"] == "tool_result":
-            is_error = bool(block.get("is_error"))
-            did = wording.did(json.dumps(block.get("content"))) if is_error else Did.RAN
-            yield CallEvent(str(block["tool_use_id"]), did, int(is_error))
+        if block["type"] != "tool_result":
+            continue
+        did = Did.RAN
+        is_error = bool(block.get("is_error"))
+        if is_error:
+            did = wording.did(json.dumps(block.get("content")))
+        yield CallEvent(str(block["tool_use_id"]), did, int(is_error))
 
 
 def _codex(line: Json, _: Wording) -> Iterator[CallEvent]:
@@ -215,12 +224,17 @@ def _codex(line: Json, _: Wording) -> Iterator[CallEvent]:
     item = line["params"]["item"]
     if item["type"] in {"commandExecution", "fileChange"}:
         did = Did.DENIED if item["status"] == "declined" else Did.RAN
-        yield CallEvent(str(item["id"]), did, _exit_code(item.get("exitCode", 0)))
+        code = _exit_code(item.get("exitCode", 0))
+        yield CallEvent(str(item["id"]), did, code)
 
 
 def _exit_code(code: object) -> int | None:
-    """Return the exit code, if it is one that a store can keep."""
-    return code if code is None or (type(code) is int and abs(code) < 1 << 31) else 0
+    """Return the exit code; 0 for what is none that a store can keep."""
+    if code is None:
+        return None
+    if type(code) is int and abs(code) < 1 << 31:
+        return code
+    return 0
 
 
 _READERS = {

@@ -7,7 +7,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 LONGEST_BODY = 64 << 20  # bytes
-REQUEST_SECONDS = 60.0  # in which a request is to be whole, whatever comes of it meanwhile
+# In which a request is to be whole, whatever comes of it meanwhile.
+REQUEST_SECONDS = 60.0
 _WORDS = {
     200: "OK",
     400: "Bad Request",
@@ -67,7 +68,8 @@ async def _read_request(reader: StreamReader) -> Request | None:
 
 async def _read_body(reader: StreamReader, headers: Mapping[str, str]) -> bytes:
     if headers.get("transfer-encoding", "").lower() != "chunked":
-        return await _read_part(reader, int(headers.get("content-length", 0)), LONGEST_BODY)
+        size = int(headers.get("content-length", 0))
+        return await _read_part(reader, size, LONGEST_BODY)
     body = bytearray()
     while True:
         line = await reader.readline()
@@ -105,8 +107,10 @@ class Answer:
             self.gone = True
 
     async def whole(self, content: object, status: int = 200) -> None:
+        if not isinstance(content, bytes):
+            content = json.dumps(content).encode()
         await self.begin(JSON, status)
-        await self.write(content if isinstance(content, bytes) else json.dumps(content).encode())
+        await self.write(content)
 
     async def refuse(self, status: int, message: str) -> None:
         """Send an error in the form of all three dialects; nothing once a reply is under way."""

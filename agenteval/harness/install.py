@@ -23,7 +23,8 @@ from agenteval.lazily import OWN_SAFE_PATH
 from agenteval.trial.redaction import is_secret
 
 SECONDS = 900
-MARK = "agenteval.json"  # written last: an installation without it is half of one
+# Written last: an installation without it is half of one.
+MARK = "agenteval.json"
 _ARCH = {"x86_64": "x64", "aarch64": "arm64"}
 
 
@@ -81,7 +82,8 @@ def installed(name: str) -> Installed:
         mark = json.loads((folder / MARK).read_text(encoding="utf-8"))
         installation = Installed(program, folder, mark["binary"], mark["sha256"])
     except (OSError, ValueError, KeyError) as error:
-        others = sorted(path.name for path in folder.parent.glob(f"{name}@*") if path != folder)
+        folders = {*folder.parent.glob(f"{name}@*")} - {folder}
+        others = sorted(path.name for path in folders)
         has = f"there is {', '.join(others)}, and it plays with" if others else "it plays with"
         raise UsageError(
             f"{name} is not installed: {has} {program.version}: "
@@ -133,8 +135,8 @@ def _get(program: Program, folder: Path) -> None:
         except subprocess.TimeoutExpired as error:
             raise UsageError(f"{program.name}: {tool} did not end in {SECONDS} s") from error
         except subprocess.CalledProcessError as error:
-            last = (error.stderr.strip().splitlines() or ["no reason given"])[-1]
-            raise UsageError(f"{program.name}: {tool} could not get it: {last}") from error
+            lines = error.stderr.strip().splitlines() or ["no reason given"]
+            raise UsageError(f"{program.name}: {tool} could not get it: {lines[-1]}") from error
 
 
 def _commands(program: Program, folder: Path) -> Iterator[Sequence[str]]:
@@ -147,7 +149,8 @@ def _commands(program: Program, folder: Path) -> Iterator[Sequence[str]]:
     yield (sys.executable, "-P", "-m", "venv", str(folder))
     pinned = f"{program.package}=={program.version}"
     python = str(folder / "bin" / "python")
-    yield (python, "-P", "-m", "pip", "install", "--quiet", pinned, "mcp")  # it imports mcp untold
+    # It imports mcp untold.
+    yield (python, "-P", "-m", "pip", "install", "--quiet", pinned, "mcp")
 
 
 def _note(program: Program, folder: Path) -> None:
@@ -193,4 +196,5 @@ async def version_of(path: str) -> str:
         await process.wait()
         return ""
     words = output.decode(errors="replace").split()
-    return next((word for word in words if word[:1].isdigit()), "")
+    versions = (word for word in words if word[:1].isdigit())
+    return next(versions, "")

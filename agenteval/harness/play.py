@@ -38,7 +38,8 @@ from agenteval.trial.trial import CallRecord, Execution, Limits, Turn
 
 INSIDE = "/run/model"  # where the socket stands in the world
 COMES_SECONDS = 20.0
-MOST_REQUESTS = 64  # of one program at the same time: each holds its body and a descriptor
+# Of one program at the same time: each holds its body and a descriptor.
+MOST_REQUESTS = 64
 HOME_BYTES = 256 << 20  # bytes of a program's home
 # Bytes that one piece of news may have: JSON writes a control character as six.
 LINE = 6 * forwarder.LONGEST + (1 << 16)
@@ -94,7 +95,11 @@ class _TrialSocket:
         """
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                while self._streams and (line := await _line(self._streams[0])):
+                while self._streams:
+                    reader, _ = self._streams
+                    line = await _line(reader)
+                    if not line:
+                        break
                     item = json.loads(line)
                     news(item)
                     if "ended" in item:
@@ -183,7 +188,8 @@ async def opened() -> AsyncIterator[_TrialSocket]:
         folder.chmod(0o711)  # others may pass, and see nothing
         name = f"{secrets.token_hex(16)}.sock"
         way = _TrialSocket(str(folder / name))
-        short = f"/proc/self/fd/{descriptor}/{name}"  # the path of a socket has 107 bytes at most
+        # The path of a socket has 107 bytes at most.
+        short = f"/proc/self/fd/{descriptor}/{name}"
         server = await asyncio.start_unix_server(way.come, short, limit=LINE)
         os.chmod(way.path, 0o666)  # noqa: PTH101, S103 -- who may connect is seen by who connects
         try:
@@ -230,12 +236,16 @@ def _limits_of_program(limits: Limits) -> Limits:
 
 # The loop of a trial.
 
-FIRST = 120.0  # seconds until a program has asked something; it starts slowly beside others
+# Seconds until a program has asked something; it starts slowly beside others.
+FIRST = 120.0
 LEAVES = 30.0  # after a reply without a call: it has nothing more to do
 QUIET = 300.0  # while it carries out calls
-IGNORES = 30  # replies, one after another: no program tries as often to reach its model
-TELLS_WITHIN = 2  # turns: what it did not print of a call until then, it does not print
+# Replies, one after another: no program tries as often to reach its model.
+IGNORES = 30
+# Turns: what it did not print of a call until then, it does not print.
+TELLS_WITHIN = 2
 Judged = tuple[ToolCall, Verdict, str]
+Ask = Callable[[], Awaitable[Turn]]
 
 
 @dataclass(slots=True)
@@ -265,10 +275,11 @@ class HarnessLoop:
     sandbox: Sandbox
     way: _TrialSocket
     relay: Relay
-    insist: Callable[[Callable[[], Awaitable[Turn]]], Awaitable[Turn]]
+    insist: Callable[[Ask], Awaitable[Turn]]
     judge: Callable[[ToolCall], Awaitable[Judged]]
     trial: TrialContext
-    starts: asyncio.Semaphore  # how many may start at a time: they would wait for each other
+    # How many may start at a time: they would wait for each other.
+    starts: asyncio.Semaphore
     reason: str = ""
     _dialogue: Dialogue = field(init=False)
     _judged: dict[tuple[int, int], Judged] = field(default_factory=dict)
@@ -305,7 +316,8 @@ class HarnessLoop:
                 async with self._group:
                     # A slow server is given more than `seconds`; we end the program before this.
                     seconds = self.seconds * 4 + FIRST
-                    ran = self._group.create_task(self.sandbox.run(FORWARDER, seconds=seconds))
+                    running = self.sandbox.run(FORWARDER, seconds=seconds)
+                    ran = self._group.create_task(running)
                     await self._watch()
                     self._hang_up()
         except AgentevalError as error:
@@ -398,9 +410,12 @@ class HarnessLoop:
             await self._answer(request, answer)
         except UnreadableError as error:
             await answer.refuse(400, str(error))
-        except (TimeoutError, OutgrownError) as error:
+        except TimeoutError as error:
             self.reason = str(error)
-            self._stop(Ending.CONTEXT if isinstance(error, OutgrownError) else Ending.TIME)
+            self._stop(Ending.TIME)
+        except OutgrownError as error:
+            self.reason = str(error)
+            self._stop(Ending.CONTEXT)
         except AgentevalError as error:
             self._fail(error)
             self._stop(None)
@@ -546,7 +561,8 @@ class HarnessLoop:
         last_lines = [self._printed]
         if self._ended:
             message += f" (exit code {self._exit_code})"
-            last_lines += str(self._ended.get("said", "")).strip().splitlines()
+            said = str(self._ended.get("said", ""))
+            last_lines += said.strip().splitlines()
         last = self._client_failure or last_lines[-1]
         message += f": {last[:300]}".rstrip(": ")
         if not self._has_asked:

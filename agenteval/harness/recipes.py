@@ -42,7 +42,8 @@ class AppServer:
     allows: Allows
     over: bool = False
     failure: str = ""
-    _changes: dict[str, list[str]] = field(default_factory=dict)  # by item: the paths
+    # By item: the paths.
+    _changes: dict[str, list[str]] = field(default_factory=dict)
 
     def greet(self) -> str:
         return _request("initialize", "initialize", {"clientInfo": _CLIENT})
@@ -53,7 +54,9 @@ class AppServer:
             message = json.loads(line)
         except (ValueError, RecursionError):
             return ""
-        return "".join(self._answers(message)) if isinstance(message, dict) else ""
+        if not isinstance(message, dict):
+            return ""
+        return "".join(self._answers(message))
 
     def _answers(self, message: Json) -> Iterator[str]:
         method = message.get("method")
@@ -62,18 +65,21 @@ class AppServer:
             return
         params = message.get("params") or {}
         if method == "turn/completed":
-            self._end((params.get("turn") or {}).get("error"))
+            turn = params.get("turn") or {}
+            self._end(turn.get("error"))
         elif method == "item/started":
             self._note_changes(params.get("item") or {})
         elif method == "error" and not params.get("willRetry"):
             self._note_failure(params.get("error"))
         if "id" in message:
-            yield _line(id=message["id"], **self._decision(method, params))
+            decision = self._decision(method, params)
+            yield _line(id=message["id"], **decision)
 
     def _note_changes(self, item: Json) -> None:
         if item.get("type") == "fileChange":
+            ident = str(item.get("id"))
             changes = item.get("changes") or ()
-            self._changes[str(item.get("id"))] = [str(change.get("path")) for change in changes]
+            self._changes[ident] = [str(change.get("path")) for change in changes]
 
     def _next_request(self, message: Json) -> Iterator[str]:
         """Yield the request that follows the answered one, of our three."""
@@ -93,12 +99,15 @@ class AppServer:
         reported = params.get("command")
         if isinstance(reported, str):
             command = _unwrapped(reported)
-            accepts = _admits(self.allows, BASH, {"command": command})
-            accepts = accepts or shows_open_files(self.allows, command, str(params.get("cwd")))
+            folder = str(params.get("cwd"))
+            is_accepted = _admits(self.allows, BASH, {"command": command})
+            is_accepted = is_accepted or shows_open_files(self.allows, command, folder)
         else:
-            paths = self._changes.get(str(params.get("itemId")), ())
-            accepts = _admits_all(self.allows, "write", paths)
-        return {"result": {"decision": "accept" if accepts else "decline"}}
+            ident = str(params.get("itemId"))
+            paths = self._changes.get(ident, ())
+            is_accepted = _admits_all(self.allows, "write", paths)
+        decision = "accept" if is_accepted else "decline"
+        return {"result": {"decision": decision}}
 
     def _end(self, error: object) -> None:
         self.over = True
@@ -124,20 +133,21 @@ def shows_open_files(allows: Allows, command: str, folder: str) -> bool:
 
 
 def _admits_all(allows: Allows, tool: str, paths: Sequence[str]) -> bool:
-    return bool(paths) and all(
-        _admits(allows, tool, {"path": path, "content": ""}) for path in paths
-    )
+    requests = [{"path": path, "content": ""} for path in paths]
+    return bool(paths) and all(_admits(allows, tool, request) for request in requests)
 
 
 def _admits(allows: Allows, tool: str, arguments: Json) -> bool:
-    return allows(ToolCall("", tool, json.dumps(arguments), arguments))
+    call = ToolCall("", tool, json.dumps(arguments), arguments)
+    return allows(call)
 
 
 def _unwrapped(command: str) -> str:
     """Return the text that Codex hands to a shell, from the command line that it reports."""
-    read = read_simple(command)
-    argv = read.argv if isinstance(read, Simple) else ()
-    return argv[2] if len(argv) == 3 and argv[1] in {"-c", "-lc"} else command
+    match read_simple(command):
+        case Simple(argv=(_, "-c" | "-lc", text)):
+            return text
+    return command
 
 
 def _files_read(command: str, folder: str) -> Sequence[str]:
@@ -145,7 +155,8 @@ def _files_read(command: str, folder: str) -> Sequence[str]:
     read = read_simple(command)
     if not isinstance(read, Simple) or read.dynamic:
         return ()
-    match = _SHOWING.fullmatch("\0".join((*read.argv, "")))
+    words = "\0".join((*read.argv, ""))
+    match = _SHOWING.fullmatch(words)
     files = match["files"].split("\0") if match else ()
     if any(file.startswith("-") for file in files):
         return ()
@@ -164,7 +175,8 @@ PORT = 4001
 HOME = "/home/agent"
 CHAT = "chat completions"
 FOLDER = "/opt/harness"  # where it stands in the world, to be read only
-MODEL = "served"  # as the program calls it; the proxy puts the real name in its place
+# As the program calls it; the proxy puts the real name in its place.
+MODEL = "served"
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +198,8 @@ class SetUp:
     env: Mapping[str, str]
     files: Mapping[str, str]
     stdin: str = ""
-    client: AppServer | None = None  # answers what it prints: the input stays open
+    # Answers what it prints: the input stays open.
+    client: AppServer | None = None
 
 
 class _Tool(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -256,7 +269,8 @@ _SLOTS = re.compile(r"\{(program|prompt|rules|tools|url|model)\}")
 
 def fill(text: str, slots: dict[str, str]) -> str:
     """Return the text with values in its slots; other braces stay, as those of JSON."""
-    return _SLOTS.sub(lambda slot: (slots | {"model": MODEL})[slot[1]], text)
+    values = slots | {"model": MODEL}
+    return _SLOTS.sub(lambda slot: values[slot[1]], text)
 
 
 def fill_all(texts: Mapping[str, str], slots: dict[str, str]) -> dict[str, str]:
@@ -272,7 +286,8 @@ def _opencode(task: Task, set_up: SetUp) -> SetUp:
     rules = json.loads(task.rules)
     for key in {"read", "edit"} & rules["permission"].keys():
         rules["permission"][key] = _from_root(rules["permission"][key])
-    return replace(set_up, files={path: json.dumps(rules | json.loads(set_up.files[path]))})
+    settings = json.loads(set_up.files[path])
+    return replace(set_up, files={path: json.dumps(rules | settings)})
 
 
 def _from_root(table: Mapping[str, str]) -> Mapping[str, str]:

@@ -46,7 +46,8 @@ class _Chat(msgspec.Struct):
     max_tokens: int | float | None = None
 
 
-_WIRES: Mapping[str, type[Wire] | None] = {  # by the end of the path; chat completions have none
+# By the end of the path; chat completions have none.
+_WIRES: Mapping[str, type[Wire] | None] = {
     "/chat/completions": None,
     Messages.path: Messages,
     Responses.path: Responses,
@@ -72,7 +73,8 @@ def parse_request(request: Request) -> ModelRequest | None:
 
     Raises UnreadableError for a body that is no such request.
     """
-    path = next((path for path in _WIRES if request.path.endswith(path)), None)
+    paths = (path for path in _WIRES if request.path.endswith(path))
+    path = next(paths, None)
     if path is None or request.method != "POST":
         return None
     wire = _WIRES[path]
@@ -94,7 +96,8 @@ def _body_of(sent: bytes) -> Json:
         return cast("Json", msgspec.json.decode(sent))
     except msgspec.DecodeError:
         read = json.loads(decoded(sent), strict=False)
-        return cast("Json", json.loads(legible(json.dumps(read, ensure_ascii=False))))
+        text = json.dumps(read, ensure_ascii=False)
+        return cast("Json", json.loads(legible(text)))
 
 
 @dataclass(slots=True)
@@ -106,7 +109,8 @@ class Passage:
     _writer: Wire | None = None  # None where the bytes pass on as they are
     _lines: Lines = field(default_factory=Lines)
     _sent_words: list[str] = field(default_factory=list)
-    _is_broken: bool = False  # by an event that is no line; what follows is told at the end
+    # By an event that is no line; what follows is told at the end.
+    _is_broken: bool = False
     _kind: str = ""
 
     def __post_init__(self) -> None:
@@ -144,7 +148,8 @@ class Passage:
             return
         sent = legible("".join(self._sent_words))
         if turn.text != sent and turn.text.startswith(sent):
-            await self._speak(self._writer, turn.text[len(sent) :])
+            rest = turn.text.removeprefix(sent)
+            await self._speak(self._writer, rest)
         await self._send(self._writer, self._writer.ended(turn))
 
     async def refuse(self, message: str) -> None:
@@ -152,10 +157,13 @@ class Passage:
         if not self.answer.begun:
             await self.answer.refuse(500, message)
         elif self._writer:
-            await self._send(self._writer, [self._writer.failed(message)])
+            event = self._writer.failed(message)
+            await self._send(self._writer, [event])
         elif self._kind == STREAM:
-            error = json.dumps({"error": {"message": message, "code": 500}})
-            await self.answer.write(f"\n\ndata: {error}\n\n".encode())  # a line may be begun
+            error = {"message": message, "code": 500}
+            content = json.dumps({"error": error})
+            # A line may be begun.
+            await self.answer.write(f"\n\ndata: {content}\n\n".encode())
 
     async def _speak(self, writer: Wire, words: str) -> None:
         self._sent_words.append(words)
@@ -187,7 +195,8 @@ def _words(lines: Iterable[bytes]) -> Iterator[str]:
 async def answer_other_request(request: Request, answer: Answer) -> None:
     """Answer requests other than for a reply: which models there are, how long a prompt is."""
     if request.path.endswith("/models"):
-        await answer.whole({"object": "list", "data": [{"id": MODEL, "object": "model"}]})
+        model = {"id": MODEL, "object": "model"}
+        await answer.whole({"object": "list", "data": [model]})
     elif request.path.endswith("/count_tokens"):
         await answer.whole({"input_tokens": len(request.body) // 4})
     else:
@@ -196,7 +205,10 @@ async def answer_other_request(request: Request, answer: Answer) -> None:
 
 async def say_once(passage: Passage, call: tuple[str, str, str] | None) -> None:
     """Reply as a model that we play: with one call (id, name, arguments), or a last word."""
-    calls = (ToolCall(*call, _object(call[2])),) if call else ()
+    calls: tuple[ToolCall, ...] = ()
+    if call:
+        ident, name, arguments = call
+        calls = (ToolCall(ident, name, arguments, _object(arguments)),)
     turn = Turn(
         text="" if call else _LAST,
         calls=calls,
@@ -205,8 +217,8 @@ async def say_once(passage: Passage, call: tuple[str, str, str] | None) -> None:
         raw="",
         seconds=0.0,
     )
-    reply = _chat_reply(turn, stream=bool(passage.request.chat.get("stream")))
-    await passage.write(reply)
+    is_streamed = bool(passage.request.chat.get("stream"))
+    await passage.write(_chat_reply(turn, stream=is_streamed))
     await passage.end(turn)
 
 
@@ -224,7 +236,8 @@ def _chat_reply(turn: Turn, *, stream: bool) -> bytes:
     ident = "last"
     for call in turn.calls:
         ident = call.id
-        message["tool_calls"] = [{"index": 0, **tool_call(call.id, call.name, call.raw)}]
+        own_call = tool_call(call.id, call.name, call.raw)
+        message["tool_calls"] = [own_call | {"index": 0}]
     choice = {
         "index": 0,
         "finish_reason": turn.finish_reason,

@@ -154,7 +154,8 @@ class Messages(Wire):
     path = "/messages"
     limits: ClassVar = {"max_tokens": "max_tokens", "stop_sequences": "stop"}
     schema = "input_schema"
-    pause = _event("ping")  # thoughts and arguments take long, and are not told as they come
+    # Thoughts and arguments take long, and are not told as they come.
+    pause = _event("ping")
 
     @staticmethod
     def _is_function(tool: Json) -> bool:
@@ -184,14 +185,16 @@ class Messages(Wire):
     def _of_assistant(parts: Sequence[Json], text: str) -> Message:
         message: Message = {"role": "assistant", "content": text}
         for part in parts:
-            if part.get("type") == "tool_use":
-                arguments = json.dumps(part.get("input") or {})
-                call = tool_call(part.get("id"), part.get("name"), arguments)
-                message.setdefault("tool_calls", []).append(call)
+            if part.get("type") != "tool_use":
+                continue
+            arguments = json.dumps(part.get("input") or {})
+            call = tool_call(part.get("id"), part.get("name"), arguments)
+            message.setdefault("tool_calls", []).append(call)
         return message
 
     def begun(self) -> bytes:
-        return _event("message_start", message=self._message([], None, Usage()))
+        message = self._message([], None, Usage())
+        return _event("message_start", message=message)
 
     def _opening(self) -> bytes:
         return _event(
@@ -208,9 +211,11 @@ class Messages(Wire):
         )
 
     def ended(self, turn: Turn) -> Iterator[bytes]:
+        first = 0
         if self._speaks:
             yield _event("content_block_stop", index=0)
-        for at, call in enumerate(turn.calls, start=int(self._speaks)):
+            first = 1
+        for at, call in enumerate(turn.calls, first):
             yield _event(
                 "content_block_start",
                 index=at,
@@ -232,7 +237,9 @@ class Messages(Wire):
         return _event("error", error={"type": "api_error", "message": message})
 
     def whole(self, turn: Turn) -> Json:
-        content: list[Json] = [{"type": "text", "text": turn.text}] if turn.text else []
+        content: list[Json] = []
+        if turn.text:
+            content.append({"type": "text", "text": turn.text})
         # The protocol has no place for arguments that are no object.
         content += [_use(call, call.arguments or {}) for call in turn.calls]
         return self._message(content, _stop_reason(turn), turn.usage)
@@ -365,7 +372,8 @@ class Responses(Wire):
             "annotations": [],
         }
         message = _item("message", f"msg-{self.ident}")
-        return message | {"role": "assistant", "content": [part] if text else []}
+        content = [part] if text else []
+        return message | {"role": "assistant", "content": content}
 
     def _response(
         self, status: str, items: Sequence[Json], usage: Json | None = None

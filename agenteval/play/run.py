@@ -89,7 +89,8 @@ class Orchestrator:
             async with asyncio.TaskGroup() as group:
                 for key in keys:
                     await free.acquire()
-                    task = group.create_task(self._trial(by_name[key.scenario], key, running))
+                    stage = by_name[key.scenario]
+                    task = group.create_task(self._trial(stage, key, running))
                     task.add_done_callback(lambda _: free.release())
 
     async def _trial(self, stage: Stage, key: TrialKey, running: asyncio.Semaphore) -> None:

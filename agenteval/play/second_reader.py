@@ -217,7 +217,8 @@ def _without_lines(text: str) -> str:
         elif kind == "joined" or (kind == "comment" and "$(" in inside):
             piece = ""
         elif kind == "line" and not is_quoted and "$(" in inside:
-            is_end = text.startswith(")", at) or _GOES_ON.search("".join(written[-4:]))
+            before = "".join(written[-4:])
+            is_end = text.startswith(")", at) or _GOES_ON.search(before)
             piece = " " if is_end else "; "
         written.append(piece)
     return "".join((*written, text[at:]))

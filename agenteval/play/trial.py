@@ -194,8 +194,8 @@ class TrialRunner:
     def _begin_part(self, request: "_Request") -> AgentPart:
         """Return the part of the requested agent; refused beyond the limits of the scenario."""
         parent = request.parent
-        started = [part for part in self.parts.values() if part.ending is not Ending.REFUSED]
-        sub_agents = len(started) - 1
+        endings = [part.ending for part in self.parts.values()]
+        sub_agents = len(endings) - endings.count(Ending.REFUSED) - 1
         refusal = self.scenario.spawn.refused(parent.depth, sub_agents)
         return AgentPart(
             request.agent.name,
@@ -368,13 +368,16 @@ class AgentLoop:
     async def _record_turn(self, number: int, turn: Turn) -> None:
         self.turns.append(turn)
         self.context.record_turn(self.agent, number, turn)
-        self.requests.append(tally.sent(self.messages, turn.usage.prompt_tokens, self.requests))
+        request = tally.sent(self.messages, turn.usage.prompt_tokens, self.requests)
+        self.requests.append(request)
         await self.context.read(self.requests)
-        self.messages.append(Message("assistant", turn.text, turn.calls, "", turn.reasoning))
+        message = Message("assistant", turn.text, turn.calls, "", turn.reasoning)
+        self.messages.append(message)
 
     async def _record_call(self, record: CallRecord) -> None:
         self.calls.append(record)
-        self.messages.append(Message("tool", record.reply, call_id=record.call.id))
+        message = Message("tool", record.reply, call_id=record.call.id)
+        self.messages.append(message)
         await self.context.follow_call(self.agent, record)
 
     async def _ending(self, turn: Turn) -> Ending | None:

@@ -4,12 +4,7 @@ import json
 
 import pytest
 
-from agenteval.harness.dialogue import (
-    CallEvent,
-    Dialogue,
-    Did,
-    events_in,
-)
+from agenteval.harness.dialogue import CallEvent, Dialogue, Did, events_in
 from agenteval.harness.recipes import programs
 from agenteval.trial.call import ToolCall
 from agenteval.trial.trial import Turn, Usage

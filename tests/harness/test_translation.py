@@ -280,14 +280,12 @@ def test_a_whole_reply_stays_whole_in_every_dialect() -> None:
 
 def test_a_whole_reply_to_who_asked_for_a_stream_comes_as_one() -> None:
     upstream = json.dumps(WHOLE).encode()
-    content, stop, usage = joined_messages(told("/v1/messages", MESSAGES, upstream, by=50))
-    calls = [("c0", "Bash", '{"command": "ls"}'), ("c1", "Bash", '{"command": "pwd"}')]
-    assert content == ["Let me look.", *calls]
-    assert (stop, usage) == ("tool_use", {"input_tokens": 7, "output_tokens": 5})
-    found = events(told("/v1/responses", RESPONSES, upstream, by=50))
-    items = [event["item"] for event in found if event["type"] == "response.output_item.done"]
-    assert [one.get("call_id", "words") for one in items] == ["words", "c0", "c1"]
-    assert found[-1]["type"] == "response.completed"
+    turn = read(upstream, streamed=False)
+    calls = [(call.id, call.name, call.raw) for call in turn.calls]
+    reply = told("/v1/messages", MESSAGES, upstream, by=50)
+    assert heard_in_messages(reply, streamed=True) == (turn.text, calls)
+    reply = told("/v1/responses", RESPONSES, upstream, by=50)
+    assert heard_in_responses(reply, streamed=True) == (turn.text, calls)
 
 
 def deltas(*deltas: dict[str, object], end: str = "tool_calls") -> bytes:

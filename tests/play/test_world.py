@@ -120,12 +120,7 @@ async def test_a_database_is_asked_again_only_when_it_may_have_changed(
         (["a", "a", "a"], [False, False]),
         (["a", "a", "b"], [False, True]),
         (["a", "b"], [True, True]),  # once touched, no stamp is asked for again
-        (
-            [
-                "",
-            ],
-            [True, True],
-        ),  # it was too new to tell
+        ([""], [True, True]),  # it was too new to tell
         (["a", ""], [True, True]),
     ],
 )
