@@ -50,14 +50,14 @@ from agenteval.protocols import until
 from agenteval.trial.call import ToolCall
 
 URL = "{url}"  # in the words of a command line: where the model is
-# Seconds until it has asked something; a busy machine starts it slowly.
+# Seconds until a program has asked something: a busy machine starts it slowly.
 FIRST = 180.0
 LOOKS = 0.5  # seconds between two looks whether it has ended
-# Seconds in which it asks nothing more, and says nothing of a call.
+# Seconds without a further request: the program hangs over the call.
 QUIET = 60.0
-# That a call is asked for which is never answered: another kind of reply came.
+# How often an unanswered call is asked for: some programs repeat a request without end.
 TIMES = 5
-# After our last word; what it does then is no part of what it sends.
+# Seconds after our last word: what a program does then adds nothing to the capture.
 LEAVES = 10.0
 SAID = "agenteval-capture"
 ENDED = "[it ended here]"
@@ -91,7 +91,7 @@ class _Captured:
     system: tuple[str, ...] = ()
     tools: tuple[Json, ...] = ()
     parameters: Json = field(default_factory=dict)
-    # Of those that are like ours.
+    # Of the tools that are like ours.
     forms: dict[str, Form] = field(default_factory=dict)
     calls: list[_Provoked] = field(default_factory=list)
 
@@ -135,7 +135,8 @@ class Script:
             return None
         if not self.captured.tools:
             self._begin(request, forms)
-        if self.wanted_calls:  # else it is to end, whatever it asks
+        # Once all calls are made the program is to end, whatever it asks.
+        if self.wanted_calls:
             self._record_answer(request.messages)
             self.wait(QUIET if self.wanted_calls else LEAVES)
         if self.times >= TIMES:
@@ -251,11 +252,12 @@ async def _run(words: Sequence[str], script: Script, url: str) -> str:
     """
     env = dict(foreign_environment(os.environ))
     env |= fill_all(_TABLE["env"], {"url": url})
-    # OpenCode believes it, and a shell may have left another.
+    # OpenCode takes its folder from this, and a shell may have left another value.
     env["PWD"] = str(Path.cwd())
     script.wait(FIRST)
     is_late = False
-    with TemporaryFile() as talk:  # what it leaves running would hold a pipe open
+    # A file, for what the program leaves running would hold a pipe open.
+    with TemporaryFile() as talk:
         process = await asyncio.create_subprocess_exec(
             *words,
             env=env,
@@ -289,7 +291,7 @@ RULES = re.compile(r'\[\{"permission".*\}\]', re.DOTALL)
 _CODE = re.compile(r"((?:exited with code|Exit code|Exit Code:|<returncode>)\s*)\d+")
 _FAILED = re.compile(r"ls: [^\n]*no-such-folder-of-agenteval[^\n]*\n?")
 _RAN = re.compile(rf"{SAID}\n?")
-# Where a value stood, until all braces of the text are doubled.
+# Marks the place of a value until all braces of the text are doubled for `str.format`.
 _SLOT = "\0{}\0"
 
 
@@ -393,7 +395,8 @@ def _texts(harness: _Captured) -> dict[str, str]:
 
 
 def _recorded_texts(harness: _Captured) -> Iterator[tuple[str, str]]:
-    for call in reversed(harness.calls):  # the first of a kind counts
+    # Reversed, so that the first of a kind counts.
+    for call in reversed(harness.calls):
         tool = harness.forms[call.tool].name if call.tool else "no_such_tool"
         command = str(call.command or "" if call.arguments else call.raw)
         kind = _kind(call)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from agenteval.harness.wires import Json, text_in
 from agenteval.trial.trial import Turn
 
-# The finish reason of a turn that an error of the server's stands for.
+# The finish reason of a turn in whose place the server sent an error.
 _UNREAD = "error"
 
 

@@ -53,7 +53,8 @@ class _Peer:
             try:
                 self.peer.sendall(line)
             except OSError:
-                os._exit(1)  # the evaluator is gone
+                # The evaluator is gone, and nobody else would end the program.
+                os._exit(1)
 
 
 def _inode_of(port: int, own: int) -> str:
@@ -128,7 +129,12 @@ def refuse(near: socket.socket) -> None:
             pass
 
 
-def admit(server: socket.socket, child: subprocess.Popen[bytes], path: str, reports: _Peer) -> None:
+def admit(
+    server: socket.socket,
+    child: subprocess.Popen[bytes],
+    path: str,
+    reports: _Peer,
+) -> None:
     own = server.getsockname()[1]
     while True:
         near, (_, port) = server.accept()
@@ -172,7 +178,8 @@ def _write_stdin(child: subprocess.Popen[bytes], text: str | None) -> None:
             child.stdin.write(text.encode())
             child.stdin.flush()
     except (BrokenPipeError, ValueError):
-        pass  # it has ended, or was told that nothing comes
+        # It has ended, or was told that nothing comes.
+        pass
 
 
 def furnish(order: dict[str, Any]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 LONGEST_BODY = 64 << 20  # bytes
-# In which a request is to be whole, whatever comes of it meanwhile.
+# A request must be whole by then: one byte a second would hold a connection for ever.
 REQUEST_SECONDS = 60.0
 _WORDS = {
     200: "OK",

@@ -149,7 +149,7 @@ def _commands(program: Program, folder: Path) -> Iterator[Sequence[str]]:
     yield (sys.executable, "-P", "-m", "venv", str(folder))
     pinned = f"{program.package}=={program.version}"
     python = str(folder / "bin" / "python")
-    # It imports mcp untold.
+    # mini-swe-agent imports mcp without declaring it.
     yield (python, "-P", "-m", "pip", "install", "--quiet", pinned, "mcp")
 
 

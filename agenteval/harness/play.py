@@ -38,7 +38,7 @@ from agenteval.trial.trial import CallRecord, Execution, Limits, Turn
 
 INSIDE = "/run/model"  # where the socket stands in the world
 COMES_SECONDS = 20.0
-# Of one program at the same time: each holds its body and a descriptor.
+# Requests of one program at a time: each holds its body and a descriptor.
 MOST_REQUESTS = 64
 HOME_BYTES = 256 << 20  # bytes of a program's home
 # Bytes that one piece of news may have: JSON writes a control character as six.
@@ -185,7 +185,8 @@ def _descriptor(folder: Path) -> Iterator[int]:
 async def opened() -> AsyncIterator[_TrialSocket]:
     """Open a socket at a path that nobody can guess or list; the sandbox's user can reach it."""
     with temporary_folder() as folder, _descriptor(folder) as descriptor:
-        folder.chmod(0o711)  # others may pass, and see nothing
+        # Others may pass through, and list nothing.
+        folder.chmod(0o711)
         name = f"{secrets.token_hex(16)}.sock"
         way = _TrialSocket(str(folder / name))
         # The path of a socket has 107 bytes at most.
@@ -242,7 +243,7 @@ LEAVES = 30.0  # after a reply without a call: it has nothing more to do
 QUIET = 300.0  # while it carries out calls
 # Replies, one after another: no program tries as often to reach its model.
 IGNORES = 30
-# Turns: what it did not print of a call until then, it does not print.
+# Turns after which a program that has printed nothing about a call will not do so.
 TELLS_WITHIN = 2
 Judged = tuple[ToolCall, Verdict, str]
 Ask = Callable[[], Awaitable[Turn]]
@@ -278,7 +279,7 @@ class HarnessLoop:
     insist: Callable[[Ask], Awaitable[Turn]]
     judge: Callable[[ToolCall], Awaitable[Judged]]
     trial: TrialContext
-    # How many may start at a time: they would wait for each other.
+    # Bounds how many programs start at a time: more would only wait for each other.
     starts: asyncio.Semaphore
     reason: str = ""
     _dialogue: Dialogue = field(init=False)

@@ -42,7 +42,7 @@ class AppServer:
     allows: Allows
     over: bool = False
     failure: str = ""
-    # By item: the paths.
+    # The paths of each item that changes files.
     _changes: dict[str, list[str]] = field(default_factory=dict)
 
     def greet(self) -> str:
@@ -175,7 +175,7 @@ PORT = 4001
 HOME = "/home/agent"
 CHAT = "chat completions"
 FOLDER = "/opt/harness"  # where it stands in the world, to be read only
-# As the program calls it; the proxy puts the real name in its place.
+# The name that programs are given; the proxy puts the real one in its place.
 MODEL = "served"
 
 
@@ -198,7 +198,7 @@ class SetUp:
     env: Mapping[str, str]
     files: Mapping[str, str]
     stdin: str = ""
-    # Answers what it prints: the input stays open.
+    # It answers what the program prints, so the standard input stays open.
     client: AppServer | None = None
 
 

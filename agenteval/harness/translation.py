@@ -46,7 +46,7 @@ class _Chat(msgspec.Struct):
     max_tokens: int | float | None = None
 
 
-# By the end of the path; chat completions have none.
+# By the end of the path. Chat completions need no translation.
 _WIRES: Mapping[str, type[Wire] | None] = {
     "/chat/completions": None,
     Messages.path: Messages,
@@ -109,7 +109,7 @@ class Passage:
     _writer: Wire | None = None  # None where the bytes pass on as they are
     _lines: Lines = field(default_factory=Lines)
     _sent_words: list[str] = field(default_factory=list)
-    # By an event that is no line; what follows is told at the end.
+    # An event was no chunk: the words behind it are sent at the end.
     _is_broken: bool = False
     _kind: str = ""
 
@@ -162,7 +162,7 @@ class Passage:
         elif self._kind == STREAM:
             error = {"message": message, "code": 500}
             content = json.dumps({"error": error})
-            # A line may be begun.
+            # The break before it ends a line that the server may have begun.
             await self.answer.write(f"\n\ndata: {content}\n\n".encode())
 
     async def _speak(self, writer: Wire, words: str) -> None:

@@ -154,7 +154,7 @@ class Messages(Wire):
     path = "/messages"
     limits: ClassVar = {"max_tokens": "max_tokens", "stop_sequences": "stop"}
     schema = "input_schema"
-    # Thoughts and arguments take long, and are not told as they come.
+    # Thoughts and arguments take long and are sent at the end: a client may think us dead.
     pause = _event("ping")
 
     @staticmethod

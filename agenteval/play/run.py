@@ -114,7 +114,11 @@ class Orchestrator:
         self.observer.finished(key, void=void)
 
     async def _play(
-        self, stage: Stage, key: TrialKey, running: asyncio.Semaphore, runners: list[TrialRunner]
+        self,
+        stage: Stage,
+        key: TrialKey,
+        running: asyncio.Semaphore,
+        runners: list[TrialRunner],
     ) -> Trial:
         """Return the trial at its end; `runners` gets its runner as soon as there is one."""
         scenario = stage.scenario
@@ -144,7 +148,11 @@ class Orchestrator:
             return await runner.play()
 
     def _runner(
-        self, stage: Stage, key: TrialKey, executor: ToolExecutor, monitor: WorldMonitor
+        self,
+        stage: Stage,
+        key: TrialKey,
+        executor: ToolExecutor,
+        monitor: WorldMonitor,
     ) -> TrialRunner:
         model = RetryingModel(
             model=self.model,

@@ -28,6 +28,7 @@ from agenteval.protocols import HostedProgram, Sandbox, SandboxBackend
 from agenteval.sandbox.inside import wire
 from agenteval.sandbox.launch import (
     BIN,
+    BUBBLEWRAP,
     DEVICE_LINKS,
     ENVIRONMENT,
     HOSTNAME,
@@ -66,7 +67,22 @@ COMMAND = ("-I", "-S", "-c", START_CONTAINED)
 END_SECONDS = 15.0
 
 
-class Container:
+class _Backend(ABC):
+    """A backend whose sandboxes are reached by a link to their runner."""
+
+    name: str
+
+    def open(
+        self, files: Mapping[str, bytes], limits: Limits
+    ) -> AbstractAsyncContextManager[Sandbox]:
+        return Session(partial(self._sandbox, limits), files, limits)
+
+    @abstractmethod
+    def _sandbox(self, limits: Limits) -> AbstractAsyncContextManager[Link]:
+        """Return a new sandbox, to be entered."""
+
+
+class Container(_Backend):
     """The runner is the container's first process and speaks over its standard input and output.
 
     The image needs python3 (3.11 or later) on PATH, /bin/sh and no /workspace of its own;
@@ -83,13 +99,8 @@ class Container:
         self._engines = (wanted,) if wanted else ENGINES
         self._runtime = os.environ.get("AGENTEVAL_CONTAINER_RUNTIME")
 
-    def open(
-        self, files: Mapping[str, bytes], limits: Limits
-    ) -> AbstractAsyncContextManager[Sandbox]:
-        return Session(partial(self._world, limits), files, limits)
-
     @asynccontextmanager
-    async def _world(self, limits: Limits) -> AsyncGenerator[Link]:
+    async def _sandbox(self, limits: Limits) -> AsyncGenerator[Link]:
         engines = filter(None, map(shutil.which, self._engines))
         engine = next(engines, None)
         if engine is None:
@@ -138,7 +149,10 @@ def _write_program(path: Path, text: str) -> None:
 
 
 async def _start(
-    words: Sequence[str], peer: int, complaints: IO[bytes], folder: Path
+    words: Sequence[str],
+    peer: int,
+    complaints: IO[bytes],
+    folder: Path,
 ) -> asyncio.subprocess.Process:
     """Start the engine in a folder of ours: it leaves a file there when memory runs out."""
     return await asyncio.create_subprocess_exec(
@@ -165,7 +179,10 @@ def _variables(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def _engine_options(
-    engine: str, limits: Limits, programs: str, runtime: str | None
+    engine: str,
+    limits: Limits,
+    programs: str,
+    runtime: str | None,
 ) -> Iterator[str]:
     is_podman = engine.endswith(ENGINES[0])
     chance = int.from_bytes(os.urandom(4), "big")
@@ -240,25 +257,15 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 # Sandboxes that a launcher on this machine forks.
 
 
-class _Local(ABC):
+class _Local(_Backend):
     """A backend on this machine. The launcher may load what pre-forked scripts share."""
 
-    name: str
     _is_forked = True  # from the launcher, which a script then is as well
 
     def __init__(self, *, prefork: bool = False) -> None:
         self._prefork = prefork
         self._python = interpreter()
         self.launcher = Launcher(self._python, warm=prefork and self._is_forked)
-
-    def open(
-        self, files: Mapping[str, bytes], limits: Limits
-    ) -> AbstractAsyncContextManager[Sandbox]:
-        return Session(partial(self._sandbox, limits), files, limits)
-
-    @abstractmethod
-    def _sandbox(self, limits: Limits) -> AbstractAsyncContextManager[Link]:
-        """Return a new sandbox, to be entered."""
 
 
 class _Isolated(_Local):
@@ -289,7 +296,6 @@ class _Isolated(_Local):
 
 
 NO_PROGRAM = HostedProgram({}, {})
-NAMESPACES = ("user", "pid", "net", "ipc", "uts", "cgroup-try")
 
 
 class Bubblewrap(_Isolated):
@@ -324,10 +330,8 @@ class Bubblewrap(_Isolated):
 
 
 def _bwrap_options(world: World) -> Iterator[str]:
-    for namespace in NAMESPACES:
-        yield f"--unshare-{namespace}"
-    yield from ("--uid", "1000", "--gid", "1000", "--hostname", HOSTNAME)
-    yield from ("--new-session", "--die-with-parent", "--as-pid-1", "--clearenv")
+    yield from BUBBLEWRAP
+    yield from ("--hostname", HOSTNAME)
     for name, value in LANGUAGE.items():
         yield from ("--setenv", name, value)
     for path in ("/etc", "/run", BIN):

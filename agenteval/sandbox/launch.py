@@ -330,6 +330,7 @@ SHARED_MEMORY = 16 << 20
 ENVIRONMENT = _CONTENT["environment"]
 UV = _CONTENT["files"][f"{BIN}/uv"]  # stands in for it where there is no network
 DEVICE_LINKS = _CONTENT["device_links"]
+BUBBLEWRAP = _CONTENT["bubblewrap"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -315,20 +315,33 @@ def render_agent(agent: Agent, known: Variables, setting: Setting = DEFAULT) -> 
     return _call(Prompt, "render_agent", "template", agent, known, setting)
 
 
-def requested(scenario: Scenario, agent: Agent, seed: int, known: Variables) -> tuple[str, ...]:
+def requested(
+    scenario: Scenario,
+    agent: Agent,
+    seed: int,
+    known: Variables,
+) -> tuple[str, ...]:
     """Return the columns of a request for this agent; a fresh database must yield no row."""
     return _call(tuple[str, ...], "requested", "value", scenario, agent, seed, known)
 
 
 def outline(
-    scenario: Scenario, agent: Agent, seed: int, known: Variables, setting: Setting = DEFAULT
+    scenario: Scenario,
+    agent: Agent,
+    seed: int,
+    known: Variables,
+    setting: Setting = DEFAULT,
 ) -> Prompt:
     """Render an agent's prompt with the name of a column where its value will stand."""
     return _call(Prompt, "outline", "template", scenario, agent, seed, known, setting)
 
 
 def recognised(
-    scenario: Scenario, agent: Agent, seed: int, trial_variables: Variables, transcript: str
+    scenario: Scenario,
+    agent: Agent,
+    seed: int,
+    trial_variables: Variables,
+    transcript: str,
 ) -> Prompt | None:
     """Return the prompt of the agent whose task comes last there, by the request that it shows."""
     # No type of one value stands for a union: hence a list of at most one prompt.

@@ -134,7 +134,12 @@ def variables(scenario: Scenario, seed: int) -> Variables:
     return chosen
 
 
-def _answer(world: Any, name: str, query: str, chosen: Variables) -> str | int | float:
+def _answer(
+    world: Any,
+    name: str,
+    query: str,
+    chosen: Variables,
+) -> str | int | float:
     try:
         filled = fill(query, chosen)
         row = world.execute(filled).fetchone()
@@ -219,7 +224,12 @@ def _opened(image: bytes) -> Any:
     return world
 
 
-def requested(scenario: Scenario, agent: Agent, seed: int, known: Variables) -> tuple[str, ...]:
+def requested(
+    scenario: Scenario,
+    agent: Agent,
+    seed: int,
+    known: Variables,
+) -> tuple[str, ...]:
     """Return the columns that a request for this agent has, by its query to the fresh database.
 
     Raises _WorldFaultError, and ValueError for a query that cannot be run or has rows already.
@@ -248,14 +258,22 @@ def render_all(seed: int, *scenarios: Scenario) -> list[Prompt]:
 
 
 def outline(
-    scenario: Scenario, agent: Agent, seed: int, known: Variables, setting: Setting
+    scenario: Scenario,
+    agent: Agent,
+    seed: int,
+    known: Variables,
+    setting: Setting,
 ) -> Prompt:
     columns = requested(scenario, agent, seed, known)
     return prompt.outline(agent, columns, known, setting)
 
 
 def recognised(
-    scenario: Scenario, agent: Agent, seed: int, known: Variables, transcript: str
+    scenario: Scenario,
+    agent: Agent,
+    seed: int,
+    known: Variables,
+    transcript: str,
 ) -> list[Prompt]:
     columns = requested(scenario, agent, seed, known)
     own_prompt = prompt.recognised(agent, columns, known, transcript)

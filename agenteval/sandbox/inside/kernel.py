@@ -99,7 +99,13 @@ def unshare(namespaces: int) -> None:
     _check(_libc.unshare(namespaces), "unshare")
 
 
-def mount(source: str, target: str, kind: str, flags: int, options: str = "") -> None:
+def mount(
+    source: str,
+    target: str,
+    kind: str,
+    flags: int,
+    options: str = "",
+) -> None:
     words = [text.encode() or None for text in (source, target, kind, options)]
     *places, settings = words
     result = _libc.mount(*places, _long(flags), settings)
@@ -204,7 +210,12 @@ def foreign(library: str, name: str) -> Function:
     return function
 
 
-def configure_sqlite(configure: Function, connection: object, option: int, value: int) -> None:
+def configure_sqlite(
+    configure: Function,
+    connection: object,
+    option: int,
+    value: int,
+) -> None:
     """Set an option as `Connection.setconfig` does, which Python 3.11 lacks.
 
     The structure of its connection begins with SQLite's own handle.

@@ -192,7 +192,11 @@ class Runner:
         return self._judge(size, lambda order: prefork.run_test(order, self.env), seconds)
 
     def _judge(
-        self, size: int, act: prefork.Act, seconds: float, look: float = LOOK_FIRST
+        self,
+        size: int,
+        act: prefork.Act,
+        seconds: float,
+        look: float = LOOK_FIRST,
     ) -> Reply:
         def start_judge(nothing: int, sink: int) -> int:
             return prefork.start_judge(self.peer, size, nothing, sink, act)

@@ -35,7 +35,12 @@ def _answer(question: Answer) -> str:
         return json.dumps({"raised": kinds, "said": str(error)})
 
 
-def _call(path: str, function: str, arguments: list[Any], options: Answer) -> Answer:
+def _call(
+    path: str,
+    function: str,
+    arguments: list[Any],
+    options: Answer,
+) -> Answer:
     module = _module(path)
     value = module[function](*arguments, **options)
     return {"value": value, "arguments": arguments}

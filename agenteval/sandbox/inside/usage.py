@@ -110,7 +110,12 @@ def _reaped() -> float:
     return spent.ru_utime + spent.ru_stime
 
 
-def struck(limits: dict[str, int], places: list[str], meter: Meter, until: float) -> str:
+def struck(
+    limits: dict[str, int],
+    places: list[str],
+    meter: Meter,
+    until: float,
+) -> str:
     """Return the limit that the running call breaks, or ""; its time is over at `until`."""
     alive = processes()
     if sum(process.threads for process in alive) > limits["processes"]:

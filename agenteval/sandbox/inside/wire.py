@@ -146,7 +146,12 @@ def _rest(fd: int, most: int) -> bytes:
 
 
 def read_lines(
-    path: str, first: int, count: int | None, *, keep: int, most: int
+    path: str,
+    first: int,
+    count: int | None,
+    *,
+    keep: int,
+    most: int,
 ) -> tuple[bytes, bool]:
     """Return `count` lines (None: all) from the `first` on, counted from 1, and if there is more.
 
