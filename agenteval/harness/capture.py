@@ -42,7 +42,7 @@ from agenteval.harness.translation import (
     parse_request,
     say_once,
 )
-from agenteval.harness.wires import Json
+from agenteval.harness.wires import Json, with_role
 from agenteval.host import write_whole
 from agenteval.policy.policy import Policy
 from agenteval.prompt.arm import STRICT, Form, recognised
@@ -62,6 +62,7 @@ LEAVES = 10.0
 SAID = "agenteval-capture"
 ENDED = "[it ended here]"
 BROKEN = '{"command": "echo'
+_UNKNOWN = "no_such_tool"
 _SETTINGS = Path(__file__).with_suffix(".toml")
 _TABLE = tomllib.loads(_SETTINGS.read_text("utf-8"))
 
@@ -126,7 +127,8 @@ class Script:
         if model_request is None:
             await answer_other_request(request, answer)
             return
-        await say_once(Passage(answer, model_request), self._next_call(model_request))
+        call = self._next_call(model_request)
+        await say_once(Passage(answer, model_request), call)
 
     def _next_call(self, request: ModelRequest) -> tuple[str, str, str] | None:
         """Return id, name and arguments of the next call; None to a request without a shell."""
@@ -146,7 +148,9 @@ class Script:
         call = self.wanted_calls[0]
         self.pending = True
         self.times += 1
-        name = forms[call.tool].name if call.tool in forms else "no_such_tool"
+        name = _UNKNOWN
+        if call.tool in forms:
+            name = forms[call.tool].name
         return self._ident, name, call.raw
 
     @property
@@ -154,7 +158,7 @@ class Script:
         return f"capture-{len(self.captured.calls)}"
 
     def _begin(self, request: ModelRequest, forms: dict[str, Form]) -> None:
-        system = [message for message in request.messages if message.get("role") == "system"]
+        system = with_role(request.messages, "system")
         others = request.chat.keys() - {"messages", "tools", "stream", "model"}
         self.captured.spoken = request.dialect
         self.captured.tools = tuple(request.chat["tools"])
@@ -180,10 +184,13 @@ class Script:
     def _record_answer(self, messages: Sequence[Json]) -> None:
         """Record the harness's answer to the last call, if this request shows it."""
         answers = [message for message in messages if message.get("tool_call_id") == self._ident]
-        if answers:
-            reply = text_of(answers[-1])
-            did = self.program.wording.did(reply) if self.program else None
-            self._end_call(reply, did)
+        if not answers:
+            return
+        reply = text_of(answers[-1])
+        did = None
+        if self.program:
+            did = self.program.wording.did(reply)
+        self._end_call(reply, did)
 
 
 def _provocations(forms: dict[str, Form]) -> Iterator[_Provoked]:
@@ -221,7 +228,8 @@ async def capture(command: Sequence[str]) -> _Captured:
     name = _TABLE["names"].get(name, name)
     harness = _Captured(name, await version_of(path))
     script = Script(programs().get(name), harness)
-    server = await asyncio.start_server(script.serve, "127.0.0.1", 0, limit=1 << 23)
+    longest_line = 1 << 23
+    server = await asyncio.start_server(script.serve, "127.0.0.1", 0, limit=longest_line)
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     words = [path]
     words += [word.replace(URL, f"{url}/v1") for word in command[1:]]
@@ -276,7 +284,8 @@ async def _run(words: Sequence[str], script: Script, url: str) -> str:
                 os.killpg(process.pid, signal.SIGKILL)  # with what it started
             await process.wait()
         talk.seek(0)
-        lines = talk.read().decode(errors="replace").strip().splitlines()
+        text = talk.read().decode(errors="replace")
+        lines = text.strip().splitlines()
     if is_late and not script.captured.tools:
         raise UsageError(
             f"{script.captured.name} asked us nothing in {FIRST:g} s: name a way of it that asks "
@@ -297,7 +306,9 @@ _SLOT = "\0{}\0"
 
 def captured(command: Sequence[str], name: str | None, rules: str | None) -> Iterator[str]:
     """Capture a harness and write its arm; yield the findings, a line each. Raises UsageError."""
-    policy = load_any(rules, roots=roots()) if rules else None
+    policy = None
+    if rules:
+        policy = load_any(rules, roots=roots())
     harness = asyncio.run(capture(command))
     arm = name or f"captured/{harness.name}"
     path = Path(FOLDER, f"{arm}.toml")
@@ -351,14 +362,16 @@ def _arm_file(harness: _Captured, *, day: str, here: str) -> str:
     summary = f"{label}, captured {day}: its prompt, its tools and replies"
     if not_offered:
         summary += f"; not offered: {', '.join(not_offered)}"
+    extras = [tool for tool in forms if tool not in {"bash", "read", "write"}]
+    engine = harness.name if harness.name in dialects() else ""
     arm = {
         "version": 1,
         "summary": summary,
         "words": label.strip(),
         "rules": "none",
         "frame": _raw(frame),
-        "extras": [tool for tool in forms if tool not in {"bash", "read", "write"}],
-        "engine": harness.name if harness.name in dialects() else "",
+        "extras": extras,
+        "engine": engine,
         "texts": _texts(harness),
         "tools": tools,
     }
@@ -372,11 +385,12 @@ def _raw(text: str) -> str:
 
 
 def _tool(form: Form) -> dict[str, Any]:
-    parameters = [{"name": part.name, "meaning": part.meaning} for part in form.parameters]
     tool = {
         "name": form.name,
         "description": form.description,
-        "parameters": parameters,
+        "parameters": [
+            {"name": parameter.name, "meaning": parameter.meaning} for parameter in form.parameters
+        ],
     }
     if form.whole:
         tool["schema"] = form.whole
@@ -390,15 +404,17 @@ def _texts(harness: _Captured) -> dict[str, str]:
     dialect, or are ours.
     """
     dialect = dialects().get(harness.name)
-    texts = asdict(dialect.profile.texts if dialect else STRICT.profile.texts)
-    return texts | dict(_recorded_texts(harness))
+    profile = dialect.profile if dialect else STRICT.profile
+    return asdict(profile.texts) | dict(_recorded_texts(harness))
 
 
 def _recorded_texts(harness: _Captured) -> Iterator[tuple[str, str]]:
     # Reversed, so that the first of a kind counts.
     for call in reversed(harness.calls):
-        tool = harness.forms[call.tool].name if call.tool else "no_such_tool"
-        command = str(call.command or "" if call.arguments else call.raw)
+        tool = _UNKNOWN
+        if call.tool:
+            tool = harness.forms[call.tool].name
+        command = str(call.command or "") if call.arguments else call.raw
         kind = _kind(call)
         if kind in {"ran", "failed", "empty"}:
             yield kind, _measured(call.reply, command)
@@ -427,7 +443,8 @@ def _listless(text: str, names: Sequence[str]) -> str:
     # The longest first: a name may begin with another.
     patterns = sorted(map(re.escape, {*names, "invalid"}), key=len, reverse=True)
     name = "|".join(patterns)
-    return re.sub(rf"\b(?:{name})(?:, (?:{name})\b)+", _SLOT.format("tools"), text)
+    names_in_a_row = rf"\b(?:{name})(?:, (?:{name})\b)+"
+    return re.sub(names_in_a_row, _SLOT.format("tools"), text)
 
 
 def _template(text: str, values: dict[str, str]) -> str:
@@ -456,7 +473,9 @@ def _as_format(text: str) -> str:
 def _compare(calls: Sequence[_Provoked], rules: Policy | None) -> Iterator[str]:
     """Yield a line for each provoked call: what the harness did, and our engine's verdict."""
     for call in calls:
-        did = call.did or ("ended" if call.reply == ENDED else "answered")
+        did = "ended" if call.reply == ENDED else "answered"
+        if call.did:
+            did = call.did
         line = f"  {did:8} {call.command or call.raw}"
         if rules and call.did and call.tool:
             tool_call = ToolCall("", call.tool, call.raw, call.arguments)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
-from agenteval.harness.wires import Json, text_in
+from agenteval.harness.wires import Json, text_in, with_role
 from agenteval.trial.trial import Turn
 
 # The finish reason of a turn in whose place the server sent an error.
@@ -75,8 +75,8 @@ class Dialogue:
 
     def belongs(self, messages: Sequence[Json]) -> bool:
         """Return True if a request continues this conversation."""
-        users = (message for message in messages if message.get("role") == "user")
-        return any(self.task in text_of(message) for message in users)
+        texts = map(text_of, with_role(messages, "user"))
+        return any(self.task in text for text in texts)
 
     def receive(self, messages: Sequence[Json]) -> Turn | None:
         """Take a request's answers to calls; return the turn that it shows to be accepted."""
@@ -110,7 +110,8 @@ class Dialogue:
         number = len(self.turns)
         self.turns.append(turn)
         for at, call in enumerate(turn.calls):
-            self.pending_calls.append(PendingCall(number, at, call.id))
+            pending = PendingCall(number, at, call.id)
+            self.pending_calls.append(pending)
         return turn
 
     def record_event(self, event: CallEvent) -> None:
@@ -126,7 +127,7 @@ class Dialogue:
         ids = {call.id for call in self._waiting.calls}
         if ids:
             return not ids.isdisjoint(_ids(messages))
-        replies = [message for message in messages if message.get("role") == "assistant"]
+        replies = with_role(messages, "assistant")
         return len(replies) > len(self.turns) - self.unread
 
     def _take_answers(self, messages: Sequence[Json]) -> None:
@@ -177,7 +178,9 @@ class Wording:
         """Return what became of a call, by a text of the harness."""
         if re.search(self.refused, text):
             return Did.REFUSED
-        return Did.DENIED if re.search(self.denied, text) else Did.RAN
+        if re.search(self.denied, text):
+            return Did.DENIED
+        return Did.RAN
 
     def read(self, ident: str, reply: str) -> CallEvent:
         """Return the report on a call, by the reply that the model read."""
@@ -213,7 +216,8 @@ def _claude(line: Json, wording: Wording) -> Iterator[CallEvent]:
         did = Did.RAN
         is_error = bool(block.get("is_error"))
         if is_error:
-            did = wording.did(json.dumps(block.get("content")))
+            content = json.dumps(block.get("content"))
+            did = wording.did(content)
         yield CallEvent(str(block["tool_use_id"]), did, int(is_error))
 
 
@@ -248,7 +252,8 @@ def events_in(line: str, form: str, wording: Wording) -> list[CallEvent]:
     """Return the reports on calls in a line that a program printed in this form; "" for none."""
     if not form or not line.startswith("{"):
         return []
+    read = _READERS[form]
     try:
-        return [*_READERS[form](json.loads(line), wording)]
+        return [*read(json.loads(line), wording)]
     except (LookupError, ValueError, RecursionError, AttributeError, TypeError):
         return []

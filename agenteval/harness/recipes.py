@@ -133,8 +133,10 @@ def shows_open_files(allows: Allows, command: str, folder: str) -> bool:
 
 
 def _admits_all(allows: Allows, tool: str, paths: Sequence[str]) -> bool:
+    if not paths:
+        return False
     requests = [{"path": path, "content": ""} for path in paths]
-    return bool(paths) and all(_admits(allows, tool, request) for request in requests)
+    return all(_admits(allows, tool, request) for request in requests)
 
 
 def _admits(allows: Allows, tool: str, arguments: Json) -> bool:
@@ -245,7 +247,8 @@ class Program(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
 
     def set_up(self, task: Task) -> SetUp:
         # Claude Code's names of the tools.
-        tools = [tool.capitalize() for tool in task.tools if tool in {"bash", "read", "write"}]
+        own_tools = [tool for tool in task.tools if tool in {"bash", "read", "write"}]
+        tools = map(str.capitalize, own_tools)
         slots = {
             "program": task.program,
             "prompt": task.prompt,
@@ -284,8 +287,9 @@ def _opencode(task: Task, set_up: SetUp) -> SetUp:
     # OpenCode reads one file: our settings go before what the rules may say of the same key.
     path = f"{HOME}/.config/opencode/opencode.json"
     rules = json.loads(task.rules)
-    for key in {"read", "edit"} & rules["permission"].keys():
-        rules["permission"][key] = _from_root(rules["permission"][key])
+    permission = rules["permission"]
+    for key in {"read", "edit"} & permission.keys():
+        permission[key] = _from_root(permission[key])
     settings = json.loads(set_up.files[path])
     return replace(set_up, files={path: json.dumps(rules | settings)})
 
@@ -304,10 +308,11 @@ def _from_root(table: Mapping[str, str]) -> Mapping[str, str]:
 
 def _claude(task: Task, set_up: SetUp) -> SetUp:
     settings = json.loads(task.rules)
-    settings["permissions"].setdefault("deny", [])
+    denied = settings["permissions"].setdefault("deny", [])
     # Both ask the network, of which a trial has none.
-    settings["permissions"]["deny"] += ["WebFetch", "WebSearch"]
-    files = {**set_up.files, f"{HOME}/.claude/settings.json": json.dumps(settings)}
+    denied += ["WebFetch", "WebSearch"]
+    path = f"{HOME}/.claude/settings.json"
+    files = {**set_up.files, path: json.dumps(settings)}
     return replace(set_up, files=files)
 
 
@@ -319,7 +324,8 @@ def _codex(task: Task, set_up: SetUp) -> SetUp:
 
 def _qwen(task: Task, set_up: SetUp) -> SetUp:
     words = [*set_up.argv]
-    for rule in json.loads(task.rules)["permissions"]["allow"]:
+    rules = json.loads(task.rules)
+    for rule in rules["permissions"]["allow"]:
         if rule.startswith("Bash("):
             start = rule[5:-1].removesuffix(":*")
             words += ("--allowed-tools", f"run_shell_command({start})")

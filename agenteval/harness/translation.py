@@ -135,7 +135,8 @@ class Passage:
 
     async def _pass_on(self, part: bytes) -> None:
         if not self._kind:
-            self._kind = JSON if part.lstrip()[:1] == b"{" else STREAM
+            is_object = part.lstrip().startswith(b"{")
+            self._kind = JSON if is_object else STREAM
             await self.answer.begin(self._kind)
         await self.answer.write(part)
 
@@ -144,7 +145,8 @@ class Passage:
         if self._writer is None:
             return
         if not self._streams:
-            await self.answer.whole(self._writer.whole(turn))
+            reply = self._writer.whole(turn)
+            await self.answer.whole(reply)
             return
         sent = legible("".join(self._sent_words))
         if turn.text != sent and turn.text.startswith(sent):
@@ -200,7 +202,8 @@ async def answer_other_request(request: Request, answer: Answer) -> None:
     elif request.path.endswith("/count_tokens"):
         await answer.whole({"input_tokens": len(request.body) // 4})
     else:
-        await answer.whole({}, 200 if request.method == "HEAD" else 404)
+        status = 200 if request.method == "HEAD" else 404
+        await answer.whole({}, status)
 
 
 async def say_once(passage: Passage, call: tuple[str, str, str] | None) -> None:

@@ -115,6 +115,10 @@ def _counts(usage: Usage) -> dict[str, int]:
     }
 
 
+def with_role(messages: Sequence[Json], role: str) -> list[Json]:
+    return [message for message in messages if message.get("role") == role]
+
+
 def text_in(content: object, between: str = "") -> str:
     """Return the text of a content, whether it came as a text or in parts.
 

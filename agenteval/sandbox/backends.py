@@ -115,8 +115,9 @@ class Container(_Backend):
                 folder = Path(programs).parent
                 process = await _start(words, peer.fileno(), complaints, folder)
             code = shipped(until="runner", compiled=False)
-            spec = wire.request(_contained_runner(limits, prefork=self._prefork))
-            first = len(code).to_bytes(4, "big") + code + spec
+            spec = _contained_runner(limits, prefork=self._prefork)
+            length = len(code).to_bytes(4, "big")
+            first = length + code + wire.request(spec)
             try:
                 await greet(link, first, lambda: _reason(complaints))
                 yield link
@@ -224,7 +225,9 @@ def _contained_runner(limits: Limits, *, prefork: bool) -> dict[str, Any]:
     rules += [(path, "write") for path in WRITABLE]
     spec = runner_spec(limits, own_user=True, prefork=prefork, rules=rules)
     # The container may be on another machine than this one, as with an engine on macOS.
-    filters = {machine: sandbox_filter(machine, loopback=limits.loopback) for machine in ARCH}
+    filters = {}
+    for machine in ARCH:
+        filters[machine] = sandbox_filter(machine, loopback=limits.loopback)
     return spec | {"filters": filters}
 
 
@@ -236,8 +239,9 @@ def _reason(complaints: IO[bytes]) -> str:
 
     If that is only that its runtime failed, the line before comes with it: the runtime's reason.
     """
-    head = os.pread(complaints.fileno(), 1 << 16, 0).decode(errors="replace")
-    lines = [line for line in head.splitlines() if line and "docker run --help" not in line]
+    head = os.pread(complaints.fileno(), 1 << 16, 0)
+    text = head.decode(errors="replace")
+    lines = [line for line in text.splitlines() if line and "docker run --help" not in line]
     count = 1
     if lines and _RUNTIME_FAILED.search(lines[-1]):
         count = 2
@@ -318,13 +322,12 @@ class Bubblewrap(_Isolated):
         world = describe(self._python, limits).hosting(hosted, limits)
         contents = {f"FD {path}": text for path, text in world.files.items()}
         contents["SECCOMP"] = syscall_filter(loopback=limits.loopback)
-        prefixes = [self._python.prefix] if self._python.prefix else []
-        prefixes += filter(os.path.isdir, hosted.shown.values())
+        prefixes = [self._python.prefix, *hosted.shown.values()]
         runner = (self._python.executable, "-I", "-S", "-c", START_RUNNER, "CODE", "PEER")
         build = {
             "argv": [bwrap, *_bwrap_options(world), *runner],
             "contents": contents,
-            "prefixes": prefixes,
+            "prefixes": [*filter(os.path.isdir, prefixes)],
         }
         return Plan("program", build, self._runner(world, limits))
 
@@ -343,7 +346,8 @@ def _bwrap_options(world: World) -> Iterator[str]:
     yield from ("--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys", "--dev", "/dev")
     for path in world.masked:
         yield from _bwrap_cover(path)
-    for path, (size, _, mode) in world.tmpfs.items():
+    for path, sizes in world.tmpfs.items():
+        size, _, mode = sizes
         yield from ("--size", str(size), "--perms", f"{mode:o}", "--tmpfs", path)
     for path, text in world.files.items():
         rights = "0755" if text.startswith("#!") else "0644"
@@ -439,7 +443,9 @@ async def choose(name: str | None = None, *, prefork: bool = False) -> SandboxBa
     Raises UsageError, with the reason and the cure, when its probe fails; one that passed is not
     probed again by this process. `none` isolates nothing and is never chosen but by name.
     """
-    backends = BACKENDS if name is None or name in BACKENDS else BACKENDS | _plugged()
+    backends = BACKENDS
+    if name not in {None, *BACKENDS}:
+        backends = BACKENDS | _plugged()
     if name is not None and name not in backends:
         raise UsageError(f"--sandbox {name}: no such sandbox. Known: {', '.join(backends)}")
     if name in {None, *AUTOMATIC, Bare.name}:  # an engine starts its containers under its own
@@ -449,7 +455,8 @@ async def choose(name: str | None = None, *, prefork: bool = False) -> SandboxBa
     failed = []
     for candidate in automatic() if name is None else (name,):
         backend = backends[candidate](prefork=prefork)
-        place = sys.platform, candidate, shutil.which("bwrap"), os.geteuid()
+        bwrap = shutil.which("bwrap")
+        place = sys.platform, candidate, bwrap, os.geteuid()
         if place in _WORKING:
             return backend
         result = await _probe(backend)
@@ -466,7 +473,7 @@ def _check_host() -> None:
     if sys.platform == "linux" and not Path("/proc/self").exists():
         mount = "mount it (mount -t proc proc /proc), or start the container with it"
         raise UsageError(f"/proc: not mounted, and every sandbox needs it: {mount}; nothing is run")
-    spec = runner_spec(Limits(), own_user=counts_processes_apart(), prefork=False)
+    spec = runner_spec(Limits(), own_user=counts_processes_apart())
     if lacking := host.too_small(spec["rlimits"]):
         raise UsageError(f"{lacking}; nothing is run")
 

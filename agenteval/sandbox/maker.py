@@ -18,7 +18,8 @@ from contextlib import suppress
 from functools import lru_cache
 from typing import Any, TypeVar
 
-import msgspec
+from msgspec import MsgspecError
+from msgspec.msgpack import decode as _decode
 
 from agenteval.errors import HostError, UsageError
 from agenteval.prompt.prompt import DEFAULT, Prompt, Setting, Variables, lengthened
@@ -84,7 +85,7 @@ class _Maker:
             try:
                 peer.sendall(self._request(act, arguments))
                 head, body = _receive(peer)
-                fault, text = msgspec.msgpack.decode(head, type=tuple[str, str])
+                fault, text = _decode(head, type=tuple[str, str])
                 # A child whose memory is spent ends by itself.
                 is_answered = text != SPENT
             except TimeoutError:
@@ -120,9 +121,7 @@ class _Maker:
 
     def _started(self) -> socket.socket:
         """Return the socket to the child; start one if there is none, or only a parent's."""
-        is_ours = self._owner == os.getpid() and len(self._sent) < _REMEMBERED
-        is_alive = self._process is not None and self._process.poll() is None
-        if self._peer is not None and is_ours and is_alive:
+        if self._peer is not None and self._is_usable():
             return self._peer
         self.stop()
         # Where this process finds its packages: absolute folders, so not the working folder.
@@ -130,8 +129,9 @@ class _Maker:
         own_end, peer = socket.socketpair()
         with peer:
             number = peer.fileno()
+            words = [sys.executable, "-I", "-S", "-c", _PROGRAM, str(number)]
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", "-c", _PROGRAM, str(number), *folders],
+                [*words, *folders],
                 cwd="/",
                 env={"LANG": "C.UTF-8"},
                 pass_fds=(number,),
@@ -146,12 +146,17 @@ class _Maker:
         self._greet(own_end)
         return own_end
 
+    def _is_usable(self) -> bool:
+        if self._owner != os.getpid() or len(self._sent) >= _REMEMBERED:
+            return False
+        return self._process is not None and self._process.poll() is None
+
     def _greet(self, peer: socket.socket) -> None:
         """Raise HostError if the child does not begin."""
         peer.settimeout(_START_SECONDS)
         try:
             layers, _ = _receive(peer)
-            self.layers = msgspec.msgpack.decode(layers, type=tuple[str, ...])
+            self.layers = _decode(layers, type=tuple[str, ...])
         except (OSError, EOFError, ValueError) as error:
             reason = _complaint(peer) or self._end()
             self.stop()
@@ -164,8 +169,9 @@ class _Maker:
     def _fault(self, kind: str) -> MakerError | HostError:
         """Return the error for a child that ended: the author's, unless somebody killed it."""
         reason = self._end()
+        code = self._process.returncode if self._process else None
         # Its own limits end it by other signals.
-        if self._process is None or self._process.returncode != -signal.SIGKILL:
+        if code != -signal.SIGKILL:
             return _KINDS[kind](reason)
         return HostError(
             "the process in which worlds are made was killed (signal 9), as by a kernel that is "
@@ -248,8 +254,8 @@ def _call(result: type[Result], act: str, kind: str, *arguments: object) -> Resu
     """Return the result, of this type. Raises MakerError, of this kind if the child just ended."""
     answer = _MAKER.ask(act, kind, *arguments)
     try:
-        return msgspec.msgpack.decode(answer, type=result)
-    except msgspec.MsgspecError as error:
+        return _decode(answer, type=result)
+    except MsgspecError as error:
         raise _KINDS[kind](f"the confined child's answer is none ({error})") from error
 
 

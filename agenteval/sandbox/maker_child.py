@@ -73,7 +73,8 @@ class Sent:
 @cache
 def _lists() -> dict[str, list[str]]:
     """Return what `maker_child.toml` lists."""
-    return tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+    text = Path(__file__).with_suffix(".toml").read_text("utf-8")
+    return tomllib.loads(text)
 
 
 @cache
@@ -162,7 +163,7 @@ def database(scenario: Scenario, seed: int) -> bytes:
             return image
     image = _build(scenario, seed)
     _CACHE.append((scenario, seed, image))
-    while sum(len(image) for *_, image in _CACHE) > _CACHE_BYTES:
+    while sum(len(other) for *_, other in _CACHE) > _CACHE_BYTES:
         _CACHE.popleft()
     return image
 
@@ -217,8 +218,10 @@ def _opened(image: bytes) -> Any:
     """Open a copy of this database for queries. Raises one of `inquiry.FAULTS`."""
     world = inquiry.defended(":memory:", LIMITS)
     world.executescript("PRAGMA query_only=OFF;")
-    # Bytes 18 and 19 of the header say that there may be a log; here is none.
-    world.deserialize(image[:18] + b"\x01\x01" + image[20:])
+    content = bytearray(image)
+    # These bytes of the header say that there may be a log; here is none.
+    content[18:20] = b"\x01\x01"
+    world.deserialize(content)
     world.executescript(inquiry.HEAPS)
     world.set_authorizer(_Authorizer())
     return world
@@ -244,7 +247,8 @@ def requested(
         if row:
             raise ValueError(f"the fresh world has rows for it already, in `{query}`")
         names = tuple(name for name, *_ in cursor.description or ())
-    if not all(name.isidentifier() for name in names) or not names:
+    are_names = all(name.isidentifier() for name in names)
+    if not names or not are_names:
         raise ValueError(f"every column needs a name (`count(*) AS number`), in `{query}`")
     return names
 
@@ -333,7 +337,8 @@ def main(fd: int) -> NoReturn:
     wire.write(fd, wire.frame(layers, b""))
     values: dict[int, Any] = {}
     while (header := wire.exactly(fd, wire.HEADER)) is not None:
-        request = wire.exactly(fd, sum(wire.lengths(header)))
+        length = sum(wire.lengths(header))
+        request = wire.exactly(fd, length)
         if request is None:
             break
         signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS)

@@ -92,7 +92,8 @@ def open_beneath(folder: int, path: str, flags: int) -> int:
     """Open what lies below this folder, through no link and never out of it (Linux 5.6)."""
     how = struct.pack("=3Q", flags, 0, NO_LINKS | BENEATH)
     size = _long(len(how))
-    return _syscall(OPENAT2, "open", _long(folder), os.fsencode(path), how, size)
+    name = os.fsencode(path)
+    return _syscall(OPENAT2, "open", _long(folder), name, how, size)
 
 
 def unshare(namespaces: int) -> None:
@@ -106,8 +107,8 @@ def mount(
     flags: int,
     options: str = "",
 ) -> None:
-    words = [text.encode() or None for text in (source, target, kind, options)]
-    *places, settings = words
+    texts = (source, target, kind, options)
+    *places, settings = [text.encode() or None for text in texts]
     result = _libc.mount(*places, _long(flags), settings)
     _check(result, f"mount {kind or source} on {target or '/'}")
 
@@ -220,7 +221,8 @@ def configure_sqlite(
 
     The structure of its connection begins with SQLite's own handle.
     """
-    handle = ctypes.c_void_p.from_address(id(connection) + object.__basicsize__)
+    address = id(connection) + object.__basicsize__
+    handle = ctypes.c_void_p.from_address(address)
     current = ctypes.c_int(-1)
     configure(handle, option, ctypes.c_int(value), ctypes.byref(current))
     if current.value != value:

@@ -94,7 +94,8 @@ class Scripts:
         if os.path.lexists(f"{self.env['HOME']}/.local"):
             return False
         self._load()
-        neighbours = os.listdir(os.path.dirname(path) or ".")
+        folder = os.path.dirname(path) or "."
+        neighbours = os.listdir(folder)
         stems = {name.partition(".")[0] for name in neighbours}
         return bool(self.pinned) and self.loaded.isdisjoint(stems)
 
@@ -188,7 +189,8 @@ def _open_streams() -> None:
         ("stdout", "w", "surrogateescape"),
         ("stderr", "w", "backslashreplace"),
     )
-    for fd, (name, mode, errors) in enumerate(streams):
+    for fd, description in enumerate(streams):
+        name, mode, errors = description
         binary = open(fd, f"{mode}b", closefd=False)  # noqa: SIM115 - as long as we live
         binary.raw.name = f"<{name}>"  # type: ignore[attr-defined]
         stream = io.TextIOWrapper(binary, "utf-8", errors, "\n", line_buffering=fd == 2)
@@ -254,7 +256,8 @@ def sealed(key: bytes, content: bytes) -> bytes:
     """XOR with a one-time pad from the key; applying it twice gives the text back."""
     size = len(content)
     pad = _sha3.shake_256(key).digest(size)
-    number = int.from_bytes(content, "little") ^ int.from_bytes(pad, "little")
+    number = int.from_bytes(content, "little")
+    number ^= int.from_bytes(pad, "little")
     return number.to_bytes(size, "little")
 
 

@@ -32,7 +32,8 @@ def _answer(question: Answer) -> str:
         return json.dumps(answer)
     except BaseException as error:  # noqa: BLE001 - whatever a module of somebody else's raises
         kinds = [kind.__name__ for kind in type(error).__mro__]
-        return json.dumps({"raised": kinds, "said": str(error)})
+        answer = {"raised": kinds, "said": str(error)}
+        return json.dumps(answer)
 
 
 def _call(

@@ -47,7 +47,8 @@ def lengths(header: bytes) -> tuple[int, int]:
 
 def reply(fd: int, message: Message, body: bytes = b"") -> None:
     """Answer the evaluator."""
-    write(fd, frame(json(message).encode(), body))
+    text = json(message).encode()
+    write(fd, frame(text, body))
 
 
 def write(fd: int, content: bytes) -> None:
@@ -68,8 +69,9 @@ def receive(fd: int) -> tuple[Message, bytes] | None:
 
 
 def frame(text: bytes, body: bytes) -> bytes:
-    sizes = (len(text).to_bytes(4, "big"), len(body).to_bytes(4, "big"))
-    return b"".join((*sizes, text, body))
+    text_size = len(text).to_bytes(4, "big")
+    body_size = len(body).to_bytes(4, "big")
+    return text_size + body_size + text + body
 
 
 def json(value: Any) -> str:
@@ -138,7 +140,8 @@ def _rest(fd: int, most: int) -> bytes:
     """
     rest = bytearray()
     while len(rest) < most:
-        part = os.read(fd, min(_CHUNK, most - len(rest)))
+        wanted = most - len(rest)
+        part = os.read(fd, min(_CHUNK, wanted))
         if not part:
             break
         rest += part
@@ -167,7 +170,8 @@ def read_lines(
     if count is not None:
         lines = content.split(b"\n", count)
         if len(lines) > count:
-            content = content[: len(content) - len(lines[count])]
+            rest = lines[count]
+            content = content.removesuffix(rest)
     return content[:keep], len(content) > keep
 
 
@@ -198,7 +202,8 @@ def stamp(paths: list[str]) -> str:
         except (OSError, ValueError) as error:
             parts.append(type(error).__name__)
             continue
-        if time.clock_gettime(time.CLOCK_REALTIME) - status.st_ctime < SETTLED:
+        now = time.clock_gettime(time.CLOCK_REALTIME)
+        if now - status.st_ctime < SETTLED:
             return ""
         parts.append(f"{status.st_ino} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}")
     return ",".join(parts)
