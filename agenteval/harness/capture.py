@@ -334,7 +334,7 @@ def captured(command: Sequence[str], name: str | None, rules: str | None) -> Ite
 
 
 def _check_output(harness: _Captured) -> None:
-    """Raises UsageError where what ran shows no output: models would never read any either."""
+    """Raise UsageError if what ran shows no output: models would never read any either."""
     for call in harness.calls:
         if _kind(call) == "ran" and SAID not in call.reply:
             lines = call.reply.strip().splitlines() or ["nothing"]

@@ -39,7 +39,7 @@ class Installed:
 
     @property
     def inside(self) -> str:
-        """The program's path in a sandbox."""
+        """Return the program's path in a sandbox."""
         return f"{FOLDER}/{self.binary}"
 
     @property

@@ -236,7 +236,7 @@ class Program(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
 
     @property
     def profile(self) -> Profile | None:
-        """The names of its tools; None where they are those of its dialect, or ours."""
+        """Return the names of its tools; None if they are those of its dialect, or ours."""
         if not self.tools:
             return None
         forms = {}
@@ -350,15 +350,15 @@ def programs() -> Mapping[str, Program]:
     """Return the known harnesses by their names."""
     content = Path(__file__).with_name("programs.toml").read_bytes()
     table = msgspec.toml.decode(content, type=_Programs)
-    known = {}
+    by_name = {}
     for name, program in table.programs.items():
         wording = table.reports.get(program.reports, program.wording)
-        known[name] = msgspec.structs.replace(
+        by_name[name] = msgspec.structs.replace(
             program,
             name=name,
             wording=wording,
         )
-    return known
+    return by_name
 
 
 def arm_of(name: str) -> str:

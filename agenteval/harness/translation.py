@@ -91,7 +91,7 @@ def parse_request(request: Request) -> ModelRequest | None:
 
 
 def _body_of(sent: bytes) -> Json:
-    """With U+FFFD for half a character, which a model wrote and its program sends back."""
+    """Return the body, with U+FFFD for half a character that a program sends back to us."""
     try:
         return cast("Json", msgspec.json.decode(sent))
     except msgspec.DecodeError:
@@ -120,7 +120,7 @@ class Passage:
 
     @property
     def _streams(self) -> bool:
-        """True if the program asked for a stream, whatever the server does."""
+        """Return True if the program asked for a stream, whatever the server does."""
         return bool(self.request.body.get("stream"))
 
     async def write(self, part: bytes) -> None:
@@ -141,7 +141,7 @@ class Passage:
         await self.answer.write(part)
 
     async def end(self, turn: Turn) -> None:
-        """The reply has come whole, and was read as this turn."""
+        """Send the rest of a reply that has come whole and was read as this turn."""
         if self._writer is None:
             return
         if not self._streams:
@@ -155,7 +155,7 @@ class Passage:
         await self._send(self._writer, self._writer.ended(turn))
 
     async def refuse(self, message: str) -> None:
-        """The served model's server answered with an error, in the place of a reply or in one."""
+        """Send an error that the served model's server gave in the place of a reply, or in one."""
         if not self.answer.begun:
             await self.answer.refuse(500, message)
         elif self._writer:

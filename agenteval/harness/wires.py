@@ -290,7 +290,7 @@ class Responses(Wire):
 
     @classmethod
     def _messages(cls, body: Json) -> Iterator[Message]:
-        """Calls that stand together, and the words before them, are one message."""
+        """Yield calls that stand together, and the words before them, as one message."""
         if body.get("instructions"):
             yield {"role": "system", "content": body["instructions"]}
         items = body.get("input") or ()

@@ -346,7 +346,7 @@ async def _write(task: FileWrite, sandbox: Sandbox) -> str:
 
 
 async def _edit(task: FileEdit, sandbox: Sandbox) -> str:
-    """Raises OSError, also where the old text stands nowhere or in several places."""
+    """Raise OSError also if the old text stands nowhere or in several places."""
     try:
         content = await sandbox.read(task.path)
     except FileNotFoundError:

@@ -344,7 +344,7 @@ class AgentLoop:
             return Ending.CONTEXT
 
     async def _play_turns(self) -> Ending:
-        """Only waiting for the model is cut short, by `RetryingModel`: commands have limits."""
+        """Return the ending. Only `RetryingModel` cuts waiting short: commands have limits."""
         arm = self.executor.arm
         offered = arm.offered(self.tools, visible=self.executor.policy.tools)
         schemas = tool_texts.schemas(arm.profile, offered)

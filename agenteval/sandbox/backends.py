@@ -311,7 +311,7 @@ class Bubblewrap(_Isolated):
     def open_with(
         self, program: HostedProgram, files: Mapping[str, bytes], limits: Limits
     ) -> AbstractAsyncContextManager[Sandbox]:
-        """Implements `protocols.Host`."""
+        """Return a sandbox in which this program can run, as `protocols.Host` has it."""
         plan = self._plan(limits, program)
         return Session(partial(launched, self.launcher, plan), files, limits)
 

@@ -270,11 +270,11 @@ def forget() -> None:
     _MAKER.ask("forget", "value")
 
 
-def fill(text: str, known: Mapping[str, Any]) -> str:
+def fill(text: str, values: Mapping[str, Any]) -> str:
     """Return `text` filled as a template. Raises TemplateError."""
     if "{" not in text:
         return text
-    return _call(str, "fill", "template", text, known)
+    return _call(str, "fill", "template", text, values)
 
 
 def rules_for(setting: Setting, tools: Sequence[str]) -> str:
@@ -316,30 +316,30 @@ def posed(scenario: Scenario, seed: int, setting: Setting) -> Prompt:
     return lengthened(prompt, scenario, setting, Chance(f"{scenario.name}/{seed}//context"))
 
 
-def render_agent(agent: Agent, known: Variables, setting: Setting = DEFAULT) -> Prompt:
+def render_agent(agent: Agent, values: Variables, setting: Setting = DEFAULT) -> Prompt:
     """Render a sub-agent's first prompt, by the trial's variables and those of the row."""
-    return _call(Prompt, "render_agent", "template", agent, known, setting)
+    return _call(Prompt, "render_agent", "template", agent, values, setting)
 
 
 def requested(
     scenario: Scenario,
     agent: Agent,
     seed: int,
-    known: Variables,
+    values: Variables,
 ) -> tuple[str, ...]:
     """Return the columns of a request for this agent; a fresh database must yield no row."""
-    return _call(tuple[str, ...], "requested", "value", scenario, agent, seed, known)
+    return _call(tuple[str, ...], "requested", "value", scenario, agent, seed, values)
 
 
 def outline(
     scenario: Scenario,
     agent: Agent,
     seed: int,
-    known: Variables,
+    values: Variables,
     setting: Setting = DEFAULT,
 ) -> Prompt:
     """Render an agent's prompt with the name of a column where its value will stand."""
-    return _call(Prompt, "outline", "template", scenario, agent, seed, known, setting)
+    return _call(Prompt, "outline", "template", scenario, agent, seed, values, setting)
 
 
 def recognised(

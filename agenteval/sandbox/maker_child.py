@@ -231,13 +231,13 @@ def requested(
     scenario: Scenario,
     agent: Agent,
     seed: int,
-    known: Variables,
+    values: Variables,
 ) -> tuple[str, ...]:
     """Return the columns that a request for this agent has, by its query to the fresh database.
 
     Raises _WorldFaultError, and ValueError for a query that cannot be run or has rows already.
     """
-    query = fill(agent.spawned, known)
+    query = fill(agent.spawned, values)
     with closing(_opened(database(scenario, seed))) as world:
         try:
             cursor = world.execute(query)
@@ -265,22 +265,22 @@ def outline(
     scenario: Scenario,
     agent: Agent,
     seed: int,
-    known: Variables,
+    values: Variables,
     setting: Setting,
 ) -> Prompt:
-    columns = requested(scenario, agent, seed, known)
-    return prompt.outline(agent, columns, known, setting)
+    columns = requested(scenario, agent, seed, values)
+    return prompt.outline(agent, columns, values, setting)
 
 
 def recognised(
     scenario: Scenario,
     agent: Agent,
     seed: int,
-    known: Variables,
+    values: Variables,
     transcript: str,
 ) -> list[Prompt]:
-    columns = requested(scenario, agent, seed, known)
-    own_prompt = prompt.recognised(agent, columns, known, transcript)
+    columns = requested(scenario, agent, seed, values)
+    own_prompt = prompt.recognised(agent, columns, values, transcript)
     return [own_prompt] if own_prompt else []
 
 

@@ -168,7 +168,7 @@ import asyncio, os, sys
 from agenteval.trial.trial import Limits
 from agenteval.sandbox.backends import BACKENDS
 
-COUNTS = "n=0; while [ $n -lt 500000 ]; do n=$((n+1)); done; times"
+COUNTS = "n=0; while [ $n -lt 250000 ]; do n=$((n+1)); done; times"
 
 async def main():
     backend, spent = BACKENDS[sys.argv[1]](), 0.0

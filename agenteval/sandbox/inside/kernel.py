@@ -80,7 +80,7 @@ def clone(namespaces: int) -> int:
 
 
 def clone_into(namespaces: int, group: int) -> int:
-    """The same, in the control group whose folder this descriptor is (Linux 5.7)."""
+    """Fork as `clone` does, into the control group of this open folder (Linux 5.7)."""
     flags = [namespaces | INTO_GROUP, 0, 0, 0, SIGCHLD]
     stack = [0, 0, 0, 0, 0]
     arguments = struct.pack("=11Q", *flags, *stack, group)

@@ -111,7 +111,7 @@ def _own_group(control: socket.socket) -> str:
 
 
 def _leave(group: str, killed: int) -> NoReturn:
-    """End, and leave no group behind; nor those of the evaluator, if it could not end itself."""
+    """End, and remove our groups; those of an evaluator, too, that could not end itself."""
     try:
         if group:
             usage.remove_all(group, os.getpid())
@@ -199,7 +199,7 @@ def _enter(spec: wire.Message, peer: int, wait: int) -> None:
 
 
 def _map_user(child: int) -> None:
-    """Inside, the only user is 1000: outside he is us or, when we are root, nobody else."""
+    """Map the only user inside, 1000, to ourselves or, when we are root, to nobody else."""
     uid = os.geteuid()
     gid = os.getegid()
     if uid == 0:

@@ -253,7 +253,7 @@ def _do(act: Act, order: wire.Message) -> None:
 
 
 def sealed(key: bytes, content: bytes) -> bytes:
-    """XOR with a one-time pad from the key; applying it twice gives the text back."""
+    """Return the XOR with a one-time pad from the key; applied twice, it gives the text back."""
     size = len(content)
     pad = _sha3.shake_256(key).digest(size)
     number = int.from_bytes(content, "little")

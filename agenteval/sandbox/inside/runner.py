@@ -216,12 +216,8 @@ class Runner:
             child = start_child(nothing, sink)
         except RefusedError as refused:
             os.close(source)
-            reply = {
-                "code": refused.code,
-                "limit": "",
-                "cut": False,
-                "seconds": time.perf_counter() - started,
-            }
+            spent = time.perf_counter() - started
+            reply = {"code": refused.code, "limit": "", "cut": False, "seconds": spent}
             return reply, str(refused).encode()
         finally:
             os.close(sink)

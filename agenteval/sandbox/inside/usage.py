@@ -50,7 +50,7 @@ class Process:
 
     @property
     def mappings(self) -> int:
-        """The most that can be in its address space."""
+        """Return the most mappings that its address space can hold."""
         return min(MAPPINGS, self.space // PAGE)
 
 
