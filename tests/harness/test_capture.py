@@ -234,6 +234,12 @@ def test_a_harness_that_hangs_over_a_call_is_begun_again_for_the_rest(project, m
         *("refused", "refused", "refused")]  # fmt: skip
 
 
+def test_a_call_whose_result_is_never_sent_counts_as_one_that_ended_the_harness(project) -> None:
+    silent = FAKE.replace('messages.append({"role": "tool"', 'str({"role": "tool"')
+    (project / "opencode").write_text(silent)
+    assert {line.split()[0] for line in look()[3:-2]} == {"ended"}
+
+
 def test_a_harness_that_asks_nothing_and_does_not_end_is_one_line(project, monkeypatch) -> None:
     (project / "opencode").write_text(f"#!{sys.executable}\nimport sys, time\n"
                                       "'--version' in sys.argv or time.sleep(600)\n")  # fmt: skip
