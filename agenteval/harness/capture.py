@@ -459,9 +459,11 @@ def _template(text: str, values: dict[str, str]) -> str:
 def _measured(text: str, command: str) -> str:
     """Return a text with slots for what a command gave, and for itself behind a colon."""
     repeated = rf"(?m)(?<=: ){re.escape(command)}$"
-    text = re.sub(repeated, _SLOT.format("command"), text, count=1)
+    command_slot = _SLOT.format("command")
+    output_slot = _SLOT.format("output")
+    text = re.sub(repeated, command_slot, text, count=1)
     for pattern in (_RAN, _FAILED):
-        text = pattern.sub(_SLOT.format("output"), text, count=1)
+        text = pattern.sub(output_slot, text, count=1)
     return _as_format(_CODE.sub(rf"\1{_SLOT.format('code')}", text))
 
 

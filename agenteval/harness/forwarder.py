@@ -149,7 +149,8 @@ def admit(
 def listen(stream: Any, reports: _Peer) -> None:
     """Pass on each line that the program prints."""
     while line := stream.readline(LONGEST):
-        reports.say(line=line.decode(errors="replace").rstrip("\n"))
+        text = line.decode(errors="replace")
+        reports.say(line=text.rstrip("\n"))
 
 
 def _keep_tail(stream: Any, tail: list[bytes]) -> None:

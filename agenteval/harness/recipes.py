@@ -291,7 +291,8 @@ def _opencode(task: Task, set_up: SetUp) -> SetUp:
     for key in {"read", "edit"} & permission.keys():
         permission[key] = _from_root(permission[key])
     settings = json.loads(set_up.files[path])
-    return replace(set_up, files={path: json.dumps(rules | settings)})
+    files = {path: json.dumps(rules | settings)}
+    return replace(set_up, files=files)
 
 
 def _from_root(table: Mapping[str, str]) -> Mapping[str, str]:
@@ -329,7 +330,8 @@ def _qwen(task: Task, set_up: SetUp) -> SetUp:
         if rule.startswith("Bash("):
             start = rule[5:-1].removesuffix(":*")
             words += ("--allowed-tools", f"run_shell_command({start})")
-    return replace(set_up, argv=[*words, "-p", task.prompt])
+    words += ("-p", task.prompt)
+    return replace(set_up, argv=words)
 
 
 _RULES: Mapping[str, Callable[[Task, SetUp], SetUp]] = {

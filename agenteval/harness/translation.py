@@ -152,7 +152,8 @@ class Passage:
         if turn.text != sent and turn.text.startswith(sent):
             rest = turn.text.removeprefix(sent)
             await self._speak(self._writer, rest)
-        await self._send(self._writer, self._writer.ended(turn))
+        events = self._writer.ended(turn)
+        await self._send(self._writer, events)
 
     async def refuse(self, message: str) -> None:
         """Send an error that the served model's server gave in the place of a reply, or in one."""
@@ -235,7 +236,10 @@ def _object(arguments: str) -> Json | None:
 
 
 def _chat_reply(turn: Turn, *, stream: bool) -> bytes:
-    message: dict[str, Any] = {"role": "assistant", "content": turn.text or None}
+    message: dict[str, Any] = {
+        "role": "assistant",
+        "content": turn.text or None,
+    }
     ident = "last"
     for call in turn.calls:
         ident = call.id

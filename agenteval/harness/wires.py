@@ -312,7 +312,8 @@ class Responses(Wire):
                 yield _result(item.get("call_id"), item.get("output"))
             elif kind == "message":
                 role = "system" if item.get("role") in {"system", "developer"} else "user"
-                yield {"role": role, "content": text_in(item.get("content"), "\n\n")}
+                text = text_in(item.get("content"), "\n\n")
+                yield {"role": role, "content": text}
         if assistant:
             yield assistant
 
@@ -356,7 +357,9 @@ class Responses(Wire):
         return _event("response.failed", response=response)
 
     def whole(self, turn: Turn) -> Json:
-        items = [self._message(turn.text)] if turn.text else []
+        items = []
+        if turn.text:
+            items.append(self._message(turn.text))
         for at, call in enumerate(turn.calls):
             item = _item("function_call", f"fc-{self.ident}-{at}")
             item |= {

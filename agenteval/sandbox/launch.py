@@ -187,7 +187,8 @@ START_RUNNER = BOOT + "made.serve(int(sys.argv[2]), int(sys.argv[2]))\n"
 START_LAUNCHER = BOOT + "made.main(int(sys.argv[2]), code, sys.argv[3], warm=len(sys.argv) > 4)\n"
 # As commands have it: what Python takes from it at its start, a fork of it cannot change.
 LANGUAGE = {"LANG": "C.UTF-8"}
-CLEAN = ("env", "-i", *(f"{name}={value}" for name, value in LANGUAGE.items()))
+_ASSIGNMENTS = [f"{name}={value}" for name, value in LANGUAGE.items()]
+CLEAN = ("env", "-i", *_ASSIGNMENTS)
 SCOPE_SECONDS = 5.0
 
 
@@ -246,8 +247,9 @@ class Launcher:
         """Return the last line that a failed sandbox wrote: bubblewrap's, or a crash of ours."""
         file = self._complaints.fileno()
         start = os.fstat(file).st_size - 4096
-        tail = os.pread(file, 4096, max(0, start)).decode(errors="replace")
-        return tail.strip().rpartition("\n")[2]
+        tail = os.pread(file, 4096, max(0, start))
+        lines = tail.decode(errors="replace").strip()
+        return lines.rpartition("\n")[2]
 
     def _start(self) -> socket.socket:
         """Start the launcher in a group of our own, else in one of systemd's, else in none."""
@@ -315,7 +317,8 @@ def _end(control: socket.socket, process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-_CONTENT = tomllib.loads(Path(__file__).with_name("world.toml").read_text("utf-8"))
+_CONTENT_FILE = Path(__file__).with_name("world.toml")
+_CONTENT = tomllib.loads(_CONTENT_FILE.read_text("utf-8"))
 Rules = Sequence[tuple[str, str]]
 WORKSPACE = "/workspace"
 BIN = "/run/bin"
@@ -358,9 +361,10 @@ class World:
     @property
     def rules(self) -> Rules:
         """Return the same for Landlock, the second layer."""
+        sources = {path: path for path in self.binds}
+        sources |= self.shown
         readable = ["/etc", "/run", "/proc"]
-        readable += [path for path in self.binds if Path(path).is_dir()]
-        readable += [place for place, path in self.shown.items() if Path(path).is_dir()]
+        readable += [place for place, path in sources.items() if Path(path).is_dir()]
         rules = [("/", "list")]
         rules += [(path, "read") for path in readable]
         rules += [(path, "write") for path in (*self.tmpfs, "/dev")]
@@ -381,7 +385,8 @@ def world(python: Interpreter, limits: Limits) -> World:
         binds.append(python.prefix)
     for name in ("python3", "python"):
         links[f"{BIN}/{name}"] = python.executable
-    masked = [path for path in (*MASKED, *COVERED) if _is_to_cover(path, python)]
+    unwanted = [*MASKED, *COVERED]
+    masked = [path for path in unwanted if _is_to_cover(path, python)]
     # One more, so that the watch names the limit before the kernel refuses.
     inodes = limits.inodes + 1
     return World(
@@ -425,7 +430,8 @@ def runner_spec(
     }
     if not hosts_program:
         # Above the limit: the watch names it before malloc fails.
-        rlimits |= {"RLIMIT_AS": max(4 << 30, memory), "RLIMIT_DATA": memory}
+        rlimits["RLIMIT_AS"] = max(4 << 30, memory)
+        rlimits["RLIMIT_DATA"] = memory
     if own_user:
         rlimits["RLIMIT_NPROC"] = limits.processes + 2
     return {

@@ -215,7 +215,10 @@ def _complaint(peer: socket.socket) -> str:
     peer.settimeout(1)
     text = b""
     with suppress(OSError):
-        while (part := peer.recv(4096)) and len(text) < 1 << 16:
+        while len(text) < 1 << 16:
+            part = peer.recv(4096)
+            if not part:
+                break
             text += part
     lines = text.decode("utf-8", "replace").strip()
     return lines.rpartition("\n")[2]
@@ -370,6 +373,8 @@ def rows(image: bytes, queries: Sequence[str], most: int = 1) -> list[Answer]:
 
     Raises MakerError if it is none, or if a query takes too much.
     """
-    fields = tuple[tuple[str, ...], tuple[tuple[Any, ...], ...], str]
-    answers = _call(list[fields], "rows", "value", image, queries, most)
+    names = tuple[str, ...]
+    values = tuple[tuple[Any, ...], ...]
+    replies = list[tuple[names, values, str]]
+    answers = _call(replies, "rows", "value", image, queries, most)
     return [Answer(*answer) for answer in answers]

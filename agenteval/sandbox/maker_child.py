@@ -79,7 +79,8 @@ def _lists() -> dict[str, list[str]]:
 
 @cache
 def _changes() -> set[int]:
-    return {getattr(sqlite, f"SQLITE_{name}") for name in _lists()["changes"]}
+    names = _lists()["changes"]
+    return {getattr(sqlite, f"SQLITE_{name}") for name in names}
 
 
 @cache
@@ -313,7 +314,8 @@ def _query_rows(world: Any, query: str, most: int) -> tuple[list[str], list[Any]
         names = [name for name, *_ in cursor.description or ()]
         return names, cursor.fetchmany(most), ""
     except inquiry.FAULTS as error:
-        return [], [], str(error) or type(error).__name__
+        reason = str(error) or type(error).__name__
+        return [], [], reason
 
 
 ACTS: Mapping[str, Callable[..., Any]] = {

@@ -105,7 +105,8 @@ async def probe(backend: SandboxBackend) -> Probe:
 async def _probe(backend: SandboxBackend) -> Probe:
     with ExitStack() as stack:
         bait = _bait(stack)
-        files = {"battery.py": getsource(battery).encode(), "bait.json": bait}
+        program = getsource(battery).encode()
+        files = {"battery.py": program, "bait.json": bait}
         async with backend.open(files, Limits()) as sandbox:
             if broken := await _broken(sandbox):
                 return Probe(backend.name, works=False, reason=broken)
@@ -174,7 +175,8 @@ def _private_names() -> set[str]:
         names = {path.name for path in home.iterdir()}
     except OSError:
         return set()
-    for path in map(Path, (*SHOWN, interpreter().prefix)):
+    places = (*SHOWN, interpreter().prefix)
+    for path in map(Path, places):
         if home in path.parents:
             names.discard(path.relative_to(home).parts[0])
     return names

@@ -106,7 +106,8 @@ class Link:
         await self._fill(frame, end + body)
         if len(frame) > end + body:
             raise ValueError("more than an answer")
-        message = json.loads(frame[wire.HEADER : end].decode())
+        encoded = frame[wire.HEADER : end]
+        message = json.loads(encoded.decode())
         if not isinstance(message, dict):
             raise ValueError("a frame without an object")  # noqa: TRY004
         return message, bytes(frame[end:])
@@ -178,7 +179,9 @@ def answers(execution: Execution, count: int) -> Answers:
 
 
 def _answer(
-    names: Sequence[str] = (), rows: Sequence[Sequence[FLAT]] = (), error: str = ""
+    names: Sequence[str] = (),
+    rows: Sequence[Sequence[FLAT]] = (),
+    error: str = "",
 ) -> Answer:
     if rows and not names:
         raise ValueError("rows without columns")
@@ -221,8 +224,10 @@ def reported(code: int, output: str) -> str:
     if code == 0:
         return ""
     tail = output[-TAIL:]
-    limits = (limit for limit, words in MESSAGES.items() if words.search(tail))
-    return next(limits, "")
+    for limit, words in MESSAGES.items():
+        if words.search(tail):
+            return str(limit)
+    return ""
 
 
 _KILLED = 128 + signal.SIGKILL
@@ -350,7 +355,8 @@ class Session:
         """Have the runner start a process; an order goes past the runner to that."""
         seconds = max(within, self._limits.call_seconds, WALL_SECONDS) + GRACE_SECONDS
         content = order.content if order else b""
-        frames = wire.request(request | {"size": len(content)}) + content
+        request["size"] = len(content)
+        frames = wire.request(request) + content
         async with self._lock:
             self._stamped = ""
             began = perf_counter()

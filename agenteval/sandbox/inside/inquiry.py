@@ -182,7 +182,8 @@ def allowed(action: int, first: str, second: str, *_where: str) -> int:
     if action == sqlite.SQLITE_FUNCTION and second.lower() in FUNCTIONS:
         return OK
     # json_each and json_tree declare their columns so; nothing is changed by what is ignored
-    return IGNORE if (action, first) == (sqlite.SQLITE_UPDATE, "sqlite_master") else DENY
+    is_declaration = action == sqlite.SQLITE_UPDATE and first == "sqlite_master"
+    return IGNORE if is_declaration else DENY
 
 
 def schema(connection: Any) -> list[Row]:

@@ -275,7 +275,8 @@ def run_test(order: wire.Message, env: dict[str, str]) -> tuple[int, bytes]:
     sys.orig_argv = ["python3", "-c"]
     output = sys.stdout = sys.stderr = io.StringIO()
     module = sys.modules[HELP] = type(sys)(HELP)
-    exec(compile(order["help"], HELP, "exec"), module.__dict__)  # noqa: S102 - our own
+    program = compile(order["help"], HELP, "exec")
+    exec(program, module.__dict__)  # noqa: S102 - our own
     has_ended = module.begin(order)
     text = output.getvalue()
     code = 1

@@ -71,7 +71,8 @@ def _set_up(inlet: int, outlet: int, spec: wire.Message) -> None:
     if "filters" in spec:
         kernel.install_filter(spec["filters"][kernel.MACHINE])
     if spec["rules"]:
-        kernel.landlock(spec["rules"], loopback=spec["limits"]["loopback"])
+        has_loopback = spec["limits"]["loopback"]
+        kernel.landlock(spec["rules"], loopback=has_loopback)
     for name, value in spec["rlimits"].items():
         resource.setrlimit(getattr(resource, name), (value, value))
 
@@ -189,7 +190,11 @@ class Runner:
     def judge(self, size: int) -> Reply:
         """Run a program of the scenario's; it is the next bytes of the peer."""
         seconds = self.limits["call_seconds"]
-        return self._judge(size, lambda order: prefork.run_test(order, self.env), seconds)
+
+        def run_test(order: wire.Message) -> tuple[int, bytes]:
+            return prefork.run_test(order, self.env)
+
+        return self._judge(size, run_test, seconds)
 
     def _judge(
         self,
@@ -279,8 +284,8 @@ class Call:
         for fd in (self.source, self.runner.bell, self.runner.peer):
             poll.register(fd, select.POLLIN)
         while True:
-            seconds = max(0.0, min(deadline, look) - time.perf_counter())
-            events = poll.poll(seconds * 1000 + 0.5)
+            seconds = min(deadline, look) - time.perf_counter()
+            events = poll.poll(max(0.0, seconds) * 1000 + 0.5)
             ready = {fd for fd, _ in events}
             # Nobody speaks during a call: the evaluator is gone.
             if self.runner.peer in ready:
@@ -313,7 +318,8 @@ class Call:
         return self.full if self._is_out_of_inodes() else ""
 
     def _look_at_disks(self) -> None:
-        self.full = usage.full(self.runner.limits, self.runner.places) or self.full
+        full = usage.full(self.runner.limits, self.runner.places)
+        self.full = full or self.full
 
     def struck_unnoticed(self, code: int | None) -> str:
         """Return the limit that the kernel enforced on a command, which then ended by itself."""
@@ -420,7 +426,8 @@ def _start(argv: list[str], env: dict[str, str], streams: list[int]) -> int:
     except FileNotFoundError:
         raise RefusedError(127, program, "bad interpreter: No such file or directory") from None
     except OSError as error:
-        raise RefusedError(126, program, error.strerror or str(error)) from None
+        reason = error.strerror or str(error)
+        raise RefusedError(126, program, reason) from None
     except ValueError as error:  # a NUL byte or a lone surrogate: no program can be called so
         raise RefusedError(126, ascii(program), str(error)) from None
 

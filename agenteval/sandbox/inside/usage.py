@@ -225,8 +225,9 @@ def full(limits: dict[str, int], places: list[str]) -> str:
 
 def inodes(places: list[str]) -> int:
     """Return the number of inodes in the place that has most of them."""
-    disks = [os.statvfs(place) for place in places]
-    return max((disk.f_files - disk.f_ffree for disk in disks), default=0)
+    disks = map(os.statvfs, places)
+    used = [disk.f_files - disk.f_ffree for disk in disks]
+    return max(used, default=0)
 
 
 def _stored(place: str) -> int:
